@@ -193,5 +193,11 @@ class Grammar:
         text = json.dumps(self.to_dict(), sort_keys=True, ensure_ascii=True, separators=(",", ":"))
         return hashlib.sha256(text.encode("ascii")).hexdigest()
 
+    def __str__(self) -> str:
+        return (
+            f"<Grammar {self.name}: {self.n_terminals} terminals, {self.n_nonterminals} nonterminals, "
+            f"{len(self.rules)} rules, start {self.symbol_name(self.start)!r}>"
+        )
+
     def __hash__(self) -> int:
         return hash(self.digest)

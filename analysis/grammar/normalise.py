@@ -1,0 +1,229 @@
+"""Other rules for the same terminal language, on which deciders prove more.
+
+Lark expands ``[x]`` into separate rules and ``x*`` into left-recursive helpers. The language does not care, but a decider that must hold
+for *every* way to read a prefix does: after ``{`` of ``"{" [x] "}"`` one of the two rules refuses ``}``. Left-factoring and the
+removal of direct left recursion leave one rule where there were several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from maskwright.analysis.errors import GrammarError
+from maskwright.analysis.grammar.grammar import Grammar, Rule
+
+Body = tuple[int, ...]
+
+
+def productive_symbols(grammar: Grammar) -> frozenset[int]:
+    """The symbols that derive some string of terminals. Cost: O(size of the grammar)."""
+    missing = [sum(grammar.is_nonterminal(s) for s in rule.rhs) for rule in grammar.rules]
+    uses: dict[int, list[int]] = {}
+    for number, rule in enumerate(grammar.rules):
+        for symbol in rule.rhs:
+            if grammar.is_nonterminal(symbol):
+                uses.setdefault(symbol, []).append(number)
+    found = set(range(grammar.n_terminals))
+    agenda = [rule.lhs for rule, count in zip(grammar.rules, missing, strict=True) if count == 0]
+    while agenda:
+        symbol = agenda.pop()
+        if symbol in found:
+            continue
+        found.add(symbol)
+        for number in uses.get(symbol, ()):
+            missing[number] -= 1
+            if missing[number] == 0:
+                agenda.append(grammar.rules[number].lhs)
+    return frozenset(found)
+
+
+def reachable_symbols(grammar: Grammar) -> frozenset[int]:
+    """The symbols that occur in a sentential form derived from the start symbol. Cost: O(size of the grammar)."""
+    found = {grammar.start}
+    agenda = [grammar.start]
+    while agenda:
+        for rule in grammar.rules_of.get(agenda.pop(), ()):
+            for symbol in rule.rhs:
+                if symbol not in found:
+                    found.add(symbol)
+                    agenda.append(symbol)
+    return frozenset(found)
+
+
+def reduce(grammar: Grammar) -> Grammar:
+    """The grammar without unproductive and unreachable nonterminals and without duplicate rules; the language is the same.
+
+    Raises GrammarError if the start symbol is unproductive, i.e. the language is empty.
+    """
+    productive = productive_symbols(grammar)
+    if grammar.start not in productive:
+        name = grammar.symbol_name(grammar.start)
+        raise GrammarError(
+            f"grammar {grammar.name}: start symbol {name!r} is unproductive: no finite text can be derived from it; "
+            f"give one of its rules an alternative that does not lead back to {name!r}"
+        )
+    kept = [rule for rule in grammar.rules if rule.lhs in productive and all(s in productive for s in rule.rhs)]
+    productive_only = grammar.with_rules(grammar.nonterminals, tuple(dict.fromkeys(kept)), grammar.start)
+    reachable = reachable_symbols(productive_only)
+    return renumber(productive_only, [rule for rule in productive_only.rules if rule.lhs in reachable], {})
+
+
+def renumber(grammar: Grammar, rules: Sequence[Rule], new_names: dict[int, str]) -> Grammar:
+    """The grammar with just these rules, its nonterminals numbered in the order of their first rule.
+
+    new_names : names of nonterminals whose numbers lie past the grammar's own.
+    """
+    n_terminals = grammar.n_terminals
+    order = dict.fromkeys([grammar.start, *(rule.lhs for rule in rules)])
+    number = {old: n_terminals + new for new, old in enumerate(order)}
+    number |= {terminal: terminal for terminal in range(n_terminals)}
+    names = tuple(new_names.get(old) or grammar.symbol_name(old) for old in order)
+    renamed = tuple(Rule(number[rule.lhs], tuple(number[s] for s in rule.rhs)) for rule in rules)
+    return grammar.with_rules(names, renamed, number[grammar.start])
+
+
+class _Rewriter:
+    """Rule bodies by left-hand side, with fresh nonterminals shared between equal sets of bodies."""
+
+    def __init__(self, grammar: Grammar) -> None:
+        self.grammar = grammar
+        self.bodies: dict[int, list[Body]] = {lhs: [r.rhs for r in rules] for lhs, rules in grammar.rules_of.items()}
+        self.names: dict[int, str] = {}
+        self.shared: dict[tuple[Body, ...], int] = {}
+        self.next_number = grammar.n_terminals + grammar.n_nonterminals
+
+    def fresh(self, base: int, suffix: str) -> int:
+        number = self.next_number
+        self.next_number += 1
+        name = self.names.get(base) or self.grammar.symbol_name(base)
+        self.names[number] = f"{name}{suffix}{number - self.grammar.n_terminals - self.grammar.n_nonterminals}"
+        return number
+
+    def remove_direct_left_recursion(self) -> None:
+        """``A -> A a | b`` becomes ``A -> b R; R -> a R | (empty)``; ``A -> A`` is dropped."""
+        for lhs in list(self.bodies):
+            bodies = self.bodies[lhs]
+            recursive = [body[1:] for body in bodies if body[:1] == (lhs,) and len(body) > 1]
+            others = [body for body in bodies if body[:1] != (lhs,)]
+            if not recursive:
+                self.bodies[lhs] = [body for body in bodies if body != (lhs,)]
+                continue
+            rest = self.fresh(lhs, "__rest")
+            self.bodies[lhs] = [(*body, rest) for body in others]
+            self.bodies[rest] = [*((*body, rest) for body in recursive), ()]
+
+    def left_factor(self) -> None:
+        """Bodies of one nonterminal that begin alike share that beginning: ``A -> x a | x b`` becomes ``A -> x F; F -> a | b``."""
+        agenda = list(self.bodies)
+        while agenda:
+            lhs = agenda.pop()
+            by_first: dict[Body, list[Body]] = {}
+            for body in dict.fromkeys(self.bodies[lhs]):
+                by_first.setdefault(body[:1], []).append(body)
+            factored: list[Body] = []
+            for group in by_first.values():
+                if len(group) == 1:
+                    factored.append(group[0])
+                    continue
+                prefix = common_prefix(group)
+                tails = tuple(sorted(body[len(prefix) :] for body in group))
+                tail = self.shared.get(tails)
+                if tail is None:
+                    tail = self.shared[tails] = self.fresh(lhs, "__tail")
+                    self.bodies[tail] = list(tails)
+                    agenda.append(tail)
+                factored.append((*prefix, tail))
+            self.bodies[lhs] = factored
+
+    def merge_equal_nonterminals(self) -> None:
+        """Nonterminals with the same rules (after merging) derive the same language and become one."""
+        representative = coarsest_congruence(self.bodies)
+        merged: dict[int, list[Body]] = {}
+        for lhs, bodies in self.bodies.items():
+            if representative[lhs] == lhs:
+                renamed = (tuple(representative.get(s, s) for s in body) for body in bodies)
+                merged[lhs] = list(dict.fromkeys(renamed))
+        self.bodies = merged
+
+    def result(self) -> Grammar:
+        """The rewritten grammar; the start symbol is the least of its class, so it keeps its number."""
+        rules = [Rule(lhs, body) for lhs, bodies in self.bodies.items() for body in bodies]
+        return renumber(self.grammar, rules, self.names)
+
+
+def common_prefix(bodies: Sequence[Body]) -> Body:
+    """The longest common prefix."""
+    shortest = min(bodies, key=len)
+    for i, symbol in enumerate(shortest):
+        if any(body[i] != symbol for body in bodies):
+            return shortest[:i]
+    return shortest
+
+
+def coarsest_congruence(bodies: dict[int, list[Body]]) -> dict[int, int]:
+    """Nonterminal -> least nonterminal with the same set of bodies, nonterminals of one class being equal (partition refinement).
+
+    Two nonterminals of one class derive the same language: by induction on the height of the derivation tree.
+    """
+    block = dict.fromkeys(bodies, 0)
+    while True:
+        signature = {
+            lhs: (block[lhs], tuple(sorted({tuple((s in block, block.get(s, s)) for s in body) for body in alternatives})))
+            for lhs, alternatives in bodies.items()
+        }
+        numbering: dict[object, int] = {}
+        refined = {lhs: numbering.setdefault(signature[lhs], len(numbering)) for lhs in bodies}
+        if len(numbering) == len(set(block.values())):
+            break
+        block = refined
+    least: dict[int, int] = {}
+    for lhs in sorted(bodies):
+        least.setdefault(refined[lhs], lhs)
+    return {lhs: least[refined[lhs]] for lhs in bodies}
+
+
+def normalise(grammar: Grammar) -> Grammar:
+    """The grammar with the same terminal language: reduced, without direct left recursion, left-factored, equal nonterminals merged.
+
+    Raises GrammarError if the start symbol is unproductive. Cost: near linear in the size of the grammar.
+
+    Source: Aho, Lam, Sethi, Ullman, Compilers (2nd ed.), 4.3.3 and 4.3.4.
+    """
+    rewriter = _Rewriter(reduce(grammar))
+    rewriter.remove_direct_left_recursion()
+    rewriter.left_factor()
+    rewriter.merge_equal_nonterminals()
+    return reduce(rewriter.result())
+
+
+def inline_unit_only(grammar: Grammar) -> Grammar:
+    """The same language with each nonterminal that occurs only as the whole body of rules replaced by its own alternatives.
+
+    Two terminals that reach the same place through different wrappers (``break_stmt : BREAK``, ``continue_stmt : CONTINUE``)
+    come to stand in rules of one nonterminal.
+    """
+    grammar = reduce(grammar)
+    bodies: dict[int, list[Body]] = {lhs: [r.rhs for r in rules] for lhs, rules in grammar.rules_of.items()}
+    while True:
+        inner = {s for alternatives in bodies.values() for body in alternatives if len(body) > 1 for s in body}
+        unit_only = [
+            lhs
+            for lhs in bodies
+            if lhs != grammar.start and lhs not in inner and all((lhs,) != body for body in bodies[lhs])
+        ]
+        target = next(iter(unit_only), None)
+        if target is None:
+            break
+        replacement = bodies.pop(target)
+        for lhs, alternatives in bodies.items():
+            bodies[lhs] = list(dict.fromkeys(_replace_unit(alternatives, target, replacement)))
+    rules = [Rule(lhs, body) for lhs, alternatives in bodies.items() for body in alternatives]
+    return reduce(renumber(grammar, rules, {}))
+
+
+def _replace_unit(alternatives: Iterable[Body], target: int, replacement: Sequence[Body]) -> Iterable[Body]:
+    for body in alternatives:
+        if body == (target,):
+            yield from replacement
+        else:
+            yield body

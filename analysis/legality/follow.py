@@ -1,0 +1,47 @@
+"""The follow graph: which terminal can stand directly after which in a word of the language.
+
+It has an edge X -> Y if and only if some word has X Y as a factor, and an edge START -> Y if some word begins with Y. A sequence that is
+no path of the graph is never legal; a path may still be.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import networkx as nx
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.analysis.legality.deciders import NEVER, Deciders, Query
+from maskwright.analysis.legality.verdict import START
+
+if TYPE_CHECKING:
+    FollowGraph = nx.DiGraph[int]
+else:
+    FollowGraph = nx.DiGraph
+
+
+def pair_verdicts(deciders: Deciders) -> npt.NDArray[np.int8]:
+    """NEVER, SOMETIMES or ALWAYS for each pair: (n_terminals + 1, n_terminals) int8, row = left terminal, last row = start of the text.
+
+    Terminals that occur in no word have NEVER everywhere. Cost: O(terminals * size of the grammar).
+    """
+    n = deciders.grammar.n_terminals
+    table = np.full((n + 1, n), NEVER, np.int8)
+    lefts = (*deciders.live_terminals, START)
+    queries = [Query(left, (right,)) for right in deciders.live_terminals for left in lefts]
+    verdicts = deciders.judge(queries)
+    for query, verdict in zip(queries, verdicts, strict=True):
+        table[query.left, query.sequence[0]] = verdict  # START = -1 is the last row
+    return table
+
+
+def build_follow_graph(deciders: Deciders) -> FollowGraph:
+    """The graph over terminal numbers and START; each edge has `always`, whether the succession is proved always legal."""
+    table = pair_verdicts(deciders)
+    graph: FollowGraph = nx.DiGraph()
+    graph.add_nodes_from([START, *range(deciders.grammar.n_terminals)])
+    for left, right in np.argwhere(table != NEVER).tolist():
+        node = START if left == deciders.grammar.n_terminals else left
+        graph.add_edge(node, right, always=bool(table[left, right] == 2))
+    return graph

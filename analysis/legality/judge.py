@@ -1,0 +1,157 @@
+"""Verdicts on what a lexer delivers: sequences with newlines, under layout, after a known or unknown terminal.
+
+The deciders speak of words of the grammar's language. What stands between a lexer and those words:
+
+- Indents and dedents are inserted by layout, no text spells them. A sequence is never legal if it is not even with any number of
+  them, anywhere: they are erased from the rules for that question.
+- Inside brackets newlines are dropped. A sequence is judged under each of its *readings*, one for each number of brackets that may be
+  open before it. It is never legal if it is so in every reading.
+- Where a newline outside brackets has *ended* (its column is known), an indent or dedents may come; nothing that crosses such a
+  newline is called always or jointly legal.
+
+Ignored terminals are the caller's to drop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.grammar.normalise import normalise
+from maskwright.analysis.legality.deciders import ALWAYS, ANYWHERE, NEVER, Deciders, Prover, Query
+from maskwright.analysis.legality.follow import pair_verdicts
+from maskwright.analysis.legality.verdict import START
+
+Rules = Literal["lark", "normalised"]
+
+ENDED_NEWLINE = -3
+"""In a sequence: a newline lexeme that has ended. The plain newline terminal is one that may still go on."""
+
+Symbols = tuple[int, ...]
+Case = tuple[int, Symbols]
+"""A left terminal (or START, ANYWHERE) and a sequence of terminals and ENDED_NEWLINE."""
+
+
+class Judge:
+    """The verdicts of one grammar.
+
+    rules : "lark" judges on the rules as Lark expands them, "normalised" on `normalise` of them. The latter proves more; never-verdicts
+        are the same, the language being the same, and are always made on the normalised rules.
+    """
+
+    def __init__(self, grammar: Grammar, rules: Rules = "normalised") -> None:
+        self.grammar = grammar
+        self.rules = rules
+        normalised = normalise(grammar)
+        self.layout = grammar.layout
+        erased = () if self.layout is None else (self.layout.indent, self.layout.dedent)
+        self.never_deciders = Deciders(normalised, erased=erased)
+        self.always_deciders = Deciders(normalised if rules == "normalised" else grammar)
+        self._opening = {opening for opening, _ in self.layout.brackets} if self.layout else set()
+        self._closing = {closing for _, closing in self.layout.brackets} if self.layout else set()
+        self.follow: npt.NDArray[np.bool_] = pair_verdicts(self.never_deciders) != NEVER
+        """(n_terminals + 1, n_terminals) bool; the follow graph's edges, the last row those from the start of the text."""
+
+    @property
+    def newline(self) -> int:
+        """The layout's newline terminal, or a number that no terminal has."""
+        return self.layout.newline if self.layout else -9
+
+    def readings(self, left: int, sequence: Symbols) -> list[Symbols]:
+        """The sequence as the parser may see it, one for each number of brackets open before `left`, without repetitions.
+
+        Kept newlines stay as they are (ENDED_NEWLINE or the terminal), dropped ones are gone. Without newlines there is one reading.
+        """
+        if self.layout is None or not any(s in (ENDED_NEWLINE, self.newline) for s in sequence):
+            return [sequence]
+        deepest = 0 if left == START else 1 + sum(s in self._closing for s in (left, *sequence))
+        found = [self._reading(left, sequence, depth) for depth in range(deepest + 1)]
+        return list(dict.fromkeys(found))
+
+    def _reading(self, left: int, sequence: Symbols, depth: int) -> Symbols:
+        """`depth` brackets are open before `left`. A closing bracket too many leaves none open; the parser refuses it anyway."""
+        kept: list[int] = []
+        for i, symbol in enumerate((left, *sequence)):
+            if symbol in self._opening:
+                depth += 1
+            elif symbol in self._closing:
+                depth = max(0, depth - 1)
+            elif i and depth and symbol in (ENDED_NEWLINE, self.newline):
+                continue
+            if i:
+                kept.append(symbol)
+        return tuple(kept)
+
+    def _plain(self, sequence: Iterable[int]) -> Symbols:
+        return tuple(self.newline if symbol == ENDED_NEWLINE else symbol for symbol in sequence)
+
+    def is_path(self, left: int, sequence: Symbols) -> bool:
+        """Whether some reading is a path of the follow graph; if not, the sequence is never legal. Cost: O(length)."""
+        return any(self._is_path(left, self._plain(reading)) for reading in self.readings(left, sequence))
+
+    def _is_path(self, left: int, terminals: Symbols) -> bool:
+        for right in terminals:
+            if left != ANYWHERE and not self.follow[left, right]:
+                return False
+            left = right
+        return True
+
+    def never(self, cases: Sequence[Case], progress: Callable[[int], None] | None = None) -> npt.NDArray[np.bool_]:
+        """For each case whether the sequence is proved never legal there: (n_cases,) bool. Exact without layout."""
+        queries: list[Query] = []
+        owner: list[int] = []
+        legal = np.zeros(len(cases), np.bool_)
+        for number, (left, sequence) in enumerate(cases):
+            for reading in self.readings(left, sequence):
+                if not reading:
+                    legal[number] = True
+                else:
+                    queries.append(Query(left, self._plain(reading)))
+                    owner.append(number)
+        verdicts = self.never_deciders.judge(queries, progress)
+        legal[np.array(owner, np.int64)[verdicts != NEVER]] = True
+        return ~legal
+
+    def always(self, cases: Sequence[Case], progress: Callable[[int], None] | None = None) -> npt.NDArray[np.bool_]:
+        """For each case whether the sequence is proved always legal there: (n_cases,) bool; False means unknown."""
+        queries: list[Query] = []
+        owner: list[int] = []
+        proved = np.ones(len(cases), np.bool_)
+        for number, (left, sequence) in enumerate(cases):
+            if left == ANYWHERE and sequence:
+                proved[number] = False
+                continue
+            for reading in self.readings(left, sequence):
+                if not self._is_certain(left, reading):
+                    proved[number] = False
+                elif reading:
+                    queries.append(Query(left, reading))
+                    owner.append(number)
+        verdicts = self.always_deciders.judge(queries, progress)
+        proved[np.array(owner, np.int64)[verdicts != ALWAYS]] = False
+        return proved
+
+    def jointly(self, prover: Prover, left: int, first: Symbols, second: Symbols) -> bool:
+        """Whether two sequences are proved legal after the same prefixes that end in the terminal `left`; False means unknown.
+
+        prover : of `always_deciders`.
+        """
+        return all(
+            self._is_certain(left, one) and self._is_certain(left, other) and prover.is_jointly_legal(left, one, other)
+            for one, other in self._joint_readings(left, first, second)
+        )
+
+    def _joint_readings(self, left: int, first: Symbols, second: Symbols) -> list[tuple[Symbols, Symbols]]:
+        if self.layout is None or not any(s in (ENDED_NEWLINE, self.newline) for s in (*first, *second)):
+            return [(first, second)]
+        deepest = 1 + sum(s in self._closing for s in (left, *first, *second))
+        readings = ((self._reading(left, first, d), self._reading(left, second, d)) for d in range(deepest + 1))
+        return list(dict.fromkeys(readings))
+
+    def _is_certain(self, left: int, reading: Symbols) -> bool:
+        """Whether no indent or dedent can come before or inside the reading."""
+        return ENDED_NEWLINE not in reading and self.newline not in (left, *reading[:-1])

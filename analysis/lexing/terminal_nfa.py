@@ -1,0 +1,137 @@
+"""The automata of all terminals side by side: the lexer of the `nfa` semantics.
+
+A lexer state is a state of one terminal's automaton. A start state leads to every initial state and an accepting state to the one final
+state, both without reading. No terminal has priority over another: after the bytes ``def`` both DEF and NAME are alive. How far a
+terminal reaches before the next one begins is decided by longest match, see `maskwright.maskstore.walk`.
+
+Source: Domino (arXiv 2403.06988), section 3; Tran-Thien's streamlining post (2025), with its reading of longest match.
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.analysis.errors import LimitError
+from maskwright.analysis.lexing.dfa import Dfa
+
+UNION_STATE_LIMIT = 20_000
+
+
+@dataclass(frozen=True)
+class TerminalNfa:
+    """The disjoint union of the terminals' automata.
+
+    next_state : (n_states, 256) int32; -1 = none. A transition never leaves its terminal's automaton.
+    is_accepting : (n_states,) bool.
+    terminal : (n_states,) int32; whose automaton a state belongs to.
+    initial : (n_terminals,) int32; -1 for declared terminals, which no text spells.
+    is_resting : (n_states,) bool; the states in which a non-empty text can end.
+
+    INVARIANT: every state can reach an accepting one, so an unfinished terminal can always be finished.
+    """
+
+    next_state: npt.NDArray[np.int32]
+    is_accepting: npt.NDArray[np.bool_]
+    terminal: npt.NDArray[np.int32]
+    initial: npt.NDArray[np.int32]
+    is_resting: npt.NDArray[np.bool_]
+
+    @property
+    def n_states(self) -> int:
+        """The terminals' states; the start and the final state of the NFA are not among them."""
+        return int(self.next_state.shape[0])
+
+    @property
+    def n_nfa_states(self) -> int:
+        """All states of the NFA, as the post counts them: the terminals' states, the start and the final state."""
+        return self.n_states + 2
+
+    @property
+    def n_transitions(self) -> int:
+        """Transitions on the characters of `string.printable`, and those that read nothing: into each initial state and out of each
+        accepting one."""
+        printable = np.frombuffer(string.printable.encode("ascii"), np.uint8)
+        reading = int((self.next_state[:, printable] >= 0).sum())
+        return reading + int((self.initial >= 0).sum()) + int(self.is_accepting.sum())
+
+
+def build_terminal_nfa(automata: Sequence[Dfa | None]) -> TerminalNfa:
+    """The automata side by side, in the order of the terminals."""
+    initial: list[int] = []
+    parts: list[npt.NDArray[np.int32]] = []
+    accepting: list[npt.NDArray[np.bool_]] = []
+    terminal: list[int] = []
+    offset = 0
+    for number, dfa in enumerate(automata):
+        if dfa is None:
+            initial.append(-1)
+            continue
+        initial.append(offset)
+        parts.append(np.where(dfa.next_state >= 0, dfa.next_state + offset, -1).astype(np.int32))
+        accepting.append(dfa.is_accepting)
+        terminal += [number] * dfa.n_states
+        offset += dfa.n_states
+    next_state = np.concatenate(parts)
+    is_resting = np.zeros(offset, np.bool_)
+    is_resting[next_state[next_state >= 0]] = True
+    return TerminalNfa(
+        next_state=_read_only(next_state),
+        is_accepting=_read_only(np.concatenate(accepting)),
+        terminal=_read_only(np.array(terminal, np.int32)),
+        initial=_read_only(np.array(initial, np.int32)),
+        is_resting=_read_only(is_resting),
+    )
+
+
+@dataclass(frozen=True)
+class UnionDfa:
+    """The subset automaton of a `TerminalNfa`, from its start: what is alive after some bytes of a fresh lexeme.
+
+    next_state : (n_sets, 256) int32, -1 = nothing is alive. members : the NFA states of each set, sorted.
+    accepting : for each set the terminals that may end there, sorted.
+    """
+
+    next_state: npt.NDArray[np.int32]
+    members: tuple[tuple[int, ...], ...]
+    accepting: tuple[tuple[int, ...], ...]
+
+
+def build_union_dfa(nfa: TerminalNfa, names: Sequence[str], limit: int = UNION_STATE_LIMIT) -> UnionDfa:
+    """Subset construction. Raises LimitError naming the terminals that are alive together in the largest set, past `limit` sets."""
+    columns, byte_class = np.unique(nfa.next_state, axis=1, return_inverse=True)
+    byte_class = byte_class.reshape(-1)
+    start = tuple(int(s) for s in nfa.initial if s >= 0)
+    number: dict[tuple[int, ...], int] = {start: 0}
+    members = [start]
+    rows: list[npt.NDArray[np.int32]] = []
+    while len(rows) < len(members):
+        targets = columns[list(members[len(rows)])]
+        row = np.full(columns.shape[1], -1, np.int32)
+        for klass in np.flatnonzero((targets >= 0).any(axis=0)):
+            column = targets[:, klass]
+            reached = tuple(np.unique(column[column >= 0]).tolist())
+            if reached not in number:
+                number[reached] = len(members)
+                members.append(reached)
+                if len(members) > limit:
+                    widest = max(members, key=len)
+                    guilty = ", ".join(dict.fromkeys(names[nfa.terminal[s]] for s in widest))
+                    raise LimitError(
+                        f"the terminals together have more than {limit} lexer states; those alive side by side in one state are "
+                        f"{guilty}: make them shorter or more alike"
+                    )
+            row[klass] = number[reached]
+        rows.append(row)
+    accepting = tuple(tuple(sorted({int(nfa.terminal[s]) for s in set_ if nfa.is_accepting[s]})) for set_ in members)
+    return UnionDfa(_read_only(np.stack(rows)[:, byte_class]), tuple(members), accepting)
+
+
+def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    array.setflags(write=False)
+    return array

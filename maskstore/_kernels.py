@@ -1,0 +1,145 @@
+"""The jitted loops of the vocabulary walk. Callers own all arrays and have checked them.
+
+A vocabulary is flat here: token i is data[offsets[i] : offsets[i + 1]]; a *position* is an index into `data`, and stands for the rest
+of its token from there on.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+NO_COLUMN = -1
+LINE_FEED = 10
+SPACE = 32
+TAB = 9
+
+
+@njit(cache=True, nogil=True)
+def scan_fresh(next_set, accepts, counts_columns, tab_length, data, offsets, end_set, cut, accepted, column):  # type: ignore[no-untyped-def]
+    """Where the lexeme that begins at each position of each token gets to by longest match.
+
+    next_set : (n_sets, 256) int32, -1 = nothing alive; set 0 is the start. accepts : (n_sets,) int32, 0 = no terminal ends there.
+    counts_columns : (n_accepts,) bool; whether the newline terminal is among those that end.
+    Written, each (n_positions,) int32: end_set, the set alive at the token's end or -1; cut, the position after the longest accepted
+    lexeme if it ends before the token does, else -1; accepted, who ends there; column, the lexeme's layout column or NO_COLUMN.
+    """
+    for token in range(offsets.shape[0] - 1):
+        last = offsets[token + 1]
+        for begin in range(offsets[token], last):
+            state = 0
+            longest = -1
+            who = 0
+            position = begin
+            while position < last:
+                state = next_set[state, data[position]]
+                if state < 0:
+                    break
+                position += 1
+                if accepts[state] != 0:
+                    longest = position
+                    who = accepts[state]
+            end_set[begin] = state
+            column[begin] = NO_COLUMN
+            if longest < 0 or longest == last:
+                cut[begin] = -1
+                accepted[begin] = 0
+                continue
+            cut[begin] = longest
+            accepted[begin] = who
+            if counts_columns[who]:
+                column[begin] = absolute_column(data, begin, longest, tab_length)
+
+
+@njit(cache=True, nogil=True)
+def absolute_column(data, begin, end, tab_length):  # type: ignore[no-untyped-def]
+    """The column that a lexeme with a line feed ends in: spaces and tabs after the last one; NO_COLUMN without a line feed."""
+    columns = 0
+    for position in range(end - 1, begin - 1, -1):
+        byte = data[position]
+        if byte == LINE_FEED:
+            return columns
+        if byte == SPACE:
+            columns += 1
+        elif byte == TAB:
+            columns += tab_length
+    return NO_COLUMN
+
+
+@njit(cache=True, nogil=True)
+def scan_state(next_state, is_accepting, state, data, offsets, end_state, cut):  # type: ignore[no-untyped-def]
+    """What each token does to the terminal under way in lexer state `state`.
+
+    Written, each (n_tokens,) int32: end_state, where the terminal's automaton stands after the whole token, or -1; cut, the position
+    where the terminal ends by longest match if that is before the token's end (offsets[i]: before its first byte), else -1.
+    Returns whether some token was read on by even one byte.
+    """
+    read_on = False
+    for token in range(offsets.shape[0] - 1):
+        begin = offsets[token]
+        last = offsets[token + 1]
+        here = state
+        longest = begin if is_accepting[state] else -1
+        position = begin
+        while position < last:
+            here = next_state[here, data[position]]
+            if here < 0:
+                break
+            position += 1
+            if is_accepting[here]:
+                longest = position
+        read_on = read_on or position > begin
+        end_state[token] = here
+        cut[token] = -1 if longest == last else longest
+    return read_on
+
+
+@njit(cache=True, nogil=True)
+def leave_newline(data, offsets, cut, tab_length, is_absolute, columns):  # type: ignore[no-untyped-def]
+    """How a newline lexeme under way ends, where a token cuts it.
+
+    Written, each (n_tokens,): is_absolute, whether the token's part holds a line feed; columns, int32, the columns after the last
+    line feed, or those that the token's part adds to the line. Left alone where cut is -1.
+    """
+    for token in range(offsets.shape[0] - 1):
+        if cut[token] < 0:
+            continue
+        begin = offsets[token]
+        absolute = absolute_column(data, begin, cut[token], tab_length)
+        is_absolute[token] = absolute != NO_COLUMN
+        if absolute != NO_COLUMN:
+            columns[token] = absolute
+        else:
+            columns[token] = 0
+            for position in range(begin, cut[token]):
+                if data[position] == SPACE:
+                    columns[token] += 1
+                elif data[position] == TAB:
+                    columns[token] += tab_length
+
+
+@njit(cache=True, nogil=True)
+def group_equal(keys, group, firsts, slots):  # type: ignore[no-untyped-def]
+    """Number equal keys alike, in the order of first occurrence; returns the number of groups.
+
+    keys : (n,) int64. Written: group, (n,) int32; firsts, (n,) int32, the first index of each group.
+    slots : int32, scratch, a power of two and at least 2n long, all -1.
+    """
+    mask = slots.shape[0] - 1
+    n_groups = 0
+    for i in range(keys.shape[0]):
+        key = keys[i]
+        h = (key ^ (key >> 17) ^ (key >> 37)) & mask
+        while True:
+            known = slots[h]
+            if known < 0:
+                slots[h] = n_groups
+                firsts[n_groups] = i
+                group[i] = n_groups
+                n_groups += 1
+                break
+            if keys[firsts[known]] == key:
+                group[i] = known
+                break
+            h = (h + 1) & mask
+    return n_groups

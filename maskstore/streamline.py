@@ -1,0 +1,295 @@
+"""Streamlining: fewer entries in every lexer state, the same masks.
+
+An entry (lexer state, sequence) says: these tokens are allowed if the parser accepts this sequence. Each step maps sequences to other
+sequences, or deletes them, by facts about the grammar that hold in every context in which the lexer state can occur:
+
+    ignored   ignored terminals never reach the parser: they are left out
+    classes   interchangeable terminals: each is replaced by the least of its class
+    follow    a sequence that is no path of the follow graph is deleted
+    pairs     a last terminal that can always follow the one before is left out
+    never     a sequence that is never legal is deleted
+    always    a rest that can always follow is left out, whole
+    joint     sequences that are legal after the same prefixes become one
+
+If the entry's sequence is mapped to T, its tokens go to T's entry: they are allowed in the same contexts (proofs/streamlining.v).
+The empty sequence needs no parser at all.
+
+Source: Tran-Thien's streamlining post (2025); the steps' order is his, `joint` goes beyond.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.legality.deciders import ALWAYS, ANYWHERE
+from maskwright.analysis.legality.follow import pair_verdicts
+from maskwright.analysis.legality.interchange import interchange_classes, representatives
+from maskwright.analysis.legality.joint import joint_representatives
+from maskwright.analysis.legality.judge import ENDED_NEWLINE, Case, Judge
+from maskwright.analysis.legality.verdict import START
+from maskwright.maskstore.events import EventCodes
+
+STEPS = ("ignored", "classes", "follow", "pairs", "never", "always", "joint")
+
+Symbols = tuple[int, ...]
+DELETED = -1
+
+StepHook = Callable[[str], None]
+
+
+class SequenceTable:
+    """Sequences by number, each once. Number 0 is the empty sequence."""
+
+    def __init__(self) -> None:
+        self.sequences: list[Symbols] = [()]
+        self._number: dict[Symbols, int] = {(): 0}
+
+    def __getitem__(self, number: int) -> Symbols:
+        return self.sequences[number]
+
+    def __len__(self) -> int:
+        return len(self.sequences)
+
+    def number(self, sequence: Symbols) -> int:
+        found = self._number.get(sequence)
+        if found is None:
+            found = self._number[sequence] = len(self.sequences)
+            self.sequences.append(sequence)
+        return found
+
+
+@dataclass(frozen=True)
+class Context:
+    """The contexts in which some lexer states occur: what stands to the left, and the sequences that begin there.
+
+    left : a terminal, START, or ANYWHERE where the lexer state does not tell (inside ignored terminals, and inside a newline that
+        brackets may have made the parser drop).
+    """
+
+    left: int
+    sequences: npt.NDArray[np.int64]
+
+
+@dataclass
+class Streamlined:
+    """The result of each step, for each left symbol.
+
+    mapping[left][step] : (n_sequences,) int32; sequence number -> sequence number, or DELETED. Steps are cumulative: each maps the
+        original sequences. Sequences that do not occur with a left symbol are DELETED there.
+    """
+
+    table: SequenceTable
+    mapping: dict[int, dict[str, npt.NDArray[np.int32]]] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    classes: tuple[tuple[int, ...], ...] = ()
+
+    def final(self, left: int) -> npt.NDArray[np.int32]:
+        return self.mapping[left][STEPS[-1]]
+
+
+def streamline(
+    grammar: Grammar,
+    codes: EventCodes,
+    table: SequenceTable,
+    contexts: Iterable[Context],
+    judge: Judge,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> Streamlined:
+    """Run all steps. progress : called with the step's name, and the cases judged and to be judged in it."""
+    return _Streamliner(grammar, codes, table, contexts, judge, progress).run()
+
+
+class _Streamliner:
+    def __init__(
+        self,
+        grammar: Grammar,
+        codes: EventCodes,
+        table: SequenceTable,
+        contexts: Iterable[Context],
+        judge: Judge,
+        progress: Callable[[str, int, int], None] | None,
+    ) -> None:
+        self.grammar = grammar
+        self.codes = codes
+        self.table = table
+        self.judge = judge
+        self.progress = progress
+        needed: dict[int, npt.NDArray[np.int64]] = {}
+        for context in contexts:
+            known = needed.get(context.left)
+            needed[context.left] = context.sequences if known is None else np.union1d(known, context.sequences)
+        self.original = needed
+        self.n_original = len(table)
+        self.current: dict[int, npt.NDArray[np.int64]] = {left: ids.copy() for left, ids in needed.items()}
+        self.result = Streamlined(table)
+        self._spoken: dict[int, Symbols] = {}
+
+    def run(self) -> Streamlined:
+        steps = (
+            ("ignored", self.drop_ignored),
+            ("classes", self.merge_classes),
+            ("follow", self.delete_non_paths),
+            ("pairs", self.fold_pairs),
+            ("never", self.delete_never),
+            ("always", self.fold_always),
+            ("joint", self.merge_joint),
+        )
+        for name, step in steps:
+            begin = time.perf_counter()
+            step()
+            self.result.seconds[name] = time.perf_counter() - begin
+            for left, ids in self.original.items():
+                mapping = np.full(self.n_original, DELETED, np.int32)
+                mapping[ids] = self.current[left]
+                self.result.mapping.setdefault(left, {})[name] = mapping
+        return self.result
+
+    def spoken(self, number: int) -> Symbols:
+        """The sequence as the judge reads it: columns forgotten, the end of the newline under way left out."""
+        found = self._spoken.get(number)
+        if found is None:
+            symbols = []
+            for symbol in self.table[number]:
+                kind, value = self.codes.decode(symbol)
+                if kind == "terminal":
+                    symbols.append(value)
+                elif kind == "newline_at":
+                    symbols.append(ENDED_NEWLINE)
+            found = self._spoken[number] = tuple(symbols)
+        return found
+
+    def _map_all(self, change: Callable[[Symbols], Symbols]) -> None:
+        """Map every sequence in use, whatever stands to its left."""
+        used = np.unique(np.concatenate([ids[ids >= 0] for ids in self.current.values()]))
+        target = np.full(len(self.table), DELETED, np.int64)
+        for number in used.tolist():
+            target[number] = self.table.number(change(self.table[number]))
+        for left, ids in self.current.items():
+            self.current[left] = np.where(ids >= 0, target[ids], DELETED)
+
+    def drop_ignored(self) -> None:
+        ignored = self.grammar.ignored
+        self._map_all(lambda symbols: tuple(s for s in symbols if s not in ignored))
+
+    def merge_classes(self) -> None:
+        self.result.classes = interchange_classes(self.grammar, rewrite=self.judge.rules == "normalised")
+        least = representatives(self.grammar.n_terminals, self.result.classes)
+        n = self.grammar.n_terminals
+        self._map_all(lambda symbols: tuple(least[s] if s < n else s for s in symbols))
+
+    def delete_non_paths(self) -> None:
+        known: dict[Case, bool] = {}
+        for left, ids in self.current.items():
+            for index in np.flatnonzero(ids >= 0).tolist():
+                case = (left, self.spoken(int(ids[index])))
+                if case not in known:
+                    known[case] = self.judge.is_path(*case)
+                if not known[case]:
+                    ids[index] = DELETED
+
+    def _can_stand_left(self, symbol: int) -> bool:
+        """Whether something may be folded into a sequence that ends in this symbol: a terminal whose parser state is certain."""
+        return 0 <= symbol < self.grammar.n_terminals and symbol != self.judge.newline
+
+    def fold_pairs(self) -> None:
+        always = pair_verdicts(self.judge.always_deciders) == ALWAYS
+
+        def folded(left: int, symbols: Symbols) -> Symbols:
+            while symbols and symbols[-1] < self.grammar.n_terminals:
+                before = symbols[-2] if len(symbols) > 1 else left
+                if not (self._can_stand_left(before) or before == START) or not always[before, symbols[-1]]:
+                    break
+                symbols = symbols[:-1]
+            return symbols
+
+        self._map_each(folded)
+
+    def _map_each(self, change: Callable[[int, Symbols], Symbols]) -> None:
+        """Map every (left symbol, sequence) in use."""
+        for left, ids in self.current.items():
+            known: dict[int, int] = {DELETED: DELETED}
+            for number in np.unique(ids[ids >= 0]).tolist():
+                known[number] = self.table.number(change(left, self.table[number]))
+            self.current[left] = np.array([known[number] for number in ids.tolist()], np.int64)
+
+    def _pairs_in_use(self) -> list[tuple[int, int]]:
+        return [(left, int(n)) for left, ids in self.current.items() for n in np.unique(ids[ids > 0])]
+
+    def _ticker(self, step: str, total: int) -> Callable[[int], None] | None:
+        if self.progress is None:
+            return None
+        done = 0
+        report = self.progress
+
+        def tick(count: int) -> None:
+            nonlocal done
+            done += count
+            report(step, done, total)
+
+        return tick
+
+    def delete_never(self) -> None:
+        pairs = self._pairs_in_use()
+        cases = list(dict.fromkeys((left, self.spoken(number)) for left, number in pairs))
+        never = dict(zip(cases, self.judge.never(cases, self._ticker("never", len(cases))).tolist(), strict=True))
+        gone = {(left, number) for left, number in pairs if never[left, self.spoken(number)]}
+        for left, ids in self.current.items():
+            for index in np.flatnonzero(ids > 0).tolist():
+                if (left, int(ids[index])) in gone:
+                    ids[index] = DELETED
+
+    def fold_always(self) -> None:
+        rests: dict[tuple[int, int], list[tuple[int, Case]]] = {}
+        for left, number in self._pairs_in_use():
+            symbols = self.table[number]
+            found = []
+            for kept in range(len(symbols)):
+                before = symbols[kept - 1] if kept else left
+                rest = symbols[kept:]
+                if not (self._can_stand_left(before) or (kept == 0 and left == START)):
+                    continue
+                if all(self.codes.decode(symbol)[0] != "leave_at" for symbol in rest):
+                    spoken = tuple(ENDED_NEWLINE if s >= self.grammar.n_terminals else s for s in rest)
+                    found.append((kept, (before, spoken)))
+            rests[left, number] = found
+        cases = list(dict.fromkeys(case for found in rests.values() for _, case in found))
+        always = dict(zip(cases, self.judge.always(cases, self._ticker("always", len(cases))).tolist(), strict=True))
+        target = {
+            pair: next((kept for kept, case in found if always[case]), len(self.table[pair[1]]))
+            for pair, found in rests.items()
+        }
+        for left, ids in self.current.items():
+            known = {n: self.table.number(self.table[n][: target[left, n]]) for n in np.unique(ids[ids > 0]).tolist()}
+            self.current[left] = np.array([known.get(n, n) for n in ids.tolist()], np.int64)
+
+    def merge_joint(self) -> None:
+        # sequences whose newlines have ended are told apart by columns that the judge does not see
+        pairs = [(left, n) for left, n in self._pairs_in_use() if max(self.table[n]) < self.grammar.n_terminals]
+        cases = [(left, self.table[number]) for left, number in pairs]
+        leaders = joint_representatives(self.judge, cases, self._ticker("joint", len(cases)))
+        target = {pair: pairs[leader][1] for pair, leader in zip(pairs, leaders, strict=True)}
+        for left, ids in self.current.items():
+            self.current[left] = np.array([target.get((left, n), n) for n in ids.tolist()], np.int64)
+
+
+def count_entries(
+    result: Streamlined, states: Sequence[tuple[int, npt.NDArray[np.int64]]]
+) -> dict[str, npt.NDArray[np.int32]]:
+    """Entries of each lexer state, (n_states,) int32, originally and after each step. states : left symbol and sequence numbers."""
+    counts = {"original": np.array([len(ids) for _, ids in states], np.int32)}
+    for step in STEPS:
+        found = []
+        for left, ids in states:
+            mapped = result.mapping[left][step][ids]
+            found.append(len(np.unique(mapped[mapped >= 0])))
+        counts[step] = np.array(found, np.int32)
+    return counts
+
+
+__all__ = ["ANYWHERE", "DELETED", "STEPS", "Context", "SequenceTable", "Streamlined", "count_entries", "streamline"]
