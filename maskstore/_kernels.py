@@ -143,3 +143,15 @@ def group_equal(keys, group, firsts, slots):  # type: ignore[no-untyped-def]
                 break
             h = (h + 1) & mask
     return n_groups
+
+
+@njit(cache=True, nogil=True)
+def union_of_groups(members, member_start, groups, token_ids, words):  # type: ignore[no-untyped-def]
+    """Set the bits of all tokens of some groups; returns how many. words : (n_words,) uint32, zero before; groups do not overlap."""
+    count = 0
+    for group in groups:
+        for index in range(member_start[group], member_start[group + 1]):
+            token = token_ids[members[index]]
+            words[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
+        count += member_start[group + 1] - member_start[group]
+    return count

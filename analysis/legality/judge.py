@@ -68,7 +68,8 @@ class Judge:
         """
         if self.layout is None or not any(s in (ENDED_NEWLINE, self.newline) for s in sequence):
             return [sequence]
-        deepest = 0 if left == START else 1 + sum(s in self._closing for s in (left, *sequence))
+        # a newline that was kept stands outside brackets, and so does the start of the text
+        deepest = 0 if left in (START, self.newline) else 1 + sum(s in self._closing for s in (left, *sequence))
         found = [self._reading(left, sequence, depth) for depth in range(deepest + 1)]
         return list(dict.fromkeys(found))
 

@@ -1,0 +1,93 @@
+"""What one token does to a lexer state, worked out from the definition: the walk's plain twin, for one token at a time."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from maskwright.analysis.lexing.terminal_nfa import TerminalNfa
+from maskwright.maskstore.events import EventCodes
+
+NO_COLUMN = -1
+
+Symbols = tuple[int, ...]
+Outcome = tuple[Symbols, int, int]
+"""Symbols begun, lexer state after the token, and the column of the newline lexeme under way (NO_COLUMN: none, or no line feed yet)."""
+
+
+class NfaLexer:
+    """The `nfa` lexer semantics, one token at a time. See `maskwright.maskstore.walk` for what it means.
+
+    newline : the layout's newline terminal, or -1. tab_length : columns that a tab counts.
+    """
+
+    def __init__(self, nfa: TerminalNfa, codes: EventCodes, newline: int, tab_length: int) -> None:
+        self.nfa = nfa
+        self.codes = codes
+        self.newline = newline
+        self.tab_length = tab_length
+        self.start = nfa.n_states
+        self._fresh = lru_cache(maxsize=1 << 16)(self._outcomes_of_fresh)
+
+    def column_after(self, column: int, data: bytes) -> int:
+        """A newline lexeme's column after more bytes: spaces and tabs since its last line feed."""
+        for byte in data:
+            if byte == 10:
+                column = 0
+            elif column != NO_COLUMN and byte in (32, 9):
+                column += 1 if byte == 32 else self.tab_length
+        return column
+
+    def outcomes(self, state: int, column: int, token: bytes) -> list[Outcome]:
+        """All that a non-empty token may do in a lexer state. column : of the newline under way there, if it is one."""
+        if state == self.start:
+            return list(self._fresh(token))
+        end, cut = self._run(state, token)
+        is_newline = int(self.nfa.terminal[state]) == self.newline
+        found: list[Outcome] = []
+        if end >= 0:
+            found.append(((), end, self.column_after(column, token) if is_newline else NO_COLUMN))
+        if cut is not None and cut < len(token):
+            prefix: Symbols = ()
+            if is_newline:
+                ended_at = self.column_after(column, token[:cut])
+                if ended_at == NO_COLUMN:
+                    return found  # a newline without a line feed cannot end
+                within = self.column_after(NO_COLUMN, token[:cut])
+                added = self.column_after(0, token[:cut])
+                prefix = (self.codes.leave_at(within) if within != NO_COLUMN else self.codes.leave_after(added),)
+            found += [((*prefix, *symbols), last, at) for symbols, last, at in self._fresh(token[cut:])]
+        return found
+
+    def _run(self, state: int, data: bytes) -> tuple[int, int | None]:
+        """Where the automaton stands after all of the data (-1: nowhere), and the last place where it accepted."""
+        cut = 0 if self.nfa.is_accepting[state] else None
+        for position, byte in enumerate(data, start=1):
+            state = int(self.nfa.next_state[state, byte])
+            if state < 0:
+                return -1, cut
+            if self.nfa.is_accepting[state]:
+                cut = position
+        return state, cut
+
+    def _outcomes_of_fresh(self, data: bytes) -> tuple[Outcome, ...]:
+        runs = {
+            terminal: self._run(int(state), data) for terminal, state in enumerate(self.nfa.initial.tolist()) if state >= 0
+        }
+        found: list[Outcome] = []
+        for terminal, (end, _) in runs.items():
+            if end >= 0:
+                column = self.column_after(NO_COLUMN, data) if terminal == self.newline else NO_COLUMN
+                found.append(((terminal,), end, column))
+        longest = max((cut for _, cut in runs.values() if cut), default=0)
+        if 0 < longest < len(data):
+            for terminal, (_, cut) in runs.items():
+                if cut != longest:
+                    continue
+                symbol = terminal
+                if terminal == self.newline:
+                    column = self.column_after(NO_COLUMN, data[:longest])
+                    if column == NO_COLUMN:
+                        continue
+                    symbol = self.codes.newline_at(column)
+                found += [((symbol, *symbols), end, at) for symbols, end, at in self._fresh(data[longest:])]
+        return tuple(found)

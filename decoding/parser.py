@@ -1,0 +1,149 @@
+"""LALR parsing on stacks that never change, all hypotheses sharing what they have in common.
+
+A stack is a linked list of LR states, hash-consed: equal stacks are one object, so what a terminal does to a stack is computed once.
+Where the grammar has LALR conflicts all actions are followed, on several stacks: the grammar's language is accepted, not what a parser
+that prefers shifts makes of it (Lark's refuses ``case C(x=1,):`` under python.lark for that reason).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from lark.common import ParserConf
+from lark.grammar import NonTerminal
+from lark.grammar import Rule as LarkRule
+from lark.grammar import Terminal as LarkTerminal
+from lark.parsers.lalr_analysis import LALR_Analyzer
+
+from maskwright.analysis.errors import LimitError
+from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.grammar.normalise import reduce
+
+END = -1
+STACK_LIMIT = 10_000
+"""Stacks made for one terminal, past which the grammar counts as infinitely ambiguous."""
+
+
+class Stack:
+    """A parser stack. Compare with `is`.
+
+    top : LR state. below : the rest, None at the bottom.
+    """
+
+    __slots__ = ("after", "below", "pushed", "top")
+
+    def __init__(self, top: int, below: Stack | None) -> None:
+        self.top = top
+        self.below = below
+        self.pushed: dict[int, Stack] = {}
+        self.after: dict[int, tuple[Stack, ...]] = {}
+
+    def push(self, state: int) -> Stack:
+        found = self.pushed.get(state)
+        if found is None:
+            found = self.pushed[state] = Stack(state, self)
+        return found
+
+
+Stacks = tuple[Stack, ...]
+
+
+class Actions(NamedTuple):
+    """What one LR state does on one terminal: the state shifted to, if any, and the rules (left-hand side, length) reduced by."""
+
+    shift: int | None
+    reductions: tuple[tuple[int, int], ...]
+
+
+class LalrParser:
+    """The LALR(1) automaton of a grammar's rules, on terminal numbers. States and look-aheads are Lark's own computation.
+
+    n_conflicts : (state, terminal) pairs with more than one action.
+    """
+
+    def __init__(self, grammar: Grammar) -> None:
+        self._grammar = grammar
+        grammar = reduce(grammar)
+        symbols: list[LarkTerminal | NonTerminal] = [LarkTerminal(f"t{t}") for t in range(grammar.n_terminals)]
+        symbols += [NonTerminal(f"n{i}") for i in range(grammar.n_nonterminals)]
+        number = {symbol.name: i for i, symbol in enumerate(symbols)} | {"$END": END}
+        rules = [LarkRule(symbols[r.lhs], [symbols[s] for s in r.rhs], order=i) for i, r in enumerate(grammar.rules)]
+        analyser = LALR_Analyzer(ParserConf(rules, {}, [symbols[grammar.start].name]))
+        analyser.compute_lr0_states()
+        analyser.compute_reads_relations()
+        analyser.compute_includes_lookback()
+        analyser.compute_lookaheads()
+        (root,) = analyser.lr0_start_states.values()
+        state_number = {itemset: i for i, itemset in enumerate(analyser.lr0_itemsets)}
+        self._go: list[dict[int, int]] = []
+        self._actions: list[dict[int, Actions]] = []
+        self._final = -1
+        for itemset in state_number:
+            go = {
+                number[symbol.name]: state_number[target]
+                for symbol, target in itemset.transitions.items()
+                if symbol.name in number
+            }
+            actions = {symbol: Actions(target, ()) for symbol, target in go.items() if symbol < grammar.n_terminals}
+            for symbol, reduced in itemset.lookaheads.items():
+                terminal = number[symbol.name]
+                by = sorted((number[rule.origin.name], len(rule.expansion)) for rule in reduced)
+                actions[terminal] = Actions(actions.get(terminal, Actions(None, ())).shift, tuple(dict.fromkeys(by)))
+            self._go.append(go)
+            self._actions.append(actions)
+            if any(p.is_satisfied and p.rule.origin.name.startswith("$root") for p in itemset.closure):
+                self._final = state_number[itemset]
+        self.n_conflicts = sum(
+            (a.shift is not None) + len(a.reductions) > 1 for actions in self._actions for a in actions.values()
+        )
+        self.initial: Stacks = (Stack(state_number[root], None),)
+
+    def shift(self, stacks: Stacks, terminal: int) -> Stacks:
+        """The stacks after a terminal; none if the terminal is not legal. Cost: O(reductions), once for each stack and terminal.
+
+        Raises LimitError for a grammar that is ambiguous without end (a nonterminal that derives itself).
+        """
+        if len(stacks) == 1:
+            return self._shift(stacks[0], terminal)
+        return tuple(dict.fromkeys(after for stack in stacks for after in self._shift(stack, terminal)))
+
+    def _shift(self, stack: Stack, terminal: int) -> Stacks:
+        known = stack.after.get(terminal)
+        if known is not None:
+            return known
+        found = []
+        for here in self._reduced(stack, terminal):
+            actions = self._actions[here.top].get(terminal)
+            if actions is not None and actions.shift is not None:
+                found.append(here.push(actions.shift))
+        stack.after[terminal] = tuple(dict.fromkeys(found))
+        return stack.after[terminal]
+
+    def _reduced(self, stack: Stack, terminal: int) -> list[Stack]:
+        """The stack and all that reductions before `terminal` make of it."""
+        seen = {stack: None}
+        agenda = [stack]
+        while agenda:
+            here = agenda.pop()
+            actions = self._actions[here.top].get(terminal)
+            if actions is None:
+                continue
+            for lhs, length in actions.reductions:
+                base = here
+                for _ in range(length):
+                    assert base.below is not None  # INVARIANT: a rule's symbols are on the stack when it is reduced
+                    base = base.below
+                after = base.push(self._go[base.top][lhs])
+                if after not in seen:
+                    seen[after] = None
+                    agenda.append(after)
+            if len(seen) > STACK_LIMIT:
+                raise LimitError(
+                    f"grammar {self._grammar.name} has more than {STACK_LIMIT} readings of one text: some nonterminal derives itself; "
+                    "remove the cycle from its rules"
+                )
+        return list(seen)
+
+    def accepts_end(self, stacks: Stacks) -> bool:
+        """Whether the text may end here."""
+        return any(here.top == self._final for stack in stacks for here in self._reduced(stack, END))

@@ -1,0 +1,92 @@
+"""The pool of token masks: each distinct mask once, as a bitmask or, where that is smaller, as a list of ids."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+BITS = 32
+
+
+def n_words(n_tokens: int) -> int:
+    """Words of a bitmask over n_tokens ids: ceil(n_tokens / 32)."""
+    return -(-n_tokens // BITS)
+
+
+@dataclass(frozen=True)
+class MaskPool:
+    """Token masks by number.
+
+    dense : (n_dense, n_words) uint32; mask m < n_dense. Bit i of word w, the little end first, is token 32 w + i.
+    sparse_start : (n_sparse + 1,) int64; sparse_ids : (n_ids,) int32, ascending within a mask; mask n_dense + k is
+        sparse_ids[sparse_start[k] : sparse_start[k + 1]].
+    n_tokens : V, the size of the vocabulary.
+
+    INVARIANT: no mask is empty, and no two are equal.
+    """
+
+    dense: npt.NDArray[np.uint32]
+    sparse_start: npt.NDArray[np.int64]
+    sparse_ids: npt.NDArray[np.int32]
+    n_tokens: int
+
+    def __len__(self) -> int:
+        return len(self.dense) + len(self.sparse_start) - 1
+
+    def ids(self, mask: int) -> npt.NDArray[np.int32]:
+        """The token ids of a mask, ascending."""
+        if mask >= len(self.dense):
+            k = mask - len(self.dense)
+            return self.sparse_ids[self.sparse_start[k] : self.sparse_start[k + 1]]
+        bits = np.unpackbits(self.dense[mask].astype("<u4").view(np.uint8), bitorder="little")
+        return np.flatnonzero(bits).astype(np.int32)
+
+    def or_into(self, words: npt.NDArray[np.uint32], mask: int) -> None:
+        """Add a mask's tokens to a bitmask, (n_words,) uint32, in place."""
+        if mask < len(self.dense):
+            np.bitwise_or(words, self.dense[mask], out=words)
+        else:
+            ids = self.ids(mask)
+            np.bitwise_or.at(words, ids >> 5, np.uint32(1) << (ids & 31).astype(np.uint32))
+
+    @property
+    def n_bytes(self) -> int:
+        return self.dense.nbytes + self.sparse_ids.nbytes + self.sparse_start.nbytes
+
+
+class MaskPoolBuilder:
+    """Collects masks; `add` numbers equal ones alike. Numbers are provisional until `build`, which returns the final ones."""
+
+    def __init__(self, n_tokens: int) -> None:
+        self.n_tokens = n_tokens
+        self._number: dict[bytes, int] = {}
+        self._counts: list[int] = []
+
+    def add(self, words: npt.NDArray[np.uint32], count: int) -> int:
+        """words : (n_words,) uint32, with `count` bits set, at least one."""
+        content = words.tobytes()
+        number = self._number.setdefault(content, len(self._counts))
+        if number == len(self._counts):
+            self._counts.append(count)
+        return number
+
+    def build(self) -> tuple[MaskPool, npt.NDArray[np.int32]]:
+        """The pool, and for each provisional number the final one. An id list of n tokens takes 4 n bytes, a bitmask V / 8."""
+        contents = list(self._number)
+        is_dense = np.array(self._counts, np.int64) * BITS > self.n_tokens
+        order = np.concatenate([np.flatnonzero(is_dense), np.flatnonzero(~is_dense)]).astype(np.int64)
+        final = np.empty(len(order), np.int32)
+        final[order] = np.arange(len(order), dtype=np.int32)
+        n_dense = int(is_dense.sum())
+        dense = np.zeros((n_dense, n_words(self.n_tokens)), np.uint32)
+        for row, number in enumerate(order[:n_dense].tolist()):
+            dense[row] = np.frombuffer(contents[number], np.uint32)
+        lists = [
+            np.flatnonzero(np.unpackbits(np.frombuffer(contents[number], np.uint8), bitorder="little"))
+            for number in order[n_dense:].tolist()
+        ]
+        starts = np.concatenate([[0], np.cumsum([len(ids) for ids in lists])]).astype(np.int64)
+        ids = np.concatenate([np.zeros(0, np.int64), *lists]).astype(np.int32)
+        return MaskPool(dense, starts, ids, self.n_tokens), final

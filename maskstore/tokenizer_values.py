@@ -1,0 +1,72 @@
+"""Values from tokenizer files, checked as they are taken: JSON, objects, lists, ids, texts. Refusals name the place."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from maskwright.analysis.errors import VocabularyError
+
+#: Ids from here on are taken for damage; the largest vocabulary in use has about 262,000.
+ID_LIMIT = 1 << 22
+
+
+def parse_json(data: bytes, where: str) -> Any:
+    """The JSON value. Raises: VocabularyError for bytes that are not UTF-8, not JSON, or have an object's key twice."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) != len(pairs):
+            twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
+            raise VocabularyError(f"{where}: {clip(twice)} is there twice in one object; one of the two would be lost")
+        return found
+
+    try:
+        return json.loads(data.decode(), object_pairs_hook=once)
+    except UnicodeDecodeError as error:
+        raise VocabularyError(f"{where}: not UTF-8 at byte {error.start} ({error.reason}); JSON files are") from None
+    except json.JSONDecodeError as error:
+        raise VocabularyError(f"{where}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from None
+    except VocabularyError:
+        raise
+    except ValueError as error:  # an integer of thousands of digits
+        raise VocabularyError(f"{where}: not JSON that can be read: {error}") from None
+    except RecursionError:
+        raise VocabularyError(f"{where}: JSON nested too deep to be a tokenizer's") from None
+
+
+def as_list(value: Any, where: str) -> list[Any]:
+    """The value itself. Raises: VocabularyError unless it is a list."""
+    if not isinstance(value, list):
+        raise VocabularyError(f"{where} is {clip(value)}, expected a list")
+    return value
+
+
+def as_object(value: Any, where: str) -> Mapping[str, Any]:
+    """The value itself. Raises: VocabularyError unless it is a JSON object."""
+    if not isinstance(value, dict):
+        raise VocabularyError(f"{where} is {clip(value)}, expected an object")
+    return value
+
+
+def check_id(token: object, where: str) -> int:
+    """The id itself. Raises: VocabularyError unless it is an int from 0 to ID_LIMIT - 1."""
+    if not isinstance(token, int) or isinstance(token, bool) or not 0 <= token < ID_LIMIT:
+        raise VocabularyError(f"{where}: id {token!r} is out of range; expected an integer from 0 to {ID_LIMIT - 1}")
+    return token
+
+
+def encode_text(text: str, where: str) -> bytes:
+    """The UTF-8 bytes. Raises: VocabularyError for half a surrogate pair, which no text holds."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise VocabularyError(f"{where}: {text!r} holds half a surrogate pair, which UTF-8 cannot write") from None
+
+
+def clip(value: object) -> str:
+    """repr(value), shortened for a message."""
+    shown = repr(value)
+    return shown if len(shown) <= 120 else f"{shown[:80]} ... {shown[-30:]}"
