@@ -87,6 +87,8 @@ class ReferenceDecoder:
             elif kind == "newline_at":
                 begun = self._read_terminal(state, self._newline)
                 after = None if begun is None else self._indent(begun, value)
+            elif kind == "leave_after" and column == NO_COLUMN:
+                after = None  # a newline without a line feed cannot end
             else:
                 after = self._indent(state, value if kind == "leave_at" else column + value)
             if after is None:

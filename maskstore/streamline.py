@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.legality.deciders import ALWAYS, ANYWHERE
+from maskwright.analysis.legality.deciders import ALWAYS
 from maskwright.analysis.legality.follow import pair_verdicts
 from maskwright.analysis.legality.interchange import interchange_classes, representatives
 from maskwright.analysis.legality.joint import joint_representatives
@@ -39,8 +39,6 @@ STEPS = ("ignored", "classes", "follow", "pairs", "never", "always", "joint")
 
 Symbols = tuple[int, ...]
 DELETED = -1
-
-StepHook = Callable[[str], None]
 
 
 class SequenceTable:
@@ -105,6 +103,18 @@ def streamline(
     return _Streamliner(grammar, codes, table, contexts, judge, progress).run()
 
 
+def spoken_sequence(codes: EventCodes, sequence: Symbols) -> Symbols:
+    """A sequence as a judge reads it: columns forgotten, the end of the newline under way left out."""
+    symbols = []
+    for symbol in sequence:
+        kind, value = codes.decode(symbol)
+        if kind == "terminal":
+            symbols.append(value)
+        elif kind == "newline_at":
+            symbols.append(ENDED_NEWLINE)
+    return tuple(symbols)
+
+
 class _Streamliner:
     def __init__(
         self,
@@ -151,17 +161,10 @@ class _Streamliner:
         return self.result
 
     def spoken(self, number: int) -> Symbols:
-        """The sequence as the judge reads it: columns forgotten, the end of the newline under way left out."""
+        """`spoken_sequence` of a sequence in the table."""
         found = self._spoken.get(number)
         if found is None:
-            symbols = []
-            for symbol in self.table[number]:
-                kind, value = self.codes.decode(symbol)
-                if kind == "terminal":
-                    symbols.append(value)
-                elif kind == "newline_at":
-                    symbols.append(ENDED_NEWLINE)
-            found = self._spoken[number] = tuple(symbols)
+            found = self._spoken[number] = spoken_sequence(self.codes, self.table[number])
         return found
 
     def _map_all(self, change: Callable[[Symbols], Symbols]) -> None:
@@ -254,9 +257,8 @@ class _Streamliner:
                 rest = symbols[kept:]
                 if not (self._can_stand_left(before) or (kept == 0 and left == START)):
                     continue
-                if all(self.codes.decode(symbol)[0] != "leave_at" for symbol in rest):
-                    spoken = tuple(ENDED_NEWLINE if s >= self.grammar.n_terminals else s for s in rest)
-                    found.append((kept, (before, spoken)))
+                # BOUND: only the first symbol can be the end of the newline under way, and nothing is folded across that
+                found.append((kept, (before, spoken_sequence(self.codes, rest))))
             rests[left, number] = found
         cases = list(dict.fromkeys(case for found in rests.values() for _, case in found))
         always = dict(zip(cases, self.judge.always(cases, self._ticker("always", len(cases))).tolist(), strict=True))
@@ -290,6 +292,3 @@ def count_entries(
             found.append(len(np.unique(mapped[mapped >= 0])))
         counts[step] = np.array(found, np.int32)
     return counts
-
-
-__all__ = ["ANYWHERE", "DELETED", "STEPS", "Context", "SequenceTable", "Streamlined", "count_entries", "streamline"]

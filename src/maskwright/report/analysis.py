@@ -1,0 +1,355 @@
+"""Analyse a grammar, alone or with a vocabulary: all facts that the reports show, in one JSON-ready dictionary."""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.analysis.errors import TerminalError
+from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.grammar.normalise import normalise
+from maskwright.analysis.legality.deciders import ALWAYS, NEVER
+from maskwright.analysis.legality.follow import pair_verdicts
+from maskwright.analysis.legality.interchange import interchange_classes
+from maskwright.analysis.legality.judge import Judge, Rules
+from maskwright.analysis.lexing import compile_terminals, post_terminals
+from maskwright.analysis.lexing.terminal_nfa import TerminalNfa, build_terminal_nfa
+from maskwright.maskstore.entries import Entries, Reading, collect_entries
+from maskwright.maskstore.pairs import pair_savings
+from maskwright.maskstore.store import MaskStore, Progress, assemble, contexts_of, walk_vocabulary
+from maskwright.maskstore.streamline import STEPS, Context, Streamlined, count_entries, streamline
+from maskwright.maskstore.vocabulary import Vocabulary, post_tokens
+from maskwright.maskstore.walk import Walk
+
+RULES: tuple[Rules, ...] = ("lark", "normalised")
+READINGS: tuple[Reading, ...] = ("post", "sound")
+
+
+@dataclass(frozen=True)
+class AnalysisReport:
+    """What an analysis found. `facts` is JSON-ready; `store`, if a vocabulary was given, is the streamlined store of the sound reading."""
+
+    facts: dict[str, Any]
+    store: MaskStore | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        return self.facts
+
+    def to_html(self) -> str:
+        """One self-contained page with inline SVG; opens without a network."""
+        from maskwright.report.html import render_html
+
+        return render_html(self.facts)
+
+    def __rich__(self) -> Any:
+        from maskwright.report.terminal import render_terminal
+
+        return render_terminal(self.facts)
+
+
+class _Clock:
+    """Seconds by part of the work."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = dict.fromkeys(("lexer", "walk", "store", "legality", "streamline"), 0.0)
+        self._begin = time.perf_counter()
+        self._begin_cpu = time.process_time()
+
+    @contextmanager
+    def measure(self, part: str) -> Iterator[None]:
+        begin = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[part] += time.perf_counter() - begin
+
+    def to_dict(self) -> dict[str, float]:
+        total = {"total": time.perf_counter() - self._begin, "cpu": time.process_time() - self._begin_cpu}
+        return {part: round(value, 4) for part, value in {**self.seconds, **total}.items()}
+
+
+def analyze(
+    grammar: Grammar,
+    vocabulary: Vocabulary | None = None,
+    *,
+    pairs: bool = True,
+    progress: Progress | None = None,
+) -> AnalysisReport:
+    """Facts about a grammar; with a vocabulary also what streamlining makes of its mask store, in two readings and on two forms of the rules.
+
+    Readings: "post" is the streamlining post's (REPRODUCTION of its figures: characters of `string.printable`, the leading spaces of
+    pieces stripped, layout ignored); "sound" is what decoding uses (true bytes of all tokens, layout obeyed).
+
+    pairs : also count what a second terminal of context would save.
+
+    Raises as `build_store`. Cost for python.lark: about 10 CPU seconds at V = 32k.
+    """
+    clock = _Clock()
+    facts: dict[str, Any] = {"grammar": _grammar_facts(grammar)}
+    with clock.measure("legality"):
+        judges = {rules: Judge(grammar, rules) for rules in RULES}
+        facts["interchange"] = _interchange_facts(grammar)
+        facts["pairs"] = _pair_facts(judges)
+    lexers: dict[Reading, TerminalNfa | None] = {}
+    with clock.measure("lexer"):
+        lexers["sound"] = build_terminal_nfa(compile_terminals(grammar))
+        try:
+            lexers["post"] = build_terminal_nfa(post_terminals(grammar))
+        except TerminalError:
+            lexers["post"] = None  # a terminal without printable text has no place in the post's reading
+    facts["lexer"] = _lexer_facts(lexers)
+    store = None
+    if vocabulary is not None:
+        facts["tokenizer"] = {
+            "name": vocabulary.name,
+            "size": vocabulary.size,
+            "digest": vocabulary.digest,
+            "text_tokens": len(vocabulary.text_ids()),
+            "special_tokens": len(vocabulary.special),
+        }
+        store = _vocabulary_facts(facts, grammar, vocabulary, lexers, judges, pairs, clock, progress)
+    facts["seconds"] = clock.to_dict()
+    facts["peak_rss_mb"] = _peak_rss_mb()
+    return AnalysisReport(facts, store)
+
+
+def _grammar_facts(grammar: Grammar) -> dict[str, Any]:
+    normalised = normalise(grammar)
+    layout = grammar.layout
+    return {
+        "name": grammar.name,
+        "digest": grammar.digest,
+        "lexing": grammar.lexing,
+        "start": grammar.symbol_name(grammar.start),
+        "terminals": grammar.n_terminals,
+        "declared": [t.name for t in grammar.terminals if t.is_declared],
+        "ignored": [grammar.symbol_name(t) for t in sorted(grammar.ignored)],
+        "nonterminals": grammar.n_nonterminals,
+        "rules": len(grammar.rules),
+        "normalised": {"nonterminals": normalised.n_nonterminals, "rules": len(normalised.rules)},
+        "layout": None
+        if layout is None
+        else {
+            "newline": grammar.symbol_name(layout.newline),
+            "indent": grammar.symbol_name(layout.indent),
+            "dedent": grammar.symbol_name(layout.dedent),
+            "brackets": [[grammar.symbol_name(a), grammar.symbol_name(b)] for a, b in layout.brackets],
+            "tab_length": layout.tab_length,
+        },
+        "terminal_names": [t.name for t in grammar.terminals],
+        "terminal_texts": [grammar.display_name(i) for i in range(grammar.n_terminals)],
+    }
+
+
+def _interchange_facts(grammar: Grammar) -> dict[str, Any]:
+    classes = interchange_classes(grammar)
+    further = interchange_classes(grammar, rewrite=True)
+
+    def names(found: tuple[tuple[int, ...], ...]) -> list[list[str]]:
+        return [[grammar.symbol_name(t) for t in members] for members in found]
+
+    return {
+        "classes": names(classes),
+        "terminals": sum(map(len, classes)),
+        "further": names(tuple(members for members in further if members not in classes)),
+        "classes_normalised": names(further),
+    }
+
+
+def _pair_facts(judges: dict[Rules, Judge]) -> dict[str, Any]:
+    """The verdict on each pair of terminals; a row of `matrix` is a left terminal, a digit in it a right one."""
+    tables = {rules: pair_verdicts(judge.always_deciders) for rules, judge in judges.items()}
+    live = list(judges["lark"].always_deciders.live_terminals)
+    table = tables["normalised"]
+    counts = {rules: table[np.ix_(live, live)] for rules, table in tables.items()}
+    return {
+        "pairs": len(live) ** 2,
+        "never": int((counts["lark"] == NEVER).sum()),
+        "always": {rules: int((count == ALWAYS).sum()) for rules, count in counts.items()},
+        "live": live,
+        "matrix": ["".join(map(str, row)) for row in table[np.ix_([*live, -1], live)].tolist()],
+        "legend": {"0": "never", "1": "sometimes", "2": "always"},
+    }
+
+
+def _lexer_facts(lexers: dict[Reading, TerminalNfa | None]) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        reading: {"states": nfa.n_nfa_states, "transitions": nfa.n_transitions}
+        for reading, nfa in lexers.items()
+        if nfa is not None
+    }
+    reading = "post" if "post" in found else "sound"
+    return {**found[reading], "reading": reading, **found}
+
+
+def _vocabulary_facts(
+    facts: dict[str, Any],
+    grammar: Grammar,
+    vocabulary: Vocabulary,
+    lexers: dict[Reading, TerminalNfa | None],
+    judges: dict[Rules, Judge],
+    pairs: bool,
+    clock: _Clock,
+    progress: Progress | None,
+) -> MaskStore:
+    facts["token_nfa"] = {}
+    facts["entries"] = []
+    store: MaskStore | None = None
+    for reading in READINGS:
+        nfa = lexers[reading]
+        if nfa is None:
+            continue
+        read = grammar if reading == "sound" else replace(grammar, layout=None)
+        with clock.measure("walk"):
+            if reading == "sound":
+                entries = walk_vocabulary(read, nfa, vocabulary, progress)
+            else:
+                tokens = post_tokens(vocabulary)
+                walk = Walk(read, nfa, [token for _, token in tokens])
+                entries = collect_entries(read, walk, np.array([i for i, _ in tokens], np.int32))
+        facts["token_nfa"][reading] = {"rows": entries.n_token_nfa_rows, "tokens": len(entries.token_ids)}
+        states = [(state.left, state.sequences) for state in entries.states]
+        for rules in RULES:
+            with clock.measure("legality"):
+                judge = judges[rules] if read is grammar else Judge(read, rules)
+            with clock.measure("streamline"):
+                contexts = (
+                    contexts_of(read, entries)
+                    if reading == "sound" and rules == "normalised"
+                    else [Context(left, sequences) for left, sequences in states]
+                )
+                result = streamline(read, entries.walk.codes, entries.table, contexts, judge, progress)
+                counts = count_entries(result, states)
+            facts["entries"].append(_entry_facts(reading, rules, counts, result))
+        if reading == "sound":
+            with clock.measure("store"):
+                store = assemble(read, vocabulary, entries, result, "normalised")
+            facts["parser_calls"] = {
+                "original": round(_mean_calls(entries, None), 3),
+                "streamlined": round(_mean_calls(entries, result), 3),
+                "what": "sequences to ask the parser about for one mask, mean over lexer states",
+            }
+            facts["states"] = _state_facts(grammar, entries, counts, result)
+            if pairs:
+                with clock.measure("legality"):
+                    savings = pair_savings(read, entries, result, judges["normalised"])
+                facts["pair_contexts"] = {
+                    "contexts": savings.n_contexts,
+                    "mean_entries_after_one": round(savings.mean_after_one, 3),
+                    "mean_entries_after_two": round(savings.mean_after_two, 3),
+                }
+            facts["remembered"] = _remembered_facts(store)
+    first = "post" if "post" in facts["token_nfa"] else "sound"
+    facts["token_nfa"] = {**facts["token_nfa"][first], "reading": first, **facts["token_nfa"]}
+    assert store is not None  # INVARIANT: the sound reading always exists
+    facts["store"] = {
+        "cells": store.n_cells,
+        "entries": store.n_entries,
+        "masks": len(store.masks),
+        "dense_masks": len(store.masks.dense),
+        "mask_bytes": store.masks.n_bytes,
+        "sequences": len(store.sequence_start) - 1,
+    }
+    return store
+
+
+def _entry_facts(
+    reading: Reading, rules: Rules, counts: dict[str, npt.NDArray[np.int32]], result: Streamlined
+) -> dict[str, Any]:
+    """Entries after each step. The sound reading's `original` has ignored terminals left out already; `walked` has them in."""
+    totals = {step: int(count.sum()) for step, count in counts.items()}
+    walked = totals["original"]
+    if reading == "sound":
+        totals["original"] = totals["ignored"]
+    return {
+        "reading": reading,
+        "rules": rules,
+        "walked": walked,
+        **totals,
+        "ratio": round(totals["original"] / max(1, totals["always"]), 3),
+        "ratio_joint": round(totals["original"] / max(1, totals["joint"]), 3),
+        "seconds": {step: round(result.seconds[step], 4) for step in STEPS},
+    }
+
+
+def _mean_calls(entries: Entries, result: Streamlined | None) -> float:
+    """Entries with a sequence to ask the parser about, mean over lexer states."""
+    calls = []
+    for state in entries.states:
+        if result is None:
+            calls.append(int((state.sequences > 0).sum()))
+        else:
+            mapped = np.unique(result.final(state.left)[state.sequences])
+            calls.append(int((mapped > 0).sum()))
+    return float(np.mean(calls)) if calls else 0.0
+
+
+def _state_facts(
+    grammar: Grammar, entries: Entries, counts: dict[str, npt.NDArray[np.int32]], result: Streamlined
+) -> list[dict[str, Any]]:
+    """Each lexer state: its terminal, a shortest text that leads there, its entries, and the terminals that begin most of what is left."""
+    texts = shortest_texts(entries.walk.nfa)
+    found = []
+    for index, state in enumerate(entries.states):
+        is_start = state.state == entries.walk.nfa.n_states
+        mapped = np.unique(result.final(state.left)[state.sequences])
+        firsts: dict[int, int] = {}
+        for number in mapped[mapped > 0].tolist():
+            kind, value = entries.walk.codes.decode(result.table[number][0])
+            symbol = value if kind == "terminal" else (grammar.layout.newline if grammar.layout else 0)
+            firsts[symbol] = firsts.get(symbol, 0) + 1
+        causes = sorted(firsts.items(), key=lambda item: (-item[1], item[0]))[:3]
+        found.append(
+            {
+                "state": state.state,
+                "terminal": None if is_start else grammar.symbol_name(int(entries.walk.nfa.terminal[state.state])),
+                "text": "" if is_start else texts[state.state].decode("utf-8", "backslashreplace"),
+                **{step: int(counts[step][index]) for step in ("original", *STEPS)},
+                "causes": [[grammar.symbol_name(symbol), count] for symbol, count in causes],
+            }
+        )
+    return found
+
+
+def shortest_texts(nfa: TerminalNfa) -> list[bytes]:
+    """For each lexer state a shortest non-empty text that leads there from its terminal's initial state, printable bytes preferred."""
+    order = sorted(range(256), key=lambda byte: (not 32 < byte < 127, byte))
+    texts: list[bytes | None] = [None] * nfa.n_states
+    agenda: deque[tuple[int, bytes]] = deque((int(state), b"") for state in nfa.initial if state >= 0)
+    while agenda:
+        state, text = agenda.popleft()
+        for byte in order:
+            target = int(nfa.next_state[state, byte])
+            if target >= 0 and texts[target] is None:
+                texts[target] = text + bytes([byte])
+                agenda.append((target, text + bytes([byte])))
+    return [text or b"" for text in texts]
+
+
+def _remembered_facts(store: MaskStore) -> dict[str, Any]:
+    """What it saves, inside ignored terminals and newlines, to remember the last terminal that the parser saw."""
+    sizes = np.diff(store.cell_start)
+    alone = [int(sizes[store.cell_of_state[state]]) for state in store.dependent]
+    known = store.cell_of_last[store.cell_of_last >= 0]
+    return {
+        "states": len(store.dependent),
+        "contexts": len(known),
+        "mean_entries_alone": round(float(np.mean(alone)), 3) if alone else 0.0,
+        "mean_entries_remembered": round(float(sizes[known].mean()), 3) if len(known) else 0.0,
+    }
+
+
+def _peak_rss_mb() -> float:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return round(peak / (1 << 20 if sys.platform == "darwin" else 1 << 10), 1)
+
+
