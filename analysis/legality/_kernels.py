@@ -45,7 +45,8 @@ class RuleTable(NamedTuple):
 class Levels(NamedTuple):
     """What the suffixes of one sequence can do, by level (= length of the suffix).
 
-    first : (64,) int32. span : (64, n_symbols) uint64. tail : (64, n_items) uint64. can_follow : (64, n_symbols) bool.
+    first : (64,) int32. span : (64, n_symbols) uint64. tail : (64, n_items) uint64. can_follow : (64, n_symbols) int32; 0 = no, else the order in which it
+        was found out: what a positive number rests on has a lower number at this level, or stands at a lower level.
     """
 
     first: np.ndarray
@@ -79,7 +80,8 @@ def add_level(table, levels, n, symbol):  # type: ignore[no-untyped-def]
     levels.first[n] = symbol
     levels.span[n, :] = np.uint64(0)
     levels.tail[n, :] = np.uint64(0)
-    levels.can_follow[n, :] = False
+    levels.can_follow[n, :] = 0
+    rank = 0
     n_rules = table.rule_end.shape[0]
     changed = True
     while changed:
@@ -100,7 +102,7 @@ def add_level(table, levels, n, symbol):  # type: ignore[no-untyped-def]
         changed = False
         for item in range(table.symbol.shape[0]):
             symbol_here = table.symbol[item]
-            if symbol_here < 0 or levels.can_follow[n, symbol_here]:
+            if symbol_here < 0 or levels.can_follow[n, symbol_here] != 0:
                 continue
             rest = levels.tail[n, item + 1]
             if rest == np.uint64(0):
@@ -110,9 +112,10 @@ def add_level(table, levels, n, symbol):  # type: ignore[no-untyped-def]
             for r in range(1, n + 1):
                 if found:
                     break
-                found = ((rest >> np.uint64(r)) & np.uint64(1)) != np.uint64(0) and levels.can_follow[r, lhs]
+                found = ((rest >> np.uint64(r)) & np.uint64(1)) != np.uint64(0) and levels.can_follow[r, lhs] != 0
             if found:
-                levels.can_follow[n, symbol_here] = True
+                rank += 1
+                levels.can_follow[n, symbol_here] = rank
                 changed = True
 
 
@@ -217,7 +220,7 @@ def can_accept(levels, remainders, symbol):  # type: ignore[no-untyped-def]
     r = 1
     rest = remainders >> np.uint64(1)
     while rest != np.uint64(0):
-        if (rest & np.uint64(1)) and levels.can_follow[r, symbol]:
+        if (rest & np.uint64(1)) and levels.can_follow[r, symbol] != 0:
             return True
         rest >>= np.uint64(1)
         r += 1
@@ -246,9 +249,9 @@ def judge_tree(  # type: ignore[no-untyped-def]
             elif left == -2:
                 somewhere = at_start
                 for terminal in range(table.sizes[0]):
-                    somewhere = somewhere or levels.can_follow[n, terminal]
+                    somewhere = somewhere or levels.can_follow[n, terminal] != 0
                 verdicts[query] = 1 if somewhere else 0
-            elif not levels.can_follow[n, left]:
+            elif levels.can_follow[n, left] == 0:
                 verdicts[query] = 0
             else:
                 stamp += 1
@@ -258,21 +261,80 @@ def judge_tree(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def sign_tree(table, levels, lengths, firsts, query_start, query_left, ways, signatures):  # type: ignore[no-untyped-def]
-    """On which of some ways up each sequence is accepted; the tree of suffixes is as in `judge_tree`.
+def accepting_way(table, levels, n, left, shortest, way):  # type: ignore[no-untyped-def]
+    """Write a way up from `left` that accepts the suffix of level n, all the way; returns its length, or -1 if it does not fit.
 
-    ways : (n_terminals, n_ways, depth) int32; for each terminal some ways up, each the items after the occurrences passed, then -1.
-    signatures : (n_queries, n_ways / 64) uint64, written; query_left holds terminals only.
+    BOUND: levels.can_follow[n, left] != 0. shortest : (n_symbols,) int32; the item before each symbol on its shortest way up.
+    way : (depth,) int32; the items after the occurrences passed, then -1.
+    """
+    way[:] = -1
+    symbol = left
+    r = n
+    length = 0
+    accepted = False
+    while not accepted or symbol != table.sizes[1]:
+        chosen = -1
+        if accepted:
+            chosen = shortest[symbol]
+        else:
+            for index in range(table.occurrence_start[symbol], table.occurrence_start[symbol + 1]):
+                item = table.occurrences[index]
+                rest = levels.tail[r, item + 1]
+                lhs = table.lhs[item]
+                if rest & np.uint64(1):
+                    chosen = item
+                    accepted = True
+                    break
+                for left_over in range(1, r + 1):
+                    if ((rest >> np.uint64(left_over)) & np.uint64(1)) == np.uint64(0):
+                        continue
+                    rank = levels.can_follow[left_over, lhs]
+                    if rank != 0 and (left_over < r or rank < levels.can_follow[r, symbol]):
+                        chosen = item
+                        r = left_over
+                        break
+                if chosen >= 0:
+                    break
+        if length == way.shape[0]:
+            return -1
+        way[length] = chosen + 1
+        length += 1
+        symbol = table.lhs[chosen]
+    return length
+
+
+@njit(cache=True, nogil=True)
+def witness_tree(table, levels, lengths, firsts, query_start, query_left, shortest, ways, found):  # type: ignore[no-untyped-def]
+    """An accepting way for each query; the tree of suffixes is as in `judge_tree`, query_left holds terminals only.
+
+    ways : (n_queries, depth) int32. found : (n_queries,) int32; the ways' lengths, -1 for none (or none that fits).
     """
     for node in range(lengths.shape[0]):
         n = lengths[node]
         add_level(table, levels, n, firsts[node])
         for query in range(query_start[node], query_start[node + 1]):
-            left = query_left[query]
+            ways[query, :] = -1
+            found[query] = -1
+            if levels.can_follow[n, query_left[query]] != 0:
+                found[query] = accepting_way(table, levels, n, query_left[query], shortest, ways[query])
+
+
+@njit(cache=True, nogil=True)
+def sign_tree(table, levels, lengths, firsts, query_start, query_left, pool, ways, signatures):  # type: ignore[no-untyped-def]
+    """On which of some ways up each sequence is accepted; the tree of suffixes is as in `judge_tree`.
+
+    pool : (n_queries,) int32; which of the pools of ways holds for a query. ways : (n_pools, n_ways, depth) int32; each way the items
+        after the occurrences passed, then -1; a way without items accepts nothing.
+    signatures : (n_queries, ceil(n_ways / 64)) uint64, zero before, written; query_left is not used.
+    """
+    for node in range(lengths.shape[0]):
+        n = lengths[node]
+        add_level(table, levels, n, firsts[node])
+        for query in range(query_start[node], query_start[node + 1]):
             for way in range(ways.shape[1]):
                 remainders = np.uint64(1) << np.uint64(n)
                 for step in range(ways.shape[2]):
-                    item = ways[left, way, step]
+                    item = ways[pool[query], way, step]
                     if item < 0:
                         break
                     remainders = advance(levels, remainders, item)

@@ -39,8 +39,7 @@ MAX_LENGTH = _kernels.MAX_LENGTH
 """Longest sequence, context included, that can be judged; longer ones are judged by their parts (`Deciders.judge`)."""
 
 _N_SLOTS = 1 << 13
-_N_WAYS = 128
-_WAY_DEPTH = 48
+_WAY_DEPTH = 512
 
 
 @dataclass(frozen=True)
@@ -87,7 +86,7 @@ class Deciders:
             first=np.zeros(depth + 1, np.int32),
             span=np.zeros((depth + 1, self._n_symbols), np.uint64),
             tail=np.zeros((depth + 1, n_items), np.uint64),
-            can_follow=np.zeros((depth + 1, self._n_symbols), np.bool_),
+            can_follow=np.zeros((depth + 1, self._n_symbols), np.int32),
         )
 
     @staticmethod
@@ -141,40 +140,59 @@ class Deciders:
         _kernels.judge_tree(self._table, levels, *tree, found, slots, stamps, stack)
         verdicts[np.array(numbers, np.int64)] = found
 
-    def signatures(self, queries: Sequence[Query]) -> npt.NDArray[np.uint64]:
-        """(n_queries, 2) uint64: on which of 128 fixed ways up from its left terminal each sequence is accepted.
+    def signatures(
+        self, queries: Sequence[Query], pool: Sequence[int], ways: npt.NDArray[np.int32]
+    ) -> npt.NDArray[np.uint64]:
+        """On which ways up each sequence is accepted: (n_queries, ceil(n_ways / 64)) uint64.
 
-        Sequences that are jointly legal after a terminal have equal signatures there; the converse is to be proved. Queries have a
-        terminal to the left and 1 to MAX_LENGTH symbols.
+        Sequences that are jointly legal after a terminal have equal signatures on any ways up from it; the converse is to be proved.
+
+        pool : for each query which of ways[pool], (n_pools, n_ways, depth) int32, to use. See `witness_ways`.
         """
         order = sorted(range(len(queries)), key=lambda number: queries[number].sequence[::-1])
-        found = np.zeros((len(queries), _N_WAYS // 64), np.uint64)
+        found = np.zeros((len(queries), -(-ways.shape[1] // 64)), np.uint64)
         tree = _suffix_tree([queries[number] for number in order])
         levels = self._new_levels(int(tree[0].max(initial=1)))
-        _kernels.sign_tree(self._table, levels, *tree, self._ways, found)
+        pools = np.array([pool[number] for number in order], np.int32)
+        _kernels.sign_tree(self._table, levels, *tree, pools, ways, found)
         signatures = np.empty_like(found)
         signatures[np.array(order, np.int64)] = found
         return signatures
 
+    def witness_ways(self, queries: Sequence[Query]) -> npt.NDArray[np.int32]:
+        """For each query a way up from its left terminal that accepts its sequence: (n_queries, depth) int32, -1 behind its end.
+
+        A way is the items after the occurrences passed. All -1 where the sequence is never legal.
+        """
+        order = sorted(range(len(queries)), key=lambda number: queries[number].sequence[::-1])
+        tree = _suffix_tree([queries[number] for number in order])
+        levels = self._new_levels(int(tree[0].max(initial=1)))
+        _, shortest = self._shortest_ways
+        found = np.full((len(queries), _WAY_DEPTH), -1, np.int32)
+        lengths = np.zeros(len(queries), np.int32)
+        _kernels.witness_tree(self._table, levels, *tree, shortest, found, lengths)
+        found[lengths < 0] = -1
+        ways = np.empty_like(found)
+        ways[np.array(order, np.int64)] = found
+        return ways[:, : max(1, int(lengths.max(initial=1)))]
+
     @cached_property
-    def _ways(self) -> npt.NDArray[np.int32]:
-        """(n_terminals, _N_WAYS, _WAY_DEPTH) int32: ways up, drawn at random with a fixed seed."""
-        generator = np.random.default_rng(0)
-        n_terminals, start = self._table.sizes.tolist()
-        ways = np.full((n_terminals, _N_WAYS, _WAY_DEPTH), -1, np.int32)
-        for terminal in self.live_terminals:
-            symbol = np.full(_N_WAYS, terminal)
-            for step in range(_WAY_DEPTH):
-                first = self._table.occurrence_start[symbol]
-                count = self._table.occurrence_start[symbol + 1] - first
-                alive = (count > 0) & (symbol >= 0)
-                chosen = first + (generator.random(_N_WAYS) * count).astype(np.int64)
-                item = self._table.occurrences[np.where(alive, chosen, 0)]
-                ways[terminal, :, step] = np.where(alive, item + 1, -1)
-                symbol = np.where(alive, self._table.lhs[item], start)
-                if not alive.any():
-                    break
-        return ways
+    def _shortest_ways(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+        """For each symbol the length of its shortest way up, and the item before it that this way begins with."""
+        table, start = self._table, int(self._table.sizes[1])
+        distance = np.full(self._n_symbols, 1 << 40, np.int64)
+        shortest = np.zeros(self._n_symbols, np.int32)
+        distance[start] = 0
+        before = np.flatnonzero(table.symbol >= 0)
+        while True:
+            reached = distance[table.lhs[before]] + 1
+            better = before[reached < distance[table.symbol[before]]]
+            if not len(better):
+                return distance, shortest
+            # the nearest last, so that it is the one that stays where several reach one symbol
+            better = better[np.argsort(-distance[table.lhs[better]], kind="stable")]
+            shortest[table.symbol[better]] = better
+            distance[table.symbol[better]] = distance[table.lhs[better]] + 1
 
     def is_never_legal(self, context: Context, sequence: TerminalSequence) -> bool:
         """No word of P ends in the context followed by the sequence. Exact (proofs/never_legal.v).
