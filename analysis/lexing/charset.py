@@ -1,0 +1,120 @@
+"""Sets of Unicode scalar values, exactly as Python's `re` sees them.
+
+A set is a tuple of inclusive ranges ``((low, high), ...)``, sorted, disjoint, not adjacent, without surrogates; equal
+sets are equal tuples. Categories and case are not taken from tables of our own: `re` itself is asked, once, which
+characters it matches, so the answer is that of the running Python and its Unicode version.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable
+from functools import lru_cache
+
+import numpy as np
+
+Ranges = tuple[tuple[int, int], ...]
+
+LAST = 0x10FFFF
+EVERYTHING: Ranges = ((0, 0xD7FF), (0xE000, LAST))
+
+
+def normalise(ranges: Iterable[tuple[int, int]]) -> Ranges:
+    """The same characters as sorted, disjoint, merged ranges; surrogates are dropped (UTF-8 cannot encode them)."""
+    pieces: list[tuple[int, int]] = []
+    for low, high in ranges:
+        if low <= 0xD7FF:
+            pieces.append((low, min(high, 0xD7FF)))
+        if high >= 0xE000:
+            pieces.append((max(low, 0xE000), high))
+    pieces.sort()
+    merged: list[tuple[int, int]] = []
+    for low, high in pieces:
+        if merged and low <= merged[-1][1] + 1:
+            if high > merged[-1][1]:
+                merged[-1] = (merged[-1][0], high)
+        else:
+            merged.append((low, high))
+    return tuple(merged)
+
+
+def complement(ranges: Ranges) -> Ranges:
+    """All scalar values that are not in `ranges`."""
+    gaps: list[tuple[int, int]] = []
+    start = 0
+    for low, high in ranges:
+        if low > start:
+            gaps.append((start, low - 1))
+        start = high + 1
+    if start <= LAST:
+        gaps.append((start, LAST))
+    return normalise(gaps)
+
+
+def difference(ranges: Ranges, removed: Ranges) -> Ranges:
+    """The characters of `ranges` that are not in `removed`."""
+    kept: list[tuple[int, int]] = []
+    for low, high in ranges:
+        at = max(bisect_right(removed, (low, LAST)) - 1, 0)
+        while low <= high and at < len(removed) and removed[at][0] <= high:
+            if removed[at][1] >= low:
+                if removed[at][0] > low:
+                    kept.append((low, removed[at][0] - 1))
+                low = removed[at][1] + 1
+            at += 1
+        if low <= high:
+            kept.append((low, high))
+    return tuple(kept)
+
+
+@lru_cache(maxsize=1)
+def _every_character() -> str:
+    return np.arange(LAST + 1, dtype="<u4").tobytes().decode("utf-32-le", "surrogatepass")
+
+
+@lru_cache(maxsize=32)
+def category(letter: str, ascii_only: bool) -> Ranges:
+    r"""The characters of ``\d``, ``\D``, ``\s``, ``\S``, ``\w`` or ``\W``.
+
+    Example:
+        >>> category("d", True)
+        ((48, 57),)
+    """
+    if letter.isupper():
+        return complement(category(letter.lower(), ascii_only))
+    text = _every_character()[:128] if ascii_only else _every_character()
+    found = re.finditer(rf"\{letter}+", text, re.ASCII if ascii_only else re.UNICODE)
+    return normalise((match.start(), match.end() - 1) for match in found)
+
+
+@lru_cache(maxsize=1)
+def _cased() -> tuple[str, Ranges]:
+    """Every character for which case can make a difference (a superset will do), as a text and as a set."""
+    text = _every_character()
+    cased: set[str] = set()
+    for start in range(0, LAST + 1, 256):
+        block = text[start : start + 256]
+        if block != block.lower() or block != block.upper() or block != block.casefold():
+            for character in block:
+                images = {character.lower(), character.upper(), character.title(), character.casefold()}
+                if images != {character}:
+                    cased |= {character, *"".join(images)}
+    ordered = "".join(sorted(cased))
+    return ordered, normalise((ord(character), ord(character)) for character in ordered)
+
+
+@lru_cache(maxsize=4096)
+def ignoring_case(exact: Ranges, class_source: str, ascii_only: bool) -> Ranges:
+    r"""What the class `class_source` matches under IGNORECASE; `exact` is what it matches without the flag.
+
+    Only characters with case are put to `re`; for all others the flag changes nothing.
+
+    Example:
+        >>> [chr(low) for low, high in ignoring_case(((107, 107),), "[k]", False)]
+        ['K', 'k', '\u212a']
+    """
+    text, cased = _cased()
+    flags = re.IGNORECASE | (re.ASCII if ascii_only else re.UNICODE)
+    found = re.findall(class_source, text, flags)
+    return normalise([*difference(exact, cased), *((ord(character), ord(character)) for character in found)])

@@ -1,0 +1,77 @@
+"""Errors of compilation, completed with the terminal, the place, the construct and a caret under it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from maskwright.analysis.errors import LimitError, TerminalError
+from maskwright.analysis.grammar.grammar import Terminal
+from maskwright.analysis.lexing.dfa import Dfa
+from maskwright.analysis.lexing.parse import Unsupported
+from maskwright.analysis.lexing.tree import Source
+
+
+def name_of(terminal: Terminal, where: str = "") -> str:
+    """How messages name a terminal: ``terminal NAME at python.lark:12:1``, as far as the place is known."""
+    place = ":".join(str(part) for part in (where, terminal.line, terminal.column) if part)
+    return f"terminal {terminal.name} at {place}" if place else f"terminal {terminal.name}"
+
+
+@contextmanager
+def naming(name: str, pattern: str) -> Iterator[None]:
+    """Errors raised inside become TerminalError or LimitError about `name`."""
+    try:
+        yield
+    except Unsupported as error:
+        message = f"{name}: {error.what} cannot be compiled to an automaton: {error.remedy}"
+        raise TerminalError(message + _pointer(pattern, error.source)) from error
+    except re.error as error:
+        source = None if error.pos is None else Source("", error.pos)
+        message = f"{name}: Python's re refuses the pattern {excerpt(pattern)}: {error.msg}"
+        raise TerminalError(message + _pointer(pattern, source)) from error
+    except RecursionError as error:
+        message = f"{name}: the pattern's groups are nested too deeply; write it flatter (pattern {excerpt(pattern)})"
+        raise LimitError(message) from error
+    except LimitError as error:
+        remedy = "shorten its repetitions, or raise max_states"
+        raise LimitError(f"{name}: {error} (pattern {excerpt(pattern)}); {remedy}") from error
+    except TerminalError as error:
+        raise TerminalError(f"{name}: {error}") from error
+
+
+def check_language(name: str, pattern: str, dfa: Dfa) -> Dfa:
+    """The automaton, if a lexer can use it. Raises TerminalError if it accepts nothing, or the empty string."""
+    if dfa.is_empty:
+        raise TerminalError(
+            f"{name}: the pattern {excerpt(pattern)} matches no text at all; correct it or remove the terminal"
+        )
+    if dfa.is_accepting[0]:
+        raise TerminalError(
+            f"{name}: the pattern {excerpt(pattern)} matches the empty string, so a lexer would not advance; "
+            "require at least one character (+ instead of *) and make the terminal optional in the rules"
+        )
+    return dfa
+
+
+def excerpt(pattern: str, width: int = 60) -> str:
+    """The pattern, quoted, and shortened to about `width` characters."""
+    text = repr(pattern)
+    return text if len(text) <= width else text[: width - 3] + "..."
+
+
+def _pointer(pattern: str, source: Source | None, width: int = 72) -> str:
+    """The construct under a caret, in the line of the pattern where it stands."""
+    if source is None:
+        return ""
+    if source.start < 0:
+        return f" ({source.text})"
+    line_start = pattern.rfind("\n", 0, source.start) + 1
+    line = pattern[line_start:].split("\n", 1)[0]
+    cut = max(0, source.start - line_start - width // 2)
+    shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line[cut : cut + width])
+    column = source.start - line_start - cut
+    what = f"{source.text} at " if source.text else ""
+    caret = "^" * max(1, min(len(source.text.split("\n", 1)[0]), len(shown) - column))
+    return f"\n{what}character {source.start + 1} of the pattern:\n    {shown}\n    {' ' * column}{caret}"

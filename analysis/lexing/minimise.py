@@ -1,0 +1,124 @@
+"""Deterministic automata made minimal and canonical."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Table = npt.NDArray[np.int32]
+Flags = npt.NDArray[np.bool_]
+
+
+def minimise(next_state: Table, is_accepting: Flags) -> tuple[Table, Flags]:
+    """The minimal, trimmed automaton, its states numbered breadth-first in the order of columns.
+
+    next_state : (n, n_columns), -1 = no transition; state 0 is initial.
+    is_accepting : (n,).
+
+    Cost: O(n * n_classes) a round, n_classes being the number of distinct columns; late rounds touch few states.
+    """
+    classes, representatives = column_classes(next_state)
+    table = next_state[:, representatives]
+    n = len(table)
+    distance = distances(table, is_accepting)
+    live = np.append(distance >= 0, False)
+    rows = np.where(live[table], table, n).tolist()  # -1 reads the last entry of live, so it becomes the sink n as well
+    rows.append([n] * len(representatives))
+    block = _refine(rows, [*distance.tolist(), -1])
+    if block[0] == block[n]:
+        return np.full((1, len(classes)), -1, dtype=np.int32), np.zeros(1, dtype=np.bool_)
+    number = {block[0]: 0, block[n]: -1}
+    order = [0]  # one state of each block
+    merged: list[list[int]] = []
+    for state in order:  # grows while it is read
+        for target in rows[state]:
+            if block[target] not in number:
+                number[block[target]] = len(order)
+                order.append(target)
+        merged.append([number[block[target]] for target in rows[state]])
+    return np.array(merged, dtype=np.int32)[:, classes], is_accepting[order]
+
+
+def column_classes(next_state: Table) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """Equal columns of a table, merged.
+
+    Returns classes : (n_columns,), the class of each column, numbered by first occurrence;
+    representatives : (n_classes,), the first column of each class.
+    """
+    classes = number_rows(next_state.T)
+    return classes, np.unique(classes, return_index=True)[1]
+
+
+def number_rows(rows: npt.NDArray[np.generic]) -> npt.NDArray[np.intp]:
+    """Equal rows get equal numbers, by first occurrence."""
+    data, width = np.ascontiguousarray(rows).tobytes(), rows.shape[1] * rows.itemsize
+    number: dict[bytes, int] = {}
+    numbers = [number.setdefault(data[i * width : (i + 1) * width], len(number)) for i in range(len(rows))]
+    return np.array(numbers, dtype=np.intp)
+
+
+def distances(table: Table, is_accepting: Flags) -> npt.NDArray[np.int64]:
+    """(n,): the length of a shortest accepted string from each state, -1 if there is none."""
+    before = _predecessors([set(row) - {-1} for row in table.tolist()], len(table))
+    distance = np.full(len(table), -1, dtype=np.int64)
+    frontier = np.flatnonzero(is_accepting).tolist()
+    found = dict.fromkeys(frontier, 0)
+    for state in frontier:  # grows while it is read
+        for source in before[state]:
+            if source not in found:
+                found[source] = found[state] + 1
+                frontier.append(source)
+    distance[list(found)] = list(found.values())
+    return distance
+
+
+def _predecessors(successors: list[set[int]], n: int) -> list[list[int]]:
+    before: list[list[int]] = [[] for _ in range(n)]
+    for state, targets in enumerate(successors):
+        for target in targets:
+            before[target].append(state)
+    return before
+
+
+def _refine(rows: list[list[int]], start: list[int]) -> list[int]:
+    """The coarsest partition that refines `start` and in which equivalent states have equivalent successors.
+
+    Moore's refinement, but when a block splits, its untouched (else its largest) part keeps its number, and only the
+    predecessors of the others are looked at again, as in Hopcroft's algorithm. It starts from the states' distances to
+    acceptance, which equivalent states share, so that few rounds remain.
+
+    Source: J. Hopcroft, An n log n algorithm for minimizing states in a finite automaton (1971).
+    """
+    number: dict[int, int] = {}
+    block = [number.setdefault(value, len(number)) for value in start]
+    n_blocks = len(number)
+    members: list[set[int]] = [set() for _ in range(n_blocks)]
+    for state, at in enumerate(block):
+        members[at].add(state)
+    before = _predecessors([set(row) for row in rows], len(rows))
+    dirty = set(range(len(rows)))
+    while dirty:
+        parts_of: dict[int, dict[tuple[int, ...], set[int]]] = {}
+        for state in dirty:
+            signature = tuple([block[target] for target in rows[state]])
+            parts_of.setdefault(block[state], {}).setdefault(signature, set()).add(state)
+        renumbered: list[int] = []
+        for at, parts in parts_of.items():
+            # INVARIANT: members that are not dirty still have one common signature.
+            clean = next((state for state in members[at] if state not in dirty), None)
+            if clean is not None:
+                parts.pop(tuple([block[target] for target in rows[clean]]), None)
+                rest = members[at].difference(*parts.values())
+            else:
+                rest = max(parts.values(), key=len)
+            for part in parts.values():
+                if part is not rest:
+                    renumbered.extend(part)
+                    members.append(part)
+            members[at] = rest
+        for new in range(n_blocks, len(members)):
+            for state in members[new]:
+                block[state] = new
+        n_blocks = len(members)
+        dirty = {source for state in renumbered for source in before[state]}
+    return block

@@ -1,0 +1,176 @@
+"""The language of a pattern against `re` itself: s is in L(P) iff P matches exactly s before some text."""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from maskwright.analysis.errors import TerminalError
+from maskwright.analysis.grammar.grammar import Terminal
+from maskwright.analysis.lexing import compile_pattern, lookahead_beyond_end
+
+
+def texts(alphabet: str, longest: int) -> list[str]:
+    return ["".join(letters) for n in range(longest + 1) for letters in itertools.product(alphabet, repeat=n)]
+
+
+ATOMS = st.sampled_from(["a", "b", ".", "[ab]", "[^a]", r"\w", r"\W", r"\s", "(?s:.)", "(?i:A)", "é"])
+ANCHORS = st.sampled_from([r"\b", "^", "$", r"\A", r"\Z", "(?m:^)", "(?m:$)"])
+ALPHABET = "ab\n-é"
+
+
+@st.composite
+def looks(draw: st.DrawFn) -> str:
+    """A look-around of at most two characters, so that two characters of following text decide it."""
+    if draw(st.booleans()):
+        return draw(ANCHORS)
+    kind = draw(st.sampled_from(["(?=", "(?!", "(?<=", "(?<!"]))
+    last = draw(st.sampled_from(["", "a", "[^a]"] if "<" in kind else ["", "b", "a?", "[^a]*"]))
+    return f"{kind}{draw(ATOMS)}{last})"
+
+
+@st.composite
+def patterns(draw: st.DrawFn, depth: int = 4) -> tuple[str, bool]:
+    """A pattern of free choices and look-arounds, and whether it may match the empty string."""
+    kind = draw(st.integers(0, 4)) if depth else 0
+    if kind == 0:
+        return draw(ATOMS), False
+    left, left_nullable = draw(patterns(depth - 1))
+    if kind == 1:
+        right, right_nullable = draw(patterns(depth - 1))
+        return left + right, left_nullable and right_nullable
+    if kind == 2:
+        right, right_nullable = draw(patterns(depth - 1))
+        return f"(?:{left}|{right})", left_nullable or right_nullable
+    if kind == 3:
+        look = draw(looks())
+        return (look + left if draw(st.booleans()) else left + look), left_nullable
+    if left_nullable:
+        return left, True
+    quantifier = draw(st.sampled_from(["*", "+", "?", "{2}", "{1,2}"]))
+    return f"(?:{left}){quantifier}", quantifier in "*?"
+
+
+@settings(max_examples=150, deadline=None)
+@given(patterns())
+def test_free_patterns_are_what_re_can_match_before_some_text(drawn: tuple[str, bool]) -> None:
+    pattern, _ = drawn
+    dfa = compile_pattern(pattern)
+    before = [(after, re.compile(f"(?:{pattern})(?={re.escape(after)}\\Z)")) for after in texts(ALPHABET, 2)]
+
+    def can_match(text: str) -> bool:
+        found = (matcher.match(text + after) for after, matcher in before)
+        return any(match is not None and match.end() == len(text) for match in found)
+
+    for text in texts(ALPHABET, 3):
+        assert dfa.matches(text.encode()) == can_match(text), (pattern, text)
+
+
+DETERMINISTIC = st.sampled_from(["a", "b", "c", ".", "[ab]", "[^a]", "(?:ab|c)", "(?:a|bc)"])
+ITEMS = st.one_of(
+    DETERMINISTIC,
+    st.builds(str.__add__, DETERMINISTIC, st.sampled_from(["*?", "+?", "??", "{1,2}?", "{2,}?"])),
+    st.builds(str.__add__, DETERMINISTIC, st.sampled_from(["*+", "++", "?+", "{1,2}+"])),
+    st.sampled_from(["(?>a|ab)", "(?>ab|a)", "(?>bc|b|c)", "(?:a|ab)*?", "(?:bc|b|c)+?", "(?:ab|a){1,2}?"]),
+    st.builds("(?>{}{})".format, DETERMINISTIC, st.sampled_from(["", "*", "+", "?"])),
+    st.builds("({}{})".format, st.sampled_from(["?=", "?!", "?<=", "?<!"]), st.sampled_from("abc.")),
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(ITEMS, min_size=1, max_size=4).map("".join))
+def test_without_free_choices_the_language_is_what_re_returns(pattern: str) -> None:
+    """No alternative or greedy quantifier leaves a choice here, so what `re.match` returns over all texts is L."""
+    try:
+        dfa = compile_pattern(pattern)
+    except TerminalError:
+        assume(False)
+    matcher = re.compile(pattern)
+    words = texts("abc", 7)
+    returned = {match[0] for match in map(matcher.match, words) if match is not None}
+    for text in texts("abc", 4):
+        assert dfa.matches(text.encode()) == (text in returned), (pattern, text)
+    longer = compile_pattern(f"c{pattern}")
+    if not longer.is_empty and not lookahead_beyond_end(Terminal("T", f"c{pattern}")):
+        matcher = re.compile(f"c{pattern}")
+        for text in texts("abc", 5):
+            accepted = any(longer.matches(text[:n].encode()) for n in range(len(text) + 1))
+            assert accepted == (matcher.match(text) is not None), (pattern, text)
+
+
+LAZY = [
+    (r'".*?"', '"ab'),
+    (r"/\*(?:.|\n)*?\*/", "/*\n"),
+    (r"<!--.*?-->", "<!->"),
+    (r"a(?:b.*?c)*d?", "abcd"),
+    (r"(?:a.*?b){2}", "abc"),
+    (r"(?:a.*?b){1,2}", "abc"),
+    (r"(?:a[^b]*?b){1,}?c", "abc"),
+    (r"(?:a[^b]*?b){1,2}?c", "abc"),
+    (r"(?:(?:a|bc)+?d)+?", "abcd"),
+    (r"\w*?(?:abc|b)", "abc"),
+    (r"a??(?:ab)?", "ab"),
+    (r"x*?y*", "xy"),
+    (r"(?:a|ab)*?c", "abc"),
+    (r"\/(?!\/)(\\\/|\\\\|[^\/])*?\/[a]*", "/\\a"),
+    (r"(?:ab|a|bc)*?(?:c|bb)", "abc"),
+    (r"(?:ab|a|ba){1,3}?(?:b|cc)", "abc"),
+    (r"a{2}?b", "ab"),
+    (r"(?=[ab]*?b)[ab]+c", "abc"),
+    (r"(?<=ab)*?c|(?:ab)(?<=a{1}?b)", "abc"),
+]
+
+
+@pytest.mark.parametrize(("pattern", "alphabet"), LAZY)
+def test_lazy_tails_are_what_re_returns(pattern: str, alphabet: str) -> None:
+    dfa = compile_pattern(pattern)
+    matcher = re.compile(pattern)
+    returned = {match[0] for match in map(matcher.match, texts(alphabet, 7)) if match is not None}
+    assert returned
+    # The greedy parts and alternatives of these patterns leave no choice to a text that ends with the lexeme.
+    for text in texts(alphabet, 6):
+        match = matcher.match(text)
+        assert dfa.matches(text.encode()) == (match is not None and match.end() == len(text)), text
+
+
+def test_alternatives_are_free() -> None:
+    assert compile_pattern("a|ab") == compile_pattern("ab|a") == compile_pattern("ab?")
+
+
+def test_mode_that_cannot_matter_is_dropped() -> None:
+    assert compile_pattern(r"(?>\w+;)x") == compile_pattern(r"(?:\w+;)x")
+    assert compile_pattern(r"(?>ab+)c") == compile_pattern(r"ab++c") == compile_pattern("ab+c")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "flags", "same"),
+    [
+        ("a.b", "s", "a(?s:.)b"),
+        ("AbC", "i", "[aA][bB][cC]"),
+        ("(?i)abc", "", "[aA][bB][cC]"),
+        ("a(?i:b)c", "", "a[bB]c"),
+        ("(?i:a(?-i:b))", "", "[aA]b"),
+        (" a b # comment (?!x*?\n c", "x", "abc"),
+        (r"\d+", "a", "[0-9]+"),
+        (r"(?a:\w)", "", "[A-Za-z0-9_]"),
+        (r"\x41\u00e9\101\n", "", "AéA\n"),
+        (r"[\]\-a]", "", r"\]|-|a"),
+        ("(?P<name>a)(?:b)(c)", "", "abc"),
+        ("a(?#comment)b", "", "ab"),
+        (r"^a\b$\Z", "", "a"),
+        ("a{,2}", "", "a?a?"),
+        ("a{0}b", "", "b"),
+    ],
+)
+def test_syntax_and_flags(pattern: str, flags: str, same: str) -> None:
+    assert compile_pattern(pattern, flags) == compile_pattern(same)
+
+
+def test_multiline_anchors() -> None:
+    dfa = compile_pattern(r"(?:^\w$\n?)+", "m")
+    assert dfa.matches(b"a\nb\n") and dfa.matches(b"a\nb") and not dfa.matches(b"ab")
+    assert compile_pattern(r"a$\n", "").matches(b"a\n") and not compile_pattern(r"a$\nb").matches(b"a\nb")
