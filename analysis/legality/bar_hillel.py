@@ -1,6 +1,7 @@
-"""never_legal by the general method: a context-free language meets a regular one, and the result is asked for emptiness.
+"""never_legal by the general method: is the intersection of a context-free and a regular language empty?
 
-The slow, independent engine: pyformlang builds the whole intersection grammar. It is the oracle of tests and `--engine pyformlang`.
+The slow, independent engine: pyformlang builds the whole intersection grammar. It is the oracle of tests and
+`--engine pyformlang`.
 """
 
 from __future__ import annotations
@@ -15,21 +16,23 @@ from maskwright.analysis.grammar.grammar import Grammar
 def never_legal_pyformlang(grammar: Grammar, context: tuple[int, ...], sequence: tuple[int, ...]) -> bool:
     """No prefix of a word of L ends in context·sequence; for the empty context: sequence begins no word of L.
 
-    With w = context·sequence and Sigma the terminals: L ∩ Sigma* w Sigma* is empty, or L ∩ w Sigma* where the context is (), the
-    start of the text. Both answers are exact, for any context-free grammar; useless symbols do no harm.
+    With w = context·sequence and Sigma the terminals: L ∩ Sigma* w Sigma* is empty, or L ∩ w Sigma* where the context
+    is (), the start of the text. Both answers are exact, for any context-free grammar; useless symbols do no harm.
 
     context : terminals read just before, oldest first: (X,) or (Y, X); () for the start of the text.
     sequence : the terminals in question; may be empty.
     Raises : MissingExtraError without pyformlang; GrammarError when a symbol is not a terminal of `grammar`.
-    Cost : O(|G| |w|^3) rules of the intersection, |G| the size of the grammar's Chomsky normal form (made once for a grammar).
-    Source : Bar-Hillel, Perles and Shamir (1961), "On formal properties of simple phrase structure grammars"; Romero (2021),
-        "Pyformlang: an educational library for formal language manipulation".
+    Cost : O(|G| |w|^3) rules of the intersection, |G| the size of the grammar's Chomsky normal form (made once for a
+        grammar).
+    Source : Bar-Hillel, Perles and Shamir (1961), "On formal properties of simple phrase structure grammars"; Romero
+        (2021), "Pyformlang: an educational library for formal language manipulation".
     """
     word = context + sequence
     for symbol in word:
         if not 0 <= symbol < grammar.n_terminals:
             raise GrammarError(
-                f"grammar {grammar.name}: symbol number {symbol} is not a terminal, expected 0..{grammar.n_terminals - 1}"
+                f"grammar {grammar.name}: symbol number {symbol} is not a terminal, "
+                f"expected 0..{grammar.n_terminals - 1}"
             )
     language = _cfg(grammar)
     return bool(language.intersection(_automaton(word, grammar.n_terminals, anywhere=bool(context))).is_empty())
@@ -37,10 +40,15 @@ def never_legal_pyformlang(grammar: Grammar, context: tuple[int, ...], sequence:
 
 @lru_cache(maxsize=4)
 def _cfg(grammar: Grammar) -> Any:
-    """`grammar` as pyformlang's CFG over the same symbol numbers; the object keeps its own Chomsky normal form."""
+    """`grammar` as pyformlang's CFG; the object keeps its own Chomsky normal form.
+
+    INVARIANT: symbols are strings. An intersection numbers its variables 0, 1, .., and pyformlang takes a variable
+    and a terminal of the same value for equal: with terminals 0, 1, .. some variables would pass for productive, and
+    is_empty would be wrong.
+    """
     cfg, _ = _pyformlang()
     symbols = [
-        cfg.Variable(symbol) if grammar.is_nonterminal(symbol) else cfg.Terminal(symbol)
+        cfg.Variable(f"n{symbol}") if grammar.is_nonterminal(symbol) else cfg.Terminal(f"t{symbol}")
         for symbol in range(grammar.n_terminals + grammar.n_nonterminals)
     ]
     productions = [cfg.Production(symbols[rule.lhs], [symbols[s] for s in rule.rhs]) for rule in grammar]
@@ -53,9 +61,9 @@ def _automaton(word: tuple[int, ...], n_terminals: int, anywhere: bool) -> Any:
     nfa = finite_automaton.NondeterministicFiniteAutomaton()
     nfa.add_start_state(0)
     nfa.add_final_state(len(word))
-    nfa.add_transitions([(i, terminal, i + 1) for i, terminal in enumerate(word)])
+    nfa.add_transitions([(i, f"t{terminal}", i + 1) for i, terminal in enumerate(word)])
     for state in {0, len(word)} if anywhere else {len(word)}:
-        nfa.add_transitions([(state, terminal, state) for terminal in range(n_terminals)])
+        nfa.add_transitions([(state, f"t{terminal}", state) for terminal in range(n_terminals)])
     return nfa.to_deterministic().minimize()
 
 
@@ -65,6 +73,7 @@ def _pyformlang() -> tuple[Any, Any]:
         from pyformlang import cfg, finite_automaton
     except ImportError as error:
         raise MissingExtraError(
-            "the pyformlang engine needs the package pyformlang, which is not installed; run pip install 'maskwright[oracle]'"
+            "the pyformlang engine needs the package pyformlang, which is not installed; "
+            "run pip install 'maskwright[oracle]'"
         ) from error
     return cfg, finite_automaton

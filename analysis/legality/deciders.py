@@ -70,7 +70,7 @@ class Deciders:
         symbols = np.array(symbol, np.int32)
         order = np.argsort(symbols, kind="stable").astype(np.int32)
         occurrences = order[symbols[order] >= 0]
-        self._table = _kernels.RuleTable(
+        self.table = _kernels.RuleTable(
             symbol=symbols,
             lhs=np.array(lhs, np.int32),
             rule_end=np.array(rule_end, np.int32),
@@ -81,7 +81,7 @@ class Deciders:
         self._n_symbols = n_symbols
 
     def _new_levels(self, depth: int = MAX_LENGTH) -> _kernels.Levels:
-        n_items = self._table.symbol.shape[0]
+        n_items = self.table.symbol.shape[0]
         return _kernels.Levels(
             first=np.zeros(depth + 1, np.int32),
             span=np.zeros((depth + 1, self._n_symbols), np.uint64),
@@ -99,7 +99,7 @@ class Deciders:
             raise LimitError(f"a sequence of {len(sequence)} terminals cannot be judged at once; the limit is {MAX_LENGTH}")
         levels = self._new_levels(len(sequence))
         for n, terminal in enumerate(reversed(sequence), start=1):
-            _kernels.add_level(self._table, levels, n, terminal)
+            _kernels.add_level(self.table, levels, n, terminal)
         return levels
 
     def judge(
@@ -137,7 +137,7 @@ class Deciders:
         tree = _suffix_tree([queries[number] for number in numbers])
         slots, stamps, stack = self._new_scratch()
         levels = self._new_levels(int(tree[0].max(initial=1)))
-        _kernels.judge_tree(self._table, levels, *tree, found, slots, stamps, stack)
+        _kernels.judge_tree(self.table, levels, *tree, found, slots, stamps, stack)
         verdicts[np.array(numbers, np.int64)] = found
 
     def signatures(
@@ -154,7 +154,7 @@ class Deciders:
         tree = _suffix_tree([queries[number] for number in order])
         levels = self._new_levels(int(tree[0].max(initial=1)))
         pools = np.array([pool[number] for number in order], np.int32)
-        _kernels.sign_tree(self._table, levels, *tree, pools, ways, found)
+        _kernels.sign_tree(self.table, levels, *tree, pools, ways, found)
         signatures = np.empty_like(found)
         signatures[np.array(order, np.int64)] = found
         return signatures
@@ -170,7 +170,7 @@ class Deciders:
         _, shortest = self._shortest_ways
         found = np.full((len(queries), _WAY_DEPTH), -1, np.int32)
         lengths = np.zeros(len(queries), np.int32)
-        _kernels.witness_tree(self._table, levels, *tree, shortest, found, lengths)
+        _kernels.witness_tree(self.table, levels, *tree, shortest, found, lengths)
         found[lengths < 0] = -1
         ways = np.empty_like(found)
         ways[np.array(order, np.int64)] = found
@@ -179,7 +179,7 @@ class Deciders:
     @cached_property
     def _shortest_ways(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
         """For each symbol the length of its shortest way up, and the item before it that this way begins with."""
-        table, start = self._table, int(self._table.sizes[1])
+        table, start = self.table, int(self.table.sizes[1])
         distance = np.full(self._n_symbols, 1 << 40, np.int64)
         shortest = np.zeros(self._n_symbols, np.int32)
         distance[start] = 0
@@ -200,8 +200,8 @@ class Deciders:
         An empty context means anywhere: the sequence is no factor of any word. `START` as the first member means the start of the text.
         Longer than MAX_LENGTH: True is still a proof.
         """
-        if context == (START,) and not sequence:
-            return False
+        if len(context) == 1 and not sequence:
+            return context[0] not in (START, *self.live_terminals)
         return bool(self.judge([_as_query(context, sequence)])[0] == NEVER)
 
     def is_always_legal(self, context: Context, sequence: TerminalSequence) -> bool:
@@ -221,8 +221,6 @@ class Deciders:
             return True
         if not context:
             return all(self.is_jointly_legal((left,), first, second) for left in (START, *self.live_terminals))
-        if context == (START,):
-            return self.is_always_legal(context, first) == self.is_always_legal(context, second)
         rest = context[1:]
         return self._implies(context[0], rest + first, rest + second) and self._implies(
             context[0], rest + second, rest + first
@@ -231,8 +229,8 @@ class Deciders:
     @cached_property
     def live_terminals(self) -> tuple[int, ...]:
         """The terminals that occur in some word of the language."""
-        items = self._table.symbol
-        return tuple(int(t) for t in np.unique(items[(items >= 0) & (items < self._table.sizes[0])]))
+        items = self.table.symbol
+        return tuple(int(t) for t in np.unique(items[(items >= 0) & (items < self.table.sizes[0])]))
 
     def prover(self) -> Prover:
         """For many proofs about few sequences. Not thread-safe."""
@@ -251,7 +249,7 @@ class Prover:
 
     def __init__(self, deciders: Deciders) -> None:
         self._deciders = deciders
-        self._table = deciders._table
+        self.table = deciders.table
         self._slots, self._stamps, self._stack = deciders._new_scratch()
         self._stamp = 0
         self._levels: dict[TerminalSequence, _kernels.Levels] = {}
@@ -268,7 +266,7 @@ class Prover:
         self._stamp += 1
         return bool(
             _kernels.implies(
-                self._table,
+                self.table,
                 self._levels[premise],
                 len(premise),
                 self._levels[conclusion],

@@ -1,0 +1,202 @@
+"""Verdicts with their grounds: the deciders' answers, each with a witness or the closed set that proves it.
+
+A search in Python for each verdict, much slower than `Deciders.judge`, and a second way to the same answers.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from functools import cached_property
+
+from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.legality import _kernels
+from maskwright.analysis.legality.deciders import MAX_LENGTH, NEVER, Deciders, Query
+from maskwright.analysis.legality.follow import pair_verdicts
+from maskwright.analysis.legality.verdict import START, ClosedSet, Context, TerminalSequence, Verdict
+
+State = tuple[int, int, int]
+"""A symbol just completed, and the remainders of the premise and of the conclusion as bit masks (see `_kernels`)."""
+
+Way = tuple[int, ...]
+"""A way up: the items after the occurrences passed."""
+
+
+def shortest_words(grammar: Grammar) -> dict[int, tuple[int, ...]]:
+    """For each productive symbol a shortest string of terminals that it derives.
+
+    Source: D. Knuth, A generalization of Dijkstra's algorithm, Information Processing Letters 6 (1977).
+    """
+    words: dict[int, tuple[int, ...]] = {terminal: (terminal,) for terminal in range(grammar.n_terminals)}
+    changed = True
+    while changed:
+        changed = False
+        for rule in grammar.rules:
+            if all(symbol in words for symbol in rule.rhs):
+                word = tuple(terminal for symbol in rule.rhs for terminal in words[symbol])
+                if rule.lhs not in words or len(word) < len(words[rule.lhs]):
+                    words[rule.lhs] = word
+                    changed = True
+    return words
+
+
+class Explainer:
+    """Explains the verdicts of some deciders."""
+
+    def __init__(self, deciders: Deciders) -> None:
+        self.deciders = deciders
+        self.grammar = deciders.grammar
+        self._table = deciders.table
+
+    @cached_property
+    def _words(self) -> dict[int, tuple[int, ...]]:
+        return shortest_words(self.grammar)
+
+    def never_legal(self, context: Context, sequence: TerminalSequence) -> Verdict:
+        """Whether no word has the context followed by the sequence. Exact, so `holds` is True or False."""
+        text = self._text(context, sequence)
+        if not self.deciders.is_never_legal(context, sequence):
+            witness = self._legal_prefix(context, sequence)
+            return Verdict(False, "never_legal", f"some word goes on with {text} after the witness", self._names(witness))
+        follow = self._follow
+        factor = (*context, *sequence)
+        for left, right in zip(factor, factor[1:], strict=False):
+            if not follow[left][right]:
+                pair = self._text((left,), (right,))
+                return Verdict(True, "follow graph", f"no word has {pair} side by side")
+        if not context or context[0] == START:
+            return Verdict(True, "never_legal", f"the rules derive no word with {text}")
+        states, _ = self._explore(context[0], (), context[1:] + sequence, stop=False)
+        closed = self._closed_set(states, context[1:] + sequence)
+        return Verdict(True, "never_legal", f"no way up from {self._text((), context[:1])} reads the rest of {text}", (), closed)
+
+    def always_legal(self, context: Context, sequence: TerminalSequence) -> Verdict:
+        """Whether every text that ends in the context can go on with the sequence.
+
+        True with the closed set, False with a text that cannot go on, None if the decider cannot tell.
+        """
+        return self._implied("always_legal", context, (), sequence)
+
+    def jointly_legal(self, context: Context, first: TerminalSequence, second: TerminalSequence) -> Verdict:
+        """Whether after each text that ends in the context both sequences are legal or both not. As `always_legal`."""
+        one = self._implied("jointly_legal", context, first, second)
+        other = self._implied("jointly_legal", context, second, first)
+        for verdict in (one, other):
+            if verdict.holds is not True:
+                return verdict
+        reason = f"each is legal wherever the other is: {one.reason}; {other.reason}"
+        return Verdict(True, "jointly_legal", reason, (), tuple(sorted({*one.closed_set, *other.closed_set})))
+
+    def _implied(self, decider: str, context: Context, premise: TerminalSequence, conclusion: TerminalSequence) -> Verdict:
+        text = self._text((), conclusion)
+        after = f"after {self._text((), context) or 'anything'}" + (f" {self._text((), premise)}" if premise else "")
+        if conclusion == premise[: len(conclusion)]:
+            return Verdict(True, "prefix", f"{text or 'nothing'} is a beginning of what is legal already")
+        if not context:
+            for left in (START, *self.deciders.live_terminals):
+                verdict = self._implied(decider, (left,), premise, conclusion)
+                if verdict.holds is not True:
+                    return verdict
+            return Verdict(True, decider, f"{text} is legal {after}: it is after each terminal and at the start")
+        if context == (START,):
+            legal = not self.deciders.is_never_legal(context, conclusion)
+            if legal or self.deciders.is_never_legal(context, premise):
+                return Verdict(True, decider, f"the start of the text settles it: {text} is {'' if legal else 'not '}legal there")
+            return Verdict(False, decider, f"{text} is not legal at the start of the text", self._names(premise))
+        if context[0] == START:
+            return self._implied(decider, (START,), (*context[1:], *premise), (*context[1:], *conclusion))
+        left, rest = context[0], context[1:]
+        if max(len(rest + premise), len(rest + conclusion)) > MAX_LENGTH:
+            return Verdict(None, decider, f"the sequence is longer than {MAX_LENGTH} terminals")
+        states, refusing = self._explore(left, rest + premise, rest + conclusion, stop=True)
+        if refusing is None:
+            closed = self._closed_set(states, rest + conclusion)
+            return Verdict(True, decider, f"every way up {after} reads {text}", (), closed)
+        prefix = (*self._prefix(refusing), left)
+        full = (*prefix, *rest)
+        if len(full) + max(len(premise), len(conclusion)) <= MAX_LENGTH:
+            begun = not self.deciders.is_never_legal((START,), full + premise)
+            if begun and self.deciders.is_never_legal((START,), full + conclusion):
+                return Verdict(False, decider, f"{text} is refused after the witness", self._names(full + premise))
+        return Verdict(
+            None, decider, f"one reading of the witness refuses {text}; another may accept it", self._names(full + premise)
+        )
+
+    def _explore(
+        self, left: int, premise: TerminalSequence, conclusion: TerminalSequence, *, stop: bool
+    ) -> tuple[list[State], Way | None]:
+        """All states that ways up from `left` reach without accepting the conclusion, and the first way that accepts the premise and
+        refuses the conclusion. stop : end the search there; else there is no such way to be found (the conclusion is never legal)."""
+        holds, wanted = self.deciders.levels(premise), self.deciders.levels(conclusion)
+        start: State = (left, 1 << len(premise), 1 << len(conclusion))
+        ways: dict[State, Way] = {start: ()}
+        agenda = deque([start])
+        table = self._table
+        while agenda:
+            state = agenda.popleft()
+            symbol, held, want = state
+            if stop and symbol == self.grammar.start and held & 1:
+                return list(ways), ways[state]
+            begin, end = table.occurrence_start[symbol : symbol + 2].tolist()
+            for item in table.occurrences[begin:end].tolist():
+                next_want = int(_kernels.advance(wanted, want, item + 1)) if want else 0
+                if next_want & 1:
+                    continue
+                next_held = 1 if held & 1 else int(_kernels.advance(holds, held, item + 1))
+                if next_held & 1:
+                    next_held = 1
+                if not next_held or (not next_want and not stop):
+                    continue
+                if not next_want and next_held == 1:
+                    return list(ways), (*ways[state], item + 1)
+                after: State = (int(table.lhs[item]), next_held, next_want)
+                if after not in ways:
+                    ways[after] = (*ways[state], item + 1)
+                    agenda.append(after)
+        return list(ways), None
+
+    def _prefix(self, way: Iterable[int]) -> tuple[int, ...]:
+        """A shortest string of terminals to the left of the way's beginning."""
+        found: tuple[int, ...] = ()
+        for item in way:
+            before = item - 2
+            left: tuple[int, ...] = ()
+            while before >= 0 and self._table.symbol[before] >= 0:
+                left = (*self._words[int(self._table.symbol[before])], *left)
+                before -= 1
+            found = (*left, *found)
+        return found
+
+    def _legal_prefix(self, context: Context, sequence: TerminalSequence) -> tuple[int, ...]:
+        """Terminals that end in the context and after which the sequence is legal."""
+        if not context:
+            lefts = (START, *self.deciders.live_terminals)
+            left = next(left for left in lefts if not self.deciders.is_never_legal((left,), sequence))
+            return self._legal_prefix((left,), sequence)
+        if context[0] == START:
+            return context[1:]
+        (way,) = self.deciders.witness_ways([Query(context[0], context[1:] + sequence)])
+        return (*self._prefix(item for item in way.tolist() if item >= 0), *context)
+
+    @cached_property
+    def _follow(self) -> list[list[bool]]:
+        """Which terminal can follow which (last row: the start of the text)."""
+        return [[verdict != NEVER for verdict in row] for row in pair_verdicts(self.deciders).tolist()]
+
+    def _closed_set(self, states: list[State], conclusion: TerminalSequence) -> ClosedSet:
+        named = {
+            (
+                self.grammar.symbol_name(symbol),
+                tuple(
+                    self._names(conclusion[len(conclusion) - r :]) for r in range(len(conclusion), 0, -1) if (want >> r) & 1
+                ),
+            )
+            for symbol, _, want in states
+        }
+        return tuple(sorted(named))
+
+    def _names(self, terminals: Iterable[int]) -> tuple[str, ...]:
+        return tuple("START" if t == START else self.grammar.symbol_name(t) for t in terminals)
+
+    def _text(self, context: Context, sequence: TerminalSequence) -> str:
+        return " ".join(self._names((*context, *sequence)))

@@ -1,0 +1,99 @@
+"""Small grammars for tests: written as text, drawn at random, or drawn by hypothesis."""
+
+from __future__ import annotations
+
+import random
+import re
+from typing import TypeAlias
+
+from hypothesis import strategies as st
+
+from maskwright.analysis.grammar.grammar import Grammar, Rule, Terminal
+
+Rows: TypeAlias = dict[str, list[list[str]]]
+
+
+def make_grammar(text: str, name: str = "test") -> Grammar:
+    """The grammar written as lines ``S : a S b | a b``.
+
+    A name that begins with a capital letter is a nonterminal, every other one a literal terminal; the first line's
+    left side is the start symbol. An alternative may be empty; a nonterminal without a line has no rules. Symbols are
+    numbered in the order in which they first appear.
+
+    >>> grammar = make_grammar("S : a S b | ")
+    >>> [grammar.rule_text(rule) for rule in grammar]
+    ['S : a S b', 'S :']
+    """
+    rows: Rows = {}
+    for line in filter(None, map(str.strip, text.splitlines())):
+        lhs, separator, alternatives = line.partition(" :")
+        if not separator or not lhs[0].isupper():
+            raise ValueError(f"expected a line 'S : a b | c' with a capitalised left side, found {line!r}")
+        rows.setdefault(lhs, []).extend(alternative.split() for alternative in alternatives.split("|"))
+    return _from_rows(rows, name)
+
+
+def random_grammar(seed: int) -> Grammar:
+    """A grammar of 2-5 nonterminals and 2-5 terminals, the same one for the same seed on every machine.
+
+    It may have empty rules, unit rules, cycles, left, right and centre recursion, ambiguity, unproductive and
+    unreachable nonterminals. The start symbol is productive: the first rule of a nonterminal uses terminals and later
+    nonterminals only.
+    """
+    rng = random.Random(seed)
+    nonterminals = ["S", "A", "B", "C", "D"][: rng.randint(2, 5)]
+    terminals = list("abcde"[: rng.randint(2, 5)])
+    rows: Rows = {}
+    for number, lhs in enumerate(nonterminals):
+        later = nonterminals[number + 1 :]
+        first = [rng.choice(later if later and rng.random() < 0.6 else terminals) for _ in range(rng.randint(1, 3))]
+        rows[lhs] = [first] + [_alternative(rng, lhs, nonterminals, terminals) for _ in range(rng.randint(1, 2))]
+    if rng.random() < 0.15:
+        unproductive = rng.choice(nonterminals)
+        rows[unproductive].append([rng.choice(terminals), "U"])
+        rows["U"] = [["U", rng.choice(terminals)], [rng.choice(terminals), "U", rng.choice(nonterminals)]]
+    if rng.random() < 0.15:
+        rows["Z"] = [[rng.choice(terminals), rng.choice(nonterminals), rng.choice(terminals)]]
+    return _from_rows(rows, f"random-{seed}")
+
+
+def grammars() -> st.SearchStrategy[Grammar]:
+    """`random_grammar` over all seeds; a failing example prints the grammar with its seed."""
+    return st.integers(0, 2**32 - 1).map(random_grammar)
+
+
+def _alternative(rng: random.Random, lhs: str, nonterminals: list[str], terminals: list[str]) -> list[str]:
+    """One more right side for `lhs`, of a shape chosen at random."""
+    a, b = rng.choice(terminals), rng.choice(terminals)
+    match rng.choice(["empty", "unit", "left", "right", "centre", "terminals", "mixed", "mixed", "mixed"]):
+        case "empty":
+            return []
+        case "unit":
+            return [rng.choice(nonterminals)]
+        case "left":
+            return [lhs, a]
+        case "right":
+            return [a, lhs]
+        case "centre":
+            return [a, lhs, b]
+        case "terminals":
+            return rng.choices(terminals, k=rng.randint(1, 3))
+        case _:
+            return rng.choices(nonterminals + terminals, k=rng.randint(2, 4))
+
+
+def _from_rows(rows: Rows, name: str) -> Grammar:
+    """The grammar of left side -> alternatives, without repeated rules."""
+    symbols = dict.fromkeys(symbol for lhs in rows for symbol in (lhs, *(s for rhs in rows[lhs] for s in rhs)))
+    terminals = tuple(symbol for symbol in symbols if not symbol[0].isupper())
+    nonterminals = tuple(symbol for symbol in symbols if symbol[0].isupper())
+    number = {symbol: i for i, symbol in enumerate(terminals + nonterminals)}
+    rules = dict.fromkeys(Rule(number[lhs], tuple(number[s] for s in rhs)) for lhs in rows for rhs in rows[lhs])
+    return Grammar(
+        name=name,
+        terminals=tuple(Terminal(name=t, pattern=re.escape(t), literal=t) for t in terminals),
+        nonterminals=nonterminals,
+        rules=tuple(rules),
+        start=number[next(iter(rows))],
+        text="\n".join(f"{lhs} : {' | '.join(map(' '.join, rows[lhs]))}" for lhs in rows),
+    )
