@@ -1,2 +1,7 @@
+"""Running a mask store along a text: states, masks, what is allowed next.
+
+In: a mask store and tokens. Out: masks. In this version the plain reference decoder.
+"""
+
 if __name__ != "maskwright.decoding":
     raise ImportError("import maskwright.decoding, not decoding: a second copy of its classes would not equal the first")

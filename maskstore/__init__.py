@@ -1,2 +1,7 @@
+"""All that is computed ahead of time about a grammar and a vocabulary.
+
+In: a grammar's verdicts and a tokenizer. Out: the mask store and its file. Knows nothing of a generation in progress.
+"""
+
 if __name__ != "maskwright.maskstore":
     raise ImportError("import maskwright.maskstore, not maskstore: a second copy of its classes would not equal the first")

@@ -1,0 +1,120 @@
+"""maskwright: grammar analysis and mask-store optimisation for grammar-constrained decoding.
+
+>>> import maskwright as mw
+>>> grammar = mw.parse_grammar('start: "a" start "b" | "a" "b"')
+>>> mw.interchange_classes(grammar)
+()
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from maskwright.analysis.errors import (
+        GrammarError,
+        IllegalTokenError,
+        LimitError,
+        MaskwrightError,
+        MissingExtraError,
+        StoreError,
+        TerminalError,
+        UnknownNameError,
+        VocabularyError,
+    )
+    from maskwright.analysis.grammar import Grammar, Layout, Terminal, load_grammar, normalise, parse_grammar
+    from maskwright.analysis.legality import Deciders, Judge, Verdict, build_follow_graph, interchange_classes
+    from maskwright.cache import cached_store
+    from maskwright.decoding.reference import ReferenceDecoder
+    from maskwright.maskstore.fileformat import load_store, save_store, store_info
+    from maskwright.maskstore.store import MaskStore, build_store
+    from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
+    from maskwright.report.analysis import AnalysisReport, analyze
+
+try:
+    __version__ = version("maskwright")
+except PackageNotFoundError:  # a source tree that was never installed
+    __version__ = "0+unknown"
+
+_HOME = {
+    "AnalysisReport": "maskwright.report.analysis",
+    "Deciders": "maskwright.analysis.legality",
+    "Grammar": "maskwright.analysis.grammar",
+    "GrammarError": "maskwright.analysis.errors",
+    "IllegalTokenError": "maskwright.analysis.errors",
+    "Judge": "maskwright.analysis.legality",
+    "Layout": "maskwright.analysis.grammar",
+    "LimitError": "maskwright.analysis.errors",
+    "MaskStore": "maskwright.maskstore.store",
+    "MaskwrightError": "maskwright.analysis.errors",
+    "MissingExtraError": "maskwright.analysis.errors",
+    "ReferenceDecoder": "maskwright.decoding.reference",
+    "StoreError": "maskwright.analysis.errors",
+    "Terminal": "maskwright.analysis.grammar",
+    "TerminalError": "maskwright.analysis.errors",
+    "UnknownNameError": "maskwright.analysis.errors",
+    "Verdict": "maskwright.analysis.legality",
+    "Vocabulary": "maskwright.maskstore.vocabulary",
+    "VocabularyError": "maskwright.analysis.errors",
+    "analyze": "maskwright.report.analysis",
+    "build_follow_graph": "maskwright.analysis.legality",
+    "build_store": "maskwright.maskstore.store",
+    "cached_store": "maskwright.cache",
+    "interchange_classes": "maskwright.analysis.legality",
+    "load_grammar": "maskwright.analysis.grammar",
+    "load_store": "maskwright.maskstore.fileformat",
+    "load_vocabulary": "maskwright.maskstore.vocabulary",
+    "normalise": "maskwright.analysis.grammar",
+    "parse_grammar": "maskwright.analysis.grammar",
+    "save_store": "maskwright.maskstore.fileformat",
+    "store_info": "maskwright.maskstore.fileformat",
+}
+"""Public name -> the module that has it. Modules are imported when a name is first used: `maskwright --help` needs none of them."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'maskwright' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_HOME[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})
+
+
+__all__ = [
+    "AnalysisReport",
+    "Deciders",
+    "Grammar",
+    "GrammarError",
+    "IllegalTokenError",
+    "Judge",
+    "Layout",
+    "LimitError",
+    "MaskStore",
+    "MaskwrightError",
+    "MissingExtraError",
+    "ReferenceDecoder",
+    "StoreError",
+    "Terminal",
+    "TerminalError",
+    "UnknownNameError",
+    "Verdict",
+    "Vocabulary",
+    "VocabularyError",
+    "analyze",
+    "build_follow_graph",
+    "build_store",
+    "cached_store",
+    "interchange_classes",
+    "load_grammar",
+    "load_store",
+    "load_vocabulary",
+    "normalise",
+    "parse_grammar",
+    "save_store",
+    "store_info",
+]

@@ -1,0 +1,98 @@
+"""Masks of the original and of the streamlined store, compared at every position of real Python files, and what each asks of the parser.
+
+    python reports/bench/mask_equality.py [--tokenizer mistral-7b-v0.1] [--positions 110000]
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import Any
+
+import numpy as np
+from common import python_files, write_record
+from rich.progress import track
+
+import maskwright as mw
+from maskwright.analysis.errors import IllegalTokenError
+
+
+def encoder(name: str) -> Any:
+    """A function from text to token ids, by the tokenizer's own encoder."""
+    if name == "tekken":
+        from mistral_common.tokens.tokenizers.tekken import Tekkenizer
+        from mistral_common.tokens.tokenizers.mistral import MistralTokenizer
+
+        tekken: Tekkenizer = MistralTokenizer.v3(is_tekken=True).instruct_tokenizer.tokenizer  # type: ignore[assignment]
+        return lambda text: tekken.encode(text, bos=False, eos=False)
+    import importlib.util
+    from pathlib import Path
+
+    import sentencepiece
+
+    spec = importlib.util.find_spec("mistral_common")
+    assert spec is not None and spec.submodule_search_locations
+    path = Path(spec.submodule_search_locations[0]) / "data" / "tokenizer.model.v1"
+    return sentencepiece.SentencePieceProcessor(model_file=str(path)).encode
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--tokenizer", default="mistral-7b-v0.1", choices=["mistral-7b-v0.1", "tekken"])
+    parser.add_argument("--positions", type=int, default=110_000)
+    arguments = parser.parse_args()
+    encode = encoder(arguments.tokenizer)
+    grammar, vocabulary = mw.load_grammar("lark:python"), mw.load_vocabulary(arguments.tokenizer)
+    decoders = [
+        mw.ReferenceDecoder(mw.build_store(grammar, vocabulary, streamlined=streamlined)) for streamlined in (True, False)
+    ]
+    positions = files = different = refused = 0
+    begin = time.process_time()
+    for record in track(list(python_files()), description="files"):
+        if positions >= arguments.positions:
+            break
+        if not record["lark_python_lark_1_3_1"]:
+            continue
+        text: str = record["text"]
+        tokens = encode(text)
+        first = vocabulary.tokens[tokens[0]]
+        for decoder in decoders:
+            decoder.reset()
+        if first.startswith(b" ") and not text.startswith(" "):
+            # SentencePiece puts a space before the text's first word; it is not part of the text
+            for decoder in decoders:
+                decoder.advance_bytes(first[1:])
+            tokens = tokens[1:]
+        files += 1
+        try:
+            for token in tokens:
+                masks = [decoder.mask() for decoder in decoders]
+                different += not np.array_equal(*masks)
+                if not (masks[0][token >> 5] >> (token & 31)) & 1:
+                    refused += 1
+                for decoder in decoders:
+                    decoder.advance(token)
+                positions += 1
+        except IllegalTokenError as error:
+            print(f"{record['path']}: {error}")
+            continue
+    streamlined, original = decoders
+    calls = {
+        "original": round(original.n_parser_calls / original.n_masks, 3),
+        "streamlined": round(streamlined.n_parser_calls / streamlined.n_masks, 3),
+    }
+    facts = {
+        "tokenizer": arguments.tokenizer,
+        "files": files,
+        "positions": positions,
+        "positions_with_different_masks": different,
+        "true_next_tokens_refused": refused,
+        "parser_calls_per_mask": {**calls, "ratio": round(calls["original"] / calls["streamlined"], 2)},
+        "cpu_seconds": round(time.process_time() - begin, 1),
+    }
+    print(facts)
+    write_record(f"mask_equality-{arguments.tokenizer}", "python reports/bench/mask_equality.py", facts)
+
+
+if __name__ == "__main__":
+    main()
