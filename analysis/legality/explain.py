@@ -15,6 +15,9 @@ from maskwright.analysis.legality.deciders import MAX_LENGTH, NEVER, Deciders, Q
 from maskwright.analysis.legality.follow import pair_verdicts
 from maskwright.analysis.legality.verdict import START, ClosedSet, Context, TerminalSequence, Verdict
 
+REFUSING_WAYS = 64
+"""How many refusing ways are tried for a text that refutes an always-verdict."""
+
 State = tuple[int, int, int]
 """A symbol just completed, and the remainders of the premise and of the conclusion as bit masks (see `_kernels`)."""
 
@@ -66,7 +69,7 @@ class Explainer:
                 return Verdict(True, "follow graph", f"no word has {pair} side by side")
         if not context or context[0] == START:
             return Verdict(True, "never_legal", f"the rules derive no word with {text}")
-        states, _ = self._explore(context[0], (), context[1:] + sequence, stop=False)
+        states, _ = self._explore(context[0], (), context[1:] + sequence, refusing_too=False)
         closed = self._closed_set(states, context[1:] + sequence)
         return Verdict(True, "never_legal", f"no way up from {self._text((), context[:1])} reads the rest of {text}", (), closed)
 
@@ -108,35 +111,38 @@ class Explainer:
         left, rest = context[0], context[1:]
         if max(len(rest + premise), len(rest + conclusion)) > MAX_LENGTH:
             return Verdict(None, decider, f"the sequence is longer than {MAX_LENGTH} terminals")
-        states, refusing = self._explore(left, rest + premise, rest + conclusion, stop=True)
-        if refusing is None:
+        states, refusing = self._explore(left, rest + premise, rest + conclusion)
+        if not refusing:
             closed = self._closed_set(states, rest + conclusion)
             return Verdict(True, decider, f"every way up {after} reads {text}", (), closed)
-        prefix = (*self._prefix(refusing), left)
-        full = (*prefix, *rest)
-        if len(full) + max(len(premise), len(conclusion)) <= MAX_LENGTH:
-            begun = not self.deciders.is_never_legal((START,), full + premise)
-            if begun and self.deciders.is_never_legal((START,), full + conclusion):
-                return Verdict(False, decider, f"{text} is refused after the witness", self._names(full + premise))
-        return Verdict(
-            None, decider, f"one reading of the witness refuses {text}; another may accept it", self._names(full + premise)
-        )
+        begun = [(*self._prefix(way), left, *rest, *premise) for way in refusing]
+        for prefix in begun:
+            full = prefix[: len(prefix) - len(premise)] + conclusion
+            if len(full) <= MAX_LENGTH and self.deciders.is_never_legal((START,), full):
+                if not self.deciders.is_never_legal((START,), prefix):
+                    return Verdict(False, decider, f"{text} is refused after the witness", self._names(prefix))
+        reason = f"one reading of the witness refuses {text}; another may accept it"
+        return Verdict(None, decider, reason, self._names(begun[0]))
 
     def _explore(
-        self, left: int, premise: TerminalSequence, conclusion: TerminalSequence, *, stop: bool
-    ) -> tuple[list[State], Way | None]:
-        """All states that ways up from `left` reach without accepting the conclusion, and the first way that accepts the premise and
-        refuses the conclusion. stop : end the search there; else there is no such way to be found (the conclusion is never legal)."""
+        self, left: int, premise: TerminalSequence, conclusion: TerminalSequence, *, refusing_too: bool = True
+    ) -> tuple[list[State], list[Way]]:
+        """All states that ways up from `left` reach before they accept the conclusion, and the shortest ways, at most REFUSING_WAYS, that
+        accept the premise and refuse the conclusion.
+
+        refusing_too : False leaves states with nothing left to read out; then no refusing ways are found.
+        """
         holds, wanted = self.deciders.levels(premise), self.deciders.levels(conclusion)
         start: State = (left, 1 << len(premise), 1 << len(conclusion))
         ways: dict[State, Way] = {start: ()}
+        refusing: list[Way] = []
         agenda = deque([start])
         table = self._table
-        while agenda:
+        while agenda and len(refusing) < REFUSING_WAYS:
             state = agenda.popleft()
             symbol, held, want = state
-            if stop and symbol == self.grammar.start and held & 1:
-                return list(ways), ways[state]
+            if refusing_too and symbol == self.grammar.start and held & 1:
+                refusing.append(ways[state])
             begin, end = table.occurrence_start[symbol : symbol + 2].tolist()
             for item in table.occurrences[begin:end].tolist():
                 next_want = int(_kernels.advance(wanted, want, item + 1)) if want else 0
@@ -145,15 +151,17 @@ class Explainer:
                 next_held = 1 if held & 1 else int(_kernels.advance(holds, held, item + 1))
                 if next_held & 1:
                     next_held = 1
-                if not next_held or (not next_want and not stop):
+                if not next_held or (not next_want and not refusing_too):
                     continue
+                way = (*ways[state], item + 1)
                 if not next_want and next_held == 1:
-                    return list(ways), (*ways[state], item + 1)
+                    refusing.append(way)
+                    continue
                 after: State = (int(table.lhs[item]), next_held, next_want)
                 if after not in ways:
-                    ways[after] = (*ways[state], item + 1)
+                    ways[after] = way
                     agenda.append(after)
-        return list(ways), None
+        return list(ways), refusing
 
     def _prefix(self, way: Iterable[int]) -> tuple[int, ...]:
         """A shortest string of terminals to the left of the way's beginning."""
