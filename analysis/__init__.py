@@ -4,4 +4,6 @@ In: grammars. Out: terminals' automata, verdicts on terminal sequences. Knows no
 """
 
 if __name__ != "maskwright.analysis":
-    raise ImportError("import maskwright.analysis, not analysis: a second copy of its classes would not equal the first")
+    raise ImportError(
+        "import maskwright.analysis, not analysis: a second copy of its classes would not equal the first"
+    )

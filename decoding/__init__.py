@@ -4,4 +4,6 @@ In: a mask store and tokens. Out: masks. In this version the plain reference dec
 """
 
 if __name__ != "maskwright.decoding":
-    raise ImportError("import maskwright.decoding, not decoding: a second copy of its classes would not equal the first")
+    raise ImportError(
+        "import maskwright.decoding, not decoding: a second copy of its classes would not equal the first"
+    )

@@ -71,7 +71,9 @@ class NfaLexer:
 
     def _outcomes_of_fresh(self, data: bytes) -> tuple[Outcome, ...]:
         runs = {
-            terminal: self._run(int(state), data) for terminal, state in enumerate(self.nfa.initial.tolist()) if state >= 0
+            terminal: self._run(int(state), data)
+            for terminal, state in enumerate(self.nfa.initial.tolist())
+            if state >= 0
         }
         found: list[Outcome] = []
         for terminal, (end, _) in runs.items():

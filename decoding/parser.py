@@ -21,7 +21,7 @@ from maskwright.analysis.grammar.normalise import reduce
 
 END = -1
 STACK_LIMIT = 10_000
-"""Stacks made for one terminal, past which the grammar counts as infinitely ambiguous."""
+"""Stacks made for one terminal, past which the grammar counts as too ambiguous."""
 
 
 class Stack:
@@ -64,15 +64,18 @@ class LalrParser:
     def __init__(self, grammar: Grammar) -> None:
         self._grammar = grammar
         grammar = reduce(grammar)
-        symbols: list[LarkTerminal | NonTerminal] = [LarkTerminal(f"t{t}") for t in range(grammar.n_terminals)]
-        symbols += [NonTerminal(f"n{i}") for i in range(grammar.n_nonterminals)]
+        nonterminals = [NonTerminal(f"n{i}") for i in range(grammar.n_nonterminals)]
+        symbols = [*(LarkTerminal(f"t{t}") for t in range(grammar.n_terminals)), *nonterminals]
         number = {symbol.name: i for i, symbol in enumerate(symbols)} | {"$END": END}
-        rules = [LarkRule(symbols[r.lhs], [symbols[s] for s in r.rhs], order=i) for i, r in enumerate(grammar.rules)]
+        rules = [
+            LarkRule(nonterminals[r.lhs - grammar.n_terminals], [symbols[s] for s in r.rhs], order=i)
+            for i, r in enumerate(grammar.rules)
+        ]
         analyser = LALR_Analyzer(ParserConf(rules, {}, [symbols[grammar.start].name]))
         analyser.compute_lr0_states()
-        analyser.compute_reads_relations()
-        analyser.compute_includes_lookback()
-        analyser.compute_lookaheads()
+        analyser.compute_reads_relations()  # type: ignore[no-untyped-call]
+        analyser.compute_includes_lookback()  # type: ignore[no-untyped-call]
+        analyser.compute_lookaheads()  # type: ignore[no-untyped-call]
         (root,) = analyser.lr0_start_states.values()
         state_number = {itemset: i for i, itemset in enumerate(analyser.lr0_itemsets)}
         self._go: list[dict[int, int]] = []
@@ -101,11 +104,18 @@ class LalrParser:
     def shift(self, stacks: Stacks, terminal: int) -> Stacks:
         """The stacks after a terminal; none if the terminal is not legal. Cost: O(reductions), once for each stack and terminal.
 
-        Raises LimitError for a grammar that is ambiguous without end (a nonterminal that derives itself).
+        Raises LimitError for a grammar that is ambiguous without end (hidden left recursion: a nonterminal that derives
+        itself after symbols that may be empty), and for a text of more than STACK_LIMIT readings.
         """
         if len(stacks) == 1:
             return self._shift(stacks[0], terminal)
-        return tuple(dict.fromkeys(after for stack in stacks for after in self._shift(stack, terminal)))
+        found = tuple(dict.fromkeys(after for stack in stacks for after in self._shift(stack, terminal)))
+        if len(found) > STACK_LIMIT:
+            raise LimitError(
+                f"grammar {self._grammar.name} has more than {STACK_LIMIT} readings of one text: their number grows with "
+                "the text's length; make its rules less ambiguous"
+            )
+        return found
 
     def _shift(self, stack: Stack, terminal: int) -> Stacks:
         known = stack.after.get(terminal)
@@ -139,7 +149,8 @@ class LalrParser:
                     agenda.append(after)
             if len(seen) > STACK_LIMIT:
                 raise LimitError(
-                    f"grammar {self._grammar.name} has more than {STACK_LIMIT} readings of one text: some nonterminal derives itself; "
+                    f"grammar {self._grammar.name} has more than {STACK_LIMIT} readings of one text: some nonterminal "
+                    "derives itself, or itself after nothing but symbols that may be empty (hidden left recursion); "
                     "remove the cycle from its rules"
                 )
         return list(seen)

@@ -24,7 +24,8 @@ from maskwright.maskstore.store import MaskStore
 class ParserState:
     """What the parser and the layout know.
 
-    stacks : the parser's, several where the grammar has conflicts. indents : open columns, the first always 0. depth : brackets open. last : the terminal seen last that text spells, or START.
+    stacks : the parser's, several where the grammar has conflicts.
+    indents : open columns, the first always 0. depth : brackets open. last : the terminal seen last that text spells, or START.
     """
 
     stacks: Stacks
@@ -54,9 +55,7 @@ class ReferenceDecoder:
         self.grammar = store.grammar
         self.layout = store.grammar.layout
         self._newline = self.layout.newline if self.layout else -9
-        self.lexer = NfaLexer(
-            store.nfa, store.codes, self._newline, self.layout.tab_length if self.layout else 1
-        )
+        self.lexer = NfaLexer(store.nfa, store.codes, self._newline, self.layout.tab_length if self.layout else 1)
         self.parser = LalrParser(store.grammar)
         self._opening = {opening for opening, _ in self.layout.brackets} if self.layout else set()
         self._closing = {closing for _, closing in self.layout.brackets} if self.layout else set()
@@ -80,6 +79,8 @@ class ReferenceDecoder:
             after: ParserState | None
             if kind == "terminal" and value != self._newline:
                 after = self._read_terminal(state, value)
+            elif kind == "leave_after" and column == NO_COLUMN:
+                after = None  # a newline without a line feed cannot end
             elif state.depth:
                 continue  # brackets make the layout drop newlines
             elif kind == "terminal":
@@ -87,8 +88,6 @@ class ReferenceDecoder:
             elif kind == "newline_at":
                 begun = self._read_terminal(state, self._newline)
                 after = None if begun is None else self._indent(begun, value)
-            elif kind == "leave_after" and column == NO_COLUMN:
-                after = None  # a newline without a line feed cannot end
             else:
                 after = self._indent(state, value if kind == "leave_at" else column + value)
             if after is None:
@@ -164,7 +163,9 @@ class ReferenceDecoder:
         """Add a token to the text. Raises IllegalTokenError, the state being as it was."""
         vocabulary = self.store.vocabulary
         if not 0 <= token < vocabulary.size:
-            raise IllegalTokenError(f"token {token} is out of range: the vocabulary has the ids 0 to {vocabulary.size - 1}")
+            raise IllegalTokenError(
+                f"token {token} is out of range: the vocabulary has the ids 0 to {vocabulary.size - 1}"
+            )
         if self.is_finished:
             raise IllegalTokenError(f"token {token} after the end of the text: reset() begins a new one")
         if token in vocabulary.eos:
@@ -182,7 +183,9 @@ class ReferenceDecoder:
             return
         found = self.successors(data)
         if not found:
-            raise IllegalTokenError(f"{data!r} is not legal here under grammar {self.grammar.name}; the state is unchanged")
+            raise IllegalTokenError(
+                f"{data!r} is not legal here under grammar {self.grammar.name}; the state is unchanged"
+            )
         self.hypotheses = found
 
     def is_accepting(self) -> bool:
@@ -217,7 +220,9 @@ def check_same_masks(first: ReferenceDecoder, second: ReferenceDecoder, tokens: 
         masks = first.mask(), second.mask()
         if not np.array_equal(*masks):
             bits = np.unpackbits((masks[0] ^ masks[1]).view(np.uint8), bitorder="little")
-            raise StoreError(f"masks differ at position {position}, before token {token}, in the ids {np.flatnonzero(bits)[:20]}")
+            raise StoreError(
+                f"masks differ at position {position}, before token {token}, in the ids {np.flatnonzero(bits)[:20]}"
+            )
         first.advance(token)
         second.advance(token)
     return len(tokens)

@@ -4,4 +4,6 @@ In: a grammar's verdicts and a tokenizer. Out: the mask store and its file. Know
 """
 
 if __name__ != "maskwright.maskstore":
-    raise ImportError("import maskwright.maskstore, not maskstore: a second copy of its classes would not equal the first")
+    raise ImportError(
+        "import maskwright.maskstore, not maskstore: a second copy of its classes would not equal the first"
+    )

@@ -39,7 +39,8 @@ def pair_savings(grammar: Grammar, entries: Entries, result: Streamlined, judge:
             mapped = result.final(state.left)[state.sequences]
             states.setdefault(state.left, []).append(np.unique(mapped[mapped >= 0]).tolist())
     before = {
-        left: [int(y) for y in np.flatnonzero(judge.follow[:-1, left]) if int(y) not in grammar.ignored] for left in states
+        left: [int(y) for y in np.flatnonzero(judge.follow[:-1, left]) if int(y) not in grammar.ignored]
+        for left in states
     }
     cases: list[Case] = []
     numbers: list[tuple[int, int, int]] = []

@@ -167,7 +167,9 @@ def known_lefts(grammar: Grammar, entries: Entries, state: StateEntries) -> list
     newline = grammar.layout.newline if grammar.layout else -9
     if int(entries.walk.nfa.terminal[state.state]) == newline:
         return [newline]
-    spelled = [t for t in range(grammar.n_terminals) if not grammar.terminals[t].is_declared and t not in grammar.ignored]
+    spelled = [
+        t for t in range(grammar.n_terminals) if not grammar.terminals[t].is_declared and t not in grammar.ignored
+    ]
     return [START, *spelled]
 
 
@@ -223,7 +225,11 @@ class _StoreBuilder:
         n_groups = max(1, state.groups.n_groups)
         keys = np.unique(targets[kept].astype(np.int64) * n_groups + state.group_of[kept])
         sequence, group = np.divmod(keys, n_groups)
-        starts = np.flatnonzero(np.concatenate([[True], sequence[1:] != sequence[:-1]])) if len(keys) else np.zeros(0, np.int64)
+        starts = (
+            np.flatnonzero(np.concatenate([[True], sequence[1:] != sequence[:-1]]))
+            if len(keys)
+            else np.zeros(0, np.int64)
+        )
         cell = []
         for begin, end in zip(starts.tolist(), [*starts[1:].tolist(), len(keys)], strict=False):
             number = self.sequence_number.setdefault(int(sequence[begin]), len(self.sequence_number))

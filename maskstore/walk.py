@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -105,7 +106,7 @@ class Walk:
         remaining = np.repeat(self.offsets[1:], np.diff(self.offsets)) - np.arange(n)
         order = np.argsort(remaining, kind="stable")
         bounds = np.searchsorted(remaining[order], np.arange(1, int(remaining.max(initial=0)) + 2))
-        for begin, end in zip(bounds[:-1], bounds[1:], strict=True):
+        for begin, end in pairwise(bounds.tolist()):
             block = order[begin:end]
             rest = np.where(cut[block] >= 0, outcome_of[cut[block]], -1)
             keys = np.stack([end_set[block], accepted[block], column[block], rest], axis=1)
@@ -181,7 +182,9 @@ class Walk:
         radix_leave = self.codes.n_terminals + 3 * self.codes.n_columns + 1
         radix_set = len(self.outcome_sets)
         if (self.nfa.n_states + 1) * radix_leave * radix_set >= 1 << 62:
-            raise LimitError("the lexer has too many states and the tokens too many outcomes to number their pairs in 64 bits")
+            raise LimitError(
+                "the lexer has too many states and the tokens too many outcomes to number their pairs in 64 bits"
+            )
         keys = (end_state[alive].astype(np.int64) + 1) * radix_leave + (leave[alive] + 1)
         keys = keys * radix_set + outcome_set[alive]
         group = np.empty(len(alive), np.int32)

@@ -45,8 +45,9 @@ class RuleTable(NamedTuple):
 class Levels(NamedTuple):
     """What the suffixes of one sequence can do, by level (= length of the suffix).
 
-    first : (64,) int32. span : (64, n_symbols) uint64. tail : (64, n_items) uint64. can_follow : (64, n_symbols) int32; 0 = no, else the order in which it
-        was found out: what a positive number rests on has a lower number at this level, or stands at a lower level.
+    first : (64,) int32. span : (64, n_symbols) uint64. tail : (64, n_items) uint64.
+    can_follow : (64, n_symbols) int32; 0 = no, else the order in which it was found out: what a positive number rests on has a
+        lower number at this level, or stands at a lower level.
     """
 
     first: np.ndarray
@@ -138,11 +139,14 @@ def _seen(slots, stamps, stamp, symbol, first_mask, second_mask):  # type: ignor
     """Whether (symbol, first_mask, second_mask) is new to the hash set; -1 when the set is full."""
     size = stamps.shape[0]
     # no products of large numbers: without the JIT, NumPy scalars would warn of overflow
-    position = np.int64(
-        (first_mask % np.uint64(1000003)) * np.uint64(31)
-        + (second_mask % np.uint64(999983)) * np.uint64(8191)
-        + np.uint64(symbol) * np.uint64(7919)
-    ) % size
+    position = (
+        np.int64(
+            (first_mask % np.uint64(1000003)) * np.uint64(31)
+            + (second_mask % np.uint64(999983)) * np.uint64(8191)
+            + np.uint64(symbol) * np.uint64(7919)
+        )
+        % size
+    )
     for _ in range(size):
         if stamps[position] != stamp:
             stamps[position] = stamp
@@ -170,9 +174,7 @@ def implies(table, premise, n_premise, conclusion, n_conclusion, left, slots, st
 
     INVARIANT: a state on the stack has 0 not in K (else it is settled), and J is not empty.
     """
-    _seen(
-        slots, stamps, stamp, left, np.uint64(1) << np.uint64(n_premise), np.uint64(1) << np.uint64(n_conclusion)
-    )
+    _seen(slots, stamps, stamp, left, np.uint64(1) << np.uint64(n_premise), np.uint64(1) << np.uint64(n_conclusion))
     stack[0, 0] = np.uint64(left)
     stack[0, 1] = np.uint64(1) << np.uint64(n_premise)
     stack[0, 2] = np.uint64(1) << np.uint64(n_conclusion)
@@ -197,9 +199,7 @@ def implies(table, premise, n_premise, conclusion, n_conclusion, left, slots, st
             if next_holds == np.uint64(0):
                 continue
             lhs = table.lhs[item]
-            if next_wanted == np.uint64(0) and (
-                next_holds == one or can_accept(premise, next_holds, lhs)
-            ):
+            if next_wanted == np.uint64(0) and (next_holds == one or can_accept(premise, next_holds, lhs)):
                 return False
             if next_wanted == np.uint64(0):
                 continue

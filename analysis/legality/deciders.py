@@ -28,8 +28,7 @@ from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.grammar.normalise import reduce
 from maskwright.analysis.legality import _kernels
-from maskwright.analysis.legality.verdict import START, Context
-from maskwright.analysis.legality.verdict import TerminalSequence
+from maskwright.analysis.legality.verdict import START, Context, TerminalSequence
 
 NEVER, SOMETIMES, ALWAYS = 0, 1, 2
 """Values of `Deciders.judge`: never legal, legal somewhere (and not proved always), always legal."""
@@ -96,15 +95,15 @@ class Deciders:
     def levels(self, sequence: TerminalSequence) -> _kernels.Levels:
         """What every suffix of the sequence can do. Raises LimitError for a sequence longer than MAX_LENGTH."""
         if len(sequence) > MAX_LENGTH:
-            raise LimitError(f"a sequence of {len(sequence)} terminals cannot be judged at once; the limit is {MAX_LENGTH}")
+            raise LimitError(
+                f"a sequence of {len(sequence)} terminals cannot be judged at once; the limit is {MAX_LENGTH}"
+            )
         levels = self._new_levels(len(sequence))
         for n, terminal in enumerate(reversed(sequence), start=1):
             _kernels.add_level(self.table, levels, n, terminal)
         return levels
 
-    def judge(
-        self, queries: Sequence[Query], progress: Callable[[int], None] | None = None
-    ) -> npt.NDArray[np.int8]:
+    def judge(self, queries: Sequence[Query], progress: Callable[[int], None] | None = None) -> npt.NDArray[np.int8]:
         """NEVER, SOMETIMES or ALWAYS for each query; (n_queries,) int8.
 
         A query longer than MAX_LENGTH is NEVER when one of its windows can occur nowhere, else SOMETIMES.
@@ -205,8 +204,11 @@ class Deciders:
         return bool(self.judge([_as_query(context, sequence)])[0] == NEVER)
 
     def is_always_legal(self, context: Context, sequence: TerminalSequence) -> bool:
-        """Every word of P that ends in the context can go on with the sequence. True is a proof (proofs/always_legal.v, always_legal_sound);
-        False means unknown, except at the start of the text, where the answer is exact."""
+        """Every word of P that ends in the context can go on with the sequence.
+
+        True is a proof (proofs/always_legal.v, always_legal_sound; proofs/implication.v for longer contexts). False
+        means unknown, except at the start of the text, where the answer is exact.
+        """
         if not sequence:
             return True
         if not context:

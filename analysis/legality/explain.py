@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from functools import cached_property
+from itertools import pairwise
 
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.legality import _kernels
@@ -60,10 +61,12 @@ class Explainer:
         text = self._text(context, sequence)
         if not self.deciders.is_never_legal(context, sequence):
             witness = self._legal_prefix(context, sequence)
-            return Verdict(False, "never_legal", f"some word goes on with {text} after the witness", self._names(witness))
+            return Verdict(
+                False, "never_legal", f"some word goes on with {text} after the witness", self._names(witness)
+            )
         follow = self._follow
         factor = (*context, *sequence)
-        for left, right in zip(factor, factor[1:], strict=False):
+        for left, right in pairwise(factor):
             if not follow[left][right]:
                 pair = self._text((left,), (right,))
                 return Verdict(True, "follow graph", f"no word has {pair} side by side")
@@ -71,7 +74,9 @@ class Explainer:
             return Verdict(True, "never_legal", f"the rules derive no word with {text}")
         states, _ = self._explore(context[0], (), context[1:] + sequence, refusing_too=False)
         closed = self._closed_set(states, context[1:] + sequence)
-        return Verdict(True, "never_legal", f"no way up from {self._text((), context[:1])} reads the rest of {text}", (), closed)
+        return Verdict(
+            True, "never_legal", f"no way up from {self._text((), context[:1])} reads the rest of {text}", (), closed
+        )
 
     def always_legal(self, context: Context, sequence: TerminalSequence) -> Verdict:
         """Whether every text that ends in the context can go on with the sequence.
@@ -90,7 +95,9 @@ class Explainer:
         reason = f"each is legal wherever the other is: {one.reason}; {other.reason}"
         return Verdict(True, "jointly_legal", reason, (), tuple(sorted({*one.closed_set, *other.closed_set})))
 
-    def _implied(self, decider: str, context: Context, premise: TerminalSequence, conclusion: TerminalSequence) -> Verdict:
+    def _implied(
+        self, decider: str, context: Context, premise: TerminalSequence, conclusion: TerminalSequence
+    ) -> Verdict:
         text = self._text((), conclusion)
         after = f"after {self._text((), context) or 'anything'}" + (f" {self._text((), premise)}" if premise else "")
         if conclusion == premise[: len(conclusion)]:
@@ -104,7 +111,9 @@ class Explainer:
         if context == (START,):
             legal = not self.deciders.is_never_legal(context, conclusion)
             if legal or self.deciders.is_never_legal(context, premise):
-                return Verdict(True, decider, f"the start of the text settles it: {text} is {'' if legal else 'not '}legal there")
+                return Verdict(
+                    True, decider, f"the start of the text settles it: {text} is {'' if legal else 'not '}legal there"
+                )
             return Verdict(False, decider, f"{text} is not legal at the start of the text", self._names(premise))
         if context[0] == START:
             return self._implied(decider, (START,), (*context[1:], *premise), (*context[1:], *conclusion))
@@ -118,9 +127,10 @@ class Explainer:
         begun = [(*self._prefix(way), left, *rest, *premise) for way in refusing]
         for prefix in begun:
             full = prefix[: len(prefix) - len(premise)] + conclusion
-            if len(full) <= MAX_LENGTH and self.deciders.is_never_legal((START,), full):
-                if not self.deciders.is_never_legal((START,), prefix):
-                    return Verdict(False, decider, f"{text} is refused after the witness", self._names(prefix))
+            if len(full) > MAX_LENGTH or self.deciders.is_never_legal((START,), prefix):
+                continue
+            if self.deciders.is_never_legal((START,), full):
+                return Verdict(False, decider, f"{text} is refused after the witness", self._names(prefix))
         reason = f"one reading of the witness refuses {text}; another may accept it"
         return Verdict(None, decider, reason, self._names(begun[0]))
 
@@ -196,7 +206,9 @@ class Explainer:
             (
                 self.grammar.symbol_name(symbol),
                 tuple(
-                    self._names(conclusion[len(conclusion) - r :]) for r in range(len(conclusion), 0, -1) if (want >> r) & 1
+                    self._names(conclusion[len(conclusion) - r :])
+                    for r in range(len(conclusion), 0, -1)
+                    if (want >> r) & 1
                 ),
             )
             for symbol, _, want in states

@@ -43,7 +43,11 @@ def _same_places(grammar: Grammar) -> dict[frozenset[tuple[int, tuple[int, ...],
     places: dict[int, set[tuple[int, tuple[int, ...], tuple[int, ...]]]] = {}
     for rule in grammar.rules:
         for i, symbol in enumerate(rule.rhs):
-            if not grammar.is_nonterminal(symbol) and symbol not in excluded and not grammar.terminals[symbol].is_declared:
+            if (
+                not grammar.is_nonterminal(symbol)
+                and symbol not in excluded
+                and not grammar.terminals[symbol].is_declared
+            ):
                 places.setdefault(symbol, set()).add((rule.lhs, rule.rhs[:i], rule.rhs[i + 1 :]))
     by_places: dict[frozenset[tuple[int, tuple[int, ...], tuple[int, ...]]], list[int]] = {}
     for symbol in sorted(places):

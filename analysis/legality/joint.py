@@ -41,7 +41,7 @@ def joint_representatives(
 
 
 def _signatures(judge: Judge, queries: list[Query]) -> list[bytes]:
-    """On which of a few ways up each sequence is accepted. For each left terminal the ways are such that each sequence has one of its own."""
+    """On which of some ways up each sequence is accepted; among the ways of a left terminal each sequence has one of its own."""
     deciders = judge.always_deciders
     witnesses = deciders.witness_ways(queries)
     of_left: dict[int, dict[bytes, int]] = {}

@@ -1,6 +1,6 @@
 """Masks of the original and of the streamlined store, compared at every position of real Python files, and what each asks of the parser.
 
-    python reports/bench/mask_equality.py [--tokenizer mistral-7b-v0.1] [--positions 110000]
+python reports/bench/mask_equality.py [--tokenizer mistral-7b-v0.1] [--positions 110000]
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from maskwright.analysis.errors import IllegalTokenError
 def encoder(name: str) -> Any:
     """A function from text to token ids, by the tokenizer's own encoder."""
     if name == "tekken":
-        from mistral_common.tokens.tokenizers.tekken import Tekkenizer
         from mistral_common.tokens.tokenizers.mistral import MistralTokenizer
+        from mistral_common.tokens.tokenizers.tekken import Tekkenizer
 
         tekken: Tekkenizer = MistralTokenizer.v3(is_tekken=True).instruct_tokenizer.tokenizer  # type: ignore[assignment]
         return lambda text: tekken.encode(text, bos=False, eos=False)
@@ -44,7 +44,8 @@ def main() -> None:
     encode = encoder(arguments.tokenizer)
     grammar, vocabulary = mw.load_grammar("lark:python"), mw.load_vocabulary(arguments.tokenizer)
     decoders = [
-        mw.ReferenceDecoder(mw.build_store(grammar, vocabulary, streamlined=streamlined)) for streamlined in (True, False)
+        mw.ReferenceDecoder(mw.build_store(grammar, vocabulary, streamlined=streamlined))
+        for streamlined in (True, False)
     ]
     positions = files = different = refused = 0
     begin = time.process_time()

@@ -1,6 +1,6 @@
 """Time and size of the whole analysis of python.lark, each run in a fresh process: both tokenizers, JIT cold and warm.
 
-    python reports/bench/streamlining.py
+python reports/bench/streamlining.py
 """
 
 from __future__ import annotations

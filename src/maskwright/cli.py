@@ -137,7 +137,9 @@ def _check_writable(*paths: Path | None) -> None:
     """Fail before the work is done, not after."""
     for path in paths:
         if path is not None and str(path) != "-" and not path.absolute().parent.is_dir():
-            raise MaskwrightError(f"{path} cannot be written: there is no folder {path.absolute().parent}; make it first")
+            raise MaskwrightError(
+                f"{path} cannot be written: there is no folder {path.absolute().parent}; make it first"
+            )
 
 
 def _load(grammar: str, tokenizer: str | None, start: str | None, lexing: Any) -> tuple[Grammar, Vocabulary | None]:

@@ -84,9 +84,11 @@ def analyze(
     pairs: bool = True,
     progress: Progress | None = None,
 ) -> AnalysisReport:
-    """Facts about a grammar; with a vocabulary also what streamlining makes of its mask store, in two readings and on two forms of the rules.
+    """Facts about a grammar; with a vocabulary also what streamlining makes of its mask store.
 
-    Readings: "post" is the streamlining post's (REPRODUCTION of its figures: characters of `string.printable`, the leading spaces of
+    The entries are counted in two readings and judged on two forms of the rules.
+
+    Readings: "post" is the streamlining post's, which reproduces its figures (characters of `string.printable`, the leading spaces of
     pieces stripped, layout ignored); "sound" is what decoding uses (true bytes of all tokens, layout obeyed).
 
     pairs : also count what a second terminal of context would save.
@@ -351,5 +353,3 @@ def _remembered_facts(store: MaskStore) -> dict[str, Any]:
 def _peak_rss_mb() -> float:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return round(peak / (1 << 20 if sys.platform == "darwin" else 1 << 10), 1)
-
-
