@@ -78,7 +78,7 @@ class Context:
 class Streamlined:
     """The result of each step, for each left symbol.
 
-    mapping[left][step] : (n_sequences,) int32; sequence number -> sequence number, or DELETED. Steps are cumulative: each maps the
+    seconds : CPU seconds of each step. mapping[left][step] : (n_sequences,) int32; sequence number -> sequence number, or DELETED. Steps are cumulative: each maps the
         original sequences. Sequences that do not occur with a left symbol are DELETED there.
     """
 
@@ -151,9 +151,9 @@ class _Streamliner:
             ("joint", self.merge_joint),
         )
         for name, step in steps:
-            begin = time.perf_counter()
+            begin = time.process_time()
             step()
-            self.result.seconds[name] = time.perf_counter() - begin
+            self.result.seconds[name] = time.process_time() - begin
             for left, ids in self.original.items():
                 mapping = np.full(self.n_original, DELETED, np.int32)
                 mapping[ids] = self.current[left]
