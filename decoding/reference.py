@@ -16,8 +16,12 @@ from maskwright.analysis.errors import IllegalTokenError, StoreError
 from maskwright.analysis.legality.verdict import START
 from maskwright.decoding.lexer import NO_COLUMN, NfaLexer, Symbols
 from maskwright.decoding.parser import LalrParser, Stacks
+from maskwright.maskstore.events import EventCodes
 from maskwright.maskstore.masks import n_words
 from maskwright.maskstore.store import MaskStore
+
+UNBOUNDED = 1 << 60
+"""More columns than any text has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +59,9 @@ class ReferenceDecoder:
         self.grammar = store.grammar
         self.layout = store.grammar.layout
         self._newline = self.layout.newline if self.layout else -9
-        self.lexer = NfaLexer(store.nfa, store.codes, self._newline, self.layout.tab_length if self.layout else 1)
+        # the store's codes end at the widest column of a token; text that comes as bytes may be wider
+        codes = EventCodes(self.grammar.n_terminals, UNBOUNDED)
+        self.lexer = NfaLexer(store.nfa, codes, self._newline, self.layout.tab_length if self.layout else 1)
         self.parser = LalrParser(store.grammar)
         self._opening = {opening for opening, _ in self.layout.brackets} if self.layout else set()
         self._closing = {closing for _, closing in self.layout.brackets} if self.layout else set()
@@ -70,10 +76,10 @@ class ReferenceDecoder:
         self.hypotheses: tuple[Hypothesis, ...] = (Hypothesis(begin, self.lexer.start, NO_COLUMN),)
         self.is_finished = False
 
-    def read(self, state: ParserState, symbols: Symbols, column: int = NO_COLUMN) -> ParserState | None:
+    def read(self, state: ParserState, symbols: Symbols, column: int, codes: EventCodes) -> ParserState | None:
         """The parser's state after a sequence, or None if it is not legal. column : of the newline under way before it."""
         for symbol in symbols:
-            kind, value = self.store.codes.decode(symbol)
+            kind, value = codes.decode(symbol)
             if kind == "terminal" and value in self.grammar.ignored:
                 continue
             after: ParserState | None
@@ -131,7 +137,7 @@ class ReferenceDecoder:
             for symbols, mask in self._entries_of(hypothesis):
                 if symbols:
                     self.n_parser_calls += 1
-                    if self.read(hypothesis.parser, symbols, hypothesis.column) is None:
+                    if self.read(hypothesis.parser, symbols, hypothesis.column, self.store.codes) is None:
                         continue
                 self.store.masks.or_into(words, mask)
         if self.is_accepting():
@@ -154,7 +160,7 @@ class ReferenceDecoder:
         found: dict[Hypothesis, None] = {}
         for hypothesis in self.hypotheses:
             for symbols, lexer_state, column in self.lexer.outcomes(hypothesis.lexer_state, hypothesis.column, token):
-                after = self.read(hypothesis.parser, symbols, hypothesis.column)
+                after = self.read(hypothesis.parser, symbols, hypothesis.column, self.lexer.codes)
                 if after is not None:
                     found[Hypothesis(after, lexer_state, column)] = None
         return tuple(found)

@@ -5,6 +5,7 @@ In: a grammar and a vocabulary. Out: `MaskStore`, flat arrays that a decoder rea
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -96,6 +97,12 @@ class MaskStore:
         """The cell's entries: sequence and mask number, the empty sequence first if it is there."""
         rows = range(int(self.cell_start[cell]), int(self.cell_start[cell + 1]))
         return [(self.sequence(int(self.entry_sequence[row])), int(self.entry_mask[row])) for row in rows]
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the store to a file; see `maskwright.maskstore.fileformat.save_store`."""
+        from maskwright.maskstore.fileformat import save_store
+
+        save_store(self, path)
 
     def __repr__(self) -> str:
         kind = f"streamlined on {self.rules} rules" if self.is_streamlined else "not streamlined"

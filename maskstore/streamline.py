@@ -232,7 +232,7 @@ class _Streamliner:
 
         def tick(count: int) -> None:
             nonlocal done
-            done += count
+            done = min(total, done + count)  # a case may take several questions, or none
             report(step, done, total)
 
         return tick

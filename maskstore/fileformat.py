@@ -1,0 +1,273 @@
+"""Mask store files: one `.safetensors` file a store; equal stores, equal bytes; nothing is used before it is checked.
+
+Format version 1. Words in capitals as in RFC 2119.
+
+- A store file MUST be a safetensors file whose metadata has the key ``maskwright`` and no other. (safetensors keeps
+  metadata in a hash map, whose order would reach the bytes.)
+- The key's value MUST be JSON in canonical form (keys sorted, ASCII, no blanks, no key twice) with the members of
+  `fileheader.FACTS` and no others.
+- `grammar` MUST be `Grammar.to_dict`, text included, and the tensors ``vocabulary.*`` MUST be `Vocabulary.to_arrays`: a
+  store is complete in itself. Their digests MUST be `grammar_sha256` and `vocabulary.sha256`.
+- `steps` MUST be the streamlining steps, ``original`` first, each with the entries left after it in all resting states
+  together. They and `counts` are statistics: a decoder MUST NOT depend on them.
+- A file MUST NOT hold times, paths or anything else about the machine that wrote it.
+- The tensors MUST be those of `fileheader.TENSORS`, with lengths that agree. Integers MAY be narrower on disk than in
+  memory, in any dtype that widens without loss; a writer SHOULD take the narrowest. Truth values are U8, 0 or 1.
+- `sha256` MUST be the SHA-256, in hex, of the canonical JSON without that member, followed for each tensor, in the
+  order of names, by a line feed, name, blank, dtype as numpy writes it (``<i2``, ``|u1``), blank, shape (``817,256``),
+  line feed and the values, little end first. It tells damage, not who wrote the file: a reader MUST NOT trust a file
+  for it.
+- The values MUST obey all that `check_arrays` checks. A reader MUST check it all, and refuse other versions.
+- Tensors MAY stand in the file in any order and alignment that safetensors allows.
+- A change after which old readers would misread, or old files not load, MUST raise `FORMAT_VERSION`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import secrets
+import stat
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+from maskwright.analysis.errors import StoreError, VocabularyError
+from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.lexing.terminal_nfa import TerminalNfa
+from maskwright.maskstore.events import EventCodes
+from maskwright.maskstore.filechecks import check_arrays
+from maskwright.maskstore.fileheader import (
+    EXPORT_AGAIN,
+    FORMAT,
+    FORMAT_VERSION,
+    METADATA_KEY,
+    TENSORS,
+    canonical,
+    read_header,
+    reason,
+    refuse,
+)
+from maskwright.maskstore.masks import MaskPool
+from maskwright.maskstore.store import MaskStore
+from maskwright.maskstore.tokenizer_values import clip
+from maskwright.maskstore.vocabulary import Vocabulary
+
+Array = npt.NDArray[Any]
+
+_NARROW = [np.dtype(code) for code in ("|u1", "|i1", "<u2", "<i2", "<i4", "<i8")]
+
+
+def save_store(store: MaskStore, path: str | os.PathLike[str]) -> None:
+    """Write the store's file. Equal stores give equal bytes (under one version of safetensors).
+
+    The file is written beside `path` and then takes its place: whoever reads `path` meanwhile, or after an error or
+    Ctrl-C, finds the old file or the new one, whole.
+
+    Raises: StoreError if the folder does not exist, `path` is something else than a file, or the system refuses.
+    Cost: O(size of the file).
+    """
+    arrays = {f"vocabulary.{name}": array for name, array in store.vocabulary.to_arrays().items()}
+    arrays["counts"] = np.stack(list(store.counts.values()))
+    for name in TENSORS.keys() - arrays.keys():
+        group, _, member = name.rpartition(".")
+        arrays[name] = getattr(getattr(store, group) if group else store, member)
+    tensors = {name: _narrowed(arrays[name]) for name in TENSORS}
+    facts = {
+        "format": FORMAT,
+        "version": FORMAT_VERSION,
+        "grammar": store.grammar.to_dict(),
+        "grammar_sha256": store.grammar.digest,
+        "vocabulary": {
+            "name": store.vocabulary.name,
+            "sha256": store.vocabulary.digest,
+            "size": store.vocabulary.size,
+        },
+        "lexing": store.grammar.lexing,
+        "rules": store.rules,
+        "codes": {"n_terminals": store.codes.n_terminals, "n_columns": store.codes.n_columns},
+        "steps": [[step, int(counts.sum(dtype=np.int64))] for step, counts in store.counts.items()],
+    }
+    facts["sha256"] = _content_digest(facts, tensors)
+    _replace(Path(path), save(tensors, {METADATA_KEY: canonical(facts)}))
+
+
+def load_store(
+    path: str | os.PathLike[str], *, vocabulary: Vocabulary | None = None, grammar: Grammar | None = None
+) -> MaskStore:
+    """The store that `save_store` wrote; or a StoreError: the whole file is checked, and may come from anyone.
+
+    vocabulary, grammar : refuse a store that was not made for them; the store then holds these very objects.
+
+    The arrays are read-only. `Vocabulary.checked` is not kept, being a fact about the machine that built the store.
+
+    Raises: StoreError if there is no such file, or it cannot be read, is damaged, cut off, of another kind or version,
+    breaks a rule of the format, or was made for another grammar or vocabulary.
+    Cost: O(size of the file).
+    """
+    where = os.fspath(path)
+    with _opened(path) as file:
+        header = read_header(where, file)
+        named = header.facts["vocabulary"]
+        if grammar is not None:
+            _check_made_for(where, "grammar", (header.grammar.name, header.grammar.digest), grammar)
+        if vocabulary is not None:
+            _check_made_for(where, "vocabulary", (named["name"], named["sha256"]), vocabulary)
+        tensors: dict[str, Array] = {name: file.get_tensor(name) for name in TENSORS}
+    found = _content_digest({key: value for key, value in header.facts.items() if key != "sha256"}, tensors)
+    if found != header.facts["sha256"]:
+        raise refuse(where, f"its content has sha256 {found[:8]}, expected {clip(header.facts['sha256'][:8])}")
+    arrays = {name: _widened(where, name, array) for name, array in tensors.items()}
+    own = _vocabulary(where, named, arrays)
+    codes = EventCodes(**header.facts["codes"])
+    steps = dict(header.facts["steps"])
+    check_arrays(where, header.grammar, own, codes, steps, arrays)
+    return MaskStore(
+        grammar=header.grammar if grammar is None else grammar,
+        vocabulary=own if vocabulary is None else vocabulary,
+        nfa=TerminalNfa(**_members(arrays, "nfa")),
+        codes=codes,
+        rules=header.facts["rules"],
+        masks=MaskPool(n_tokens=own.size, **_members(arrays, "masks")),
+        counts=MappingProxyType(dict(zip(steps, arrays["counts"], strict=True))),
+        **{name: array for name, array in arrays.items() if "." not in name and name != "counts"},
+    )
+
+
+def store_info(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """What a store file says about itself, ready for JSON. The arrays are not read, so they are not checked either.
+
+    Raises: StoreError as `load_store`, for what can be seen without the arrays. Cost: O(size of the header).
+    """
+    with _opened(path) as file:
+        header = read_header(os.fspath(path), file)
+        n_bytes = os.stat(path).st_size
+    facts, grammar, sizes = header.facts, header.grammar, header.sizes
+    return {
+        "format_version": facts["version"],
+        "grammar": {
+            "name": grammar.name,
+            "sha256": grammar.digest,
+            "terminals": grammar.n_terminals,
+            "nonterminals": grammar.n_nonterminals,
+            "rules": len(grammar.rules),
+        },
+        "vocabulary": facts["vocabulary"],
+        "lexing": facts["lexing"],
+        "rules": facts["rules"],
+        "is_streamlined": len(facts["steps"]) > 1,
+        "steps": dict(facts["steps"]),
+        "lexer_states": sizes["states"],
+        "cells": sizes["cells"],
+        "entries": sizes["entries"],
+        "masks": {"dense": sizes["dense"], "sparse": sizes["sparse"]},
+        "tensors": {name: {"dtype": code, "shape": list(shape)} for name, (code, shape) in header.tensors.items()},
+        "sha256": facts["sha256"],
+        "bytes": n_bytes,
+    }
+
+
+@contextlib.contextmanager
+def _opened(path: str | os.PathLike[str]) -> Iterator[Any]:
+    where = os.fspath(path)
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):  # a pipe would block, a folder cannot be mapped
+            raise StoreError(f"{where} is not a file; expected one that `maskwright export` wrote")
+        with safe_open(path, framework="numpy") as file:
+            yield file
+    except StoreError:
+        raise
+    except FileNotFoundError:
+        raise StoreError(f"there is no store {where}; check the path, or make one with `maskwright export`") from None
+    except (OSError, ValueError) as error:
+        raise StoreError(f"{where} cannot be read: {reason(error)}") from error
+    except SafetensorError as error:
+        raise StoreError(
+            f"{where} is not a whole safetensors file ({reason(error)}): cut off, damaged or of another kind; "
+            f"{EXPORT_AGAIN}"
+        ) from error
+
+
+def _check_made_for(where: str, what: str, own: tuple[str, str], given: Grammar | Vocabulary) -> None:
+    name, digest = own
+    if digest != given.digest:
+        raise StoreError(
+            f"{where} was made for the {what} {clip(name)} ({digest[:8]}), not for {clip(given.name)} "
+            f"({given.digest[:8]}); export a store for that {what}"
+        )
+
+
+def _vocabulary(where: str, named: Mapping[str, Any], arrays: Mapping[str, Array]) -> Vocabulary:
+    try:
+        vocabulary = Vocabulary.from_arrays(_members(arrays, "vocabulary"), name=named["name"])
+    except VocabularyError as error:
+        raise refuse(where, f"its vocabulary is wrong: {reason(error)}") from error
+    if vocabulary.digest != named["sha256"]:
+        raise refuse(where, f"its vocabulary has sha256 {vocabulary.digest[:8]}, expected {clip(named['sha256'][:8])}")
+    return vocabulary
+
+
+def _members(arrays: Mapping[str, Array], group: str) -> dict[str, Any]:
+    return {name.removeprefix(f"{group}."): array for name, array in arrays.items() if name.startswith(f"{group}.")}
+
+
+def _content_digest(facts: Mapping[str, Any], tensors: Mapping[str, Array]) -> str:
+    state = hashlib.sha256(canonical(facts).encode("ascii"))
+    for name, array in sorted(tensors.items()):
+        ordered = array.astype(array.dtype.newbyteorder("<"), copy=False)
+        state.update(f"\n{name} {ordered.dtype.str} {','.join(map(str, ordered.shape))}\n".encode("ascii"))
+        state.update(ordered.tobytes())
+    return state.hexdigest()
+
+
+def _narrowed(array: Array) -> Array:
+    """The same values, C-contiguous, in the smallest dtype for them; unsigned ones, bits and bytes, as they are."""
+    if array.dtype.kind == "u":
+        return np.ascontiguousarray(array)
+    if array.dtype.kind == "b":
+        return np.ascontiguousarray(array, np.uint8)
+    low, high = int(array.min(initial=0)), int(array.max(initial=0))
+    smallest = next(dtype for dtype in _NARROW if np.iinfo(dtype).min <= low and high <= np.iinfo(dtype).max)
+    return np.ascontiguousarray(array, smallest)
+
+
+def _widened(where: str, name: str, array: Array) -> Array:
+    dtype = TENSORS[name][0]
+    if dtype is np.bool_ and array.max(initial=0) > 1:
+        raise refuse(where, f"tensor {name} holds {array.max()}, expected 0 or 1")
+    wide: Array = array.astype(dtype)
+    wide.setflags(write=False)
+    return wide
+
+
+def _replace(path: Path, data: bytes) -> None:
+    """Make `data` the file's content, all at once."""
+    temporary = path.parent / f".maskwright-{secrets.token_hex(8)}.tmp"
+    try:
+        if path.exists() and not path.is_file():
+            raise StoreError(f"cannot write {path}: it is there and is not a file; give a file's path")
+        if not path.parent.is_dir():
+            raise StoreError(f"cannot write {path}: there is no folder {path.parent}; make it first")
+        with open(temporary, "xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except StoreError:
+        raise
+    except BaseException as error:  # Ctrl-C too must leave nothing behind
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        if isinstance(error, OSError | ValueError):
+            raise StoreError(f"cannot write {path}: {reason(error)}") from error
+        raise
+
+
+__all__ = ["FORMAT_VERSION", "load_store", "save_store", "store_info"]

@@ -1,0 +1,110 @@
+"""Built stores, kept in the user's cache folder so that a grammar and a tokenizer are worked through once.
+
+A cached store is a store file like any other and is checked like any other when it is loaded. Any of them can be
+deleted at any time; it is built again when it is needed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import re
+from pathlib import Path
+
+import platformdirs
+
+from maskwright import __version__
+from maskwright.analysis.errors import StoreError
+from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.legality.judge import Rules
+from maskwright.maskstore.fileformat import FORMAT_VERSION, load_store, save_store
+from maskwright.maskstore.store import MaskStore, Progress, build_store
+from maskwright.maskstore.vocabulary import Vocabulary
+
+FOLDER_VARIABLE = "MASKWRIGHT_CACHE"
+
+_OURS = re.compile(r"store-[0-9a-f]{64}\.safetensors|\.maskwright-[0-9a-f]{16}\.tmp")
+
+_logger = logging.getLogger(__name__)
+_warned: set[Path] = set()
+
+
+def cache_folder() -> Path:
+    """Where stores are kept, there or not: the folder that MASKWRIGHT_CACHE names, else this user's on this platform."""
+    named = os.environ.get(FOLDER_VARIABLE)
+    return Path(os.path.expanduser(named)) if named else platformdirs.user_cache_path("maskwright", appauthor=False)
+
+
+def cached_store(
+    grammar: Grammar,
+    vocabulary: Vocabulary,
+    *,
+    rules: Rules = "normalised",
+    progress: Progress | None = None,
+    refresh: bool = False,
+) -> MaskStore:
+    """`build_store(grammar, vocabulary, rules=rules)`, or the equal store from the cache.
+
+    refresh : build it anew even if it is there; for those who change maskwright itself.
+
+    A store is found again by the same version of maskwright for an equal grammar, an equal vocabulary and equal rules.
+    A damaged file in the cache is built anew, with a warning in the log. If the folder cannot be written, stores are
+    built each time, with one warning in the log. Processes may share the folder: each writes its own file and moves it
+    into place.
+
+    Raises: as `build_store`. Cost: as `load_store` if it is in the cache, else as `build_store`.
+    """
+    path = cache_folder() / f"store-{_key(grammar, vocabulary, rules)}.safetensors"
+    if not refresh and os.path.exists(path):
+        try:
+            return load_store(path, vocabulary=vocabulary, grammar=grammar)
+        except StoreError as error:
+            _logger.warning("the cached store is built anew: %s", error)
+    store = build_store(grammar, vocabulary, rules=rules, progress=progress)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        save_store(store, path)
+    except (OSError, StoreError) as error:
+        _warn_unwritable(path.parent, str(error))
+    return store
+
+
+def clear_cache() -> int:
+    """Delete all stores in the cache folder, and what interrupted writers left there; other files stay.
+
+    Returns the number of files deleted. Raises: StoreError if one cannot be deleted.
+    """
+    folder = cache_folder()
+    if not os.path.isdir(folder):
+        return 0
+    try:
+        found = [path for path in folder.iterdir() if _OURS.fullmatch(path.name) and path.is_file()]
+        for path in found:
+            path.unlink(missing_ok=True)
+    except OSError as error:
+        raise StoreError(
+            f"the cache folder {folder} cannot be emptied: {error.strerror}; see who may write there"
+        ) from error
+    return len(found)
+
+
+def _key(grammar: Grammar, vocabulary: Vocabulary, rules: str) -> str:
+    # the version stands for the algorithms: a corrected one must not serve what its forerunner built
+    facts = (grammar.digest, vocabulary.digest, str(FORMAT_VERSION), __version__, rules)
+    return hashlib.sha256(" ".join(facts).encode()).hexdigest()
+
+
+def _warn_unwritable(folder: Path, reason: str) -> None:
+    if folder in _warned:
+        return
+    _warned.add(folder)
+    _logger.warning(
+        "the cache folder %s cannot be written, so stores are built each time: %s; let %s name a folder that can be",
+        folder,
+        reason,
+        FOLDER_VARIABLE,
+    )
+
+
+__all__ = ["cache_folder", "cached_store", "clear_cache"]

@@ -1,0 +1,125 @@
+"""A small store for tests, store files taken apart and put together again, and the committed files under data/stores.
+
+Run as a script to write the committed files, which is due only when the format's version is raised: files of the old
+version are then kept beside the new ones, to be refused.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import safe_open
+from safetensors.numpy import load_file, save
+
+from maskwright.analysis.grammar import Grammar, parse_grammar
+from maskwright.maskstore.fileformat import FORMAT_VERSION, save_store
+from maskwright.maskstore.store import MaskStore, build_store
+from maskwright.maskstore.vocabulary import Vocabulary
+
+COMMITTED = Path(__file__).parent / "data" / "stores"
+
+LAYOUT_TEXT = r"""
+start: (statement | _NEWLINE)+
+statement: NAME "=" value _NEWLINE
+         | "if" value ":" _NEWLINE _INDENT statement+ _DEDENT
+value: NAME | "(" value ")"
+NAME: /[ab]+/
+COMMENT: /#[ab]*/
+_NEWLINE: /(\r?\n[ ]*)+/
+%ignore " "
+%ignore COMMENT
+%declare _INDENT _DEDENT
+"""
+
+PLAIN_TEXT = 'start: "a" start "b" | "a" "b"'
+
+Facts = dict[str, Any]
+Tensors = dict[str, np.ndarray]
+
+
+@functools.cache
+def layout_grammar() -> Grammar:
+    return parse_grammar(LAYOUT_TEXT, name="lines")
+
+
+@functools.cache
+def small_vocabulary() -> Vocabulary:
+    """110 ids: what the grammars' texts are made of, longer tokens, a special one among them, and padding at the end."""
+    texts = [
+        "a",
+        "b",
+        "=",
+        "(",
+        ")",
+        ":",
+        " ",
+        "\n",
+        "\r",
+        "#",
+        "i",
+        "f",
+        "if",
+        "if a",
+        "a=b",
+        "\n  ",
+        "\n\n",
+        ":\n ",
+        "ab",
+        "é",
+    ]
+    tokens = [text.encode() for text in texts]
+    tokens += [b"ab"[i % 2 : i % 2 + 1] * (2 + i // 2) for i in range(30)]
+    return Vocabulary("small", (*tokens[:18], b"", *tokens[18:], *[b""] * 59), {18: "</s>"}, (18,))
+
+
+@functools.cache
+def small_store(streamlined: bool = True, has_layout: bool = True) -> MaskStore:
+    grammar = layout_grammar() if has_layout else parse_grammar(PLAIN_TEXT, name="pairs")
+    return build_store(grammar, small_vocabulary(), streamlined=streamlined)
+
+
+def read_parts(path: Path) -> tuple[Facts, Tensors]:
+    """The JSON and the tensors of a store file, without any of its checks."""
+    with safe_open(path, framework="numpy") as file:
+        facts = json.loads(file.metadata()["maskwright"])
+    return facts, load_file(path)
+
+
+def canonical(value: object) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def content_digest(facts: Mapping[str, Any], tensors: Mapping[str, np.ndarray]) -> str:
+    """The member `sha256` as the format's text says, not as the package does it."""
+    parts = [canonical({key: facts[key] for key in facts if key != "sha256"}).encode()]
+    for name in sorted(tensors):
+        array = tensors[name]
+        parts += [f"\n{name} {array.dtype.str} {','.join(str(n) for n in array.shape)}\n".encode(), array.tobytes()]
+    return hashlib.sha256(b"".join(parts)).hexdigest()
+
+
+def write_parts(path: Path, facts: Facts, tensors: Tensors) -> None:
+    """A store file of such parts, with hashes that agree with them, so that only other checks can refuse it."""
+    if "grammar" in facts:
+        facts["grammar_sha256"] = hashlib.sha256(canonical(facts["grammar"]).encode()).hexdigest()
+    facts["sha256"] = content_digest(facts, tensors)
+    arrays = {name: np.asarray(array).copy(order="C") for name, array in tensors.items()}
+    path.write_bytes(save(arrays, {"maskwright": canonical(facts)}))
+
+
+def write_committed_stores() -> None:
+    """Write data/stores: a store of this version, and its copy that says that it is of version 7."""
+    path = COMMITTED / f"version-{FORMAT_VERSION}.safetensors"
+    save_store(small_store(), path)
+    facts, tensors = read_parts(path)
+    write_parts(COMMITTED / "version-7.safetensors", facts | {"version": 7}, tensors)
+
+
+if __name__ == "__main__":
+    write_committed_stores()

@@ -1,0 +1,188 @@
+"""The cache of built stores: found again, built again when it must be, and never in the way."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import platformdirs
+import pytest
+from stores import layout_grammar, small_vocabulary
+
+from maskwright import cache
+from maskwright.analysis.errors import StoreError
+from maskwright.cache import cache_folder, cached_store, clear_cache
+from maskwright.maskstore import store as store_module
+from maskwright.maskstore.store import MaskStore
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    path = tmp_path / "not yet" / "there"
+    monkeypatch.setenv("MASKWRIGHT_CACHE", str(path))
+    return path
+
+
+@pytest.fixture
+def builds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The rules of each store that was really built."""
+    found: list[str] = []
+
+    def counted(*args: Any, **keywords: Any) -> MaskStore:
+        found.append(keywords["rules"])
+        return store_module.build_store(*args, **keywords)
+
+    monkeypatch.setattr(cache, "build_store", counted)
+    return found
+
+
+def small() -> MaskStore:
+    return cached_store(layout_grammar(), small_vocabulary())
+
+
+def test_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("MASKWRIGHT_CACHE", str(tmp_path))
+    assert cache_folder() == tmp_path
+    monkeypatch.setenv("MASKWRIGHT_CACHE", "~/stores")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert cache_folder() == tmp_path / "stores"
+    for unset in ("", None):
+        if unset is None:
+            monkeypatch.delenv("MASKWRIGHT_CACHE")
+        else:
+            monkeypatch.setenv("MASKWRIGHT_CACHE", unset)
+        assert cache_folder() == Path(platformdirs.user_cache_dir("maskwright", appauthor=False))
+
+
+def test_second_time_from_the_cache(folder: Path, builds: list[str]) -> None:
+    first, second = small(), small()
+    assert builds == ["normalised"]
+    assert repr(first) == repr(second)
+    np.testing.assert_array_equal(first.entry_mask, second.entry_mask)
+    assert second.vocabulary is small_vocabulary() and second.grammar is layout_grammar()
+    assert len(list(folder.iterdir())) == 1
+
+
+def test_what_the_key_depends_on(folder: Path, builds: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    small()
+    cached_store(layout_grammar(), small_vocabulary(), rules="lark")
+    cached_store(replace(layout_grammar(), text="other"), small_vocabulary())
+    cached_store(layout_grammar(), replace(small_vocabulary(), tokens=(*small_vocabulary().tokens, b"")))
+    monkeypatch.setattr(cache, "__version__", "99")
+    small()
+    monkeypatch.setattr(cache, "FORMAT_VERSION", 99)
+    small()
+    assert builds == ["normalised", "lark"] + ["normalised"] * 4
+    assert len(list(folder.iterdir())) == 6
+    cached_store(layout_grammar(), replace(small_vocabulary(), name="renamed"))
+    assert len(builds) == 6
+
+
+def test_refresh(folder: Path, builds: list[str]) -> None:
+    small()
+    (path,) = folder.iterdir()
+    before = path.stat().st_ino
+    cached_store(layout_grammar(), small_vocabulary(), refresh=True)
+    assert len(builds) == 2
+    assert path.stat().st_ino != before
+
+
+def test_progress_is_told_of_building_only(folder: Path) -> None:
+    steps: list[str] = []
+
+    def progress(step: str, done: int, total: int) -> None:
+        assert 0 <= done <= total
+        steps.append(step)
+
+    cached_store(layout_grammar(), small_vocabulary(), progress=progress)
+    assert "walk" in steps
+    steps.clear()
+    cached_store(layout_grammar(), small_vocabulary(), progress=progress)
+    assert steps == []
+
+
+@pytest.mark.parametrize("damage", ["cut", "empty", "other"])
+def test_a_damaged_file_is_built_anew(
+    folder: Path, builds: list[str], caplog: pytest.LogCaptureFixture, damage: str
+) -> None:
+    small()
+    (path,) = folder.iterdir()
+    good = path.read_bytes()
+    path.write_bytes({"cut": good[:999], "empty": b"", "other": b"something else"}[damage])
+    small()
+    assert len(builds) == 2
+    assert path.read_bytes() == good
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "the cached store is built anew: " in caplog.text and "is not a whole safetensors file" in caplog.text
+    small()
+    assert len(builds) == 2
+
+
+def test_a_folder_that_cannot_be_written(
+    tmp_path: Path, builds: list[str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("MASKWRIGHT_CACHE", str(tmp_path / "file" / "stores"))
+    assert repr(small()) == repr(small())
+    cached_store(layout_grammar(), small_vocabulary(), rules="lark")
+    assert len(builds) == 3
+    assert [record.levelno for record in caplog.records] == [logging.WARNING]
+    assert "cannot be written, so stores are built each time: " in caplog.text
+    assert "Not a directory" in caplog.text and "let MASKWRIGHT_CACHE name a folder that can be" in caplog.text
+    assert clear_cache() == 0
+
+
+def test_a_path_that_is_taken(folder: Path, builds: list[str], caplog: pytest.LogCaptureFixture) -> None:
+    small()
+    (path,) = folder.iterdir()
+    path.unlink()
+    path.mkdir()
+    small()
+    assert len(builds) == 2
+    assert "the cached store is built anew: " in caplog.text and "is not a file" in caplog.text
+    assert "cannot be written, so stores are built each time: cannot write" in caplog.text
+
+
+def test_clear(folder: Path) -> None:
+    assert clear_cache() == 0
+    small()
+    cached_store(layout_grammar(), small_vocabulary(), rules="lark")
+    (folder / ".maskwright-0123456789abcdef.tmp").touch()
+    kept = [folder / "my.safetensors", folder / "store-x.safetensors", folder / ("store-" + "0" * 64 + ".safetensors")]
+    for path in kept[:2]:
+        path.touch()
+    kept[2].mkdir()
+    assert clear_cache() == 3
+    assert sorted(folder.iterdir()) == sorted(kept)
+
+
+def test_clear_of_a_folder_that_cannot_be_emptied(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    small()
+
+    def denied(*_: Any, **__: Any) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "unlink", denied)
+    with pytest.raises(
+        StoreError, match=r"cache folder .* cannot be emptied: Permission denied; see who may write there"
+    ):
+        clear_cache()
+
+
+def test_processes_share_the_folder(folder: Path, builds: list[str]) -> None:
+    script = (
+        "from stores import layout_grammar, small_vocabulary; from maskwright.cache import cached_store; "
+        "cached_store(layout_grammar(), small_vocabulary(), refresh=True)"
+    )
+    command = [sys.executable, "-c", script]
+    running = [subprocess.Popen(command, cwd=Path(__file__).parent, env=dict(os.environ)) for _ in range(2)]
+    assert [process.wait() for process in running] == [0, 0]
+    assert len(list(folder.iterdir())) == 1
+    small()
+    assert builds == []
