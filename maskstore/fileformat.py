@@ -96,7 +96,7 @@ def save_store(store: MaskStore, path: str | os.PathLike[str]) -> None:
         "steps": [[step, int(counts.sum(dtype=np.int64))] for step, counts in store.counts.items()],
     }
     facts["sha256"] = _content_digest(facts, tensors)
-    _replace(Path(path), save(tensors, {METADATA_KEY: canonical(facts)}))
+    replace_file(Path(path), save(tensors, {METADATA_KEY: canonical(facts)}))
 
 
 def load_store(
@@ -247,7 +247,7 @@ def _widened(where: str, name: str, array: Array) -> Array:
     return wide
 
 
-def _replace(path: Path, data: bytes) -> None:
+def replace_file(path: Path, data: bytes) -> None:
     """Make `data` the file's content, all at once."""
     temporary = path.parent / f".maskwright-{secrets.token_hex(8)}.tmp"
     try:
@@ -270,4 +270,4 @@ def _replace(path: Path, data: bytes) -> None:
         raise
 
 
-__all__ = ["FORMAT_VERSION", "load_store", "save_store", "store_info"]
+__all__ = ["FORMAT_VERSION", "load_store", "replace_file", "save_store", "store_info"]

@@ -6,7 +6,6 @@ Exit codes: 0 fine, 2 usage or bad input (nothing is written), 130 interrupted.
 from __future__ import annotations
 
 import json
-import os
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -103,25 +102,10 @@ def progress_bars() -> Iterator[Any]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all: beside it first, then renamed. Raises MaskwrightError if it cannot be written."""
-    try:
-        handle, beside = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-            os.chmod(beside, 0o666 & ~_umask())
-            os.replace(beside, path)
-        except BaseException:
-            Path(beside).unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise MaskwrightError(f"{path} cannot be written: {error.strerror or error}") from error
+    """Write a file whole or not at all."""
+    from maskwright.maskstore.fileformat import replace_file
 
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+    replace_file(path, text.encode("utf-8"))
 
 
 def write_json(target: Path, facts: Any) -> None:
@@ -250,7 +234,7 @@ def info(
     """What a store file holds, checked as on loading."""
     with clean_errors():
         from maskwright.maskstore.fileformat import save_store, store_info
-        from maskwright.report.terminal import render_info
+        from maskwright.report.store_facts import render_store_facts
 
         loaded = load_or_build_store(store, tokenizer, start, lexing, rules, refresh)
         if tokenizer is None:
@@ -263,4 +247,4 @@ def info(
         if json_file is not None:
             write_json(json_file, facts)
         if json_file is None or str(json_file) != "-":
-            Console().print(render_info(facts))
+            Console().print(render_store_facts(facts))
