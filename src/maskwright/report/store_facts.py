@@ -15,9 +15,9 @@ def render_store_facts(facts: dict[str, Any]) -> RenderableType:
     rows = {
         "grammar": f"{grammar['name']} ({grammar['terminals']} terminals, {grammar['nonterminals']} nonterminals, "
         f"{grammar['rules']} rules)",
-        "grammar sha256": grammar["sha256"],
+        "grammar sha256": grammar["sha256"][:16],
         "tokenizer": f"{vocabulary['name']} ({vocabulary['size']:,} ids)",
-        "tokenizer sha256": vocabulary["sha256"],
+        "tokenizer sha256": vocabulary["sha256"][:16],
         "lexing": facts["lexing"],
         "streamlined": f"on {facts['rules']} rules" if facts["is_streamlined"] else "no",
         "lexer states": f"{facts['lexer_states']:,}",
