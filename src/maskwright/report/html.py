@@ -1,0 +1,479 @@
+"""The analysis report as one page of HTML that needs nothing else: no network, no script, no further files.
+
+In: the facts of an analysis. Out: the page. The same facts give the same page, byte for byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from statistics import median
+
+from maskwright.report.svg import (
+    MATRIX_LIMIT,
+    PICTURE_STYLE,
+    RULES_LABELS,
+    STEP_LABELS,
+    Markup,
+    bars_picture,
+    cumulative_picture,
+    histogram_picture,
+    joined,
+    matrix_picture,
+    node,
+    shortened,
+    steps_picture,
+    variants_picture,
+)
+from maskwright.report.terminal import (
+    Facts,
+    largest_states,
+    largest_step,
+    main_causes,
+    main_entry,
+    state_text,
+    terminal_names,
+    times_fewer,
+)
+
+N_LARGEST = 12
+
+STEP_FACTS = {
+    "original": "Every sequence of terminals that some token can complete or begin, from every state of the lexer.",
+    "ignored": "White space and comments never reach the parser: sequences that differ only in them are one.",
+    "classes": "Each terminal of a class can take another's place in every rule, so one of them stands for all.",
+    "follow": "No sentence has these two terminals side by side (they are no edge of the follow graph).",
+    "pairs": "The last terminal can follow the one before it in every context: asking about it tells nothing.",
+    "never": "No sentence contains the whole sequence after the state's terminal, though each pair in it occurs.",
+    "always": "The rest of the sequence can follow its beginning in every context: the beginning decides.",
+    "joint": "Two sequences are legal after exactly the same prefixes: one question answers both.",
+}
+
+GLOSSARY = {
+    "terminal": "A kind of word in the grammar: a keyword, an operator, NAME, NUMBER. The parser sees terminals, not characters.",
+    "lexer state": "How far the text has come inside a terminal: after “de” the word may become “def” or a name.",
+    "mask": "The set of tokens that may come next. It is computed before each token that the model writes.",
+    "entry": "A lexer state, a sequence of terminals, and the tokens that complete or begin exactly this sequence from this "
+    "state. The tokens are allowed if the parser accepts the sequence.",
+    "parser call": "Asking the parser whether it accepts one sequence where it stands. An entry with an empty sequence needs none.",
+    "never legal": "X then S occurs in no sentence of the grammar, whatever stands before or after.",
+    "always legal": "Wherever X can stand, S can follow at once.",
+    "jointly legal": "After every prefix that ends in X, either both sequences can follow or neither.",
+    "interchangeable": "Terminals that can be swapped everywhere without changing the set of rules, such as + and -.",
+    "follow graph": "The terminals, with an edge from each to each that can stand directly after it.",
+    "post reading": "The counting of the streamlining post: printable characters, leading spaces of tokens stripped, newlines and "
+    "indentation as plain terminals. It is here to compare with published numbers.",
+    "sound reading": "What decoding uses: the true bytes of all tokens; newlines inside brackets and indentation are obeyed.",
+    "rules as loaded": "The grammar's rules as the loader expands them.",
+    "rules normalised": "The same language in rules with common beginnings factored out and direct left recursion removed; on them "
+    "more sequences can be proved always legal.",
+}
+
+STYLE = """
+:root { color-scheme: light dark; --paper: #fff; --ink: #1d2430; --soft: #596273; --line: #dfe3ea; --panel: #f5f7fa;
+  --before: #d98c2b; --before-ink: #95570b; --after: #1b6fb5; --after-ink: #14578f; --gone: #dce3ec; --never: #eef1f5;
+  --sometimes: #7fb2de; --always: #0b4378; --hover: #d98c2b40; }
+@media (prefers-color-scheme: dark) { :root { --paper: #14181f; --ink: #e4e8ee; --soft: #9aa5b5; --line: #2d3542;
+  --panel: #1c222c; --before: #e0a04f; --before-ink: #e9b36d; --after: #5aa9e6; --after-ink: #7cbcec; --gone: #2d3644;
+  --never: #1f2630; --sometimes: #2f6a9f; --always: #a9d6fb; --hover: #e0a04f55; } }
+* { box-sizing: border-box; }
+body { margin: 0 auto; padding: 2.2rem 1.2rem 4rem; max-width: 62rem; background: var(--paper); color: var(--ink);
+  font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif; }
+h1 { font-size: 1.75rem; line-height: 1.2; margin: 0 0 .3rem; overflow-wrap: anywhere; }
+h2 { font-size: 1.25rem; margin: 3rem 0 .4rem; padding-top: .9rem; border-top: 1px solid var(--line); }
+h3 { font-size: 1rem; margin: 1.6rem 0 .3rem; }
+p { max-width: 46rem; margin: .5rem 0; } .quiet, figcaption, caption { color: var(--soft); font-size: .875rem; }
+nav { font-size: .875rem; margin: 1rem 0 0; } nav a { display: inline-block; margin-right: 1rem; }
+a { color: var(--after-ink); }
+code { font: .86em ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; background: var(--panel); padding: .08em .35em;
+  border: 1px solid var(--line); border-radius: .3em; white-space: pre-wrap; overflow-wrap: anywhere; }
+.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(14rem, 1fr)); gap: .9rem; margin: 1.4rem 0; }
+.tile { background: var(--panel); border: 1px solid var(--line); border-radius: .6rem; padding: .9rem 1.1rem; }
+.tile b { display: block; font-size: 1.55rem; line-height: 1.25; font-variant-numeric: tabular-nums; }
+.tile .was { color: var(--before-ink); } .tile .now { color: var(--after-ink); }
+.pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(19rem, 100%), 1fr)); gap: 1rem 2.2rem; align-items: start; }
+figure { margin: .2rem 0; max-width: 34rem; } figcaption { margin-top: .4rem; } figure.wide { max-width: none; }
+.scroll { overflow-x: auto; margin: .8rem 0; } td code { white-space: pre; }
+table { border-collapse: collapse; font-size: .875rem; font-variant-numeric: tabular-nums; }
+caption { text-align: left; padding-bottom: .3rem; }
+th, td { text-align: left; vertical-align: top; padding: .32rem .8rem .32rem 0; border-bottom: 1px solid var(--line); }
+th { font-weight: 600; } thead th { vertical-align: bottom; color: var(--soft); } .n { text-align: right; }
+td.n { white-space: nowrap; } .sortable td:last-child { min-width: 17rem; }
+.entries td:last-child { min-width: 17rem; color: var(--soft); }
+td.main, thead th.main { color: var(--after-ink); font-weight: 700; }
+dt { font-weight: 600; margin-top: .7rem; } dd { margin: 0; max-width: 46rem; }
+.key { display: inline-block; width: .85em; height: .85em; border: 1px solid var(--line); margin-right: .35em; }
+.chips code { display: inline-block; margin: 0 .3rem .3rem 0; }
+.keyed { margin-right: 1.2rem; } footer { margin-top: 3rem; overflow-wrap: anywhere; } .readout { min-height: 1.6em; margin: .2rem 0; }
+@media print { body { max-width: none; padding: 0; font-size: 10.5pt; } nav, .readout { display: none; }
+  figure, .tile, tr, dd { break-inside: avoid; } h2, h3 { break-after: avoid; } .scroll { overflow: visible; }
+  * { print-color-adjust: exact; -webkit-print-color-adjust: exact; } }
+"""
+
+SCRIPT = """
+for (const picture of document.querySelectorAll("svg.matrix")) {
+  const names = JSON.parse(picture.dataset.names), words = ["never", "sometimes", "always"];
+  const readout = picture.closest("figure").querySelector(".readout"), hint = readout.textContent;
+  picture.addEventListener("mousemove", event => {
+    const point = new DOMPoint(event.clientX, event.clientY).matrixTransform(picture.getScreenCTM().inverse());
+    const column = Math.floor((point.x - picture.dataset.left) / picture.dataset.size);
+    const row = event.target.closest(".row"), cell = row ? row.dataset.cells[column] : undefined;
+    readout.textContent = cell ? `after ${row.dataset.name} comes ${names[column]}: ${words[cell]}` : hint;
+  });
+}
+for (const head of document.querySelectorAll("table.sortable thead th")) {
+  head.style.cursor = "pointer";
+  head.title = "sort";
+  head.addEventListener("click", () => {
+    const body = head.closest("table").tBodies[0], index = head.cellIndex;
+    const value = row => row.cells[index].dataset.value ?? row.cells[index].textContent;
+    const order = (a, b) => isNaN(value(a)) ? value(a).localeCompare(value(b)) : value(b) - value(a);
+    body.append(...[...body.rows].sort(order));
+  });
+}
+"""
+
+
+def render_html(facts: Facts) -> str:
+    """The page for the facts of `maskwright.report.analysis.analyze`, with or without those that need a vocabulary."""
+    name = facts["grammar"]["name"]
+    title = f"Grammar analysis: {name}" + (f" with {facts['tokenizer']['name']}" if "tokenizer" in facts else "")
+    sections = {
+        "Entries, step by step": _entries(facts),
+        "Grammar and automata": _sizes(facts),
+        "Entries and parser calls by lexer state": _distribution(facts),
+        "The largest lexer states": _largest(facts),
+        "What can follow what": _pairs(facts),
+        "Interchangeable terminals": _classes(facts),
+        "More context": _context(facts),
+        "Store, time and memory": _costs(facts),
+        "Glossary": (node("dl", *(joined([node("dt", word), node("dd", words)]) for word, words in GLOSSARY.items())),),
+    }
+    links, parts = [], []
+    for heading, found in sections.items():
+        content = list(found)
+        if content:
+            anchor = heading.lower().replace(",", "").replace(" ", "-")
+            links.append(node("a", heading, href=f"#{anchor}"))
+            parts.append(node("section", node("h2", heading), *content, id=anchor))
+    header = node(
+        "header", node("h1", title), *(_summary if "entries" in facts else _summary_without_vocabulary)(facts)
+    )
+    nav = node("nav", *links, aria_label="Sections")
+    body = node("body", header, nav, node("main", *parts), _footer(facts), node("script", Markup(SCRIPT)))
+    meta = '<meta charset="utf-8"/><meta name="viewport" content="width=device-width, initial-scale=1"/>'
+    head = node("head", Markup(meta), node("title", title), node("style", Markup(STYLE + PICTURE_STYLE)))
+    return f"<!DOCTYPE html>\n{node('html', head, body, lang='en')}\n"
+
+
+def _chip(text: str) -> Markup:
+    return node("code", shortened(text, 40))
+
+
+def _terminals(facts: Facts, names: Iterable[str]) -> list[Markup]:
+    """Terminals by name, each shown as the report shows it; its name is the tooltip."""
+    shown = terminal_names(facts)
+    return [node("code", shortened(shown.get(name, name), 40), title=name) for name in names]
+
+
+def _figure(picture: Markup, caption: str, heading: str) -> Markup:
+    return node("figure", node("h3", heading), picture, node("figcaption", caption))
+
+
+def _side_by_side(*parts: Markup) -> Markup:
+    return node("div", *parts, class_="pair")
+
+
+def _table(
+    heads: Sequence[str], rows: Sequence[Sequence[str | float]], class_: str = "plain", main: int = -1
+) -> Markup:
+    """A table; columns that begin with a number stand right, and the column `main` is emphasised."""
+
+    def cell(tag: str, value: str | float, column: int) -> Markup:
+        kind = ("text" if isinstance(rows[0][column], str) else "n") + (" main" if column == main else "")
+        if isinstance(value, str):
+            return node(tag, value, class_=kind)
+        return node(tag, f"{value:,}", class_=kind, data_value=value)
+
+    head = node("thead", node("tr", *(cell("th", title, i) for i, title in enumerate(heads))))
+    body = node("tbody", *(node("tr", *(cell("td", value, i) for i, value in enumerate(row))) for row in rows))
+    return node("div", node("table", head, body, class_=class_), class_="scroll")
+
+
+def _tiles(facts: Facts, *tiles: tuple[str, str]) -> Markup:
+    """Large numbers, each with its words; the last one is what the analysis cost."""
+    spent = f"of processor time for the whole analysis, with {facts['peak_rss_mb']:,.0f} MB of memory"
+    shown = [*tiles, (f"{facts['seconds']['total']:.1f} s", spent)]
+    parts = (node("div", node("b", big), node("span", words, class_="quiet"), class_="tile") for big, words in shown)
+    return node("div", *parts, class_="tiles")
+
+
+def _change(before: str, after: str) -> Markup:
+    return joined([node("span", before, class_="was"), node("span", " → "), node("span", after, class_="now")])
+
+
+def _summary(facts: Facts) -> Iterator[Markup]:
+    grammar, entry, calls = facts["grammar"], main_entry(facts), facts["parser_calls"]
+    yield node(
+        "p",
+        "A language model writes tokens, a grammar is written in terminals. A mask store prepares the step from one to "
+        "the other: for each state of the lexer it lists the sequences of terminals that tokens can lead to, and the "
+        "tokens that are allowed if the parser accepts that sequence. Facts about the grammar make most of these entries "
+        f"superfluous; the masks stay exactly the same. This grammar has {grammar['terminals']:,} terminals and "
+        f"{grammar['rules']:,} rules, its lexer {facts['lexer']['sound']['states']:,} states.",
+    )
+    yield _tiles(
+        facts,
+        (
+            _change(f"{entry['original']:,}", f"{entry['joint']:,}"),
+            f"entries in the mask store: {times_fewer(entry['original'], entry['joint'])}",
+        ),
+        (
+            _change(f"{calls['original']:,.1f}", f"{calls['streamlined']:,.1f}"),
+            "parser calls for one mask, mean over lexer states",
+        ),
+    )
+    step, removed = largest_step(entry)
+    share = f": {removed:,} of {entry['original']:,} entries ({removed / max(1, entry['original']):.0%}). "
+    yield node("p", "Most go at one step, ", node("b", STEP_LABELS[step]), share, STEP_FACTS[step])
+
+
+def _summary_without_vocabulary(facts: Facts) -> Iterator[Markup]:
+    grammar, pairs = facts["grammar"], facts["pairs"]
+    yield node(
+        "p",
+        "What the grammar says about sequences of terminals: which can never, sometimes or always follow. It was analysed "
+        "without a vocabulary; with one, the report also shows what these facts save in its mask store.",
+    )
+    yield _tiles(
+        facts,
+        (f"{grammar['terminals']:,}", f"terminals, in {grammar['rules']:,} rules"),
+        (f"{pairs['never']:,}", f"of {pairs['pairs']:,} pairs of terminals can never stand side by side"),
+        (f"{pairs['always']['normalised']:,}", "pairs where the second can always follow the first"),
+    )
+
+
+def _entries(facts: Facts) -> Iterator[Markup]:
+    if "entries" not in facts:
+        return
+    entries, main = facts["entries"], main_entry(facts)
+    caption = "The store that is built: sound reading, rules normalised. Pale: what the step removed."
+    if main["walked"] != main["original"]:
+        caption += (
+            f" The walk of the vocabulary found {main['walked']:,}; those that differ only in ignored terminals are "
+            "counted once from the beginning, so that the saving is not flattered."
+        )
+    other = "How tokens are read and which form the rules have changes the numbers, not the picture. Logarithmic axis."
+    yield _side_by_side(
+        _figure(steps_picture(main), caption, "What each step leaves"),
+        _figure(variants_picture(entries), other, "Readings and forms of the rules"),
+    )
+    variants = [f"{entry['reading']}, {RULES_LABELS[entry['rules']]}" for entry in entries]
+    rows: list[list[str | float]] = []
+    for step, label in STEP_LABELS.items():
+        seconds = round(main["seconds"].get(step, 0.0), 3)
+        rows.append([label, *(entry[step] for entry in entries), seconds, STEP_FACTS[step]])
+    for words, key in (("up to always-legal rests", "ratio"), ("in all", "ratio_joint")):
+        rows.append(["times fewer", *(round(entry[key], 1) for entry in entries), "", words])
+    heads = ["step", *variants, "seconds", "the fact it uses"]
+    yield _table(heads, rows, "entries", main=1 + entries.index(main))
+
+
+def _sizes(facts: Facts) -> Iterator[Markup]:
+    grammar, normal = facts["grammar"], facts["grammar"]["normalised"]
+    special = [node("span", f"{len(grammar['ignored'])} ignored"), *_terminals(facts, grammar["ignored"])]
+    if grammar["declared"]:
+        special.append(node("span", f"and {len(grammar['declared'])} inserted by layout"))
+        special += _terminals(facts, grammar["declared"])
+    rows: list[tuple[str, float, str]] = [
+        ("Terminals", grammar["terminals"], joined(special, " ")),
+        ("Nonterminals", grammar["nonterminals"], f"{normal['nonterminals']:,} once the rules are normalised"),
+        ("Rules", grammar["rules"], f"{normal['rules']:,} once normalised; the start symbol is {grammar['start']}"),
+    ]
+    readings = [reading for reading in ("sound", "post") if reading in facts["lexer"]]
+    for reading in readings:
+        found = facts["lexer"][reading]
+        words = f"{found['transitions']:,} transitions on characters"
+        rows.append((f"Lexer states, {reading} reading", found["states"], words))
+    if "tokenizer" in facts:
+        vocabulary = facts["tokenizer"]
+        words = f"tokens, {vocabulary['text_tokens']:,} with text, {vocabulary['special_tokens']:,} special"
+        rows.append((f"Vocabulary {vocabulary['name']}", vocabulary["size"], words))
+        for reading in readings:
+            found = facts["token_nfa"][reading]
+            words = (
+                f"results (state, token, sequence, new state) of reading {found['tokens']:,} tokens from every state"
+            )
+            rows.append((f"Token automaton, {reading} reading", found["rows"], words))
+    yield _table(["", "number", "in words"], rows)
+    layout = grammar["layout"]
+    words = "the grammar has no layout, indentation means nothing in it."
+    if layout is not None:
+        words = (
+            f"after {layout['newline']} the indentation decides on {layout['indent']} and {layout['dedent']}; newlines in "
+            f"brackets ({', '.join(f'{a} {b}' for a, b in layout['brackets']) or 'none'}) are left out; a tab counts "
+            f"{layout['tab_length']} columns."
+        )
+    yield node("p", f"Lexing: {grammar['lexing']}. Layout: {words}", class_="quiet")
+
+
+def _distribution(facts: Facts) -> Iterator[Markup]:
+    if "states" not in facts:
+        return
+    calls = facts["parser_calls"]
+    before, after = ([state[step] for state in facts["states"]] for step in ("ignored", "joint"))
+    yield node(
+        "p",
+        "Before each token the decoder is in one lexer state, and asks the parser about each entry of that state whose "
+        "sequence is not empty. So a mask costs little where a terminal is far from its end, and much after a complete word. It "
+        f"was {calls['original']:,.1f} questions on average, and is "
+        f"{calls['streamlined']:,.1f} now.",
+    )
+    yield _side_by_side(
+        _figure(histogram_picture(before, after), "Bins double in width.", "Lexer states by number of entries"),
+        _figure(cumulative_picture(before, after), "Higher is better; logarithmic axis.", "Cumulative share of states"),
+    )
+    yield _table(
+        ["entries", "states", "median", "mean", "largest", "states with at most one"],
+        [
+            [name, len(n), round(median(n), 1), round(sum(n) / len(n), 1), max(n), sum(value <= 1 for value in n)]
+            for name, n in (("original", before), ("streamlined", after))
+        ],
+    )
+
+
+def _largest(facts: Facts) -> Iterator[Markup]:
+    if "states" not in facts:
+        return
+    yield node(
+        "p",
+        "A lexer state is shown by the terminal that it is inside of and the shortest text that leads there. The last "
+        "column names the terminals that begin most of the sequences left: there, further facts would pay.",
+    )
+    heads = ["inside", "shortest text", "original", "left", "what is left begins with"]
+    for title, step in (("Most entries left", "joint"), ("Most entries originally", "ignored")):
+        rows: list[list[str | float]] = []
+        for state in largest_states(facts, step, N_LARGEST):
+            chips = _terminals(facts, [name for name, _ in state["causes"]])
+            counts = [f" {count:,}" for _, count in state["causes"]]
+            causes = joined((node("span", *pair) for pair in zip(chips, counts, strict=True)), ", ")
+            inside = _terminals(facts, [state["terminal"]])[0] if state["terminal"] is not None else "start of text"
+            rows.append(
+                [
+                    inside,
+                    _chip(state_text(state["text"])) if state["text"] else "",
+                    state["ignored"],
+                    state["joint"],
+                    causes,
+                ]
+            )
+        yield node("h3", title)
+        yield _table(heads, rows, "sortable")
+    names = terminal_names(facts)
+    bars = [(names.get(name, name), count, f"{count:,}") for name, count in main_causes(facts)[:N_LARGEST]]
+    if bars:
+        caption = (
+            "Entries left by the terminal that begins them, over all lexer states (the three most frequent of each)."
+        )
+        yield _figure(
+            bars_picture(bars, "Terminals that begin what is left"), caption, "Which terminals cause what is left"
+        )
+
+
+def _pairs(facts: Facts) -> Iterator[Markup]:
+    pairs = facts["pairs"]
+    total, never, always = pairs["pairs"], pairs["never"], pairs["always"]
+    yield node(
+        "p",
+        "For each two terminals: can the second stand directly after the first? Never and always are proved and hold in every "
+        "sentence; sometimes means that it can, and that always is not proved. "
+        f"On the rules as loaded {always['lark']:,} pairs are proved always legal, on the normalised "
+        f"rules {always['normalised']:,}.",
+    )
+    counts = {"never": never, "sometimes": total - never - always["normalised"], "always": always["normalised"]}
+    keys = []
+    for verdict, count in counts.items():
+        keys.append(node("span", class_="key", style=f"background: var(--{verdict})"))
+        keys.append(node("span", f"{verdict} {count:,} ({count / max(1, total):.0%})", class_="keyed"))
+    caption = (
+        f"The last row is the start of the text. Rules normalised; {len(pairs['live']):,} terminals reach the parser"
+    )
+    caption += f", the {MATRIX_LIMIT} with most neighbours are drawn." if len(pairs["live"]) > MATRIX_LIMIT else "."
+    yield node(
+        "figure",
+        node("p", *keys),
+        node("p", "Row: the left terminal. Column: the one that follows.", class_="readout quiet"),
+        node("div", matrix_picture(pairs, facts["grammar"]["terminal_texts"]), class_="scroll"),
+        node("figcaption", caption),
+        class_="wide",
+    )
+
+
+def _classes(facts: Facts) -> Iterator[Markup]:
+    found = facts["interchange"]
+    if not found["classes"] and not found["further"]:
+        yield node("p", "No two terminals are interchangeable in this grammar.")
+        return
+    yield node(
+        "p",
+        f"{len(found['classes'])} classes with {found['terminals']} terminals: the members of a class can be swapped "
+        "everywhere without changing the grammar, so the parser is asked about one of them only. Rewriting the rules into an "
+        f"equivalent form shows {len(found['further'])} further or larger classes.",
+    )
+    rows: list[list[str | float]] = []
+    for seen, classes in (("rules as loaded", found["classes"]), ("after rewriting", found["further"])):
+        rows += [[seen, len(members), joined(_terminals(facts, members), " ")] for members in classes]
+    yield _table(["seen on", "terminals", "members"], rows, "chips")
+
+
+def _context(facts: Facts) -> Iterator[Markup]:
+    if "remembered" in facts and facts["remembered"]["states"]:
+        found = facts["remembered"]
+        yield node(
+            "p",
+            f"In {found['states']:,} lexer states, inside ignored terminals and newlines, the state does not tell which "
+            "terminal the parser saw last. The store remembers it: that turns "
+            f"{found['mean_entries_alone']:,.1f} entries a state into {found['mean_entries_remembered']:,.1f} on average, in "
+            f"{found['contexts']:,} combinations of state and last terminal.",
+        )
+    if "pair_contexts" in facts:
+        found = facts["pair_contexts"]
+        yield node(
+            "p",
+            f"Knowing the last two terminals would leave {found['mean_entries_after_two']:,.1f} entries on average where the "
+            f"last one alone leaves {found['mean_entries_after_one']:,.1f}, at the price of {found['contexts']:,} "
+            "combinations of state and terminal before. This is counted, not stored.",
+        )
+
+
+def _costs(facts: Facts) -> Iterator[Markup]:
+    parts = []
+    if "store" in facts:
+        store = facts["store"]
+        rows = [
+            ("Cells", store["cells"], "tables of entries; lexer states with equal tables share one"),
+            ("Entries", store["entries"], "in all cells together"),
+            ("Sequences", store["sequences"], "different sequences of terminals"),
+            (
+                "Masks",
+                store["masks"],
+                f"different sets of tokens, {store['dense_masks']:,} as bitmaps, others as lists",
+            ),
+            ("Bytes", store["mask_bytes"], "for all masks"),
+        ]
+        parts.append(node("figure", node("h3", "The store"), _table(["", "number", "in words"], rows)))
+    seconds = facts["seconds"]
+    bars = [(part, seconds[part], f"{seconds[part]:.2f} s") for part in seconds if part not in ("total", "wall")]
+    caption = (
+        f"{seconds['total']:.2f} s of processor time in all, {seconds['wall']:.2f} s by the clock, at most "
+        f"{facts['peak_rss_mb']:,.0f} MB of memory. Lexer: its automata; walk: the vocabulary read from every state; "
+        "legality: verdicts on sequences."
+    )
+    picture = bars_picture([bar for bar in bars if bar[1]], "Seconds by part of the analysis")
+    yield _side_by_side(*parts, _figure(picture, caption, "Time and memory"))
+
+
+def _footer(facts: Facts) -> Markup:
+    words = [f"grammar {facts['grammar']['digest']}"]
+    if "tokenizer" in facts:
+        words.append(f"vocabulary {facts['tokenizer']['digest']}")
+    return node("footer", node("p", f"Written by maskwright. SHA-256: {', '.join(words)}.", class_="quiet"))

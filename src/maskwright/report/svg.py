@@ -1,0 +1,360 @@
+"""The report's pictures: small SVG, one function a picture. In: numbers of the facts. Out: markup for a page.
+
+Markup is made by `node` only, which escapes whatever is not `Markup` already: no text of a grammar can become a tag. What
+is drawn has classes; `PICTURE_STYLE` gives them colours from the page's variables, in light and dark.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Any
+
+WIDTH = 460
+MATRIX_LIMIT = 250
+"""Terminals that the matrix draws at most: beyond, cells are too small to see, and the page grows past a megabyte."""
+
+STEP_LABELS = {
+    "original": "original",
+    "ignored": "ignored terminals left out",
+    "classes": "interchangeable terminals merged",
+    "follow": "impossible neighbours deleted",
+    "pairs": "certain last terminals folded",
+    "never": "never-legal sequences deleted",
+    "always": "always-legal rests folded",
+    "joint": "jointly legal sequences merged",
+}
+RULES_LABELS = {"lark": "rules as loaded", "normalised": "rules normalised"}
+VERDICTS = ("never", "sometimes", "always")
+
+PICTURE_STYLE = """
+svg { display: block; width: 100%; height: auto; font-family: inherit; }
+svg text { fill: var(--ink); font-size: 12px; font-variant-numeric: tabular-nums; }
+svg .quiet { fill: var(--soft); font-size: 11px; }
+svg .small { fill: var(--soft); font-size: 9px; }
+svg .axis { stroke: var(--soft); fill: none; }
+svg .rule { stroke: var(--line); fill: none; }
+svg .before { fill: var(--before); } svg .after { fill: var(--after); } svg .gone { fill: var(--gone); }
+svg path.curve { fill: none; stroke-width: 2; stroke-linejoin: round; }
+svg .curve.before, svg .curve.post { stroke: var(--before); }
+svg .curve.after, svg .curve.sound { stroke: var(--after); }
+svg .curve.lark { stroke-dasharray: 5 4; }
+svg text.post { fill: var(--before-ink); } svg text.sound { fill: var(--after-ink); }
+svg .never { fill: var(--never); } svg .run { fill: none; }
+svg .sometimes { stroke: var(--sometimes); } svg .always { stroke: var(--always); }
+svg .grid { stroke: var(--paper); stroke-width: .7; fill: none; pointer-events: none; }
+@media (max-width: 30rem) { svg text { font-size: 13.5px; } svg .quiet { font-size: 12px; } }
+svg .hit { fill: transparent; } svg .row:hover .hit { fill: var(--hover); }
+"""
+
+
+class Markup(str):
+    """Text that is markup already."""
+
+    __slots__ = ()
+
+
+def printable(text: str) -> str:
+    """The text with each control, invisible or unpaired character as its Python escape: it can be seen and written."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def node(name: str, *content: str, **attributes: str | float) -> Markup:
+    """One element of HTML or SVG. Content that is not `Markup` is made printable and escaped.
+
+    attributes : ``class_`` stands for ``class``, and any other underscore for a hyphen.
+
+    >>> node("td", "a < b", class_="n", data_value=0.5)
+    '<td class="n" data-value="0.5">a &lt; b</td>'
+    """
+    shown = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{escape(printable(_shown(value)))}"'
+        for key, value in attributes.items()
+    )
+    inner = "".join(item if isinstance(item, Markup) else escape(printable(item)) for item in content)
+    return Markup(f"<{name}{shown}>{inner}</{name}>")
+
+
+def _shown(value: str | float) -> str:
+    return value if isinstance(value, str) else f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+def joined(parts: Iterable[Markup], between: str = "") -> Markup:
+    return Markup(between.join(parts))
+
+
+def shortened(text: str, length: int) -> str:
+    """At most `length` characters of the text, the last three of them dots where some are missing."""
+    text = printable(text)
+    return text if len(text) <= length else text[: length - 3] + "..."
+
+
+def ladder(low: float, high: float) -> list[int]:
+    """The numbers 1, 2, 5, 10, 20, 50, ... from the last one <= low to the first one >= high, for a logarithmic axis.
+
+    >>> ladder(4067, 110140)
+    [2000, 5000, 10000, 20000, 50000, 100000, 200000]
+    """
+    rungs = [factor * 10**power for power in range(13) for factor in (1, 2, 5)]
+    first = max((i for i, rung in enumerate(rungs) if rung <= low), default=0)
+    last = next((i for i, rung in enumerate(rungs) if rung >= high), len(rungs) - 1)
+    return rungs[first : max(last, first + 1) + 1]
+
+
+def _picture(
+    width: float, height: float, title: str, description: str, *content: Markup, **more: str | float
+) -> Markup:
+    head = (node("title", title), node("desc", description))
+    box = f"0 0 {_shown(width)} {_shown(height)}"
+    return node("svg", *head, *content, xmlns="http://www.w3.org/2000/svg", viewBox=box, role="img", **more)
+
+
+def _text(x: float, y: float, text: str, class_: str = "", anchor: str = "start", **more: str | float) -> Markup:
+    return node("text", text, x=x, y=y, class_=class_ or "label", text_anchor=anchor, **more)
+
+
+def _line(class_: str, x: float, y: float, to_x: float, to_y: float) -> Markup:
+    return node("path", class_=class_, d=f"M{_shown(x)} {_shown(y)}L{_shown(to_x)} {_shown(to_y)}")
+
+
+def steps_picture(entry: dict[str, Any]) -> Markup:
+    """Entries after each step, as bars: what is left, and behind it what the step removed.
+
+    entry : one of the facts' `entries`.
+    """
+    steps = [step for step in STEP_LABELS if step != "ignored" or entry["ignored"] != entry["original"]]
+    largest = max(1, entry["original"])
+    content: list[Markup] = []
+    previous = entry["original"]
+    for index, step in enumerate(steps):
+        left, y = entry[step], 16 + 36 * index
+        removed = f"  −{previous - left:,}" if previous > left else "  −0" if index else ""
+        width, gone = WIDTH * left / largest, WIDTH * (previous - left) / largest
+        content += [
+            _text(0, y, STEP_LABELS[step]),
+            _text(WIDTH, y, f"{left:,}", anchor="end", font_weight="600"),
+            _text(WIDTH - 58, y, removed.strip(), "quiet", "end"),
+            node("rect", class_="gone", x=width, y=y + 6, width=gone, height=11),
+            node("rect", class_="before" if index == 0 else "after", x=0, y=y + 6, width=width, height=11),
+        ]
+        previous = left
+    description = "; ".join(f"{STEP_LABELS[step]}: {entry[step]:,}" for step in steps)
+    return _picture(WIDTH, 36 * len(steps) + 4, "Entries left after each step", description, *content)
+
+
+def variants_picture(entries: Sequence[dict[str, Any]]) -> Markup:
+    """Entries after each step in every reading and form of the rules, as curves over a logarithmic axis."""
+    values = [max(1, entry[step]) for entry in entries for step in STEP_LABELS]
+    ticks = ladder(min(values), max(values))
+    left, right, top, bottom = 60.0, WIDTH - 50.0, 10.0, 232.0
+    low, high = math.log(ticks[0]), math.log(ticks[-1])
+
+    def at(value: int) -> float:
+        return bottom - (bottom - top) * (math.log(max(1, value)) - low) / (high - low)
+
+    places = [left + (right - left) * i / (len(STEP_LABELS) - 1) for i in range(len(STEP_LABELS))]
+    content = [_line("rule", left, at(tick), right, at(tick)) for tick in ticks]
+    content += [_text(left - 6, at(tick) + 4, f"{tick:,}", "quiet", "end") for tick in ticks]
+    content += [_text(x, bottom + 16, step, "quiet", "middle") for x, step in zip(places, STEP_LABELS, strict=True)]
+    lowest = bottom
+    for entry in sorted(entries, key=lambda entry: int(entry["joint"])):
+        name = f"{entry['reading']} reading, {RULES_LABELS[entry['rules']]}"
+        points = "L".join(f"{_shown(x)} {_shown(at(entry[s]))}" for x, s in zip(places, STEP_LABELS, strict=True))
+        content.append(
+            node("path", node("title", name), class_=f"curve {entry['reading']} {entry['rules']}", d=f"M{points}")
+        )
+        lowest = min(lowest, at(entry["joint"])) if lowest == bottom else min(lowest - 12, at(entry["joint"]))
+        content.append(_text(right + 6, lowest + 4, f"{entry['joint']:,}", f"quiet {entry['reading']}"))
+    for index, entry in enumerate(entries):
+        x, y = (20 if index % 2 == 0 else WIDTH / 2 + 10), bottom + 40 + 18 * (index // 2)
+        content.append(_line(f"curve {entry['reading']} {entry['rules']}", x, y - 4, x + 26, y - 4))
+        content.append(_text(x + 32, y, f"{entry['reading']}, {RULES_LABELS[entry['rules']]}", "quiet"))
+    description = "; ".join(
+        f"{e['reading']}, {RULES_LABELS[e['rules']]}: {e['original']:,} to {e['joint']:,}" for e in entries
+    )
+    height = bottom + 30 + 18 * ((len(entries) + 1) // 2)
+    return _picture(WIDTH, height, "Entries by reading and form of the rules", description, *content)
+
+
+def power_bins(values: Iterable[int]) -> list[tuple[int, int]]:
+    """The bins 0, 1, 2-3, 4-7, ... (first and last value) that hold all values; the bin of 0 only if it is needed.
+
+    >>> power_bins([1, 5])
+    [(1, 1), (2, 3), (4, 7)]
+    """
+    found = list(values)
+    bins = [(1 << power, (2 << power) - 1) for power in range(max(1, max(found, default=1).bit_length()))]
+    return [(0, 0), *bins] if 0 in found else bins
+
+
+def histogram_picture(before: Sequence[int], after: Sequence[int]) -> Markup:
+    """How many lexer states have how many entries, before and after, in bins that double."""
+    bins = power_bins([*before, *after])
+    counts = [[sum(low <= value <= high for value in values) for low, high in bins] for values in (before, after)]
+    most = max(1, *map(max, counts))
+    left, top, bottom = 8.0, 34.0, 236.0
+    step = (WIDTH - 2 * left) / len(bins)
+    content = [_line("axis", left, bottom, WIDTH - left, bottom)]
+    for index, (low, high) in enumerate(bins):
+        x = left + step * index
+        where = f"{low:,} to {high:,} entries" if high > low else f"{low} entries"
+        content.append(_text(x + step / 2, bottom + 15, f"{low}" if high == low else f"{low}–", "quiet", "middle"))
+        for side, (class_, values) in enumerate(zip(("before", "after"), counts, strict=True)):
+            height = (bottom - top) * values[index] / most
+            place = x + step * (0.08 + 0.42 * side)
+            label = node("title", f"{where}: {values[index]:,} states {class_}")
+            bar = {"x": place, "y": bottom - height, "width": step * 0.42, "height": height}
+            content.append(node("rect", label, class_=class_, **bar))
+            if values[index]:
+                content.append(_text(place + step * 0.21, bottom - height - 3, f"{values[index]}", "small", "middle"))
+    content += [*_legend(), _text(WIDTH - left, bottom + 31, "entries of a lexer state, from", "quiet", "end")]
+    parts = zip(bins, *counts, strict=True)
+    description = "; ".join(f"from {low} entries: {b} states before, {a} after" for (low, _), b, a in parts)
+    return _picture(WIDTH, bottom + 38, "Lexer states by number of entries", description, *content)
+
+
+def _legend() -> list[Markup]:
+    names = {"before": "original", "after": "streamlined"}
+    content = []
+    for index, (class_, name) in enumerate(names.items()):
+        x = 8 + 90 * index
+        content += [node("rect", class_=class_, x=x, y=3, width=11, height=11), _text(x + 17, 13, name)]
+    return content
+
+
+def cumulative_picture(before: Sequence[int], after: Sequence[int]) -> Markup:
+    """The share of lexer states with at most so many entries, over a logarithmic axis, before and after."""
+    left, right, top, bottom = 46.0, WIDTH - 14.0, 34.0, 236.0
+    ticks = ladder(1, max(2, *before, *after))
+    span = math.log(ticks[-1])
+
+    def across(value: int) -> float:
+        return left + (right - left) * math.log(max(1, value)) / span
+
+    content = []
+    for share in (0, 25, 50, 75, 100):
+        y = bottom - (bottom - top) * share / 100
+        content += [_line("rule", left, y, right, y), _text(left - 6, y + 4, f"{share} %", "quiet", "end")]
+    labelled = [tick for tick in ticks if len(ticks) < 10 or f"{tick}"[0] == "1"]
+    content += [_text(across(tick), bottom + 15, f"{tick:,}", "quiet", "middle") for tick in labelled]
+    for class_, values in (("before", before), ("after", after)):
+        points, done = [f"M{_shown(left)} {_shown(bottom)}"], 0
+        ordered = sorted(values)
+        for index, value in enumerate(ordered):
+            if index + 1 == len(ordered) or ordered[index + 1] != value:
+                done = index + 1
+                height = bottom - (bottom - top) * done / len(ordered)
+                points.append(f"H{_shown(across(value))}V{_shown(height)}")
+        content.append(node("path", class_=f"curve {class_}", d="".join(points) + f"H{_shown(right)}"))
+    content += [*_legend(), _text(right, bottom + 31, "a lexer state has at most so many entries", "quiet", "end")]
+    description = "; ".join(
+        f"{name}: {sum(value <= tick for value in values)} of {len(values)} states have at most {tick} entries"
+        for name, values in (("original", before), ("streamlined", after))
+        for tick in labelled
+    )
+    return _picture(WIDTH, bottom + 38, "Cumulative distribution of entries over lexer states", description, *content)
+
+
+def bars_picture(rows: Sequence[tuple[str, float, str]], title: str) -> Markup:
+    """Horizontal bars. rows : a label, a value >= 0, and the value as it is to be read."""
+    left, right = 112.0, WIDTH - 70.0
+    largest = max((value for _, value, _ in rows), default=0.0) or 1.0
+    content = []
+    for index, (label, value, shown) in enumerate(rows):
+        y, width = 22 * index, (right - left) * value / largest
+        content += [
+            _text(left - 8, y + 14, shortened(label, 16), anchor="end"),
+            node("rect", class_="after", x=left, y=y + 4, width=width, height=13),
+            _text(left + width + 6, y + 14, shown, "quiet"),
+        ]
+    description = "; ".join(f"{label}: {shown}" for label, _, shown in rows)
+    return _picture(WIDTH, 22 * len(rows) + 4, title, description, *content)
+
+
+def matrix_picture(pairs: dict[str, Any], texts: Sequence[str]) -> Markup:
+    """The verdict on each pair of terminals: a row is what stands on the left (the last one the start of the text).
+
+    Neighbours of one verdict are drawn as one run, and each row has a tooltip in words.
+    pairs : the facts' `pairs`. texts : (n_terminals,), how to show each terminal.
+    """
+    matrix, live = pairs["matrix"], pairs["live"]
+    kept = most_active(matrix, MATRIX_LIMIT)
+    names = [texts[live[i]] for i in kept]
+    size = max(3, min(16, 900 // max(1, len(kept))))
+    named = size >= 7  # smaller letters cannot be read
+    left, top = (92, 78) if named else (4, 4)
+    width, gap, letters = size * len(kept), max(2, size // 3), min(11, size - 0.5)
+    style = f"font-size:{letters}px"
+    content = [node("rect", class_="never", x=left, y=top, width=width, height=width)]
+    for index, name in enumerate(names if named else ()):
+        x = left + size * index + size / 2 + 0.36 * letters
+        turn = f"rotate(-90 {_shown(x)} {top - 5})"
+        content.append(_text(x, top - 5, shortened(name, 12), transform=turn, style=style))
+    for index, row in enumerate([*kept, len(live)]):
+        cells = "".join(matrix[row][i] for i in kept)
+        name = names[index] if index < len(kept) else "start of text"
+        y = top + size * index + (gap if index == len(kept) else 0)
+        parts = [node("title", row_words(name, cells, names))]
+        if index == len(kept):
+            parts.append(node("rect", class_="never", x=left, y=y, width=width, height=size))
+        for verdict in (1, 2):
+            if str(verdict) in cells:
+                runs = _runs(cells, str(verdict), left, y + size / 2, size)
+                parts.append(node("path", class_=f"run {VERDICTS[verdict]}", d=runs, stroke_width=size))
+        parts.append(node("rect", class_="hit", x=left, y=y, width=width, height=size))
+        if named:
+            parts.append(_text(left - 5, y + size / 2 + 0.36 * letters, shortened(name, 14), anchor="end", style=style))
+        content.append(node("g", *parts, class_="row", data_name=name, data_cells=cells))
+    height, full = top + width + gap + size, left + width + 4
+    if named:
+        lines = [f"M{left + size * i} {top}V{height}M{left} {top + size * i}h{width}" for i in range(1, len(kept))]
+        content.append(node("path", class_="grid", d="".join(lines)))
+    description = (
+        f"{len(kept) + 1} rows (left terminal, or the start of the text) by {len(kept)} columns (right terminal)"
+    )
+    place: dict[str, str | float] = {
+        "class_": "matrix",
+        "style": f"max-width:{full}px;min-width:{min(480, full)}px",
+        "data_left": left,
+        "data_size": size,
+        "data_names": json.dumps(names, ensure_ascii=False),
+    }
+    return _picture(full, height + 2, "Which terminal can follow which", description, *content, **place)
+
+
+def most_active(matrix: Sequence[str], limit: int) -> list[int]:
+    """The numbers, in order, of the columns to draw: all, or the `limit` ones with most pairs that are not "never"."""
+    n = len(matrix) - 1
+    if n <= limit:
+        return list(range(n))
+    activity = [n - matrix[i].count("0") + sum(row[i] != "0" for row in matrix) for i in range(n)]
+    return sorted(sorted(range(n), key=lambda i: (-activity[i], i))[:limit])
+
+
+def row_words(name: str, cells: str, names: Sequence[str], limit: int = 40) -> str:
+    """A row of the matrix in words, each list cut after `limit` names.
+
+    >>> row_words("DEF", "010", ["DEF", "NAME", "COLON"])
+    'after DEF sometimes: NAME; never the other 2'
+    """
+    parts = []
+    for verdict in (2, 1):
+        found = [other for other, cell in zip(names, cells, strict=True) if cell == str(verdict)]
+        if found:
+            more = f" and {len(found) - limit} more" if len(found) > limit else ""
+            parts.append(f"{VERDICTS[verdict]}: {', '.join(shortened(other, 24) for other in found[:limit])}{more}")
+    return f"after {name} " + "; ".join([*parts, f"never the other {cells.count('0')}"])
+
+
+def _runs(cells: str, verdict: str, left: float, middle: float, size: float) -> str:
+    """The path along the middle of a row of the matrix that covers the runs of one verdict; its stroke is as wide as a cell."""
+    moves, end = [f"M{_shown(left)} {_shown(middle)}"], 0
+    for match in re.finditer(f"{verdict}+", cells):
+        moves.append(f"m{_shown(size * (match.start() - end))} 0h{_shown(size * (match.end() - match.start()))}")
+        end = match.end()
+    return "".join(moves)

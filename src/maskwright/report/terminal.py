@@ -1,0 +1,219 @@
+"""The analysis report for a terminal: tables and bars of `rich` that fit 80 columns. Also the few numbers that both reports derive.
+
+In: the facts of an analysis. Out: something that a `rich.console.Console` prints, in colour or not, wide or narrow.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.constrain import Constrain
+from rich.panel import Panel
+from rich.progress_bar import ProgressBar
+from rich.rule import Rule
+from rich.table import Table
+from rich.text import Text
+
+from maskwright.report.svg import STEP_LABELS, shortened
+
+Facts = dict[str, Any]
+
+N_LARGEST = 6
+MAX_WIDTH = 100
+BAR_WIDTH = 20
+
+
+def main_entry(facts: Facts) -> Facts:
+    """Of the facts' `entries`, those of the store that is built: the sound reading on normalised rules."""
+    return next(e for e in facts["entries"] if (e["reading"], e["rules"]) == ("sound", "normalised"))
+
+
+def largest_step(entry: Facts) -> tuple[str, int]:
+    """The step that removes most entries, and how many."""
+    steps = list(STEP_LABELS)
+    removed = {step: entry[before] - entry[step] for before, step in pairwise(steps)}
+    step = max(removed, key=lambda name: removed[name])
+    return step, removed[step]
+
+
+def main_causes(facts: Facts) -> list[tuple[str, int]]:
+    """Terminals by the number of entries left that begin with them, over all lexer states; each counts its first three."""
+    total: Counter[str] = Counter()
+    for state in facts["states"]:
+        total.update(dict(state["causes"]))
+    return sorted(total.items(), key=lambda item: (-item[1], item[0]))
+
+
+def largest_states(facts: Facts, step: str, limit: int) -> list[Facts]:
+    """The lexer states with most entries after a step, ties by what is left of them in the end."""
+    return sorted(facts["states"], key=lambda s: (-s[step], -s["joint"], s["state"]))[:limit]
+
+
+def times_fewer(before: float, after: float) -> str:
+    """How one number relates to another, smaller one, in words.
+
+    >>> times_fewer(104517, 5166)
+    '20.2 times fewer'
+    """
+    return f"{before / after:,.1f} times fewer" if after else "none left"
+
+
+def state_text(text: str) -> str:
+    """A text that leads to a lexer state, in quotes where spaces at its ends would not be seen."""
+    return text if text == text.strip(" ") else f'"{text}"'
+
+
+def terminal_names(facts: Facts) -> dict[str, str]:
+    """Name of a terminal -> how to show it."""
+    grammar = facts["grammar"]
+    return dict(zip(grammar["terminal_names"], grammar["terminal_texts"], strict=True))
+
+
+def render_terminal(facts: Facts) -> RenderableType:
+    """The report for the facts of `maskwright.report.analysis.analyze`, with or without those that need a vocabulary."""
+    parts = [_headline(facts), _sizes(facts), *_classes(facts)]
+    if "entries" in facts:
+        parts += [*_entries(facts), *_states(facts, "joint", "most entries left")]
+        parts += _states(facts, "ignored", "most entries originally")
+    return Constrain(Group(*parts, *_costs(facts)), MAX_WIDTH)
+
+
+def _headline(facts: Facts) -> RenderableType:
+    title = facts["grammar"]["name"]
+    lines = Table.grid(padding=(0, 2))
+    if "entries" in facts:
+        title += f" with {facts['tokenizer']['name']}"
+        entry, calls = main_entry(facts), facts["parser_calls"]
+        entries = f"{entry['original']:,} -> {entry['joint']:,}"
+        asked = f"{calls['original']:,.1f} -> {calls['streamlined']:,.1f}"
+        lines.add_row("entries", Text(entries, style="bold"), times_fewer(entry["original"], entry["joint"]))
+        lines.add_row("parser calls a mask", Text(asked, style="bold"), "mean over lexer states")
+        step, removed = largest_step(entry)
+        lines.add_row("most go as", Text(STEP_LABELS[step]), f"{removed:,}")
+    else:
+        lines.add_row("analysed without a vocabulary: facts about the grammar only")
+    return Panel(lines, title=Text(shortened(title, 70), style="bold"), title_align="left")
+
+
+def _sizes(facts: Facts) -> RenderableType:
+    grammar, pairs, lexer = facts["grammar"], facts["pairs"], facts["lexer"]
+    normal = grammar["normalised"]
+    readings = [reading for reading in ("sound", "post") if reading in lexer]
+    always = pairs["always"]["normalised"]
+    rows = [
+        (
+            "terminals",
+            grammar["terminals"],
+            f"{len(grammar['ignored'])} ignored, {len(grammar['declared'])} from layout",
+        ),
+        ("nonterminals", grammar["nonterminals"], f"{normal['nonterminals']:,} in normalised rules"),
+        ("rules", grammar["rules"], f"{normal['rules']:,} normalised"),
+        ("lexer states", lexer["sound"]["states"], _by_reading(lexer, readings, "states")),
+    ]
+    if "tokenizer" in facts:
+        vocabulary, walked = facts["tokenizer"], facts["token_nfa"]
+        rows += [
+            ("vocabulary", vocabulary["size"], f"tokens, {vocabulary['special_tokens']:,} of them special"),
+            ("token automaton", walked["sound"]["rows"], _by_reading(walked, readings, "rows")),
+        ]
+    rest = pairs["pairs"] - pairs["never"] - always
+    rows.append(("pairs", pairs["pairs"], f"{pairs['never']:,} never, {rest:,} sometimes, {always:,} always legal"))
+    table = _table("", ">", "")
+    for name, number, words in rows:
+        table.add_row(name, Text(f"{number:,}", style="bold"), words)
+    return table
+
+
+def _by_reading(found: Facts, readings: list[str], key: str) -> str:
+    others = "".join(f"; {found[reading][key]:,} in the {reading} one" for reading in readings[1:])
+    return f"{readings[0]} reading{others}"
+
+
+def _table(*heads: str) -> Table:
+    """A table without lines. heads : the columns' titles; one that begins with ">" stands right."""
+    named = any(head.strip(">") for head in heads)
+    table = Table(box=None, show_header=named, header_style="dim", padding=(0, 2, 0, 0), pad_edge=False)
+    for head in heads:
+        right = head.startswith(">")
+        table.add_column(head.lstrip(">"), justify="right" if right else "left", no_wrap=right)
+    return table
+
+
+def _section(title: str) -> RenderableType:
+    return Rule(Text(title), align="left", style="dim")
+
+
+def _classes(facts: Facts) -> list[RenderableType]:
+    found, names = facts["interchange"], terminal_names(facts)
+    if not found["classes"] and not found["further"]:
+        return [_section("no interchangeable terminals")]
+    title = f"{len(found['classes'])} interchange classes with {found['terminals']} terminals"
+    table = _table(">", "")
+    for sign, classes in (("", found["classes"]), ("+", found["further"])):
+        for members in classes:
+            shown = " ".join(shortened(names.get(member, member), 24) for member in members)
+            table.add_row(f"{sign}{len(members)}", Text(shortened(shown, 280)))
+    more = [Text("+ seen after rewriting the rules only", style="dim")] if found["further"] else []
+    return [_section(title), table, *more]
+
+
+def _entries(facts: Facts) -> list[RenderableType]:
+    main = main_entry(facts)
+    table = _table("sound reading, rules normalised", ">entries", ">removed", "")
+    previous = main["original"]
+    for step, label in STEP_LABELS.items():
+        left = main[step]
+        if step == "ignored" and left == previous:
+            continue
+        bar = ProgressBar(max(1, main["original"]), left, BAR_WIDTH, complete_style="cyan", finished_style="yellow")
+        table.add_row(label, f"{left:,}", f"{previous - left:,}" if previous > left else "", bar)
+        previous = left
+    others = _table("reading, rules", ">original", ">ignored", ">follow", ">always", ">times", ">joint", ">times")
+    for entry in facts["entries"]:
+        numbers = [f"{entry[step]:,}" for step in ("original", "ignored", "follow", "always", "joint")]
+        ratios = (f"{entry['ratio']:.1f}", f"{entry['ratio_joint']:.1f}")
+        others.add_row(f"{entry['reading']}, {entry['rules']}", *numbers[:4], ratios[0], numbers[4], ratios[1])
+    return [_section("entries after each step"), table, Text(""), others]
+
+
+def _states(facts: Facts, step: str, title: str) -> list[RenderableType]:
+    names = terminal_names(facts)
+
+    def shown(name: str, length: int = 14) -> str:
+        return shortened(names.get(name, name), length)
+
+    table = _table("inside", "shortest text", ">original", ">left", "what is left begins with")
+    for state in largest_states(facts, step, N_LARGEST):
+        inside = "start of text" if state["terminal"] is None else shown(state["terminal"], 16)
+        causes = ", ".join(f"{shown(name, 10)} {count:,}" for name, count in state["causes"])
+        text = Text(shortened(state_text(state["text"]), 14))
+        table.add_row(Text(inside), text, f"{state['ignored']:,}", f"{state['joint']:,}", Text(causes))
+    return [_section(f"lexer states: {title}"), table]
+
+
+def _costs(facts: Facts) -> list[RenderableType]:
+    seconds = facts["seconds"]
+    table = _table("", "")
+    if "remembered" in facts and facts["remembered"]["states"]:
+        found = facts["remembered"]
+        alone, known = found["mean_entries_alone"], found["mean_entries_remembered"]
+        table.add_row("last terminal remembered", f"{alone:,.1f} -> {known:,.1f} entries, {found['states']:,} states")
+    if "pair_contexts" in facts:
+        found = facts["pair_contexts"]
+        one, two = found["mean_entries_after_one"], found["mean_entries_after_two"]
+        table.add_row(
+            "two terminals of context", f"would leave {one:,.1f} -> {two:,.1f} entries, {found['contexts']:,} contexts"
+        )
+    if "store" in facts:
+        store = facts["store"]
+        size = f"{store['masks']:,} masks in {store['mask_bytes'] / 1000:,.0f} kB"
+        table.add_row("store", f"{store['entries']:,} entries in {store['cells']:,} cells; {size}")
+    spent = ", ".join(
+        f"{part} {seconds[part]:.2f}" for part in seconds if part not in ("total", "wall") and seconds[part]
+    )
+    table.add_row("processor seconds", f"{seconds['total']:.2f} ({spent})")
+    table.add_row("memory", f"{facts['peak_rss_mb']:,.0f} MB at most")
+    return [_section("context, store, costs"), table]

@@ -1,0 +1,178 @@
+"""The page: one file, whole, safe, and with the numbers of the facts."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from maskwright.report import html, svg
+from maskwright.report.html import render_html
+from maskwright.report.svg import printable
+
+Facts = dict[str, Any]
+
+
+def parsed(page: str) -> ElementTree.Element:
+    """The page is well-formed XML behind its first line, so that every tag is closed."""
+    first, _, rest = page.partition("\n")
+    assert first == "<!DOCTYPE html>"
+    return ElementTree.fromstring(rest)
+
+
+def words(element: ElementTree.Element) -> str:
+    return " ".join("".join(element.itertext()).split())
+
+
+def headings(root: ElementTree.Element) -> list[str]:
+    return [words(element) for element in root.iter("h2")]
+
+
+def rows(root: ElementTree.Element, class_: str) -> list[list[str]]:
+    """The cells of the first table of a class."""
+    table = next(element for element in root.iter("table") if element.get("class") == class_)
+    return [[words(cell) for cell in row.iter("td")] for row in table.iter("tr")][1:]
+
+
+def test_page_says_what_the_facts_say(facts: Facts) -> None:
+    root = parsed(render_html(facts))
+    assert root.findtext("head/title") == "Grammar analysis: sums with letters"
+    text = words(root)
+    main = facts["entries"][-1]
+    assert f"{main['original']} → {main['joint']}" in text
+    calls = facts["parser_calls"]
+    assert f"{calls['original']:.1f} → {calls['streamlined']:.1f}" in text
+    for step, row in zip(svg.STEP_LABELS, rows(root, "entries"), strict=False):
+        assert row[1:5] == [f"{entry[step]:,}" for entry in facts["entries"]]
+        assert row[0] == svg.STEP_LABELS[step] and row[-1] == html.STEP_FACTS[step]
+    assert set(html.STEP_FACTS) == set(svg.STEP_LABELS)
+    assert headings(root) == [
+        "Entries, step by step",
+        "Grammar and automata",
+        "Entries and parser calls by lexer state",
+        "The largest lexer states",
+        "What can follow what",
+        "Interchangeable terminals",
+        "More context",
+        "Store, time and memory",
+        "Glossary",
+    ]
+
+
+def test_largest_states_are_in_order_and_named(facts: Facts) -> None:
+    found = rows(parsed(render_html(facts)), "sortable")
+    left = [int(row[3]) for row in found]
+    assert left == sorted((state["joint"] for state in facts["states"]), reverse=True)[: html.N_LARGEST]
+    assert {row[0] for row in found} >= {"NUMBER", '"+"', "RPAR"}
+
+
+def test_classes_show_texts_with_names_as_tooltips(facts: Facts) -> None:
+    root = parsed(render_html(facts))
+    assert [row[2] for row in rows(root, "chips")] == ["NUMBER other", '"+" "-"']
+    assert '<code title="__ANON_0">&quot;+&quot;</code>' in render_html(facts)
+
+
+def test_page_without_a_vocabulary(grammar_facts: Facts) -> None:
+    root = parsed(render_html(grammar_facts))
+    assert root.findtext("head/title") == "Grammar analysis: sums"
+    assert headings(root) == [
+        "Grammar and automata",
+        "What can follow what",
+        "Interchangeable terminals",
+        "Store, time and memory",
+        "Glossary",
+    ]
+    assert "analysed without a vocabulary" in words(root)
+
+
+def test_parts_that_an_analysis_may_lack(facts: Facts) -> None:
+    del facts["pair_contexts"], facts["lexer"]["post"], facts["token_nfa"]["post"]
+    facts["entries"] = facts["entries"][2:]
+    facts["remembered"]["states"] = 0
+    facts["interchange"] = {"classes": [], "terminals": 0, "further": [], "classes_normalised": []}
+    for state in facts["states"]:
+        state["causes"] = []
+    root = parsed(render_html(facts))
+    assert "More context" not in headings(root)
+    assert "No two terminals are interchangeable" in words(root)
+    assert "Which terminals cause what is left" not in words(root)
+    assert len(rows(root, "entries")[0]) == 5
+
+
+def test_a_store_without_entries_left(facts: Facts) -> None:
+    facts["entries"][-1].update(joint=0)
+    facts["parser_calls"]["streamlined"] = 0.0
+    assert "entries in the mask store: none left" in words(parsed(render_html(facts)))
+
+
+def test_a_large_matrix_is_cut_and_says_so(facts: Facts) -> None:
+    n = svg.MATRIX_LIMIT + 1
+    facts["pairs"].update(live=[0] * n, matrix=["1" * n] * (n + 1))
+    page = render_html(facts)
+    assert f"{n} terminals reach the parser, the {svg.MATRIX_LIMIT} with most neighbours are drawn." in page
+    assert len(page) < 1_000_000
+
+
+def test_no_text_of_a_user_becomes_markup(hostile_facts: Facts) -> None:
+    name, text = hostile_facts["grammar"]["name"], hostile_facts["states"][0]["text"]
+    assert "<script>" in name and "<script>" in text
+    page = render_html(hostile_facts)
+    root = parsed(page)
+    assert [element.text for element in root.iter("script")] == [html.SCRIPT]
+    assert page.count("<script") == 1 and page.count("</script") == 1
+    assert printable(name) in words(root)
+    assert any(element.text == printable(text) for element in root.iter("code"))
+    assert not re.search("[\x00-\x09\x0b-\x1f\u202e]", page)
+
+
+def test_page_needs_nothing_else(facts: Facts) -> None:
+    page = render_html(facts).replace("http://www.w3.org/2000/svg", "")
+    assert not re.search(r"https?://|@import|url\(|<link|<img|<iframe| src=", page)
+    assert "prefers-color-scheme: dark" in page and "@media print" in page
+    anchors = {element.get("id") for element in parsed(page).iter("section")}
+    links = [element.get("href", "")[1:] for element in parsed(page).iter("a")]
+    assert links and set(links) == anchors
+
+
+def test_everything_is_there_without_the_script(facts: Facts) -> None:
+    """The script only reads what the page shows: nothing is hidden until it runs."""
+    page = render_html(facts)
+    assert "display: none" not in page.replace("nav, .readout { display: none; }", "")
+    assert not re.search("[<&]", html.SCRIPT)  # it stands in the page as it is
+
+
+def test_every_colour_is_defined_in_light_and_dark(facts: Facts) -> None:
+    page = render_html(facts)
+    used = set(re.findall(r"var\((--[\w-]+)\)", page))
+    light, _, dark = html.STYLE.partition("prefers-color-scheme: dark")
+    assert used and used <= set(re.findall(r"(--[\w-]+):", light)) and used <= set(re.findall(r"(--[\w-]+):", dark))
+
+
+def contrast(one: str, other: str) -> float:
+    """The ratio of two colours' relative luminances. Source: WCAG 2.2, "contrast ratio"."""
+
+    def luminance(colour: str) -> float:
+        digits = colour[1:] if len(colour) == 7 else "".join(2 * c for c in colour[1:])
+        parts = [int(digits[i : i + 2], 16) / 255 for i in (0, 2, 4)]
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_colours_can_be_read(scheme: str) -> None:
+    light, _, dark = html.STYLE.partition("prefers-color-scheme: dark")
+    colours = dict(re.findall(r"(--[\w-]+): (#\w{3,6})[; ]", light if scheme == "light" else dark))
+    for ink in ("--ink", "--soft", "--before-ink", "--after-ink"):
+        for ground in ("--paper", "--panel"):
+            assert contrast(colours[ink], colours[ground]) >= 4.5, (ink, ground)
+    assert contrast(colours["--sometimes"], colours["--always"]) >= 3
+    assert contrast(colours["--never"], colours["--sometimes"]) >= 1.9
+
+
+def test_same_facts_same_page(facts: Facts) -> None:
+    assert render_html(facts) == render_html(dict(reversed(facts.items())))
