@@ -1,8 +1,8 @@
 """The one grammar object that everything else works on.
 
 A `Grammar` is context-free, in plain BNF over integer symbols: terminals are ``0 .. n_terminals-1``, nonterminals
-``n_terminals .. n_terminals+n_nonterminals-1``. It is immutable, hashable by content (`Grammar.digest`) and can be written to and
-read from JSON without the file it came from.
+``n_terminals .. n_terminals+n_nonterminals-1``. It is immutable, hashable by content (`Grammar.digest`) and can be
+written to and read from JSON without the file it came from.
 """
 
 from __future__ import annotations
@@ -12,11 +12,14 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, cast, get_args
 
 from maskwright.analysis.errors import GrammarError
 
 Lexing = Literal["longest", "contextual", "nfa"]
+
+INT32 = range(-(2**31), 2**31)
+_MAX_TAB_LENGTH = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +30,8 @@ class Terminal:
     flags : the sorted letters of `re`'s flags that hold for the whole pattern, e.g. ``"is"``.
     literal : the string, when the terminal is a string literal of the grammar.
     priority : Lark's priority; higher wins.
-    line, column : where it is defined, counted from 1; 0 if unknown (imported from another file).
+    line, column : where the grammar's text defines, imports or declares it, or first has the literal, counted from 1;
+        0 if it does not name it.
     """
 
     name: str
@@ -55,9 +59,9 @@ class Rule:
 class Layout:
     """Indentation as data: what Lark's `Indenter` subclass would say in code.
 
-    After each lexeme of `newline` outside brackets, its column (spaces and tabs after the last line feed, a tab counting
-    `tab_length` columns) is compared with the stack of open columns and yields one `indent`, nothing, or some `dedent`.
-    Inside brackets newlines are dropped. All members but `tab_length` are terminal numbers.
+    After each lexeme of `newline` outside brackets, its column (spaces and tabs after the last line feed, a tab
+    counting `tab_length` columns) is compared with the stack of open columns and yields one `indent`, nothing, or some
+    `dedent`. Inside brackets newlines are dropped. All members but `tab_length` are terminal numbers.
 
     Source: Lark 1.3, `lark.indenter.Indenter`.
     """
@@ -71,7 +75,11 @@ class Layout:
 
 @dataclass(frozen=True)
 class Grammar:
-    """A context-free grammar with its terminals' patterns, ignored terminals and layout."""
+    """A context-free grammar with its terminals' patterns, ignored terminals and layout.
+
+    unused_terminals : names that the text defines though neither the rules, nor `%ignore`, nor another terminal needs
+        them; they are not among `terminals`.
+    """
 
     name: str
     terminals: tuple[Terminal, ...]
@@ -82,20 +90,40 @@ class Grammar:
     layout: Layout | None = None
     lexing: Lexing = "nfa"
     text: str = field(default="", repr=False)
+    unused_terminals: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         n_symbols = len(self.terminals) + len(self.nonterminals)
         if not self.is_nonterminal(self.start) or self.start >= n_symbols:
             raise GrammarError(f"grammar {self.name}: start symbol number {self.start} is not a nonterminal")
         for rule in self.rules:
-            if not self.is_nonterminal(rule.lhs) or not all(0 <= symbol < n_symbols for symbol in (rule.lhs, *rule.rhs)):
+            if not (self.n_terminals <= rule.lhs < n_symbols and all(0 <= symbol < n_symbols for symbol in rule.rhs)):
                 raise GrammarError(f"grammar {self.name}: rule {rule} uses a symbol number outside 0..{n_symbols - 1}")
         if not all(0 <= t < self.n_terminals for t in self.ignored):
             raise GrammarError(f"grammar {self.name}: an ignored symbol is not a terminal")
+        if len(self.terminal_number) < self.n_terminals:
+            names = [terminal.name for terminal in self.terminals]
+            twice = next(name for i, name in enumerate(names) if name in names[:i])
+            raise GrammarError(f"grammar {self.name}: two terminals are named {twice!r}")
+        for terminal in self.terminals:
+            if not all(number in INT32 for number in (terminal.priority, terminal.line, terminal.column)):
+                raise GrammarError(
+                    f"grammar {self.name}: terminal {terminal.name} has a priority or place that is not a 32-bit number"
+                )
         if self.layout is not None:
-            members = (self.layout.newline, self.layout.indent, self.layout.dedent, *sum(self.layout.brackets, ()))
-            if not all(0 <= t < self.n_terminals for t in members):
-                raise GrammarError(f"grammar {self.name}: the layout names a symbol that is not a terminal")
+            self._check_layout(self.layout)
+
+    def _check_layout(self, layout: Layout) -> None:
+        brackets = [terminal for pair in layout.brackets for terminal in pair]
+        members = (layout.newline, layout.indent, layout.dedent, *brackets)
+        if not all(0 <= t < self.n_terminals for t in members):
+            raise GrammarError(f"grammar {self.name}: the layout names a symbol that is not a terminal")
+        if len(set(members)) < len(members):
+            raise GrammarError(f"grammar {self.name}: the layout gives one terminal two roles")
+        if not 1 <= layout.tab_length <= _MAX_TAB_LENGTH:
+            raise GrammarError(
+                f"grammar {self.name}: the layout's tab length is {layout.tab_length}; expected 1 to {_MAX_TAB_LENGTH}"
+            )
 
     @property
     def n_terminals(self) -> int:
@@ -111,6 +139,26 @@ class Grammar:
     def symbol_name(self, symbol: int) -> str:
         n = len(self.terminals)
         return self.terminals[symbol].name if symbol < n else self.nonterminals[symbol - n]
+
+    def display_name(self, symbol: int) -> str:
+        """How messages show a symbol: its name, or what an anonymous terminal matches (``"+="`` for ``__ANON_2``).
+
+        >>> terminals = (Terminal("__ANON_0", "[+]=", literal="+="), Terminal("__ANON_1", "[0-9]+"))
+        >>> grammar = Grammar("g", terminals, ("start",), (Rule(2, (0, 1)),), start=2)
+        >>> [grammar.display_name(symbol) for symbol in range(3)]
+        ['"+="', '/[0-9]+/', 'start']
+        """
+        name = self.symbol_name(symbol)
+        if self.is_nonterminal(symbol) or not name.startswith("__"):
+            return name
+        terminal = self.terminals[symbol]
+        if terminal.literal is not None:
+            shown = '"' + terminal.literal.replace("\\", "\\\\").replace('"', '\\"') + '"'
+        elif terminal.pattern is not None:
+            shown = f"/{terminal.pattern}/"
+        else:
+            return name
+        return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in shown) + terminal.flags
 
     @cached_property
     def terminal_number(self) -> Mapping[str, int]:
@@ -149,6 +197,7 @@ class Grammar:
             "nonterminals": list(self.nonterminals),
             "rules": [[rule.lhs, *rule.rhs] for rule in self.rules],
             "ignored": sorted(self.ignored),
+            "unused_terminals": list(self.unused_terminals),
             "layout": None
             if layout is None
             else {
@@ -163,29 +212,29 @@ class Grammar:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Grammar:
         """Read back what `to_dict` wrote. Raises GrammarError when it is not of that shape."""
+        _typed(data, dict, "the whole")
         try:
-            layout = data["layout"]
-            return cls(
-                name=data["name"],
-                lexing=data["lexing"],
-                text=data["text"],
-                start=data["start"],
-                terminals=tuple(Terminal(*fields) for fields in data["terminals"]),
-                nonterminals=tuple(data["nonterminals"]),
-                rules=tuple(Rule(lhs, tuple(rhs)) for lhs, *rhs in data["rules"]),
-                ignored=frozenset(data["ignored"]),
-                layout=None
-                if layout is None
-                else Layout(
-                    layout["newline"],
-                    layout["indent"],
-                    layout["dedent"],
-                    tuple((opening, closing) for opening, closing in layout["brackets"]),
-                    layout["tab_length"],
-                ),
-            )
-        except (KeyError, TypeError, ValueError) as error:
-            raise GrammarError(f"not a grammar written by maskwright: {error!r}") from error
+            parts = {key: data[key] for key in _KEYS}
+        except KeyError as error:
+            raise GrammarError(f"not a grammar written by maskwright: it has no {error}") from error
+        lexing = _typed(parts["lexing"], str, "lexing")
+        if lexing not in get_args(Lexing):
+            raise GrammarError(f"not a grammar written by maskwright: lexing is {lexing!r}")
+        rules = [_items(rule, int, "a rule") for rule in _items(parts["rules"], list, "rules")]
+        if not all(rules):
+            raise GrammarError("not a grammar written by maskwright: a rule has no left side")
+        return cls(
+            name=_typed(parts["name"], str, "name"),
+            lexing=cast(Lexing, lexing),
+            text=_typed(parts["text"], str, "text"),
+            start=_typed(parts["start"], int, "start"),
+            terminals=tuple(map(_terminal, _items(parts["terminals"], list, "terminals"))),
+            nonterminals=_items(parts["nonterminals"], str, "nonterminals"),
+            rules=tuple(Rule(rule[0], rule[1:]) for rule in rules),
+            ignored=frozenset(_items(parts["ignored"], int, "ignored")),
+            layout=None if parts["layout"] is None else _layout(_typed(parts["layout"], dict, "layout")),
+            unused_terminals=_items(parts["unused_terminals"], str, "unused_terminals"),
+        )
 
     @cached_property
     def digest(self) -> str:
@@ -201,3 +250,55 @@ class Grammar:
 
     def __hash__(self) -> int:
         return hash(self.digest)
+
+
+_T = TypeVar("_T")
+_KEYS = (
+    "name",
+    "lexing",
+    "text",
+    "start",
+    "terminals",
+    "nonterminals",
+    "rules",
+    "ignored",
+    "unused_terminals",
+    "layout",
+)
+
+
+def _typed(value: object, kind: type[_T], what: str) -> _T:
+    """The value, if it is of that type (a bool is no int here)."""
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise GrammarError(
+            f"not a grammar written by maskwright: {what} is of type {type(value).__name__}; expected {kind.__name__}"
+        )
+    return value
+
+
+def _items(value: object, kind: type[_T], what: str) -> tuple[_T, ...]:
+    return tuple(_typed(item, kind, f"a member of {what}") for item in _typed(value, list, what))
+
+
+def _terminal(fields: list[Any]) -> Terminal:
+    if len(fields) != 7:
+        raise GrammarError(f"not a grammar written by maskwright: a terminal has {len(fields)} fields; expected 7")
+    name, pattern, flags, literal, priority, line, column = fields
+    _typed(name, str, "a terminal's name")
+    _typed(flags, str, f"flags of terminal {name}")
+    for text in (pattern, literal):
+        if text is not None:
+            _typed(text, str, f"pattern or literal of terminal {name}")
+    for number in (priority, line, column):
+        _typed(number, int, f"priority, line or column of terminal {name}")
+    return Terminal(name, pattern, flags, literal, priority, line, column)
+
+
+def _layout(data: dict[str, Any]) -> Layout:
+    if set(data) != {"newline", "indent", "dedent", "brackets", "tab_length"}:
+        raise GrammarError(f"not a grammar written by maskwright: the layout has the members {sorted(map(str, data))}")
+    pairs = [_items(pair, int, "a bracket pair") for pair in _items(data["brackets"], list, "brackets")]
+    if not all(len(pair) == 2 for pair in pairs):
+        raise GrammarError("not a grammar written by maskwright: a bracket pair has not two members")
+    number = {key: _typed(data[key], int, f"the layout's {key}") for key in data if key != "brackets"}
+    return Layout(**number, brackets=tuple((opening, closing) for opening, closing in pairs))

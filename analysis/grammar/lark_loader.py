@@ -1,7 +1,9 @@
 """`.lark` files and texts to a `Grammar`, through Lark's own loader.
 
-Templates, imports, `%declare`, `%override`, `%extend`, priorities, aliases, inlined rules, anonymous terminals, flags and EBNF operators
-mean what they mean to Lark, because Lark's `GrammarBuilder` compiles them to BNF. No parser is built: any context-free grammar loads.
+Templates, imports, `%declare`, `%override`, `%extend`, priorities, aliases, inlined rules, anonymous terminals, flags
+and EBNF operators mean what they mean to Lark, because Lark's `GrammarBuilder` compiles them to BNF. No parser is
+built: any context-free grammar loads. What would keep Lark's loader busy without end (alternatives that multiply,
+terminals that double inside each other, templates that call themselves with ever longer arguments) is refused first.
 """
 
 from __future__ import annotations
@@ -10,24 +12,54 @@ import difflib
 import os
 import pkgutil
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from lark import exceptions as lark_exceptions
 from lark.grammar import Rule as LarkRule
 from lark.lexer import PatternStr, TerminalDef
+from lark.load_grammar import Grammar as LarkGrammar
 from lark.load_grammar import load_grammar as lark_load_grammar
 
-from maskwright.analysis.errors import GrammarError, UnknownNameError
+from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError, UnknownNameError
 from maskwright.analysis.grammar.grammar import Grammar, Layout, Lexing, Rule, Terminal
+from maskwright.analysis.grammar.lark_errors import translate
+from maskwright.analysis.grammar.lark_files import (
+    OR_PATH,
+    GrammarFiles,
+    nearest,
+    position_of,
+    read_file,
+    short_name,
+)
+from maskwright.analysis.grammar.lark_limits import check_sizes
 from maskwright.analysis.grammar.normalise import productive_symbols
 
 LARK_WHEEL_STARTS = {"python": "file_input", "lark": "start"}
 """The grammars of Lark's own wheel that have rules, with the start symbol that reads a whole file."""
 
+_LEXINGS = ("longest", "contextual", "nfa")
 _LAYOUT_NAMES = (("_NEWLINE", "_INDENT", "_DEDENT"), ("NEWLINE", "INDENT", "DEDENT"), ("_NL", "_INDENT", "_DEDENT"))
 _BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"))
+
+
+@dataclass(frozen=True, slots=True)
+class Indenter:
+    """Indentation as data, by names: what the members of a subclass of Lark's `Indenter` say.
+
+    `load_grammar` makes a `Layout` of it.
+
+    newline : the terminal whose lexemes end in a line's indentation. indent, dedent : the terminals of `%declare`.
+    brackets : pairs of terminals between which newlines are dropped, each by name or by its literal text.
+    tab_length : the columns that a tab counts.
+    """
+
+    newline: str
+    indent: str
+    dedent: str
+    brackets: tuple[tuple[str, str], ...] = ()
+    tab_length: int = 8
 
 
 def load_grammar(
@@ -35,44 +67,33 @@ def load_grammar(
     *,
     start: str | None = None,
     lexing: Lexing = "nfa",
-    layout: Layout | Literal["auto"] | None = "auto",
+    layout: Layout | Indenter | Literal["auto"] | None = "auto",
 ) -> Grammar:
     """The grammar of a `.lark` file, or of a name: ``"lark:python"`` is `python.lark` of Lark's own wheel.
 
-    start : the start symbol; by default ``start``, or the one that reads a whole file for the grammars of Lark's wheel.
+    start : the start symbol; by default ``start``, or the one that reads a whole file for the grammars of the wheel.
     lexing : the lexer semantics; ``"nfa"`` is the one that stores are built for in this version.
-    layout : indentation. ``"auto"`` recognises Lark's convention (`%declare _INDENT _DEDENT` beside `_NEWLINE`, as in python.lark);
-        a `Layout` states it; None is only for grammars without declared terminals.
+    layout : indentation. ``"auto"`` recognises Lark's convention (`%declare _INDENT _DEDENT` beside `_NEWLINE`, as in
+        python.lark); an `Indenter` (names) or `Layout` (terminal numbers) states it; None is only for grammars
+        without declared terminals.
 
-    Raises UnknownNameError for a name that is neither a file nor a known grammar, GrammarError for everything that is wrong in the file.
+    Raises UnknownNameError for a name that is neither a file nor a known grammar, GrammarError for everything that is
+    wrong in the file, LimitError if it would grow past one of this module's limits.
     """
-    text_source = os.fspath(source)
-    if text_source.startswith("lark:"):
-        name = text_source.removeprefix("lark:")
+    shown = os.fsdecode(source)
+    if shown.startswith("lark:"):
+        name = shown.removeprefix("lark:")
         if name not in LARK_WHEEL_STARTS:
-            raise UnknownNameError(f"no grammar {text_source!r} in Lark's wheel" + _nearest(text_source, _known_names()))
-        data = pkgutil.get_data("lark", f"grammars/{name}.lark")
-        if data is None:
-            raise GrammarError(f"Lark's wheel holds no grammars/{name}.lark; reinstall lark")
+            raise UnknownNameError(
+                f"no grammar {short_name(shown)} in Lark's wheel" + nearest(shown, _known_names(), OR_PATH)
+            )
+        data = pkgutil.get_data("lark", f"grammars/{name}.lark") or b""
         start = start or LARK_WHEEL_STARTS[name]
         return parse_grammar(data.decode("utf-8"), name=f"{name}.lark", start=start, lexing=lexing, layout=layout)
-    path = Path(source)
-    if not path.exists():
-        looks_like_file = path.suffix or len(path.parts) > 1
-        what = f"grammar file {text_source!r} does not exist" if looks_like_file else f"no grammar is named {text_source!r}"
-        siblings = [str(p) for p in path.parent.glob("*.lark")] if path.parent.is_dir() else []
-        raise UnknownNameError(what + _nearest(text_source, [*_known_names(), *siblings]))
-    try:
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise GrammarError(
-            f"grammar file {text_source!r} is not UTF-8: byte {error.object[error.start]:#04x} at offset {error.start}; "
-            "save it as UTF-8"
-        ) from error
-    except OSError as error:
-        raise GrammarError(f"grammar file {text_source!r} cannot be read: {error.strerror or error}") from error
+    text = read_file(shown, _known_names())
+    path = Path(shown)
     return parse_grammar(
-        text, name=path.name, start=start, lexing=lexing, layout=layout, folder=path.parent, display=text_source
+        text, name=path.name, start=start, lexing=lexing, layout=layout, folder=path.parent, display=shown
     )
 
 
@@ -82,7 +103,7 @@ def parse_grammar(
     name: str = "<text>",
     start: str | None = None,
     lexing: Lexing = "nfa",
-    layout: Layout | Literal["auto"] | None = "auto",
+    layout: Layout | Indenter | Literal["auto"] | None = "auto",
     folder: str | os.PathLike[str] | None = None,
     display: str | None = None,
 ) -> Grammar:
@@ -93,28 +114,37 @@ def parse_grammar(
     >>> print(parse_grammar('start: "a" start "b" | "a" "b"'))
     <Grammar <text>: 2 terminals, 1 nonterminals, 2 rules, start 'start'>
     """
-    shown = display or name
-    if lexing not in ("longest", "contextual", "nfa"):
-        raise UnknownNameError(f"no lexing is named {lexing!r}" + _nearest(str(lexing), ["longest", "contextual", "nfa"]))
-    if "\x00" in text:
-        raise GrammarError(f"grammar {shown} holds a NUL character: it is not a text file")
+    if lexing not in _LEXINGS:
+        raise UnknownNameError(f"no lexing is named {lexing!r}" + nearest(str(lexing), _LEXINGS))
+    if not (layout is None or layout == "auto" or isinstance(layout, Layout | Indenter)):
+        raise GrammarError(f"layout is {layout!r}; expected 'auto', None, an Indenter or a Layout")
+    files = GrammarFiles(display or name)
+    main = os.path.join(os.fspath(folder) or os.curdir, "main.lark") if folder is not None else "main.lark"
+    doing = "reading the text"
     try:
-        source_name = str(Path(folder) / name) if folder is not None else name
-        builder, _ = lark_load_grammar(text, source_name, [], False)
-        declared = [term for term, (tree, _) in builder.term_defs if tree is None]
-        rule_names = [rule_name for rule_name, parameters, _, _ in builder.rule_defs if not parameters]
-        start = _find_start(start, rule_names, shown)
-        terminal_defs, lark_rules, ignored = builder.compile([start], set(_layout_newlines(declared)))
-    except lark_exceptions.LarkError as error:
-        raise GrammarError(_with_position(str(error).strip(), text, shown)) from error
-    except OSError as error:
-        raise GrammarError(f"grammar {shown}: %import finds no file {error.filename!r}") from error
+        text = files.add(files.main, text)
+        builder, _ = lark_load_grammar(text, main, [files], False)  # type: ignore[no-untyped-call]
+        doing = "compiling it to BNF"
+        check_sizes(builder, files)
+        start = _find_start(start, builder, files)
+        keep = _layout_names(layout, builder)
+        terminal_defs, lark_rules, ignored = builder.compile([start], set(keep))
+    except MaskwrightError:
+        raise
     except RecursionError as error:
-        raise GrammarError(f"grammar {shown} is nested too deeply for Lark's loader; split its longest rule") from error
-    terminals = _terminals(terminal_defs, declared, lark_rules, text)
-    grammar = _to_bnf(name, text, start, terminals, lark_rules, ignored, lexing)
-    grammar = _with_layout(grammar, layout, shown)
-    _check(grammar, shown)
+        raise LimitError(f"{files.main}: nested too deeply for Lark's loader; split the longest rule") from error
+    except Exception as error:  # odd texts end in AssertionError, AttributeError, KeyError, ValueError and others
+        raise translate(error, files, doing) from error
+    terminals = _terminals(terminal_defs, builder, lark_rules, keep, text)
+    grammar = _to_bnf(name, files, start, terminals, lark_rules, ignored, lexing)
+    grammar = replace(grammar, unused_terminals=_unused(builder, terminals))
+    grammar = _with_layout(grammar, layout, files)
+    if grammar.start not in productive_symbols(grammar):
+        raise files.error(
+            f"start symbol {start!r} is unproductive: no finite text can be derived from it; "
+            "give it an alternative that does not lead back to itself",
+            start,
+        )
     return grammar
 
 
@@ -122,92 +152,63 @@ def _known_names() -> list[str]:
     return [f"lark:{name}" for name in sorted(LARK_WHEEL_STARTS)]
 
 
-def _nearest(word: str, known: Sequence[str]) -> str:
-    close = difflib.get_close_matches(word, known, n=3, cutoff=0.5)
-    hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
-    return f"{hint} (known: {', '.join(known)}; or a path to a .lark file)" if known else hint
-
-
-def _find_start(start: str | None, rule_names: Sequence[str], shown: str) -> str:
-    if start is None:
-        start = "start"
-        hint = "; name the start symbol (start=..., --start)"
-    else:
-        hint = ""
-    if start in rule_names:
+def _find_start(start: str | None, builder: LarkGrammar, files: GrammarFiles) -> str:
+    hint = "; name the start symbol (start=..., --start)" if start is None else ""
+    start = start or "start"
+    names = [name for name, params, _, _ in builder.rule_defs if not params]
+    if start in names:
         return start
-    close = difflib.get_close_matches(start, rule_names, n=3)
-    offered = ", ".join(close or list(rule_names)[:8]) or "none"
-    raise GrammarError(f"grammar {shown} has no rule {start!r}{hint}; rules that could be meant: {offered}")
+    offered = ", ".join(difflib.get_close_matches(start[:200], names, n=3) or names[:8]) or "none, it defines no rules"
+    raise GrammarError(
+        f"grammar {files.main} has no rule {short_name(start)}{hint}; rules that could be meant: {offered}"
+    )
 
 
-def _layout_newlines(declared: Sequence[str]) -> list[str]:
-    return [newline for newline, indent, dedent in _LAYOUT_NAMES if indent in declared and dedent in declared]
-
-
-def position_of(text: str, pattern: str) -> tuple[int, int]:
-    """Line and column, from 1, of the first match of a regular expression outside `//` comments; (0, 0) if there is none."""
-    for number, line in enumerate(text.splitlines(), start=1):
-        match = re.search(pattern, line)
-        comment = line.find("//")
-        if match and not (0 <= comment < match.start() and line.lstrip().startswith("//")):
-            return number, match.start() + 1
-    return 0, 0
-
-
-def caret(text: str, line: int, column: int) -> str:
-    """The line with a caret under the column, indented."""
-    lines = text.splitlines()
-    if not 1 <= line <= len(lines):
-        return ""
-    shown = lines[line - 1].replace("\t", " ")
-    return f"\n    {shown}\n    {' ' * (column - 1)}^"
-
-
-def _with_position(message: str, text: str, shown: str) -> str:
-    """Lark's message, with file:line:col and a caret where Lark gives none."""
-    given = re.search(r"line (\d+),? column (\d+)", message)
-    if given:
-        return f"{shown}:{given.group(1)}:{given.group(2)}: {message}"
-    for quoted in re.findall(r"'([A-Za-z_]\w*)'|\b([A-Z_][A-Z0-9_]+|[a-z_]\w*_\w*)\b", message):
-        symbol = quoted[0] or quoted[1]
-        line, column = position_of(text, rf"(?<!\w){re.escape(symbol)}(?!\w)")
-        if line:
-            return f"{shown}:{line}:{column}: {message}{caret(text, line, column)}"
-    return f"{shown}: {message}"
+def _layout_names(layout: Layout | Indenter | str | None, builder: LarkGrammar) -> tuple[str, ...]:
+    """The newline, indent and dedent terminals that are kept even if no rule uses them."""
+    if isinstance(layout, Indenter):
+        return layout.newline, layout.indent, layout.dedent
+    declared = {name for name, (tree, _) in builder.term_defs if tree is None}
+    lexed = {name for name, (tree, _) in builder.term_defs if tree is not None} - set(builder.ignore)
+    found = (names for names in _LAYOUT_NAMES if names[0] in lexed and declared.issuperset(names[1:]))
+    return () if layout is None else next(found, ())
 
 
 def _terminals(
-    definitions: Sequence[TerminalDef], declared: Sequence[str], rules: Sequence[LarkRule], text: str
+    definitions: Sequence[TerminalDef], builder: LarkGrammar, rules: Sequence[LarkRule], keep: Iterable[str], text: str
 ) -> tuple[Terminal, ...]:
-    used = {symbol.name for rule in rules for symbol in rule.expansion if symbol.is_term}
+    kept = {symbol.name for rule in rules for symbol in rule.expansion if symbol.is_term}.union(keep)
     found = []
     for definition in definitions:
-        literal = definition.pattern.value if isinstance(definition.pattern, PatternStr) else None
-        line, column = position_of(text, rf"^\s*{re.escape(definition.name)}\s*(\.-?\d+)?\s*:")
-        if not line and definition.pattern.raw:
-            line, column = position_of(text, re.escape(definition.pattern.raw))
-        found.append(
-            Terminal(
-                name=definition.name,
-                pattern=definition.pattern.value if literal is None else re.escape(literal),
-                flags="".join(sorted(definition.pattern.flags)),
-                literal=literal,
-                priority=definition.priority,
-                line=line,
-                column=column,
-            )
-        )
-    for name in declared:
-        if name in used:
-            line, column = position_of(text, rf"%declare\b.*\b{re.escape(name)}\b")
-            found.append(Terminal(name=name, pattern=None, line=line, column=column))
+        pattern = definition.pattern
+        literal = pattern.value if isinstance(pattern, PatternStr) else None
+        line, column = _position_of_terminal(definition, text)
+        value = re.escape(literal) if literal is not None else pattern.value
+        flags = "".join(sorted(pattern.flags))
+        found.append(Terminal(str(definition.name), value, flags, literal, definition.priority, line, column))
+    for name, (tree, _) in builder.term_defs:
+        if tree is None and name in kept:
+            line, column = position_of(text, name)
+            found.append(Terminal(name=str(name), pattern=None, line=line, column=column))
     return tuple(found)
+
+
+def _position_of_terminal(definition: TerminalDef, text: str) -> tuple[int, int]:
+    line, column = position_of(text, definition.name)
+    return (line, column) if line else position_of(text, definition.pattern.raw or "")
+
+
+def _unused(builder: LarkGrammar, terminals: Sequence[Terminal]) -> tuple[str, ...]:
+    """The terminals that the text defines, imports or declares and that nothing needs."""
+    trees = [tree for _, (tree, _) in builder.term_defs if tree is not None]
+    inside = {id(part) for tree in trees for part in tree.iter_subtrees() if part is not tree}
+    needed = {terminal.name for terminal in terminals}
+    return tuple(str(name) for name, (tree, _) in builder.term_defs if name not in needed and id(tree) not in inside)
 
 
 def _to_bnf(
     name: str,
-    text: str,
+    files: GrammarFiles,
     start: str,
     terminals: tuple[Terminal, ...],
     lark_rules: Sequence[LarkRule],
@@ -217,8 +218,14 @@ def _to_bnf(
     nonterminals = tuple(dict.fromkeys(str(rule.origin.name) for rule in lark_rules))
     number: dict[tuple[bool, str], int] = {(True, terminal.name): i for i, terminal in enumerate(terminals)}
     number |= {(False, nonterminal): len(terminals) + i for i, nonterminal in enumerate(nonterminals)}
+    for symbol in (symbol for rule in lark_rules for symbol in rule.expansion):
+        if (symbol.is_term, symbol.name) not in number:
+            raise files.error(f"{symbol.name!r} is a template; give it its arguments", symbol.name, use=True)
     rules = tuple(
-        Rule(number[False, str(rule.origin.name)], tuple(number[symbol.is_term, symbol.name] for symbol in rule.expansion))
+        Rule(
+            number[False, str(rule.origin.name)],
+            tuple(number[symbol.is_term, symbol.name] for symbol in rule.expansion),
+        )
         for rule in lark_rules
     )
     return Grammar(
@@ -229,61 +236,66 @@ def _to_bnf(
         start=number[False, start],
         ignored=frozenset(number[True, terminal] for terminal in ignored if (True, terminal) in number),
         lexing=lexing,
-        text=text,
+        text=files.texts[0],
     )
 
 
-def _with_layout(grammar: Grammar, layout: Layout | Literal["auto"] | None, shown: str) -> Grammar:
-    declared = [terminal for terminal in grammar.terminals if terminal.is_declared]
-    if layout == "auto":
+def _with_layout(grammar: Grammar, layout: Layout | Indenter | str | None, files: GrammarFiles) -> Grammar:
+    if isinstance(layout, Indenter):
+        layout = _by_number(grammar, layout, files)
+    elif isinstance(layout, str):
         layout = recognise_layout(grammar)
     members = () if layout is None else (layout.indent, layout.dedent)
-    for terminal in declared:
-        if grammar.terminal_number[terminal.name] not in members:
-            raise GrammarError(
-                f"{shown}:{terminal.line}:{terminal.column}: terminal {terminal.name} is declared but has no pattern, and is not "
-                "the indent or dedent terminal of a layout, so no text can produce it; define it, or pass layout=Layout(...)"
-                + caret(grammar.text, terminal.line, terminal.column)
+    for number, terminal in enumerate(grammar.terminals):
+        if terminal.is_declared and number not in members:
+            what = f"terminal {terminal.name} is declared but has no pattern, and is not inserted by a layout"
+            raise files.error(
+                f"{what}, so no text can produce it; define it, or pass layout=Indenter(...)", terminal.name
             )
     if layout is None:
         return grammar
-    if grammar.terminals[layout.newline].is_declared:
-        raise GrammarError(f"grammar {shown}: the layout's newline terminal needs a pattern")
-    return Grammar(
-        name=grammar.name,
-        terminals=grammar.terminals,
-        nonterminals=grammar.nonterminals,
-        rules=grammar.rules,
-        start=grammar.start,
-        ignored=grammar.ignored,
-        layout=layout,
-        lexing=grammar.lexing,
-        text=grammar.text,
+    with_layout = replace(grammar, layout=layout)  # checks the numbers
+    for number, role, declared in (
+        (layout.newline, "newline", False),
+        (layout.indent, "indent", True),
+        (layout.dedent, "dedent", True),
+    ):
+        name = grammar.terminals[number].name
+        if number in grammar.ignored:
+            raise files.error(f"the layout's {role} terminal {name} is ignored, so the layout would never see it", name)
+        if grammar.terminals[number].is_declared != declared:
+            wanted = "be declared with %declare: layout inserts it" if declared else "have a pattern"
+            raise files.error(f"the layout's {role} terminal {name} has to {wanted}", name)
+    return with_layout
+
+
+def _by_number(grammar: Grammar, indenter: Indenter, files: GrammarFiles) -> Layout:
+    number = {t.literal: i for i, t in enumerate(grammar.terminals) if t.literal is not None} | dict(
+        grammar.terminal_number
     )
+
+    def find(name: str) -> int:
+        if name not in number:
+            known = [terminal.name for terminal in grammar.terminals]
+            close = difflib.get_close_matches(name, known, n=3)
+            hint = f"; did you mean {' or '.join(close)}?" if close else ""
+            raise files.error(f"the layout names {name!r}, which is no terminal that the grammar uses{hint}", name)
+        return number[name]
+
+    brackets = tuple((find(opening), find(closing)) for opening, closing in indenter.brackets)
+    return Layout(find(indenter.newline), find(indenter.indent), find(indenter.dedent), brackets, indenter.tab_length)
 
 
 def recognise_layout(grammar: Grammar) -> Layout | None:
-    """Lark's convention for indentation: declared `_INDENT` and `_DEDENT` beside `_NEWLINE`; brackets are ``()``, ``[]``, ``{}``."""
+    """Lark's convention for indentation: declared `_INDENT` and `_DEDENT` beside `_NEWLINE`; brackets ``()[]{}``."""
     number = grammar.terminal_number
     by_literal = {t.literal: i for i, t in enumerate(grammar.terminals) if t.literal is not None}
     for newline, indent, dedent in _LAYOUT_NAMES:
-        if newline in number and indent in number and dedent in number:
-            if not all(grammar.terminals[number[name]].is_declared for name in (indent, dedent)):
+        if newline in number and indent in number and dedent in number and number[newline] not in grammar.ignored:
+            declared = [grammar.terminals[number[name]].is_declared for name in (newline, indent, dedent)]
+            if declared != [False, True, True]:
                 continue
-            brackets = tuple(
-                (by_literal[opening], by_literal[closing])
-                for opening, closing in _BRACKETS
-                if opening in by_literal and closing in by_literal
-            )
+            pairs = [pair for pair in _BRACKETS if pair[0] in by_literal and pair[1] in by_literal]
+            brackets = tuple((by_literal[opening], by_literal[closing]) for opening, closing in pairs)
             return Layout(number[newline], number[indent], number[dedent], brackets)
     return None
-
-
-def _check(grammar: Grammar, shown: str) -> None:
-    if grammar.start not in productive_symbols(grammar):
-        start = grammar.symbol_name(grammar.start)
-        line, column = position_of(grammar.text, rf"^\s*[!?]*{re.escape(start)}\s*(\.-?\d+)?\s*:")
-        raise GrammarError(
-            f"{shown}:{line}:{column}: start symbol {start!r} is unproductive: no finite text can be derived from it; "
-            f"give it an alternative that does not lead back to itself{caret(grammar.text, line, column)}"
-        )

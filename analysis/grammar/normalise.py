@@ -7,12 +7,15 @@ removal of direct left recursion leave one rule where there were several.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 
 from maskwright.analysis.errors import GrammarError
 from maskwright.analysis.grammar.grammar import Grammar, Rule
 
 Body = tuple[int, ...]
+
+_MAX_ROUNDS = 8
 
 
 def productive_symbols(grammar: Grammar) -> frozenset[int]:
@@ -89,14 +92,17 @@ class _Rewriter:
         self.grammar = grammar
         self.bodies: dict[int, list[Body]] = {lhs: [r.rhs for r in rules] for lhs, rules in grammar.rules_of.items()}
         self.names: dict[int, str] = {}
+        self.taken = set(grammar.nonterminals)
         self.shared: dict[tuple[Body, ...], int] = {}
         self.next_number = grammar.n_terminals + grammar.n_nonterminals
 
     def fresh(self, base: int, suffix: str) -> int:
         number = self.next_number
         self.next_number += 1
-        name = self.names.get(base) or self.grammar.symbol_name(base)
-        self.names[number] = f"{name}{suffix}{number - self.grammar.n_terminals - self.grammar.n_nonterminals}"
+        base_name = self.names.get(base) or self.grammar.symbol_name(base)
+        fresh_names = (f"{base_name}{suffix}{i}" for i in itertools.count())
+        self.names[number] = next(name for name in fresh_names if name not in self.taken)
+        self.taken.add(self.names[number])
         return number
 
     def remove_direct_left_recursion(self) -> None:
@@ -114,6 +120,7 @@ class _Rewriter:
 
     def left_factor(self) -> None:
         """Bodies of one nonterminal that begin alike share that beginning: ``A -> x a | x b`` becomes ``A -> x F; F -> a | b``."""
+        self.shared.clear()  # after merging, a tail may have another number
         agenda = list(self.bodies)
         while agenda:
             lhs = agenda.pop()
@@ -145,6 +152,11 @@ class _Rewriter:
                 merged[lhs] = list(dict.fromkeys(renamed))
         self.bodies = merged
 
+    def is_normal(self) -> bool:
+        """No rule begins with its own left side, and no two rules of one nonterminal begin alike."""
+        firsts = {lhs: [body[:1] for body in bodies] for lhs, bodies in self.bodies.items()}
+        return all((lhs,) not in first and len(set(first)) == len(first) for lhs, first in firsts.items())
+
     def result(self) -> Grammar:
         """The rewritten grammar; the start symbol is the least of its class, so it keeps its number."""
         rules = [Rule(lhs, body) for lhs, bodies in self.bodies.items() for body in bodies]
@@ -168,7 +180,10 @@ def coarsest_congruence(bodies: dict[int, list[Body]]) -> dict[int, int]:
     block = dict.fromkeys(bodies, 0)
     while True:
         signature = {
-            lhs: (block[lhs], tuple(sorted({tuple((s in block, block.get(s, s)) for s in body) for body in alternatives})))
+            lhs: (
+                block[lhs],
+                tuple(sorted({tuple((s in block, block.get(s, s)) for s in body) for body in alternatives})),
+            )
             for lhs, alternatives in bodies.items()
         }
         numbering: dict[object, int] = {}
@@ -183,16 +198,26 @@ def coarsest_congruence(bodies: dict[int, list[Body]]) -> dict[int, int]:
 
 
 def normalise(grammar: Grammar) -> Grammar:
-    """The grammar with the same terminal language: reduced, without direct left recursion, left-factored, equal nonterminals merged.
+    """A grammar of the same terminal language with less choice between rules.
 
-    Raises GrammarError if the start symbol is unproductive. Cost: near linear in the size of the grammar.
+    It is reduced, no rule begins with its own left side, no two rules of one nonterminal begin with the same symbol, and
+    nonterminals with equal rules are one, as far as that does not undo the rest: merging can bring back what the other
+    steps removed (``A -> B x | c; B -> A x | c``), and is then repeated with them, `_MAX_ROUNDS` times at most.
+
+    Raises GrammarError if the start symbol is unproductive.
+    Cost: O(rounds n size) for n nonterminals; two rounds or fewer on grammars of programming languages.
 
     Source: Aho, Lam, Sethi, Ullman, Compilers (2nd ed.), 4.3.3 and 4.3.4.
     """
     rewriter = _Rewriter(reduce(grammar))
-    rewriter.remove_direct_left_recursion()
-    rewriter.left_factor()
-    rewriter.merge_equal_nonterminals()
+    for _ in range(_MAX_ROUNDS):
+        rewriter.remove_direct_left_recursion()
+        rewriter.left_factor()
+        unmerged = dict(rewriter.bodies)
+        rewriter.merge_equal_nonterminals()
+        if rewriter.is_normal():
+            return reduce(rewriter.result())
+    rewriter.bodies = unmerged
     return reduce(rewriter.result())
 
 
@@ -200,23 +225,24 @@ def inline_unit_only(grammar: Grammar) -> Grammar:
     """The same language with each nonterminal that occurs only as the whole body of rules replaced by its own alternatives.
 
     Two terminals that reach the same place through different wrappers (``break_stmt : BREAK``, ``continue_stmt : CONTINUE``)
-    come to stand in rules of one nonterminal.
+    come to stand in rules of one nonterminal. Each step takes one nonterminal away, so mutual unit rules end too.
+
+    Raises GrammarError if the start symbol is unproductive. Cost: O(n size), n nonterminals.
     """
     grammar = reduce(grammar)
-    bodies: dict[int, list[Body]] = {lhs: [r.rhs for r in rules] for lhs, rules in grammar.rules_of.items()}
+    bodies: dict[int, list[Body]] = {
+        lhs: [rule.rhs for rule in rules if rule.rhs != (lhs,)] for lhs, rules in grammar.rules_of.items()
+    }
     while True:
         inner = {s for alternatives in bodies.values() for body in alternatives if len(body) > 1 for s in body}
-        unit_only = [
-            lhs
-            for lhs in bodies
-            if lhs != grammar.start and lhs not in inner and all((lhs,) != body for body in bodies[lhs])
-        ]
+        unit_only = [lhs for lhs in bodies if lhs != grammar.start and lhs not in inner]
         target = next(iter(unit_only), None)
         if target is None:
             break
         replacement = bodies.pop(target)
         for lhs, alternatives in bodies.items():
-            bodies[lhs] = list(dict.fromkeys(_replace_unit(alternatives, target, replacement)))
+            replaced = dict.fromkeys(_replace_unit(alternatives, target, replacement))
+            bodies[lhs] = [body for body in replaced if body != (lhs,)]
     rules = [Rule(lhs, body) for lhs, alternatives in bodies.items() for body in alternatives]
     return reduce(renumber(grammar, rules, {}))
 

@@ -1,9 +1,15 @@
-"""always_legal by the streamlining post's construction, kept so that it can be inspected and drawn.
+"""always_legal as the streamlining post decides it: explore with unlimited credit, then question an automaton.
 
-A grammar is read by a pushdown automaton whose states are places in rules and whose stack holds return addresses. The
-automaton is started just before or just after a terminal X, with an empty stack and unlimited credit: where it would
-pop an empty stack it borrows any return address that fits and writes it down. What it can do is a finite automaton
-over borrowed return addresses.
+A text ends in the terminal X. Where can the grammar's pushdown automaton (`Pushdown`) stand now? At one of a few places in rules, which
+X tells; with what return addresses on its stack, X does not tell. So:
+
+1. Start at each of these places with an empty stack and *unlimited credit*: where the automaton would pop an empty stack, it borrows any
+   return address that fits. Explore all that it can do while it reads the sequence.
+2. Forget what was read, keep what was borrowed. What is left is a nondeterministic automaton (NFA) over return addresses. A node is
+   *epsilon-coaccessible* if from there the sequence can be read to its end without borrowing any more.
+3. If every stack of return addresses leads to such a node before it is used up, the sequence is legal after every text that ends in X.
+
+This is a second engine, to be inspected and drawn; `deciders.py` has the one that streamlining uses.
 """
 
 from __future__ import annotations
@@ -12,39 +18,22 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from html import escape
-from operator import mul
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import networkx as nx
 
 from maskwright.analysis.errors import GrammarError
-from maskwright.analysis.grammar.grammar import Grammar, Rule
-
-
-class Position(NamedTuple):
-    """A place in a rule: just after the occurrence of its `dot`-th symbol, or before the first one where dot = 0.
-
-    rule : number of the rule in the grammar; the number of rules itself stands for the rule "the text is one start
-        symbol".
-    """
-
-    rule: int
-    dot: int
-
-
-class Transition(NamedTuple):
-    """One move of the pushdown automaton: it reads a terminal, or pops or pushes a return address (else None)."""
-
-    source: Position
-    read: int | None
-    popped: Position | None
-    pushed: Position | None
-    target: Position
+from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.legality.drawing import to_svg
+from maskwright.analysis.legality.pushdown import Position, Pushdown
 
 
 class Configuration(NamedTuple):
-    """A place, how much of the word is read, and the own stack, top first; a state over borrowed return addresses."""
+    """Where an exploration stands: one node of its picture.
+
+    position : the place in a rule. consumed : how many terminals of the word are read.
+    stack : the return addresses that the automaton pushed itself, the top first; below them lies credit.
+    """
 
     position: Position
     consumed: int
@@ -52,7 +41,8 @@ class Configuration(NamedTuple):
 
 
 class Edge(NamedTuple):
-    """One step of an exploration: it reads a terminal, or borrows a return address, or calls or returns (both None)."""
+    """One step of an exploration: it reads a terminal, or borrows a return address, or does neither (a call, or a return
+    to an address of its own)."""
 
     source: Configuration
     read: int | None
@@ -61,140 +51,35 @@ class Edge(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Pushdown:
-    """The pushdown automaton that reads exactly the words of L from `first` to `last`, its stack empty at both.
-
-    Before a nonterminal B, as in A : u · B v, it pushes the return address A : u B · v and goes to the beginning of a
-    rule of B; at a rule's end it pops a return address and goes there; before a terminal it reads it. Useless rules
-    are left out, so from every place that it can reach, with every stack that it can have there, some word leads to
-    the end.
-    """
-
-    grammar: Grammar
-
-    @cached_property
-    def rules(self) -> dict[int, Rule]:
-        """Rule number -> rule, for the rules that occur in a derivation of some word of L, and the added first one."""
-        rules, useful = dict(enumerate(self.grammar.rules)), set(range(self.grammar.n_terminals))
-        while new := {rule.lhs for rule in rules.values() if useful.issuperset(rule.rhs)} - useful:
-            useful |= new
-        rules = {number: rule for number, rule in rules.items() if useful.issuperset(rule.rhs)}
-        calls: nx.DiGraph[int] = nx.DiGraph((rule.lhs, symbol) for rule in rules.values() for symbol in rule.rhs)
-        calls.add_node(self.grammar.start)
-        called: set[int] = nx.descendants(calls, self.grammar.start)
-        rules = {number: rule for number, rule in rules.items() if rule.lhs in called | {self.grammar.start}}
-        return rules | {self.first.rule: Rule(-1, (self.grammar.start,))} if rules else {}
-
-    @property
-    def first(self) -> Position:
-        return Position(len(self.grammar.rules), 0)
-
-    @property
-    def last(self) -> Position:
-        return Position(len(self.grammar.rules), 1)
-
-    @cached_property
-    def states(self) -> tuple[Position, ...]:
-        return tuple(Position(number, dot) for number, rule in self.rules.items() for dot in range(len(rule.rhs) + 1))
-
-    @cached_property
-    def occurrences(self) -> dict[int, tuple[Position, ...]]:
-        """Symbol -> the places just after it. Those of a nonterminal are its return addresses."""
-        table: dict[int, list[Position]] = {}
-        for position in self.states:
-            if position.dot:
-                table.setdefault(self.rules[position.rule].rhs[position.dot - 1], []).append(position)
-        return {symbol: tuple(positions) for symbol, positions in table.items()}
-
-    @cached_property
-    def entries(self) -> dict[int, tuple[Position, ...]]:
-        """Nonterminal -> the beginnings of its rules."""
-        table: dict[int, list[Position]] = {}
-        for number, rule in self.rules.items():
-            table.setdefault(rule.lhs, []).append(Position(number, 0))
-        return {lhs: tuple(positions) for lhs, positions in table.items()}
-
-    def next_symbol(self, position: Position) -> int | None:
-        """The symbol after the place, None at a rule's end."""
-        rhs = self.rules[position.rule].rhs
-        return rhs[position.dot] if position.dot < len(rhs) else None
-
-    def return_addresses(self, rule: int) -> tuple[Position, ...]:
-        """Where the automaton may go on after `rule`; nowhere after the added first rule."""
-        return self.occurrences.get(self.rules[rule].lhs, ())
-
-    @cached_property
-    def transitions(self) -> tuple[Transition, ...]:
-        found = []
-        for source in self.states:
-            symbol, after = self.next_symbol(source), Position(source.rule, source.dot + 1)
-            if symbol is None:
-                found += [Transition(source, None, back, None, back) for back in self.return_addresses(source.rule)]
-            elif self.grammar.is_nonterminal(symbol):
-                found += [Transition(source, None, None, after, entry) for entry in self.entries[symbol]]
-            else:
-                found.append(Transition(source, symbol, None, None, after))
-        return tuple(found)
-
-    def places_before(self, terminal: int) -> tuple[Position, ...]:
-        """The places after some symbol, or `first`, from which `terminal` can be read after calls alone."""
-        corner: nx.DiGraph[int] = nx.DiGraph((rule.rhs[0], rule.lhs) for rule in self.rules.values() if rule.rhs)
-        begins = {terminal} | (nx.descendants(corner, terminal) if terminal in corner else set())
-        return tuple(p for p in self.states if (p.dot or p == self.first) and self.next_symbol(p) in begins)
-
-    def text(self, position: Position) -> str:
-        """The place as it is usually written, ``S : a · S b``."""
-        rule = self.rules[position.rule]
-        names = [self.grammar.symbol_name(symbol) for symbol in rule.rhs]
-        lhs = "text" if position.rule == self.first.rule else self.grammar.symbol_name(rule.lhs)
-        return " ".join([lhs, ":", *names[: position.dot], "·", *names[position.dot :]])
-
-    def to_networkx(self) -> nx.MultiDiGraph[Position]:
-        """Nodes are `states` (label, start), edges are `transitions` (label), in a fixed order."""
-        graph: nx.MultiDiGraph[Position] = nx.MultiDiGraph()
-        graph.add_nodes_from((p, {"label": self.text(p), "start": p == self.first}) for p in self.states)
-        for source, read, popped, pushed, target in self.transitions:
-            labels = [self.grammar.symbol_name(read)] if read is not None else []
-            labels += [f"{verb} {self.text(p)}" for verb, p in (("pop", popped), ("push", pushed)) if p is not None]
-            graph.add_edge(source, target, label=", ".join(labels))
-        return graph
-
-    def to_svg(self) -> str:
-        """The automaton as one self-contained SVG text."""
-        return _svg(self.to_networkx())
-
-
-@dataclass(frozen=True)
 class Exploration:
     """Every word of P that ends in context can go on with sequence: `is_proved` = True is a proof, False means unknown.
 
-    With `start` = "before" the automaton starts at every place from which calls alone lead to reading X, the
-    context's last terminal, and reads X·sequence; with "after", as in the post, at every place just after an
-    occurrence of X, and reads sequence. The own stack is empty, below it lies credit. For a longer context it first
-    reads the terminals before in the same way, and what lies deeper than `max_stack` on its stack then is forgotten,
-    that is, becomes credit again. The context (), the start of the text, starts at `Pushdown.first`, where nothing
-    can be borrowed.
+    P are the beginnings of the words of L, X is the context's last terminal.
 
-    Why it is a proof. Let w in P end in the context. A run of the automaton on w stands, just before (or after)
-    reading the last X, at the place of one of `starts`, its stack being that start's own stack and then some return
-    addresses g1 .. gn, the last of them `Pushdown.last`; each fits the rule that returns to it. `nodes` and `edges`
-    are an automaton over borrowed return addresses, and the subset construction shows: whichever fitting g1, g2, ..
-    are borrowed, an epsilon-coaccessible node is met before nothing is left to borrow. There the sequence can be
-    consumed; as no rule is useless, the rest can be completed to a word of L. What is cut off at `max_stack` or
-    `max_states` is missing from the sets, which can only lose proofs. If the context never occurs, the statement is
-    true of nothing, and proved.
+    start : "after", as in the post: the automaton starts at every place just after an occurrence of X, and reads the sequence. "before": it
+        starts at every place from which calls alone lead to reading X, and reads X, then the sequence. `PAPER` below says why.
+
+    A longer context is read first, from every occurrence of its first terminal; what then lies deeper than `max_stack` on the automaton's
+    own stack is forgotten, that is, becomes credit again. The context () stands for the start of the text: there is no credit at all.
+
+    Why it is a proof. Let w be in P and end in the context. A run of the automaton on w stands, just before (or after) it reads the last X,
+    at the place of one of `starts`. Its stack is that start's own stack, and below it return addresses g1 .. gn that fit, the last of them
+    `Pushdown.last`. The subset construction on `nodes` and `edges` shows: whichever fitting g1, g2, .. are borrowed, an
+    epsilon-coaccessible node is met before nothing is left to borrow. From there the sequence can be read, and as no rule is useless, the
+    rest can be completed to a word of L. What `max_stack` or `max_states` cuts off is missing from the sets, which can only lose proofs. If
+    no word of P ends in the context, the statement says nothing, and is proved.
 
     context, sequence : terminals, in the order of the text.
     max_stack : how many return addresses of its own the automaton may stack on those it starts with.
     max_states : how many configurations, and how many sets of them, are looked at.
-    Raises : GrammarError when a symbol of context or sequence is not a terminal.
-    Cost : exponential in `max_stack` where the grammar calls in many ways, bounded by `max_states`.
-    Source : Tran-Thien, streamlining post (2025), on sequences that are always legal.
-    PAPER : the post starts "after". "before" proves more: in S : a S b | a b the two a are alternatives of one call,
-        so wherever an a was read the automaton may stand behind either; looked at for itself, neither lets both a and
-        b follow.
 
-    >>> from maskwright.analysis.grammar.grammar import Terminal
+    Raises: GrammarError if a symbol of context or sequence is not a terminal.
+    Cost: exponential in `max_stack` where the grammar calls in many ways, bounded by `max_states`.
+    Source: Tran-Thien, streamlining post (2025), on sequences that are always legal.
+    PAPER: the post starts "after". "before" proves more: in S : a S b | a b the two a are alternatives of one call, so
+        wherever an a was read the automaton may stand behind either; looked at for itself, neither lets both a and b follow.
+
+    >>> from maskwright.analysis.grammar.grammar import Rule, Terminal
     >>> ab = (Terminal("a", "a"), Terminal("b", "b"))
     >>> grammar = Grammar("anbn", ab, ("S",), (Rule(2, (0, 2, 1)), Rule(2, (0, 1))), start=2)
     >>> [Exploration(grammar, (x,), (y,)).is_proved for x, y in ((0, 0), (0, 1), (1, 1))]
@@ -324,7 +209,7 @@ class Exploration:
         An edge's label is the terminal read or ``borrow A : B · c``; calls and returns have none.
         """
         graph: nx.MultiDiGraph[Configuration] = nx.MultiDiGraph()
-        starts, text, name = frozenset(self.starts), self.pushdown.text, self.grammar.symbol_name
+        starts, text, name = frozenset(self.starts), self.pushdown.text, self.grammar.display_name
         for node in self.nodes:
             rest = " ".join(map(name, self.word[node.consumed :])) or "done"
             stack = [f"[{text(address)}]" for address in node.stack]
@@ -342,18 +227,22 @@ class Exploration:
         return graph
 
     def to_svg(self, view: Literal["exploration", "nfa"] = "exploration") -> str:
-        """A drawing as one self-contained SVG text.
+        """A picture as one self-contained SVG text; borrowing is coloured, nodes that have read all have a double frame.
 
-        "exploration" shows what the automaton reads and borrows; "nfa" shows the automaton over borrowed return
-        addresses, where all else is epsilon, with the epsilon-coaccessible nodes filled.
+        "exploration" shows what the automaton reads and borrows; "nfa" shows the automaton over borrowed return addresses,
+        where all else is epsilon, with the epsilon-coaccessible nodes filled.
         """
         graph = self.to_networkx()
         for node, attributes in graph.nodes(data=True):
             attributes["filled"] = view == "nfa" and node in self.coaccessible
         for _, _, attributes in graph.edges(data=True):
+            attributes["accented"] = not attributes["silent"]
             if view == "nfa" and attributes["silent"]:
                 attributes["label"] = "ε"
-        return _svg(graph)
+        names = (" ".join(map(self.grammar.display_name, word)) for word in (self.sequence, self.context))
+        return to_svg(
+            graph, f"{'NFA over borrowed addresses' if view == 'nfa' else 'Exploration'}: {' after '.join(names)}"
+        )
 
 
 class _Run(NamedTuple):
@@ -436,71 +325,3 @@ def _ancestors(edges: Iterable[Edge], targets: Iterable[Configuration]) -> froze
     for edge in edges:
         predecessors.setdefault(edge.target, []).append(edge.source)
     return frozenset(_closure(targets, predecessors))
-
-
-def _svg(graph: nx.MultiDiGraph[Any]) -> str:
-    """`graph` in layers from left to right, by the distance from its start nodes, from which all must be reachable.
-
-    Start nodes have a short arrow in, accepting ones a double frame, `filled` ones a colour. Parallel edges share one
-    arrow, whose labels stand near its tail.
-    """
-    layers = list(nx.bfs_layers(graph, [node for node, is_start in graph.nodes(data="start") if is_start]))
-    lines = {node: str(text).split("\n") for node, text in graph.nodes(data="label")}
-    labels: dict[tuple[Any, Any], list[str]] = {}
-    for source, target, attributes in graph.edges(data=True):
-        labels.setdefault((source, target), []).append(attributes["label"])
-    width = 7.4 * max((len(line) for node in lines for line in lines[node]), default=0) + 20
-    height = 15.0 * max(map(len, lines.values()), default=0) + 14
-    step_x = width + 9.5 * max((len(text) for texts in labels.values() for text in texts), default=0) + 60
-    step_y = height + 15 * max(map(len, labels.values()), default=0) + 40
-    rows = max(map(len, layers), default=0)
-    place = {
-        node: (60 + width / 2 + x * step_x, 40 + height / 2 + (y + (rows - len(layer)) / 2) * step_y)
-        for x, layer in enumerate(layers)
-        for y, node in enumerate(layer)
-    }
-    parts = [_svg_edge(*place[pair[0]], *place[pair[1]], width, height, texts) for pair, texts in labels.items()]
-    for node, (x, y) in place.items():
-        attributes = graph.nodes[node]
-        parts.append(_svg_box(x, y, width, height, "#cfe8cf" if attributes.get("filled") else "#ffffff"))
-        if attributes.get("accepting"):
-            parts.append(_svg_box(x, y, width - 6, height - 6, "none"))
-        if attributes["start"]:
-            parts.append(f'<path d="M{x - width / 2 - 30:.0f} {y:.0f}h30" marker-end="url(#tip)"/>')
-        parts.append(_svg_text(x, y, lines[node]))
-    size = f'width="{max(len(layers) - 1, 0) * step_x + width + 120:.0f}" height="{rows * step_y + 80:.0f}"'
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="monospace" font-size="12" stroke="#444444" '
-        'fill="none">\n<marker id="tip" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8" '
-        'orient="auto"><path d="M0 0L8 4L0 8z" fill="#444444" stroke="none"/></marker>\n'
-        f'<rect {size} fill="#ffffff" stroke="none"/>\n' + "\n".join(parts) + "\n</svg>\n"
-    )
-
-
-def _svg_edge(x0: float, y0: float, x1: float, y1: float, width: float, height: float, texts: list[str]) -> str:
-    """An arrow between two boxes given by their centres: forward side to side, else round below or at the right."""
-    if x1 > x0:
-        points = [x0 + width / 2, y0, x0 + width / 2 + 60, y0, x1 - width / 2 - 60, y1, x1 - width / 2, y1]
-    elif x1 < x0:
-        y0, y1 = y0 + height / 2, y1 + height / 2
-        points = [x0, y0, x0, y0 + 40, x1, y1 + 40, x1, y1]
-    else:
-        x0, x1 = x0 + width / 2, x1 + width / 2
-        points = [x0, y0 - 6, x0 + 50, y0 - 6, x1 + 50, y1 + 6, x1, y1 + 6]
-    weights = (0.216, 0.432, 0.288, 0.064)  # of the four points of a Bezier curve at 0.4 of its way
-    x, y = (sum(map(mul, weights, points[axis::2])) for axis in (0, 1))
-    curve = "M{:.0f} {:.0f}C{:.0f} {:.0f} {:.0f} {:.0f} {:.0f} {:.0f}".format(*points)
-    return f'<path d="{curve}" marker-end="url(#tip)"/>\n' + _svg_text(x, y - 10, [text for text in texts if text])
-
-
-def _svg_box(x: float, y: float, width: float, height: float, fill: str) -> str:
-    corner = f'x="{x - width / 2:.0f}" y="{y - height / 2:.0f}"'
-    return f'<rect {corner} width="{width:.0f}" height="{height:.0f}" rx="6" fill="{fill}"/>'
-
-
-def _svg_text(x: float, y: float, lines: list[str]) -> str:
-    """`lines` centred on a point."""
-    style, first = 'text-anchor="middle" fill="#111111" stroke="none"', y + 4 - 7.5 * (len(lines) - 1)
-    return "\n".join(
-        f'<text x="{x:.0f}" y="{first + 15 * i:.0f}" {style}>{escape(line)}</text>' for i, line in enumerate(lines)
-    )

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         UnknownNameError,
         VocabularyError,
     )
-    from maskwright.analysis.grammar import Grammar, Layout, Terminal, load_grammar, normalise, parse_grammar
+    from maskwright.analysis.grammar import Grammar, Indenter, Layout, Terminal, load_grammar, normalise, parse_grammar
     from maskwright.analysis.legality import Deciders, Judge, Verdict, build_follow_graph, interchange_classes
     from maskwright.cache import cached_store
     from maskwright.decoding.reference import ReferenceDecoder
@@ -45,6 +45,7 @@ _HOME = {
     "GrammarError": "maskwright.analysis.errors",
     "IllegalTokenError": "maskwright.analysis.errors",
     "Judge": "maskwright.analysis.legality",
+    "Indenter": "maskwright.analysis.grammar",
     "Layout": "maskwright.analysis.grammar",
     "LimitError": "maskwright.analysis.errors",
     "MaskStore": "maskwright.maskstore.store",
@@ -91,6 +92,7 @@ __all__ = [
     "Grammar",
     "GrammarError",
     "IllegalTokenError",
+    "Indenter",
     "Judge",
     "Layout",
     "LimitError",

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from maskwright.analysis.errors import GrammarError
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.legality.exploration import Configuration, Exploration, Position, Pushdown
+from maskwright.analysis.legality.exploration import Configuration, Exploration
+from maskwright.analysis.legality.pushdown import Position, Pushdown
 
 A, B, C = 0, 1, 2
 AFTER: Literal["after"] = "after"

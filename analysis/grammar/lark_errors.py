@@ -1,0 +1,118 @@
+"""What Lark's loader says of a bad text, in one form: file:line:col, Lark's words, the line and a caret."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from lark import Token, Tree
+from lark import exceptions as lark_exceptions
+
+from maskwright.analysis.errors import GrammarError, MaskwrightError
+from maskwright.analysis.grammar.lark_files import GrammarFiles, caret, places_of
+
+_SYNTAX = re.compile(r"(?P<what>.*?),? at line (?P<line>\d+),? column (?P<column>\d+)", re.DOTALL)
+_NAMED = re.compile(
+    r"'(\w+)'|`(\w+)`|\((_*[A-Za-z]\w*)\)|\((\".*\"i?)\)|<(\w+) :"
+    r"|(?:rule|terminal|template|for|at|defined:|parameters:|Rule|Parameter|in) (\w+)"
+)
+_SHAPES = (
+    ("Bad Range", r"~[ \t]*-?\d+[ \t]*\.\.[ \t]*-?\d+"),
+    ("Inlined rules", r"[?!]+(?=_)"),
+    ("Aliasing not allowed in terminals", r"(?<=:)[^:\n]*->"),
+)
+"""Messages that name no symbol, and what to look for in the text."""
+_EXPLAINED = {
+    "range": 'a range needs one character on each side, as in "a".."z"',
+    "resolve_term_references": "a terminal is made of one that is only declared, so it has no pattern",
+    "template_usage": "a template is called that is not defined, or with another number of arguments",
+}
+"""What it means that this function of Lark's loader fails."""
+
+
+def translate(error: Exception, files: GrammarFiles, doing: str) -> MaskwrightError:
+    """Lark's message at its place in the text."""
+    behind = error.__context__
+    if isinstance(behind, lark_exceptions.UnexpectedToken) and not isinstance(error, lark_exceptions.LarkError):
+        return translate(behind, files, doing)  # Lark failed while it looked for a better message
+    if isinstance(error, lark_exceptions.UnexpectedToken):
+        expected = ", ".join(sorted(error.accepts or error.expected))
+        what = f"Unexpected token {str(error.token)!r}; expected one of {expected}"
+        text = f"{what}, at line {error.line}, column {error.column}"
+    else:
+        text = str(error).strip()
+    syntax = _SYNTAX.match(text) if isinstance(error, lark_exceptions.LarkError) else None
+    if syntax:  # Lark parses a text as soon as it is opened
+        line, column, what = int(syntax["line"]), int(syntax["column"]), syntax["what"]
+        return GrammarError(f"{files.shown[-1]}:{line}:{column}: {what}{caret(files.texts[-1], line, column)}")
+    if isinstance(error, lark_exceptions.GrammarError):
+        return _translate_symbol_error(error, text, files)
+    for number, source in enumerate(files.texts):
+        for raw, offset in places_of(source).literals.items():
+            if problem := _regex_problem(raw):
+                return GrammarError(files.at(f"Python's re refuses this pattern: {problem}", offset, number))
+    step, cause = _failing_step(error)
+    explained = _EXPLAINED.get(step) or f"{type(cause).__name__} in {step}: {str(cause).strip() or 'no message'}"
+    message = f"Lark's loader stops while {doing}: {explained}"
+    if step == "resolve_term_references":
+        for number, source in enumerate(files.texts):
+            places = places_of(source)
+            for name in places.introductions:
+                if name in places.in_terminals:
+                    return GrammarError(files.at(message, places.in_terminals[name], number))
+    if "Inconsistent base_path for " in explained:
+        module = explained.split("Inconsistent base_path for ")[1].rstrip(".")
+        return files.import_error(module, "it is imported both from Lark's wheel and from the grammar's own folder")
+    if "integer string conversion" in explained:
+        return files.error_at(message, r"\d{1000}")
+    return files.error(message, *(str(token) for token in _tokens(getattr(error, "obj", None))))
+
+
+def _translate_symbol_error(error: lark_exceptions.GrammarError, text: str, files: GrammarFiles) -> MaskwrightError:
+    """Lark's message about a symbol or literal, at the symbol that it names."""
+    if len(error.args) == 2:
+        literal, reason = error.args
+        raws = [raw for source in files.texts for raw in places_of(source).literals if literal in raw]
+        return files.error(f"bad escape in a literal: {reason.msg}", *raws)
+    for beginning, shape in _SHAPES:
+        if text.startswith(beginning):
+            return files.error_at(re.sub(r" for .* \((-?\d+\.\.)", r" (\1", text, flags=re.DOTALL), shape)
+    if "newlines in regular expressions" in text:
+        return files.error(text, *(raw for source in files.texts for raw in places_of(source).literals if "\n" in raw))
+    names = [next(filter(None, groups)) for groups in _NAMED.findall(text)]
+    if "marked to ignore" in text:  # Lark prints a set
+        names.sort()
+        return files.error(f"Ignored but not defined: {', '.join(names)}", *names)
+    if "more than once" in text:
+        for number, source in enumerate(files.texts):
+            for offset in places_of(source).definitions.get(names[0], ())[1:2]:
+                return GrammarError(files.at(text, offset, number))
+    text = re.sub(r"NonTerminal\(('\w+')\)", r"\1", re.sub(r"Rule (?='_?[A-Z])", "Terminal ", text))
+    use = any(part in text for part in ("not defined", "Wrong number", "inside terminals"))
+    return files.error(text, *names, use=use)
+
+
+def _regex_problem(raw: str) -> str | None:
+    """What `re` says against a literal of a grammar's text."""
+    if not raw.startswith("/"):
+        return None
+    body, _, flags = raw[1:].rpartition("/")
+    try:
+        re.compile(body, re.VERBOSE if "x" in flags else 0)
+    except (re.error, OverflowError) as error:
+        return str(error)
+    return None
+
+
+def _failing_step(error: Exception) -> tuple[str, Exception]:
+    if isinstance(error, lark_exceptions.VisitError):
+        return error.rule, error.orig_exc
+    traceback = error.__traceback__
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    return (traceback.tb_frame.f_code.co_name if traceback else "?"), error
+
+
+def _tokens(tree: object) -> Iterator[Token]:
+    if isinstance(tree, Tree):
+        yield from tree.scan_values(lambda value: isinstance(value, Token))

@@ -1,0 +1,246 @@
+"""The texts that one grammar is made of, and places in them: reading, `%import`, file:line:col with a caret."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lark.load_grammar import stdlib_loader
+
+from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError, UnknownNameError
+
+MAX_BYTES = 16 << 20
+"""A longer file is no grammar."""
+MAX_FILES = 100
+"""More files than this are imported only in a circle."""
+MAX_RULE_SIZE = 100_000
+"""Symbols that one rule may have once Lark has multiplied out its groups, ``[]``, ``?`` and ``~``."""
+MAX_PATTERN_SIZE = 1_000_000
+"""Characters that one terminal may have once the terminals that it names are copied into it."""
+TERMINAL_GROWS = (
+    f"terminal {{}} grows past {MAX_PATTERN_SIZE:,} characters once its parts are written out; shorten its repetitions"
+)
+MAX_TEMPLATE_CALLS = 2_000
+"""Different calls of templates in one grammar."""
+
+OR_PATH = "; or a path to a .lark file"
+
+
+def short_name(name: str) -> str:
+    return repr(name if len(name) <= 80 else f"{name[:40]}...{name[-30:]}")
+
+
+def nearest(word: str, known: Sequence[str], more: str = "") -> str:
+    close = difflib.get_close_matches(word[:200], known, n=3, cutoff=0.5)
+    hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
+    return f"{hint} (known: {', '.join(known)}{more})" if known else hint
+
+
+def read_file(shown: str, known: Sequence[str] = ()) -> str:
+    """The text of a file that is UTF-8, with or without a byte order mark."""
+    if not shown:
+        raise UnknownNameError("the grammar's name is empty" + nearest(shown, known, OR_PATH))
+    path, named = Path(shown), f"grammar file {short_name(shown)}"
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_BYTES + 1)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        looks_like_file = path.suffix or len(path.parts) > 1
+        what = f"{named} does not exist" if looks_like_file else f"no grammar is named {short_name(shown)}"
+        siblings = sorted(map(str, path.parent.glob("*.lark"))) if path.parent.is_dir() else []
+        raise UnknownNameError(what + nearest(shown, [*known, *siblings[:20]], OR_PATH)) from error
+    except IsADirectoryError as error:
+        raise GrammarError(f"{named} is a directory; expected a .lark file") from error
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise GrammarError(f"{named} cannot be read: {reason}") from error
+    if len(data) > MAX_BYTES:
+        raise GrammarError(f"{named} is longer than {MAX_BYTES:,} bytes: it is not a grammar")
+    try:
+        return data.decode("utf-8").removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        at = f"byte {data[error.start]:#04x} at offset {error.start}"
+        raise GrammarError(f"{named} is not UTF-8: {at}; save it as UTF-8") from error
+
+
+class GrammarFiles:
+    """The texts that one grammar is made of, the main one first; Lark calls it to open what `%import` names."""
+
+    def __init__(self, main: str) -> None:
+        self.main = main
+        self.shown: list[str] = []
+        self.texts: list[str] = []
+
+    def add(self, shown: str, text: str) -> str:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+        self.shown.append(shown)
+        self.texts.append(text)
+        if "\x00" in text:
+            raise GrammarError(f"{shown}: holds a NUL character: it is not a text file")
+        # Lark's own pattern for literals backtracks exponentially on an open one that holds many backslashes.
+        opened = places_of(text).open_literal
+        if opened is not None:
+            message = "a string or regular expression begins here and does not end"
+            raise GrammarError(self.at(message, opened, len(self.texts) - 1))
+        # Lark walks terminals that are parts of each other path by path.
+        sizes: dict[str, int] = {}
+        for name in places_of(text).parts:
+            if n_parts(name, places_of(text).parts, sizes) > MAX_PATTERN_SIZE // 10:
+                raise self.error(TERMINAL_GROWS.format(name), name, kind=LimitError)
+        return text
+
+    def __call__(self, base_path: Any, grammar_path: str) -> tuple[Any, str]:
+        """Lark's protocol for sources; `base_path` is the importing file's folder for `%import .relative`, else None."""
+        module = os.path.splitext(grammar_path)[0].replace(os.sep, ".")
+        if len(self.texts) > MAX_FILES:
+            what = f"more than {MAX_FILES} files are imported"
+            raise LimitError(f"{self.main}: {what}; do the imports of {module} form a circle?")
+        try:
+            if base_path == "":
+                raise GrammarError("it is relative, and the text comes from no file; pass folder=...")
+            if isinstance(base_path, str):
+                where: Any = os.path.join(base_path, grammar_path)
+                text = read_file(where)
+            else:
+                where, text = stdlib_loader(base_path, grammar_path)
+        except OSError as error:
+            library = ["common", "lark", "python", "unicode"]
+            raise self.import_error(module, "Lark's wheel has no such grammar" + nearest(module, library)) from error
+        except MaskwrightError as error:
+            raise self.import_error(module, str(error)) from error
+        return where, self.add(where if isinstance(where, str) else grammar_path, text)
+
+    def import_error(self, module: str, reason: str) -> GrammarError:
+        pattern = re.compile(rf"^[ \t]*%import[ \t]+\.?[ \t]*{re.escape(module)}\b", re.MULTILINE)
+        for number in reversed(range(len(self.texts))):
+            if match := pattern.search(self.texts[number]):
+                return GrammarError(self.at(f"cannot import {module!r}: {reason}", match.start(), number))
+        return GrammarError(f"{self.shown[-1]}: cannot import {module!r}: {reason}")
+
+    def at(self, message: str, offset: int, number: int = 0) -> str:
+        """``file:line:col: message`` with the line and a caret below."""
+        line, column = line_and_column(self.texts[number], offset)
+        return f"{self.shown[number]}:{line}:{column}: {message}{caret(self.texts[number], line, column)}"
+
+    def error(
+        self, message: str, *names: str, kind: type[MaskwrightError] = GrammarError, use: bool = False
+    ) -> MaskwrightError:
+        """An error at the first of the names that some text holds: where it is defined, or used if `use`."""
+        for name in names:
+            for number, text in enumerate(self.texts):
+                offset = places_of(text).find(name if number == 0 else name.rpartition("__")[2] or name, use)
+                if offset is not None:
+                    return kind(self.at(message, offset, number))
+        return kind(f"{self.main}: {message}")
+
+    def error_at(self, message: str, shape: str) -> GrammarError:
+        """An error at the end of the first match of a regular expression in some text."""
+        for number, text in enumerate(self.texts):
+            if match := re.search(shape, text):
+                return GrammarError(self.at(message, match.end() - 1, number))
+        return GrammarError(f"{self.main}: {message}")
+
+
+_TOKEN = re.compile(
+    r"""(?://|\#)[^\n]*
+      | (?P<literal>"(?:\\.|[^"\\\n])*"i? | /(?!/)(?:\\[\s\S]|[^/\\])*/[imslux]*)
+      | (?P<open>["/])
+      | %(?P<directive>[a-z]+)
+      | (?P<name>_*[A-Za-z][A-Za-z0-9_]*)(?P<colon>(?=[ \t]*(?:\{[^{}\n]*\})?[ \t]*(?:\.[ \t]*[+-]?\d+)?[ \t]*:))?""",
+    re.VERBOSE,
+)
+
+
+@dataclass(slots=True)
+class Places:
+    """Offsets in a grammar's text, comments and the insides of literals left out."""
+
+    definitions: dict[str, list[int]] = field(default_factory=dict)
+    introductions: dict[str, int] = field(default_factory=dict)  # in %import and %declare
+    uses: dict[str, list[int]] = field(default_factory=dict)
+    literals: dict[str, int] = field(default_factory=dict)  # the first place, in a rule if there is one
+    ignores: list[int] = field(default_factory=list)
+    in_terminals: dict[str, int] = field(default_factory=dict)  # the first use in a terminal's definition
+    parts: dict[str, list[str]] = field(default_factory=dict)  # terminal -> the symbols in its definition
+    open_literal: int | None = None
+
+    def find(self, name: str, use: bool = False) -> int | None:
+        """Where a symbol is defined, else imported or declared, else used; if `use` in the opposite order.
+
+        A literal is found where it stands first, a terminal that Lark made of `%ignore` at that directive.
+        """
+        if name.startswith("__IGNORE_"):
+            return next(iter(self.ignores[int(name.removeprefix("__IGNORE_")) :]), None)
+        places = [*self.definitions.get(name, ())[:1], self.introductions.get(name), *self.uses.get(name, ())[:1]]
+        found = [place for place in (reversed(places) if use else places) if place is not None]
+        return found[0] if found else self.literals.get(name)
+
+
+@functools.lru_cache(maxsize=16)
+def places_of(text: str) -> Places:
+    places = Places()
+    in_rule: set[str] = set()
+    directive, line_end, defining = "", 0, ""
+    for match in _TOKEN.finditer(text):
+        offset, name, literal = match.start(), match["name"], match["literal"]
+        if match["open"]:
+            places.open_literal = offset
+            break
+        if match["directive"]:
+            directive, line_end, defining = match["directive"], text.find("\n", offset), ""
+            if directive == "ignore":
+                places.ignores.append(offset)
+        elif literal and (literal not in places.literals or (defining.islower() and literal not in in_rule)):
+            places.literals[literal] = offset
+            if defining.islower():
+                in_rule.add(literal)
+        elif name and match["colon"] is not None:
+            places.definitions.setdefault(name, []).append(offset)
+            defining = name
+        elif name and directive in ("import", "declare") and (offset < line_end or line_end < 0):
+            places.introductions.setdefault(name, offset)
+        elif name:
+            places.uses.setdefault(name, []).append(offset)
+            if defining.isupper():
+                places.in_terminals.setdefault(name, offset)
+                places.parts.setdefault(defining, []).append(name)
+    return places
+
+
+def line_and_column(text: str, offset: int) -> tuple[int, int]:
+    """Both counted from 1."""
+    return text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset)
+
+
+def position_of(text: str, name: str) -> tuple[int, int]:
+    """Line and column of a symbol's definition in a text, else of its import or declaration, else of its use, or (0, 0).
+
+    >>> position_of('// NUMBER: no\\nstart: NUMBER "NUMBER"\\nNUMBER.2: "1"', "NUMBER")
+    (3, 1)
+    """
+    offset = places_of(text).find(name)
+    return (0, 0) if offset is None else line_and_column(text, offset)
+
+
+def caret(text: str, line: int, column: int, width: int = 120) -> str:
+    """The line with a caret under the column, indented; of a long line about `width` characters."""
+    lines = text.split("\n")
+    if not 1 <= line <= len(lines):
+        return ""
+    cut = max(0, column - 1 - width // 2) if len(lines[line - 1]) > width else 0
+    shown = "".join(c if c.isprintable() else " " for c in lines[line - 1][cut : cut + width])
+    return f"\n    {shown}\n    {' ' * (column - 1 - cut)}^"
+
+
+def n_parts(name: str, parts: Mapping[str, Sequence[str]], memo: dict[str, int]) -> int:
+    """How many symbols a terminal's definition has once the terminals in it are written out."""
+    if name not in memo:
+        memo[name] = 0  # if it is met again inside itself, which Lark refuses
+        memo[name] = 1 + sum(n_parts(part, parts, memo) for part in parts.get(name, ()))
+    return memo[name]

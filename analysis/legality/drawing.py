@@ -1,0 +1,308 @@
+"""Automata as pictures. In: a labelled graph. Out: one self-contained SVG text, the same for the same graph.
+
+Boxes stand in columns, by their distance from the start. An arrow leaves its box on the right, at a height of its own, and turns only
+where its label, which stands above it, has ended. An arrow that does not lead to the next column returns to its target below all boxes,
+in a lane of its own. So a label never meets another label, a box or an arrow; only arrows may cross.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from statistics import fmean
+from typing import Any
+from xml.etree import ElementTree
+
+import networkx as nx
+
+LINE = 15.0
+"""Height of a line of text, in px, as all lengths here."""
+LETTER = 7.3
+"""Width of a letter of the monospaced font, rounded up."""
+GAP = 24.0
+"""Between boxes of a column."""
+TURN = 44.0
+"""What an arrow has to turn in, between columns."""
+TRACK = 9.0
+"""Between parallel arrows."""
+LEAD = 18.0
+"""The last, straight part of an arrow that returns, and the arrow that marks a start."""
+MARGIN = 16.0
+
+Point = tuple[float, float]
+
+INK, QUIET, ACCENT, PAPER, FILLED = "#111111", "#555555", "#a94f08", "#ffffff", "#cfe8cf"
+
+
+@dataclass(slots=True, eq=False)
+class _Arrow:
+    """All edges from one box to another. y : where it leaves its box; above : room for its label."""
+
+    source: _Box
+    target: _Box
+    lines: list[str]
+    is_accented: bool
+    y: float = 0.0
+
+    @property
+    def above(self) -> float:
+        return LINE * len(self.lines) + 3 if self.lines else 10.0
+
+    @property
+    def is_forward(self) -> bool:
+        return self.target.column == self.source.column + 1
+
+
+@dataclass(slots=True, eq=False)
+class _Box:
+    """A node. x : its left side; y : its middle."""
+
+    lines: list[str]
+    attributes: Mapping[str, Any]
+    column: int
+    x: float = 0.0
+    y: float = 0.0
+    width: float = 0.0
+    arrows: list[_Arrow] = field(default_factory=list)
+
+    @property
+    def spread(self) -> float:
+        """From where the first arrow leaves to where the last one does."""
+        return sum(arrow.above for arrow in self.arrows[1:])
+
+    @property
+    def height(self) -> float:
+        return max(LINE * len(self.lines) + 14, self.spread + 12)
+
+    @property
+    def reach(self) -> float:
+        """How far from its middle the box, and the labels of its arrows, may extend."""
+        return max(self.height / 2, self.spread / 2 + (self.arrows[0].above if self.arrows else 0))
+
+
+def to_svg(graph: nx.MultiDiGraph[Any], title: str) -> str:
+    """`graph` in columns from left to right, by the distance from its start nodes, from which all must be reachable.
+
+    title : what the picture shows, for readers who cannot see it.
+
+    Node attributes: label (lines of text) and start; accepting ones have a double frame, filled ones a colour. Edge attributes: label;
+    accented ones have a colour. Parallel edges share an arrow, their labels one above the other.
+
+    Cost: O(n log n) for n nodes and edges, and the square of the number of arrows that return.
+    """
+    columns = _columns(graph)
+    returning = [arrow for column in columns for box in column for arrow in box.arrows if not arrow.is_forward]
+    _place_rows(columns)
+    starts, turns, width = _place_columns(columns, returning)
+    bottom = max((box.y + box.reach for column in columns for box in column), default=0.0)
+    routes, bottom = _lanes(returning, starts, turns, bottom)
+    svg = _canvas(width, bottom + MARGIN, title)
+    for column in columns:
+        for box in column:
+            for arrow in box.arrows:
+                begin = f"M{_at(box.x + box.width, arrow.y)}L{_at(turns[box.column], arrow.y)}"
+                if arrow.is_forward:
+                    x, y, bend = arrow.target.x, arrow.target.y, (arrow.target.x - turns[box.column]) / 2
+                    end = f"C{_at(turns[box.column] + bend, arrow.y)} {_at(x - bend, y)} {_at(x, y)}"
+                else:
+                    end = _rounded(routes[arrow])
+                _draw_arrow(svg, begin + end, arrow)
+    for column in columns:
+        for box in column:
+            _draw_box(svg, box)
+    ElementTree.indent(svg, " ")
+    return ElementTree.tostring(svg, encoding="unicode") + "\n"
+
+
+def _columns(graph: nx.MultiDiGraph[Any]) -> list[list[_Box]]:
+    """Boxes by distance from the start, those of a column in the order of the boxes that lead to them; with their arrows."""
+    layers = list(nx.bfs_layers(graph, [node for node, is_start in graph.nodes(data="start") if is_start]))
+    boxes: dict[Hashable, _Box] = {
+        node: _Box(str(graph.nodes[node]["label"]).split("\n"), graph.nodes[node], number)
+        for number, layer in enumerate(layers)
+        for node in layer
+    }
+    arrows: dict[tuple[Hashable, Hashable], _Arrow] = {}
+    for source, target, attributes in graph.edges(data=True):
+        arrow = arrows.setdefault((source, target), _Arrow(boxes[source], boxes[target], [], False))
+        arrow.lines += str(attributes["label"]).split("\n") if attributes["label"] else []
+        arrow.is_accented |= bool(attributes.get("accented"))
+    columns = [[boxes[node] for node in layer] for layer in layers]
+    for arrow in arrows.values():
+        arrow.source.arrows.append(arrow)
+    for before, column in pairwise(columns):
+        wishes = _means((a.target, number) for number, box in enumerate(before) for a in box.arrows if a.is_forward)
+        column.sort(key=lambda box: wishes[box])
+    order = {box: number for column in columns for number, box in enumerate(column)}
+    for box in order:
+        box.arrows.sort(key=lambda arrow: (not arrow.is_forward, order[arrow.target]))
+    return columns
+
+
+def _means(values: Iterable[tuple[_Box, float]]) -> dict[_Box, float]:
+    """The mean of each box's values."""
+    found: dict[_Box, list[float]] = {}
+    for box, value in values:
+        found.setdefault(box, []).append(value)
+    return {box: fmean(of_box) for box, of_box in found.items()}
+
+
+def _place_rows(columns: Sequence[list[_Box]]) -> None:
+    """Heights: the tallest column first, then its neighbours, each box as near as may be to those that it is joined to."""
+    if not columns:
+        return
+    tallest = max(range(len(columns)), key=lambda k: sum(box.reach for box in columns[k]))
+    _stack(columns[tallest], {})
+    for column in columns[tallest + 1 :]:
+        before = columns[column[0].column - 1]
+        _stack(column, _means((a.target, box.y) for box in before for a in box.arrows if a.is_forward))
+    for column in reversed(columns[:tallest]):
+        _stack(column, _means((box, a.target.y) for box in column for a in box.arrows if a.is_forward))
+    top = min(box.y - box.reach for column in columns for box in column)
+    for column in columns:
+        for box in column:
+            box.y += MARGIN - top
+            arrow_y = box.y - box.spread / 2
+            for number, arrow in enumerate(box.arrows):
+                arrow_y += arrow.above if number else 0
+                arrow.y = arrow_y
+
+
+def _stack(column: Sequence[_Box], wishes: Mapping[_Box, float]) -> None:
+    """Boxes below each other, not nearer than `GAP`, the column as a whole at the mean of its wishes."""
+    free = 0.0
+    for number, box in enumerate(column):
+        free += box.reach
+        wish = wishes.get(box, free)
+        box.y = max(free, wish) if number else wish
+        free = box.y + box.reach + GAP
+    if wishes:
+        shift = fmean(wishes[box] - box.y for box in column if box in wishes)
+        for box in column:
+            box.y += shift
+
+
+def _place_columns(
+    columns: Sequence[list[_Box]], returning: Sequence[_Arrow]
+) -> tuple[list[float], list[float], float]:
+    """For each column, where the arrows that return to it rise, and where those that leave it turn; and the picture's width."""
+    starts, turns, x = [], [], MARGIN
+    for number, column in enumerate(columns):
+        starts.append(x)
+        x += TRACK * sum(arrow.target.column == number for arrow in returning) + LEAD
+        width = LETTER * max(len(line) for box in column for line in box.lines) + 18
+        for box in column:
+            box.x, box.width = x, width
+        labels = [len(line) for box in column for arrow in box.arrows for line in arrow.lines]
+        has_arrows = any(box.arrows for box in column)
+        turns.append(x + width + (LETTER * max(labels, default=0) + 12 if has_arrows else 0))
+        x = turns[-1] + TRACK * sum(arrow.source.column == number for arrow in returning)
+        x += TURN if number + 1 < len(columns) else 0
+    return starts, turns, x + MARGIN
+
+
+def _lanes(
+    returning: Sequence[_Arrow], starts: Sequence[float], turns: Sequence[float], bottom: float
+) -> tuple[dict[_Arrow, list[Point]], float]:
+    """The corners of each returning arrow after its label: down, below all boxes, up, to its target; and the lowest lane."""
+    down: dict[_Arrow, float] = {}
+    up: dict[_Arrow, float] = {}
+    # Of two that leave a column the lower one turns first, of two that arrive the higher one: so they do not cross.
+    for arrow in sorted(returning, key=lambda arrow: -arrow.y):
+        down[arrow] = turns[arrow.source.column] + TRACK * sum(a.source.column == arrow.source.column for a in down)
+    for arrow in sorted(returning, key=lambda arrow: arrow.target.y):
+        up[arrow] = starts[arrow.target.column] + TRACK * sum(a.target.column == arrow.target.column for a in up)
+    lanes: list[list[_Arrow]] = []
+    routes: dict[_Arrow, list[Point]] = {}
+    for arrow in sorted(returning, key=lambda arrow: down[arrow] - up[arrow]):  # the shortest on top
+        free = (lane for lane in lanes if all(down[arrow] < up[a] or down[a] < up[arrow] for a in lane))
+        lane = next(free, None)
+        if lane is None:
+            lane = []
+            lanes.append(lane)
+        lane.append(arrow)
+        y, end = bottom + GAP / 2 + TRACK * lanes.index(lane), arrow.target.y + arrow.target.height / 4
+        routes[arrow] = [
+            (turns[arrow.source.column], arrow.y),
+            (down[arrow], arrow.y),
+            (down[arrow], y),
+            (up[arrow], y),
+            (up[arrow], end),
+            (arrow.target.x, end),
+        ]
+    return routes, bottom + (GAP / 2 + TRACK * (len(lanes) - 1) if lanes else 0)
+
+
+def _canvas(width: float, height: float, title: str) -> ElementTree.Element:
+    """An empty picture, with the arrows' tips."""
+    size = {"width": _px(width), "height": _px(height)}
+    svg = ElementTree.Element(
+        "svg",
+        {
+            "xmlns": "http://www.w3.org/2000/svg",
+            **size,
+            "viewBox": f"0 0 {_px(width)} {_px(height)}",
+            "style": "max-width: 100%; height: auto",
+            "role": "img",
+            "font-family": "monospace",
+            "font-size": "12",
+            "fill": "none",
+        },
+    )
+    ElementTree.SubElement(svg, "title").text = title
+    for name, colour in (("tip", QUIET), ("accented-tip", ACCENT)):
+        place = {"viewBox": "0 0 8 8", "refX": "8", "refY": "4", "markerWidth": "8", "markerHeight": "8"}
+        marker = ElementTree.SubElement(svg, "marker", {"id": name, **place, "orient": "auto"})
+        ElementTree.SubElement(marker, "path", {"d": "M0 0L8 4L0 8z", "fill": colour})
+    ElementTree.SubElement(svg, "rect", {**size, "fill": PAPER})
+    return svg
+
+
+def _draw_arrow(svg: ElementTree.Element, path: str, arrow: _Arrow) -> None:
+    colour, tip = (ACCENT, "accented-tip") if arrow.is_accented else (QUIET, "tip")
+    ElementTree.SubElement(svg, "path", {"d": path, "stroke": colour, "marker-end": f"url(#{tip})"})
+    last = arrow.y - 4
+    for number, line in enumerate(arrow.lines, start=1):
+        place = {"x": _px(arrow.source.x + arrow.source.width + 5), "y": _px(last - LINE * (len(arrow.lines) - number))}
+        ElementTree.SubElement(svg, "text", {**place, "fill": ACCENT if arrow.is_accented else INK}).text = line
+
+
+def _draw_box(svg: ElementTree.Element, box: _Box) -> None:
+    frames = [(0, FILLED if box.attributes.get("filled") else PAPER)]
+    frames += [(3, "none")] if box.attributes.get("accepting") else []
+    for inset, fill in frames:
+        place = {"x": _px(box.x + inset), "y": _px(box.y - box.height / 2 + inset)}
+        size = {"width": _px(box.width - 2 * inset), "height": _px(box.height - 2 * inset), "rx": "6"}
+        ElementTree.SubElement(svg, "rect", {**place, **size, "fill": fill, "stroke": QUIET})
+    if box.attributes["start"]:
+        path = f"M{_at(box.x - LEAD, box.y)}L{_at(box.x, box.y)}"
+        ElementTree.SubElement(svg, "path", {"d": path, "stroke": QUIET, "marker-end": "url(#tip)"})
+    first = box.y + 4 - LINE * (len(box.lines) - 1) / 2
+    for number, line in enumerate(box.lines):
+        place = {"x": _px(box.x + box.width / 2), "y": _px(first + LINE * number), "text-anchor": "middle"}
+        ElementTree.SubElement(svg, "text", {**place, "fill": INK}).text = line
+
+
+def _rounded(corners: Sequence[Point]) -> str:
+    """The path from the first of some points along straight lines to the last, round at the points between."""
+    parts = []
+    for before, corner, after in zip(corners, corners[1:], corners[2:], strict=False):
+        near, far = (_towards(corner, other) for other in (before, after))
+        parts.append(f"L{_at(*near)}Q{_at(*corner)} {_at(*far)}")
+    return "".join([*parts, f"L{_at(*corners[-1])}"])
+
+
+def _towards(corner: Point, other: Point) -> Point:
+    """The point where the rounding of a corner meets the line to another one."""
+    length = abs(other[0] - corner[0]) + abs(other[1] - corner[1])  # the lines are upright or level
+    share = min(6.0, length / 2) / length if length else 0.0
+    return corner[0] + share * (other[0] - corner[0]), corner[1] + share * (other[1] - corner[1])
+
+
+def _px(value: float) -> str:
+    return f"{value:.1f}".removesuffix(".0")
+
+
+def _at(x: float, y: float) -> str:
+    return f"{_px(x)} {_px(y)}"

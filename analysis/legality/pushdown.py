@@ -1,0 +1,148 @@
+"""A grammar as a pushdown automaton: its states are places in rules, its stack holds return addresses.
+
+In: Grammar. Out: states, transitions, a picture. It reads a word as a program runs: a nonterminal is called, its rule's end returns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import networkx as nx
+
+from maskwright.analysis.grammar.grammar import Grammar, Rule
+from maskwright.analysis.grammar.normalise import productive_symbols, reachable_symbols
+from maskwright.analysis.legality.drawing import to_svg
+
+
+class Position(NamedTuple):
+    """A place in a rule, as in ``S : a · S b``: `dot` symbols of the rule lie behind it.
+
+    A place just after a nonterminal is also a return address: where to go on when the nonterminal's rule is done.
+
+    rule : number of the rule in the grammar; the number of rules itself stands for an added rule ``text : S``, where S is
+        the start symbol.
+    """
+
+    rule: int
+    dot: int
+
+
+class Transition(NamedTuple):
+    """One move of the pushdown automaton: it reads a terminal, or pops or pushes a return address (else None)."""
+
+    source: Position
+    read: int | None
+    popped: Position | None
+    pushed: Position | None
+    target: Position
+
+
+@dataclass(frozen=True)
+class Pushdown:
+    """The pushdown automaton that reads exactly the words of L from `first` to `last`, its stack empty at both.
+
+    What it does depends on what follows its place:
+
+    - a terminal, as in ``A : u · a v``: it reads it and goes to ``A : u a · v``;
+    - a nonterminal, as in ``A : u · B v``: it pushes the return address ``A : u B · v`` and goes to the beginning of a rule of B;
+    - nothing, at a rule's end: it pops a return address and goes there.
+
+    Useless rules are left out. So from every place that it can reach, with every stack that it can have there, some word leads to the end.
+    """
+
+    grammar: Grammar
+
+    @cached_property
+    def rules(self) -> dict[int, Rule]:
+        """Rule number -> rule, for the rules that occur in a derivation of some word of L, and the added first one.
+
+        Empty if L is. (`normalise.reduce` would also number the rules anew, drop repeated ones and refuse an empty language.)
+        """
+        productive = productive_symbols(self.grammar)
+        rules = {n: rule for n, rule in enumerate(self.grammar.rules) if productive.issuperset(rule.rhs)}
+        called = reachable_symbols(
+            self.grammar.with_rules(self.grammar.nonterminals, tuple(rules.values()), self.grammar.start)
+        )
+        rules = {n: rule for n, rule in rules.items() if rule.lhs in called}
+        return rules | {self.first.rule: Rule(-1, (self.grammar.start,))} if rules else {}
+
+    @property
+    def first(self) -> Position:
+        return Position(len(self.grammar.rules), 0)
+
+    @property
+    def last(self) -> Position:
+        return Position(len(self.grammar.rules), 1)
+
+    @cached_property
+    def states(self) -> tuple[Position, ...]:
+        return tuple(Position(number, dot) for number, rule in self.rules.items() for dot in range(len(rule.rhs) + 1))
+
+    @cached_property
+    def occurrences(self) -> dict[int, tuple[Position, ...]]:
+        """Symbol -> the places just after it. Those of a nonterminal are its return addresses."""
+        table: dict[int, list[Position]] = {}
+        for position in self.states:
+            if position.dot:
+                table.setdefault(self.rules[position.rule].rhs[position.dot - 1], []).append(position)
+        return {symbol: tuple(positions) for symbol, positions in table.items()}
+
+    @cached_property
+    def entries(self) -> dict[int, tuple[Position, ...]]:
+        """Nonterminal -> the beginnings of its rules."""
+        table: dict[int, list[Position]] = {}
+        for number, rule in self.rules.items():
+            table.setdefault(rule.lhs, []).append(Position(number, 0))
+        return {lhs: tuple(positions) for lhs, positions in table.items()}
+
+    def next_symbol(self, position: Position) -> int | None:
+        """The symbol after the place, None at a rule's end."""
+        rhs = self.rules[position.rule].rhs
+        return rhs[position.dot] if position.dot < len(rhs) else None
+
+    def return_addresses(self, rule: int) -> tuple[Position, ...]:
+        """Where the automaton may go on after `rule`; nowhere after the added first rule."""
+        return self.occurrences.get(self.rules[rule].lhs, ())
+
+    @cached_property
+    def transitions(self) -> tuple[Transition, ...]:
+        found = []
+        for source in self.states:
+            symbol, after = self.next_symbol(source), Position(source.rule, source.dot + 1)
+            if symbol is None:
+                found += [Transition(source, None, back, None, back) for back in self.return_addresses(source.rule)]
+            elif self.grammar.is_nonterminal(symbol):
+                found += [Transition(source, None, None, after, entry) for entry in self.entries[symbol]]
+            else:
+                found.append(Transition(source, symbol, None, None, after))
+        return tuple(found)
+
+    def places_before(self, terminal: int) -> tuple[Position, ...]:
+        """The places after some symbol, or `first`, from which `terminal` can be read after calls alone."""
+        corner: nx.DiGraph[int] = nx.DiGraph((rule.rhs[0], rule.lhs) for rule in self.rules.values() if rule.rhs)
+        begins = {terminal} | (nx.descendants(corner, terminal) if terminal in corner else set())
+        return tuple(p for p in self.states if (p.dot or p == self.first) and self.next_symbol(p) in begins)
+
+    def text(self, position: Position) -> str:
+        """The place as it is usually written, ``S : a · S b``."""
+        rule = self.rules[position.rule]
+        names = [self.grammar.display_name(symbol) for symbol in rule.rhs]
+        lhs = "text" if position.rule == self.first.rule else self.grammar.display_name(rule.lhs)
+        return " ".join([lhs, ":", *names[: position.dot], "·", *names[position.dot :]])
+
+    def to_networkx(self) -> nx.MultiDiGraph[Position]:
+        """Nodes are `states` (label, start, accepting), edges are `transitions` (label), in a fixed order."""
+        graph: nx.MultiDiGraph[Position] = nx.MultiDiGraph()
+        for state in self.states:
+            graph.add_node(state, label=self.text(state), start=state == self.first, accepting=state == self.last)
+        for source, read, popped, pushed, target in self.transitions:
+            labels = [self.grammar.display_name(read)] if read is not None else []
+            labels += [f"{verb}\n{self.text(p)}" for verb, p in (("pop", popped), ("push", pushed)) if p is not None]
+            graph.add_edge(source, target, label="\n".join(labels))
+        return graph
+
+    def to_svg(self) -> str:
+        """A picture as one self-contained SVG text; where a word may end has a double frame."""
+        return to_svg(self.to_networkx(), f"Pushdown automaton of the grammar {self.grammar.name}")

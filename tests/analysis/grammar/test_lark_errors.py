@@ -1,0 +1,255 @@
+"""Every bad grammar ends in a MaskwrightError that says what, where and what to do; nothing runs without end."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError, UnknownNameError
+from maskwright.analysis.grammar import load_grammar, parse_grammar
+from maskwright.analysis.grammar.lark_files import MAX_BYTES, caret
+
+A = 'start: "a"\n'
+
+# text, place, message
+BAD = [
+    ('start "a"', "1:7", r"Expecting rule or terminal definition \(missing colon\)"),
+    ("start: (", "1:9", "Unclosed parenthesis"),
+    ("start: $", "1:8", "Unexpected input"),
+    ('start: /a/.."c"', "1:11", "Expecting a value"),
+    ('start: "a"~2..', "1:15", r"Unexpected token '\\n'; expected one of NUMBER"),
+    ('_?x: "a"', "1:1", "Unexpected input"),
+    (A + 'a: "b"\n   ??', "3:4", r"Unexpected token '\?'; expected one of \$END, RULE, "),
+    ('start: "a', "1:8", "a string or regular expression begins here and does not end"),
+    ("start: /a\n// no /", "1:8", "You can only use newlines in regular expressions with the `x`"),
+    ('start: "\\x1"', "1:8", r"bad escape in a literal: .* truncated \\xXX escape"),
+    ('start: "ab".."c"', "1:8", 'a range needs one character on each side, as in "a".."z"'),
+    ('start: "a"~5..2', "1:15", r"Bad Range \(5\.\.2 isn't allowed\)"),
+    ('start: "a" "b"~-2..3', "1:20", r"Bad Range \(-2\.\.3 isn't allowed\)"),
+    ("%declare foo\nstart: foo", "1:10", "%declare names the rule 'foo'; only terminals can be declared"),
+    ('%declare A\nB: A "x"\nstart: B', "2:4", "a terminal is made of one that is only declared"),
+    (A + "%ignore Q\n%ignore P", "3:9", "Ignored but not defined: P, Q"),
+    (A + "%ignore start", "2:9", r"Rules aren't allowed inside terminals \('start' in __IGNORE_0\)"),
+    ("A: start\nstart: A", "1:4", r"Rules aren't allowed inside terminals \('start' in A\)"),
+    ("start: FOO // FOO", "1:8", r"Terminal 'FOO' used but not defined \(in rule start\)"),
+    ("// foo\nstart: foo", "2:8", r"Rule 'foo' used but not defined \(in rule start\)"),
+    (A + 'start: "b"', "2:1", "Rule 'start' defined more than once"),
+    ('A: "a"\nA: "b"\nstart: A', "2:1", "Terminal 'A' defined more than once"),
+    ('start: f{"a"}\nf{x,y}: x y', "1:8", r"Wrong number of template arguments used for f \(expected 2, got 1\)"),
+    ('start: g{"a"}', "1:8", "Template 'g' used but not defined"),
+    ("start: f\nf{x}: x", "1:8", "'f' is a template; give it its arguments"),
+    ('start: f{"a", "b"}\nf{x, x}: x', "2:3", r"Duplicate Template Parameter x \(in template f\)"),
+    ('start: f{"a"}\nf{start}: start', "1:1", r"Template Parameter conflicts with rule start \(in template f\)"),
+    ('%extend foo: "a"\nstart: foo', "1:9", "Can't extend rule foo as it wasn't defined before"),
+    ('%override foo: "a"\nstart: foo', "1:11", "Cannot override a nonexisting rule foo"),
+    ('A: B\nB: A "x"\nstart: A', "1:1", "Recursion in terminal 'A'"),
+    ("A: B A\nB: B A\nstart: A", "1:1", "Recursion in terminal 'A'"),
+    ("start: A\nA: ", "2:1", r"Terminals cannot be empty \(A\)"),
+    ('start: "" "a"', "1:8", r"Empty terminals are not allowed"),
+    ('A: "b" -> c\nstart: A', "1:9", "Aliasing not allowed in terminals"),
+    ('start: _a\n_a: "b" -> c', "2:1", "Rule _a is marked for expansion"),
+    ('?_x: "a"\nstart: _x', "1:1", r"Inlined rules \(_rule\) cannot use the \?rule modifier"),
+    ("%import common\nstart: ", "1:9", "Nothing was imported from grammar `common`"),
+    ("%import common.NOPE\nstart: NOPE", "2:8", "Terminal 'NOPE' used but not defined"),
+    (
+        "start: X\n%import comon.X",
+        "2:1",
+        "cannot import 'comon': Lark's wheel has no such grammar; did you mean 'common'",
+    ),
+    ("start: X\n%import .a.b.X", "2:1", r"cannot import 'a.b': it is relative, and the text comes from no file"),
+    (
+        "%import common.INT\n%import .common.INT\nstart: INT",
+        "1:1",
+        "cannot import 'common': it is imported both from Lark's",
+    ),
+    (A + "%ignore /a/\n%ignore", "3:1", r"Terminals cannot be empty \(__IGNORE_1\)"),
+    ('start: A\nA: /(/ | "b"', "2:4", r"Python's re refuses this pattern: missing \)"),
+    ('start: A\nA.99999999999: "b"', "2:1", "the priority 99999999999 of terminal A is not a 32-bit number"),
+    (f'start: A\nA.{"9" * 5000}: "b"', "2:1002", "Exceeds the limit"),
+    ('start: "\ud800"', "1:8", "surrogates not allowed"),
+    ('start: "a" start', "1:1", "start symbol 'start' is unproductive: .* give it an alternative"),
+    ('start: "x" a\n!a.2: "a" a', "1:1", "start symbol 'start' is unproductive"),
+    ('\n\n ?start.2 : "a" start', "3:3", "start symbol 'start' is unproductive"),
+    ("start: " + "(" * 3000 + '"a"' + ")" * 3000, None, "nested too deeply"),
+]
+
+
+@pytest.mark.parametrize(("text", "place", "message"), BAD)
+def test_bad_texts(text: str, place: str | None, message: str) -> None:
+    with pytest.raises(MaskwrightError) as caught:
+        parse_grammar(text, name="g.lark")
+    first, *rest = str(caught.value).split("\n")
+    assert re.search(message, str(caught.value))
+    assert len(re.findall(r"\d+[:,] ?(?:col|column )?\d+", first.replace("5..2", ""))) <= 1, "one place, not two"
+    if place is None:
+        assert first.startswith("g.lark: ")
+    else:
+        assert first.startswith(f"g.lark:{place}: ")
+        line, column = map(int, place.split(":"))
+        shown, pointer = (line_[4:] for line_ in rest[-2:])
+        assert pointer.strip() == "^"
+        source = text.split("\n")[line - 1]
+        assert source[column - 1 : column + 9].startswith(shown[pointer.index("^") :][:9]) or not source.isprintable()
+
+
+GROWING = {
+    "alternatives": 'start: ("a"|"b")~30',
+    "optionals": "start: " + " ".join(f'["{letter}"]' for letter in "abcdefghijklmnopqrstuvwxyz"),
+    "repeats": 'start: (((("a"~49)~49)~49)~49)~49',
+    "repeats of groups": 'start: (("a"|"b"|"c")~0..40)*',
+    "helper of a group": 'start: (("a"|"b")~12)+',
+    "large repeats of groups": f"start: ({'|'.join(map(chr, range(97, 123)))})~60\n"
+    + "\n".join(f'{chr(i)}: "{chr(i)}"' for i in range(97, 123)),
+    "a terminal": 'start: A\nA: "x"~99999999999 | "b"',
+    "terminals": "start: A0\n" + "".join(f"A{i}: A{i + 1} A{i + 1}\n" for i in range(40)) + 'A40: "x"\n',
+    "template": 'start: f{"a"}\nf{x}: "b" | f{g{x}}\ng{y}: y',
+    "template with doubling names": 'start: f{"a"}\nf{x}: f{g{x, x}}\ng{y, z}: y z',
+    "templates": 'start: t0{"a"}\nt30{x}: x\na{x}: x "1"\nb{x}: x "2"\n'
+    + "".join(f"t{i}{{x}}: t{i + 1}{{a{{x}}}} t{i + 1}{{b{{x}}}}\n" for i in range(30)),
+}
+
+
+@pytest.mark.parametrize("case", GROWING)
+def test_growth_is_refused_at_its_cause(case: str) -> None:
+    with pytest.raises(LimitError, match=r"(?s)^g\.lark:\d+:1: .*(grows past|do not come to an end).*\^$"):
+        parse_grammar(GROWING[case], name="g.lark")
+
+
+def test_what_is_large_but_finite_loads() -> None:
+    assert len(parse_grammar('start: ("a"|"b")~12').rules) == 2**12
+    assert len(parse_grammar('start: ("a"|"b"|"c")~60').rules) < 100
+    assert len(parse_grammar('start: f{"a"}\nf{x}: x | "(" f{x} ")"').rules) == 3
+
+
+@pytest.mark.parametrize("literal", ['"' + "\\" * 301 + "x", "/" + "\\" * 301 + "x"])
+def test_open_literals_full_of_backslashes_do_not_hang(literal: str) -> None:
+    with pytest.raises(GrammarError, match="begins here and does not end"):
+        parse_grammar(A + f"b: {literal}\n")
+
+
+def test_names_that_are_no_grammar(tmp_path: Path) -> None:
+    (tmp_path / "jason.lark").write_text(A)
+    cases = [
+        ("", UnknownNameError, r"name is empty \(known: lark:lark, lark:python; or a path to a .lark file\)"),
+        ("lark:pyton", UnknownNameError, "no grammar 'lark:pyton' in Lark's wheel; did you mean 'lark:python'"),
+        ("lark:../grammars/python", UnknownNameError, "in Lark's wheel"),
+        ("pythn", UnknownNameError, "no grammar is named 'pythn'; did you mean 'lark:python'"),
+        (str(tmp_path / "json.lark"), UnknownNameError, "json.lark' does not exist; did you mean .*jason.lark"),
+        (str(tmp_path / "jason.lark" / "x"), UnknownNameError, "does not exist"),
+        (str(tmp_path), GrammarError, "is a directory; expected a .lark file"),
+        ("x" * 100_000, GrammarError, r"'x{40}\.\.\.x{30}' cannot be read: File name too long"),
+        ("a\0b", GrammarError, "cannot be read: embedded null byte"),
+    ]
+    for name, kind, message in cases:
+        with pytest.raises(kind, match=message):
+            load_grammar(name)
+
+
+def test_files_that_are_no_text(tmp_path: Path) -> None:
+    path = tmp_path / "g.lark"
+    for data, message in [
+        (b"start: \xff", r"is not UTF-8: byte 0xff at offset 7; save it as UTF-8"),
+        (A.encode("utf-16"), r"is not UTF-8: byte 0x.. at offset 0"),
+        (b"\x7fELF\x00\x00", "g.lark: holds a NUL character: it is not a text file"),
+        (b"", "has no rule 'start'; .* none, it defines no rules"),
+        (b"\xef\xbb\xbf", "it defines no rules"),
+        (b" " * (MAX_BYTES + 1), "is longer than 16,777,216 bytes: it is not a grammar"),
+    ]:
+        path.write_bytes(data)
+        with pytest.raises(GrammarError, match=message):
+            load_grammar(path)
+    if os.geteuid() != 0:
+        path.chmod(0)
+        with pytest.raises(GrammarError, match="cannot be read: Permission denied"):
+            load_grammar(path)
+
+
+def test_errors_in_imported_files_name_that_file(tmp_path: Path) -> None:
+    main, part = tmp_path / "main.lark", tmp_path / "part.lark"
+    main.write_text("start: x\n%import .part.x\n")
+    cases = [
+        ("x: (", r"part\.lark:1:5: Unclosed parenthesis"),
+        ('x: y\ny: "a', r"part\.lark:2:4: a string or regular expression begins here"),
+        ("z: x\nx: y", r"part\.lark:2:4: Rule 'part__y' used but not defined"),
+        ('x: "a"\nx: "b"', r"Rule 'x' defined more than once"),
+        (
+            "%import .part.x\nx: x",
+            r"main\.lark: more than 100 files are imported; do the imports of part form a circle",
+        ),
+        ("%import .gone.x\n", r"part\.lark:1:1: cannot import 'gone': grammar file .*gone\.lark' does not exist"),
+    ]
+    for text, message in cases:
+        part.write_text(text)
+        with pytest.raises(MaskwrightError, match=message):
+            load_grammar(main)
+    part.write_bytes(b"x: \xff")
+    with pytest.raises(GrammarError, match=r"main\.lark:2:1: cannot import 'part': .*part\.lark' is not UTF-8"):
+        load_grammar(main)
+    part.unlink()
+    part.mkdir()
+    with pytest.raises(GrammarError, match=r"main\.lark:2:1: cannot import 'part': .* is a directory"):
+        load_grammar(main)
+
+
+def test_caret_points_into_long_lines_and_past_control_characters() -> None:
+    line = "a" * 500 + "\t\x1b*" + "b" * 500
+    shown, pointer = caret(line, 1, 503).split("\n")[1:]
+    assert len(shown) < 130 and shown[pointer.index("^")] == "*" and "\x1b" not in shown
+    assert caret("a", 2, 1) == ""
+
+
+def test_messages_do_not_depend_on_hash_order() -> None:
+    code = """
+from maskwright.analysis.grammar import parse_grammar
+for text in ('start: "a"\\n%ignore Q\\n%ignore P\\n%ignore R', 'start: "a"~2..'):
+    try: parse_grammar(text)
+    except ValueError as error: print(error)
+"""
+    outputs = set()
+    for seed in ("1", "2", "3"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        outputs.add(
+            subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, check=True).stdout
+        )
+    assert len(outputs) == 1 and outputs.pop().count(b"\n") == 6
+
+
+def mutated(text: str, rng: random.Random) -> str:
+    """The text with a few pieces dropped, doubled, moved or replaced by what the grammar language is made of."""
+    pieces = re.findall(r"\w+|\s+|[^\w\s]", text)
+    extra = ['"', "/", "\\", "(", ")", "[", "]", "{", "}", "|", "~", "..", "->", ":", "%import ", "%declare ", "%ignore ",
+             "%extend ", "%override ", "_", "A", "a", "9", "\n", "?", "!", ".", ",", "*", "start", "common.INT", "\u2028"]  # fmt: skip
+    for _ in range(rng.randint(1, 4)):
+        i, j = rng.randrange(len(pieces)), rng.randrange(len(pieces))
+        action = rng.randrange(4)
+        if action == 0:
+            del pieces[i]
+        elif action == 1:
+            pieces[i] = rng.choice(extra)
+        elif action == 2:
+            pieces.insert(i, pieces[j])
+        else:
+            pieces.insert(i, rng.choice(extra))
+    return "".join(pieces)
+
+
+@pytest.mark.parametrize(("name", "n_texts"), [("lark", 300), ("python", 60), ("features", 300)])
+def test_mutated_grammars_load_or_fail_clearly(name: str, n_texts: int) -> None:
+    folder = Path(__file__).parents[2] / "data" / "grammars"
+    text = (folder / "features.lark").read_text() if name == "features" else load_grammar(f"lark:{name}").text
+    start = "file_input" if name == "python" else "start"
+    rng = random.Random(name)
+    n_loaded = 0
+    for _ in range(n_texts):
+        candidate = mutated(text, rng)
+        try:
+            n_loaded += len(parse_grammar(candidate, name="g.lark", start=start, folder=folder).terminals) > 0
+        except MaskwrightError as error:
+            assert str(error).strip() and "Token(" not in str(error), candidate
+    assert 0 < n_loaded < n_texts

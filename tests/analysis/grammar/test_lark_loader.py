@@ -1,0 +1,280 @@
+"""What a `.lark` text means: the rules, terminals, places and layout that the loader makes of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from naive import words
+
+from maskwright.analysis.errors import GrammarError, UnknownNameError
+from maskwright.analysis.grammar import Grammar, Layout, load_grammar, parse_grammar
+from maskwright.analysis.grammar.lark_files import position_of
+from maskwright.analysis.grammar.lark_loader import Indenter
+
+DATA = Path(__file__).parents[2] / "data" / "grammars"
+PEERS = Path(__file__).parents[4] / "shared" / "data" / "peer_grammars"
+
+
+def language(text: str, length: int) -> set[str]:
+    """The words of the grammar, up to a length, each terminal shown by its literal or name, without blanks."""
+    grammar = parse_grammar(text)
+    shown = [terminal.literal or terminal.name for terminal in grammar.terminals]
+    return {"".join(shown[t] for t in word) for word in words(grammar, length)}
+
+
+@pytest.fixture(scope="module")
+def features() -> Grammar:
+    return load_grammar(DATA / "features.lark")
+
+
+@pytest.fixture(scope="module")
+def python() -> Grammar:
+    return load_grammar("lark:python")
+
+
+CONSTRUCTS = [
+    ("optional", 'start: "a" ["b"] "c"?', {"a", "ab", "ac", "abc"}),
+    ("placeholders", '!start: ["a" "b"] [["c"]]', {"", "ab", "c", "abc"}),
+    ("star", 'start: "a"*', {"", "a", "aa", "aaa", "aaaa"}),
+    ("plus", 'start: ("a" | "b" "b")+', {"a", "aa", "aaa", "aaaa", "bb", "abb", "bba", "aabb", "abba", "bbaa", "bbbb"}),
+    ("exact repeat", 'start: "a"~3', {"aaa"}),
+    ("repeat range", 'start: "a"~0..2 "b"', {"b", "ab", "aab"}),
+    ("group", 'start: ("a" | "b") ("c" | "d")', {"ac", "ad", "bc", "bd"}),
+    ("alias", 'start: "a" -> one\n     | "b" -> two', {"a", "b"}),
+    ("inlined", 'start: _x "b" _x\n_x: "a" |', {"b", "ab", "ba", "aba"}),
+    ("expand1", '?start: x\n?x: "a" | "(" x ")"', {"a", "(a)"}),
+    ("priority", 'start: x\nx.5: "a"\n', {"a"}),
+    ("template", 'start: sep{"a", ","}\nsep{x, s}: x (s x)*', {"a", "a,a"}),
+    ("template in template", 'start: w{w{"a"}}\nw{x}: "(" x', {"((a"}),
+    ("recursive template", 'start: w{"a"}\nw{x}: x | "(" w{x} ")"', {"a", "(a)"}),
+    ("named terminal", 'start: PLUS | A\nPLUS: "+"\nA: "a" "b"', {"+", "A"}),
+    ("override", '%import common.INT\n%override INT: "7"\nstart: INT', {"7"}),
+    ("extend", 'start: x\nx: "a"\n%extend x: "b"', {"a", "b"}),
+    ("import", "%import common (INT, WORD)\nstart: INT | WORD", {"INT", "WORD"}),
+    ("import as", "%import common.INT -> NUMBER\nstart: NUMBER", {"NUMBER"}),
+    ("empty", "start:", {""}),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), [case[1:] for case in CONSTRUCTS], ids=[case[0] for case in CONSTRUCTS])
+def test_constructs_mean_what_they_mean_to_lark(text: str, expected: set[str]) -> None:
+    assert language(text, 4) == expected
+
+
+def test_large_repeats_are_split_into_helper_rules() -> None:
+    grammar = parse_grammar('start: "a"~60..70')
+    assert {len(word) for word in words(grammar, 75)} == set(range(60, 71))
+
+
+def test_every_construct_in_one_file(features: Grammar) -> None:
+    terminals = {terminal.name: terminal for terminal in features.terminals}
+    assert terminals["NUMBER"].pattern == "(?:[0-9])+"
+    assert (terminals["HELLO"].literal, terminals["HELLO"].flags) == ("hello", "i")
+    assert terminals["SEPARATOR"].literal == ";"
+    assert (terminals["ITEM"].priority, terminals["ITEM"].pattern) == (3, "item[0-9]")
+    assert terminals["parts__LETTERS"].pattern == "[a-z]+"
+    assert terminals["UNICODE"].pattern is not None and "é" in terminals["UNICODE"].pattern
+    ranges = [terminal.pattern for terminal in features.terminals if terminal.pattern == "[a-c]"]
+    assert ranges == ["[a-c]"]
+    regex = next(terminal for terminal in features.terminals if terminal.pattern == "[a-f]+x")
+    assert regex.flags == "ix"
+    ignored = {features.terminals[t].name for t in features.ignored}
+    assert ignored == {"COMMENT", "__IGNORE_1", "__IGNORE_2"}
+    assert features.unused_terminals == ("UNUSED", "DECLARED_UNUSED")
+    assert features.layout is None
+
+
+def test_places_are_those_of_the_definitions(features: Grammar) -> None:
+    lines = features.text.split("\n")
+
+    def at(name: str) -> str:
+        terminal = features.terminals[features.terminal_number[name]]
+        return lines[terminal.line - 1][terminal.column - 1 :] if terminal.line else ""
+
+    assert at("ITEM").startswith("ITEM.3:")
+    assert at("UNICODE").startswith("UNICODE:")
+    number = features.terminals[features.terminal_number["NUMBER"]]
+    assert at("NUMBER") == "NUMBER" and lines[number.line - 1] == "%import common.INT -> NUMBER"
+    assert at("SEPARATOR").startswith('SEPARATOR: ";"')
+    assert at("HELLO").startswith('"hello"i')
+    assert at("COMMENT").startswith('COMMENT: "#"')
+    assert at("__IGNORE_1").startswith("%ignore /[ \\t]+/")
+    assert at("__IGNORE_2").startswith('%ignore " #no comment"')
+    assert at("parts__LETTERS") == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "place"),
+    [
+        ("// a: x\n?a: b", "a", (2, 2)),
+        ("# a: x\n!a.-2 : b", "a", (2, 2)),
+        ('b: "a:" /a:/\n_a: b', "_a", (2, 1)),
+        ("b: a\nf{a, c}: a\n?!a: b", "a", (3, 3)),
+        ("start: f{b}\nf{x} : x", "f", (2, 1)),
+        ("start: f{b}\nf {x}.3 : x", "f", (2, 1)),
+        ("start: A\nA.10: B", "A", (2, 1)),
+        ("%import common.A\nstart: A", "A", (1, 16)),
+        ("%import common (A, B)\nstart: A B", "B", (1, 20)),
+        ("%import common.A -> B\nstart: B", "B", (1, 21)),
+        ("%declare A B\nstart: B", "B", (1, 12)),
+        ("start: A\n%override A: B", "A", (2, 11)),
+        ('start: "/*" a "*/" // a: \n     | a\n', "a", (1, 13)),
+        ("start: /a\\/b a:/ b\nb: c", "b", (2, 1)),
+        ("start: b", "nowhere", (0, 0)),
+    ],
+)
+def test_position_of(text: str, name: str, place: tuple[int, int]) -> None:
+    assert position_of(text, name) == place
+
+
+def test_a_literal_is_placed_in_a_rule_rather_than_in_a_terminal() -> None:
+    grammar = parse_grammar('A: "b" "c"\nstart: A "b"\n')
+    terminal = grammar.terminals[grammar.terminal_number["B"]]
+    assert (terminal.line, terminal.column) == (2, 10)
+
+
+def test_display_names() -> None:
+    grammar = parse_grammar(
+        'start: "+=" "a\\"\\\\b=" /x\\/y/i NAME "if" "é<"i\nNAME: /[a-z]+/\n%ignore /[ \\t]+/\n%ignore NAME'
+    )
+    assert {grammar.display_name(s) for s in range(grammar.n_terminals + grammar.n_nonterminals)} == {
+        '"+="',
+        '"a\\"\\\\b="',
+        "/x\\/y/i",
+        "NAME",
+        "IF",
+        '"é<"i',
+        "/[ \\t]+/",
+        "start",
+    }
+
+
+def test_unused_terminals_are_named_and_parts_of_others_are_not() -> None:
+    grammar = parse_grammar('start: A\nA: B "x"\nB: "b"\nC: D\nD: "d"\nE: "e"\n%ignore E\n%declare F')
+    assert [terminal.name for terminal in grammar.terminals] == ["A", "E"]
+    assert grammar.unused_terminals == ("C", "F")
+
+
+def test_crlf_and_byte_order_mark_change_nothing(tmp_path: Path) -> None:
+    text = 'start: "a" // comment\n  | B\nB: /b/\n'
+    files = {"lf": text.encode(), "crlf": text.replace("\n", "\r\n").encode(), "bom": b"\xef\xbb\xbf" + text.encode()}
+    digests = set()
+    for name, data in files.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "g.lark").write_bytes(data)
+        digests.add(load_grammar(folder / "g.lark").digest)
+    assert len(digests) == 1
+
+
+def test_relative_imports_reach_through_folders(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "main.lark").write_text("%import .sub.middle.pair\nstart: pair")
+    (tmp_path / "sub" / "middle.lark").write_text('%import .leaf.LEAF\npair: LEAF ","')
+    (tmp_path / "sub" / "leaf.lark").write_text('LEAF: "leaf"')
+    grammar = load_grammar(tmp_path / "main.lark")
+    assert {terminal.literal for terminal in grammar.terminals} == {"leaf", ","}
+    assert parse_grammar((tmp_path / "main.lark").read_text(), folder=tmp_path).rules == grammar.rules
+
+
+def test_python_figures(python: Grammar) -> None:
+    assert (python.n_terminals, python.n_nonterminals, len(python.rules)) == (101, 176, 537)
+    assert sum(not terminal.is_declared for terminal in python.terminals) == 99
+    assert [t.name for t in python.terminals if t.is_declared] == ["_INDENT", "_DEDENT"]
+    assert all(terminal.line for terminal in python.terminals)
+    assert python.unused_terminals == ()
+
+
+def shown_layout(grammar: Grammar) -> tuple[str, ...]:
+    layout = grammar.layout
+    assert layout is not None
+    return tuple(
+        grammar.symbol_name(t) for t in (layout.newline, layout.indent, layout.dedent, *sum(layout.brackets, ()))
+    )
+
+
+@pytest.mark.parametrize("start", ["file_input", "single_input", "eval_input"])
+def test_python_layout(start: str) -> None:
+    grammar = load_grammar("lark:python", start=start)
+    brackets = ("LPAR", "RPAR", "LSQB", "RSQB", "LBRACE", "RBRACE")
+    assert shown_layout(grammar) == ("_NEWLINE", "_INDENT", "_DEDENT", *brackets)
+    assert grammar.layout is not None and grammar.layout.tab_length == 8
+
+
+INDENTED = 'start: (line | START start STOP)+\nline: "(" W ")" NL\nW: /w/\nNL: /\\n */\n%declare START STOP\n'
+
+
+def test_layout_by_names_literals_and_numbers() -> None:
+    named = Indenter("NL", "START", "STOP", (("LPAR", ")"),), tab_length=4)
+    grammar = parse_grammar(INDENTED, layout=named)
+    assert shown_layout(grammar) == ("NL", "START", "STOP", "LPAR", "RPAR")
+    assert grammar.layout is not None and grammar.layout.tab_length == 4
+    assert parse_grammar(INDENTED, layout=grammar.layout).layout == grammar.layout
+
+
+def test_layout_is_recognised_by_lark_s_names_only() -> None:
+    text = INDENTED.replace("NL", "_NL").replace("START", "_INDENT").replace("STOP", "_DEDENT")
+    assert shown_layout(parse_grammar(text)) == ("_NL", "_INDENT", "_DEDENT", "LPAR", "RPAR")
+    assert parse_grammar('start: _NEWLINE _INDENT\n_NEWLINE: "n"\n_INDENT: "i"\n_DEDENT: "d"').layout is None
+
+
+@pytest.mark.parametrize(
+    ("layout", "message"),
+    [
+        ("auto", r"terminal START is declared but has no pattern.*pass layout=Indenter"),
+        (None, r"terminal START is declared but has no pattern"),
+        (Indenter("NL", "START", "STOPP"), r"names 'STOPP', which is no terminal.*did you mean STOP"),
+        (Indenter("NL", "START", "STOP", (("{", "}"),)), r"names '\{', which is no terminal"),
+        (Indenter("NL", "START", "STOP", tab_length=0), r"tab length is 0; expected 1 to"),
+        (Indenter("NL", "START", "START"), r"terminal STOP is declared but has no pattern"),
+        (Indenter("START", "NL", "STOP"), r"terminal START is declared but has no pattern"),
+        (Indenter("NL", "START", "STOP", (("(", "("),)), r"gives one terminal two roles"),
+        (Layout(99, 0, 1, ()), r"terminal START is declared"),
+        ("python", r"layout is 'python'; expected 'auto', None, an Indenter or a Layout"),
+    ],
+)
+def test_wrong_layouts(layout: Layout | Indenter | None, message: str) -> None:
+    with pytest.raises(GrammarError, match=message):
+        parse_grammar(INDENTED, layout=layout)
+
+
+def test_layout_roles_need_patterns_or_none() -> None:
+    text = INDENTED + "%ignore NL\n"
+    with pytest.raises(GrammarError, match=r"<text>:4:1: the layout's newline terminal NL is ignored"):
+        parse_grammar(text, layout=Indenter("NL", "START", "STOP"))
+    text = 'start: NL A B\nNL: "n"\nA: "a"\nB: "b"\n'
+    with pytest.raises(GrammarError, match=r"<text>:3:1: the layout's indent terminal A has to be declared"):
+        parse_grammar(text, layout=Indenter("NL", "A", "B"))
+    text = "start: N A B\n%declare N A B\n"
+    with pytest.raises(GrammarError, match=r"terminal N is declared but has no pattern"):
+        parse_grammar(text, layout=Indenter("N", "A", "B"))
+
+
+def test_lark_s_own_grammar_loads() -> None:
+    grammar = load_grammar("lark:lark")
+    assert grammar.n_nonterminals > 20 and grammar.layout is None
+
+
+@pytest.mark.parametrize("name", ["c11", "c_toy", "json", "python_flat"])
+def test_peer_grammars_load(name: str) -> None:
+    path = PEERS / f"{name}.lark"
+    if not path.exists():
+        pytest.skip(f"no shared data: {path} is absent")
+    grammar = load_grammar(path)
+    assert grammar.name == f"{name}.lark" and len(grammar.rules) > 10
+
+
+def test_start_symbol_is_chosen() -> None:
+    text = 'a: "x" b\nb: "y"'
+    assert parse_grammar(text, start="b").nonterminals == ("b",)
+    with pytest.raises(GrammarError, match=r"no rule 'start'; name the start symbol .* meant: a, b"):
+        parse_grammar(text)
+    with pytest.raises(GrammarError, match=r"no rule 'bb'; rules that could be meant: b"):
+        parse_grammar(text, start="bb")
+
+
+def test_lexing_is_one_of_three() -> None:
+    assert parse_grammar('start: "a"', lexing="contextual").lexing == "contextual"
+    with pytest.raises(UnknownNameError, match=r"no lexing is named 'longst'; did you mean 'longest'"):
+        parse_grammar('start: "a"', lexing="longst")  # type: ignore[arg-type]
