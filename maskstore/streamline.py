@@ -78,8 +78,9 @@ class Context:
 class Streamlined:
     """The result of each step, for each left symbol.
 
-    seconds : CPU seconds of each step. mapping[left][step] : (n_sequences,) int32; sequence number -> sequence number, or DELETED. Steps are cumulative: each maps the
+    mapping[left][step] : (n_sequences,) int32; sequence number -> sequence number, or DELETED. Steps are cumulative: each maps the
         original sequences. Sequences that do not occur with a left symbol are DELETED there.
+    seconds : CPU seconds of each step. classes : the interchange classes used.
     """
 
     table: SequenceTable

@@ -82,7 +82,9 @@ def tracked_files() -> list[Path]:
 
 def test_the_tree_speaks_of_no_machine() -> None:
     # spelled in pieces, or this file would find itself
-    forbidden = re.compile("|".join(["/" + "work/", "/" + "root/", "py" + r"pi\.org", "python" + "hosted", "/home/" + r"\w"]))
+    forbidden = re.compile(
+        "|".join(["/" + "work/", "/" + "root/", "py" + r"pi\.org", "python" + "hosted", "/home/" + r"\w"])
+    )
     for path in tracked_files():
         if path.is_symlink() or not path.is_file():
             continue
@@ -96,7 +98,9 @@ def test_the_tree_speaks_of_no_machine() -> None:
 
 @pytest.mark.slow
 def test_wheel_holds_everything(tmp_path: Path) -> None:
-    subprocess.run([sys.executable, "-m", "build", "--outdir", str(tmp_path), str(ROOT)], check=True, capture_output=True)
+    subprocess.run(
+        [sys.executable, "-m", "build", "--outdir", str(tmp_path), str(ROOT)], check=True, capture_output=True
+    )
     (wheel,) = tmp_path.glob("*.whl")
     names = set(zipfile.ZipFile(wheel).namelist())
     for package in folders():
