@@ -50,6 +50,8 @@ class Hypothesis:
 class ReferenceDecoder:
     """Masks and states of one text under a store.
 
+    `mask` and `advance` raise LimitError for a grammar with hidden left recursion, whose stacks have no end.
+
     n_parser_calls : sequences asked of the parser by `mask` so far; n_masks : masks made.
     """
 

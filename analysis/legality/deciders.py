@@ -207,7 +207,7 @@ class Deciders:
         """Every word of P that ends in the context can go on with the sequence.
 
         True is a proof (proofs/always_legal.v, always_legal_sound; proofs/implication.v for longer contexts). False
-        means unknown, except at the start of the text, where the answer is exact.
+        means unknown, except at the start of the text, where the answer is exact (up to MAX_LENGTH terminals).
         """
         if not sequence:
             return True

@@ -1,0 +1,208 @@
+"""The LALR parser that follows all conflicts: against Lark's parser where there are none, against Earley everywhere."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import time
+from collections.abc import Iterator
+
+import pytest
+from grammars import make_grammar, random_grammar
+from lark import Lark, Token
+from lark.exceptions import UnexpectedInput
+from lark.lexer import Lexer as LarkLexer
+from lark.parsers.lalr_interactive_parser import InteractiveParser
+from naive import Earley, prefixes, productive
+from naive_store import python_grammar
+
+from maskwright.analysis.errors import GrammarError, LimitError
+from maskwright.analysis.grammar import Grammar
+from maskwright.decoding.parser import LalrParser, Stacks
+
+CHUNK = 40
+
+
+def has_hidden_left_recursion(grammar: Grammar) -> bool:
+    """Some nonterminal derives itself after one or more symbols that may be empty."""
+    alive = productive(grammar)
+    rules = [rule for rule in grammar if alive.issuperset(rule.rhs)]
+    nullable: set[int] = set()
+    while more := {rule.lhs for rule in rules if nullable.issuperset(rule.rhs)} - nullable:
+        nullable |= more
+    corners = {
+        (rule.lhs, symbol, i > 0)
+        for rule in rules
+        for i, symbol in enumerate(rule.rhs)
+        if grammar.is_nonterminal(symbol) and nullable.issuperset(rule.rhs[:i])
+    }
+    while True:
+        longer = {(a, d, h or k) for a, b, h in corners for c, d, k in corners if b == c} - corners
+        if not longer:
+            return any(a == b and hidden for a, b, hidden in corners)
+        corners |= longer
+
+
+def read(parser: LalrParser, word: tuple[int, ...]) -> Stacks:
+    stacks = parser.initial
+    for terminal in word:
+        stacks = parser.shift(stacks, terminal)
+        if not stacks:
+            break
+    return stacks
+
+
+@pytest.mark.parametrize("chunk", range(8))
+def test_accepts_what_earley_accepts(chunk: int) -> None:
+    """Every word up to some length: is it a prefix, and is it a word of the language?"""
+    n_hidden = n_conflicted = 0
+    for seed in range(chunk * CHUNK, (chunk + 1) * CHUNK):
+        grammar = random_grammar(seed)
+        parser, earley = LalrParser(grammar), Earley(grammar)
+        n_conflicted += parser.n_conflicts > 0
+        length = 4 if grammar.n_terminals < 4 else 3
+        known = prefixes(grammar, length)
+        try:
+            for word in itertools.chain.from_iterable(
+                itertools.product(range(grammar.n_terminals), repeat=n) for n in range(length + 1)
+            ):
+                if word[:-1] in known:
+                    stacks = read(parser, word)
+                    assert bool(stacks) == (word in known), (seed, word)
+                    if stacks:
+                        assert parser.accepts_end(stacks) == earley.is_word(earley.read_word(word)), (seed, word)
+        except LimitError:
+            assert has_hidden_left_recursion(grammar), seed
+            n_hidden += 1
+    assert 0 < n_hidden < CHUNK // 3 and n_conflicted > CHUNK // 4
+
+
+@pytest.mark.parametrize("chunk", range(3))
+def test_conflict_free_grammars_parse_as_in_lark(chunk: int) -> None:
+    """Lark's interactive parser over the same rules takes the same terminals at every step."""
+    n_compared = 0
+    for seed in range(1000 + chunk * CHUNK, 1000 + (chunk + 1) * CHUNK):
+        grammar, rng = random_grammar(seed), random.Random(seed)
+        parser = LalrParser(grammar)
+        if parser.n_conflicts:
+            continue
+        for _ in range(5):
+            theirs, stacks = interactive_parser(grammar), parser.initial
+            for _ in range(8):
+                accepts: set[str] = theirs.accepts()  # type: ignore[no-untyped-call]
+                legal = {int(name[1:]) for name in accepts if name != "$END"}
+                mine = {t for t in range(grammar.n_terminals) if parser.shift(stacks, t)}
+                assert mine == legal, seed
+                assert parser.accepts_end(stacks) == ("$END" in accepts), seed
+                assert len(stacks) == 1
+                n_compared += 1
+                if not legal:
+                    break
+                terminal = rng.choice(sorted(legal))
+                theirs.feed_token(Token(f"T{terminal}", "x"))
+                stacks = parser.shift(stacks, terminal)
+    assert n_compared > 100
+
+
+def interactive_parser(grammar: Grammar) -> InteractiveParser:
+    """Lark's, for the productive rules, terminal t being called Tt and nonterminal n being called nn."""
+    alive = productive(grammar)
+
+    def name(symbol: int) -> str:
+        return f"n{symbol}" if grammar.is_nonterminal(symbol) else f"T{symbol}"
+
+    lines = []
+    for lhs, rules in grammar.rules_of.items():
+        bodies = [" ".join(map(name, rule.rhs)) for rule in rules if alive.issuperset(rule.rhs)]
+        lines += [f"{name(lhs)}: " + " | ".join(dict.fromkeys(bodies))] if bodies else []
+    text = "\n".join([*lines, "%declare " + " ".join(f"T{t}" for t in range(grammar.n_terminals))])
+    return Lark(text, parser="lalr", start=name(grammar.start), lexer=_NoLexer).parse_interactive()
+
+
+class _NoLexer(LarkLexer):
+    """Tokens are fed by hand."""
+
+    def __init__(self, configuration: object) -> None:
+        pass
+
+    def lex(self, lexer_state: object, parser_state: object) -> Iterator[Token]:
+        return iter(())
+
+
+@pytest.mark.parametrize(
+    "text", ["S : N S a | b\nN : c | ", "S : S S | a | ", "S : A\nA : B A a | a\nB : N N\nN : n | "]
+)
+def test_hidden_left_recursion_is_refused_at_once(text: str) -> None:
+    grammar = make_grammar(text)
+    assert has_hidden_left_recursion(grammar)
+    parser = LalrParser(grammar)
+    begin = time.process_time()
+    with pytest.raises(
+        LimitError, match=r"more than 10000 readings of one text: some nonterminal derives itself.*hidden left"
+    ):
+        for terminal in range(grammar.n_terminals):
+            parser.shift(parser.initial, terminal)
+    assert time.process_time() - begin < 2
+
+
+def test_readings_that_multiply_are_refused() -> None:
+    """Two reductions for every terminal of a right-recursive chain: 2^n stacks after n terminals."""
+    parser = LalrParser(make_grammar("S : A S | B S | \nA : a\nB : a"))
+    stacks = parser.initial
+    begin = time.process_time()
+    with pytest.raises(
+        LimitError, match="more than 10000 readings of one text: their number grows with the text's length"
+    ):
+        for _ in range(20):
+            stacks = parser.shift(stacks, 0)
+    assert len(stacks) == 2**13
+    assert time.process_time() - begin < 2
+
+
+def test_cycles_and_ambiguity_are_followed() -> None:
+    for text in ("S : A\nA : A | a", "S : S S | a", "S : A a\nA : B | a\nB : A | a"):
+        grammar = make_grammar(text)
+        parser, earley = LalrParser(grammar), Earley(grammar)
+        assert parser.n_conflicts
+        for n in range(8):
+            stacks = read(parser, (0,) * n)
+            columns = earley.read_word((0,) * n)
+            assert bool(stacks) == bool(columns[-1])
+            if stacks:
+                assert parser.accepts_end(stacks) == earley.is_word(columns)
+
+
+def test_stacks_are_shared() -> None:
+    parser = LalrParser(make_grammar("S : a S | a"))
+    first, second = (read(parser, (0, 0, 0)) for _ in range(2))
+    assert first is second and first[0].below is read(parser, (0, 0))[0]
+    assert read(LalrParser(make_grammar("S : a b")), (1,)) == ()
+
+
+def test_python_goes_past_a_conflict_that_lark_resolves_wrongly() -> None:
+    grammar = python_grammar()
+    parser = LalrParser(grammar)
+    assert parser.n_conflicts > 0
+    number = grammar.terminal_number
+    literal = {t.literal: i for i, t in enumerate(grammar.terminals) if t.literal is not None}
+
+    def word(text: str) -> tuple[int, ...]:
+        named = {**literal, "NAME": number["NAME"], "NUM": number["DEC_NUMBER"], "NL": number["_NEWLINE"]}
+        named |= {"IN": number["_INDENT"], "OUT": number["_DEDENT"]}
+        return tuple(named[piece] for piece in text.split())
+
+    case = "match NAME : NL IN case NAME ( NAME = NUM{} ) : NL IN pass NL OUT OUT"
+    for comma in ("", " ,"):
+        stacks = read(parser, word(case.format(comma)))
+        assert stacks and parser.accepts_end(stacks)
+    assert not read(parser, word("case NAME )"))
+    lark = Lark.open_from_package("lark", "python.lark", ["grammars"], parser="lalr", start="file_input", postlex=None)
+    theirs = lark.parse_interactive()
+    with pytest.raises(UnexpectedInput):
+        for terminal in word(case.format(" ,")):
+            theirs.feed_token(Token(grammar.terminals[terminal].name, "x"))
+
+
+def test_an_empty_language_is_refused() -> None:
+    with pytest.raises(GrammarError, match="start symbol 'S' is unproductive"):
+        LalrParser(make_grammar("S : a S"))

@@ -1,0 +1,90 @@
+"""The mask store: cells, the figures of python.lark, and what it says of itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from naive_store import (
+    mask_ids,
+    python_grammar,
+    python_store,
+    random_layout_grammar,
+    random_lexed_grammar,
+    random_vocabulary,
+)
+
+from maskwright.analysis.legality.verdict import START
+from maskwright.decoding.reference import ReferenceDecoder
+from maskwright.maskstore.store import NO_CELL, build_store
+from maskwright.maskstore.streamline import STEPS
+from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
+
+
+def test_cells() -> None:
+    """A cell for each state in which a text can rest; one for each last terminal where the state does not tell."""
+    for seed in range(40):
+        grammar = random_layout_grammar(seed)
+        store = build_store(grammar, random_vocabulary(grammar, seed))
+        assert grammar.layout is not None
+        n = store.nfa.n_states
+        resting = [*store.nfa.is_resting.tolist(), True]
+        assert [cell != NO_CELL for cell in store.cell_of_state.tolist()] == resting
+        unclear = {grammar.layout.newline, *grammar.ignored}
+        expected = [s for s in range(n) if resting[s] and int(store.nfa.terminal[s]) in unclear]
+        assert store.dependent.tolist() == expected
+        for state in (s for s in range(n + 1) if resting[s]):
+            own = int(store.cell_of_state[state])
+            assert store.cell(state) == own
+            for last in (START, *range(grammar.n_terminals)):
+                cell = store.cell(state, last)
+                if state not in expected or (
+                    int(store.nfa.terminal[state]) == grammar.layout.newline and last != grammar.layout.newline
+                ):
+                    assert cell == own
+                assert 0 <= cell < store.n_cells
+        assert max(store.cell_of_state.max(), store.cell_of_last.max(initial=-1)) == store.n_cells - 1
+
+
+def test_sequences_and_entries() -> None:
+    grammar = random_lexed_grammar(7)
+    store = build_store(grammar, random_vocabulary(grammar, 7), streamlined=False)
+    assert store.sequence(0) == ()
+    assert store.n_entries == sum(len(store.entries(cell)) for cell in range(store.n_cells))
+    n_sequences = len(store.sequence_start) - 1
+    assert len({store.sequence(i) for i in range(n_sequences)}) == n_sequences
+    assert set(store.entry_sequence.tolist()) | {0} == set(range(n_sequences))
+
+
+def test_python_figures() -> None:
+    """Entries of python.lark x Mistral 7B, true bytes: the reductions that REPRODUCTION asks for."""
+    pytest.importorskip("mistral_common")
+    vocabulary = load_vocabulary("mistral-7b-v0.1")
+    lark = build_store(python_grammar(), vocabulary, rules="lark").counts
+    normalised = python_store().counts
+    assert tuple(lark) == tuple(normalised) == ("original", *STEPS)
+    totals = [{step: int(counts[step].sum()) for step in counts} for counts in (lark, normalised)]
+    assert totals[0]["ignored"] == totals[1]["ignored"]
+    assert totals[0]["ignored"] / totals[0]["always"] >= 8.7
+    assert totals[1]["ignored"] / totals[1]["always"] >= 10.9
+    assert totals[1]["joint"] < 0.6 * totals[1]["always"]
+    assert int(python_store(False).counts["original"].sum()) == totals[0]["original"]
+
+
+def test_repr() -> None:
+    pytest.importorskip("mistral_common")
+    store = python_store()
+    text = repr(store)
+    assert text.startswith("<MaskStore python.lark x mistral-7b-v0.1: ")
+    assert f"{store.n_entries} entries in {store.n_cells} cells" in text and "streamlined on normalised rules>" in text
+    assert repr(python_store(False)).endswith("masks, not streamlined>")
+
+
+def test_equal_tokens_are_allowed_together() -> None:
+    """Ids with the same bytes, ids without, and padded ids."""
+    grammar = random_lexed_grammar(4)
+    plain = random_vocabulary(grammar, 4)
+    doubled = Vocabulary("doubled", (*plain.tokens, *plain.tokens, b"", b""), {0: "</s>"}, (0,))
+    first, second = (ReferenceDecoder(build_store(grammar, v)) for v in (plain, doubled))
+    ids = mask_ids(first.mask())
+    assert ids and mask_ids(second.mask()) == ids | {i + plain.size for i in ids if i}
+    assert second.mask().shape == (-(-doubled.size // 32),) and second.mask().dtype == np.uint32
