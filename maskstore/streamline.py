@@ -106,6 +106,8 @@ def streamline(
 
 def spoken_sequence(codes: EventCodes, sequence: Symbols) -> Symbols:
     """A sequence as a judge reads it: columns forgotten, the end of the newline under way left out."""
+    if not sequence or max(sequence) < codes.n_terminals:
+        return sequence
     symbols = []
     for symbol in sequence:
         kind, value = codes.decode(symbol)
@@ -188,14 +190,10 @@ class _Streamliner:
         self._map_all(lambda symbols: tuple(least[s] if s < n else s for s in symbols))
 
     def delete_non_paths(self) -> None:
-        known: dict[Case, bool] = {}
         for left, ids in self.current.items():
-            for index in np.flatnonzero(ids >= 0).tolist():
-                case = (left, self.spoken(int(ids[index])))
-                if case not in known:
-                    known[case] = self.judge.is_path(*case)
-                if not known[case]:
-                    ids[index] = DELETED
+            used, inverse = np.unique(ids, return_inverse=True)
+            kept = [number >= 0 and self.judge.is_path(left, self.spoken(number)) for number in used.tolist()]
+            ids[~np.array(kept, np.bool_)[inverse]] = DELETED
 
     def _can_stand_left(self, symbol: int) -> bool:
         """Whether something may be folded into a sequence that ends in this symbol: a terminal whose parser state is certain."""

@@ -300,8 +300,11 @@ def _suffix_tree(
     previous: TerminalSequence = ()
     for position, query in enumerate(queries):
         reverse = query.sequence[::-1]
+        if reverse == previous:
+            continue
+        shorter = min(len(previous), len(reverse))
         common = 0
-        while common < min(len(previous), len(reverse)) and previous[common] == reverse[common]:
+        while common < shorter and previous[common] == reverse[common]:
             common += 1
         for length in range(common + 1, len(reverse) + 1):
             lengths.append(length)

@@ -14,7 +14,7 @@ Ignored terminals are the caller's to drop.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import numpy as np
@@ -48,6 +48,8 @@ class Judge:
         self.rules = rules
         normalised = normalise(grammar)
         self.layout = grammar.layout
+        self.newline = self.layout.newline if self.layout else -9
+        """The layout's newline terminal, or a number that no terminal has."""
         erased = () if self.layout is None else (self.layout.indent, self.layout.dedent)
         self.never_deciders = Deciders(normalised, erased=erased)
         self.always_deciders = Deciders(normalised if rules == "normalised" else grammar)
@@ -55,18 +57,14 @@ class Judge:
         self._closing = {closing for _, closing in self.layout.brackets} if self.layout else set()
         self.follow: npt.NDArray[np.bool_] = pair_verdicts(self.never_deciders) != NEVER
         """(n_terminals + 1, n_terminals) bool; the follow graph's edges, the last row those from the start of the text."""
-
-    @property
-    def newline(self) -> int:
-        """The layout's newline terminal, or a number that no terminal has."""
-        return self.layout.newline if self.layout else -9
+        self._follow_rows: list[list[bool]] = self.follow.tolist()
 
     def readings(self, left: int, sequence: Symbols) -> list[Symbols]:
         """The sequence as the parser may see it, one for each number of brackets open before `left`, without repetitions.
 
         Kept newlines stay as they are (ENDED_NEWLINE or the terminal), dropped ones are gone. Without newlines there is one reading.
         """
-        if self.layout is None or not any(s in (ENDED_NEWLINE, self.newline) for s in sequence):
+        if self.layout is None or (ENDED_NEWLINE not in sequence and self.newline not in sequence):
             return [sequence]
         # a newline that was kept stands outside brackets, and so does the start of the text
         deepest = 0 if left in (START, self.newline) else 1 + sum(s in self._closing for s in (left, *sequence))
@@ -87,7 +85,9 @@ class Judge:
                 kept.append(symbol)
         return tuple(kept)
 
-    def _plain(self, sequence: Iterable[int]) -> Symbols:
+    def _plain(self, sequence: Symbols) -> Symbols:
+        if ENDED_NEWLINE not in sequence:
+            return sequence
         return tuple(self.newline if symbol == ENDED_NEWLINE else symbol for symbol in sequence)
 
     def is_path(self, left: int, sequence: Symbols) -> bool:
@@ -96,7 +96,7 @@ class Judge:
 
     def _is_path(self, left: int, terminals: Symbols) -> bool:
         for right in terminals:
-            if left != ANYWHERE and not self.follow[left, right]:
+            if left != ANYWHERE and not self._follow_rows[left][right]:
                 return False
             left = right
         return True
@@ -147,7 +147,8 @@ class Judge:
         )
 
     def _joint_readings(self, left: int, first: Symbols, second: Symbols) -> list[tuple[Symbols, Symbols]]:
-        if self.layout is None or not any(s in (ENDED_NEWLINE, self.newline) for s in (*first, *second)):
+        both = (*first, *second)
+        if self.layout is None or (ENDED_NEWLINE not in both and self.newline not in both):
             return [(first, second)]
         deepest = 1 + sum(s in self._closing for s in (left, *first, *second))
         readings = ((self._reading(left, first, d), self._reading(left, second, d)) for d in range(deepest + 1))

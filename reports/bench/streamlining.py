@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from pathlib import Path
 from typing import Any
 
 from common import write_record
@@ -19,8 +20,9 @@ from common import write_record
 
 def run(tokenizer: str, numba_cache: str) -> dict[str, Any]:
     """One `maskwright analyze` in a process of its own: its JSON, and the CPU seconds and memory that the system saw."""
-    with tempfile.NamedTemporaryFile(suffix=".json") as file:
-        command = [sys.executable, "-m", "maskwright", "analyze", "lark:python", "-t", tokenizer, "--json", file.name]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "facts.json"
+        command = [sys.executable, "-m", "maskwright", "analyze", "lark:python", "-t", tokenizer, "--json", str(path)]
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         begin = time.perf_counter()
         subprocess.run(
@@ -28,7 +30,7 @@ def run(tokenizer: str, numba_cache: str) -> dict[str, Any]:
         )
         wall = time.perf_counter() - begin
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        facts = json.load(file)
+        facts = json.loads(path.read_text(encoding="utf-8"))
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return {"process_cpu_seconds": round(cpu, 2), "process_wall_seconds": round(wall, 2), "facts": facts}
 
