@@ -19,7 +19,11 @@ def test_example_prints_what_is_shown(tmp_path: Path) -> None:
     assert found is not None
     code, shown = found.groups()
     run = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert run.stdout == shown
+    numbers = re.compile(r"[\d.]+")
+    assert numbers.sub("#", run.stdout) == numbers.sub("#", shown)
+    # what \w matches, and so NAME's automaton, is a matter of the running Python's Unicode version
+    for found_number, shown_number in zip(numbers.findall(run.stdout), numbers.findall(shown), strict=True):
+        assert float(found_number) == pytest.approx(float(shown_number), rel=0.03)
     assert (tmp_path / "python.safetensors").stat().st_size < 2_000_000
 
 
