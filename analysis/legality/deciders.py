@@ -10,6 +10,7 @@ How: an occurrence of X in a rule is followed by the rest of that rule, then by 
 the start symbol: a *way up*. Along a way up, the set of remainders of S that are left is a deterministic function of the occurrences
 passed (`_kernels.advance`). S is legal after a prefix if and only if some way up of some parse of that prefix reads all of S.
 Hence: no way up accepts -> never (and conversely); all accept -> always; two sequences are accepted on the same ways -> jointly.
+`judge` asks just that, for very many sequences; the methods for single questions also begin one symbol earlier (`Prover`).
 
 Source: the unbounded form of the unlimited-credit exploration of Tran-Thien's streamlining post (2025), with the subset construction
 in place of its nondeterministic automaton; `proofs/always_legal.v`, `proofs/never_legal.v`. `exploration.py` has the post's own form.
@@ -144,7 +145,7 @@ class Deciders:
     ) -> npt.NDArray[np.uint64]:
         """On which ways up each sequence is accepted: (n_queries, ceil(n_ways / 64)) uint64.
 
-        Sequences that are jointly legal after a terminal have equal signatures on any ways up from it; the converse is to be proved.
+        Sequences that are accepted on the same ways (`Prover.is_jointly_legal`) have equal signatures; the converse is to be proved.
 
         pool : for each query which of ways[pool], (n_pools, n_ways, depth) int32, to use. See `witness_ways`.
         """
@@ -206,8 +207,9 @@ class Deciders:
     def is_always_legal(self, context: Context, sequence: TerminalSequence) -> bool:
         """Every word of P that ends in the context can go on with the sequence.
 
-        True is a proof (proofs/always_legal.v, always_legal_sound; proofs/implication.v for longer contexts). False
-        means unknown, except at the start of the text, where the answer is exact (up to MAX_LENGTH terminals).
+        True is a proof (proofs/always_legal.v, always_legal_sound; proofs/implication.v for longer contexts), and holds wherever
+        `judge` says ALWAYS or the post's exploration proves it (`Prover.implies_from_before`). False means
+        unknown, except at the start of the text, where the answer is exact (up to MAX_LENGTH terminals).
         """
         if not sequence:
             return True
@@ -243,7 +245,8 @@ class Deciders:
         if left == START:
             verdicts = self.judge([Query(START, premise), Query(START, conclusion)])
             return bool(verdicts[0] == NEVER or verdicts[1] == ALWAYS)
-        return self.prover().implies(left, premise, conclusion)
+        prover = self.prover()
+        return prover.implies(left, premise, conclusion) or prover.implies_from_before(left, premise, conclusion)
 
 
 class Prover:
@@ -257,21 +260,19 @@ class Prover:
         self._levels: dict[TerminalSequence, _kernels.Levels] = {}
 
     def implies(self, left: int, premise: TerminalSequence, conclusion: TerminalSequence) -> bool:
-        """Every way up from the terminal `left` that accepts `premise` accepts `conclusion`. True is a proof; False past MAX_LENGTH."""
+        """Every way up from the symbol `left` that accepts `premise` accepts `conclusion`. True is a proof; False past MAX_LENGTH."""
         if conclusion == premise[: len(conclusion)]:
             return True  # legality is closed under prefixes; the kernel asks for a conclusion that is not empty
         if max(len(premise), len(conclusion)) > MAX_LENGTH:
             return False
-        for sequence in (premise, conclusion):
-            if sequence not in self._levels:
-                self._levels[sequence] = self._deciders.levels(sequence)
+        holds, wanted = self.levels(premise), self.levels(conclusion)
         self._stamp += 1
         return bool(
             _kernels.implies(
                 self.table,
-                self._levels[premise],
+                holds,
                 len(premise),
-                self._levels[conclusion],
+                wanted,
                 len(conclusion),
                 left,
                 self._slots,
@@ -280,6 +281,32 @@ class Prover:
                 self._stack,
             )
         )
+
+    def implies_from_before(self, left: int, premise: TerminalSequence, conclusion: TerminalSequence) -> bool:
+        """After every word of P that ends in the terminal `left`, `conclusion` is legal if `premise` is. True is a proof.
+
+        Begins one symbol earlier than `implies`, and so sees alternatives side by side that `left` has parted: with ``S : a S b | a b``
+        an `a` can always be followed by an `a`, though not in the second rule. A word of P that ends in `left` begins with it, or some
+        symbol Z has been completed just before it; then `left` and the premise are read on a way up from Z. So it is enough that, at
+        the start of the text and from every symbol Z, all that reads `left` and the premise reads `left` and the conclusion.
+
+        Cost: as `implies`, times the symbols that `left` can follow.
+        """
+        premise, conclusion = (left, *premise), (left, *conclusion)
+        if max(len(premise), len(conclusion)) > MAX_LENGTH:
+            return False
+        start, accepted = self.table.sizes[1], np.uint64(1)
+        holds, wanted = self.levels(premise), self.levels(conclusion)
+        if holds.span[len(premise), start] & accepted and not wanted.span[len(conclusion), start] & accepted:
+            return False
+        befores = np.flatnonzero(holds.can_follow[len(premise)])
+        return all(self.implies(int(symbol), premise, conclusion) for symbol in befores)
+
+    def levels(self, sequence: TerminalSequence) -> _kernels.Levels:
+        """`Deciders.levels`, each sequence's once."""
+        if sequence not in self._levels:
+            self._levels[sequence] = self._deciders.levels(sequence)
+        return self._levels[sequence]
 
     def is_jointly_legal(self, left: int, first: TerminalSequence, second: TerminalSequence) -> bool:
         """The two sequences are accepted on the same ways up from the terminal `left`. True is a proof."""

@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from functools import cached_property
 from itertools import pairwise
 
+import numpy as np
+
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.legality import _kernels
 from maskwright.analysis.legality.deciders import MAX_LENGTH, NEVER, Deciders, Query
@@ -124,6 +126,11 @@ class Explainer:
         if not refusing:
             closed = self._closed_set(states, rest + conclusion)
             return Verdict(True, decider, f"every way up {after} reads {text}", (), closed)
+        if self.deciders.prover().implies_from_before(left, rest + premise, rest + conclusion):
+            reason = f"{text} can be read {after} by all that reads {self._text((), (left,))} there, at the start and after each symbol"
+            return Verdict(
+                True, decider, reason, (), self._closed_from_before((left, *rest, *premise), (left, *rest, *conclusion))
+            )
         begun = [(*self._prefix(way), left, *rest, *premise) for way in refusing]
         for prefix in begun:
             full = prefix[: len(prefix) - len(premise)] + conclusion
@@ -172,6 +179,12 @@ class Explainer:
                     ways[after] = way
                     agenda.append(after)
         return list(ways), refusing
+
+    def _closed_from_before(self, premise: TerminalSequence, conclusion: TerminalSequence) -> ClosedSet:
+        """The states that prove that wherever the premise can be read after some symbol, the conclusion can."""
+        befores = np.flatnonzero(self.deciders.levels(premise).can_follow[len(premise)]).tolist()
+        states = [state for symbol in befores for state in self._explore(symbol, premise, conclusion)[0]]
+        return self._closed_set(states, conclusion)
 
     def _prefix(self, way: Iterable[int]) -> tuple[int, ...]:
         """A shortest string of terminals to the left of the way's beginning."""

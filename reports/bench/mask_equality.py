@@ -92,7 +92,10 @@ def main() -> None:
         "cpu_seconds": round(time.process_time() - begin, 1),
     }
     print(facts)
-    write_record(f"mask_equality-{arguments.tokenizer}", "python reports/bench/mask_equality.py", facts)
+    command = (
+        f"python reports/bench/mask_equality.py --tokenizer {arguments.tokenizer} --positions {arguments.positions}"
+    )
+    write_record(f"mask_equality-{arguments.tokenizer}", command, facts)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 
 from maskwright.analysis.errors import GrammarError
 from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.legality.deciders import Deciders
+from maskwright.analysis.legality.explain import Explainer
 from maskwright.analysis.legality.exploration import Configuration, Exploration
 from maskwright.analysis.legality.pushdown import Position, Pushdown
 
@@ -211,3 +213,27 @@ def test_pictures_of_loops_and_of_names_that_need_escaping() -> None:
 def test_not_a_terminal(a_n_b_n: Grammar) -> None:
     with pytest.raises(GrammarError, match=r"grammar test: symbol number 2 is not a terminal, expected 0\.\.1"):
         Exploration(a_n_b_n, (2,), (A,))
+
+
+@pytest.mark.parametrize("start", ["before", "after"])
+def test_deciders_prove_whatever_an_exploration_proves(start: Literal["before", "after"]) -> None:
+    proved = refuted = 0
+    for seed in range(250):
+        grammar, rng = random_grammar(seed), random.Random(seed)
+        if grammar.start not in naive.productive(grammar):
+            continue
+        deciders = Deciders(grammar)
+        for length in (1, 1, 1, 2):
+            context = tuple(rng.randrange(grammar.n_terminals) for _ in range(length))
+            sequence = tuple(rng.randrange(grammar.n_terminals) for _ in range(rng.randint(1, 3)))
+            holds = deciders.is_always_legal(context, sequence)
+            assert holds or not Exploration(grammar, context, sequence, start).is_proved, (seed, context, sequence)
+            proved += holds
+            verdict = Explainer(deciders).always_legal(context, sequence)
+            assert (verdict.holds is True) == holds, (seed, context, sequence)
+            if verdict.holds is False:
+                witness = tuple(grammar.terminal_number[name] for name in verdict.witness)
+                assert witness[-length:] == context and naive.is_prefix(grammar, witness)
+                assert not naive.is_prefix(grammar, witness + sequence)
+                refuted += 1
+    assert proved > 100 and refuted > 100

@@ -91,5 +91,5 @@ def test_witness_ways_and_signatures() -> None:
             for one, bits in zip(mine, signed.tolist(), strict=True):
                 if one == query:
                     assert bits == [int(way[0] >= 0)], (seed, query)
-                if deciders.is_jointly_legal((query.left,), query.sequence, one.sequence):
+                if deciders.prover().is_jointly_legal(query.left, query.sequence, one.sequence):
                     assert bits == [int(way[0] >= 0)], (seed, query, one)
