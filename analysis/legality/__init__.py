@@ -1,7 +1,8 @@
 """What a grammar says about sequences of terminals. In: Grammar. Out: verdicts. Knows nothing of tokens."""
 
 from maskwright.analysis.legality.deciders import ALWAYS, NEVER, SOMETIMES, Deciders, Query
-from maskwright.analysis.legality.follow import build_follow_graph, pair_verdicts
+from maskwright.analysis.legality.explain import Explainer
+from maskwright.analysis.legality.follow import build_follow_graph, draw_follow_graph, pair_verdicts
 from maskwright.analysis.legality.interchange import interchange_classes
 from maskwright.analysis.legality.judge import Judge
 from maskwright.analysis.legality.verdict import START, Verdict
@@ -12,10 +13,12 @@ __all__ = [
     "SOMETIMES",
     "START",
     "Deciders",
+    "Explainer",
     "Judge",
     "Query",
     "Verdict",
     "build_follow_graph",
+    "draw_follow_graph",
     "interchange_classes",
     "pair_verdicts",
 ]

@@ -25,7 +25,14 @@ if TYPE_CHECKING:
         VocabularyError,
     )
     from maskwright.analysis.grammar import Grammar, Indenter, Layout, Terminal, load_grammar, normalise, parse_grammar
-    from maskwright.analysis.legality import Deciders, Judge, Verdict, build_follow_graph, interchange_classes
+    from maskwright.analysis.legality import (
+        Deciders,
+        Explainer,
+        Judge,
+        Verdict,
+        build_follow_graph,
+        interchange_classes,
+    )
     from maskwright.cache import cached_store
     from maskwright.decoding.reference import ReferenceDecoder
     from maskwright.maskstore.fileformat import load_store, save_store, store_info
@@ -42,6 +49,7 @@ _HOME = {
     "AnalysisReport": "maskwright.report.analysis",
     "Deciders": "maskwright.analysis.legality",
     "Grammar": "maskwright.analysis.grammar",
+    "Explainer": "maskwright.analysis.legality",
     "GrammarError": "maskwright.analysis.errors",
     "IllegalTokenError": "maskwright.analysis.errors",
     "Judge": "maskwright.analysis.legality",
@@ -89,6 +97,7 @@ def __dir__() -> list[str]:
 __all__ = [
     "AnalysisReport",
     "Deciders",
+    "Explainer",
     "Grammar",
     "GrammarError",
     "IllegalTokenError",

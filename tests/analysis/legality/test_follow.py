@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from xml.etree import ElementTree
+
 import pytest
 from grammars import make_grammar, random_grammar
 from naive import is_factor, is_prefix
 from naive_store import WaysUp
 
+from maskwright.analysis.grammar import load_grammar
 from maskwright.analysis.legality.deciders import ALWAYS, NEVER, SOMETIMES, Deciders
-from maskwright.analysis.legality.follow import build_follow_graph, pair_verdicts
+from maskwright.analysis.legality.follow import build_follow_graph, draw_follow_graph, pair_verdicts
 from maskwright.analysis.legality.verdict import START
 
 
@@ -41,3 +44,13 @@ def test_graph_by_hand() -> None:
     assert sorted(graph.edges) == [(START, a), (a, a), (a, b), (b, b)]
     assert graph.edges[START, a]["always"] and not graph.edges[b, b]["always"]
     assert z in graph and graph.degree(z) == 0
+
+
+def test_picture_shows_every_live_terminal_and_marks_always() -> None:
+    grammar = load_grammar("lark:lark")
+    deciders = Deciders(grammar)
+    root = ElementTree.fromstring(draw_follow_graph(deciders))
+    texts = {text.text for text in root.iter("{http://www.w3.org/2000/svg}text")}
+    assert {grammar.display_name(t) for t in deciders.live_terminals} | {"start"} <= texts
+    paths = [path.attrib for path in root.iter("{http://www.w3.org/2000/svg}path")]
+    assert any("#a94f08" in str(path) for path in paths)
