@@ -92,8 +92,10 @@ def progress_bars() -> Iterator[Any]:
     )
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
         tasks: dict[str, TaskID] = {}
+        preparing = bars.add_task("preparing (a first run compiles kernels, for some seconds)", total=None)
 
         def report(what: str, done: int, total: int) -> None:
+            bars.update(preparing, visible=False)
             if what not in tasks or bars.tasks[tasks[what]].finished:
                 tasks[what] = bars.add_task(what)
             bars.update(tasks[what], completed=done, total=total)
