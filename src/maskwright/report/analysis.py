@@ -21,7 +21,7 @@ from maskwright.analysis.legality.deciders import ALWAYS, NEVER
 from maskwright.analysis.legality.follow import pair_verdicts
 from maskwright.analysis.legality.interchange import interchange_classes
 from maskwright.analysis.legality.judge import Judge, Rules
-from maskwright.analysis.lexing import compile_terminals, post_terminals
+from maskwright.analysis.lexing import compile_terminals, lookahead_beyond_end, post_terminals
 from maskwright.analysis.lexing.terminal_nfa import TerminalNfa, build_terminal_nfa
 from maskwright.maskstore.entries import Entries, Reading, collect_entries
 from maskwright.maskstore.pairs import pair_savings
@@ -108,7 +108,7 @@ def analyze(
             lexers["post"] = build_terminal_nfa(post_terminals(grammar))
         except TerminalError:
             lexers["post"] = None  # a terminal without printable text has no place in the post's reading
-    facts["lexer"] = _lexer_facts(lexers)
+    facts["lexer"] = _lexer_facts(grammar, lexers)
     store = None
     if vocabulary is not None:
         facts["tokenizer"] = {
@@ -183,13 +183,16 @@ def _pair_facts(judges: dict[Rules, Judge]) -> dict[str, Any]:
     }
 
 
-def _lexer_facts(lexers: dict[Reading, TerminalNfa | None]) -> dict[str, Any]:
+def _lexer_facts(grammar: Grammar, lexers: dict[Reading, TerminalNfa | None]) -> dict[str, Any]:
+    """Sizes in each reading, the post's first; and the look-aheads past a terminal's end, which the automata leave open."""
     found: dict[str, Any] = {
         reading: {"states": nfa.n_nfa_states, "transitions": nfa.n_transitions}
         for reading, nfa in lexers.items()
         if nfa is not None
     }
     reading = "post" if "post" in found else "sound"
+    beyond = {t.name: list(lookahead_beyond_end(t)) for t in grammar.terminals if not t.is_declared}
+    found["open_lookaheads"] = {name: patterns for name, patterns in beyond.items() if patterns}
     return {**found[reading], "reading": reading, **found}
 
 

@@ -294,6 +294,10 @@ def _sizes(facts: Facts) -> Iterator[Markup]:
         found = facts["lexer"][reading]
         words = f"{found['transitions']:,} transitions on characters"
         rows.append((f"Lexer states, {reading} reading", found["states"], words))
+    if beyond := facts["lexer"]["open_lookaheads"]:
+        words = node("span", "a look-ahead past the terminal's end is not enforced")
+        words = joined([*_terminals(facts, list(beyond)), words], " ")
+        rows.append(("Look-aheads left open", sum(map(len, beyond.values())), words))
     if "tokenizer" in facts:
         vocabulary = facts["tokenizer"]
         words = f"tokens, {vocabulary['text_tokens']:,} with text, {vocabulary['special_tokens']:,} special"
