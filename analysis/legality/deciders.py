@@ -10,7 +10,7 @@ How: an occurrence of X in a rule is followed by the rest of that rule, then by 
 the start symbol: a *way up*. Along a way up, the set of remainders of S that are left is a deterministic function of the occurrences
 passed (`_kernels.advance`). S is legal after a prefix if and only if some way up of some parse of that prefix reads all of S.
 Hence: no way up accepts -> never (and conversely); all accept -> always; two sequences are accepted on the same ways -> jointly.
-`judge` asks just that, for very many sequences; the methods for single questions also begin one symbol earlier (`Prover`).
+`judge` asks just that, for very many sequences; the methods for single questions also begin one terminal earlier (`Prover`).
 
 Source: the unbounded form of the unlimited-credit exploration of Tran-Thien's streamlining post (2025), with the subset construction
 in place of its nondeterministic automaton; `proofs/always_legal.v`, `proofs/never_legal.v`. `exploration.py` has the post's own form.
@@ -207,7 +207,7 @@ class Deciders:
     def is_always_legal(self, context: Context, sequence: TerminalSequence) -> bool:
         """Every word of P that ends in the context can go on with the sequence.
 
-        True is a proof (proofs/always_legal.v, always_legal_sound; proofs/implication.v for longer contexts), and holds wherever
+        True is a proof (proofs/always_legal.v, always_legal_sound; proofs/implication.v, from_before.v), and holds wherever
         `judge` says ALWAYS or the post's exploration proves it (`Prover.implies_from_before`). False means
         unknown, except at the start of the text, where the answer is exact (up to MAX_LENGTH terminals).
         """
@@ -285,12 +285,12 @@ class Prover:
     def implies_from_before(self, left: int, premise: TerminalSequence, conclusion: TerminalSequence) -> bool:
         """After every word of P that ends in the terminal `left`, `conclusion` is legal if `premise` is. True is a proof.
 
-        Begins one symbol earlier than `implies`, and so sees alternatives side by side that `left` has parted: with ``S : a S b | a b``
-        an `a` can always be followed by an `a`, though not in the second rule. A word of P that ends in `left` begins with it, or some
-        symbol Z has been completed just before it; then `left` and the premise are read on a way up from Z. So it is enough that, at
-        the start of the text and from every symbol Z, all that reads `left` and the premise reads `left` and the conclusion.
+        Begins one terminal earlier than `implies`, and so sees alternatives side by side that `left` has parted: with
+        ``S : a S b | a b`` an `a` can always be followed by an `a`, though not in the second rule. A word of P that ends in `left` begins
+        with it, or some terminal Y stands just before it; then `left` and the premise are read on a way up from Y. So it is enough that,
+        at the start of the text and from every terminal Y, all that reads `left` and the premise reads `left` and the conclusion.
 
-        Cost: as `implies`, times the symbols that `left` can follow.
+        Cost: as `implies`, times the terminals that `left` can follow. Source: proofs/from_before.v, from_before_sound.
         """
         premise, conclusion = (left, *premise), (left, *conclusion)
         if max(len(premise), len(conclusion)) > MAX_LENGTH:
@@ -299,8 +299,8 @@ class Prover:
         holds, wanted = self.levels(premise), self.levels(conclusion)
         if holds.span[len(premise), start] & accepted and not wanted.span[len(conclusion), start] & accepted:
             return False
-        befores = np.flatnonzero(holds.can_follow[len(premise)])
-        return all(self.implies(int(symbol), premise, conclusion) for symbol in befores)
+        befores = np.flatnonzero(holds.can_follow[len(premise), : self.table.sizes[0]])
+        return all(self.implies(int(terminal), premise, conclusion) for terminal in befores)
 
     def levels(self, sequence: TerminalSequence) -> _kernels.Levels:
         """`Deciders.levels`, each sequence's once."""

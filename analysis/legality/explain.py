@@ -127,7 +127,7 @@ class Explainer:
             closed = self._closed_set(states, rest + conclusion)
             return Verdict(True, decider, f"every way up {after} reads {text}", (), closed)
         if self.deciders.prover().implies_from_before(left, rest + premise, rest + conclusion):
-            reason = f"{text} can be read {after} by all that reads {self._text((), (left,))} there, at the start and after each symbol"
+            reason = f"{text} can be read {after} by all that reads {self._text((), (left,))} there, at the start and after each terminal"
             return Verdict(
                 True, decider, reason, (), self._closed_from_before((left, *rest, *premise), (left, *rest, *conclusion))
             )
@@ -181,9 +181,10 @@ class Explainer:
         return list(ways), refusing
 
     def _closed_from_before(self, premise: TerminalSequence, conclusion: TerminalSequence) -> ClosedSet:
-        """The states that prove that wherever the premise can be read after some symbol, the conclusion can."""
-        befores = np.flatnonzero(self.deciders.levels(premise).can_follow[len(premise)]).tolist()
-        states = [state for symbol in befores for state in self._explore(symbol, premise, conclusion)[0]]
+        """The states that prove that wherever the premise can be read after some terminal, the conclusion can."""
+        can_follow = self.deciders.levels(premise).can_follow[len(premise), : self.grammar.n_terminals]
+        befores = np.flatnonzero(can_follow).tolist()
+        states = [state for terminal in befores for state in self._explore(terminal, premise, conclusion)[0]]
         return self._closed_set(states, conclusion)
 
     def _prefix(self, way: Iterable[int]) -> tuple[int, ...]:

@@ -98,7 +98,7 @@ def test_verdicts_equal_the_ways_up(chunk: int) -> None:
             assert prover.implies(left, first, second) == expected, (seed, left, first, second)
             both = expected and ways.implies(left, second, first)
             assert prover.is_jointly_legal(left, first, second) == both, (seed, left, first, second)
-            # which begins one symbol earlier if need be; `test_no_context_refutes_a_proof` tells whether it goes too far
+            # which begins one terminal earlier if need be; `test_no_context_refutes_a_proof` tells whether it goes too far
             assert deciders.is_jointly_legal((left,), first, second) or not both
     assert min(found) > CHUNK // 4
 
@@ -169,7 +169,7 @@ def test_by_hand() -> None:
     assert not deciders.is_always_legal((b,), (b,))
     assert deciders.is_always_legal((a, a), (b, b)) and deciders.is_always_legal((START, a), (a,))
     assert deciders.is_never_legal((START,), (b,)) and deciders.is_never_legal((START, a), (b, b))
-    # on the rules as they are the two a's part at once; beginning one symbol earlier sees both
+    # on the rules as they are the two a's part at once; beginning one terminal earlier sees both
     plain = Deciders(make_grammar("S : a S b | a b"))
     assert plain.judge([Query(a, (a,)), Query(a, (b,))]).tolist() == [SOMETIMES, SOMETIMES]
     assert plain.is_always_legal((a,), (a,)) and plain.is_always_legal((a,), (b,))
@@ -180,6 +180,16 @@ def test_by_hand() -> None:
     reported: list[int] = []
     deciders.judge([Query(a, (b,)), Query(a, ()), Query(b, (b,))], reported.append)
     assert sum(reported) == 2  # the empty sequence needs no judging
+
+
+def test_terminals_before_prove_what_symbols_before_do_not() -> None:
+    """After d or b, `a` may end the text or go on with b: asking from the nonterminal Z sees the former only."""
+    grammar = make_grammar("S : Z a\nZ : d T\nT : | a b T")
+    a, b, d = (grammar.terminal_number[name] for name in "abd")
+    deciders, z = Deciders(grammar), grammar.n_terminals + grammar.nonterminals.index("Z")
+    assert not deciders.prover().implies(a, (), (b,)) and not deciders.prover().implies(z, (a,), (a, b))
+    assert all(deciders.prover().implies(before, (a,), (a, b)) for before in (b, d))
+    assert deciders.is_always_legal((a,), (b,)) and refutes_always(grammar, (a,), (b,), 9) is None
 
 
 def test_a_terminal_in_no_word() -> None:
