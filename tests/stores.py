@@ -9,16 +9,19 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Mapping
+import struct
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from safetensors import safe_open
 from safetensors.numpy import load_file, save
 
+from maskwright.analysis.errors import StoreError
 from maskwright.analysis.grammar import Grammar, parse_grammar
-from maskwright.maskstore.fileformat import FORMAT_VERSION, save_store
+from maskwright.maskstore.fileformat import FORMAT_VERSION, load_store, save_store
 from maskwright.maskstore.store import MaskStore, build_store
 from maskwright.maskstore.vocabulary import Vocabulary
 
@@ -111,6 +114,20 @@ def write_parts(path: Path, facts: Facts, tensors: Tensors) -> None:
     facts["sha256"] = content_digest(facts, tensors)
     arrays = {name: np.asarray(array).copy(order="C") for name, array in tensors.items()}
     path.write_bytes(save(arrays, {"maskwright": canonical(facts)}))
+
+
+def framed(header: str, body: bytes = b"") -> bytes:
+    """A safetensors file of a header and the bytes after it."""
+    return struct.pack("<Q", len(header.encode())) + header.encode() + body
+
+
+def refusal(path: Path, read: Callable[[Path], object] = load_store) -> str:
+    """What StoreError says of a file; the test fails if it is read, or not named."""
+    with pytest.raises(StoreError) as caught:
+        read(path)
+    message = str(caught.value)
+    assert path.name in message and len(message) < 1000
+    return message
 
 
 def write_committed_stores() -> None:

@@ -186,3 +186,10 @@ def test_processes_share_the_folder(folder: Path, builds: list[str]) -> None:
     assert len(list(folder.iterdir())) == 1
     small()
     assert builds == []
+
+
+def test_another_unicode_version_builds_anew(folder: Path, builds: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    small()
+    monkeypatch.setattr(cache.unicodedata, "unidata_version", "99.0.0")
+    small()
+    assert len(builds) == len(list(folder.iterdir())) == 2

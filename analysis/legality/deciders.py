@@ -162,23 +162,22 @@ class Deciders:
     def witness_ways(self, queries: Sequence[Query]) -> npt.NDArray[np.int32]:
         """For each query a way up from its left terminal that accepts its sequence: (n_queries, depth) int32, -1 behind its end.
 
-        A way is the items after the occurrences passed. All -1 where the sequence is never legal.
+        A way is the items after the occurrences passed. All -1 where the sequence is never legal, or its way is longer than _WAY_DEPTH.
         """
         order = sorted(range(len(queries)), key=lambda number: queries[number].sequence[::-1])
         tree = _suffix_tree([queries[number] for number in order])
         levels = self._new_levels(int(tree[0].max(initial=1)))
-        _, shortest = self._shortest_ways
         found = np.full((len(queries), _WAY_DEPTH), -1, np.int32)
         lengths = np.zeros(len(queries), np.int32)
-        _kernels.witness_tree(self.table, levels, *tree, shortest, found, lengths)
+        _kernels.witness_tree(self.table, levels, *tree, self._shortest_ways, found, lengths)
         found[lengths < 0] = -1
         ways = np.empty_like(found)
         ways[np.array(order, np.int64)] = found
         return ways[:, : max(1, int(lengths.max(initial=1)))]
 
     @cached_property
-    def _shortest_ways(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
-        """For each symbol the length of its shortest way up, and the item before it that this way begins with."""
+    def _shortest_ways(self) -> npt.NDArray[np.int32]:
+        """(n_symbols,) int32: for each symbol the item before it that its shortest way up begins with."""
         table, start = self.table, int(self.table.sizes[1])
         distance = np.full(self._n_symbols, 1 << 40, np.int64)
         shortest = np.zeros(self._n_symbols, np.int32)
@@ -188,7 +187,7 @@ class Deciders:
             reached = distance[table.lhs[before]] + 1
             better = before[reached < distance[table.symbol[before]]]
             if not len(better):
-                return distance, shortest
+                return shortest
             # the nearest last, so that it is the one that stays where several reach one symbol
             better = better[np.argsort(-distance[table.lhs[better]], kind="stable")]
             shortest[table.symbol[better]] = better

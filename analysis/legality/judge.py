@@ -102,7 +102,9 @@ class Judge:
         return True
 
     def never(self, cases: Sequence[Case], progress: Callable[[int], None] | None = None) -> npt.NDArray[np.bool_]:
-        """For each case whether the sequence is proved never legal there: (n_cases,) bool. Exact without layout."""
+        """For each case whether the sequence is proved never legal there: (n_cases,) bool.
+
+        Exact without layout, up to MAX_LENGTH terminals."""
         queries: list[Query] = []
         owner: list[int] = []
         legal = np.zeros(len(cases), np.bool_)

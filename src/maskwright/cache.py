@@ -10,6 +10,7 @@ import hashlib
 import logging
 import os
 import re
+import unicodedata
 from pathlib import Path
 
 import platformdirs
@@ -48,7 +49,7 @@ def cached_store(
 
     refresh : build it anew even if it is there; for those who change maskwright itself.
 
-    A store is found again by the same version of maskwright for an equal grammar, an equal vocabulary and equal rules.
+    A store is found again by the same version of maskwright and of Unicode for an equal grammar, an equal vocabulary and equal rules.
     A damaged file in the cache is built anew, with a warning in the log. If the folder cannot be written, stores are
     built each time, with one warning in the log. Processes may share the folder: each writes its own file and moves it
     into place.
@@ -90,8 +91,9 @@ def clear_cache() -> int:
 
 
 def _key(grammar: Grammar, vocabulary: Vocabulary, rules: str) -> str:
-    # the version stands for the algorithms: a corrected one must not serve what its forerunner built
-    facts = (grammar.digest, vocabulary.digest, str(FORMAT_VERSION), __version__, rules)
+    # the version stands for the algorithms: a corrected one must not serve what its forerunner built; and what \w matches
+    # is a matter of the running Python's Unicode version
+    facts = (grammar.digest, vocabulary.digest, str(FORMAT_VERSION), __version__, rules, unicodedata.unidata_version)
     return hashlib.sha256(" ".join(facts).encode()).hexdigest()
 
 
