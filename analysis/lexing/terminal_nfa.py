@@ -95,20 +95,28 @@ class UnionDfa:
 
     next_state : (n_sets, 256) int32, -1 = nothing is alive. members : the NFA states of each set, sorted.
     accepting : for each set the terminals that may end there, sorted.
+    starts : the set in which a lexeme begins, for each choice of terminals that compete; by default one choice, set 0.
     """
 
     next_state: npt.NDArray[np.int32]
     members: tuple[tuple[int, ...], ...]
     accepting: tuple[tuple[int, ...], ...]
+    starts: tuple[int, ...]
 
 
-def build_union_dfa(nfa: TerminalNfa, names: Sequence[str], limit: int = UNION_STATE_LIMIT) -> UnionDfa:
-    """Subset construction. Raises LimitError naming the terminals that are alive together in the largest set, past `limit` sets."""
+def build_union_dfa(
+    nfa: TerminalNfa,
+    names: Sequence[str],
+    limit: int = UNION_STATE_LIMIT,
+    starts: Sequence[tuple[int, ...]] | None = None,
+) -> UnionDfa:
+    """Subset construction, from all initial states or from each of some choices of them. Raises LimitError naming the terminals that are alive together in the largest set, past `limit` sets."""
     columns, byte_class = np.unique(nfa.next_state, axis=1, return_inverse=True)
     byte_class = byte_class.reshape(-1)
-    start = tuple(int(s) for s in nfa.initial if s >= 0)
-    number: dict[tuple[int, ...], int] = {start: 0}
-    members = [start]
+    if starts is None:
+        starts = [tuple(int(s) for s in nfa.initial if s >= 0)]
+    members = list(dict.fromkeys(starts))
+    number: dict[tuple[int, ...], int] = {start: i for i, start in enumerate(members)}
     rows: list[npt.NDArray[np.int32]] = []
     while len(rows) < len(members):
         targets = columns[list(members[len(rows)])]
@@ -129,7 +137,7 @@ def build_union_dfa(nfa: TerminalNfa, names: Sequence[str], limit: int = UNION_S
             row[klass] = number[reached]
         rows.append(row)
     accepting = tuple(tuple(sorted({int(nfa.terminal[s]) for s in set_ if nfa.is_accepting[s]})) for set_ in members)
-    return UnionDfa(_read_only(np.stack(rows)[:, byte_class]), tuple(members), accepting)
+    return UnionDfa(_read_only(np.stack(rows)[:, byte_class]), tuple(members), accepting, tuple(number[start] for start in starts))
 
 
 def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

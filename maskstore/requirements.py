@@ -1,0 +1,292 @@
+"""What each token requires of the parser, in every lexer state: the walk of a vocabulary under longest-match lexing.
+
+A token makes the lexer emit terminals and leaves it in another state. It is allowed if the parser accepts what was emitted, and then
+some terminal that the lexeme under way may still become (or what a backed-up lexer would emit instead). So a token requires one of
+some *rests*: terminals to read, then an end check.
+
+Layout makes this depend on how many brackets are open: inside, newlines are dropped; outside, they are followed by an indent, dedents
+or nothing, which only the columns decide. So each lexer state has several *views*, one for each number of open brackets that makes a
+difference, and in each view the tokens are sorted by the *newlines* that they end outside brackets: what they emit before, and the
+column. For each such path a decoder brings a copy of its parser behind the newlines and asks there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.analysis.errors import LimitError
+from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.lexing.transducer import START, Transducer
+from maskwright.analysis.lr.tables import LrTables
+from maskwright.maskstore import _kernels, _walk_kernels
+from maskwright.maskstore.events import EventCodes
+from maskwright.maskstore.suspended import WHATEVER, Rests
+
+Progress = Callable[[int, int], None]
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+
+Newline = tuple[tuple[int, ...], bool, int]
+"""Terminals read before a newline that ends in the token; whether its column counts from a line feed in the token; the column."""
+Path = tuple[Newline, ...]
+Alternative = tuple[Path, int]
+"""Newlines to pass, then a rest."""
+
+NO_PATH = 0
+
+
+@dataclass(frozen=True)
+class View:
+    """A lexer state's tokens while a certain number of brackets is open.
+
+    paths : numbers of the paths that occur, ascending. group_path, group_rest, group : (n,) int32; tokens of a group are allowed where
+        the rest is, behind the path; a group may be there more than once. path of group i : group_path[i].
+    """
+
+    paths: tuple[int, ...]
+    group_path: Int32
+    group_rest: Int32
+    group: Int32
+
+
+@dataclass(frozen=True)
+class StateTokens:
+    """The groups of tokens that do the same in a lexer state, and its views.
+
+    members : (n_allowed,) int32, ids of tokens, sorted by group and ascending within; group i is members[member_start[i] :
+    member_start[i + 1]]. views[d] : with d brackets open; the last one for any more.
+    """
+
+    members: Int32
+    member_start: Int64
+    views: tuple[View, ...]
+
+
+class Requirements:
+    """All lexer states' tokens by what they require.
+
+    paths[0] is the empty path. states[q] : state q of the transducer.
+    """
+
+    def __init__(
+        self,
+        grammar: Grammar,
+        transducer: Transducer,
+        tables: LrTables,
+        tokens: Sequence[bytes],
+        token_ids: Int32,
+        progress: Progress | None = None,
+    ) -> None:
+        self.grammar = grammar
+        self.transducer = transducer
+        self.column_of: list[int] = tables.terminal_column.tolist()
+        self.rests = Rests(tables.n_terminals + 1)
+        self.paths: list[Path] = [()]
+        self._path_number: dict[Path, int] = {(): NO_PATH}
+        layout = grammar.layout
+        self.newline = layout.newline if layout else -9
+        self.after_newline = frozenset(range(tables.n_terminals + 1))
+        """What can come once a newline's column has been dealt with: anything but an indent, or the end of the text."""
+        if layout:
+            self.after_newline -= {self.column_of[layout.indent]}
+        self.bracket = {opening: 1 for opening, _ in layout.brackets} if layout else {}
+        self.bracket |= {closing: -1 for _, closing in layout.brackets} if layout else {}
+        tab_length = layout.tab_length if layout else 1
+        widest = max(map(len, tokens), default=0) * tab_length
+        self.codes = EventCodes(grammar.n_terminals, widest + 1 if layout else 0)
+        order = sorted(range(len(tokens)), key=tokens.__getitem__)
+        self._walk_all([tokens[i] for i in order], token_ids[np.array(order, np.int64)], tab_length, progress)
+
+    @cached_property
+    def _endings(self) -> tuple[Int32, list[tuple[tuple[tuple[int, ...], frozenset[int] | None], ...]]]:
+        """For each state of the transducer the number of its ending, and the endings: alternatives of terminals to read and then one
+        of a set (None: whatever comes)."""
+        number: dict[tuple[tuple[tuple[int, ...], frozenset[int] | None], ...], int] = {}
+        ending_of = np.zeros(self.transducer.n_states, np.int32)
+        for state in range(self.transducer.n_states):
+            ending = tuple(self._ending(state))
+            ending_of[state] = number.setdefault(ending, len(number))
+        return ending_of, list(number)
+
+    def _ending(self, state: int) -> list[tuple[tuple[int, ...], frozenset[int] | None]]:
+        live = self.transducer.live[state]
+        if not live or any(terminal in self.grammar.ignored for terminal in live):
+            return [((), None)]
+        found: list[tuple[tuple[int, ...], frozenset[int] | None]] = [((), frozenset(live))]
+        fallback = self.transducer.fallback[state]
+        if fallback >= 0:
+            emitted: tuple[int, ...] = () if fallback in self.grammar.ignored else (fallback,)
+            after, more = run(self.transducer, START, self.transducer.pending[state])
+            found += [((*emitted, *more, *symbols), last) for symbols, last in self._ending(after)]
+        return found
+
+    def _walk_all(self, tokens: list[bytes], ids: Int32, tab_length: int, progress: Progress | None) -> None:
+        transducer = self.transducer
+        data = np.frombuffer(b"".join(tokens), np.uint8)
+        offsets = np.concatenate([[0], np.cumsum([len(token) for token in tokens])]).astype(np.int64)
+        shared = np.zeros(len(tokens), np.int32)
+        _walk_kernels.shared_bytes(data, offsets, shared)
+        longest = max(map(len, tokens), default=0)
+        scratch = [np.zeros(longest + 1, np.int32) for _ in range(3)]
+        output_start, output_symbols = flat(transducer.outputs)
+        newline_code = np.full(3, -1, np.int32)
+        if self.grammar.layout is not None:
+            newline_code[:] = self.newline, self.codes.newline_at(0), self.codes.leave_after(0)
+        end_state, end_sequence = np.zeros(len(tokens), np.int32), np.zeros(len(tokens), np.int32)
+        capacity = 1 << 17
+        sizes = np.ones(1, np.int64)
+        parent, last = np.full(capacity, -1, np.int32), np.full(capacity, -1, np.int32)
+        slots = np.full(2 * capacity, -1, np.int32)
+        ending_of, endings = self._endings
+        by_id = np.argsort(ids, kind="stable")
+        keys_of_state: list[tuple[Int64, Int32, Int64]] = []
+        for state in range(transducer.n_states):
+            while not _walk_kernels.walk_longest(
+                state, transducer.next_state, transducer.output, output_start, output_symbols, transducer.byte_class, data, offsets,
+                shared, newline_code, tab_length, *scratch, end_state, end_sequence, sizes, parent, last, slots,
+            ):  # fmt: skip
+                parent, last = (np.concatenate([a, np.full_like(a, -1)]) for a in (parent, last))
+                slots = np.full(2 * len(parent), -1, np.int32)
+                _walk_kernels.refill_sequences(int(sizes[0]), parent, last, slots)
+            alive = by_id[end_state[by_id] >= 0]
+            keys = end_sequence[alive].astype(np.int64) * len(endings) + ending_of[end_state[alive]]
+            group = np.empty(len(keys), np.int32)
+            firsts = np.empty(len(keys), np.int32)
+            group_slots = np.full(1 << max(4, (2 * len(keys)).bit_length()), -1, np.int32)
+            n_groups = _kernels.group_equal(keys, group, firsts, group_slots)
+            members = ids[alive[np.argsort(group, kind="stable")]]
+            starts = np.concatenate([[0], np.cumsum(np.bincount(group, minlength=n_groups))]).astype(np.int64)
+            keys_of_state.append((keys[firsts[:n_groups]], members.astype(np.int32), starts))
+            if progress is not None:
+                progress(state + 1, transducer.n_states)
+        self.n_sequences = int(sizes[0])
+        self._parent, self._last = parent[: sizes[0]].tolist(), last[: sizes[0]].tolist()
+        self._symbols: dict[int, tuple[int, ...]] = {0: ()}
+        self._number_keys(keys_of_state, endings)
+
+    def sequence(self, number: int) -> tuple[int, ...]:
+        """A sequence's symbols (terminals and newline events, see `codes`)."""
+        found = self._symbols.get(number)
+        if found is None:
+            found = self._symbols[number] = (*self.sequence(self._parent[number]), self._last[number])
+        return found
+
+    def _number_keys(
+        self,
+        keys_of_state: list[tuple[Int64, Int32, Int64]],
+        endings: list[tuple[tuple[tuple[int, ...], frozenset[int] | None], ...]],
+    ) -> None:
+        """Work out what each distinct (sequence, ending) requires with each number of brackets open, and the states' views."""
+        distinct = np.unique(np.concatenate([keys for keys, _, _ in keys_of_state]))
+        depths = np.ones(len(distinct), np.int64)
+        required: list[list[list[tuple[int, int]]]] = []
+        for i, key in enumerate(distinct.tolist()):
+            sequence, ending = divmod(key, len(endings))
+            symbols = self.sequence(sequence)
+            per_depth: list[list[tuple[int, int]]] = []
+            n_views = self._n_views(symbols, endings[ending])
+            for depth in range(n_views):
+                found: dict[tuple[int, int], None] = {}
+                for more, last in endings[ending]:
+                    alternative = self._alternative((*symbols, *more), last, depth)
+                    if alternative is not None:
+                        found[alternative] = None
+                per_depth.append(list(found))
+            depths[i] = n_views
+            required.append(per_depth)
+        # (view, distinct key) -> its alternatives, flat
+        n_views = int(depths.max(initial=1))
+        flat_start = np.zeros((n_views, len(distinct) + 1), np.int64)
+        flat_path: list[Int32] = []
+        flat_rest: list[Int32] = []
+        for depth in range(n_views):
+            lists = [views[min(depth, len(views) - 1)] for views in required]
+            flat_start[depth, 1:] = np.cumsum([len(one) for one in lists])
+            pairs = np.array([pair for one in lists for pair in one], np.int32).reshape(-1, 2)
+            flat_path.append(pairs[:, 0].copy())
+            flat_rest.append(pairs[:, 1].copy())
+        self.states: list[StateTokens] = []
+        for keys, members, starts in keys_of_state:
+            places = np.searchsorted(distinct, keys)
+            views = []
+            for depth in range(int(depths[places].max(initial=1))):
+                begin, end = flat_start[depth, places], flat_start[depth, places + 1]
+                counts = end - begin
+                group = np.repeat(np.arange(len(keys)), counts)
+                at = np.repeat(begin - np.concatenate([[0], np.cumsum(counts)[:-1]]), counts) + np.arange(len(group))
+                path, rest = flat_path[depth][at], flat_rest[depth][at]
+                views.append(View(tuple(np.unique(path).tolist()), path, rest, group.astype(np.int32)))
+            self.states.append(StateTokens(members, starts, tuple(views)))
+
+    def _n_views(
+        self, symbols: tuple[int, ...], ending: tuple[tuple[tuple[int, ...], frozenset[int] | None], ...]
+    ) -> int:
+        """How many numbers of open brackets make a difference: from the last on, every newline is dropped."""
+        deepest = 0
+        for more, last in ending:
+            depth = lowest = 0
+            for symbol in (*symbols, *more):
+                if symbol >= self.codes.n_terminals:
+                    deepest = max(deepest, 1 - lowest)
+                depth += self.bracket.get(symbol, 0)
+                lowest = min(lowest, depth)
+            if last is not None and self.newline in last:
+                deepest = max(deepest, 1 - lowest)
+        return deepest + 1
+
+    def _alternative(
+        self, symbols: tuple[int, ...], last: frozenset[int] | None, depth: int
+    ) -> tuple[int, int] | None:
+        """Path and rest of a sequence while `depth` brackets are open; None if the parser can never take it."""
+        path: list[Newline] = []
+        part: list[int] = []
+        for symbol in symbols:
+            if symbol >= self.codes.n_terminals:
+                if depth == 0:
+                    kind, column = self.codes.decode(symbol)
+                    path.append((tuple(part), kind == "newline_at", column))
+                    part = []
+                continue
+            depth = max(0, depth + self.bracket.get(symbol, 0))
+            column = self.column_of[symbol]
+            if column < 0:
+                return None
+            part.append(column)
+        if last is not None and depth > 0 and self.newline in last:
+            last = None
+        if last is None:
+            # no indent can come any more after a newline whose column is known, and nothing else may be acceptable
+            rest = self.rests.before(part, WHATEVER if part or not path else self.rests.end(self.after_newline))
+        else:
+            columns = frozenset(self.column_of[terminal] for terminal in last) - {-1}
+            if not columns:
+                return None
+            rest = self.rests.before(part, self.rests.end(columns))
+        key = tuple(path)
+        number = self._path_number.get(key)
+        if number is None:
+            number = self._path_number[key] = len(self.paths)
+            self.paths.append(key)
+        return number, rest
+
+
+def run(transducer: Transducer, state: int, data: bytes) -> tuple[int, tuple[int, ...]]:
+    """The state after some bytes that the lexer takes, and what is emitted on the way."""
+    emitted: tuple[int, ...] = ()
+    for byte in data:
+        klass = int(transducer.byte_class[byte])
+        emitted += transducer.outputs[int(transducer.output[state, klass])]
+        state = int(transducer.next_state[state, klass])
+    return state, emitted
+
+
+def flat(sequences: Sequence[Sequence[int]]) -> tuple[Int32, Int32]:
+    """Sequences end to end: (n + 1,) starts and the members."""
+    starts = np.concatenate([[0], np.cumsum([len(one) for one in sequences])]).astype(np.int32)
+    return starts, np.array([member for one in sequences for member in one], np.int32)

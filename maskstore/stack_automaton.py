@@ -1,0 +1,180 @@
+"""From a grammar and a vocabulary to the closed stack automaton: everything that a decoder looks up.
+
+lexer (transducer), LALR tables -> requirements (what tokens ask of the parser) -> suspended parses -> closure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.analysis.errors import GrammarError, VocabularyError
+from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.lexing.transducer import Transducer, build_transducer
+from maskwright.analysis.lr.bisimulation import bisimulate
+from maskwright.analysis.lr.tables import LrTables, build_lr_tables
+from maskwright.maskstore.closure import Closure, MaskCollector, close
+from maskwright.maskstore.requirements import Newline, Requirements
+from maskwright.maskstore.suspended import NEVER_LEGAL, WHATEVER, explore
+from maskwright.maskstore.vocabulary import Vocabulary
+
+Int32 = npt.NDArray[np.int32]
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """One question to the automaton: behind `path` start at node `root`; the tokens of mask `own` are allowed anyway."""
+
+    path: int
+    root: int
+    own: int
+
+
+@dataclass(frozen=True)
+class StackAutomaton:
+    """views[q][d] : the look-ups of lexer state q while d brackets are open; the last d for any more.
+
+    paths : newlines to pass, see `Requirements`; number 0 is empty.
+    counts : sizes on the way, for reports.
+    """
+
+    transducer: Transducer
+    tables: LrTables
+    paths: tuple[tuple[Newline, ...], ...]
+    views: tuple[tuple[tuple[Lookup, ...], ...], ...]
+    closure: Closure
+    counts: dict[str, int]
+
+
+def can_follow(tables: LrTables) -> Callable[[int, int], bool]:
+    """Whether some state that a terminal leads to has an action for another: never less than what can follow it."""
+    n = tables.n_terminals
+    follows = np.zeros((n, n), np.bool_)
+    for state, symbol in enumerate(tables.accessing.tolist()):
+        if 0 <= symbol < n:
+            follows[symbol] |= tables.action[state, :n] != 0
+    column: list[int] = tables.terminal_column.tolist()
+    rows: list[list[bool]] = follows.tolist()
+
+    def answer(first: int, second: int) -> bool:
+        left, right = column[first], column[second]
+        return left >= 0 and right >= 0 and rows[left][right]
+
+    return answer
+
+
+def build_automaton(grammar: Grammar, vocabulary: Vocabulary, progress: Progress | None = None) -> StackAutomaton:
+    if grammar.lexing != "longest":
+        raise GrammarError(f"grammar {grammar.name}: lexing {grammar.lexing!r} has no stack automaton")
+    tables = bisimulate(build_lr_tables(grammar))
+    transducer = build_transducer(grammar, can_follow(tables))
+    ids = vocabulary.text_ids()
+    if not len(ids):
+        raise VocabularyError(f"vocabulary {vocabulary.name} has no token that stands for text")
+    report = (lambda name: None) if progress is None else (lambda name: lambda done, total: progress(name, done, total))
+    required = Requirements(
+        grammar, transducer, tables, [vocabulary.tokens[i] for i in ids], np.array(ids, np.int32), report("walk")
+    )
+    return _Builder(grammar, vocabulary, transducer, tables, required).build(report)
+
+
+class _Builder:
+    def __init__(
+        self, grammar: Grammar, vocabulary: Vocabulary, transducer: Transducer, tables: LrTables, required: Requirements
+    ) -> None:
+        self.grammar = grammar
+        self.vocabulary = vocabulary
+        self.transducer = transducer
+        self.tables = tables
+        self.required = required
+        self.number: dict[tuple[int, int], int] = {}
+
+    def _root(self, rest: int, kind: int) -> int:
+        return self.number.setdefault((rest, kind), len(self.number))
+
+    def build(self, report: Callable[[str], Callable[[int, int], None] | None]) -> StackAutomaton:
+        required = self.required
+        n_entries = 0
+        seen: set[tuple[int, int]] = set()
+        for state in required.states:
+            for view in state.views:
+                n_entries += len(view.group)
+                pairs = np.unique(np.stack([view.group_path > 0, view.group_rest]), axis=1)
+                seen |= set(zip(pairs[1].tolist(), pairs[0].tolist(), strict=True))
+        for rest, kind in sorted(seen):
+            if rest != WHATEVER:
+                self._root(rest, kind)
+        gates = [self._gates(path) for path in range(len(required.paths))]
+        allowed = np.ones((2, len(self.tables.action)), np.bool_)
+        if self.grammar.layout is not None:
+            inserted = (self.grammar.layout.newline, self.grammar.layout.indent, self.grammar.layout.dedent)
+            allowed[1] = np.isin(self.tables.accessing, self.tables.terminal_column[list(inserted)])
+        suspended = explore(self.tables, required.rests, list(self.number), allowed, report("parses"))
+        root_of = suspended.root_of
+        passable = [all(root_of[gate] != NEVER_LEGAL for gate in path) for path in gates]
+        # distinct root of each rest, by kind
+        n_rests = len(required.rests.symbols)
+        distinct = np.full((2, n_rests + len(required.rests.sets) + 1), NEVER_LEGAL, np.int32)
+        for (rest, kind), root in self.number.items():
+            distinct[kind, rest if rest >= 0 else n_rests - rest - 1] = root_of[root]
+        collector = MaskCollector(self.vocabulary.size)
+        roots: dict[tuple[bytes, bytes], int] = {}
+        items: list[tuple[Int32, Int32]] = []
+        views = []
+        for state in required.states:
+            of_state = []
+            for view in state.views:
+                lookups = []
+                for path in view.paths:
+                    if not passable[path]:
+                        continue
+                    here = view.group_path == path
+                    rest, group = view.group_rest[here], view.group[here]
+                    own = collector.add_groups(
+                        state.members, state.member_start, group[rest == WHATEVER], np.array([0, (rest == WHATEVER).sum()], np.int64)
+                    )[0]
+                    root = distinct[int(path > 0), np.where(rest >= 0, rest, n_rests - rest - 1)]
+                    root[rest == WHATEVER] = NEVER_LEGAL
+                    kept = root != NEVER_LEGAL
+                    order = np.argsort(root[kept], kind="stable")
+                    sorted_roots, starts = np.unique(root[kept][order], return_index=True)
+                    masks = collector.add_groups(
+                        state.members, state.member_start, group[kept][order], np.append(starts, len(order)).astype(np.int64)
+                    )
+                    node = 0
+                    if len(sorted_roots):
+                        key = (sorted_roots.tobytes(), masks.tobytes())
+                        node = roots.setdefault(key, len(roots) + 1)
+                        if node > len(items):
+                            items.append((sorted_roots.astype(np.int32), masks))
+                    if node or own:
+                        lookups.append(Lookup(path, node, int(own)))
+                of_state.append(tuple(lookups))
+            views.append(tuple(of_state))
+        closure = close(suspended, items, collector, report("closure"))
+        counts = {
+            "entries": n_entries,
+            "rests": len(self.number),
+            "distinct": len(suspended.root_start) - 1,
+            "suspended": suspended.n_states,
+            "pairs": suspended.n_pairs,
+            "classes": suspended.n_classes,
+            "roots": len(items),
+            "nodes": closure.n_nodes,
+            "edges": len(closure.edge_key),
+            "masks": len(closure.mask_count),
+        }
+        return StackAutomaton(self.transducer, self.tables, tuple(required.paths), tuple(views), closure, counts)
+
+    def _gates(self, path: int) -> list[int]:
+        """Roots that must be legal somewhere for a path to be passable: what is read before each newline, and the newline."""
+        newline = self.required.column_of[self.required.newline] if self.grammar.layout else -1
+        found = []
+        for place, (before, _, _) in enumerate(self.required.paths[path]):
+            if before:
+                found.append(self._root(self.required.rests.before([*before, newline], WHATEVER), int(place > 0)))
+        return found

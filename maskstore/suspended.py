@@ -1,0 +1,473 @@
+"""Suspended parses: what has to be seen of a parser's stack before it is known whether the parser accepts a sequence.
+
+An LR parser that reads a sequence from a stack of which it knows nothing asks for one cell (LR state) after the other, from the top
+down. Between two of them it is in a *configuration* (cells still to discard, nonterminal to push on the next, rest of the sequence); with
+conflicts, or at the end check for several terminals, in a set of them: a *suspended state*. All states reachable over all stacks
+that the LR(0) automaton knows are followed here, once; then
+
+- a state that accepts (or refuses) every stack that can still follow is decided early,
+- states that agree on all stacks that can follow their last cell are merged.
+
+At the first cell these are the facts "always", "never" and "jointly legal" of streamlining (DESIGN's exact LR deciders).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.analysis.errors import GrammarError, LimitError
+from maskwright.analysis.lr.tables import LrTables
+from maskwright.maskstore import _parse_kernels as kernels
+
+REFUSED_REST = kernels.REFUSED_REST
+NEVER_LEGAL = -1
+WHATEVER = -1
+"""A rest with nothing left to read: accepted."""
+
+Progress = Callable[[int, int], None]
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+
+
+def flatten_tables(tables: LrTables) -> Int32:
+    """LALR tables as one int32 array: a header of `HEADER` places, then the tables one after the other."""
+    parts: list[tuple[int, Int32]] = [
+        (kernels.ACTION, tables.action),
+        (kernels.GOTO, tables.goto),
+        (kernels.RULE_LHS, tables.rule_lhs),
+        (kernels.RULE_LENGTH, tables.rule_length),
+        (kernels.ALTERNATIVES, tables.alternatives),
+        (kernels.DEFAULT, tables.default_rule),
+        (kernels.PREDECESSOR_START, tables.predecessor_start),
+        (kernels.PREDECESSORS, tables.predecessors),
+    ]
+    header = np.zeros(kernels.HEADER, np.int32)
+    header[kernels.N_STATES] = len(tables.action)
+    header[kernels.N_COLUMNS] = tables.action.shape[1]
+    header[kernels.N_NONTERMINALS] = tables.goto.shape[1]
+    header[kernels.N_RULES] = len(tables.rule_lhs)
+    at = kernels.HEADER
+    flat = [header]
+    for place, part in parts:
+        header[place] = at
+        flat.append(part.astype(np.int32).ravel())
+        at += part.size
+    if tables.goto.shape[1] >= 1 << 18 or int(tables.rule_length.max(initial=0)) >= 1 << 12:
+        raise LimitError(
+            "the grammar has 2^18 nonterminals or more, or a rule of 4,096 symbols or more: too large to suspend its parses"
+        )
+    return np.concatenate(flat)
+
+
+class Rests:
+    """Sequences to be read, sharing their ends. A rest is a number >= 0, or -1 - n for the end check of terminal set n.
+
+    Set 0 stands for "whatever comes" (`WHATEVER`).
+    """
+
+    def __init__(self, n_columns: int) -> None:
+        self.n_words = (n_columns + 63) // 64
+        self.symbols: list[int] = []
+        self.nexts: list[int] = []
+        self._number: dict[tuple[int, int], int] = {}
+        self.sets: list[frozenset[int]] = [frozenset()]
+        self._set_number: dict[frozenset[int], int] = {}
+
+    def end(self, terminals: frozenset[int]) -> int:
+        """The rest of which some terminal of a set must be acceptable."""
+        number = self._set_number.get(terminals)
+        if number is None:
+            number = self._set_number[terminals] = len(self.sets)
+            self.sets.append(terminals)
+        return -1 - number
+
+    def before(self, symbols: Sequence[int], rest: int) -> int:
+        """The rest that reads some columns, then another rest."""
+        for symbol in reversed(symbols):
+            key = (symbol, rest)
+            number = self._number.get(key)
+            if number is None:
+                number = self._number[key] = len(self.symbols)
+                self.symbols.append(symbol)
+                self.nexts.append(rest)
+            rest = number
+        return rest
+
+    def set_bits(self) -> npt.NDArray[np.uint64]:
+        bits = np.zeros((len(self.sets), self.n_words), np.uint64)
+        for row, members in enumerate(self.sets):
+            for column in members:
+                bits[row, column >> 6] |= np.uint64(1 << (column & 63))
+        return bits
+
+
+@dataclass(frozen=True)
+class Suspended:
+    """All suspended states of some rests, closed over all stacks, decided early and merged.
+
+    root_of : for each root asked about its number among the distinct ones, or NEVER_LEGAL.
+    root_start : (n_distinct + 1,) int64. root_cell, root_state : int32; the cells on which a distinct root is not refused by every stack
+        below, and what it becomes there: ACCEPTED or a suspended state.
+    step_keys : int64, step_result : int32, step_slots : int32; hash table (`slot_of`): state * n_cells + cell -> REFUSED, ACCEPTED or a
+        state, the least of its class.
+    n_pairs, n_classes : pairs of state and last cell, before and after merging. n_early : pairs decided early.
+    """
+
+    lr: Int32
+    root_of: Int32
+    root_start: Int64
+    root_cell: Int32
+    root_state: Int32
+    step_keys: Int64
+    step_result: Int32
+    step_slots: Int32
+    n_states: int
+    n_pairs: int
+    n_edges: int
+    n_classes: int
+    n_early: int
+
+
+class _Tables:
+    """The growing tables of an exploration."""
+
+    def __init__(self, lr: Int32, rests: Rests) -> None:
+        self.lr = lr
+        self.rest_symbol = np.array(rests.symbols or [0], np.int32)
+        self.rest_next = np.array(rests.nexts or [0], np.int32)
+        self.n_cells = int(lr[kernels.N_STATES])
+        self.known_keys = np.zeros(0, np.int64)
+        self.known_rest = np.zeros(0, np.int32)
+        self.known_slots = free_slots(8)
+        self.sizes = np.zeros(16, np.int64)
+        capacity = 1 << 16
+        self.conf_keys = np.zeros(capacity, np.int64)
+        self.conf_parts = np.zeros((capacity, 3), np.int32)
+        self.conf_slots = free_slots(capacity)
+        self.set_keys = np.zeros(capacity, np.int64)
+        self.set_bits = np.zeros((capacity, rests.n_words), np.uint64)
+        self.set_slots = free_slots(capacity)
+        self.starts = np.zeros(capacity + 1, np.int64)
+        self.items = np.zeros(capacity, np.int32)
+        self.hashes = np.zeros(capacity, np.int64)
+        self.state_slots = free_slots(capacity)
+        self.step_keys = np.zeros(capacity, np.int64)
+        self.step_result = np.zeros(capacity, np.int32)
+        self.step_slots = free_slots(capacity)
+        self.pair_keys = np.zeros(capacity, np.int64)
+        self.pair_slots = free_slots(capacity)
+        self.edge_start = np.zeros(capacity + 1, np.int64)
+        self.edges = np.zeros(capacity, np.int32)
+        self.scratch = (
+            np.zeros(kernels.MAX_DEPTH, np.int32),
+            np.zeros((kernels.MAX_BRANCHES, kernels.MAX_DEPTH), np.int32),
+            np.zeros(kernels.MAX_BRANCHES, np.int32),
+            np.zeros(kernels.MAX_BRANCHES, np.int32),
+            np.zeros(256, np.int32),
+        )
+        self.sizes[kernels.N_SUSPENDED] = kernels.FIRST_STATE
+        for row in rests.set_bits():
+            kernels.terminal_set(row, self.sizes, self.set_keys, self.set_bits, self.set_slots)
+
+    def parsing(self) -> tuple[npt.NDArray[Any], ...]:
+        return (
+            self.lr, self.rest_symbol, self.rest_next, self.known_keys, self.known_rest, self.known_slots, self.sizes,
+            self.conf_keys, self.conf_parts, self.conf_slots, self.set_keys, self.set_bits, self.set_slots,
+            self.starts, self.items, self.hashes, self.state_slots, self.step_keys, self.step_result, self.step_slots,
+            self.pair_keys, self.pair_slots,
+        )  # fmt: skip
+
+    @property
+    def n_bytes(self) -> int:
+        return sum(v.nbytes for v in vars(self).values() if isinstance(v, np.ndarray))
+
+    def grow(self, which: int) -> None:
+        sizes = self.sizes
+        if which == 1:
+            self.conf_keys, self.conf_parts = doubled(self.conf_keys), doubled(self.conf_parts)
+            self.conf_slots = free_slots(len(self.conf_keys))
+            kernels.refill(self.conf_keys, sizes[kernels.N_CONFIGURATIONS], self.conf_slots)
+        elif which == 2:
+            self.set_keys, self.set_bits = doubled(self.set_keys), doubled(self.set_bits)
+            self.set_slots = free_slots(len(self.set_keys))
+            kernels.refill_hashed(self.set_keys, 0, sizes[kernels.N_SETS], self.set_slots)
+        elif which == 3:
+            self.hashes, self.starts, self.items = doubled(self.hashes), doubled(self.starts), doubled(self.items)
+            self.state_slots = free_slots(len(self.hashes))
+            kernels.refill_hashed(self.hashes, kernels.FIRST_STATE, sizes[kernels.N_SUSPENDED], self.state_slots)
+        elif which == 4:
+            self.step_keys, self.step_result = doubled(self.step_keys), doubled(self.step_result)
+            self.step_slots = free_slots(len(self.step_keys))
+            kernels.refill(self.step_keys, sizes[kernels.N_STEPS], self.step_slots)
+        elif which == 5:
+            self.pair_keys, self.edge_start = doubled(self.pair_keys), doubled(self.edge_start)
+            self.pair_slots = free_slots(len(self.pair_keys))
+            kernels.refill(self.pair_keys, sizes[kernels.N_PAIRS], self.pair_slots)
+        elif which == 6:
+            self.edges = doubled(self.edges)
+
+    def learn(self, rest_of: Int32, top_of: Int32, rest_after: Int32) -> None:
+        """Facts for `rest_after`: behind this state on top the first rest may be read as the second."""
+        codes = np.where(rest_of >= 0, rest_of.astype(np.int64) * 2, -rest_of.astype(np.int64) * 2 + 1)
+        self.known_keys = np.concatenate([self.known_keys, codes * self.n_cells + top_of])
+        self.known_rest = np.concatenate([self.known_rest, rest_after.astype(np.int32)])
+        self.known_slots = free_slots(max(8, 1 << len(self.known_keys).bit_length()))
+        kernels.refill(self.known_keys, len(self.known_keys), self.known_slots)
+
+
+def free_slots(capacity: int) -> Int32:
+    return np.full(2 * capacity, -1, np.int32)
+
+
+def doubled(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return np.concatenate([array, np.zeros_like(array)])
+
+
+BYTES_LIMIT = 3 << 30
+
+
+def explore(
+    tables: LrTables,
+    rests: Rests,
+    roots: Sequence[tuple[int, int]],
+    allowed: npt.NDArray[np.bool_],
+    progress: Progress | None = None,
+    bytes_limit: int = BYTES_LIMIT,
+) -> Suspended:
+    """Close the suspended states of some roots over all stacks.
+
+    roots : rest, and row of `allowed`. allowed : (n_kinds, n_states) bool; the states that can be on top when a root's rest begins.
+
+    Shorter rests come first: what they are equivalent to after each state makes the longer ones that end in them fewer.
+
+    Raises GrammarError for a grammar whose reductions need not end, LimitError when the tables would take more than `bytes_limit` bytes.
+    """
+    work = _Tables(flatten_tables(tables), rests)
+    places = _Places(tables, rests, roots, allowed)
+    none = np.zeros(0, np.int32)
+    rest_of, top_of, pair_of = none, none, none
+    classes = np.array([kernels.REFUSED, kernels.ACCEPTED], np.int32)
+    for level in range(places.n_levels):
+        rest_new, top_new = places.begin(level)
+        if not len(rest_new):
+            continue
+        work.rest_next = places.next_rest
+        pair_new = np.zeros(len(rest_new), np.int32)
+        next_place = np.zeros(1, np.int64)
+        while (code := kernels.explore_tops(rest_new, top_new, next_place, pair_new, *work.parsing(), *work.scratch, 1 << 20)) != 0:
+            _after(code, work, bytes_limit)
+        while (code := kernels.explore(*work.parsing(), work.edge_start, work.edges, *work.scratch, 1 << 18)) != 0:
+            _after(code, work, bytes_limit)
+        if progress is not None:
+            progress(level + 1, places.n_levels)
+        classes = _classes(work)
+        rest_of, top_of = np.concatenate([rest_of, rest_new]), np.concatenate([top_of, top_new])
+        pair_of = np.concatenate([pair_of, pair_new])
+        mine, first, inverse = np.unique(classes[pair_of], return_index=True, return_inverse=True)
+        least = np.where(mine == kernels.REFUSED, kernels.REFUSED_REST, np.where(mine == kernels.ACCEPTED, WHATEVER, rest_of[first]))
+        known = least[inverse.reshape(-1)[len(rest_of) - len(rest_new) :]].astype(np.int32)
+        needed = places.is_inner(rest_new, top_new)
+        places.learn(rest_new[needed], top_new[needed], known[needed])
+        work.learn(rest_new[needed], top_new[needed], known[needed])
+    return _merged(work, classes, places, rest_of, top_of, pair_of)
+
+
+def _after(code: int, work: _Tables, bytes_limit: int) -> None:
+    if code == kernels.ENDLESS:
+        raise GrammarError(
+            f"the grammar's parser can reduce without end, or into more than {kernels.MAX_BRANCHES} readings, before it reads the next "
+            "terminal: some nonterminal derives itself, or the grammar is too ambiguous; remove the cycle, or load the grammar with "
+            "conflicts='shift'"
+        )
+    if code > 0:
+        work.grow(code)
+        if work.n_bytes > bytes_limit:
+            raise LimitError(
+                f"the parses of this grammar's sequences suspend in too many ways (more than {bytes_limit >> 20} MiB of tables)"
+            )
+
+
+class _Places:
+    """The rests to explore, shorter ones first, each with the states that can be on top.
+
+    Rests that begin with the same symbol, and go on in equivalent ways whatever state that symbol leads to, are equivalent: only the
+    least of them, the leader, is explored.
+
+    next_rest : (n_rests,) int32; what follows a rest's first symbol, by its leader. leader : rest -> leader, or REFUSED_REST.
+    """
+
+    def __init__(
+        self, tables: LrTables, rests: Rests, roots: Sequence[tuple[int, int]], allowed: npt.NDArray[np.bool_]
+    ) -> None:
+        self.allowed = allowed
+        self.roots = roots
+        self.symbols = rests.symbols
+        self.next_rest = np.array(rests.nexts or [0], np.int32)
+        self.leader: dict[int, int] = {WHATEVER: WHATEVER}
+        self.leaders: list[int] = []
+        self._leader_of_key: dict[tuple[int, ...], int] = {}
+        self._known: dict[tuple[int, int], int] = {}
+        self._before: dict[int, set[int]] = {}
+        self._kinds: dict[int, set[int]] = {}
+        length = {WHATEVER: 0}
+        for rest, kind in roots:
+            self._kinds.setdefault(rest, set()).add(kind)
+            path = []
+            here = rest
+            while here not in length and here >= 0:
+                path.append(here)
+                after = rests.nexts[here]
+                self._before.setdefault(after, set()).add(rests.symbols[here])
+                here = after
+            n = length.setdefault(here, 0)
+            for here in reversed(path):
+                n += 1
+                length[here] = n
+        self.n_levels = 1 + max(length.values())
+        self._levels: list[list[int]] = [[] for _ in range(self.n_levels)]
+        for rest in sorted(length):
+            if rest != WHATEVER:
+                self._levels[length[rest]].append(rest)
+        n_columns = tables.action.shape[1]
+        self._accessed: list[list[int]] = [np.flatnonzero(tables.accessing == c).tolist() for c in range(n_columns)]
+        self._acts = tables.action != 0
+        self._explored: dict[int, npt.NDArray[np.bool_]] = {}
+        self._inner: dict[int, npt.NDArray[np.bool_]] = {}
+
+    def begin(self, level: int) -> tuple[Int32, Int32]:
+        """The leaders of a level's rests, each with every state that can be on top."""
+        wanted: dict[int, tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]] = {}
+        n_states = len(self._acts)
+        for rest in self._levels[level]:
+            leader = rest
+            if rest >= 0:
+                symbol = self.symbols[rest]
+                after = self.leader[int(self.next_rest[rest])]
+                self.next_rest[rest] = after
+                ways = [REFUSED_REST] if after == REFUSED_REST else self._ways(symbol, after)
+                if all(way == REFUSED_REST for way in ways):
+                    self.leader[rest] = REFUSED_REST
+                    continue
+                leader = self._leader_of_key.setdefault((symbol, *ways), rest)
+            self.leader[rest] = leader
+            if leader not in self._explored:
+                self.leaders.append(leader)
+                self._explored[leader] = np.zeros(n_states, np.bool_)
+                self._inner[leader] = np.zeros(n_states, np.bool_)
+            outer, inner = wanted.setdefault(leader, (np.zeros(n_states, np.bool_), np.zeros(n_states, np.bool_)))
+            for before in self._before.get(rest, ()):
+                inner[self._accessed[before]] = True
+            for kind in self._kinds.get(rest, ()):
+                outer |= self.allowed[kind]
+        fresh: dict[int, Int64] = {}
+        for leader, (outer, inner) in wanted.items():
+            if leader >= 0:
+                outer &= self._acts[:, self.symbols[leader]]  # elsewhere it is refused at once
+            # a place that was a root's only, and is now inside a longer rest, is explored again to be learned
+            fresh[leader] = np.flatnonzero((outer & ~self._explored[leader]) | (inner & ~self._inner[leader]))
+            self._inner[leader] |= inner
+            self._explored[leader] |= outer | inner
+        return (
+            np.repeat(np.array(list(fresh), np.int32), [len(one) for one in fresh.values()]),
+            np.concatenate([np.zeros(0, np.int64), *fresh.values()]).astype(np.int32),
+        )
+
+    def is_inner(self, rest_of: Int32, top_of: Int32) -> npt.NDArray[np.bool_]:
+        """For each rest and top whether some longer rest can get there."""
+        rests, inverse = np.unique(rest_of, return_inverse=True)
+        table = np.stack([self._inner[rest] for rest in rests.tolist()])
+        return np.asarray(table[inverse.reshape(-1), top_of], np.bool_)
+
+    def _ways(self, symbol: int, after: int) -> list[int]:
+        if after == WHATEVER:
+            return [WHATEVER]
+        ways = [self._known[after, top] for top in self._accessed[symbol]]
+        return [WHATEVER] if all(way == WHATEVER for way in ways) else ways
+
+    def learn(self, rest_of: Int32, top_of: Int32, known: Int32) -> None:
+        """What a rest is equivalent to behind a state."""
+        self._known.update(zip(zip(rest_of.tolist(), top_of.tolist(), strict=True), known.tolist(), strict=True))
+
+
+def _classes(work: _Tables) -> Int32:
+    """(n_pairs + 2,) int32; the classes of REFUSED, ACCEPTED and the pairs."""
+    n_pairs = int(work.sizes[kernels.N_PAIRS])
+    pair_keys = work.pair_keys[:n_pairs]
+    can_accept, can_refuse = np.zeros(n_pairs, np.bool_), np.zeros(n_pairs, np.bool_)
+    kernels.decide_early(n_pairs, work.edge_start, work.edges, can_accept, can_refuse)
+    if not (can_accept | can_refuse).all():
+        raise AssertionError("a suspended parse can never be decided")  # INVARIANT: every stack has a bottom
+    initial = kernels.FIRST_STATE + (pair_keys % work.n_cells)
+    initial[~can_accept] = kernels.REFUSED
+    initial[~can_refuse] = kernels.ACCEPTED
+    capacity = max(16, 1 << (2 * n_pairs).bit_length())
+    for seed in range(8):
+        classes = np.concatenate([[kernels.REFUSED, kernels.ACCEPTED], initial]).astype(np.int32)
+        before = -1
+        while True:
+            found = kernels.refine(
+                n_pairs, work.edge_start, work.edges, classes, np.zeros(n_pairs, np.int64), np.full(capacity, -1, np.int32), seed
+            )
+            if found == before:
+                break
+            before = found
+        leader = np.full(found + 2, -1, np.int32)
+        if kernels.check_classes(n_pairs, work.n_cells, pair_keys, work.edge_start, work.edges, classes, leader):
+            return classes
+    raise AssertionError("hashes of suspended states collide under eight seeds")
+
+
+def _merged(
+    work: _Tables, classes: Int32, places: _Places, rest_of: Int32, top_of: Int32, pair_of: Int32
+) -> Suspended:
+    n_pairs = int(work.sizes[kernels.N_PAIRS])
+    n_cells = work.n_cells
+    least = np.full(int(classes.max()) + 1, 1 << 30, np.int32)
+    kernels.least_states(n_pairs, n_cells, work.pair_keys, classes, least)
+    n_steps = int(work.sizes[kernels.N_STEPS])
+    kernels.merge_steps(n_steps, n_cells, work.step_keys, work.step_result, work.pair_keys, work.pair_slots, classes, least)
+    mine = classes[pair_of]
+    state = np.where(mine < kernels.FIRST_STATE, mine, least[mine])
+    _, order = np.unique(np.stack([rest_of, top_of]), axis=1, return_index=True)  # by rest, then by top
+    rests, begins = np.unique(rest_of[order], return_index=True)
+    of_rest = {
+        int(rest): order[begin:end]
+        for rest, begin, end in zip(rests, begins, [*begins[1:], len(order)], strict=True)
+    }
+    starts, cells, states = [0], [], []
+    number: dict[tuple[int, int], int] = {}
+    root_of = np.full(len(places.roots), NEVER_LEGAL, np.int32)
+    for root, (rest, kind) in enumerate(places.roots):
+        leader = places.leader[rest]
+        if leader == REFUSED_REST:
+            continue
+        if (leader, kind) not in number:
+            at = of_rest.get(leader, order[:0])
+            at = at[places.allowed[kind][top_of[at]] & (state[at] != kernels.REFUSED)]
+            if len(at):
+                cells.append(top_of[at])
+                states.append(state[at])
+                starts.append(starts[-1] + len(at))
+            number[leader, kind] = len(starts) - 2 if len(at) else NEVER_LEGAL
+        root_of[root] = number[leader, kind]
+    none = np.zeros(0, np.int32)
+    return Suspended(
+        lr=work.lr,
+        root_of=root_of,
+        root_start=np.array(starts, np.int64),
+        root_cell=np.concatenate([none, *cells]),
+        root_state=np.concatenate([none, *states]).astype(np.int32),
+        step_keys=work.step_keys,
+        step_result=work.step_result,
+        step_slots=work.step_slots,
+        n_states=int(work.sizes[kernels.N_SUSPENDED]) - kernels.FIRST_STATE,
+        n_pairs=n_pairs,
+        n_edges=int(work.sizes[kernels.N_EDGES]),
+        n_classes=int(classes.max()) - 1,
+        n_early=int((classes[2:] < kernels.FIRST_STATE).sum()),
+    )
