@@ -37,3 +37,7 @@ class MissingExtraError(MaskwrightError, ImportError):
 
 class IllegalTokenError(MaskwrightError):
     """A token was fed that the grammar does not allow here. The state is as it was before."""
+
+
+class DeadEndError(MaskwrightError):
+    """No token of the vocabulary can come next though the text is not complete."""

@@ -13,7 +13,8 @@ from maskwright.analysis.lr.tables import ACCEPT, CONFLICT
 # places in the header of `lr`
 N_STATES, N_COLUMNS, N_NONTERMINALS, ACTION, GOTO, RULE_LHS, RULE_LENGTH, ALTERNATIVES, DEFAULT = range(9)
 PREDECESSOR_START, PREDECESSORS, N_RULES = range(9, 12)
-HEADER = 16
+HEADER = 64
+"""Places up to the first table; the decoder's tables use those from 16 on."""
 
 REFUSED = 0
 ACCEPTED = 1
@@ -213,9 +214,13 @@ def advance_configuration(  # type: ignore[no-untyped-def]
                 action = lr[lr[ACTION] + top * columns + rest_symbol[rest]]
                 if action == 0:
                     break
+                if action == ACCEPT:
+                    return -1  # the end marker is the last of a sequence
                 if action >= CONFLICT:
                     first = lr[ALTERNATIVES] + action - CONFLICT + 1
                     for i in range(first, first + lr[first - 1]):
+                        if lr[i] == ACCEPT:
+                            return -1
                         if lr[i] > 0:
                             work[height] = lr[i] - 1
                             after = rest_after(rest_next[rest], lr[i] - 1, lr[N_STATES], known_keys, known_rest, known_slots)

@@ -49,7 +49,7 @@ class Closure:
     dense: npt.NDArray[np.uint32]
     mask_ids: Int32
     n_nodes: int
-    n_items: int
+    n_roots: int
 
 
 class MaskCollector:
@@ -166,7 +166,7 @@ def close(
         dense=collector.dense[: int(sizes[kernels.N_DENSE])],
         mask_ids=collector.ids[: int(sizes[kernels.N_IDS])],
         n_nodes=int(sizes[kernels.N_NODES]),
-        n_items=int(sizes[kernels.N_ITEMS]),
+        n_roots=len(roots),
     )
 
 

@@ -81,8 +81,10 @@ class Requirements:
         tables: LrTables,
         tokens: Sequence[bytes],
         token_ids: Int32,
+        eos: Sequence[int] = (),
         progress: Progress | None = None,
     ) -> None:
+        """tokens, token_ids : those that stand for text. eos : those that end it."""
         self.grammar = grammar
         self.transducer = transducer
         self.column_of: list[int] = tables.terminal_column.tolist()
@@ -102,9 +104,32 @@ class Requirements:
         self.codes = EventCodes(grammar.n_terminals, widest + 1 if layout else 0)
         order = sorted(range(len(tokens)), key=tokens.__getitem__)
         self._walk_all([tokens[i] for i in order], token_ids[np.array(order, np.int64)], tab_length, progress)
+        if layout is None and len(eos):
+            self._add_eos(np.array(sorted(eos), np.int32), tables.n_terminals)
+
+    def _add_eos(self, eos: Int32, end_column: int) -> None:
+        """The end of the text is one more group: of the tokens that say so. (Under layout dedents come first, as many as are open.)"""
+        for number, state in enumerate(self.states):
+            output = int(self.transducer.end_output[number])
+            if output < 0:
+                continue
+            columns = [self.column_of[terminal] for terminal in self.transducer.outputs[output]]
+            if min(columns, default=0) < 0:
+                continue
+            rest = self.rests.before([*columns, end_column], WHATEVER)
+            (view,) = state.views
+            group = len(state.member_start) - 1
+            view = View(
+                tuple(sorted({NO_PATH, *view.paths})),
+                np.append(view.group_path, NO_PATH).astype(np.int32),
+                np.append(view.group_rest, rest).astype(np.int32),
+                np.append(view.group, group).astype(np.int32),
+            )
+            members = np.concatenate([state.members, eos])
+            self.states[number] = StateTokens(members, np.append(state.member_start, len(members)), (view,))
 
     @cached_property
-    def _endings(self) -> tuple[Int32, list[tuple[tuple[tuple[int, ...], frozenset[int] | None], ...]]]:
+    def endings(self) -> tuple[Int32, list[tuple[tuple[tuple[int, ...], frozenset[int] | None], ...]]]:
         """For each state of the transducer the number of its ending, and the endings: alternatives of terminals to read and then one
         of a set (None: whatever comes)."""
         number: dict[tuple[tuple[tuple[int, ...], frozenset[int] | None], ...], int] = {}
@@ -143,7 +168,7 @@ class Requirements:
         sizes = np.ones(1, np.int64)
         parent, last = np.full(capacity, -1, np.int32), np.full(capacity, -1, np.int32)
         slots = np.full(2 * capacity, -1, np.int32)
-        ending_of, endings = self._endings
+        ending_of, endings = self.endings
         by_id = np.argsort(ids, kind="stable")
         keys_of_state: list[tuple[Int64, Int32, Int64]] = []
         for state in range(transducer.n_states):

@@ -42,7 +42,7 @@ class StackAutomaton:
     counts : sizes on the way, for reports.
     """
 
-    transducer: Transducer
+    required: Requirements
     tables: LrTables
     paths: tuple[tuple[Newline, ...], ...]
     views: tuple[tuple[tuple[Lookup, ...], ...], ...]
@@ -77,7 +77,7 @@ def build_automaton(grammar: Grammar, vocabulary: Vocabulary, progress: Progress
         raise VocabularyError(f"vocabulary {vocabulary.name} has no token that stands for text")
     report = (lambda name: None) if progress is None else (lambda name: lambda done, total: progress(name, done, total))
     required = Requirements(
-        grammar, transducer, tables, [vocabulary.tokens[i] for i in ids], np.array(ids, np.int32), report("walk")
+        grammar, transducer, tables, [vocabulary.tokens[i] for i in ids], np.array(ids, np.int32), vocabulary.eos, report("walk")
     )
     return _Builder(grammar, vocabulary, transducer, tables, required).build(report)
 
@@ -168,7 +168,7 @@ class _Builder:
             "edges": len(closure.edge_key),
             "masks": len(closure.mask_count),
         }
-        return StackAutomaton(self.transducer, self.tables, tuple(required.paths), tuple(views), closure, counts)
+        return StackAutomaton(required, self.tables, tuple(required.paths), tuple(views), closure, counts)
 
     def _gates(self, path: int) -> list[int]:
         """Roots that must be legal somewhere for a path to be passable: what is read before each newline, and the newline."""

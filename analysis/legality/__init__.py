@@ -1,6 +1,16 @@
 """What a grammar says about sequences of terminals. In: Grammar. Out: verdicts. Knows nothing of tokens."""
 
+from maskwright.analysis.legality.certificate import (
+    CertificateError,
+    Claim,
+    LrState,
+    Proof,
+    Witness,
+    check_certificate,
+    spell,
+)
 from maskwright.analysis.legality.deciders import ALWAYS, NEVER, SOMETIMES, Deciders, Query
+from maskwright.analysis.legality.exact import ExactDeciders, ExactVerdict
 from maskwright.analysis.legality.explain import Explainer
 from maskwright.analysis.legality.follow import build_follow_graph, draw_follow_graph, pair_verdicts
 from maskwright.analysis.legality.interchange import interchange_classes
@@ -12,13 +22,22 @@ __all__ = [
     "NEVER",
     "SOMETIMES",
     "START",
+    "CertificateError",
+    "Claim",
     "Deciders",
+    "ExactDeciders",
+    "ExactVerdict",
     "Explainer",
     "Judge",
+    "LrState",
+    "Proof",
     "Query",
     "Verdict",
+    "Witness",
     "build_follow_graph",
+    "check_certificate",
     "draw_follow_graph",
     "interchange_classes",
     "pair_verdicts",
+    "spell",
 ]

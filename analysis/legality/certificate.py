@@ -1,0 +1,373 @@
+"""What an exact verdict rests on, and a checker that needs to trust no decider.
+
+A claim is about all *feasible* stacks of a context: the paths of the LR automaton from its start whose top the context gives. A
+*proof* lists every situation that reading such a stack from the top can lead to while nothing is decided; it is right if each
+situation's continuations are in the list or decided as the claim says (closure). A *witness* is one stack for which the claim fails,
+with terminals that lead to it. `check_certificate` verifies both with sets of plain tuples, on tables turned into dictionaries; it
+shares no stepping code with `exact`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal, TypeAlias
+
+from maskwright.analysis.errors import LimitError, MaskwrightError
+from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.legality.verdict import START, Context, TerminalSequence
+from maskwright.analysis.lr.tables import ACCEPT, CONFLICT, LrTables
+
+Kind = Literal["never", "always", "jointly"]
+Stack = tuple[int, ...]
+"""LR states, the bottom first."""
+
+STACK_LIMIT = 10_000
+"""Stacks of one text, past which the grammar counts as too ambiguous to replay it."""
+
+
+class CertificateError(MaskwrightError):
+    """A certificate does not prove what it claims; the message names the first thing that is wrong with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class LrState:
+    """As a context: all feasible stacks with this LR state on top. The finest context that a parser can tell apart."""
+
+    number: int
+
+
+AnyContext: TypeAlias = Context | LrState
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What is claimed of a context: the sequence is never or always legal there, or two sequences are legal on the same stacks.
+
+    sequences : one sequence, or two for "jointly".
+    """
+
+    kind: Kind
+    context: AnyContext
+    sequences: tuple[TerminalSequence, ...]
+
+    def words(self) -> tuple[TerminalSequence, ...]:
+        """The words to be read from the stacks after the context's first member: its other members, then a sequence.
+
+        "always" compares the context's other members (which the stack must accept to be in the context) with all of the word.
+        """
+        rest = self.context[1:] if isinstance(self.context, tuple) else ()
+        wholes = tuple(rest + sequence for sequence in self.sequences)
+        return (rest, *wholes) if self.kind == "always" else wholes
+
+    def allows(self, accepted: Sequence[bool]) -> bool:
+        """Whether the claim holds on a stack that accepts just these of its words."""
+        return not accepted[0] if self.kind == "never" else accepted[0] == accepted[1]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Pending:
+    """A reduction under way: terminals of the word read before it, cells to pop before the one that stays, and the nonterminal."""
+
+    position: int
+    pops: int
+    nonterminal: int
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A situation while a stack is read from the top.
+
+    cell : the LR state read last. outcomes : for each word of the claim, None if it is accepted whatever lies below, else the
+        reductions of which one must go on to accept it; () if it is refused.
+    """
+
+    cell: int
+    outcomes: tuple[tuple[Pending, ...] | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """The claim holds on every feasible stack. nodes : all undecided situations, from the top downwards."""
+
+    claim: Claim
+    nodes: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """The claim does not hold on one feasible stack.
+
+    prefix : terminals from which the stack results; the members of the context after the first are not among them.
+    is_real : a parser that follows every action refutes the claim after this prefix, whatever other stacks it leads to. Always so without
+        conflicts. (A claim about an LR state is about stacks, so there one stack is enough.)
+    """
+
+    claim: Claim
+    stack: Stack
+    prefix: TerminalSequence
+    is_real: bool
+
+    @property
+    def text(self) -> TerminalSequence:
+        """The terminals after which the claim is refuted: the prefix and the context's other members."""
+        rest = self.claim.context[1:] if isinstance(self.claim.context, tuple) else ()
+        return self.prefix + rest
+
+
+Certificate: TypeAlias = Proof | Witness
+Outcome: TypeAlias = "frozenset[Pending] | None"
+
+
+class Simulator:
+    """LR tables as dictionaries, and an explicit simulation of the parser that follows every action.
+
+    Terminals are the grammar's; those of no rule have no action.
+    """
+
+    def __init__(self, tables: LrTables) -> None:
+        self.n_terminals = tables.n_terminals
+        alternatives = tables.alternatives.tolist()
+        self.column: list[int] = tables.terminal_column.tolist()
+        self.lhs: list[int] = tables.rule_lhs.tolist()
+        self.length: list[int] = tables.rule_length.tolist()
+        self.shift: list[dict[int, int]] = []
+        self.reductions: list[dict[int, list[int]]] = []
+        self.go: list[dict[int, int]] = []
+        self.below: list[set[int]] = [set() for _ in range(tables.action.shape[0])]
+        for state, (row, gotos) in enumerate(zip(tables.action.tolist(), tables.goto.tolist(), strict=True)):
+            shifts: dict[int, int] = {}
+            reductions: dict[int, list[int]] = {}
+            for column, action in enumerate(row[: tables.n_terminals]):
+                start = action - CONFLICT + 1
+                actions = alternatives[start : start + alternatives[start - 1]] if action >= CONFLICT else [action]
+                for one in actions:
+                    if 0 < one < ACCEPT:
+                        shifts[column] = one - 1
+                    elif one < 0:
+                        reductions.setdefault(column, []).append(-one - 1)
+            self.shift.append(shifts)
+            self.reductions.append(reductions)
+            self.go.append({nonterminal: target for nonterminal, target in enumerate(gotos) if target >= 0})
+            for target in [*shifts.values(), *self.go[state].values()]:
+                self.below[target].add(state)
+
+    def tops(self, context: AnyContext) -> frozenset[int]:
+        """The states on top of the feasible stacks after the context's first member."""
+        if isinstance(context, LrState):
+            if not 0 <= context.number < len(self.shift):
+                raise CertificateError(f"there is no LR state {context.number}; the tables have {len(self.shift)}")
+            return frozenset({context.number})
+        if context and context[0] == START:
+            return frozenset({0})
+        if not context:
+            return frozenset({0, *(target for shifts in self.shift for target in shifts.values())})
+        column = self._column(context[0])
+        return frozenset(shifts[column] for shifts in self.shift if column in shifts)
+
+    def _column(self, terminal: int) -> int:
+        if not 0 <= terminal < len(self.column):
+            raise CertificateError(f"there is no terminal {terminal}; the tables have {len(self.column)}")
+        return self.column[terminal]
+
+    def settle(self, fragment: Stack, position: int, word: TerminalSequence) -> Outcome:
+        """What the parser does on word[position:] when only the top part of its stack is known."""
+        seen = {(fragment, position)}
+        agenda = [(fragment, position)]
+        pending: set[Pending] = set()
+        while agenda:
+            known, at = agenda.pop()
+            if at == len(word):
+                return None
+            column = self._column(word[at])
+            after: list[tuple[Stack, int]] = []
+            if column in self.shift[known[-1]]:
+                after.append(((*known, self.shift[known[-1]][column]), at + 1))
+            for rule in self.reductions[known[-1]].get(column, ()):
+                kept = known[: max(0, len(known) - self.length[rule])]
+                if kept:
+                    after.append(((*kept, self.go[kept[-1]][self.lhs[rule]]), at))
+                else:
+                    pending.add(Pending(at, self.length[rule] - len(known), self.lhs[rule]))
+            for new in after:
+                if new not in seen:
+                    seen.add(new)
+                    agenda.append(new)
+            if len(seen) > STACK_LIMIT:
+                raise LimitError(
+                    f"more than {STACK_LIMIT} ways to parse {len(word)} terminals; the grammar is too ambiguous"
+                )
+        return frozenset(pending)
+
+    def read_cell(self, outcome: Outcome, cell: int, word: TerminalSequence) -> Outcome:
+        """The outcome when the next cell of the stack is known as well."""
+        if outcome is None:
+            return None
+        found: set[Pending] = set()
+        for one in outcome:
+            if one.pops:
+                found.add(Pending(one.position, one.pops - 1, one.nonterminal))
+                continue
+            if one.nonterminal not in self.go[cell]:
+                raise CertificateError(f"state {cell} has no goto on nonterminal {one.nonterminal}: {one} cannot arise")
+            settled = self.settle((cell, self.go[cell][one.nonterminal]), one.position, word)
+            if settled is None:
+                return None
+            found |= settled
+        return frozenset(found)
+
+    def parse(self, stacks: Iterable[Stack], word: TerminalSequence) -> frozenset[Stack]:
+        """The stacks after a word, all actions followed; none if it is refused."""
+        now = frozenset(stacks)
+        for terminal in word:
+            column = self._column(terminal)
+            reduced = set(now)
+            agenda = list(now)
+            while agenda:
+                stack = agenda.pop()
+                for rule in self.reductions[stack[-1]].get(column, ()):
+                    kept = stack[: len(stack) - self.length[rule]]
+                    after = (*kept, self.go[kept[-1]][self.lhs[rule]])
+                    if after not in reduced:
+                        reduced.add(after)
+                        agenda.append(after)
+                if len(reduced) > STACK_LIMIT:
+                    raise LimitError(f"a text of {len(word)} terminals has more than {STACK_LIMIT} parser stacks")
+            now = frozenset(
+                (*stack, self.shift[stack[-1]][column]) for stack in reduced if column in self.shift[stack[-1]]
+            )
+        return now
+
+    def is_real(self, claim: Claim, stack: Stack, prefix: TerminalSequence) -> bool:
+        """Whether the parser that follows every action refutes the claim after the prefix; a claim about an LR state, on the stack.
+
+        False as well where that takes more than STACK_LIMIT stacks.
+        """
+        try:
+            stacks = {stack} if isinstance(claim.context, LrState) else self.parse({(0,)}, prefix)
+            return not claim.allows([bool(self.parse(stacks, word)) for word in claim.words()])
+        except LimitError:
+            return False
+
+
+def check_certificate(tables: LrTables | Simulator, certificate: Certificate) -> None:
+    """Verify that the claim holds on every feasible stack of these tables (`Proof`), or fails on the one shown (`Witness`).
+
+    tables : a `Simulator` of them saves time where there are many certificates.
+
+    Raises CertificateError with what is wrong; LimitError if a witness's text has too many parses. What a right certificate says of
+    the grammar's language: see `exact`.
+
+    Cost: O(nodes * predecessors), some microseconds each.
+    """
+    simulator = Simulator(tables) if isinstance(tables, LrTables) else tables
+    if certificate.claim.kind not in ("never", "always", "jointly"):
+        raise CertificateError(f"the claim is of kind {certificate.claim.kind!r}; expected never, always or jointly")
+    expected = 2 if certificate.claim.kind == "jointly" else 1
+    if len(certificate.claim.sequences) != expected:
+        raise CertificateError(f"the claim has {len(certificate.claim.sequences)} sequences; expected {expected}")
+    if isinstance(certificate, Proof):
+        _check_proof(simulator, certificate)
+    else:
+        _check_witness(simulator, certificate)
+
+
+def _check_proof(simulator: Simulator, proof: Proof) -> None:
+    words = proof.claim.words()
+    listed = {(node.cell, tuple(o if o is None else frozenset(o) for o in node.outcomes)) for node in proof.nodes}
+
+    def check(cell: int, outcomes: tuple[Outcome, ...], where: str) -> None:
+        if any(outcomes):
+            if (cell, outcomes) not in listed:
+                raise CertificateError(
+                    f"the proof is not closed: {where} leads to {outcomes} on state {cell}, which is not listed"
+                )
+        elif not proof.claim.allows([outcome is None for outcome in outcomes]):
+            accepted = [outcome is None for outcome in outcomes]
+            raise CertificateError(
+                f"the claim fails: {where} leads to state {cell}, on which the words are accepted: {accepted}"
+            )
+
+    for top in sorted(simulator.tops(proof.claim.context)):
+        check(top, tuple(simulator.settle((top,), 0, word) for word in words), f"the stack's top {top}")
+    for node in proof.nodes:
+        if not 0 <= node.cell < len(simulator.below) or len(node.outcomes) != len(words):
+            raise CertificateError(f"{node} is no situation of the claim")
+        pairs = [(o if o is None else frozenset(o), word) for o, word in zip(node.outcomes, words, strict=True)]
+        if not all(0 <= one.position < len(word) and one.pops >= 0 for outcome, word in pairs for one in outcome or ()):
+            raise CertificateError(f"{node} is no situation of the claim")
+        if node.cell == 0 and any(node.outcomes):
+            raise CertificateError(f"{node} would pop cells below the bottom of the stack")
+        for below in simulator.below[node.cell]:
+            check(below, tuple(simulator.read_cell(outcome, below, word) for outcome, word in pairs), str(node))
+
+
+def _check_witness(simulator: Simulator, witness: Witness) -> None:
+    claim, stack = witness.claim, witness.stack
+    if not stack or stack[0] != 0:
+        raise CertificateError(f"the stack {stack} does not begin at the bottom, state 0")
+    for below, above in pairwise(stack):
+        if not 0 <= above < len(simulator.below) or below not in simulator.below[above]:
+            raise CertificateError(f"the stack {stack} is not feasible: state {above} never lies on state {below}")
+    if stack[-1] not in simulator.tops(claim.context):
+        raise CertificateError(f"state {stack[-1]} on top of the stack does not belong to the context {claim.context}")
+    accepted = [bool(simulator.parse({stack}, word)) for word in claim.words()]
+    if claim.allows(accepted):
+        raise CertificateError(f"the claim holds on the stack {stack}: its words are accepted: {accepted}")
+    context = claim.context
+    first = context[0] if isinstance(context, tuple) and context and context[0] != START else None
+    if first is not None and witness.prefix[-1:] != (first,):
+        raise CertificateError(f"the prefix {witness.prefix} does not end in the context's terminal {first}")
+    if context == (START,) and witness.prefix:
+        raise CertificateError(f"the prefix {witness.prefix} is not empty, though the context is the start of the text")
+    if simulator.is_real(claim, stack, witness.prefix) != witness.is_real:
+        raise CertificateError(f"after the prefix {witness.prefix} the claim is {'not ' * witness.is_real}refuted")
+
+
+def spell(grammar: Grammar, terminals: Iterable[int], spellings: Sequence[bytes | None] = ()) -> str:
+    """A text for a sequence of terminals, to be read by people: lexemes side by side, indented as the layout says.
+
+    spellings : bytes for each terminal (its shortest string, say), None where there is none; a literal stands for itself, and a terminal
+        without either for its name, as <NAME>. A blank stands between lexemes that would run into each other.
+
+    >>> from maskwright.analysis.grammar.grammar import Rule, Terminal
+    >>> terminals = (Terminal("IF", "if", literal="if"), Terminal("NAME", "[a-z]+"), Terminal("COLON", ":", literal=":"))
+    >>> spell(Grammar("g", terminals, ("start",), (Rule(3, (0, 1, 2)),), 3), [0, 1, 2], [b"if", b"a", b":"])
+    'if a:'
+    """
+    layout = grammar.layout
+    text, last, level, begins_line = "", "", 0, True
+    for number in terminals:
+        if layout is not None and number in (layout.indent, layout.dedent):
+            level += 1 if number == layout.indent else -1
+            continue
+        if layout is not None and number == layout.newline:
+            text += "\n"
+            begins_line = True
+            continue
+        terminal = grammar.terminals[number]
+        spelling = spellings[number] if number < len(spellings) else None
+        ends = ""
+        if terminal.literal is not None:
+            lexeme = terminal.literal
+        elif spelling is not None:
+            lexeme = spelling.decode("utf-8", "backslashreplace")
+        else:
+            lexeme, ends = f"<{grammar.symbol_name(number)}>", "x"  # a name may stand for anything; mostly for a word
+        if begins_line:
+            text += "    " * level if layout is not None else ""
+        elif last and lexeme and _run_together(last, ends or lexeme[0]):
+            text += " "
+        text += lexeme
+        last = ends or lexeme[-1:] or last
+        begins_line = False
+    return text
+
+
+def _run_together(left: str, right: str) -> bool:
+    """Whether two lexemes may be read as one when these characters of theirs meet."""
+    if left.isspace() or right.isspace():
+        return False
+    is_word = left.isalnum() or left == "_", right.isalnum() or right == "_"
+    return is_word[0] == is_word[1] and not (left in "([{)]}," or right in "([{)]},:;")

@@ -1,0 +1,369 @@
+"""Which terminal sequences can never, always or jointly follow a context: exactly, for LR grammars.
+
+`always_legal` is undecidable for context-free grammars (proofs/README.md), but not for those that an LR parser reads. The stacks on
+which it can stand after a context are the paths of the LR(0) automaton from its start whose last edge the context gives: a regular
+set. The parser reads a stack from the top, a cell at a time, so the stacks on which it accepts a sequence are regular as well, and
+
+    never_legal(X, S)       no feasible stack accepts S           (emptiness of an intersection)
+    always_legal(X, S)      every feasible stack accepts S        (inclusion)
+    jointly_legal(X, S, T)  no feasible stack accepts just one    (equality)
+
+are decided by a search in a finite graph: from each top, run the parser on S until it wants to pop a cell that is not known; remember
+how much it wants to pop and which nonterminal comes then; branch over the states that can lie below; do not go anywhere twice.
+
+A longer context X Y: what Y S does on a stack after X says what S does after X Y, so always_legal(X Y, S) is "after X, Y S is accepted
+wherever Y is". No stack is left out or added: the pair is exact too.
+
+What the answers say about the language L (of the grammar without unproductive rules), P being its prefixes:
+
+- *Conflict-free LALR(1) grammars: all answers are proofs.* Each feasible stack with top X spells a viable prefix g X. All symbols being
+  productive, g X derives some terminal word u X, and g X v is a right sentential form for some terminals v, on the only rightmost
+  derivation of u X v (the grammar is unambiguous); so the parser, having read u X, stands on just this stack. It accepts S on it if and
+  only if u X S is in P: LALR's merged look-aheads may let it reduce before an error, but it never shifts a wrong terminal.
+- *Conflicts, conflicts="all"*: a stack accepts S if some choice of actions does. A word of P may then lead to several stacks, and S may
+  follow it if one of them accepts S. never: both answers are proofs. always, jointly: "holds" is a proof; "does not hold" is one if
+  the witness's text refutes the claim on *all* its stacks (`Witness.is_real`), and unknown otherwise.
+- *Conflicts, conflicts="shift"*: the same, with L read as what the parser with these choices does not refuse. Some feasible stacks may be
+  unreachable then, so a refuted "never" may be spurious too.
+
+Source: the regularity of viable prefixes, Knuth, "On the translation of languages from left to right" (1965); Sippu and
+Soisalon-Soininen, "Parsing Theory II" (1990), section 6.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.analysis.errors import LimitError, MaskwrightError
+from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.grammar.normalise import reduce
+from maskwright.analysis.legality import _exact_kernels as kernels
+from maskwright.analysis.legality.certificate import (
+    AnyContext,
+    Certificate,
+    Claim,
+    Kind,
+    LrState,
+    Node,
+    Pending,
+    Proof,
+    Simulator,
+    Witness,
+)
+from maskwright.analysis.legality.verdict import START, TerminalSequence
+from maskwright.analysis.lr.tables import LrTables, Policy, build_lr_tables
+
+Case: TypeAlias = tuple[AnyContext, TerminalSequence] | tuple[AnyContext, TerminalSequence, TerminalSequence]
+"""A context and a sequence; for "jointly" two sequences."""
+
+MAX_NODES = 1 << 22
+"""Situations of one question, past which it is given up with a LimitError."""
+
+MAX_ALTERNATIVES = 1 << 13
+"""Ways to read the word from one situation, past which the same happens: only where the grammar has conflicts."""
+
+_CHUNK = 4096
+_FIRST_ROOM = 12
+_ABOVE, _REDUCED = 1 << 10, 1 << 16
+_MAX_WORD = 100_000
+_WITNESSES = 64
+
+
+@dataclass(frozen=True, slots=True)
+class ExactVerdict:
+    """An answer with its certificate.
+
+    holds : whether the claim holds on all feasible stacks.
+    is_proof : whether the answer is proved for the grammar's language (see the module); True whenever it holds.
+    certificate : `Proof` if it holds, else `Witness`; `check_certificate` verifies either.
+    """
+
+    holds: bool
+    is_proof: bool
+    certificate: Certificate
+
+    def __bool__(self) -> bool:
+        """Whether the claim is proved."""
+        return self.holds
+
+
+class ExactDeciders:
+    """The exact deciders of one grammar. Thread-safe: all scratch space belongs to a call.
+
+    A context is a tuple as for `Deciders`: () for anywhere (the start and after every terminal), (START,), (X,), (X, Y) and so on, the
+    terminal nearest last; or an `LrState`. A claim about an LR state is about the stacks with this state on top and nothing else.
+    """
+
+    def __init__(self, grammar: Grammar, conflicts: Policy = "all") -> None:
+        """conflicts : what the parser does where the grammar is not LALR(1), see `build_lr_tables`.
+
+        Raises what `build_lr_tables` raises; LimitError for a grammar whose numbers do not fit into a packed reduction.
+        """
+        self.grammar = reduce(grammar)
+        self.tables: LrTables = build_lr_tables(grammar, conflicts)
+        tables = self.tables
+        if max(tables.goto.shape[1], int(tables.rule_length.max(initial=0))) >= 1 << kernels.FIELD_BITS:
+            raise LimitError(
+                f"grammar {grammar.name} has a rule or a list of nonterminals of {1 << kernels.FIELD_BITS} or more"
+            )
+        self._tables = kernels.Tables(
+            action=tables.action,
+            goto=tables.goto,
+            alternatives=tables.alternatives,
+            rule_lhs=tables.rule_lhs,
+            rule_length=tables.rule_length,
+            predecessor_start=tables.predecessor_start,
+            predecessors=tables.predecessors,
+        )
+        self._columns: list[int] = tables.terminal_column.tolist()
+
+    def never_legal(self, context: AnyContext, sequence: TerminalSequence) -> ExactVerdict:
+        """No word of P ends in the context followed by the sequence."""
+        return self.decide(Claim("never", context, (sequence,)))
+
+    def always_legal(self, context: AnyContext, sequence: TerminalSequence) -> ExactVerdict:
+        """Every word of P that ends in the context can go on with the sequence."""
+        return self.decide(Claim("always", context, (sequence,)))
+
+    def jointly_legal(self, context: AnyContext, first: TerminalSequence, second: TerminalSequence) -> ExactVerdict:
+        """After every word of P that ends in the context, both sequences are legal or both are not."""
+        return self.decide(Claim("jointly", context, (first, second)))
+
+    def decide(self, claim: Claim) -> ExactVerdict:
+        """The verdict on a claim, with its certificate. Raises LimitError past MAX_NODES situations.
+
+        Cost: O(situations * predecessors), below 1 ms for most questions about python.lark. A witness is one that reads fewest cells.
+        """
+        scratch, found = self._explore([claim], 1)
+        if not found[0, 1]:
+            return ExactVerdict(True, True, Proof(claim, self._nodes(claim, scratch, int(found[0, 0]))))
+        witness = self._witness(claim, scratch, 0)
+        if not witness.is_real:
+            # another stack may do where this one is beside a stack that behaves otherwise
+            scratch, found = self._explore([claim], _WITNESSES)
+            others = (self._witness(claim, scratch, number) for number in range(int(found[0, 1])))
+            witness = next((other for other in others if other.is_real), witness)
+        return ExactVerdict(False, witness.is_real, witness)
+
+    def judge(
+        self, kind: Kind, cases: Sequence[Case], progress: Callable[[int], None] | None = None
+    ) -> npt.NDArray[np.bool_]:
+        """Whether the claim of that kind holds on all feasible stacks, for each case: (n_cases,) bool. No certificates.
+
+        progress : called with the number of cases judged since the last call.
+
+        Cost: as `decide`, 5 to 100 us a case for python.lark (reports/bench/exact_deciders.py).
+        """
+        holds = np.zeros(len(cases), np.bool_)
+        for begin in range(0, len(cases), _CHUNK):
+            claims = [_claim(kind, case) for case in cases[begin : begin + _CHUNK]]
+            _, found = self._explore(claims, 1)
+            holds[begin : begin + len(claims)] = found[:, 1] == 0
+            if progress is not None:
+                progress(len(claims))
+        return holds
+
+    def tops(self, context: AnyContext) -> npt.NDArray[np.int32]:
+        """The states on top of the feasible stacks after the context's first member, ascending: (n,) int32."""
+        accessing, n_terminals = self.tables.accessing, self.tables.n_terminals
+        if isinstance(context, LrState):
+            if not 0 <= context.number < len(accessing):
+                raise MaskwrightError(f"there is no LR state {context.number}; the tables have {len(accessing)}")
+            return np.array([context.number], np.int32)
+        if not context:
+            found = (accessing >= 0) & (accessing < n_terminals)
+            found[0] = True
+            return np.flatnonzero(found).astype(np.int32)
+        if context[0] == START:
+            return np.zeros(1, np.int32)
+        column = self._column(context[0])
+        return np.flatnonzero((accessing == column) & (column >= 0)).astype(np.int32)
+
+    def _column(self, terminal: int) -> int:
+        if not 0 <= terminal < len(self._columns):
+            raise MaskwrightError(
+                f"grammar {self.grammar.name} has no terminal number {terminal}; expected 0 to {len(self._columns) - 1}"
+            )
+        return self._columns[terminal]
+
+    def _word(self, word: TerminalSequence) -> list[int]:
+        if len(word) >= 1 << kernels.FIELD_BITS:
+            raise LimitError(
+                f"a sequence of {len(word)} terminals cannot be judged; the limit is {1 << kernels.FIELD_BITS}"
+            )
+        return [self._column(terminal) for terminal in word]
+
+    def _explore(self, claims: Sequence[Claim], wanted: int) -> tuple[kernels.Scratch, npt.NDArray[np.int64]]:
+        """The situations of claims of one kind, each until `wanted` bad ones are met.
+
+        Returns the numbers of situations and of bad ones, (n_claims, 2) int64, and where those of the last claim lie.
+        """
+        mode = kernels.NEVER_MODE if claims[0].kind == "never" else kernels.SAME_MODE
+        columns, parts, tops = self._flatten(claims)
+        found = np.zeros((len(claims), 2), np.int64)
+        room, done = _FIRST_ROOM, 0
+        while True:
+            scratch = _new_scratch(room, wanted)
+            done = kernels.explore(self._tables, scratch, columns, parts, tops, mode, done, found)
+            if done == len(claims):
+                return scratch, found
+            room = self._more_room(room, claims[done])
+
+    def _more_room(self, room: int, claim: Claim) -> int:
+        if 1 << (room + 2) > MAX_NODES:
+            words = " / ".join(" ".join(map(self.grammar.display_name, word)) for word in claim.sequences)
+            raise LimitError(
+                f"grammar {self.grammar.name}: whether {words} is {claim.kind} legal needs more than {MAX_NODES} situations, "
+                f"or {MAX_ALTERNATIVES} stacks in one of them; ask about a shorter sequence, or make the grammar less ambiguous"
+            )
+        return room + 2
+
+    def _flatten(
+        self, claims: Sequence[Claim]
+    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+        """For `kernels.judge`: columns, parts and all tops. Equal words and contexts are stored once."""
+        columns: list[int] = []
+        place: dict[TerminalSequence, tuple[int, int]] = {}
+        tops: list[npt.NDArray[np.int32]] = []
+        tops_place: dict[AnyContext, tuple[int, int]] = {}
+        n_tops = 0
+        parts = np.zeros((len(claims), 6), np.int64)
+        for number, claim in enumerate(claims):
+            words = claim.words()
+            for word in words:
+                if word not in place:
+                    place[word] = (len(columns), len(columns) + len(word))
+                    columns += self._word(word)
+            # what lies after the first member is in the words
+            key = claim.context[:1] if isinstance(claim.context, tuple) else claim.context
+            if key not in tops_place:
+                tops.append(self.tops(key))
+                tops_place[key] = (n_tops, n_tops + len(tops[-1]))
+                n_tops += len(tops[-1])
+            parts[number] = (*place[words[0]], *place[words[-1]], *tops_place[key])
+        return np.array(columns, np.int32), parts, np.concatenate([np.zeros(0, np.int32), *tops])
+
+    @staticmethod
+    def _nodes(claim: Claim, scratch: kernels.Scratch, n_nodes: int) -> tuple[Node, ...]:
+        """The nodes of a finished exploration, in the order found."""
+        n_words = len(claim.words())
+        mask = (1 << kernels.FIELD_BITS) - 1
+        outcomes: dict[int, tuple[tuple[Pending, ...] | None, ...]] = {}
+        for front in scratch.nodes[:n_nodes, 0].tolist():
+            if front in outcomes:
+                continue
+            flags = int(scratch.fronts[front, 1])
+            members: list[list[Pending]] = [[] for _ in range(n_words)]
+            for packed in scratch.pending[scratch.fronts[front, 0] : scratch.fronts[front + 1, 0]].tolist():
+                fields = (packed >> (i * kernels.FIELD_BITS) & mask for i in (2, 1, 0))
+                members[packed >> (3 * kernels.FIELD_BITS)].append(Pending(*fields))
+            outcomes[front] = tuple(None if flags >> tag & 1 else tuple(members[tag]) for tag in range(n_words))
+        return tuple(Node(cell, outcomes[front]) for front, cell, _ in scratch.nodes[:n_nodes].tolist())
+
+    def _witness(self, claim: Claim, scratch: kernels.Scratch, number: int) -> Witness:
+        """A whole stack that begins with the cells on which the claim was found to fail, and a text for it."""
+        node, cell = scratch.bad[number].tolist()
+        cells = [cell]  # from the deepest upwards
+        while node >= 0:
+            _, cell, node = scratch.nodes[node].tolist()
+            cells.append(cell)
+        below: list[int] = []
+        state = cells[0]
+        while state:
+            state = self._shortest_below[state]
+            below.append(state)
+        stack = (*reversed(below), *cells)
+        terminals = self.grammar.n_terminals
+        accessing = self.tables.accessing[list(stack[1:])].tolist()
+        symbols = [symbol if symbol < terminals else symbol - 1 for symbol in accessing]
+        prefix = tuple(terminal for symbol in symbols for terminal in self._shortest_words[symbol])
+        return Witness(claim, stack, prefix, self._simulator.is_real(claim, stack, prefix))
+
+    @cached_property
+    def _simulator(self) -> Simulator:
+        return Simulator(self.tables)
+
+    @cached_property
+    def _shortest_words(self) -> dict[int, TerminalSequence]:
+        """A shortest terminal word of each symbol, by the first rule that gives one."""
+        words: dict[int, TerminalSequence] = {t: (t,) for t in range(self.grammar.n_terminals)}
+        changed = True
+        while changed:
+            changed = False
+            for rule in self.grammar.rules:
+                if not all(symbol in words for symbol in rule.rhs):
+                    continue
+                length = sum(len(words[symbol]) for symbol in rule.rhs)
+                if length > _MAX_WORD:
+                    continue
+                if rule.lhs not in words or length < len(words[rule.lhs]):
+                    words[rule.lhs] = tuple(terminal for symbol in rule.rhs for terminal in words[symbol])
+                    changed = True
+        for rule in self.grammar.rules:
+            if rule.lhs not in words:
+                raise LimitError(
+                    f"grammar {self.grammar.name}: {self.grammar.symbol_name(rule.lhs)} derives no text of up to {_MAX_WORD} "
+                    "terminals, so no witness can be shown; `judge` answers without witnesses"
+                )
+        return words
+
+    @cached_property
+    def _shortest_below(self) -> list[int]:
+        """For each state the one below it on a stack whose text is shortest; -1 for the start."""
+        tables, n_terminals = self.tables, self.grammar.n_terminals
+        above: list[list[int]] = [[] for _ in range(tables.action.shape[0])]
+        for state in range(len(above)):
+            for below in tables.predecessors[
+                tables.predecessor_start[state] : tables.predecessor_start[state + 1]
+            ].tolist():
+                above[below].append(state)
+        cost = [
+            0 if symbol < 0 else len(self._shortest_words[symbol if symbol < n_terminals else symbol - 1])
+            for symbol in tables.accessing.tolist()
+        ]
+        found = [-2] * len(above)
+        agenda = [(0, 0, 0, -1)]
+        while agenda:
+            length, height, state, below = heapq.heappop(agenda)
+            if found[state] != -2:
+                continue
+            found[state] = below
+            for target in above[state]:
+                if found[target] == -2:
+                    heapq.heappush(agenda, (length + cost[target], height + 1, target, state))
+        return found
+
+
+def _claim(kind: Kind, case: Case) -> Claim:
+    if kind not in ("never", "always", "jointly"):
+        raise MaskwrightError(f"kind is {kind!r}; expected never, always or jointly")
+    if len(case) != (3 if kind == "jointly" else 2):
+        raise MaskwrightError(
+            f"a case of kind {kind} has {len(case)} members; expected {3 if kind == 'jointly' else 2}"
+        )
+    return Claim(kind, case[0], tuple(case[1:]))
+
+
+def _new_scratch(room: int, wanted: int) -> kernels.Scratch:
+    """Space for 2**room nodes, and in proportion. Stamps from 1 on are unused."""
+    n, depth = 1 << room, 1 << (room - 4)
+    return kernels.Scratch(
+        fronts=np.zeros((n + 1, 2), np.int64),
+        front_slots=np.zeros((2 * n, 2), np.int64),
+        pending=np.zeros(4 * n, np.int64),
+        nodes=np.zeros((n, 3), np.int32),
+        node_slots=np.zeros((4 * n, 2), np.int64),
+        stack=np.zeros(depth, np.int32),
+        others=np.zeros(8 * n, np.int32),
+        other_ends=np.zeros((min(n // 16, MAX_ALTERNATIVES), 3), np.int64),
+        bad=np.zeros((wanted, 2), np.int32),
+        above=np.zeros((_ABOVE, 3), np.int64),
+        reduced=np.full((_REDUCED, 2), -1, np.int64),
+    )

@@ -1,0 +1,355 @@
+"""LALR(1) conflicts: where the parser, having read some text, may do several things before the same terminal.
+
+Each comes with an example that is real: a terminal sequence after which the parser does get there, before the conflicting terminal.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.grammar.normalise import reduce
+from maskwright.analysis.lr.automaton import Automaton, bits, build_automaton
+from maskwright.analysis.lr.digraph import digraph
+from maskwright.analysis.lr.lookaheads import Lookaheads, lookaheads, nullable_symbols
+
+Kind = Literal["accept", "shift", "reduce"]
+
+MAX_EXAMPLE = 1000
+"""Terminals of the longest example that is written out."""
+MAX_VERTICES = 30_000
+"""Vertices of all searches for examples together: some seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One of the actions of a conflict: what is done, and the items that ask for it, as text."""
+
+    kind: Kind
+    items: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A state and a terminal for which the tables have several actions.
+
+    state : its number in `build_lr_tables`. terminal : a terminal's number, or n_terminals for the end of the text.
+    terminal_name : as shown.
+    actions : to accept or shift comes first, then the reductions in the order of the grammar's rules.
+    example : a shortest sequence of terminals that leads the parser here, then the conflicting terminal (unless it is the end);
+        None if it has more than MAX_EXAMPLE terminals, or none was asked for or found within MAX_VERTICES. example_text : as shown.
+    is_shared : after the example each of the actions can be the right one. False: not all at once; the state stands for several
+        contexts, and only look-ahead sets merged over them (or a longer example) bring the actions together.
+    """
+
+    state: int
+    terminal: int
+    terminal_name: str
+    actions: tuple[Action, ...]
+    example: tuple[int, ...] | None
+    example_text: str
+    is_shared: bool
+
+    @property
+    def kind(self) -> str:
+        """``shift/reduce``, ``reduce/reduce`` or ``accept/reduce``."""
+        return f"{self.actions[0].kind}/reduce"
+
+    def __str__(self) -> str:
+        lines = [f"{self.kind} conflict before {self.terminal_name} (state {self.state})"]
+        if self.example_text:
+            lines.append(f"  after: {self.example_text}")
+        for action in self.actions:
+            lines += [f"  {action.kind:6}: {item}" for item in action.items]
+        return "\n".join(lines)
+
+
+def conflicts(grammar: Grammar, n_examples: int = 100) -> tuple[Conflict, ...]:
+    """All conflicts of the grammar's LALR(1) tables, by state and terminal; the first `n_examples` with an example.
+
+    Raises GrammarError if the language is empty, LimitError if the automaton is too large.
+    """
+    automaton = build_automaton(reduce(grammar))
+    sets = lookaheads(automaton)
+    cells = _conflicting_cells(automaton, sets)
+    with_example: dict[int, list[int]] = {}
+    for state, terminal in cells[:n_examples]:
+        with_example.setdefault(terminal, []).append(state)
+    yields = _Yields(automaton.grammar)
+    found: dict[int, dict[int, tuple[list[int], bool]]] = {}
+    n_vertices = MAX_VERTICES
+    for terminal, states in with_example.items():
+        found[terminal], n_used = _Search(automaton, sets, yields, terminal).run(states, n_vertices)
+        n_vertices -= n_used
+    return tuple(
+        _conflict(automaton, sets, yields, state, terminal, found.get(terminal, {}).get(state))
+        for state, terminal in cells
+    )
+
+
+def _conflicting_cells(automaton: Automaton, sets: Lookaheads) -> list[tuple[int, int]]:
+    n_terminals = automaton.grammar.n_terminals
+    cells = []
+    for state, terminals in enumerate(sets):
+        if not terminals:
+            continue
+        row = (automaton.transitions[state, :n_terminals] >= 0).nonzero()[0].tolist()
+        once = sum(1 << t for t in row) | (state == automaton.accepting) << n_terminals
+        twice = 0
+        for terminal_set in terminals:
+            twice |= once & terminal_set
+            once |= terminal_set
+        cells += [(state, terminal) for terminal in bits(twice)]
+    return cells
+
+
+def _conflict(
+    automaton: Automaton,
+    sets: Lookaheads,
+    yields: _Yields,
+    state: int,
+    terminal: int,
+    path: tuple[list[int], bool] | None,
+) -> Conflict:
+    grammar, items = automaton.grammar, automaton.items
+    is_end = terminal == grammar.n_terminals
+    actions = []
+    if is_end and state == automaton.accepting:
+        actions.append(Action("accept", (items.text(items.start + 1),)))
+    if not is_end and automaton.transitions[state, terminal] >= 0:
+        # the kernel of the state shifted to, with the dot one back
+        after = automaton.kernels[automaton.transitions[state, terminal]]
+        actions.append(Action("shift", tuple(items.text(item - 1) for item in after)))
+    for rule, terminals in zip(automaton.completed[state], sets[state], strict=True):
+        if terminals >> terminal & 1:
+            actions.append(Action("reduce", (items.text(items.first[rule] + len(grammar.rules[rule].rhs)),)))
+    name = "the end of the text" if is_end else grammar.display_name(terminal)
+    example = None if path is None else yields.of(path[0])
+    text = ""
+    if example is not None:
+        shown = " ".join(map(grammar.display_name, example)) or "nothing"
+        text = f"{shown} . {'(end)' if is_end else name}"
+        example = example if is_end else (*example, terminal)
+    return Conflict(state, terminal, name, tuple(actions), example, text, path is not None and path[1])
+
+
+class _Yields:
+    """A shortest terminal string of each symbol; of several, by the rule that comes first.
+
+    Source: D. Knuth, A generalization of Dijkstra's algorithm (1977).
+    """
+
+    def __init__(self, grammar: Grammar) -> None:
+        self.grammar = grammar
+        self.length = [1] * grammar.n_terminals + [-1] * grammar.n_nonterminals
+        self.body: list[tuple[int, ...]] = [()] * len(self.length)
+        missing = [sum(map(grammar.is_nonterminal, rule.rhs)) for rule in grammar.rules]
+        total = [len(rule.rhs) - count for rule, count in zip(grammar.rules, missing, strict=True)]
+        uses: dict[int, list[int]] = {}
+        for number, rule in enumerate(grammar.rules):
+            for symbol in filter(grammar.is_nonterminal, rule.rhs):
+                uses.setdefault(symbol, []).append(number)
+        agenda = [(total[number], number) for number, count in enumerate(missing) if count == 0]
+        heapq.heapify(agenda)
+        while agenda:
+            length, number = heapq.heappop(agenda)
+            lhs = grammar.rules[number].lhs
+            if self.length[lhs] >= 0:
+                continue
+            self.length[lhs], self.body[lhs] = length, grammar.rules[number].rhs
+            for other in uses.get(lhs, ()):
+                missing[other] -= 1
+                total[other] += length
+                if missing[other] == 0:
+                    heapq.heappush(agenda, (total[other], other))
+
+    def of(self, symbols: list[int]) -> tuple[int, ...] | None:
+        """A shortest terminal string of the symbols in a row; None past MAX_EXAMPLE terminals."""
+        if sum(self.length[symbol] for symbol in symbols) >= MAX_EXAMPLE:
+            return None
+        word = []
+        agenda = symbols[::-1]
+        while agenda:
+            symbol = agenda.pop()
+            if self.length[symbol] == 0:
+                continue
+            if self.grammar.is_nonterminal(symbol):
+                agenda += self.body[symbol][::-1]
+            else:
+                word.append(symbol)
+        return tuple(word)
+
+
+class _Search:
+    """Viable prefixes by the length of their yields, with the items that can have one terminal t as their look-ahead.
+
+    A vertex is a state and the set of its kernel items valid with look-ahead t: the canonical LR(1) automaton as far as t sees it. So
+    unlike in the LALR automaton a reduction found here is right for some text that goes on with t.
+
+    Source: Isradisaikul and Myers, Finding counterexamples from parsing conflicts (2015), the shortest lookahead-sensitive path; here for
+    all items at once.
+    """
+
+    def __init__(self, automaton: Automaton, sets: Lookaheads, yields: _Yields, terminal: int) -> None:
+        self.automaton, self.sets, self.yields, self.terminal = automaton, sets, yields, terminal
+        grammar = self.grammar = automaton.grammar
+        n_terminals = self.n_terminals = grammar.n_terminals
+        nullable = nullable_symbols(grammar)
+        begins = self._begins_with_terminal(nullable)
+        # for each nonterminal A of a closure: the nonterminals that its rules give look-ahead t in any case, or if A has it
+        self.always = [0] * grammar.n_nonterminals
+        passed_on: list[list[int]] = [[] for _ in range(grammar.n_nonterminals)]
+        # for each item before a symbol: whether what follows that symbol may begin with t, and may be empty
+        self.past: list[tuple[bool, bool]] = []
+        for body in [*(rule.rhs for rule in grammar.rules), (grammar.start,)]:
+            flags = [(False, False)]
+            follows, empty = False, True
+            for symbol in reversed(body):
+                flags.append((follows, empty))
+                follows, empty = symbol in begins or (symbol in nullable and follows), symbol in nullable and empty
+            self.past += flags[::-1]
+        for number, rule in enumerate(grammar.rules):
+            if rule.rhs and rule.rhs[0] >= n_terminals:
+                head, first = rule.lhs - n_terminals, rule.rhs[0] - n_terminals
+                follows, empty = self.past[automaton.items.first[number]]
+                if follows:
+                    self.always[head] |= 1 << first
+                if empty:
+                    passed_on[head].append(first)
+        self.passed_on = digraph(passed_on, [1 << i for i in range(grammar.n_nonterminals)])
+
+    def _begins_with_terminal(self, nullable: frozenset[int]) -> frozenset[int]:
+        """The symbols with t in FIRST; none for the end of the text, whose number is that of a nonterminal."""
+        if self.terminal == self.n_terminals:
+            return frozenset()
+        before: dict[int, set[int]] = {}
+        for rule in self.grammar.rules:
+            for symbol in rule.rhs:
+                before.setdefault(symbol, set()).add(rule.lhs)
+                if symbol not in nullable:
+                    break
+        found = {self.terminal}
+        agenda = [self.terminal]
+        while agenda:
+            for lhs in before.get(agenda.pop(), ()):
+                if lhs not in found:
+                    found.add(lhs)
+                    agenda.append(lhs)
+        return frozenset(found)
+
+    def run(self, goals: list[int], n_vertices: int) -> tuple[dict[int, tuple[list[int], bool]], int]:
+        """Goal state -> the symbols of a viable prefix that leads there, and whether all actions on t are right after it.
+
+        The shortest such prefix if there is one, else the shortest of those with most actions right, as far as `n_vertices` show;
+        also returns how many were looked at.
+        """
+        useful = self._leading_to(goals)
+        n_actions = {
+            goal: sum(terminals >> self.terminal & 1 for terminals in self.sets[goal]) for goal in goals
+        }  # reductions; to shift or accept is always right
+        best: dict[int, tuple[int, int]] = {}  # goal -> (number of right reductions, vertex)
+        root = (0, int(self.terminal == self.n_terminals))
+        vertices = [root]
+        came: list[tuple[int, int]] = [(-1, -1)]
+        number = {root: 0}
+        cost = [0]
+        agenda = [(0, 0)]
+        done: set[int] = set()
+        open_goals = set(goals)
+        while agenda and open_goals and len(done) < n_vertices:
+            _, vertex = heapq.heappop(agenda)
+            if vertex in done:
+                continue
+            done.add(vertex)
+            state, kernel = vertices[vertex]
+            inherited = self._closure(state, kernel)
+            if state in open_goals:
+                n_right = self._right_reductions(state, kernel, inherited)
+                if n_right > best.get(state, (0, 0))[0]:
+                    best[state] = n_right, vertex
+                    if n_right == n_actions[state]:
+                        open_goals.discard(state)
+            row = self.automaton.transitions[state]
+            for symbol in np.flatnonzero((row >= 0) & useful[row]).tolist():
+                target = int(row[symbol])
+                following = target, self._advance(state, kernel, inherited, target)
+                other = number.get(following)
+                length = cost[vertex] + self.yields.length[symbol]
+                if other is None:
+                    other = number[following] = len(vertices)
+                    vertices.append(following)
+                    came.append((vertex, symbol))
+                    cost.append(length)
+                elif length < cost[other]:
+                    came[other], cost[other] = (vertex, symbol), length
+                else:
+                    continue
+                heapq.heappush(agenda, (length, other))
+        found = {}
+        for goal, (n_right, vertex) in best.items():
+            symbols = []
+            while vertex:
+                vertex, symbol = came[vertex]
+                symbols.append(symbol)
+            found[goal] = symbols[::-1], n_right == n_actions[goal]
+        return found, len(done)
+
+    def _leading_to(self, goals: list[int]) -> npt.NDArray[np.bool_]:
+        """For each state whether some path leads from it to a goal."""
+        leads = np.zeros(self.automaton.n_states, np.bool_)
+        leads[goals] = True
+        agenda = list(goals)
+        while agenda:
+            for state in self.automaton.below[agenda.pop()]:
+                if not leads[state]:
+                    leads[state] = True
+                    agenda.append(state)
+        return leads
+
+    def _closure(self, state: int, kernel: int) -> int:
+        """The nonterminals after a dot, as bits, whose rules have look-ahead t here; `kernel`: the kernel items with it, as bits."""
+        items, n_terminals = self.automaton.items, self.n_terminals
+        found = 0
+        for position, item in enumerate(self.automaton.kernels[state]):
+            symbol = items.symbol[item]
+            if symbol >= n_terminals:
+                follows, empty = self.past[item]
+                if follows or (empty and kernel >> position & 1):
+                    found |= 1 << (symbol - n_terminals)
+        for nonterminal in bits(self.automaton.closures[state]):
+            found |= self.always[nonterminal]
+        closed = 0
+        for nonterminal in bits(found):
+            closed |= self.passed_on[nonterminal]
+        return closed
+
+    def _advance(self, state: int, kernel: int, inherited: int, target: int) -> int:
+        """The kernel items of `target` with look-ahead t."""
+        items = self.automaton.items
+        before = self.automaton.kernels[state]
+        found = 0
+        for position, item in enumerate(self.automaton.kernels[target]):
+            rule = items.rule[item]
+            if item - 1 == items.first[rule] and rule < len(self.grammar.rules):
+                is_valid = inherited >> (self.grammar.rules[rule].lhs - self.n_terminals) & 1
+            else:
+                is_valid = kernel >> before.index(item - 1) & 1
+            found |= is_valid << position
+        return found
+
+    def _right_reductions(self, state: int, kernel: int, inherited: int) -> int:
+        """How many of the state's reductions are right before t."""
+        items, rules = self.automaton.items, self.grammar.rules
+        count = 0
+        for position, item in enumerate(self.automaton.kernels[state]):
+            if items.symbol[item] < 0 and items.rule[item] < len(rules):
+                count += kernel >> position & 1
+        for rule in self.automaton.completed[state]:
+            if not rules[rule].rhs:
+                count += inherited >> (rules[rule].lhs - self.n_terminals) & 1
+        return count

@@ -1,0 +1,155 @@
+"""Parse tables as arrays: what an LR parser does in a state before a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.int32]
+
+ERROR = 0
+ACCEPT = 1 << 29
+"""Action in column END when the whole text has been reduced to the start symbol."""
+CONFLICT = 1 << 30
+"""An action of CONFLICT or more stands for several: alternatives[action - CONFLICT] = their count n, then n plain actions."""
+
+
+@dataclass(frozen=True, eq=False)
+class LrTables:
+    """LALR(1) tables of a grammar. All arrays are C-contiguous and read-only.
+
+    n_terminals : T, the number of terminal columns without the end marker; END is column T.
+    action : (n_states, T + 1) int32. ERROR; s + 1 = shift and go to state s; -(r + 1) = reduce by rule r; ACCEPT; CONFLICT or
+        more: several.
+    goto : (n_states, n_nonterminals) int32, -1 = none.
+    rule_lhs, rule_length : (n_rules,) int32; nonterminal index 0 .. n_nonterminals - 1 of the left side, number of symbols on the right.
+        Before bisimulation, rule r is rule r of `normalise.reduce(grammar)`, and nonterminal index i its symbol grammar.n_terminals + i.
+    alternatives : (n,) int32, see CONFLICT; a shift or ACCEPT comes first, then reductions ascending by rule.
+    default_rule : (n_states,) int32; r if reducing by r is the only action that the state has, else -1. To reduce by it whatever comes
+        next is safe: a terminal that is not legal is never shifted.
+    predecessor_start, predecessors : (n_states + 1,), (n,) int32; the states that can lie directly below a state on a stack, ascending:
+        predecessors[predecessor_start[s] : predecessor_start[s + 1]]. State 0 is the start state and has none.
+    accessing : (n_states,) int32; the symbol whose shift or goto leads to a state: a terminal column t, or n_terminals + 1 + nonterminal
+        index; -1 for state 0. After bisimulation it is the merged symbol.
+    terminal_column : (grammar.n_terminals,) int32; the column of each of the grammar's terminals; -1 for one that occurs in no rule that
+        a text can use.
+    """
+
+    n_terminals: int
+    action: Array
+    goto: Array
+    rule_lhs: Array
+    rule_length: Array
+    alternatives: Array
+    default_rule: Array
+    predecessor_start: Array
+    predecessors: Array
+    accessing: Array
+    terminal_column: Array
+
+    @property
+    def n_states(self) -> int:
+        return len(self.action)
+
+    @property
+    def n_nonterminals(self) -> int:
+        return int(self.goto.shape[1])
+
+    @property
+    def n_rules(self) -> int:
+        return len(self.rule_lhs)
+
+    @property
+    def n_conflicts(self) -> int:
+        """Cells with several actions."""
+        return int((self.action >= CONFLICT).sum())
+
+    def actions(self, state: int, column: int) -> tuple[int, ...]:
+        """The plain actions of a cell; none is an error."""
+        action = int(self.action[state, column])
+        if action < CONFLICT:
+            return (action,) if action != ERROR else ()
+        at = action - CONFLICT
+        return tuple(self.alternatives[at + 1 : at + 1 + int(self.alternatives[at])].tolist())
+
+    def __repr__(self) -> str:
+        return (
+            f"<LrTables: {self.n_states} states, {self.n_terminals} terminals, {self.n_nonterminals} nonterminals, "
+            f"{self.n_rules} rules, {self.n_conflicts} conflicts>"
+        )
+
+
+class Alternatives:
+    """The action numbers of cells with several actions; equal lists of actions share one number."""
+
+    def __init__(self) -> None:
+        self.values: list[int] = []
+        self._number: dict[tuple[int, ...], int] = {}
+
+    def encode(self, actions: Sequence[int]) -> int:
+        """The action that stands for these; they are put into the order of `LrTables.alternatives`."""
+        ordered = tuple(sorted(set(actions), reverse=True))  # shifts and ACCEPT are positive, reductions -1, -2, ...
+        if len(ordered) < 2:
+            return ordered[0] if ordered else ERROR
+        if ordered not in self._number:
+            self._number[ordered] = CONFLICT + len(self.values)
+            self.values += [len(ordered), *ordered]
+        return self._number[ordered]
+
+
+def finish_tables(
+    action: Array,
+    goto: Array,
+    rule_lhs: Array,
+    rule_length: Array,
+    alternatives: Alternatives,
+    accessing: Array,
+    terminal_column: Array,
+) -> LrTables:
+    """The tables with all that follows from actions and gotos: default rules and predecessors."""
+    start, below = predecessors(action, goto, alternatives)
+    arrays = [
+        np.array(array, np.int32, order="C")
+        for array in (
+            action,
+            goto,
+            rule_lhs,
+            rule_length,
+            alternatives.values,
+            default_rules(action),
+            start,
+            below,
+            accessing,
+            terminal_column,
+        )
+    ]
+    for array in arrays:
+        array.setflags(write=False)
+    return LrTables(action.shape[1] - 1, *arrays)
+
+
+def default_rules(action: Array) -> Array:
+    """`LrTables.default_rule`."""
+    greatest = np.where(action == ERROR, np.iinfo(np.int32).min, action).max(axis=1)
+    least = action.min(axis=1)
+    rule: Array = np.where((greatest == least) & (least < 0), -least - 1, -1)
+    return rule.astype(np.int32)
+
+
+def predecessors(action: Array, goto: Array, alternatives: Alternatives) -> tuple[Array, Array]:
+    """`LrTables.predecessor_start` and `predecessors`."""
+    n_states = len(action)
+    shifted = action.copy()
+    first = np.array([*alternatives.values, 0], np.int32)
+    several = shifted >= CONFLICT
+    shifted[several] = first[shifted[several] - CONFLICT + 1]  # a shift comes first
+    shifted[shifted == ACCEPT] = ERROR
+    state, column = np.nonzero(shifted > 0)
+    base, nonterminal = np.nonzero(goto >= 0)
+    above = np.concatenate([shifted[state, column] - 1, goto[base, nonterminal]]).astype(np.int64)
+    keys = np.unique(above * n_states + np.concatenate([state, base]))
+    start = np.searchsorted(keys, np.arange(n_states + 1) * n_states)
+    return start.astype(np.int32), (keys % n_states).astype(np.int32)

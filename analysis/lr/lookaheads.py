@@ -1,0 +1,111 @@
+"""LALR(1) look-aheads: LA(q, A -> w) = the terminals that can follow when the automaton, in state q, reduces by A -> w.
+
+For a transition p on a nonterminal A, Follow(p, A) is what can come after A when A is read in state p:
+
+    Read(r)      = terminals shifted in r (and END in the accepting state), and Read(s) for r going to s on a nullable nonterminal
+    Follow(p, A) = Read(state after A), and Follow(p', B) for all B -> b A g with g nullable, p' going to p on b      ("includes")
+    LA(q, A -> w) = union of Follow(p, A) for all p going to q on w                                                  ("lookback")
+
+Source: DeRemer and Pennello, Efficient computation of LALR(1) look-ahead sets, TOPLAS 4 (1982). Theirs has Read for each (p, A); it depends
+on the state after A alone, since only the start state's transition on the start symbol is followed by END.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.lr.automaton import Automaton
+from maskwright.analysis.lr.digraph import digraph
+
+Lookaheads = tuple[tuple[int, ...], ...]
+
+
+def nullable_symbols(grammar: Grammar) -> frozenset[int]:
+    """The nonterminals that derive the empty string. Cost: O(size of the grammar)."""
+    missing = [len(rule.rhs) for rule in grammar.rules]
+    uses: dict[int, list[int]] = {}
+    for number, rule in enumerate(grammar.rules):
+        for symbol in rule.rhs:
+            uses.setdefault(symbol, []).append(number)
+    found: set[int] = set()
+    agenda = [rule.lhs for rule in grammar.rules if not rule.rhs]
+    while agenda:
+        symbol = agenda.pop()
+        if symbol in found:
+            continue
+        found.add(symbol)
+        for number in uses.get(symbol, ()):
+            missing[number] -= 1
+            if missing[number] == 0:
+                agenda.append(grammar.rules[number].lhs)
+    return frozenset(found)
+
+
+def lookaheads(automaton: Automaton) -> Lookaheads:
+    """For each state, the look-ahead set of each of its completed rules as bits: terminal t is bit t, END is bit n_terminals.
+
+    Cost: O(goto cells * rules of the nonterminal * length), in numpy, and one union of bits for each edge of `includes`.
+    """
+    grammar, transitions = automaton.grammar, automaton.transitions
+    n_terminals, n_states = grammar.n_terminals, automaton.n_states
+    nullable = nullable_symbols(grammar)
+    read = _read(automaton, nullable)
+
+    goto = transitions[:, n_terminals:]
+    source, nonterminal = np.nonzero(goto >= 0)
+    number = np.full(goto.shape, -1, np.int32)
+    number[source, nonterminal] = np.arange(len(source), dtype=np.int32)
+    by_nonterminal = np.argsort(nonterminal, kind="stable")
+    bounds = np.searchsorted(nonterminal[by_nonterminal], np.arange(grammar.n_nonterminals + 1))
+
+    edges: list[npt.NDArray[np.int64]] = [
+        np.zeros(0, np.int64)
+    ]  # included transition * n + transition of the left side
+    lookback: list[
+        tuple[npt.NDArray[np.int32], npt.NDArray[np.intp]]
+    ] = []  # of each rule: the states where it ends, and the transitions
+    for rule in grammar.rules:
+        column = rule.lhs - n_terminals
+        heads = by_nonterminal[bounds[column] : bounds[column + 1]]
+        at = source[heads].astype(np.int32)
+        first_inner = len(rule.rhs)  # from here on all that follows is nullable
+        while first_inner > 0 and (first_inner == len(rule.rhs) or rule.rhs[first_inner] in nullable):
+            first_inner -= 1
+        for position, symbol in enumerate(rule.rhs):
+            if position >= first_inner and symbol >= n_terminals:
+                edges.append(number[at, symbol - n_terminals].astype(np.int64) * len(source) + heads)
+            at = transitions[at, symbol]
+        lookback.append((at, heads))
+
+    keys = np.unique(np.concatenate(edges))
+    included, by = np.divmod(keys, max(1, len(source)))
+    starts = np.searchsorted(included, np.arange(len(source) + 1)).tolist()
+    targets: list[int] = by.tolist()
+    includes = [targets[i:j] for i, j in pairwise(starts)]
+    follow = digraph(includes, [read[state] for state in goto[source, nonterminal].tolist()])
+
+    distinct: dict[int, int] = {}
+    kind = np.array([distinct.setdefault(f, len(distinct)) for f in follow], np.int64)
+    sets = list(distinct)
+    found: list[dict[int, int]] = [dict.fromkeys(rules, 0) for rules in automaton.completed]
+    for rule_number, (ends, heads) in enumerate(lookback):
+        for key in np.unique(ends.astype(np.int64) * len(sets) + kind[heads]).tolist():
+            found[key // len(sets)][rule_number] |= sets[key % len(sets)]
+    return tuple(tuple(found[state].values()) for state in range(n_states))
+
+
+def _read(automaton: Automaton, nullable: frozenset[int]) -> list[int]:
+    """Read of each state."""
+    n_terminals = automaton.grammar.n_terminals
+    shifts = np.packbits(automaton.transitions[:, :n_terminals] >= 0, axis=1, bitorder="little")
+    direct = [int.from_bytes(row.tobytes(), "little") for row in shifts]
+    direct[automaton.accepting] |= 1 << n_terminals
+    columns = automaton.transitions[:, sorted(nullable)]
+    state, column = np.nonzero(columns >= 0)
+    bounds = np.searchsorted(state, np.arange(len(columns) + 1)).tolist()
+    targets: list[int] = columns[state, column].tolist()
+    return digraph([targets[i:j] for i, j in pairwise(bounds)], direct)

@@ -1,0 +1,207 @@
+"""Reductions without end: grammars on which an LR parser could reduce for ever and read nothing.
+
+A parser that follows all actions can do so if and only if, in the reduced grammar,
+
+- some A =>+ A (a cycle: every text with an A in it has infinitely many derivations), or
+- some A =>+ w A v with w not empty and w =>* the empty string (hidden left recursion: the parser may push any number of w).
+
+(If: w* is a viable prefix before what A begins with, and after A there can be another A. Only if: take a lowest height that the stack
+has infinitely often. Then either the nonterminals pushed there derive each other in a cycle, or the stack grows for ever by symbols that
+derive the empty string; the automaton passes them by infinitely many leftmost descents, of which infinitely many step over something.)
+A parser with one action a cell takes some of these steps, so it need only be looked at if the grammar has such an A.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import pairwise
+
+from maskwright.analysis.errors import GrammarError
+from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.lr.digraph import digraph
+from maskwright.analysis.lr.encoding import LrTables
+from maskwright.analysis.lr.lookaheads import nullable_symbols
+
+Graph = list[dict[int, None]]
+
+
+def endless_cycle(grammar: Grammar) -> tuple[tuple[int, ...], bool] | None:
+    """Nonterminals A, B, .. of a reduced grammar each of which begins the next, the last one A, so that reductions need not end.
+
+    Returns the symbols, A first, and whether the recursion is hidden (else A =>+ A); None if there is no such A.
+    Cost: O(edges) unions of bits.
+    """
+    n_terminals, n = grammar.n_terminals, grammar.n_nonterminals
+    nullable = nullable_symbols(grammar)
+    whole: Graph = [{} for _ in range(n)]  # A -> B: some rule of A is B and symbols that may be empty
+    left: Graph = [{} for _ in range(n)]  # A -> B: some rule of A is B after symbols that may be empty
+    hidden: Graph = [{} for _ in range(n)]  # of these, with at least one symbol before B
+    for rule in grammar.rules:
+        head = rule.lhs - n_terminals
+        n_required = sum(symbol not in nullable for symbol in rule.rhs)
+        for position, symbol in enumerate(rule.rhs):
+            if symbol >= n_terminals:
+                left[head][symbol - n_terminals] = None
+                if position:
+                    hidden[head][symbol - n_terminals] = None
+                if n_required == (symbol not in nullable):
+                    whole[head][symbol - n_terminals] = None
+            if symbol not in nullable:
+                break
+    for graph, closing, is_hidden in ((whole, whole, False), (left, hidden, True)):
+        reach = digraph([list(targets) for targets in graph], [1 << i for i in range(n)])
+        for source, targets in enumerate(closing):
+            for target in targets:
+                if reach[target] >> source & 1:
+                    path = [source, *_path(graph, target, source)]
+                    return tuple(n_terminals + i for i in path), is_hidden
+    return None
+
+
+def _path(graph: Graph, source: int, target: int) -> list[int]:
+    """A shortest path, both ends included."""
+    before = {source: source}
+    agenda = [source]
+    for node in agenda:  # grows while it is read
+        for successor in graph[node]:
+            if successor not in before:
+                before[successor] = node
+                agenda.append(successor)
+    path = [target]
+    while path[-1] != source:
+        path.append(before[path[-1]])
+    return path[::-1]
+
+
+def refuse_endless(grammar: Grammar) -> None:
+    """Raises GrammarError if a parser that follows all actions could reduce for ever; `grammar` is reduced."""
+    found = endless_cycle(grammar)
+    if found is None:
+        return
+    cycle, is_hidden = found
+    chain = " -> ".join(map(grammar.symbol_name, cycle))
+    if is_hidden:
+        fault = f"{grammar.symbol_name(cycle[0])!r} begins with itself after symbols that may be empty ({chain})"
+    else:
+        fault = f"{grammar.symbol_name(cycle[0])!r} derives itself ({chain})"
+    raise GrammarError(
+        f"grammar {grammar.name}: infinite ambiguity: {fault}, so that a parser could reduce for ever without reading; "
+        "take the cycle out of these rules, or make the symbols before it required"
+    )
+
+
+def refuse_endless_tables(grammar: Grammar, tables: LrTables) -> None:
+    """Raises GrammarError if the parser of these tables (of the reduced `grammar`), one action a cell, could reduce for ever on a
+    stack of the LR(0) automaton.
+
+    Cost: O(states * terminals * reductions), only for grammars that `endless_cycle` finds.
+    """
+    if endless_cycle(grammar) is None:
+        return
+    for column in range(tables.n_terminals + 1):
+        loop = _Runs(tables, column).find_loop()
+        if loop:
+            names = " -> ".join(grammar.symbol_name(grammar.n_terminals + i) for i in (*loop, loop[0]))
+            before = grammar.display_name(column) if column < grammar.n_terminals else "the end of the text"
+            raise GrammarError(
+                f"grammar {grammar.name}: infinite ambiguity: before {before} the parser would reduce for ever ({names}), "
+                "because its conflicts are resolved by taking the first rule; take the cycle out of these rules"
+            )
+
+
+class _Loop(Exception):
+    """The nonterminals that are pushed again and again."""
+
+    def __init__(self, nonterminals: Iterable[int]) -> None:
+        self.nonterminals = list(dict.fromkeys(nonterminals))
+
+
+class _Runs:
+    """All reductions that can happen before one terminal, on any stack of the automaton."""
+
+    def __init__(self, tables: LrTables, column: int) -> None:
+        self.action: list[int] = tables.action[:, column].tolist()
+        self.goto = tables.goto
+        self.lhs: list[int] = tables.rule_lhs.tolist()
+        self.length: list[int] = tables.rule_length.tolist()
+        start = tables.predecessor_start.tolist()
+        self.below = [tables.predecessors[i:j].tolist() for i, j in pairwise(start)]
+        self.tops = [s for s, symbol in enumerate(tables.accessing.tolist()) if symbol < tables.n_terminals]
+        self.ended: dict[int, tuple[int, int] | None] = {}
+
+    def find_loop(self) -> list[int]:
+        """The nonterminals of a loop, none if there is no loop. Begins on all stacks just after a terminal."""
+        try:
+            agenda: list[tuple[int, int]] = []  # (base, nonterminal to be pushed on it)
+            for top in self.tops:
+                escape = self.run(top)
+                if escape is not None:
+                    agenda += [(base, escape[0]) for base in self.under([top], escape[1] + 1)]
+            agenda = list(dict.fromkeys(agenda))
+            then: dict[tuple[int, int], int] = {}  # what replaces a nonterminal on the same base
+            seen = set(agenda)
+            for base, nonterminal in agenda:  # grows while it is read
+                escape = self.run(int(self.goto[base, nonterminal]))
+                if escape is None:
+                    continue
+                if escape[1] == 0:
+                    then[base, nonterminal] = escape[0]
+                for lower in self.under([base], escape[1]):
+                    if (lower, escape[0]) not in seen:
+                        seen.add((lower, escape[0]))
+                        agenda.append((lower, escape[0]))
+            self.check_chains(then)
+        except _Loop as loop:
+            return loop.nonterminals
+        return []
+
+    def under(self, states: list[int], depth: int) -> list[int]:
+        for _ in range(depth):
+            states = list(dict.fromkeys(lower for state in states for lower in self.below[state]))
+        return states
+
+    def run(self, top: int) -> tuple[int, int] | None:
+        """Reduce with `top` on an unknown rest of the stack, until more than it and what was pushed on it is to be popped.
+
+        Returns the nonterminal that is pushed then, and how many states of the rest go before; None if the reductions end first.
+        Raises _Loop if they never do: a state comes to lie above itself, or comes back to the same place on the same states. What
+        happens above a state depends on it alone, so both repeat; and without them the stack is bounded and each place ends.
+        """
+        if top in self.ended:
+            return self.ended[top]
+        stack = [top]
+        pushed: list[list[tuple[int, int]]] = [[]]  # the (nonterminal, state) that have lain directly on each state
+        while True:
+            action = self.action[stack[-1]]
+            if action >= 0:
+                self.ended[top] = None
+                return None
+            rule = -action - 1
+            nonterminal, length = self.lhs[rule], self.length[rule]
+            if length >= len(stack):
+                self.ended[top] = nonterminal, length - len(stack)
+                return self.ended[top]
+            del stack[len(stack) - length :], pushed[len(pushed) - length :]
+            state = int(self.goto[stack[-1], nonterminal])
+            on_top = pushed[-1]
+            on_top.append((nonterminal, state))
+            if any(state == other for _, other in on_top[:-1]):
+                raise _Loop(found for found, _ in on_top)
+            if state in stack:
+                raise _Loop(on[-1][0] for on in pushed[stack.index(state) :])
+            stack.append(state)
+            pushed.append([])
+
+    def check_chains(self, then: dict[tuple[int, int], int]) -> None:
+        """Raises _Loop if nonterminals replace each other on one base for ever."""
+        done: set[tuple[int, int]] = set()
+        for base, first in then:
+            chain: dict[int, None] = {}
+            nonterminal = first
+            while (base, nonterminal) in then and (base, nonterminal) not in done:
+                chain[nonterminal] = None
+                done.add((base, nonterminal))
+                nonterminal = then[base, nonterminal]
+            if nonterminal in chain:
+                members = list(chain)
+                raise _Loop(members[members.index(nonterminal) :])

@@ -1,0 +1,760 @@
+"""The jitted engine: reading tokens and finding masks for many texts at once, without Python objects.
+
+`table` is one flat int32 array with everything that does not change (`engine_table`): LALR tables, transducer, look-ups, stack
+automaton, tokens' bytes. `memory` is one flat int32 array with a region for each text; a region begins with the places below, then
+the history, then the arena; CACHE is the place of a cache of runs elsewhere in memory (0: none, -1: wanted). Arena records have three places: a stack frame (LR state, frame below, height), an open indent (column,
+indent below, -), or a member of a list of stacks (frame, next member, -1 - length). Records never change, so a stack is copied by copying its number.
+
+PERF: a call from Python costs about 100 ns and 50 ns for each array; hence two or three arrays (numba 0.68).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from maskwright.analysis.lr.tables import ACCEPT, CONFLICT
+from maskwright.maskstore.engine_table import (
+    AFTER_NEWLINE,
+    BYTE_CLASS,
+    DEDENT,
+    EDGE_MASK,
+    EDGES,
+    END_OUTPUT,
+    ENDING_START,
+    ENDINGS,
+    EOS,
+    EOS_IN_MASKS,
+    INDENT,
+    IS_NEWLINE,
+    LOOKUP_START,
+    LOOKUPS,
+    MASKS,
+    N_CLASSES,
+    N_EOS,
+    N_SET_WORDS,
+    N_TOKENS,
+    N_WORDS,
+    NEWLINE,
+    NEXT_STATE,
+    NODES,
+    OUTPUT,
+    OUTPUT_START,
+    OUTPUT_SYMBOLS,
+    PATH_START,
+    PATH_SYMBOLS,
+    PATHS,
+    SET_BITS,
+    SHIFT_BITS,
+    STATE_FLAGS,
+    SYMBOL_COLUMN,
+    SYMBOL_DEPTH,
+    TAB_LENGTH,
+    TOKEN_BYTES,
+    TOKEN_START,
+    VIEW_START,
+)
+from maskwright.maskstore._parse_kernels import (
+    ACTION,
+    ALTERNATIVES,
+    DEFAULT,
+    GOTO,
+    N_COLUMNS,
+    N_NONTERMINALS,
+    N_STATES,
+    RULE_LENGTH,
+    RULE_LHS,
+)
+
+# places in a text's region
+(
+    LEXER, COLUMN, DEPTH, INDENTS, STACKS, FINISHED, USED, CAPACITY, N_HISTORY, MAX_HISTORY, HISTORY_AT, ARENA, CACHE,
+) = range(13)  # fmt: skip
+REGION_HEADER = 16
+SAVED = 6
+"""The first places of a region are what a token changes and a rollback restores."""
+
+# results
+OK = 0
+ILLEGAL = -1
+NO_ROOM = -2
+TOO_MANY = -3
+OUT_OF_RANGE = -4
+NO_TEXT = -5
+AFTER_END = -6
+NOT_COMPLETE = -7
+DEAD_END = -8
+IDLE = -9
+WANTS_CACHE = 1
+
+MAX_STACKS = 1024
+NO_FRAME = -1
+ENDED = -10
+"""In place of a stack: the text was accepted as a whole."""
+
+LINE_FEED = 10
+SPACE = 32
+TAB = 9
+
+CACHE_STRIDE = 16
+"""A run over more frames than this looks for its continuation in the cache."""
+
+CACHED_RUNS = 32
+
+
+@njit(cache=True, nogil=True)
+def reset(table, memory, region):  # type: ignore[no-untyped-def]
+    """Back to the start of the text; the region's capacity, history's length and arena's place are set."""
+    memory[region + LEXER] = 0
+    memory[region + COLUMN] = 0
+    memory[region + DEPTH] = 0
+    memory[region + INDENTS] = 0
+    memory[region + STACKS] = 2
+    memory[region + FINISHED] = 0
+    memory[region + USED] = 3
+    memory[region + N_HISTORY] = 0
+    memory[region + HISTORY_AT] = 0
+    forget_runs(table, memory, region)
+    arena = region + memory[region + ARENA]
+    # the indent of column 0, the start state, and the list of just that stack
+    record(memory, arena, 0, 0, NO_FRAME, 0)
+    record(memory, arena, 1, 0, NO_FRAME, 0)
+    record(memory, arena, 2, 1, NO_FRAME, -2)
+
+
+@njit(cache=True, nogil=True)
+def record(memory, arena, number, first, second, third):  # type: ignore[no-untyped-def]
+    """Write an arena record."""
+    at = arena + 3 * number
+    memory[at] = first
+    memory[at + 1] = second
+    memory[at + 2] = third
+
+
+@njit(cache=True, nogil=True)
+def same_stack(memory, arena, a, b):  # type: ignore[no-untyped-def]
+    """Whether two frames hold equal stacks. Cost: O(what they do not share)."""
+    while a != b:
+        if a < 0 or b < 0 or memory[arena + 3 * a] != memory[arena + 3 * b] or memory[arena + 3 * a + 2] != memory[arena + 3 * b + 2]:
+            return False
+        a = memory[arena + 3 * a + 1]
+        b = memory[arena + 3 * b + 1]
+    return True
+
+
+@njit(cache=True, nogil=True)
+def shift_one(table, memory, arena, used, capacity, frame, column):  # type: ignore[no-untyped-def]
+    """A stack after a terminal, and the arena's records in use: ILLEGAL, NO_ROOM, TOO_MANY (a conflict), ENDED or the frame."""
+    columns = table[N_COLUMNS]
+    begin = used
+    while True:
+        state = memory[arena + 3 * frame]
+        rule = table[table[DEFAULT] + state]
+        if rule < 0:
+            action = table[table[ACTION] + state * columns + column]
+            if action == 0:
+                return ILLEGAL, begin
+            if action >= ACCEPT:
+                if action == ACCEPT:
+                    return ENDED, begin
+                return TOO_MANY, begin
+            if action > 0:
+                if used + 1 > capacity:
+                    return NO_ROOM, begin
+                record(memory, arena, used, action - 1, frame, memory[arena + 3 * frame + 2] + 1)
+                return used, used + 1
+            rule = -action - 1
+        for _ in range(table[table[RULE_LENGTH] + rule]):
+            frame = memory[arena + 3 * frame + 1]
+        state = memory[arena + 3 * frame]
+        # what this reduction popped and was made by this call is free again
+        used = max(begin, frame + 1)
+        if used + 1 > capacity:
+            return NO_ROOM, begin
+        target = table[table[GOTO] + state * table[N_NONTERMINALS] + table[table[RULE_LHS] + rule]]
+        record(memory, arena, used, target, frame, memory[arena + 3 * frame + 2] + 1)
+        frame = used
+        used += 1
+
+
+@njit(cache=True, nogil=True)
+def shift_all(table, memory, arena, used, capacity, stacks, column):  # type: ignore[no-untyped-def]
+    """`shift_one` for a list of stacks, following all actions of conflicts; the result is a list without equal stacks."""
+    agenda = np.empty(4 * MAX_STACKS, np.int32)
+    found = np.empty(MAX_STACKS, np.int32)
+    n_found = 0
+    columns = table[N_COLUMNS]
+    begin = used
+    member = stacks
+    steps = 0
+    while member >= 0:
+        agenda[0] = memory[arena + 3 * member]
+        member = memory[arena + 3 * member + 1]
+        n = 1
+        while n > 0:
+            n -= 1
+            frame = agenda[n]
+            steps += 1
+            if n + 16 > agenda.shape[0] or steps > 64 * MAX_STACKS:
+                return TOO_MANY, begin
+            state = memory[arena + 3 * frame]
+            rule = table[table[DEFAULT] + state]
+            first = 0
+            count = 1
+            action = -(rule + 1)
+            if rule < 0:
+                action = table[table[ACTION] + state * columns + column]
+                if action == 0:
+                    continue
+                if action >= CONFLICT:
+                    first = table[ALTERNATIVES] + action - CONFLICT + 1
+                    count = table[first - 1]
+            for i in range(count):
+                each = action if first == 0 else table[first + i]
+                if each == ACCEPT:
+                    return ENDED, begin
+                if used + 1 > capacity:
+                    return NO_ROOM, begin
+                if each > 0:
+                    record(memory, arena, used, each - 1, frame, memory[arena + 3 * frame + 2] + 1)
+                    new = True
+                    for k in range(n_found):
+                        if same_stack(memory, arena, found[k], used):
+                            new = False
+                            break
+                    if new:
+                        if n_found + 1 > MAX_STACKS:
+                            return TOO_MANY, begin
+                        found[n_found] = used
+                        n_found += 1
+                        used += 1
+                    continue
+                below = frame
+                for _ in range(table[table[RULE_LENGTH] - each - 1]):
+                    below = memory[arena + 3 * below + 1]
+                state = memory[arena + 3 * below]
+                target = table[table[GOTO] + state * table[N_NONTERMINALS] + table[table[RULE_LHS] - each - 1]]
+                record(memory, arena, used, target, below, memory[arena + 3 * below + 2] + 1)
+                agenda[n] = used
+                n += 1
+                used += 1
+    if n_found == 0:
+        return ILLEGAL, begin
+    head = NO_FRAME
+    for k in range(n_found - 1, -1, -1):
+        if used + 1 > capacity:
+            return NO_ROOM, begin
+        record(memory, arena, used, found[k], head, -1 - (n_found - k))
+        head = used
+        used += 1
+    return head, used
+
+
+@njit(cache=True, nogil=True)
+def shift(table, memory, arena, used, capacity, stacks, column):  # type: ignore[no-untyped-def]
+    """The list of stacks after a terminal."""
+    if column < 0:
+        return ILLEGAL, used
+    if memory[arena + 3 * stacks + 1] < 0:
+        frame, after = shift_one(table, memory, arena, used, capacity, memory[arena + 3 * stacks], column)
+        if frame >= 0:
+            if after + 1 > capacity:
+                return NO_ROOM, used
+            record(memory, arena, after, frame, NO_FRAME, -2)
+            return after, after + 1
+        if frame != TOO_MANY:
+            return frame, used
+    return shift_all(table, memory, arena, used, capacity, stacks, column)
+
+
+@njit(cache=True, nogil=True)
+def indent(table, memory, arena, used, capacity, stacks, indents, column):  # type: ignore[no-untyped-def]
+    """After a newline that ended at a column: one indent, nothing, or dedents down to a column that is open.
+
+    Returns the stacks (or an error), the open indents and the records in use.
+    """
+    top = memory[arena + 3 * indents]
+    if column > top:
+        stacks, used = shift(table, memory, arena, used, capacity, stacks, table[INDENT])
+        if stacks < 0:
+            return stacks, indents, used
+        if used + 1 > capacity:
+            return NO_ROOM, indents, used
+        record(memory, arena, used, column, indents, 0)
+        return stacks, used, used + 1
+    while column < top:
+        stacks, used = shift(table, memory, arena, used, capacity, stacks, table[DEDENT])
+        if stacks < 0:
+            return stacks, indents, used
+        indents = memory[arena + 3 * indents + 1]
+        top = memory[arena + 3 * indents]
+    if column != top:
+        return ILLEGAL, indents, used
+    return stacks, indents, used
+
+
+@njit(cache=True, nogil=True)
+def emit(table, memory, arena, used, capacity, stacks, indents, depth, column, begin, end, fresh):  # type: ignore[no-untyped-def]
+    """Feed emitted terminals, table[begin:end], to parser and layout.
+
+    fresh : whether the last thing fed was a newline with its column. Returns stacks (or an error), indents, depth, fresh and records in
+    use.
+    """
+    for i in range(begin, end):
+        symbol = table[i]
+        if symbol == table[NEWLINE]:
+            if depth > 0:
+                continue
+            stacks, used = shift(table, memory, arena, used, capacity, stacks, table[table[SYMBOL_COLUMN] + symbol])
+            if stacks < 0:
+                return stacks, indents, depth, fresh, used
+            stacks, indents, used = indent(table, memory, arena, used, capacity, stacks, indents, column)
+            if stacks < 0:
+                return stacks, indents, depth, fresh, used
+            fresh = True
+            continue
+        stacks, used = shift(table, memory, arena, used, capacity, stacks, table[table[SYMBOL_COLUMN] + symbol])
+        if stacks < 0:
+            return stacks, indents, depth, fresh, used
+        depth = max(0, depth + table[table[SYMBOL_DEPTH] + symbol])
+        fresh = False
+    return stacks, indents, depth, fresh, used
+
+
+@njit(cache=True, nogil=True)
+def accepts_any(table, memory, arena, used, capacity, stacks, members):  # type: ignore[no-untyped-def]
+    """Whether some terminal of a set can be shifted: OK, ILLEGAL, or an error."""
+    words = table[N_SET_WORDS]
+    bits = table[SET_BITS] + members * words
+    member = stacks
+    while member >= 0:
+        state = memory[arena + 3 * memory[arena + 3 * member]]
+        for w in range(words):
+            if table[bits + w] & table[table[SHIFT_BITS] + state * words + w] != 0:
+                return OK
+        member = memory[arena + 3 * member + 1]
+    for column in range(table[N_COLUMNS]):
+        if (table[bits + (column >> 5)] >> (column & 31)) & 1:
+            found, _ = shift(table, memory, arena, used, capacity, stacks, column)
+            if found >= 0 or found == ENDED:
+                return OK
+            if found != ILLEGAL:
+                return found
+    return ILLEGAL
+
+
+@njit(cache=True, nogil=True)
+def can_go_on(table, memory, arena, used, capacity, state, stacks, indents, depth, column, fresh):  # type: ignore[no-untyped-def]
+    """Whether the lexeme under way may become something that the parser accepts, or be backed up over: OK, ILLEGAL or an error."""
+    at = table[table[ENDING_START] + state]
+    while at < table[table[ENDING_START] + state + 1]:
+        members = table[table[ENDINGS] + at]
+        n = table[table[ENDINGS] + at + 1]
+        begin = table[ENDINGS] + at + 2
+        at += 2 + n
+        after, _, inside, new, more = emit(
+            table, memory, arena, used, capacity, stacks, indents, depth, column, begin, begin + n, fresh
+        )
+        if after == ILLEGAL:
+            continue
+        if after < 0:
+            return after
+        # a set's number is doubled, and one more if the newline is in it: in brackets it is dropped and anything may come
+        if members >= 0 and not (members & 1 and inside > 0):
+            answer = accepts_any(table, memory, arena, more, capacity, after, members >> 1)
+        elif new:
+            answer = accepts_any(table, memory, arena, more, capacity, after, table[AFTER_NEWLINE])
+        else:
+            answer = OK
+        if answer != ILLEGAL:
+            return answer
+    return ILLEGAL
+
+
+@njit(cache=True, nogil=True)
+def can_end(table, memory, region):  # type: ignore[no-untyped-def]
+    """Whether the text so far is legal as it stands: OK, ILLEGAL or an error."""
+    state = memory[region + LEXER]
+    output = table[table[END_OUTPUT] + state]
+    if output < 0:
+        return ILLEGAL
+    arena = region + memory[region + ARENA]
+    capacity = memory[region + CAPACITY]
+    begin = table[OUTPUT_SYMBOLS] + table[table[OUTPUT_START] + output]
+    end = table[OUTPUT_SYMBOLS] + table[table[OUTPUT_START] + output + 1]
+    stacks, indents, _, _, used = emit(
+        table, memory, arena, memory[region + USED], capacity, memory[region + STACKS], memory[region + INDENTS],
+        memory[region + DEPTH], memory[region + COLUMN], begin, end, False,
+    )  # fmt: skip
+    if stacks < 0:
+        return stacks
+    while memory[arena + 3 * indents + 1] >= 0:
+        stacks, used = shift(table, memory, arena, used, capacity, stacks, table[DEDENT])
+        if stacks < 0:
+            return stacks
+        indents = memory[arena + 3 * indents + 1]
+    found, _ = shift(table, memory, arena, used, capacity, stacks, table[N_COLUMNS] - 1)
+    return OK if found == ENDED else found
+
+
+@njit(cache=True, nogil=True)
+def read_byte_of(table, at):  # type: ignore[no-untyped-def]
+    """Byte `at` of the tokens' text, four to a place."""
+    return (table[table[TOKEN_BYTES] + (at >> 2)] >> (8 * (at & 3))) & 255
+
+
+@njit(cache=True, nogil=True)
+def read_bytes(table, data, begin, end, memory, region, commit):  # type: ignore[no-untyped-def]
+    """Feed bytes; the region changes only if they are legal and `commit` holds.
+
+    data : uint8 text, or an empty array: then the tokens' bytes. Returns OK or an error.
+    """
+    arena = region + memory[region + ARENA]
+    capacity = memory[region + CAPACITY]
+    state = memory[region + LEXER]
+    column = memory[region + COLUMN]
+    depth = memory[region + DEPTH]
+    indents = memory[region + INDENTS]
+    stacks = memory[region + STACKS]
+    used = memory[region + USED]
+    classes = table[N_CLASSES]
+    fresh = False
+    from_tokens = data.shape[0] == 0
+    for at in range(begin, end):
+        byte = read_byte_of(table, at) if from_tokens else np.int32(data[at])
+        place = state * classes + table[table[BYTE_CLASS] + byte]
+        output = table[table[OUTPUT] + place]
+        after = table[table[NEXT_STATE] + place]
+        if after < 0:
+            return ILLEGAL
+        if output != 0:
+            stacks, indents, depth, fresh, used = emit(
+                table, memory, arena, used, capacity, stacks, indents, depth, column,
+                table[OUTPUT_SYMBOLS] + table[table[OUTPUT_START] + output],
+                table[OUTPUT_SYMBOLS] + table[table[OUTPUT_START] + output + 1], fresh,
+            )  # fmt: skip
+            if stacks < 0:
+                return stacks
+        state = after
+        if table[table[STATE_FLAGS] + state] & IS_NEWLINE:
+            if byte == LINE_FEED:
+                column = 0
+            elif byte == SPACE:
+                column += 1
+            elif byte == TAB:
+                column += table[TAB_LENGTH]
+    answer = can_go_on(table, memory, arena, used, capacity, state, stacks, indents, depth, column, fresh)
+    if answer != OK or not commit:
+        return answer
+    remember(memory, region)
+    memory[region + LEXER] = state
+    memory[region + COLUMN] = column
+    memory[region + DEPTH] = depth
+    memory[region + INDENTS] = indents
+    memory[region + STACKS] = stacks
+    memory[region + USED] = used
+    return OK
+
+
+@njit(cache=True, nogil=True)
+def remember(memory, region):  # type: ignore[no-untyped-def]
+    """Add what a rollback restores to the history, which holds the last MAX_HISTORY tokens."""
+    longest = memory[region + MAX_HISTORY]
+    if longest == 0:
+        return
+    at = memory[region + HISTORY_AT]
+    for i in range(SAVED):
+        memory[region + REGION_HEADER + at * SAVED + i] = memory[region + i]
+    memory[region + HISTORY_AT] = (at + 1) % longest
+    memory[region + N_HISTORY] = min(longest, memory[region + N_HISTORY] + 1)
+
+
+@njit(cache=True, nogil=True)
+def rollback(table, memory, region, n):  # type: ignore[no-untyped-def]
+    """Take back the last n tokens, 1 <= n <= those remembered."""
+    longest = memory[region + MAX_HISTORY]
+    at = (memory[region + HISTORY_AT] - n) % longest
+    for i in range(SAVED):
+        memory[region + i] = memory[region + REGION_HEADER + at * SAVED + i]
+    memory[region + HISTORY_AT] = at
+    memory[region + N_HISTORY] -= n
+    forget_runs(table, memory, region)
+
+
+@njit(cache=True, nogil=True)
+def read_token(table, memory, region, token, commit):  # type: ignore[no-untyped-def]
+    """Feed one token, end-of-text tokens included. Returns OK or an error."""
+    if token < 0 or token >= table[N_TOKENS]:
+        return OUT_OF_RANGE
+    if memory[region + FINISHED]:
+        return AFTER_END
+    for i in range(table[N_EOS]):
+        if table[table[EOS] + i] == token:
+            answer = can_end(table, memory, region)
+            if answer == ILLEGAL:
+                return NOT_COMPLETE
+            if answer == OK and commit:
+                remember(memory, region)
+                memory[region + FINISHED] = 1
+            return answer
+    begin = table[table[TOKEN_START] + token]
+    end = table[table[TOKEN_START] + token + 1]
+    if begin == end:
+        return NO_TEXT
+    return read_bytes(table, np.empty(0, np.uint8), begin, end, memory, region, commit)
+
+
+@njit(cache=True, nogil=True)
+def add_tokens(table, mask, words, at):  # type: ignore[no-untyped-def]
+    """OR a mask of the pool into words[at:]."""
+    place = table[table[MASKS] + 2 * mask]
+    count = table[table[MASKS] + 2 * mask + 1]
+    if count < 0:
+        for w in range(table[N_WORDS]):
+            words[at + w] |= table[place + w]
+    else:
+        for i in range(place, place + count):
+            token = table[i]
+            words[at + (token >> 5)] |= np.int32(1) << np.int32(token & 31)
+
+
+@njit(cache=True, nogil=True)
+def add_first(table, mask, words):  # type: ignore[no-untyped-def]
+    """`add_tokens` into words that hold nothing of use yet."""
+    place = table[table[MASKS] + 2 * mask]
+    if table[table[MASKS] + 2 * mask + 1] < 0:
+        n = table[N_WORDS]
+        words[:n] = table[place : place + n]
+        words[n:] = 0
+    else:
+        words[:] = 0
+        add_tokens(table, mask, words, 0)
+
+
+@njit(cache=True, nogil=True)
+def run(table, memory, region, node, frame, words, is_empty):  # type: ignore[no-untyped-def]
+    """Add the tokens that a stack allows, from a root node of the automaton. Returns whether words are still empty.
+
+    words : (>= n_words,) int32; holds nothing of use while is_empty.
+
+    Right-recursive texts (nested ternaries, lambdas) make a run go down the whole stack. What a node adds from a frame down never
+    changes, so past CACHE_STRIDE frames it is kept, for one frame of each run: the next run finds it after a few more steps.
+    """
+    arena = region + memory[region + ARENA]
+    n_cells = table[N_STATES]
+    edge_mask = np.int64(table[EDGE_MASK])
+    edges = np.int64(table[EDGES])
+    nodes = np.int64(table[NODES])
+    steps = 0
+    kept = 0
+    while node > 0:
+        at = nodes + 3 * node
+        if steps >= CACHE_STRIDE and kept == 0 and memory[arena + 3 * frame + 2] % CACHE_STRIDE == 0:
+            if memory[region + CACHE] == 0:
+                memory[region + CACHE] = -1  # the caller makes one
+            elif memory[region + CACHE] > 0 and frame < memory[region + USED]:
+                width = 2 + np.int64(table[N_WORDS])
+                slot = memory[region + CACHE] + (frame * 31 + node * 7) % CACHED_RUNS * width
+                if memory[slot] == frame and memory[slot + 1] == node:
+                    if is_empty:
+                        words[:] = 0
+                    for w in range(table[N_WORDS]):
+                        words[w] |= memory[slot + 2 + w]
+                    return False
+                kept = slot + 2
+                memory[slot] = frame
+                memory[slot + 1] = node
+                memory[slot + 2 : slot + width] = 0
+        target = table[at]
+        mask = table[at + 1]
+        if table[at + 2] != 0:
+            # exceptions from the node's default edge
+            key = np.int32(node * n_cells + memory[arena + 3 * frame])
+            h = np.int64((np.uint32(key) * np.uint32(0x9E3779B1)) >> np.uint32(4)) & edge_mask
+            while True:
+                found = table[edges + 3 * h]
+                if found == key:
+                    target = table[edges + 3 * h + 1]
+                    mask = table[edges + 3 * h + 2]
+                    break
+                if found < 0:
+                    break
+                h = (h + 1) & edge_mask
+        if mask > 0:
+            if is_empty:
+                add_first(table, mask, words)
+                is_empty = False
+            else:
+                add_tokens(table, mask, words, 0)
+            if kept > 0:
+                add_tokens(table, mask, memory, kept)
+        node = target
+        frame = memory[arena + 3 * frame + 1]
+        steps += 1
+    return is_empty
+
+
+@njit(cache=True, nogil=True)
+def pass_newlines(table, memory, region, path):  # type: ignore[no-untyped-def]
+    """The list of stacks behind the newlines of a path, or an error."""
+    arena = region + memory[region + ARENA]
+    capacity = memory[region + CAPACITY]
+    used = memory[region + USED]
+    indents = memory[region + INDENTS]
+    stacks = memory[region + STACKS]
+    for newline in range(table[table[PATH_START] + path], table[table[PATH_START] + path + 1]):
+        place = table[PATHS] + 4 * newline
+        for i in range(table[place], table[place + 1]):
+            stacks, used = shift(table, memory, arena, used, capacity, stacks, table[table[PATH_SYMBOLS] + i])
+            if stacks < 0:
+                return stacks
+        stacks, used = shift(table, memory, arena, used, capacity, stacks, table[table[SYMBOL_COLUMN] + table[NEWLINE]])
+        if stacks < 0:
+            return stacks
+        column = table[place + 3]
+        if table[place + 2] == 0:
+            column += memory[region + COLUMN]
+        stacks, indents, used = indent(table, memory, arena, used, capacity, stacks, indents, column)
+        if stacks < 0:
+            return stacks
+    return stacks
+
+
+@njit(cache=True, nogil=True)
+def fill(table, memory, region, words):  # type: ignore[no-untyped-def]
+    """Write the mask of the tokens allowed next. words : (>= n_words,) int32. Returns OK, WANTS_CACHE (all the same OK) or an error."""
+    if memory[region + FINISHED]:
+        return AFTER_END
+    arena = region + memory[region + ARENA]
+    state = memory[region + LEXER]
+    view = table[table[VIEW_START] + state]
+    n_views = table[table[VIEW_START] + state + 1] - view
+    view += min(memory[region + DEPTH], n_views - 1)
+    is_empty = True
+    for lookup in range(table[table[LOOKUP_START] + view], table[table[LOOKUP_START] + view + 1]):
+        at = table[LOOKUPS] + 3 * lookup
+        stacks = memory[region + STACKS]
+        if table[at] > 0:
+            stacks = pass_newlines(table, memory, region, table[at])
+            if stacks == ILLEGAL:
+                continue
+            if stacks < 0:
+                return stacks
+        if table[at + 2] > 0:
+            if is_empty:
+                add_first(table, table[at + 2], words)
+                is_empty = False
+            else:
+                add_tokens(table, table[at + 2], words, 0)
+        if table[at + 1] > 0:
+            member = stacks
+            while member >= 0:
+                is_empty = run(table, memory, region, table[at + 1], memory[arena + 3 * member], words, is_empty)
+                member = memory[arena + 3 * member + 1]
+    if table[EOS_IN_MASKS] == 0 and table[N_EOS] > 0:
+        answer = can_end(table, memory, region)
+        if answer == OK:
+            if is_empty:
+                words[:] = 0
+                is_empty = False
+            for i in range(table[N_EOS]):
+                token = table[table[EOS] + i]
+                words[token >> 5] |= np.int32(1) << np.int32(token & 31)
+        elif answer != ILLEGAL:
+            return answer
+    if is_empty:
+        words[:] = 0
+        return DEAD_END
+    return WANTS_CACHE if memory[region + CACHE] < 0 else OK
+
+
+@njit(cache=True, nogil=True)
+def fill_one(table, memory, words):  # type: ignore[no-untyped-def]
+    """`fill` for the text of a matcher, whose region is at 0."""
+    return fill(table, memory, 0, words)
+
+
+@njit(cache=True, nogil=True)
+def advance_one(table, memory, token):  # type: ignore[no-untyped-def]
+    """`read_token` for the text of a matcher."""
+    return read_token(table, memory, 0, token, True)
+
+
+@njit(cache=True, nogil=True)
+def fill_batch(table, memory, regions, words, results, begin, end):  # type: ignore[no-untyped-def]
+    """`fill` for slots begin .. end - 1. words : (n_slots, >= n_words) int32; results : (n_slots,) int32, IDLE for those to leave alone.
+
+    Returns whether all are OK.
+    """
+    fine = True
+    for slot in range(begin, end):
+        if results[slot] == IDLE:
+            continue
+        results[slot] = fill(table, memory, regions[slot], words[slot])
+        fine = fine and results[slot] == OK
+    return fine
+
+
+@njit(cache=True, nogil=True)
+def advance_batch(table, memory, regions, tokens, results):  # type: ignore[no-untyped-def]
+    """`read_token` for slots whose results are IDLE (token -1 = nothing to read); they hold what came of it. Returns whether all are OK."""
+    fine = True
+    for slot in range(regions.shape[0]):
+        if results[slot] != IDLE:
+            continue
+        results[slot] = OK if tokens[slot] == -1 else read_token(table, memory, regions[slot], np.int64(tokens[slot]), True)
+        fine = fine and results[slot] == OK
+    return fine
+
+
+@njit(cache=True, nogil=True)
+def forget_runs(table, memory, region):  # type: ignore[no-untyped-def]
+    """Empty the cache of runs: the records that it speaks of are about to change."""
+    if memory[region + CACHE] > 0:
+        for slot in range(CACHED_RUNS):
+            memory[memory[region + CACHE] + slot * (2 + np.int64(table[N_WORDS]))] = -1
+
+
+@njit(cache=True, nogil=True)
+def collect(table, memory, region, moved):  # type: ignore[no-untyped-def]
+    """Drop the arena records that neither the text nor its history needs. moved : (capacity,) int32, scratch.
+
+    INVARIANT: a record refers to earlier records only, so one pass down marks all and one pass up moves all.
+    """
+    arena = region + memory[region + ARENA]
+    used = memory[region + USED]
+    moved[:used] = -1
+    longest = memory[region + MAX_HISTORY]
+    for back in range(memory[region + N_HISTORY] + 1):
+        at = region
+        if back > 0:
+            at = region + REGION_HEADER + ((memory[region + HISTORY_AT] - back) % longest) * SAVED
+        moved[memory[at + INDENTS]] = 0
+        moved[memory[at + STACKS]] = 0
+    for number in range(used - 1, -1, -1):
+        if moved[number] < 0:
+            continue
+        at = arena + 3 * number
+        if memory[at + 1] >= 0:
+            moved[memory[at + 1]] = 0
+        if memory[at + 2] < 0:
+            moved[memory[at]] = 0
+    kept = 0
+    for number in range(used):
+        if moved[number] < 0:
+            continue
+        at = arena + 3 * number
+        second = memory[at + 1]
+        third = memory[at + 2]
+        first = moved[memory[at]] if third < 0 else memory[at]
+        record(memory, arena, kept, first, moved[second] if second >= 0 else second, third)
+        moved[number] = kept
+        kept += 1
+    for back in range(memory[region + N_HISTORY] + 1):
+        at = region
+        if back > 0:
+            at = region + REGION_HEADER + ((memory[region + HISTORY_AT] - back) % longest) * SAVED
+        memory[at + INDENTS] = moved[memory[at + INDENTS]]
+        memory[at + STACKS] = moved[memory[at + STACKS]]
+    memory[region + USED] = kept
+    forget_runs(table, memory, region)

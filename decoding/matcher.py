@@ -1,0 +1,215 @@
+"""Matchers: the state of one text, or of a batch of texts, and the masks of the tokens that may come next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.analysis.errors import MaskwrightError
+from maskwright.decoding import _kernels as kernels
+from maskwright.decoding.texts import Texts, Words
+
+if TYPE_CHECKING:
+    from maskwright.maskstore.automaton_store import AutomatonStore
+
+DEFAULT_ROLLBACK = 256
+
+
+class Matcher(Texts):
+    """One text under a store.
+
+    >>> import maskwright as mw, numpy as np
+    """
+
+    def __init__(self, store: AutomatonStore, max_rollback: int = DEFAULT_ROLLBACK) -> None:
+        super().__init__(store, 1, max_rollback)
+        self._words: Words = np.zeros(0, np.int32)
+
+    def fill(self, bitmask: Any) -> None:
+        """Write the mask of the tokens allowed next, in place; zero after the end of the text.
+
+        bitmask : (ceil(V / 32),) or longer (padded vocabularies), uint32 or int32, a contiguous NumPy array or a torch tensor on the
+        CPU; bit i of word w, the little end first, is token 32 w + i. End-of-text tokens are allowed if the text is legal as it stands.
+
+        Raises MaskwrightError for another shape, dtype or device, DeadEndError where nothing can come next.
+        """
+        # PERF: the array is checked when it is new; a decoder passes the same one at each step
+        if bitmask is not self._checked:
+            self._words = check_words(bitmask, (), self._n_words)
+            self._checked = bitmask
+        code = kernels.fill_one(self._table, self._memory, self._words)
+        if code:
+            self._finish_fill(0, code, self._words)
+
+    def advance(self, token: int) -> None:
+        """Add a token to the text. Raises IllegalTokenError, the state being as it was."""
+        code = kernels.advance_one(self._table, self._memory, token)
+        if code:
+            code = self._retry(0, token, code)
+            if code:
+                self._refuse(0, token, code)
+
+    def advance_bytes(self, data: bytes) -> None:
+        """Add bytes to the text, as one token that may be rolled back. Raises IllegalTokenError, the state being as it was."""
+        self._advance_bytes(0, data)
+
+    def is_allowed(self, token: int) -> bool:
+        """Whether a token may come next, without making a mask. Ids that the vocabulary lacks may not."""
+        return self._is_allowed(0, token)
+
+    def is_accepting(self) -> bool:
+        """Whether the text is legal as it stands."""
+        return self._is_accepting(0)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether an end-of-text token has been read."""
+        return self._is_finished(0)
+
+    def rollback(self, n: int = 1) -> None:
+        """Take back the last n tokens. Raises MaskwrightError if so many are not remembered (`max_rollback`)."""
+        self._rollback(0, n)
+
+    def reset(self) -> None:
+        """Back to the start of the text."""
+        self._reset(0)
+
+    def fork(self) -> Matcher:
+        """A second matcher in the same state, history included. Cost: O(stack and history)."""
+        other = Matcher(self.store, self.max_rollback)
+        kernels.collect(self._table, self._memory, 0, np.empty(int(self._memory[kernels.CAPACITY]), np.int32))
+        other._memory = self._memory.copy()
+        other._regions = self._regions.copy()
+        return other
+
+    def explain(self, token: int) -> str:
+        """Why a token may or may not come next, in words."""
+        return self._explain(0, token)
+
+
+class Batch(Texts):
+    """Several texts, each at its own place, read and masked together.
+
+    max_rollback : tokens of each text that `rollback` can take back. n_threads : threads that share a `fill`; the result is the same.
+    """
+
+    def __init__(
+        self, store: AutomatonStore, size: int, max_rollback: int = DEFAULT_ROLLBACK, n_threads: int = 1
+    ) -> None:
+        super().__init__(store, size, max_rollback)
+        if n_threads < 1:
+            raise MaskwrightError(f"n_threads is {n_threads}; expected at least 1")
+        self._results = np.zeros(size, np.int32)
+        self._words: Words = np.zeros((0, 0), np.int32)
+        self._n_threads = min(n_threads, size)
+        self._pool = ThreadPoolExecutor(self._n_threads) if self._n_threads > 1 else None
+
+    def fill(self, bitmasks: Any, slots: Sequence[int] | None = None) -> None:
+        """Write the masks of the tokens allowed next, in place.
+
+        bitmasks : (size, ceil(V / 32)) or wider, uint32 or int32, a C-contiguous NumPy array or a torch tensor on the CPU; bit i of word
+        w, the little end first, is token 32 w + i. slots : the rows to write; None: all texts that have not ended. Rows of texts that
+        have ended become zero.
+
+        Raises MaskwrightError for another shape, dtype or device, DeadEndError naming the slot where nothing can come next.
+        """
+        if bitmasks is not self._checked:
+            self._words = check_words(bitmasks, (self.size,), self._n_words)
+            self._checked = bitmasks
+        results = self._results
+        if slots is None:
+            results[:] = kernels.OK
+        else:
+            results[:] = kernels.IDLE
+            results[[self._slot(slot) for slot in slots]] = kernels.OK
+        if self._pool is None:
+            fine = kernels.fill_batch(self._table, self._memory, self._regions, self._words, results, 0, self.size)
+        else:
+            cuts = [self.size * i // self._n_threads for i in range(self._n_threads + 1)]
+            parts = [
+                self._pool.submit(
+                    kernels.fill_batch, self._table, self._memory, self._regions, self._words, results, begin, end
+                )
+                for begin, end in zip(cuts[:-1], cuts[1:], strict=True)
+            ]
+            fine = all([part.result() for part in parts])
+        if not fine:
+            for slot in np.flatnonzero((results != kernels.OK) & (results != kernels.IDLE)).tolist():
+                self._finish_fill(slot, int(results[slot]), self._words[slot])
+
+    def advance(self, tokens: Any) -> None:
+        """Add a token to each text. tokens : (size,) integers; -1 leaves a text alone.
+
+        Raises IllegalTokenError naming the first slot whose token is not legal. That text is as it was; the others have advanced.
+        """
+        array = np.asarray(tokens)
+        if array.shape != (self.size,) or array.dtype.kind not in "iu":
+            raise MaskwrightError(
+                f"tokens have shape {array.shape} and dtype {array.dtype}; expected {self.size} integers, -1 for texts to leave alone"
+            )
+        results = self._results
+        results[:] = kernels.IDLE
+        if kernels.advance_batch(self._table, self._memory, self._regions, array.astype(np.int64, copy=False), results):
+            return
+        failures = [
+            (slot, code)
+            for slot in np.flatnonzero(results != kernels.OK).tolist()
+            if (code := self._retry(slot, int(array[slot]), int(results[slot]))) != kernels.OK
+        ]
+        for slot, code in failures:
+            self._refuse(slot, int(array[slot]), code)
+
+    def advance_bytes(self, slot: int, data: bytes) -> None:
+        """Add bytes to a text, as one token that may be rolled back. Raises IllegalTokenError, the text being as it was."""
+        self._advance_bytes(slot, data)
+
+    def is_allowed(self, slot: int, token: int) -> bool:
+        """Whether a token may come next in a text, without making a mask."""
+        return self._is_allowed(slot, token)
+
+    def is_accepting(self, slot: int) -> bool:
+        """Whether a text is legal as it stands."""
+        return self._is_accepting(slot)
+
+    def is_finished(self, slot: int) -> bool:
+        """Whether a text has been ended by an end-of-text token."""
+        return self._is_finished(slot)
+
+    def rollback(self, slot: int, n: int = 1) -> None:
+        """Take back the last n tokens of a text. Raises MaskwrightError if so many are not remembered."""
+        self._rollback(slot, n)
+
+    def reset(self, slot: int) -> None:
+        """Back to the start of a text: the slot is free for another one."""
+        self._reset(slot)
+
+    def copy(self, source: int, target: int) -> None:
+        """Make one slot's text, its history included, a copy of another's (beams)."""
+        self._copy(source, target)
+
+    def explain(self, slot: int, token: int) -> str:
+        """Why a token may or may not come next in a text, in words."""
+        return self._explain(slot, token)
+
+
+def check_words(bitmask: Any, leading: tuple[int, ...], n_words: int) -> Words:
+    """The memory of a caller's bitmask as int32, after checks of what it is."""
+    expected = f"expected shape {(*leading, n_words)} or wider, dtype uint32 or int32, C-contiguous and writable, on the CPU"
+    if type(bitmask).__module__.partition(".")[0] == "torch":
+        if bitmask.device.type != "cpu":
+            raise MaskwrightError(f"the bitmask is on device {bitmask.device}; {expected}")
+        bitmask = bitmask.detach().numpy()
+    if not isinstance(bitmask, np.ndarray):
+        raise MaskwrightError(f"the bitmask is a {type(bitmask).__name__}; {expected}")
+    array: npt.NDArray[Any] = bitmask
+    if array.dtype not in (np.dtype(np.uint32), np.dtype(np.int32)):
+        raise MaskwrightError(f"the bitmask has dtype {array.dtype}; {expected}")
+    if array.ndim != len(leading) + 1 or array.shape[:-1] != leading or array.shape[-1] < n_words:
+        raise MaskwrightError(f"the bitmask has shape {array.shape}; {expected}")
+    if not array.flags.c_contiguous or not array.flags.writeable:
+        raise MaskwrightError(f"the bitmask is not contiguous, or read-only; {expected}")
+    return array.view(np.int32)

@@ -1,0 +1,214 @@
+"""The flat table that decoders read: LALR tables, lexer, look-ups, stack automaton and the tokens' bytes in one int32 array.
+
+One array, because a call from Python to compiled code pays for each; flat, because the same layout can be copied to a GPU as it is.
+
+Layout: `HEADER` places of numbers and offsets, then the LALR tables (`flatten_tables`), then the parts below. All offsets count places
+from the array's start, but those inside OUTPUT_START, ENDING_START, LOOKUP_START, PATH_START and TOKEN_START, which count members of
+the part that they lead to (bytes for the tokens).
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.analysis.errors import LimitError
+from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.maskstore import _engine_kernels as kernels
+from maskwright.maskstore._parse_kernels import HEADER, N_STATES
+from maskwright.maskstore.closure import Closure
+from maskwright.maskstore.masks import n_words
+from maskwright.maskstore.requirements import flat
+from maskwright.maskstore.stack_automaton import StackAutomaton
+from maskwright.maskstore.suspended import flatten_tables
+from maskwright.maskstore.vocabulary import Vocabulary
+
+Int32 = npt.NDArray[np.int32]
+
+# places in the header, after those of the LALR tables
+(
+    BYTE_CLASS, N_CLASSES, NEXT_STATE, OUTPUT, OUTPUT_START, OUTPUT_SYMBOLS, END_OUTPUT, STATE_FLAGS, ENDING_START, ENDINGS,
+    SYMBOL_COLUMN, SYMBOL_DEPTH, SET_BITS, N_SET_WORDS, SHIFT_BITS, VIEW_START, LOOKUP_START, LOOKUPS, PATH_START, PATHS,
+    PATH_SYMBOLS, NODES, N_NODES, EDGE_MASK, EDGES, MASKS, N_MASKS, DENSE, MASK_IDS, TOKEN_START, TOKEN_BYTES, N_TOKENS, EOS, N_EOS,
+    TAB_LENGTH, NEWLINE, INDENT, DEDENT, AFTER_NEWLINE, N_WORDS, EOS_IN_MASKS, N_LEXER_STATES,
+) = range(16, 16 + 42)  # fmt: skip
+
+# flags of a lexer state
+MAY_END_NEWLINE, IS_NEWLINE = 1, 2
+
+NONE = -9
+"""A terminal number that no terminal has."""
+
+
+class _Flat:
+    """Parts end to end behind a header."""
+
+    def __init__(self, start: Int32) -> None:
+        self.header = start[:HEADER].copy()
+        self.parts = [start[HEADER:]]
+        self.size = len(start)
+
+    def add(self, place: int, part: npt.ArrayLike) -> None:
+        array = np.ascontiguousarray(part, np.int32).ravel()
+        self.header[place] = self.size
+        self.parts.append(array)
+        self.size += len(array)
+
+    def done(self) -> Int32:
+        if self.size >= 1 << 31:
+            raise LimitError(f"the engine's table would have {self.size:,} places; it can have 2^31 - 1")
+        table = np.concatenate([self.header, *self.parts])
+        table.setflags(write=False)
+        return table
+
+
+def engine_table(grammar: Grammar, vocabulary: Vocabulary, automaton: StackAutomaton) -> Int32:
+    """The table of a closed stack automaton."""
+    tables, required = automaton.tables, automaton.required
+    transducer = required.transducer
+    table = _Flat(flatten_tables(tables))
+    header = table.header
+    header[N_CLASSES] = transducer.next_state.shape[1]
+    header[N_LEXER_STATES] = transducer.n_states
+    table.add(BYTE_CLASS, transducer.byte_class)
+    table.add(NEXT_STATE, transducer.next_state)
+    table.add(OUTPUT, transducer.output)
+    starts, symbols = flat(transducer.outputs)
+    table.add(OUTPUT_START, starts)
+    table.add(OUTPUT_SYMBOLS, symbols)
+    table.add(END_OUTPUT, transducer.end_output)
+    table.add(STATE_FLAGS, transducer.may_end_newline * MAY_END_NEWLINE + transducer.is_newline * IS_NEWLINE)
+    layout = grammar.layout
+    header[TAB_LENGTH] = layout.tab_length if layout else 1
+    header[NEWLINE] = layout.newline if layout else NONE
+    header[INDENT] = tables.terminal_column[layout.indent] if layout else NONE
+    header[DEDENT] = tables.terminal_column[layout.dedent] if layout else NONE
+    table.add(SYMBOL_COLUMN, tables.terminal_column)
+    table.add(SYMBOL_DEPTH, [required.bracket.get(t, 0) for t in range(grammar.n_terminals)])
+    _add_endings(table, automaton)
+    _add_lookups(table, automaton)
+    _add_edges(table, automaton.closure)
+    _add_masks(table, automaton.closure)
+    _add_tokens(table, vocabulary)
+    header[N_WORDS] = n_words(vocabulary.size)
+    header[EOS_IN_MASKS] = layout is None
+    return table.done()
+
+
+def _add_endings(table: _Flat, automaton: StackAutomaton) -> None:
+    """What the lexeme under way may become, by lexer state: (twice the set's number + whether a newline is in it, or -1 for anything;
+    how many terminals come first; those terminals)."""
+    required, tables = automaton.required, automaton.tables
+    ending_of, endings = required.endings
+    sets: dict[frozenset[int], int] = {required.after_newline: 0}
+    places: list[list[int]] = []
+    for ending in endings:
+        place: list[int] = []
+        for symbols, members in ending:
+            code = -1
+            if members is not None:
+                columns = frozenset(required.column_of[terminal] for terminal in members) - {-1}
+                code = 2 * sets.setdefault(columns, len(sets)) + (required.newline in members)
+            place += [code, len(symbols), *symbols]
+        places.append(place)
+    starts, members_flat = flat([places[ending] for ending in ending_of.tolist()])
+    table.add(ENDING_START, starts)
+    table.add(ENDINGS, members_flat)
+    n_columns = tables.n_terminals + 1
+    words = (n_columns + 31) // 32
+    table.header[N_SET_WORDS] = words
+    table.header[AFTER_NEWLINE] = 0
+    table.add(SET_BITS, _bits([sorted(columns) for columns in sets], words))
+    shifts = (tables.action > 0) & (tables.action < 1 << 29)
+    table.add(SHIFT_BITS, _bits([np.flatnonzero(row).tolist() for row in shifts], words))
+
+
+def _bits(members: list[list[int]], words: int) -> Int32:
+    bits = np.zeros((len(members), words), np.uint32)
+    for row, columns in enumerate(members):
+        for column in columns:
+            bits[row, column >> 5] |= np.uint32(1 << (column & 31))
+    return bits.view(np.int32)
+
+
+def _add_lookups(table: _Flat, automaton: StackAutomaton) -> None:
+    used = [path for view in automaton.views for lookups in view for path in (one.path for one in lookups)]
+    number = {path: i for i, path in enumerate([0, *sorted(set(used) - {0})])}
+    view_starts, views = flat([range(len(of_state)) for of_state in automaton.views])
+    table.add(VIEW_START, view_starts)
+    lists = [lookups for of_state in automaton.views for lookups in of_state]
+    lookup_starts, _ = flat([range(len(lookups)) for lookups in lists])
+    table.add(LOOKUP_START, lookup_starts)
+    table.add(LOOKUPS, [(number[one.path], one.root, one.own) for lookups in lists for one in lookups])
+    newlines = [automaton.paths[path] for path in number]
+    path_starts, _ = flat([range(len(path)) for path in newlines])
+    table.add(PATH_START, path_starts)
+    before_starts, before = flat([symbols for path in newlines for symbols, _, _ in path])
+    table.add(
+        PATHS,
+        [
+            (begin, end, absolute, column)
+            for (begin, end), (_, absolute, column) in zip(
+                pairwise(before_starts.tolist()), [newline for path in newlines for newline in path], strict=True
+            )
+        ],
+    )
+    table.add(PATH_SYMBOLS, before)
+
+
+def _add_edges(table: _Flat, closure: Closure) -> None:
+    """Each node's most common edge is its default; the others are in a hash table.
+
+    A root has no default: cells that it does not list refuse all.
+    """
+    n_cells = int(table.header[N_STATES])
+    if closure.n_nodes * n_cells >= 1 << 31:
+        raise LimitError(f"the stack automaton has {closure.n_nodes:,} nodes over {n_cells} cells: too many to number in 31 bits")
+    nodes = np.zeros((closure.n_nodes, 3), np.int32)
+    order = np.argsort(closure.edge_key, kind="stable")
+    node_of = closure.edge_key[order] // n_cells
+    target, mask = closure.edge_node[order], closure.edge_mask[order]
+    n_roots = closure.n_roots
+    kernels.choose_defaults(node_of, target, mask, n_roots, nodes)
+    is_exception = (target != nodes[node_of, 0]) | (mask != nodes[node_of, 1])
+    nodes[np.unique(node_of[is_exception]), 2] = 1
+    keys = closure.edge_key[order][is_exception].astype(np.int32)
+    size = max(8, 1 << int(len(keys) * 1.5).bit_length())
+    slots = np.full((size, 3), -1, np.int32)
+    kernels.fill_edges(keys, target[is_exception], mask[is_exception], slots)
+    table.header[N_NODES] = closure.n_nodes
+    table.add(NODES, nodes)
+    table.header[EDGE_MASK] = size - 1
+    table.add(EDGES, slots)
+
+
+def _add_masks(table: _Flat, closure: Closure) -> None:
+    """Masks by number: the place of their words or ids in the table, and -1 for words or the number of ids."""
+    is_dense = closure.mask_count < 0
+    table.header[N_MASKS] = len(closure.mask_count)
+    n_words = closure.dense.shape[1]
+    dense_at = table.size + 2 * len(closure.mask_count)
+    ids_at = dense_at + closure.dense.size
+    places = np.where(is_dense, dense_at + closure.mask_at * n_words, ids_at + closure.mask_at)
+    if ids_at + len(closure.mask_ids) >= 1 << 31:
+        raise LimitError("the masks have too many words to number in 31 bits")
+    table.add(MASKS, np.stack([places.astype(np.int32), closure.mask_count], axis=1))
+    table.add(DENSE, closure.dense.view(np.int32))
+    table.add(MASK_IDS, closure.mask_ids)
+
+
+def _add_tokens(table: _Flat, vocabulary: Vocabulary) -> None:
+    text = set(vocabulary.text_ids())
+    tokens = [token if i in text else b"" for i, token in enumerate(vocabulary.tokens)]
+    data = b"".join(tokens)
+    if len(data) >= 1 << 31:
+        raise LimitError("the vocabulary has 2 GiB of text or more")
+    table.header[N_TOKENS] = vocabulary.size
+    table.add(TOKEN_START, np.concatenate([[0], np.cumsum([len(token) for token in tokens])]))
+    table.add(TOKEN_BYTES, np.frombuffer(data + bytes(-len(data) % 4), "<i4"))
+    table.header[N_EOS] = len(vocabulary.eos)
+    table.add(EOS, sorted(vocabulary.eos))
+
+

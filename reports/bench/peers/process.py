@@ -1,0 +1,223 @@
+"""One engine in one process: compile, first mask, replay of real texts one by one and in batches. Times in ns to an .npz, facts to a .json.
+
+    python -m peers.process ENGINE WORK_FOLDER OUT [--steps N] [--stride N] [--seconds S] [--batches 16,128] [--batch-steps N]
+
+Replay is teacher-forced: at each step fill the mask, look whether the true next token is in it (not timed), advance by that token. A
+document whose next token is not in the mask is abandoned there. (By an engine that keeps no state of its own, `goes_on`, it is counted, and
+replayed to the end or until the engine gives up.) With a stride only every so many masks are filled; all tokens are advanced by.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import importlib
+import json
+import os
+import time
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from peers.engine import Engine, UnsupportedError, Work
+
+WAVE = 128
+"""Steps that the texts of a batch make together; shorter documents are left out of batches."""
+WARM_UP = 300
+"""Tokens of the first document that are replayed before anything is timed."""
+
+
+def load_work(folder: Path) -> Work:
+    facts = json.loads((folder / "work.json").read_text(encoding="utf-8"))
+    return Work(
+        name=facts["name"],
+        tokenizer=facts["tokenizer"],
+        tokens=[bytes.fromhex(token) for token in facts["tokens"]],
+        special={int(token): name for token, name in facts["special"].items()},
+        eos=facts["eos"],
+        documents=[(name, tokens) for name, tokens in facts["documents"]],
+        folder=folder,
+    )
+
+
+def resident_bytes() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def is_allowed(words: Any, token: int) -> bool:
+    return bool(int(words[token >> 5]) >> (token & 31) & 1)
+
+
+def replay(engine: Engine, work: Work, options: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Batch size 1. Returns facts, and per timed step: document, position, mask and advance in ns; advances of the other steps apart."""
+    steps: list[tuple[int, int, int, int]] = []
+    others: list[int] = []
+    refused: list[dict[str, Any]] = []
+    ends_refused = replayed = finished = 0
+    clock = time.perf_counter_ns
+    goes_on = getattr(engine, "goes_on", False)
+    end = time.monotonic() + options.seconds
+    for number, (name, tokens) in enumerate(work.documents):
+        if replayed >= options.steps or time.monotonic() > end:
+            break
+        gc.collect()
+        matcher = engine.matcher()
+        fill, advance = matcher.fill, matcher.advance
+        position, why = 0, ""
+        wrong: tuple[int, str] | None = None
+        for position, token in enumerate(tokens):
+            mask_ns = -1
+            try:
+                if position % options.stride == 0:
+                    begin = clock()
+                    fill()
+                    mask_ns = clock() - begin
+                    if why := matcher.failure():
+                        break
+                    if not is_allowed(matcher.words, token):
+                        wrong = wrong or (position, "not in the mask")
+                        if not goes_on:
+                            break
+                begin = clock()
+                taken = advance(token)
+                advance_ns = clock() - begin
+            except Exception as error:  # an engine's own error of any kind is what is being counted
+                why = f"{type(error).__name__}: {error}"
+                break
+            if taken is False:
+                why = "not taken by advance"
+                break
+            if mask_ns >= 0:
+                steps.append((number, position, mask_ns, advance_ns))
+            else:
+                others.append(advance_ns)
+            replayed += 1
+            if time.monotonic() > end:
+                break
+        else:
+            finished += not wrong
+            if getattr(engine, "has_eos", True):
+                fill()
+                ends_refused += not is_allowed(matcher.words, work.eos[0])
+        if wrong := wrong or ((position, why) if why else None):
+            position, why = wrong
+            text = b"".join(work.tokens[t] for t in tokens[max(0, position - 8) : position])
+            refused.append(
+                {
+                    "document": name,
+                    "position": position,
+                    "after": text.decode(errors="replace"),
+                    "token": work.tokens[tokens[position]].decode(errors="replace"),
+                    "why": why.strip().splitlines()[0][:200],
+                }
+            )
+    facts = {
+        "documents_begun": finished + len(refused),
+        "documents_refused": len(refused),
+        "ends_refused": ends_refused if getattr(engine, "has_eos", True) else None,
+        "steps": replayed,
+        "masks": len(steps),
+        "refused": refused[:20],
+    }
+    table = np.array(steps, dtype=np.int64).reshape(-1, 4)
+    return facts, {"steps": table, "other_advances": np.array(others, dtype=np.int64)}
+
+
+def replay_batch(engine: Engine, work: Work, n: int, options: argparse.Namespace) -> tuple[dict[str, Any], Any]:
+    """Batch size n: (mask ns, advance ns, active slots) a step."""
+    documents = [(name, tokens) for name, tokens in work.documents if len(tokens) >= WAVE]
+    steps: list[tuple[int, int, int]] = []
+    refusals = first = 0
+    clock = time.perf_counter_ns
+    end = time.monotonic() + options.seconds
+    while documents and len(steps) < options.batch_steps and time.monotonic() < end:
+        batch = engine.batch(n)
+        texts = [documents[(first + slot) % len(documents)][1] for slot in range(n)]
+        first += n
+        active = list(range(n))
+        gc.collect()
+        for position in range(WAVE):
+            batch.prepare(active)
+            begin = clock()
+            batch.fill()
+            mask_ns = clock() - begin
+            kept = [slot for slot in active if is_allowed(batch.words[slot], texts[slot][position])]
+            refusals += len(active) - len(kept)
+            if len(kept) < len(active):
+                active = kept
+                batch.prepare(active)
+            tokens = [texts[slot][position] for slot in active]
+            begin = clock()
+            batch.advance(tokens)
+            advance_ns = clock() - begin
+            steps.append((mask_ns, advance_ns, len(active)))
+            if not active or len(steps) >= options.batch_steps or time.monotonic() > end:
+                break
+    table = np.array(steps, dtype=np.int64).reshape(-1, 3)
+    return {"steps": len(steps), "refused": refusals, "mean_active": float(table[:, 2].mean()) if steps else 0.0}, table
+
+
+def measure(options: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any]]:
+    work = load_work(Path(options.work))
+    try:
+        engine: Engine = importlib.import_module(f"peers.{options.engine}").Engine()
+    except ImportError as error:
+        return {"status": "not installed", "reason": str(error)}, {}
+    facts: dict[str, Any] = {"status": "measured", "version": version(engine.package)}
+    try:
+        gc.collect()
+        resident, cpu = resident_bytes(), time.process_time()
+        engine.load_vocabulary(work)
+        facts["vocabulary_cpu_s"] = time.process_time() - cpu
+        facts["vocabulary_rss_bytes"] = resident_bytes() - resident
+        resident, cpu = resident_bytes(), time.process_time()
+        engine.compile(work)
+        facts["compile_cpu_s"] = time.process_time() - cpu
+        facts["compile_rss_bytes"] = resident_bytes() - resident
+    except UnsupportedError as error:
+        return {**facts, "status": "cannot", "reason": str(error)}, {}
+    facts["grammar"] = engine.grammar
+    matcher = engine.matcher()
+    begin = time.perf_counter_ns()
+    matcher.fill()
+    facts["first_mask_us"] = (time.perf_counter_ns() - begin) / 1e3
+    gc.disable()
+    warm_up = argparse.Namespace(**{**vars(options), "steps": WARM_UP, "seconds": min(options.seconds, 20)})
+    name, tokens = work.documents[0]
+    replay(engine, Work(**{**vars(work), "documents": [(name, tokens[:WARM_UP])]}), warm_up)
+    replayed, arrays = replay(engine, work, options)
+    facts["replay"] = {**replayed, "stride": options.stride}
+    facts["batches"] = {}
+    for n in options.batches:
+        try:
+            facts["batches"][str(n)], arrays[f"batch_{n}"] = replay_batch(engine, work, n, options)
+        except UnsupportedError as error:
+            facts["batches"][str(n)] = {"reason": str(error)}
+        except Exception as error:  # an engine that gives up in a batch has been measured one by one all the same
+            facts["batches"][str(n)] = {"reason": f"{type(error).__name__}: {error}"[:200]}
+    facts["rss_at_end_bytes"] = resident_bytes()
+    return facts, arrays
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("engine")
+    parser.add_argument("work")
+    parser.add_argument("out")
+    parser.add_argument("--steps", type=int, default=20_000)
+    parser.add_argument("--stride", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=120)
+    parser.add_argument("--batches", type=lambda text: [int(n) for n in text.split(",") if n], default=[])
+    parser.add_argument("--batch-steps", type=int, default=256)
+    options = parser.parse_args()
+    # one core: the last one that this process may use
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    facts, arrays = measure(options)
+    np.savez(options.out + ".npz", **arrays)
+    Path(options.out + ".json").write_text(json.dumps(facts), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,126 @@
+"""The work that all engines get: real documents as tokens, written to a folder that the engines' processes read."""
+
+from __future__ import annotations
+
+import json
+import lzma
+import random
+import shutil
+import sys
+import sysconfig
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from lark import Lark
+from lark.exceptions import LarkError
+from lark.indenter import PythonIndenter
+
+import maskwright as mw
+
+SEED = 2026
+LONGEST = 4_000
+"""Tokens: longer documents are left out, so that a few of them are not the whole measurement."""
+LEAST = 160
+"""Documents, so that a batch of 128 has different ones."""
+
+NAMES = ("python", "json")
+TOKENIZERS = ("mistral-7b-v0.1", "tekken")
+
+
+def python_documents(shared: Path, corpus: str) -> Iterator[tuple[str, str]]:
+    """Files that Lark's own parser takes with python.lark: by turns from the evaluation data and from the running CPython's library."""
+    chosen = random.Random(SEED)
+    files: list[list[tuple[str, str | Path]]] = []
+    if corpus in ("both", "shared") and (path := shared / "source" / "python.jsonl.xz").exists():
+        with lzma.open(path, "rt", encoding="utf-8") as lines:
+            records = [json.loads(line) for line in lines]
+        files.append([(r["id"], r["text"]) for r in records if r["lark_python_lark_1_3_1"]])
+    if corpus in ("both", "stdlib"):
+        library = Path(sysconfig.get_path("stdlib"))
+        paths = sorted(p for p in library.glob("*.py")) + sorted(p for p in library.glob("[a-su-z]*/*.py"))
+        paths = [p for p in paths if "site-packages" not in p.parts and p.stat().st_size < 4 * LONGEST]
+        files.append([(f"stdlib/{p.relative_to(library)}", p) for p in paths])
+    parser = Lark.open_from_package(
+        "lark", "python.lark", ["grammars"], parser="lalr", postlex=PythonIndenter(), start="file_input"
+    )
+    for group in files:
+        chosen.shuffle(group)
+    for number in range(max(map(len, files), default=0)):
+        for group in files:
+            if number < len(group):
+                name, source = group[number]
+                try:
+                    text = source if isinstance(source, str) else source.read_bytes().decode("utf-8")
+                    if not isinstance(source, str):
+                        parser.parse(text)
+                except (LarkError, UnicodeDecodeError):
+                    continue
+                yield name, text
+
+
+def json_documents(shared: Path) -> Iterator[tuple[str, str]]:
+    """Documents of the evaluation data, without white space after the value: most engines take nothing but EOS there."""
+    path = shared / "source" / "json.jsonl.xz"
+    if not path.exists():
+        sys.exit(f"the evaluation data is not there ({path.name}): JSON cannot be measured")
+    with lzma.open(path, "rt", encoding="utf-8") as lines:
+        records = [json.loads(line) for line in lines]
+    random.Random(SEED).shuffle(records)
+    for record in records:
+        yield record["id"], record["text"].rstrip()
+
+
+def exact_tokens(text: str, encode: Callable[[str], list[int]], vocabulary: mw.Vocabulary) -> list[int] | None:
+    """The tokenizer's own tokens, their bytes being exactly the text's; None where they are not.
+
+    SentencePiece puts a space before the text's first word, which is not part of the text: the first token is replaced by the longest
+    ones that spell it without the space.
+    """
+    tokens, data = [int(token) for token in encode(text)], text.encode()
+    if tokens and b"".join(vocabulary.tokens[token] for token in tokens) == b" " + data:
+        ids = {token: number for number, token in enumerate(vocabulary.tokens) if token}
+        head, rest = [], vocabulary.tokens[tokens[0]][1:]
+        while rest:
+            length = next(n for n in range(len(rest), 0, -1) if rest[:n] in ids)
+            head.append(ids[rest[:length]])
+            rest = rest[length:]
+        tokens = head + tokens[1:]
+    return tokens if b"".join(vocabulary.tokens[token] for token in tokens) == data else None
+
+
+def write_work(
+    folder: Path, name: str, tokenizer: str, encode: Callable[[str], list[int]], shared: Path, corpus: str, steps: int
+) -> dict[str, Any]:
+    """Writes work.json; returns counts. Documents until there are `steps` tokens, and at least `LEAST` documents for the batches."""
+    vocabulary = mw.load_vocabulary(tokenizer)
+    documents: list[tuple[str, list[int]]] = []
+    total = inexact = 0
+    for document, text in python_documents(shared, corpus) if name == "python" else json_documents(shared):
+        tokens = exact_tokens(text, encode, vocabulary)
+        if tokens is None:
+            inexact += 1
+        elif 8 <= len(tokens) <= LONGEST:
+            documents.append((document, tokens))
+            total += len(tokens)
+        if total >= steps and len(documents) >= LEAST:
+            break
+    facts = {
+        "name": name,
+        "tokenizer": tokenizer,
+        "tokens": [token.hex() for token in vocabulary.tokens],
+        "special": {str(token): text for token, text in vocabulary.special.items()},
+        "eos": list(vocabulary.eos),
+        "documents": documents,
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "work.json").write_text(json.dumps(facts), encoding="utf-8")
+    if (
+        tokenizer.startswith("mistral-7b")
+        and (package := find_spec("mistral_common"))
+        and package.submodule_search_locations
+    ):
+        source = Path(package.submodule_search_locations[0]) / "data" / "tokenizer.model.v1"
+        shutil.copy(source, folder / "tokenizer.model")
+    return {"documents": len(documents), "tokens": total, "not_reproduced_by_tokenizer": inexact}
