@@ -13,25 +13,33 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from maskwright.analysis.lexing.transducer import DEAD, RESTART
 from maskwright.analysis.lr.tables import ACCEPT, CONFLICT
 from maskwright.maskstore.engine_table import (
     AFTER_NEWLINE,
+    AGAIN,
     BYTE_CLASS,
     DEDENT,
-    EDGE_MASK,
+    EDGE_PAIRS,
     EDGES,
     END_OUTPUT,
     ENDING_START,
     ENDINGS,
     EOS,
     EOS_IN_MASKS,
+    FALLBACK,
     INDENT,
     IS_NEWLINE,
     LOOKUP_START,
     LOOKUPS,
+    MODE_OF_STATE,
+    MODE_STATE,
     MASKS,
     N_CLASSES,
+    N_EDGE_SLOTS,
     N_EOS,
+    N_MODES,
+    N_ROOTS,
     N_SET_WORDS,
     N_TOKENS,
     N_WORDS,
@@ -44,6 +52,9 @@ from maskwright.maskstore.engine_table import (
     PATH_START,
     PATH_SYMBOLS,
     PATHS,
+    PENDING,
+    PENDING_START,
+    ROOTS,
     SET_BITS,
     SHIFT_BITS,
     STATE_FLAGS,
@@ -54,6 +65,7 @@ from maskwright.maskstore.engine_table import (
     TOKEN_START,
     VIEW_START,
 )
+from maskwright.maskstore._engine_kernels import edge_slot
 from maskwright.maskstore._parse_kernels import (
     ACTION,
     ALTERNATIVES,
@@ -89,6 +101,9 @@ WANTS_CACHE = 1
 
 MAX_STACKS = 1024
 NO_FRAME = -1
+SPLIT = -11
+"""The readings of an ambiguous text stand where different terminals compete."""
+
 ENDED = -10
 """In place of a stack: the text was accepted as a whole."""
 
@@ -115,7 +130,7 @@ def reset(table, memory, region):  # type: ignore[no-untyped-def]
     memory[region + N_HISTORY] = 0
     memory[region + HISTORY_AT] = 0
     forget_runs(table, memory, region)
-    arena = region + memory[region + ARENA]
+    arena = region + np.int64(memory[region + ARENA])
     # the indent of column 0, the start state, and the list of just that stack
     record(memory, arena, 0, 0, NO_FRAME, 0)
     record(memory, arena, 1, 0, NO_FRAME, 0)
@@ -132,13 +147,22 @@ def record(memory, arena, number, first, second, third):  # type: ignore[no-unty
 
 
 @njit(cache=True, nogil=True)
+def push(memory, arena, number, state, frame):  # type: ignore[no-untyped-def]
+    """Record `number` becomes the LR state on top of a frame."""
+    at = arena + 3 * number
+    memory[at] = state
+    memory[at + 1] = frame
+    memory[at + 2] = memory[arena + 3 * frame + 2] + 1
+
+
+@njit(cache=True, nogil=True)
 def same_stack(memory, arena, a, b):  # type: ignore[no-untyped-def]
     """Whether two frames hold equal stacks. Cost: O(what they do not share)."""
     while a != b:
         if a < 0 or b < 0 or memory[arena + 3 * a] != memory[arena + 3 * b] or memory[arena + 3 * a + 2] != memory[arena + 3 * b + 2]:
             return False
-        a = memory[arena + 3 * a + 1]
-        b = memory[arena + 3 * b + 1]
+        a = np.int64(memory[arena + 3 * a + 1])
+        b = np.int64(memory[arena + 3 * b + 1])
     return True
 
 
@@ -161,18 +185,18 @@ def shift_one(table, memory, arena, used, capacity, frame, column):  # type: ign
             if action > 0:
                 if used + 1 > capacity:
                     return NO_ROOM, begin
-                record(memory, arena, used, action - 1, frame, memory[arena + 3 * frame + 2] + 1)
+                push(memory, arena, used, np.int64(action - 1), frame)
                 return used, used + 1
             rule = -action - 1
         for _ in range(table[table[RULE_LENGTH] + rule]):
-            frame = memory[arena + 3 * frame + 1]
+            frame = np.int64(memory[arena + 3 * frame + 1])
         state = memory[arena + 3 * frame]
         # what this reduction popped and was made by this call is free again
         used = max(begin, frame + 1)
         if used + 1 > capacity:
             return NO_ROOM, begin
         target = table[table[GOTO] + state * table[N_NONTERMINALS] + table[table[RULE_LHS] + rule]]
-        record(memory, arena, used, target, frame, memory[arena + 3 * frame + 2] + 1)
+        push(memory, arena, used, np.int64(target), frame)
         frame = used
         used += 1
 
@@ -189,11 +213,11 @@ def shift_all(table, memory, arena, used, capacity, stacks, column):  # type: ig
     steps = 0
     while member >= 0:
         agenda[0] = memory[arena + 3 * member]
-        member = memory[arena + 3 * member + 1]
+        member = np.int64(memory[arena + 3 * member + 1])
         n = 1
         while n > 0:
             n -= 1
-            frame = agenda[n]
+            frame = np.int64(agenda[n])
             steps += 1
             if n + 16 > agenda.shape[0] or steps > 64 * MAX_STACKS:
                 return TOO_MANY, begin
@@ -216,10 +240,10 @@ def shift_all(table, memory, arena, used, capacity, stacks, column):  # type: ig
                 if used + 1 > capacity:
                     return NO_ROOM, begin
                 if each > 0:
-                    record(memory, arena, used, each - 1, frame, memory[arena + 3 * frame + 2] + 1)
+                    push(memory, arena, used, np.int64(each - 1), frame)
                     new = True
                     for k in range(n_found):
-                        if same_stack(memory, arena, found[k], used):
+                        if same_stack(memory, arena, np.int64(found[k]), used):
                             new = False
                             break
                     if new:
@@ -231,10 +255,10 @@ def shift_all(table, memory, arena, used, capacity, stacks, column):  # type: ig
                     continue
                 below = frame
                 for _ in range(table[table[RULE_LENGTH] - each - 1]):
-                    below = memory[arena + 3 * below + 1]
+                    below = np.int64(memory[arena + 3 * below + 1])
                 state = memory[arena + 3 * below]
                 target = table[table[GOTO] + state * table[N_NONTERMINALS] + table[table[RULE_LHS] - each - 1]]
-                record(memory, arena, used, target, below, memory[arena + 3 * below + 2] + 1)
+                push(memory, arena, used, np.int64(target), below)
                 agenda[n] = used
                 n += 1
                 used += 1
@@ -244,7 +268,7 @@ def shift_all(table, memory, arena, used, capacity, stacks, column):  # type: ig
     for k in range(n_found - 1, -1, -1):
         if used + 1 > capacity:
             return NO_ROOM, begin
-        record(memory, arena, used, found[k], head, -1 - (n_found - k))
+        record(memory, arena, used, np.int64(found[k]), head, -1 - (n_found - k))
         head = used
         used += 1
     return head, used
@@ -256,7 +280,7 @@ def shift(table, memory, arena, used, capacity, stacks, column):  # type: ignore
     if column < 0:
         return ILLEGAL, used
     if memory[arena + 3 * stacks + 1] < 0:
-        frame, after = shift_one(table, memory, arena, used, capacity, memory[arena + 3 * stacks], column)
+        frame, after = shift_one(table, memory, arena, used, capacity, np.int64(memory[arena + 3 * stacks]), column)
         if frame >= 0:
             if after + 1 > capacity:
                 return NO_ROOM, used
@@ -273,9 +297,9 @@ def indent(table, memory, arena, used, capacity, stacks, indents, column):  # ty
 
     Returns the stacks (or an error), the open indents and the records in use.
     """
-    top = memory[arena + 3 * indents]
+    top = np.int64(memory[arena + 3 * indents])
     if column > top:
-        stacks, used = shift(table, memory, arena, used, capacity, stacks, table[INDENT])
+        stacks, used = shift(table, memory, arena, used, capacity, stacks, np.int64(table[INDENT]))
         if stacks < 0:
             return stacks, indents, used
         if used + 1 > capacity:
@@ -283,11 +307,11 @@ def indent(table, memory, arena, used, capacity, stacks, indents, column):  # ty
         record(memory, arena, used, column, indents, 0)
         return stacks, used, used + 1
     while column < top:
-        stacks, used = shift(table, memory, arena, used, capacity, stacks, table[DEDENT])
+        stacks, used = shift(table, memory, arena, used, capacity, stacks, np.int64(table[DEDENT]))
         if stacks < 0:
             return stacks, indents, used
-        indents = memory[arena + 3 * indents + 1]
-        top = memory[arena + 3 * indents]
+        indents = np.int64(memory[arena + 3 * indents + 1])
+        top = np.int64(memory[arena + 3 * indents])
     if column != top:
         return ILLEGAL, indents, used
     return stacks, indents, used
@@ -305,19 +329,19 @@ def emit(table, memory, arena, used, capacity, stacks, indents, depth, column, b
         if symbol == table[NEWLINE]:
             if depth > 0:
                 continue
-            stacks, used = shift(table, memory, arena, used, capacity, stacks, table[table[SYMBOL_COLUMN] + symbol])
+            stacks, used = shift(table, memory, arena, used, capacity, stacks, np.int64(table[table[SYMBOL_COLUMN] + symbol]))
             if stacks < 0:
                 return stacks, indents, depth, fresh, used
             stacks, indents, used = indent(table, memory, arena, used, capacity, stacks, indents, column)
             if stacks < 0:
                 return stacks, indents, depth, fresh, used
-            fresh = True
+            fresh = np.int64(1)
             continue
-        stacks, used = shift(table, memory, arena, used, capacity, stacks, table[table[SYMBOL_COLUMN] + symbol])
+        stacks, used = shift(table, memory, arena, used, capacity, stacks, np.int64(table[table[SYMBOL_COLUMN] + symbol]))
         if stacks < 0:
             return stacks, indents, depth, fresh, used
-        depth = max(0, depth + table[table[SYMBOL_DEPTH] + symbol])
-        fresh = False
+        depth = max(np.int64(0), depth + table[table[SYMBOL_DEPTH] + symbol])
+        fresh = np.int64(0)
     return stacks, indents, depth, fresh, used
 
 
@@ -332,10 +356,10 @@ def accepts_any(table, memory, arena, used, capacity, stacks, members):  # type:
         for w in range(words):
             if table[bits + w] & table[table[SHIFT_BITS] + state * words + w] != 0:
                 return OK
-        member = memory[arena + 3 * member + 1]
+        member = np.int64(memory[arena + 3 * member + 1])
     for column in range(table[N_COLUMNS]):
         if (table[bits + (column >> 5)] >> (column & 31)) & 1:
-            found, _ = shift(table, memory, arena, used, capacity, stacks, column)
+            found, _ = shift(table, memory, arena, used, capacity, stacks, np.int64(column))
             if found >= 0 or found == ENDED:
                 return OK
             if found != ILLEGAL:
@@ -344,57 +368,167 @@ def accepts_any(table, memory, arena, used, capacity, stacks, members):  # type:
 
 
 @njit(cache=True, nogil=True)
-def can_go_on(table, memory, arena, used, capacity, state, stacks, indents, depth, column, fresh):  # type: ignore[no-untyped-def]
-    """Whether the lexeme under way may become something that the parser accepts, or be backed up over: OK, ILLEGAL or an error."""
-    at = table[table[ENDING_START] + state]
-    while at < table[table[ENDING_START] + state + 1]:
-        members = table[table[ENDINGS] + at]
-        n = table[table[ENDINGS] + at + 1]
-        begin = table[ENDINGS] + at + 2
-        at += 2 + n
-        after, _, inside, new, more = emit(
-            table, memory, arena, used, capacity, stacks, indents, depth, column, begin, begin + n, fresh
+def mode_state(table, memory, arena, stacks):  # type: ignore[no-untyped-def]
+    """The lexer state in which a lexeme begins: under contextual lexing the parser's state chooses it. DEAD if stacks disagree."""
+    n_modes = table[N_MODES]
+    if n_modes == 1:
+        return np.int64(0)
+    found = np.int64(-1)
+    member = stacks
+    while member >= 0:
+        mode = table[table[MODE_OF_STATE] + memory[arena + 3 * memory[arena + 3 * member]]]
+        if found >= 0 and found != mode:
+            return np.int64(SPLIT)
+        found = np.int64(mode)
+        member = np.int64(memory[arena + 3 * member + 1])
+    return np.int64(table[table[MODE_STATE] + found])
+
+
+@njit(cache=True, nogil=True)
+def read_byte(table, memory, arena, capacity, byte, state, column, depth, indents, stacks, used, fresh, again):  # type: ignore[no-untyped-def]
+    """Feed one byte to lexer, layout and parser. again : (n,) int32, scratch for the bytes that a backed-up contextual lexer reads anew.
+
+    Returns the lexer's state (or an error) and the rest of what it takes.
+    """
+    classes = np.int64(table[N_CLASSES])
+    waiting = 0
+    while True:
+        if state == 0:
+            state = mode_state(table, memory, arena, stacks)
+            if state < 0:
+                return state, column, depth, indents, stacks, used, fresh
+        place = state * classes + table[table[BYTE_CLASS] + byte]
+        output = table[table[OUTPUT] + place]
+        after = np.int64(table[table[NEXT_STATE] + place])
+        if after == DEAD:
+            return np.int64(ILLEGAL), column, depth, indents, stacks, used, fresh
+        if output != 0:
+            stacks, indents, depth, fresh, used = emit(
+                table, memory, arena, used, capacity, stacks, indents, depth, column,
+                np.int64(table[OUTPUT_SYMBOLS]) + table[table[OUTPUT_START] + output],
+                np.int64(table[OUTPUT_SYMBOLS]) + table[table[OUTPUT_START] + output + 1], fresh,
+            )  # fmt: skip
+            if stacks < 0:
+                return stacks, column, depth, indents, stacks, used, fresh
+        if after == RESTART:
+            begin = np.int64(table[table[PENDING_START] + state])
+            end = np.int64(table[table[PENDING_START] + state + 1])
+            if waiting + 1 + end - begin > again.shape[0]:
+                return np.int64(TOO_MANY), column, depth, indents, stacks, used, fresh
+            again[waiting] = byte
+            waiting += 1
+            for i in range(end - 1, begin - 1, -1):
+                again[waiting] = table[table[PENDING] + i]
+                waiting += 1
+            after = np.int64(0)
+        elif table[table[STATE_FLAGS] + after] & IS_NEWLINE:
+            if byte == LINE_FEED:
+                column = np.int64(0)
+            elif byte == SPACE:
+                column += 1
+            elif byte == TAB:
+                column += table[TAB_LENGTH]
+        state = after
+        if waiting == 0:
+            return state, column, depth, indents, stacks, used, fresh
+        waiting -= 1
+        byte = np.int64(again[waiting])
+
+
+@njit(cache=True, nogil=True)
+def back_up(table, memory, arena, capacity, state, column, depth, indents, stacks, used, fresh, again):  # type: ignore[no-untyped-def]
+    """End the lexeme under way at its last possible end, and read what is pending anew (contextual lexing). Results as `read_byte`."""
+    terminal = np.int64(table[table[FALLBACK] + state])
+    if terminal >= 0:
+        stacks, indents, depth, fresh, used = emit(
+            table, memory, arena, used, capacity, stacks, indents, depth, column,
+            np.int64(table[OUTPUT_SYMBOLS]) + terminal, np.int64(table[OUTPUT_SYMBOLS]) + terminal + 1, fresh,
+        )  # fmt: skip
+        if stacks < 0:
+            return stacks, column, depth, indents, stacks, used, fresh
+    begin = np.int64(table[table[PENDING_START] + state])
+    end = np.int64(table[table[PENDING_START] + state + 1])
+    state = np.int64(0)
+    for i in range(begin, end):
+        state, column, depth, indents, stacks, used, fresh = read_byte(
+            table, memory, arena, capacity, np.int64(table[table[PENDING] + i]), state, column, depth, indents, stacks, used, fresh, again
         )
-        if after == ILLEGAL:
-            continue
-        if after < 0:
-            return after
-        # a set's number is doubled, and one more if the newline is in it: in brackets it is dropped and anything may come
-        if members >= 0 and not (members & 1 and inside > 0):
-            answer = accepts_any(table, memory, arena, more, capacity, after, members >> 1)
-        elif new:
-            answer = accepts_any(table, memory, arena, more, capacity, after, table[AFTER_NEWLINE])
-        else:
-            answer = OK
-        if answer != ILLEGAL:
-            return answer
-    return ILLEGAL
+        if state < 0:
+            break
+    return state, column, depth, indents, stacks, used, fresh
+
+
+@njit(cache=True, nogil=True)
+def can_go_on(table, memory, arena, used, capacity, state, stacks, indents, depth, column, fresh, again):  # type: ignore[no-untyped-def]
+    """Whether the lexeme under way may become something that the parser accepts, or be backed up over: OK, ILLEGAL or an error."""
+    while True:
+        at = np.int64(table[table[ENDING_START] + state])
+        while at < table[table[ENDING_START] + state + 1]:
+            members = np.int64(table[table[ENDINGS] + at])
+            n = np.int64(table[table[ENDINGS] + at + 1])
+            begin = np.int64(table[ENDINGS]) + at + 2
+            at += 2 + n
+            after, _, inside, new, more = emit(
+                table, memory, arena, used, capacity, stacks, indents, depth, column, begin, begin + n, fresh
+            )
+            if after == ILLEGAL:
+                continue
+            if after < 0:
+                return after
+            # a set's number is doubled, and one more if the newline is in it: in brackets it is dropped and anything may come
+            if members >= 0 and not (members & 1 and inside > 0):
+                answer = accepts_any(table, memory, arena, more, capacity, after, members >> 1)
+            elif new != 0:
+                answer = accepts_any(table, memory, arena, more, capacity, after, np.int64(table[AFTER_NEWLINE]))
+            else:
+                answer = np.int64(OK)
+            if answer != ILLEGAL:
+                return answer
+        if table[N_MODES] == 1 or table[table[PENDING_START] + state] == table[table[PENDING_START] + state + 1]:
+            return np.int64(ILLEGAL)
+        state, column, depth, indents, stacks, used, fresh = back_up(
+            table, memory, arena, capacity, state, column, depth, indents, stacks, used, fresh, again
+        )
+        if state < 0:
+            return state
 
 
 @njit(cache=True, nogil=True)
 def can_end(table, memory, region):  # type: ignore[no-untyped-def]
     """Whether the text so far is legal as it stands: OK, ILLEGAL or an error."""
-    state = memory[region + LEXER]
+    arena = region + np.int64(memory[region + ARENA])
+    capacity = np.int64(memory[region + CAPACITY])
+    state = np.int64(memory[region + LEXER])
+    column = np.int64(memory[region + COLUMN])
+    depth = np.int64(memory[region + DEPTH])
+    indents = np.int64(memory[region + INDENTS])
+    stacks = np.int64(memory[region + STACKS])
+    used = np.int64(memory[region + USED])
+    fresh = np.int64(0)
+    while table[table[END_OUTPUT] + state] == RESTART:
+        again = np.empty(table[AGAIN], np.int32)
+        state, column, depth, indents, stacks, used, fresh = back_up(
+            table, memory, arena, capacity, state, column, depth, indents, stacks, used, fresh, again
+        )
+        if state < 0:
+            return state
     output = table[table[END_OUTPUT] + state]
     if output < 0:
-        return ILLEGAL
-    arena = region + memory[region + ARENA]
-    capacity = memory[region + CAPACITY]
-    begin = table[OUTPUT_SYMBOLS] + table[table[OUTPUT_START] + output]
-    end = table[OUTPUT_SYMBOLS] + table[table[OUTPUT_START] + output + 1]
+        return np.int64(ILLEGAL)
+    begin = np.int64(table[OUTPUT_SYMBOLS]) + table[table[OUTPUT_START] + output]
+    end = np.int64(table[OUTPUT_SYMBOLS]) + table[table[OUTPUT_START] + output + 1]
     stacks, indents, _, _, used = emit(
-        table, memory, arena, memory[region + USED], capacity, memory[region + STACKS], memory[region + INDENTS],
-        memory[region + DEPTH], memory[region + COLUMN], begin, end, False,
-    )  # fmt: skip
+        table, memory, arena, used, capacity, stacks, indents, depth, column, begin, end, fresh
+    )
     if stacks < 0:
         return stacks
     while memory[arena + 3 * indents + 1] >= 0:
-        stacks, used = shift(table, memory, arena, used, capacity, stacks, table[DEDENT])
+        stacks, used = shift(table, memory, arena, used, capacity, stacks, np.int64(table[DEDENT]))
         if stacks < 0:
             return stacks
-        indents = memory[arena + 3 * indents + 1]
-    found, _ = shift(table, memory, arena, used, capacity, stacks, table[N_COLUMNS] - 1)
-    return OK if found == ENDED else found
+        indents = np.int64(memory[arena + 3 * indents + 1])
+    found, _ = shift(table, memory, arena, used, capacity, stacks, np.int64(table[N_COLUMNS] - 1))
+    return np.int64(OK) if found == ENDED else found
 
 
 @njit(cache=True, nogil=True)
@@ -409,41 +543,25 @@ def read_bytes(table, data, begin, end, memory, region, commit):  # type: ignore
 
     data : uint8 text, or an empty array: then the tokens' bytes. Returns OK or an error.
     """
-    arena = region + memory[region + ARENA]
-    capacity = memory[region + CAPACITY]
-    state = memory[region + LEXER]
-    column = memory[region + COLUMN]
-    depth = memory[region + DEPTH]
-    indents = memory[region + INDENTS]
-    stacks = memory[region + STACKS]
-    used = memory[region + USED]
-    classes = table[N_CLASSES]
-    fresh = False
+    arena = region + np.int64(memory[region + ARENA])
+    capacity = np.int64(memory[region + CAPACITY])
+    state = np.int64(memory[region + LEXER])
+    column = np.int64(memory[region + COLUMN])
+    depth = np.int64(memory[region + DEPTH])
+    indents = np.int64(memory[region + INDENTS])
+    stacks = np.int64(memory[region + STACKS])
+    used = np.int64(memory[region + USED])
+    fresh = np.int64(0)
     from_tokens = data.shape[0] == 0
+    again = np.empty(table[AGAIN], np.int32)
     for at in range(begin, end):
-        byte = read_byte_of(table, at) if from_tokens else np.int32(data[at])
-        place = state * classes + table[table[BYTE_CLASS] + byte]
-        output = table[table[OUTPUT] + place]
-        after = table[table[NEXT_STATE] + place]
-        if after < 0:
-            return ILLEGAL
-        if output != 0:
-            stacks, indents, depth, fresh, used = emit(
-                table, memory, arena, used, capacity, stacks, indents, depth, column,
-                table[OUTPUT_SYMBOLS] + table[table[OUTPUT_START] + output],
-                table[OUTPUT_SYMBOLS] + table[table[OUTPUT_START] + output + 1], fresh,
-            )  # fmt: skip
-            if stacks < 0:
-                return stacks
-        state = after
-        if table[table[STATE_FLAGS] + state] & IS_NEWLINE:
-            if byte == LINE_FEED:
-                column = 0
-            elif byte == SPACE:
-                column += 1
-            elif byte == TAB:
-                column += table[TAB_LENGTH]
-    answer = can_go_on(table, memory, arena, used, capacity, state, stacks, indents, depth, column, fresh)
+        byte = np.int64(read_byte_of(table, at)) if from_tokens else np.int64(data[at])
+        state, column, depth, indents, stacks, used, fresh = read_byte(
+            table, memory, arena, capacity, byte, state, column, depth, indents, stacks, used, fresh, again
+        )
+        if state < 0:
+            return state
+    answer = can_go_on(table, memory, arena, used, capacity, state, stacks, indents, depth, column, fresh, again)
     if answer != OK or not commit:
         return answer
     remember(memory, region)
@@ -462,7 +580,7 @@ def remember(memory, region):  # type: ignore[no-untyped-def]
     longest = memory[region + MAX_HISTORY]
     if longest == 0:
         return
-    at = memory[region + HISTORY_AT]
+    at = np.int64(memory[region + HISTORY_AT])
     for i in range(SAVED):
         memory[region + REGION_HEADER + at * SAVED + i] = memory[region + i]
     memory[region + HISTORY_AT] = (at + 1) % longest
@@ -497,8 +615,8 @@ def read_token(table, memory, region, token, commit):  # type: ignore[no-untyped
                 remember(memory, region)
                 memory[region + FINISHED] = 1
             return answer
-    begin = table[table[TOKEN_START] + token]
-    end = table[table[TOKEN_START] + token + 1]
+    begin = np.int64(table[table[TOKEN_START] + token])
+    end = np.int64(table[table[TOKEN_START] + token + 1])
     if begin == end:
         return NO_TEXT
     return read_bytes(table, np.empty(0, np.uint8), begin, end, memory, region, commit)
@@ -540,16 +658,32 @@ def run(table, memory, region, node, frame, words, is_empty):  # type: ignore[no
     Right-recursive texts (nested ternaries, lambdas) make a run go down the whole stack. What a node adds from a frame down never
     changes, so past CACHE_STRIDE frames it is kept, for one frame of each run: the next run finds it after a few more steps.
     """
-    arena = region + memory[region + ARENA]
-    n_cells = table[N_STATES]
-    edge_mask = np.int64(table[EDGE_MASK])
+    arena = region + np.int64(memory[region + ARENA])
+    n_cells = np.int64(table[N_STATES])
+    n_roots = np.int64(table[N_ROOTS])
+    n_slots = np.int64(table[N_EDGE_SLOTS])
     edges = np.int64(table[EDGES])
-    nodes = np.int64(table[NODES])
-    steps = 0
+    nodes = np.int64(table[NODES]) - 2 * (n_roots + 1)
+    pairs = np.int64(table[EDGE_PAIRS])
+    pair = pairs + 2 * table[table[ROOTS] + (node - 1) * n_cells + memory[arena + 3 * frame]]
+    steps = 1
     kept = 0
-    while node > 0:
-        at = nodes + 3 * node
-        if steps >= CACHE_STRIDE and kept == 0 and memory[arena + 3 * frame + 2] % CACHE_STRIDE == 0:
+    while True:
+        node = np.int64(table[pair])
+        mask = np.int64(table[pair + 1])
+        if mask > 0:
+            if is_empty:
+                add_first(table, mask, words)
+                is_empty = False
+            else:
+                add_tokens(table, mask, words, 0)
+            if kept > 0:
+                add_tokens(table, mask, memory, kept)
+        if node == 0:
+            return is_empty
+        frame = np.int64(memory[arena + 3 * frame + 1])
+        steps += 1
+        if steps > CACHE_STRIDE and kept == 0 and memory[arena + 3 * frame + 2] % CACHE_STRIDE == 0:
             if memory[region + CACHE] == 0:
                 memory[region + CACHE] = -1  # the caller makes one
             elif memory[region + CACHE] > 0 and frame < memory[region + USED]:
@@ -565,53 +699,39 @@ def run(table, memory, region, node, frame, words, is_empty):  # type: ignore[no
                 memory[slot] = frame
                 memory[slot + 1] = node
                 memory[slot + 2 : slot + width] = 0
-        target = table[at]
-        mask = table[at + 1]
-        if table[at + 2] != 0:
+        pair = pairs + 2 * table[nodes + 2 * node]
+        if table[nodes + 2 * node + 1] != 0:
             # exceptions from the node's default edge
             key = np.int32(node * n_cells + memory[arena + 3 * frame])
-            h = np.int64((np.uint32(key) * np.uint32(0x9E3779B1)) >> np.uint32(4)) & edge_mask
+            at = edge_slot(key, n_slots)
             while True:
-                found = table[edges + 3 * h]
+                found = table[edges + 2 * at]
                 if found == key:
-                    target = table[edges + 3 * h + 1]
-                    mask = table[edges + 3 * h + 2]
+                    pair = pairs + 2 * table[edges + 2 * at + 1]
                     break
                 if found < 0:
                     break
-                h = (h + 1) & edge_mask
-        if mask > 0:
-            if is_empty:
-                add_first(table, mask, words)
-                is_empty = False
-            else:
-                add_tokens(table, mask, words, 0)
-            if kept > 0:
-                add_tokens(table, mask, memory, kept)
-        node = target
-        frame = memory[arena + 3 * frame + 1]
-        steps += 1
-    return is_empty
+                at = at + 1 if at + 1 < n_slots else 0
 
 
 @njit(cache=True, nogil=True)
 def pass_newlines(table, memory, region, path):  # type: ignore[no-untyped-def]
     """The list of stacks behind the newlines of a path, or an error."""
-    arena = region + memory[region + ARENA]
-    capacity = memory[region + CAPACITY]
-    used = memory[region + USED]
-    indents = memory[region + INDENTS]
-    stacks = memory[region + STACKS]
+    arena = region + np.int64(memory[region + ARENA])
+    capacity = np.int64(memory[region + CAPACITY])
+    used = np.int64(memory[region + USED])
+    indents = np.int64(memory[region + INDENTS])
+    stacks = np.int64(memory[region + STACKS])
     for newline in range(table[table[PATH_START] + path], table[table[PATH_START] + path + 1]):
         place = table[PATHS] + 4 * newline
         for i in range(table[place], table[place + 1]):
-            stacks, used = shift(table, memory, arena, used, capacity, stacks, table[table[PATH_SYMBOLS] + i])
+            stacks, used = shift(table, memory, arena, used, capacity, stacks, np.int64(table[table[PATH_SYMBOLS] + i]))
             if stacks < 0:
                 return stacks
-        stacks, used = shift(table, memory, arena, used, capacity, stacks, table[table[SYMBOL_COLUMN] + table[NEWLINE]])
+        stacks, used = shift(table, memory, arena, used, capacity, stacks, np.int64(table[table[SYMBOL_COLUMN] + table[NEWLINE]]))
         if stacks < 0:
             return stacks
-        column = table[place + 3]
+        column = np.int64(table[place + 3])
         if table[place + 2] == 0:
             column += memory[region + COLUMN]
         stacks, indents, used = indent(table, memory, arena, used, capacity, stacks, indents, column)
@@ -625,32 +745,34 @@ def fill(table, memory, region, words):  # type: ignore[no-untyped-def]
     """Write the mask of the tokens allowed next. words : (>= n_words,) int32. Returns OK, WANTS_CACHE (all the same OK) or an error."""
     if memory[region + FINISHED]:
         return AFTER_END
-    arena = region + memory[region + ARENA]
-    state = memory[region + LEXER]
-    view = table[table[VIEW_START] + state]
+    arena = region + np.int64(memory[region + ARENA])
+    state = np.int64(memory[region + LEXER])
+    view = np.int64(table[table[VIEW_START] + state])
     n_views = table[table[VIEW_START] + state + 1] - view
     view += min(memory[region + DEPTH], n_views - 1)
     is_empty = True
     for lookup in range(table[table[LOOKUP_START] + view], table[table[LOOKUP_START] + view + 1]):
         at = table[LOOKUPS] + 3 * lookup
-        stacks = memory[region + STACKS]
+        stacks = np.int64(memory[region + STACKS])
         if table[at] > 0:
-            stacks = pass_newlines(table, memory, region, table[at])
+            stacks = pass_newlines(table, memory, region, np.int64(table[at]))
             if stacks == ILLEGAL:
                 continue
             if stacks < 0:
                 return stacks
         if table[at + 2] > 0:
             if is_empty:
-                add_first(table, table[at + 2], words)
+                add_first(table, np.int64(table[at + 2]), words)
                 is_empty = False
             else:
-                add_tokens(table, table[at + 2], words, 0)
+                add_tokens(table, np.int64(table[at + 2]), words, 0)
         if table[at + 1] > 0:
             member = stacks
             while member >= 0:
-                is_empty = run(table, memory, region, table[at + 1], memory[arena + 3 * member], words, is_empty)
-                member = memory[arena + 3 * member + 1]
+                is_empty = run(
+                    table, memory, region, np.int64(table[at + 1]), np.int64(memory[arena + 3 * member]), words, is_empty
+                )
+                member = np.int64(memory[arena + 3 * member + 1])
     if table[EOS_IN_MASKS] == 0 and table[N_EOS] > 0:
         answer = can_end(table, memory, region)
         if answer == OK:
@@ -671,13 +793,13 @@ def fill(table, memory, region, words):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def fill_one(table, memory, words):  # type: ignore[no-untyped-def]
     """`fill` for the text of a matcher, whose region is at 0."""
-    return fill(table, memory, 0, words)
+    return fill(table, memory, np.int64(0), words)
 
 
 @njit(cache=True, nogil=True)
 def advance_one(table, memory, token):  # type: ignore[no-untyped-def]
     """`read_token` for the text of a matcher."""
-    return read_token(table, memory, 0, token, True)
+    return read_token(table, memory, np.int64(0), np.int64(token), True)
 
 
 @njit(cache=True, nogil=True)
@@ -721,8 +843,8 @@ def collect(table, memory, region, moved):  # type: ignore[no-untyped-def]
 
     INVARIANT: a record refers to earlier records only, so one pass down marks all and one pass up moves all.
     """
-    arena = region + memory[region + ARENA]
-    used = memory[region + USED]
+    arena = region + np.int64(memory[region + ARENA])
+    used = np.int64(memory[region + USED])
     moved[:used] = -1
     longest = memory[region + MAX_HISTORY]
     for back in range(memory[region + N_HISTORY] + 1):
@@ -747,7 +869,7 @@ def collect(table, memory, region, moved):  # type: ignore[no-untyped-def]
         second = memory[at + 1]
         third = memory[at + 2]
         first = moved[memory[at]] if third < 0 else memory[at]
-        record(memory, arena, kept, first, moved[second] if second >= 0 else second, third)
+        record(memory, arena, kept, np.int64(first), np.int64(moved[second] if second >= 0 else second), np.int64(third))
         moved[number] = kept
         kept += 1
     for back in range(memory[region + N_HISTORY] + 1):

@@ -30,7 +30,9 @@ class Texts:
         self.store = store
         self.size = size
         self.max_rollback = max_rollback
-        self._table = store.table
+        # PERF: compiled code is specialised on read-only or not; a mapped file is read-only, so all are
+        self._table = store.table.view()
+        self._table.setflags(write=False)
         self._n_words = store.n_words
         arena = kernels.REGION_HEADER + max_rollback * kernels.SAVED
         places = arena + 3 * _FIRST_RECORDS

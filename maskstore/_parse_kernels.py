@@ -12,8 +12,8 @@ from maskwright.analysis.lr.tables import ACCEPT, CONFLICT
 
 # places in the header of `lr`
 N_STATES, N_COLUMNS, N_NONTERMINALS, ACTION, GOTO, RULE_LHS, RULE_LENGTH, ALTERNATIVES, DEFAULT = range(9)
-PREDECESSOR_START, PREDECESSORS, N_RULES = range(9, 12)
-HEADER = 64
+PREDECESSOR_START, PREDECESSORS, N_RULES, MODE = range(9, 13)
+HEADER = 96
 """Places up to the first table; the decoder's tables use those from 16 on."""
 
 REFUSED = 0
@@ -209,6 +209,14 @@ def advance_configuration(  # type: ignore[no-untyped-def]
             if steps > MAX_STEPS or height + 2 > MAX_DEPTH or branches + 8 > MAX_BRANCHES or n_found + 8 > found.shape[0]:
                 return ENDLESS
             top = work[height - 1]
+            if rest >= 0 and rest_symbol[rest] >= columns:
+                # contextual lexing: the next lexeme was read in this mode
+                if lr[lr[MODE] + top] != rest_symbol[rest] - columns:
+                    break
+                rest = rest_after(rest_next[rest], top, lr[N_STATES], known_keys, known_rest, known_slots)
+                if rest == REFUSED_REST:
+                    break
+                continue
             rule = lr[lr[DEFAULT] + top]
             if rule < 0 and rest >= 0:
                 action = lr[lr[ACTION] + top * columns + rest_symbol[rest]]
@@ -491,7 +499,7 @@ def explore_tops(  # type: ignore[no-untyped-def]
         top = top_of[place]
         next_place[0] = place + 1
         pair_of_place[place] = REFUSED
-        if rest >= 0 and lr[lr[ACTION] + top * columns + rest_symbol[rest]] == 0:
+        if rest >= 0 and rest_symbol[rest] < columns and lr[lr[ACTION] + top * columns + rest_symbol[rest]] == 0:
             continue
         n = advance_configuration(
             rest, NOTHING, top, lr, rest_symbol, rest_next, known_keys, known_rest, known_slots, sizes, conf_keys, conf_parts,

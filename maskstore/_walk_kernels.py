@@ -121,3 +121,121 @@ def shared_bytes(data, offsets, shared):  # type: ignore[no-untyped-def]
         while n < width and data[before + n] == data[begin + n]:
             n += 1
         shared[token] = n
+
+
+@njit(cache=True, nogil=True)
+def walk_contextual(  # type: ignore[no-untyped-def]
+    start, next_state, output, output_start, output_symbols, byte_class, mode_state, mode_can_follow, mode_code,
+    pending_start, pending, data, offsets, newline_code, tab_length, text, length, again, place, state, sequence, column,
+    found_token, found_state, found_sequence, n_found, sizes, parent, last, slots,
+):  # fmt: skip
+    """`walk_longest` where the parser's state chooses what competes: every mode is followed wherever a lexeme begins.
+
+    mode_can_follow : (n_terminals, n_modes) bool; the modes that there can be after a terminal. mode_code : the symbol of mode 0; a
+    sequence says which mode each of its lexemes was read in. text : (n_rows, width) uint8 and length, again, place, state, sequence, column : (n_rows,) int32,
+    scratch; the alternatives under way. Written: found_token, found_state, found_sequence : (capacity,) int32, n_found : (1,) int64.
+    Returns 0, 1 if the sequence table is full, 2 if `found` is, 3 if there are too many alternatives.
+    """
+    n_found[0] = 0
+    n_modes = mode_state.shape[0]
+    for token in range(offsets.shape[0] - 1):
+        size = offsets[token + 1] - offsets[token]
+        for i in range(size):
+            text[0, i] = data[offsets[token] + i]
+        length[0] = size
+        again[0] = 0
+        place[0] = 0
+        state[0] = start
+        sequence[0] = 0
+        column[0] = 0
+        rows = 1
+        while rows > 0:
+            row = rows - 1
+            if place[row] == length[row]:
+                if n_found[0] >= found_token.shape[0]:
+                    return 2
+                found_token[n_found[0]] = token
+                found_state[n_found[0]] = state[row]
+                found_sequence[n_found[0]] = sequence[row]
+                n_found[0] += 1
+                rows -= 1
+                continue
+            if state[row] == 0:
+                before = last[sequence[row]] if sequence[row] != 0 else -1
+                if before >= mode_code:
+                    state[row] = mode_state[before - mode_code]
+                else:
+                    here = sequence[row]
+                    first = True
+                    if rows + n_modes > text.shape[0]:
+                        return 3
+                    for mode in range(n_modes):
+                        if before >= 0 and before < mode_can_follow.shape[0] and not mode_can_follow[before, mode]:
+                            continue
+                        if next_state[mode_state[mode], byte_class[text[row, place[row]]]] == -1:
+                            continue
+                        after = extend_sequence(here, mode_code + mode, sizes, parent, last, slots)
+                        if after == FULL:
+                            return 1
+                        target = row
+                        if not first:
+                            target = rows
+                            rows += 1
+                            for i in range(length[row]):
+                                text[target, i] = text[row, i]
+                            length[target] = length[row]
+                            again[target] = again[row]
+                            place[target] = place[row]
+                            column[target] = column[row]
+                        first = False
+                        sequence[target] = after
+                        state[target] = mode_state[mode]
+                    if first:
+                        rows -= 1
+                    continue
+            byte = text[row, place[row]]
+            klass = byte_class[byte]
+            out = output[state[row], klass]
+            after = next_state[state[row], klass]
+            if after == -1:
+                rows -= 1
+                continue
+            for i in range(output_start[out], output_start[out + 1]):
+                symbol = output_symbols[i]
+                if symbol == newline_code[0]:
+                    if column[row] >= ABSOLUTE:
+                        symbol = newline_code[1] + column[row] - ABSOLUTE
+                    else:
+                        symbol = newline_code[2] + column[row]
+                sequence[row] = extend_sequence(sequence[row], symbol, sizes, parent, last, slots)
+                if sequence[row] == FULL:
+                    return 1
+            if after == -2:
+                begin = pending_start[state[row]]
+                n = pending_start[state[row] + 1] - begin
+                rest = length[row] - place[row]
+                if n + rest > text.shape[1]:
+                    return 3
+                if n >= place[row]:
+                    for i in range(rest - 1, -1, -1):
+                        text[row, n + i] = text[row, place[row] + i]
+                else:
+                    for i in range(rest):
+                        text[row, n + i] = text[row, place[row] + i]
+                for i in range(n):
+                    text[row, i] = pending[begin + i]
+                again[row] = n + max(0, again[row] - place[row])
+                length[row] = n + rest
+                place[row] = 0
+                state[row] = 0
+                continue
+            if place[row] >= again[row]:
+                if byte == LINE_FEED:
+                    column[row] = ABSOLUTE
+                elif byte == SPACE:
+                    column[row] += 1
+                elif byte == TAB:
+                    column[row] += tab_length
+            state[row] = after
+            place[row] += 1
+    return 0

@@ -30,10 +30,11 @@ Int32 = npt.NDArray[np.int32]
 # places in the header, after those of the LALR tables
 (
     BYTE_CLASS, N_CLASSES, NEXT_STATE, OUTPUT, OUTPUT_START, OUTPUT_SYMBOLS, END_OUTPUT, STATE_FLAGS, ENDING_START, ENDINGS,
-    SYMBOL_COLUMN, SYMBOL_DEPTH, SET_BITS, N_SET_WORDS, SHIFT_BITS, VIEW_START, LOOKUP_START, LOOKUPS, PATH_START, PATHS,
-    PATH_SYMBOLS, NODES, N_NODES, EDGE_MASK, EDGES, MASKS, N_MASKS, DENSE, MASK_IDS, TOKEN_START, TOKEN_BYTES, N_TOKENS, EOS, N_EOS,
+    SYMBOL_COLUMN, SYMBOL_DEPTH, SET_BITS, N_SET_WORDS, SHIFT_BITS, VIEW_START, LOOKUP_START, LOOKUPS, PATH_START, PATHS, PATH_SYMBOLS,
+    EDGE_PAIRS, ROOTS, N_ROOTS, NODES, N_NODES, EDGES, N_EDGE_SLOTS, MASKS, N_MASKS, DENSE, MASK_IDS, TOKEN_START, TOKEN_BYTES, N_TOKENS, EOS, N_EOS,
     TAB_LENGTH, NEWLINE, INDENT, DEDENT, AFTER_NEWLINE, N_WORDS, EOS_IN_MASKS, N_LEXER_STATES,
-) = range(16, 16 + 42)  # fmt: skip
+    N_MODES, MODE_STATE, MODE_OF_STATE, FALLBACK, PENDING_START, PENDING, AGAIN,
+) = range(16, 16 + 52)  # fmt: skip
 
 # flags of a lexer state
 MAY_END_NEWLINE, IS_NEWLINE = 1, 2
@@ -68,7 +69,7 @@ def engine_table(grammar: Grammar, vocabulary: Vocabulary, automaton: StackAutom
     """The table of a closed stack automaton."""
     tables, required = automaton.tables, automaton.required
     transducer = required.transducer
-    table = _Flat(flatten_tables(tables))
+    table = _Flat(flatten_tables(tables, required.modes.of_state))
     header = table.header
     header[N_CLASSES] = transducer.next_state.shape[1]
     header[N_LEXER_STATES] = transducer.n_states
@@ -87,6 +88,7 @@ def engine_table(grammar: Grammar, vocabulary: Vocabulary, automaton: StackAutom
     header[DEDENT] = tables.terminal_column[layout.dedent] if layout else NONE
     table.add(SYMBOL_COLUMN, tables.terminal_column)
     table.add(SYMBOL_DEPTH, [required.bracket.get(t, 0) for t in range(grammar.n_terminals)])
+    _add_modes(table, grammar, automaton)
     _add_endings(table, automaton)
     _add_lookups(table, automaton)
     _add_edges(table, automaton.closure)
@@ -95,6 +97,30 @@ def engine_table(grammar: Grammar, vocabulary: Vocabulary, automaton: StackAutom
     header[N_WORDS] = n_words(vocabulary.size)
     header[EOS_IN_MASKS] = layout is None
     return table.done()
+
+
+def _add_modes(table: _Flat, grammar: Grammar, automaton: StackAutomaton) -> None:
+    """Contextual lexing: the mode of each LR state, where lexemes begin in each mode, and what a lexer that backs up reads anew.
+
+    FALLBACK : by lexer state the place in OUTPUT_SYMBOLS of the terminal to emit, -1 for an ignored one.
+    """
+    transducer = automaton.required.transducer
+    table.header[N_MODES] = transducer.n_modes
+    table.add(MODE_STATE, transducer.mode_state)
+    table.add(MODE_OF_STATE, automaton.required.modes.of_state)
+    _, symbols = flat(transducer.outputs)
+    place: list[int] = [
+        -1
+        if transducer.n_modes == 1 or terminal < 0 or terminal in grammar.ignored
+        else int(np.flatnonzero(symbols == terminal)[0])
+        for terminal in transducer.fallback
+    ]
+    table.add(FALLBACK, place)
+    starts, pending = flat(transducer.pending)
+    table.add(PENDING_START, starts)
+    table.add(PENDING, pending)
+    # BOUND: each byte read anew may make the lexer back up over one lexeme's pending bytes again
+    table.header[AGAIN] = 0 if transducer.n_modes == 1 else 4 * (transducer.longest_pending + 2)
 
 
 def _add_endings(table: _Flat, automaton: StackAutomaton) -> None:
@@ -106,7 +132,8 @@ def _add_endings(table: _Flat, automaton: StackAutomaton) -> None:
     places: list[list[int]] = []
     for ending in endings:
         place: list[int] = []
-        for symbols, members in ending:
+        # a contextual lexer asks the parser where it backs up, so decoders read what is pending anew themselves
+        for symbols, members in ending if required.transducer.n_modes == 1 else ending[:1]:
             code = -1
             if members is not None:
                 columns = frozenset(required.column_of[terminal] for terminal in members) - {-1}
@@ -159,28 +186,38 @@ def _add_lookups(table: _Flat, automaton: StackAutomaton) -> None:
 
 
 def _add_edges(table: _Flat, closure: Closure) -> None:
-    """Each node's most common edge is its default; the others are in a hash table.
+    """Edges by number of their distinct (target, mask); number 0 is (0, 0), which decides all and adds nothing.
 
-    A root has no default: cells that it does not list refuse all.
+    A root's edges are a dense row: cells that it does not list refuse all. Another node's most common edge is its default, the others
+    are in a hash table of (node * n_cells + cell, number).
     """
     n_cells = int(table.header[N_STATES])
+    n_roots = closure.n_roots
     if closure.n_nodes * n_cells >= 1 << 31:
         raise LimitError(f"the stack automaton has {closure.n_nodes:,} nodes over {n_cells} cells: too many to number in 31 bits")
-    nodes = np.zeros((closure.n_nodes, 3), np.int32)
     order = np.argsort(closure.edge_key, kind="stable")
-    node_of = closure.edge_key[order] // n_cells
-    target, mask = closure.edge_node[order], closure.edge_mask[order]
-    n_roots = closure.n_roots
-    kernels.choose_defaults(node_of, target, mask, n_roots, nodes)
-    is_exception = (target != nodes[node_of, 0]) | (mask != nodes[node_of, 1])
-    nodes[np.unique(node_of[is_exception]), 2] = 1
-    keys = closure.edge_key[order][is_exception].astype(np.int32)
-    size = max(8, 1 << int(len(keys) * 1.5).bit_length())
-    slots = np.full((size, 3), -1, np.int32)
-    kernels.fill_edges(keys, target[is_exception], mask[is_exception], slots)
+    key = closure.edge_key[order]
+    both = (closure.edge_node[order].astype(np.int64) << 32) | closure.edge_mask[order]
+    distinct, number = np.unique(np.append(both, 0), return_inverse=True)
+    number = number.reshape(-1)[:-1].astype(np.int32)
+    table.add(EDGE_PAIRS, np.stack([distinct >> 32, distinct & 0xFFFFFFFF], axis=1))
+    cut = int(np.searchsorted(key, (n_roots + 1) * n_cells))
+    rows = np.zeros(n_roots * n_cells, np.int32)
+    rows[key[:cut] - n_cells] = number[:cut]
+    table.add(ROOTS, rows)
+    table.header[N_ROOTS] = n_roots
+    node_of = key[cut:] // n_cells - n_roots - 1
+    nodes = np.zeros((closure.n_nodes - n_roots - 1, 2), np.int32)
+    kernels.choose_defaults(node_of, number[cut:], nodes)
+    is_exception = number[cut:] != nodes[node_of, 0]
+    nodes[np.unique(node_of[is_exception]), 1] = 1
+    keys = key[cut:][is_exception].astype(np.int32)
+    # PERF: three quarters full; a power of two would leave up to half of the places free
+    slots = np.full((max(8, len(keys) * 4 // 3), 2), -1, np.int32)
+    kernels.fill_edges(keys, number[cut:][is_exception], slots)
     table.header[N_NODES] = closure.n_nodes
     table.add(NODES, nodes)
-    table.header[EDGE_MASK] = size - 1
+    table.header[N_EDGE_SLOTS] = len(slots)
     table.add(EDGES, slots)
 
 

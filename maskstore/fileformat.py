@@ -1,24 +1,30 @@
-"""Mask store files: one `.safetensors` file a store; equal stores, equal bytes; nothing is used before it is checked.
+"""Store files: one `.safetensors` file a store; equal stores, equal bytes; nothing is used before it is checked.
 
-Format version 1. Words in capitals as in RFC 2119.
+Format version 2. Words in capitals as in RFC 2119.
 
 - A store file MUST be a safetensors file whose metadata has the key ``maskwright`` and no other. (safetensors keeps
   metadata in a hash map, whose order would reach the bytes.)
 - The key's value MUST be JSON in canonical form (keys sorted, ASCII, no blanks, no key twice) with the members of
-  `fileheader.FACTS` and no others.
+  `fileheader.FACTS` for its `kind` and no others: "entries" for a `MaskStore` (lexing "nfa"), "automaton" for an
+  `AutomatonStore` (all other lexings).
 - `grammar` MUST be `Grammar.to_dict`, text included, and the tensors ``vocabulary.*`` MUST be `Vocabulary.to_arrays`: a
   store is complete in itself. Their digests MUST be `grammar_sha256` and `vocabulary.sha256`.
 - `steps` MUST be the streamlining steps, ``original`` first, each with the entries left after it in all resting states
   together. They and `counts` are statistics: a decoder MUST NOT depend on them.
 - A file MUST NOT hold times, paths or anything else about the machine that wrote it.
-- The tensors MUST be those of `fileheader.TENSORS`, with lengths that agree. Integers MAY be narrower on disk than in
-  memory, in any dtype that widens without loss; a writer SHOULD take the narrowest. Truth values are U8, 0 or 1.
-- `sha256` MUST be the SHA-256, in hex, of the canonical JSON without that member, followed for each tensor, in the
+- The tensors MUST be those of `fileheader.TENSORS` or `AUTOMATON_TENSORS`, with lengths that agree. Integers MAY be
+  narrower on disk than in memory, in any dtype that widens without loss; a writer SHOULD take the narrowest. Truth
+  values are U8, 0 or 1. `table` MUST be I32: it is mapped into memory as it is.
+- `table_checksum` MUST be the sum of (2 i + 1) v_i modulo 2^64 in 16 hex digits, v_i being the table's value i as an
+  unsigned 32-bit number.
+- `sha256` MUST be the SHA-256, in hex, of the canonical JSON without that member, followed for each tensor but `table`, in the
   order of names, by a line feed, name, blank, dtype as numpy writes it (``<i2``, ``|u1``), blank, shape (``817,256``),
   line feed and the values, little end first. It tells damage, not who wrote the file: a reader MUST NOT trust a file
   for it.
-- The values MUST obey all that `check_arrays` checks. A reader MUST check it all, and refuse other versions.
+- The values MUST obey all that `check_arrays` or `check_table` checks. A reader MUST check it all, and refuse other versions.
 - Tensors MAY stand in the file in any order and alignment that safetensors allows.
+- Whoever loads a store of kind "automaton" uses the file's own pages; it MUST NOT be altered in place (`save_store`
+  never does: it puts a new file in its place).
 - A change after which old readers would misread, or old files not load, MUST raise `FORMAT_VERSION`.
 """
 
@@ -32,7 +38,7 @@ import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -45,27 +51,39 @@ from maskwright.analysis.lexing.terminal_nfa import TerminalNfa
 from maskwright.maskstore.events import EventCodes
 from maskwright.maskstore.filechecks import check_arrays
 from maskwright.maskstore.fileheader import (
+    AUTOMATON,
+    ENTRIES,
     EXPORT_AGAIN,
     FORMAT,
     FORMAT_VERSION,
     METADATA_KEY,
+    TABLE,
     TENSORS,
+    Header,
     canonical,
     read_header,
     reason,
     refuse,
+    tensors_of,
 )
+from maskwright.maskstore.filemap import map_tensor
 from maskwright.maskstore.masks import MaskPool
 from maskwright.maskstore.store import MaskStore
 from maskwright.maskstore.tokenizer_values import clip
 from maskwright.maskstore.vocabulary import Vocabulary
 
+if TYPE_CHECKING:
+    from maskwright.maskstore.automaton_store import AutomatonStore
+
 Array = npt.NDArray[Any]
+
+ATTEMPTS = 20
+"""How often a file that is being replaced is read again."""
 
 _NARROW = [np.dtype(code) for code in ("|u1", "|i1", "<u2", "<i2", "<i4", "<i8")]
 
 
-def save_store(store: MaskStore, path: str | os.PathLike[str]) -> None:
+def save_store(store: MaskStore | AutomatonStore, path: str | os.PathLike[str]) -> None:
     """Write the store's file. Equal stores give equal bytes (under one version of safetensors).
 
     The file is written beside `path` and then takes its place: whoever reads `path` meanwhile, or after an error or
@@ -75,11 +93,26 @@ def save_store(store: MaskStore, path: str | os.PathLike[str]) -> None:
     Cost: O(size of the file).
     """
     arrays = {f"vocabulary.{name}": array for name, array in store.vocabulary.to_arrays().items()}
-    arrays["counts"] = np.stack(list(store.counts.values()))
-    for name in TENSORS.keys() - arrays.keys():
-        group, _, member = name.rpartition(".")
-        arrays[name] = getattr(getattr(store, group) if group else store, member)
-    tensors = {name: _narrowed(arrays[name]) for name in TENSORS}
+    if isinstance(store, MaskStore):
+        arrays["counts"] = np.stack(list(store.counts.values()))
+        for name in TENSORS.keys() - arrays.keys():
+            group, _, member = name.rpartition(".")
+            arrays[name] = getattr(getattr(store, group) if group else store, member)
+        own: dict[str, Any] = {
+            "kind": ENTRIES,
+            "rules": store.rules,
+            "codes": {"n_terminals": store.codes.n_terminals, "n_columns": store.codes.n_columns},
+            "steps": [[step, int(counts.sum(dtype=np.int64))] for step, counts in store.counts.items()],
+        }
+    else:
+        table = np.ascontiguousarray(store.table, np.int32)
+        arrays[TABLE] = table
+        own = {
+            "kind": AUTOMATON,
+            "counts": [[name, int(count)] for name, count in store.counts.items()],
+            "table_checksum": _table_checksum(table),
+        }
+    tensors = {name: array if name == TABLE else _narrowed(array) for name, array in arrays.items()}
     facts = {
         "format": FORMAT,
         "version": FORMAT_VERSION,
@@ -91,9 +124,7 @@ def save_store(store: MaskStore, path: str | os.PathLike[str]) -> None:
             "size": store.vocabulary.size,
         },
         "lexing": store.grammar.lexing,
-        "rules": store.rules,
-        "codes": {"n_terminals": store.codes.n_terminals, "n_columns": store.codes.n_columns},
-        "steps": [[step, int(counts.sum(dtype=np.int64))] for step, counts in store.counts.items()],
+        **own,
     }
     facts["sha256"] = _content_digest(facts, tensors)
     replace_file(Path(path), save(tensors, {METADATA_KEY: canonical(facts)}))
@@ -101,37 +132,56 @@ def save_store(store: MaskStore, path: str | os.PathLike[str]) -> None:
 
 def load_store(
     path: str | os.PathLike[str], *, vocabulary: Vocabulary | None = None, grammar: Grammar | None = None
-) -> MaskStore:
+) -> MaskStore | AutomatonStore:
     """The store that `save_store` wrote; or a StoreError: the whole file is checked, and may come from anyone.
 
     vocabulary, grammar : refuse a store that was not made for them; the store then holds these very objects.
 
-    The arrays are read-only. `Vocabulary.checked` is not kept, being a fact about the machine that built the store.
+    The arrays are read-only. `Vocabulary.checked` is not kept, being a fact about the machine that built the store. An
+    `AutomatonStore`'s table is mapped: it is the file's own pages, of which processes that load the same file share one copy.
+    Whoever can alter the file in place can alter it after it was checked, so keep files that others may write elsewhere.
 
     Raises: StoreError if there is no such file, or it cannot be read, is damaged, cut off, of another kind or version,
     breaks a rule of the format, or was made for another grammar or vocabulary.
     Cost: O(size of the file).
     """
     where = os.fspath(path)
-    with _opened(path) as file:
-        header = read_header(where, file)
-        named = header.facts["vocabulary"]
-        if grammar is not None:
-            _check_made_for(where, "grammar", (header.grammar.name, header.grammar.digest), grammar)
-        if vocabulary is not None:
-            _check_made_for(where, "vocabulary", (named["name"], named["sha256"]), vocabulary)
-        tensors: dict[str, Array] = {name: file.get_tensor(name) for name in TENSORS}
+    for _ in range(ATTEMPTS):
+        with _opened(path) as file:
+            header = read_header(where, file)
+            names = [name for name in header.tensors if name != TABLE]
+            tensors: dict[str, Array] = {name: file.get_tensor(name) for name in names}
+            table = map_tensor(path, TABLE, header) if TABLE in header.tensors else None
+        if table is not None or TABLE not in header.tensors:
+            break
+    else:
+        raise StoreError(f"{where} was replaced each time while it was read; load it when its writers have finished")
+    named = header.facts["vocabulary"]
+    if grammar is not None:
+        _check_made_for(where, "grammar", (header.grammar.name, header.grammar.digest), grammar)
+    if vocabulary is not None:
+        _check_made_for(where, "vocabulary", (named["name"], named["sha256"]), vocabulary)
     found = _content_digest({key: value for key, value in header.facts.items() if key != "sha256"}, tensors)
     if found != header.facts["sha256"]:
         raise refuse(where, f"its content has sha256 {found[:8]}, expected {clip(header.facts['sha256'][:8])}")
-    arrays = {name: _widened(where, name, array) for name, array in tensors.items()}
+    shapes = tensors_of(header.facts["kind"])
+    arrays = {name: _widened(where, name, shapes[name][0], array) for name, array in tensors.items()}
     own = _vocabulary(where, named, arrays)
+    given = (header.grammar if grammar is None else grammar, own if vocabulary is None else vocabulary)
+    if table is not None:
+        return _automaton_store(where, header, own, table, *given)
+    return _mask_store(where, header, own, arrays, *given)
+
+
+def _mask_store(
+    where: str, header: Header, own: Vocabulary, arrays: Mapping[str, Array], grammar: Grammar, vocabulary: Vocabulary
+) -> MaskStore:
     codes = EventCodes(**header.facts["codes"])
     steps = dict(header.facts["steps"])
     check_arrays(where, header.grammar, own, codes, steps, arrays)
     return MaskStore(
-        grammar=header.grammar if grammar is None else grammar,
-        vocabulary=own if vocabulary is None else vocabulary,
+        grammar=grammar,
+        vocabulary=vocabulary,
         nfa=TerminalNfa(**_members(arrays, "nfa")),
         codes=codes,
         rules=header.facts["rules"],
@@ -139,6 +189,19 @@ def load_store(
         counts=MappingProxyType(dict(zip(steps, arrays["counts"], strict=True))),
         **{name: array for name, array in arrays.items() if "." not in name and name != "counts"},
     )
+
+
+def _automaton_store(
+    where: str, header: Header, own: Vocabulary, table: Array, grammar: Grammar, vocabulary: Vocabulary
+) -> AutomatonStore:
+    from maskwright.maskstore.automaton_store import AutomatonStore
+    from maskwright.maskstore.tablecheck import check_table
+
+    found, expected = _table_checksum(table), header.facts["table_checksum"]
+    if found != expected:
+        raise refuse(where, f"its table has checksum {found}, expected {clip(expected)}")
+    check_table(where, header.grammar, own, table)
+    return AutomatonStore(grammar, vocabulary, table, MappingProxyType(dict(header.facts["counts"])))
 
 
 def store_info(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -149,9 +212,11 @@ def store_info(path: str | os.PathLike[str]) -> dict[str, Any]:
     with _opened(path) as file:
         header = read_header(os.fspath(path), file)
         n_bytes = os.stat(path).st_size
-    facts, grammar, sizes = header.facts, header.grammar, header.sizes
+        table = map_tensor(path, TABLE, header) if TABLE in header.tensors else None
+    facts, grammar = header.facts, header.grammar
     return {
         "format_version": facts["version"],
+        "kind": facts["kind"],
         "grammar": {
             "name": grammar.name,
             "sha256": grammar.digest,
@@ -161,6 +226,16 @@ def store_info(path: str | os.PathLike[str]) -> dict[str, Any]:
         },
         "vocabulary": facts["vocabulary"],
         "lexing": facts["lexing"],
+        **(_entries_info(header) if facts["kind"] == ENTRIES else _automaton_info(os.fspath(path), header, table)),
+        "tensors": {name: {"dtype": code, "shape": list(shape)} for name, (code, shape) in header.tensors.items()},
+        "sha256": facts["sha256"],
+        "bytes": n_bytes,
+    }
+
+
+def _entries_info(header: Header) -> dict[str, Any]:
+    facts, sizes = header.facts, header.sizes
+    return {
         "rules": facts["rules"],
         "is_streamlined": len(facts["steps"]) > 1,
         "steps": dict(facts["steps"]),
@@ -168,9 +243,24 @@ def store_info(path: str | os.PathLike[str]) -> dict[str, Any]:
         "cells": sizes["cells"],
         "entries": sizes["entries"],
         "masks": {"dense": sizes["dense"], "sparse": sizes["sparse"]},
-        "tensors": {name: {"dtype": code, "shape": list(shape)} for name, (code, shape) in header.tensors.items()},
-        "sha256": facts["sha256"],
-        "bytes": n_bytes,
+    }
+
+
+def _automaton_info(where: str, header: Header, table: Array | None) -> dict[str, Any]:
+    from maskwright.maskstore.tablecheck import part_bytes, table_sizes
+
+    if table is None:
+        raise StoreError(f"{where} was replaced while it was read; ask again when its writers have finished")
+    parts = part_bytes(where, table)
+    sizes = table_sizes(table)
+    return {
+        "conflicts": header.grammar.conflicts,
+        "counts": dict(header.facts["counts"]),
+        "lexer_states": sizes["lexer states"],
+        "parser_states": sizes["states"],
+        "nodes": sizes["nodes"],
+        "masks": {"all": sizes["masks"], "dense": parts["dense"] // max(1, 4 * sizes["words"])},
+        "table_bytes": parts,
     }
 
 
@@ -221,10 +311,18 @@ def _members(arrays: Mapping[str, Array], group: str) -> dict[str, Any]:
 def _content_digest(facts: Mapping[str, Any], tensors: Mapping[str, Array]) -> str:
     state = hashlib.sha256(canonical(facts).encode("ascii"))
     for name, array in sorted(tensors.items()):
+        if name == TABLE:
+            continue  # it has a checksum of its own, at a memory's pace
         ordered = array.astype(array.dtype.newbyteorder("<"), copy=False)
         state.update(f"\n{name} {ordered.dtype.str} {','.join(map(str, ordered.shape))}\n".encode("ascii"))
         state.update(ordered.tobytes())
     return state.hexdigest()
+
+
+def _table_checksum(table: Array) -> str:
+    from maskwright.maskstore._check_kernels import checksum
+
+    return f"{int(checksum(table)):016x}"
 
 
 def _narrowed(array: Array) -> Array:
@@ -238,8 +336,7 @@ def _narrowed(array: Array) -> Array:
     return np.ascontiguousarray(array, smallest)
 
 
-def _widened(where: str, name: str, array: Array) -> Array:
-    dtype = TENSORS[name][0]
+def _widened(where: str, name: str, dtype: type[np.generic], array: Array) -> Array:
     if dtype is np.bool_ and array.max(initial=0) > 1:
         raise refuse(where, f"tensor {name} holds {array.max()}, expected 0 or 1")
     wide: Array = array.astype(dtype)

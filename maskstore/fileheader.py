@@ -18,26 +18,50 @@ from maskwright.maskstore.masks import n_words
 from maskwright.maskstore.tokenizer_values import clip
 
 FORMAT = "maskwright mask store"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 METADATA_KEY = "maskwright"
 EXPORT_AGAIN = "the file is damaged or was not written by maskwright: export the store again"
 
-#: The members of the JSON, in the notation of `misfit`.
-FACTS: Mapping[str, Any] = {
+ENTRIES, AUTOMATON = "entries", "automaton"
+"""The kinds of stores: `MaskStore` and `AutomatonStore`."""
+
+_COMMON: Mapping[str, Any] = {
     "format": str,
     "version": int,
+    "kind": str,
     "sha256": str,
     "grammar": dict,  # its own shape is for `Grammar.from_dict` to check
     "grammar_sha256": str,
     "vocabulary": {"name": str, "sha256": str, "size": int},
     "lexing": str,
-    "rules": str,
-    "codes": {"n_terminals": int, "n_columns": int},
-    "steps": [[str, int]],
 }
 
-#: Tensor -> dtype in memory, and what its lengths count: the same word, the same number; `x+1` is one more than x.
-TENSORS: Mapping[str, tuple[type[np.generic], tuple[str, ...]]] = {
+#: Kind -> the members of the JSON, in the notation of `misfit`.
+FACTS: Mapping[str, Mapping[str, Any]] = {
+    ENTRIES: {
+        **_COMMON,
+        "rules": str,
+        "codes": {"n_terminals": int, "n_columns": int},
+        "steps": [[str, int]],
+    },
+    AUTOMATON: {**_COMMON, "counts": [[str, int]], "table_checksum": str},
+}
+
+TensorShapes = Mapping[str, tuple[type[np.generic], tuple[str, ...]]]
+"""Tensor -> dtype in memory, and what its lengths count: the same word, the same number; `x+1` is one more than x."""
+
+_VOCABULARY: TensorShapes = {
+    "vocabulary.byte_pieces": (np.int32, ("byte pieces",)),
+    "vocabulary.eos": (np.int32, ("eos",)),
+    "vocabulary.special_bytes": (np.uint8, ("special bytes",)),
+    "vocabulary.special_ids": (np.int32, ("special",)),
+    "vocabulary.special_offsets": (np.int64, ("special+1",)),
+    "vocabulary.token_bytes": (np.uint8, ("token bytes",)),
+    "vocabulary.token_offsets": (np.int64, ("tokens+1",)),
+}
+
+#: The tensors of a store of kind "entries".
+TENSORS: TensorShapes = {
     "cell_of_last": (np.int32, ("dependent", "terminals+1")),
     "cell_of_state": (np.int32, ("states+1",)),
     "cell_start": (np.int64, ("cells+1",)),
@@ -55,14 +79,14 @@ TENSORS: Mapping[str, tuple[type[np.generic], tuple[str, ...]]] = {
     "nfa.terminal": (np.int32, ("states",)),
     "sequence_start": (np.int32, ("sequences+1",)),
     "sequence_symbols": (np.int32, ("symbols",)),
-    "vocabulary.byte_pieces": (np.int32, ("byte pieces",)),
-    "vocabulary.eos": (np.int32, ("eos",)),
-    "vocabulary.special_bytes": (np.uint8, ("special bytes",)),
-    "vocabulary.special_ids": (np.int32, ("special",)),
-    "vocabulary.special_offsets": (np.int64, ("special+1",)),
-    "vocabulary.token_bytes": (np.uint8, ("token bytes",)),
-    "vocabulary.token_offsets": (np.int64, ("tokens+1",)),
+    **_VOCABULARY,
 }
+
+TABLE = "table"
+"""The tensor of an engine's table. It is mapped, not read, so its values are as wide on disk as in memory."""
+
+#: The tensors of a store of kind "automaton".
+AUTOMATON_TENSORS: TensorShapes = {TABLE: (np.int32, ("places",)), **_VOCABULARY}
 
 _DTYPES = {f"{kind.upper()}{8 * size}": np.dtype(f"<{kind}{size}") for kind in "iu" for size in (1, 2, 4, 8)}
 
@@ -72,8 +96,9 @@ TensorHeads = Mapping[str, tuple[str, tuple[int, ...]]]
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """facts : the JSON. sizes : what the words in `TENSORS` stand for."""
+    """facts : the JSON, and `text` as it stands in the file. sizes : what the words in `TENSORS` stand for."""
 
+    text: str
     facts: Mapping[str, Any]
     grammar: Grammar
     tensors: TensorHeads
@@ -85,22 +110,43 @@ def read_header(where: str, file: Any) -> Header:
 
     Raises: StoreError for whatever breaks the format, see `fileformat`. Cost: O(size of the header).
     """
-    facts = read_facts(where, file.metadata() or {})
+    metadata = file.metadata() or {}
+    facts = read_facts(where, metadata)
     grammar = _read_grammar(where, facts)
+    n_tokens = facts["vocabulary"]["size"]
+    known = {"tokens": n_tokens, "words": n_words(n_tokens), "terminals": grammar.n_terminals}
+    if facts["kind"] == ENTRIES:
+        _check_entries_facts(where, facts, grammar)
+        known["steps"] = len(facts["steps"])
+    expected = tensors_of(facts["kind"])
+    found = set(file.keys())
+    if found != expected.keys():
+        missing, unknown = sorted(expected.keys() - found), sorted(found - expected.keys())
+        raise refuse(where, f"these tensors are missing: {clip(missing)}; and these were not expected: {clip(unknown)}")
+    slices = {name: file.get_slice(name) for name in expected}
+    tensors = {name: (str(view.get_dtype()), tuple(view.get_shape())) for name, view in slices.items()}
+    sizes = _sizes(where, expected, tensors, known)
+    if TABLE in tensors and tensors[TABLE][0] != "I32":
+        raise refuse(where, f"tensor {TABLE} has dtype {tensors[TABLE][0]}, expected I32")
+    return Header(metadata[METADATA_KEY], facts, grammar, tensors, sizes)
+
+
+def tensors_of(kind: str) -> TensorShapes:
+    """The tensors of a store of a kind."""
+    return TENSORS if kind == ENTRIES else AUTOMATON_TENSORS
+
+
+def _check_entries_facts(where: str, facts: Mapping[str, Any], grammar: Grammar) -> None:
     if facts["rules"] not in ("lark", "normalised"):
         raise refuse(where, f"rules is {clip(facts['rules'])}, expected 'lark' or 'normalised'")
+    if facts["codes"]["n_terminals"] != grammar.n_terminals:
+        found = clip(facts["codes"]["n_terminals"])
+        raise refuse(
+            where, f"codes.n_terminals is {found}, expected {grammar.n_terminals}, that of the grammar in the file"
+        )
     steps = [step for step, _ in facts["steps"]]
     if steps[:1] != ["original"] or len(set(steps)) != len(steps):
         raise refuse(where, f"the steps are {clip(steps)}, expected 'original' first and none twice")
-    n_tokens = facts["vocabulary"]["size"]
-    known = {"tokens": n_tokens, "words": n_words(n_tokens), "terminals": grammar.n_terminals, "steps": len(steps)}
-    found = set(file.keys())
-    if found != TENSORS.keys():
-        missing, unknown = sorted(TENSORS.keys() - found), sorted(found - TENSORS.keys())
-        raise refuse(where, f"these tensors are missing: {clip(missing)}; and these were not expected: {clip(unknown)}")
-    slices = {name: file.get_slice(name) for name in TENSORS}
-    tensors = {name: (str(view.get_dtype()), tuple(view.get_shape())) for name, view in slices.items()}
-    return Header(facts, grammar, tensors, _sizes(where, tensors, known))
 
 
 def read_facts(where: str, metadata: Mapping[str, str]) -> Mapping[str, Any]:
@@ -134,7 +180,10 @@ def read_facts(where: str, metadata: Mapping[str, str]) -> Mapping[str, Any]:
         raise StoreError(
             f"{where}: expected version {FORMAT_VERSION} but found version {clip(version)}: {by} export the store again"
         )
-    wrong = misfit(facts, FACTS, "metadata")
+    kind = facts.get("kind", ENTRIES)
+    if kind not in (ENTRIES, AUTOMATON):
+        raise refuse(where, f"its kind is {clip(kind)}, expected {ENTRIES!r} or {AUTOMATON!r}")
+    wrong = misfit(facts, FACTS[kind], "metadata")
     if wrong is not None:
         raise refuse(where, wrong)
     return dict(facts)
@@ -191,22 +240,22 @@ def _read_grammar(where: str, facts: Mapping[str, Any]) -> Grammar:
         raise refuse(where, reason(error)) from error
     if grammar.to_dict() != facts["grammar"]:
         raise refuse(where, "its grammar is not in the form that maskwright writes")
-    if grammar.lexing != "nfa":
-        raise refuse(where, f"the grammar's lexing is {clip(grammar.lexing)}, expected 'nfa'")
+    if (grammar.lexing == "nfa") != (facts["kind"] == ENTRIES):
+        expected = "'nfa'" if facts["kind"] == ENTRIES else "'longest' or 'contextual'"
+        raise refuse(where, f"the grammar's lexing is {clip(grammar.lexing)}, expected {expected}")
     for name, found, own in (
         ("grammar_sha256", facts["grammar_sha256"], grammar.digest),
         ("lexing", facts["lexing"], grammar.lexing),
-        ("codes.n_terminals", facts["codes"]["n_terminals"], grammar.n_terminals),
     ):
         if found != own:
             raise refuse(where, f"{name} is {clip(found)}, expected {clip(own)}, that of the grammar in the file")
     return grammar
 
 
-def _sizes(where: str, tensors: TensorHeads, known: Mapping[str, int]) -> dict[str, int]:
+def _sizes(where: str, shapes: TensorShapes, tensors: TensorHeads, known: Mapping[str, int]) -> dict[str, int]:
     """The numbers of the words in `TENSORS`. Raises StoreError for a wrong dtype, rank or length."""
     sizes = dict(known)
-    for name, (dtype, words) in TENSORS.items():
+    for name, (dtype, words) in shapes.items():
         code, shape = tensors[name]
         wide = np.dtype(np.uint8 if dtype is np.bool_ else dtype)
         if code not in _DTYPES or not np.can_cast(_DTYPES[code], wide, "safe"):

@@ -22,7 +22,8 @@ import numpy.typing as npt
 
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.lexing.transducer import START, Transducer
+from maskwright.analysis.lexing.modes import Modes
+from maskwright.analysis.lexing.transducer import RESTART, START, Transducer
 from maskwright.analysis.lr.tables import LrTables
 from maskwright.maskstore import _kernels, _walk_kernels
 from maskwright.maskstore.events import EventCodes
@@ -79,6 +80,7 @@ class Requirements:
         grammar: Grammar,
         transducer: Transducer,
         tables: LrTables,
+        modes: Modes,
         tokens: Sequence[bytes],
         token_ids: Int32,
         eos: Sequence[int] = (),
@@ -87,6 +89,11 @@ class Requirements:
         """tokens, token_ids : those that stand for text. eos : those that end it."""
         self.grammar = grammar
         self.transducer = transducer
+        self.modes = modes
+        self.n_columns = tables.n_terminals + 1
+        self._mode_can_follow = np.zeros((grammar.n_terminals, len(modes)), np.bool_)
+        for state, symbol in enumerate(tables.accessing.tolist()):
+            self._mode_can_follow[tables.terminal_column == symbol, modes.of_state[state]] |= symbol >= 0
         self.column_of: list[int] = tables.terminal_column.tolist()
         self.rests = Rests(tables.n_terminals + 1)
         self.paths: list[Path] = [()]
@@ -102,6 +109,12 @@ class Requirements:
         tab_length = layout.tab_length if layout else 1
         widest = max(map(len, tokens), default=0) * tab_length
         self.codes = EventCodes(grammar.n_terminals, widest + 1 if layout else 0)
+        if layout:
+            # after a newline an indent or dedents may be on top of the parser's stack
+            inserted = self._mode_can_follow[[layout.newline, layout.indent, layout.dedent]].any(axis=0)
+            self._mode_can_follow[layout.newline] = inserted
+        self.mode_code = grammar.n_terminals + 3 * self.codes.n_columns
+        """In sequences: this + m says that the next lexeme is read in mode m. Not used with one mode."""
         order = sorted(range(len(tokens)), key=tokens.__getitem__)
         self._walk_all([tokens[i] for i in order], token_ids[np.array(order, np.int64)], tab_length, progress)
         if layout is None and len(eos):
@@ -147,9 +160,34 @@ class Requirements:
         fallback = self.transducer.fallback[state]
         if fallback >= 0:
             emitted: tuple[int, ...] = () if fallback in self.grammar.ignored else (fallback,)
-            after, more = run(self.transducer, START, self.transducer.pending[state])
-            found += [((*emitted, *more, *symbols), last) for symbols, last in self._ending(after)]
+            again = self.transducer.again[state]
+            if again is not None:
+                outcomes = [(again[1], emitted + again[0])]
+            else:
+                outcomes = self._read(self.transducer.pending[state], START, emitted)
+            for after, more in outcomes:
+                found += [((*more, *symbols), last) for symbols, last in self._ending(after)]
         return found
+
+    def _read(self, data: bytes, state: int, symbols: tuple[int, ...]) -> list[tuple[int, tuple[int, ...]]]:
+        """The ways to read some bytes from a state, one for each mode where a lexeme begins: state, and what is emitted after `symbols`."""
+        if not data:
+            return [(state, symbols)]
+        transducer = self.transducer
+        if state == START and transducer.n_modes > 1:
+            known = symbols[-1] - self.mode_code if symbols and symbols[-1] >= self.mode_code else -1
+            return [
+                outcome
+                for mode, begin in enumerate(transducer.mode_state.tolist())
+                if known in (-1, mode)
+                for outcome in self._read(data, begin, symbols if known >= 0 else (*symbols, self.mode_code + mode))
+            ]
+        klass = int(transducer.byte_class[data[0]])
+        after = int(transducer.next_state[state, klass])
+        symbols += transducer.outputs[int(transducer.output[state, klass])]
+        if after == RESTART:
+            return self._read(transducer.pending[state] + data, START, symbols)
+        return [] if after < 0 else self._read(data[1:], after, symbols)
 
     def _walk_all(self, tokens: list[bytes], ids: Int32, tab_length: int, progress: Progress | None) -> None:
         transducer = self.transducer
@@ -171,21 +209,34 @@ class Requirements:
         ending_of, endings = self.endings
         by_id = np.argsort(ids, kind="stable")
         keys_of_state: list[tuple[Int64, Int32, Int64]] = []
+        contextual = None if transducer.n_modes == 1 else _ContextualWalk(self, longest)
         for state in range(transducer.n_states):
-            while not _walk_kernels.walk_longest(
-                state, transducer.next_state, transducer.output, output_start, output_symbols, transducer.byte_class, data, offsets,
-                shared, newline_code, tab_length, *scratch, end_state, end_sequence, sizes, parent, last, slots,
-            ):  # fmt: skip
+            while True:
+                if contextual is not None:
+                    full = contextual.run(
+                        state, output_start, output_symbols, data, offsets, newline_code, tab_length, sizes, parent, last, slots
+                    )
+                else:
+                    full = not _walk_kernels.walk_longest(
+                        state, transducer.next_state, transducer.output, output_start, output_symbols, transducer.byte_class, data,
+                        offsets, shared, newline_code, tab_length, *scratch, end_state, end_sequence, sizes, parent, last, slots,
+                    )  # fmt: skip
+                if not full:
+                    break
                 parent, last = (np.concatenate([a, np.full_like(a, -1)]) for a in (parent, last))
                 slots = np.full(2 * len(parent), -1, np.int32)
                 _walk_kernels.refill_sequences(int(sizes[0]), parent, last, slots)
-            alive = by_id[end_state[by_id] >= 0]
-            keys = end_sequence[alive].astype(np.int64) * len(endings) + ending_of[end_state[alive]]
+            if contextual is None:
+                alive = by_id[end_state[by_id] >= 0]
+                token, ended, sequence = ids[alive], end_state[alive], end_sequence[alive]
+            else:
+                token, ended, sequence = contextual.outcomes(ids)
+            keys = sequence.astype(np.int64) * len(endings) + ending_of[ended]
             group = np.empty(len(keys), np.int32)
             firsts = np.empty(len(keys), np.int32)
             group_slots = np.full(1 << max(4, (2 * len(keys)).bit_length()), -1, np.int32)
             n_groups = _kernels.group_equal(keys, group, firsts, group_slots)
-            members = ids[alive[np.argsort(group, kind="stable")]]
+            members = token[np.argsort(group, kind="stable")]
             starts = np.concatenate([[0], np.cumsum(np.bincount(group, minlength=n_groups))]).astype(np.int64)
             keys_of_state.append((keys[firsts[:n_groups]], members.astype(np.int32), starts))
             if progress is not None:
@@ -257,7 +308,7 @@ class Requirements:
         for more, last in ending:
             depth = lowest = 0
             for symbol in (*symbols, *more):
-                if symbol >= self.codes.n_terminals:
+                if self.codes.n_terminals <= symbol < self.mode_code:
                     deepest = max(deepest, 1 - lowest)
                 depth += self.bracket.get(symbol, 0)
                 lowest = min(lowest, depth)
@@ -272,6 +323,9 @@ class Requirements:
         path: list[Newline] = []
         part: list[int] = []
         for symbol in symbols:
+            if symbol >= self.mode_code:
+                part.append(self.n_columns + symbol - self.mode_code)
+                continue
             if symbol >= self.codes.n_terminals:
                 if depth == 0:
                     kind, column = self.codes.decode(symbol)
@@ -287,7 +341,8 @@ class Requirements:
             last = None
         if last is None:
             # no indent can come any more after a newline whose column is known, and nothing else may be acceptable
-            rest = self.rests.before(part, WHATEVER if part or not path else self.rests.end(self.after_newline))
+            nothing_read = all(column >= self.n_columns for column in part)
+            rest = self.rests.before(part, self.rests.end(self.after_newline) if path and nothing_read else WHATEVER)
         else:
             columns = frozenset(self.column_of[terminal] for terminal in last) - {-1}
             if not columns:
@@ -301,14 +356,53 @@ class Requirements:
         return number, rest
 
 
-def run(transducer: Transducer, state: int, data: bytes) -> tuple[int, tuple[int, ...]]:
-    """The state after some bytes that the lexer takes, and what is emitted on the way."""
-    emitted: tuple[int, ...] = ()
-    for byte in data:
-        klass = int(transducer.byte_class[byte])
-        emitted += transducer.outputs[int(transducer.output[state, klass])]
-        state = int(transducer.next_state[state, klass])
-    return state, emitted
+class _ContextualWalk:
+    """The arrays of `walk_contextual`."""
+
+    def __init__(self, required: Requirements, longest: int) -> None:
+        self.required = required
+        rows = 16 + 8 * required.transducer.n_modes
+        self.text = np.zeros((rows, longest + 4 * (required.transducer.longest_pending + 2)), np.uint8)
+        self.scratch = [np.zeros(rows, np.int32) for _ in range(6)]
+        self.found = [np.zeros(1 << 16, np.int32) for _ in range(3)]
+        self.n_found = np.zeros(1, np.int64)
+        self.pending_start, pending = flat(required.transducer.pending)
+        self.pending = pending.astype(np.uint8)
+
+    def run(
+        self, state: int, output_start: Int32, output_symbols: Int32, data: npt.NDArray[np.uint8], offsets: Int64, newline_code: Int32,
+        tab_length: int, sizes: Int64, parent: Int32, last: Int32, slots: Int32,
+    ) -> bool:  # fmt: skip
+        """Walk from a state; whether the table of sequences is full."""
+        required, transducer = self.required, self.required.transducer
+        if state in transducer.mode_state:
+            self.n_found[0] = 0  # no text stands there: it has been read from START, mode and all
+            return False
+        while True:
+            code = _walk_kernels.walk_contextual(
+                state, transducer.next_state, transducer.output, output_start, output_symbols, transducer.byte_class,
+                transducer.mode_state, required._mode_can_follow, required.mode_code, self.pending_start, self.pending, data, offsets,
+                newline_code, tab_length, self.text, *self.scratch, *self.found, self.n_found, sizes, parent, last, slots,
+            )  # fmt: skip
+            if code == 2:
+                self.found = [np.concatenate([array, array]) for array in self.found]
+            elif code == 3:
+                if len(self.text) > 1 << 14:
+                    raise LimitError(
+                        f"grammar {required.grammar.name}: some token can be read in too many ways under contextual lexing; load the "
+                        "grammar with lexing='longest'"
+                    )
+                self.text = np.concatenate([self.text, self.text])
+                self.scratch = [np.concatenate([array, array]) for array in self.scratch]
+            else:
+                return bool(code == 1)
+
+    def outcomes(self, ids: Int32) -> tuple[Int32, Int32, Int32]:
+        """Token ids, states and sequences found, by ascending id."""
+        n = int(self.n_found[0])
+        token, state, sequence = (array[:n] for array in self.found)
+        order = np.argsort(ids[token], kind="stable")
+        return ids[token[order]], state[order], sequence[order]
 
 
 def flat(sequences: Sequence[Sequence[int]]) -> tuple[Int32, Int32]:

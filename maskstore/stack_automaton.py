@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from maskwright.analysis.errors import GrammarError, VocabularyError
 from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.lexing.modes import contextual_modes, one_mode
 from maskwright.analysis.lexing.transducer import Transducer, build_transducer
 from maskwright.analysis.lr.bisimulation import bisimulate
 from maskwright.analysis.lr.tables import LrTables, build_lr_tables
@@ -68,16 +69,23 @@ def can_follow(tables: LrTables) -> Callable[[int, int], bool]:
 
 
 def build_automaton(grammar: Grammar, vocabulary: Vocabulary, progress: Progress | None = None) -> StackAutomaton:
-    if grammar.lexing != "longest":
-        raise GrammarError(f"grammar {grammar.name}: lexing {grammar.lexing!r} has no stack automaton")
-    tables = bisimulate(build_lr_tables(grammar))
-    transducer = build_transducer(grammar, can_follow(tables))
+    """Close the stack automaton of a grammar with lexing "longest" or "contextual". Raises as `build_store`."""
+    if grammar.lexing == "nfa":
+        raise GrammarError(
+            f"grammar {grammar.name}: lexing 'nfa' keeps several hypotheses and has no stack automaton; load it with lexing='longest'"
+        )
+    tables = bisimulate(build_lr_tables(grammar, grammar.conflicts))
+    if grammar.lexing == "contextual":
+        modes = contextual_modes(grammar, tables.action != 0, tables.terminal_column)
+    else:
+        modes = one_mode(grammar, len(tables.action))
+    transducer = build_transducer(grammar, can_follow(tables), modes.competing if len(modes) > 1 else None)
     ids = vocabulary.text_ids()
     if not len(ids):
         raise VocabularyError(f"vocabulary {vocabulary.name} has no token that stands for text")
     report = (lambda name: None) if progress is None else (lambda name: lambda done, total: progress(name, done, total))
     required = Requirements(
-        grammar, transducer, tables, [vocabulary.tokens[i] for i in ids], np.array(ids, np.int32), vocabulary.eos, report("walk")
+        grammar, transducer, tables, modes, [vocabulary.tokens[i] for i in ids], np.array(ids, np.int32), vocabulary.eos, report("walk")
     )
     return _Builder(grammar, vocabulary, transducer, tables, required).build(report)
 
@@ -113,7 +121,7 @@ class _Builder:
         if self.grammar.layout is not None:
             inserted = (self.grammar.layout.newline, self.grammar.layout.indent, self.grammar.layout.dedent)
             allowed[1] = np.isin(self.tables.accessing, self.tables.terminal_column[list(inserted)])
-        suspended = explore(self.tables, required.rests, list(self.number), allowed, report("parses"))
+        suspended = explore(self.tables, required.modes.of_state, required.rests, list(self.number), allowed, report("parses"))
         root_of = suspended.root_of
         passable = [all(root_of[gate] != NEVER_LEGAL for gate in path) for path in gates]
         # distinct root of each rest, by kind

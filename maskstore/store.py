@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +26,9 @@ from maskwright.maskstore.masks import MaskPool, MaskPoolBuilder, n_words
 from maskwright.maskstore.streamline import STEPS, Context, Streamlined, count_entries, streamline
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.maskstore.walk import Walk
+
+if TYPE_CHECKING:
+    from maskwright.maskstore.automaton_store import AutomatonStore
 
 NO_CELL = -1
 
@@ -104,6 +108,20 @@ class MaskStore:
 
         save_store(self, path)
 
+    def matcher(self, max_rollback: int = 256) -> NoReturn:
+        """Raises GrammarError: an `AutomatonStore` has matchers."""
+        self._no_engine("matcher")
+
+    def batch(self, size: int, max_rollback: int = 256, n_threads: int = 1) -> NoReturn:
+        """Raises GrammarError: an `AutomatonStore` has batches."""
+        self._no_engine("batch")
+
+    def _no_engine(self, what: str) -> NoReturn:
+        raise GrammarError(
+            f"grammar {self.grammar.name}: lexing 'nfa' has no {what}, it has the ReferenceDecoder only; "
+            "load the grammar with lexing='longest'"
+        )
+
     def __repr__(self) -> str:
         kind = f"streamlined on {self.rules} rules" if self.is_streamlined else "not streamlined"
         return (
@@ -119,15 +137,38 @@ def build_store(
     streamlined: bool = True,
     rules: Rules = "normalised",
     progress: Progress | None = None,
-) -> MaskStore:
-    """The mask store of a grammar and a vocabulary, under the `nfa` lexer semantics.
+) -> MaskStore | AutomatonStore:
+    """The store of a grammar and a vocabulary, by the grammar's lexing: "longest" or "contextual" an `AutomatonStore`, "nfa" a `MaskStore`.
 
-    streamlined : False keeps every entry; for comparison and tests.
-    rules : what always-verdicts are judged on, see `Judge`.
+    streamlined : False keeps every entry; for comparison and tests. Lexing "nfa" only.
+    rules : what always-verdicts are judged on, see `Judge`. Lexing "nfa" only.
 
     Raises TerminalError for a terminal that cannot be compiled, LimitError for an explosion, VocabularyError for a vocabulary without
-    text, GrammarError for another lexing than "nfa". Cost for python.lark: about 3 s at V = 32k.
+    text, GrammarError for options that the lexing does not have. Cost for python.lark at V = 32k: some 10 CPU s, under "nfa" 3.
     """
+    if grammar.lexing != "nfa":
+        if not streamlined or rules != "normalised":
+            option = "streamlined=False" if not streamlined else f"rules={rules!r}"
+            raise GrammarError(
+                f"grammar {grammar.name} has lexing {grammar.lexing!r}, whose stores hold no entries, so {option} says nothing: "
+                "leave it out, or load the grammar with lexing='nfa'"
+            )
+        from maskwright.maskstore.automaton_store import build_automaton_store
+
+        return build_automaton_store(grammar, vocabulary, progress)
+    return build_mask_store(grammar, vocabulary, streamlined=streamlined, rules=rules, progress=progress)
+
+
+def build_mask_store(
+    grammar: Grammar,
+    vocabulary: Vocabulary,
+    *,
+    streamlined: bool = True,
+    rules: Rules = "normalised",
+    progress: Progress | None = None,
+) -> MaskStore:
+    """`build_store` for lexing "nfa"; raises GrammarError for another."""
+    _check_lexing(grammar)
     nfa = build_terminal_nfa(compile_terminals(grammar))
     entries = walk_vocabulary(grammar, nfa, vocabulary, progress)
     if not streamlined:
@@ -142,17 +183,21 @@ def walk_vocabulary(
     grammar: Grammar, nfa: TerminalNfa, vocabulary: Vocabulary, progress: Progress | None = None
 ) -> Entries:
     """All entries over the true bytes of all tokens that stand for text."""
-    if grammar.lexing != "nfa":
-        raise GrammarError(
-            f"grammar {grammar.name} asks for lexing {grammar.lexing!r}; stores are built for lexing 'nfa' in this version: "
-            "load the grammar with lexing='nfa'"
-        )
+    _check_lexing(grammar)
     ids = vocabulary.text_ids()
     if not len(ids):
         raise VocabularyError(f"vocabulary {vocabulary.name} has no token that stands for text")
     walk = Walk(grammar, nfa, [vocabulary.tokens[i] for i in ids])
     report = None if progress is None else (lambda done, total: progress("walk", done, total))
     return collect_entries(grammar, walk, ids, report)
+
+
+def _check_lexing(grammar: Grammar) -> None:
+    if grammar.lexing != "nfa":
+        raise GrammarError(
+            f"grammar {grammar.name} has lexing {grammar.lexing!r}; entries are there under lexing 'nfa' only: "
+            "load the grammar with lexing='nfa'"
+        )
 
 
 def contexts_of(grammar: Grammar, entries: Entries) -> list[Context]:
@@ -269,4 +314,4 @@ class _StoreBuilder:
         )
 
 
-__all__ = ["NO_CELL", "STEPS", "MaskStore", "Progress", "build_store"]
+__all__ = ["NO_CELL", "STEPS", "MaskStore", "Progress", "build_mask_store", "build_store"]

@@ -34,8 +34,8 @@ Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 
 
-def flatten_tables(tables: LrTables) -> Int32:
-    """LALR tables as one int32 array: a header of `HEADER` places, then the tables one after the other."""
+def flatten_tables(tables: LrTables, mode_of_state: Int32) -> Int32:
+    """LALR tables as one int32 array: a header of `HEADER` places, then the tables one after the other, then each state's lexing mode."""
     parts: list[tuple[int, Int32]] = [
         (kernels.ACTION, tables.action),
         (kernels.GOTO, tables.goto),
@@ -45,6 +45,7 @@ def flatten_tables(tables: LrTables) -> Int32:
         (kernels.DEFAULT, tables.default_rule),
         (kernels.PREDECESSOR_START, tables.predecessor_start),
         (kernels.PREDECESSORS, tables.predecessors),
+        (kernels.MODE, mode_of_state),
     ]
     header = np.zeros(kernels.HEADER, np.int32)
     header[kernels.N_STATES] = len(tables.action)
@@ -233,6 +234,7 @@ BYTES_LIMIT = 3 << 30
 
 def explore(
     tables: LrTables,
+    mode_of_state: Int32,
     rests: Rests,
     roots: Sequence[tuple[int, int]],
     allowed: npt.NDArray[np.bool_],
@@ -241,14 +243,15 @@ def explore(
 ) -> Suspended:
     """Close the suspended states of some roots over all stacks.
 
+    mode_of_state : (n_states,) int32; a rest's symbol past the columns, n_columns + m, asks for mode m on top.
     roots : rest, and row of `allowed`. allowed : (n_kinds, n_states) bool; the states that can be on top when a root's rest begins.
 
     Shorter rests come first: what they are equivalent to after each state makes the longer ones that end in them fewer.
 
     Raises GrammarError for a grammar whose reductions need not end, LimitError when the tables would take more than `bytes_limit` bytes.
     """
-    work = _Tables(flatten_tables(tables), rests)
-    places = _Places(tables, rests, roots, allowed)
+    work = _Tables(flatten_tables(tables, mode_of_state), rests)
+    places = _Places(tables, mode_of_state, rests, roots, allowed)
     none = np.zeros(0, np.int32)
     rest_of, top_of, pair_of = none, none, none
     classes = np.array([kernels.REFUSED, kernels.ACCEPTED], np.int32)
@@ -302,7 +305,12 @@ class _Places:
     """
 
     def __init__(
-        self, tables: LrTables, rests: Rests, roots: Sequence[tuple[int, int]], allowed: npt.NDArray[np.bool_]
+        self,
+        tables: LrTables,
+        mode_of_state: Int32,
+        rests: Rests,
+        roots: Sequence[tuple[int, int]],
+        allowed: npt.NDArray[np.bool_],
     ) -> None:
         self.allowed = allowed
         self.roots = roots
@@ -333,9 +341,12 @@ class _Places:
         for rest in sorted(length):
             if rest != WHATEVER:
                 self._levels[length[rest]].append(rest)
-        n_columns = tables.action.shape[1]
+        n_columns, n_modes = tables.action.shape[1], int(mode_of_state.max()) + 1
+        in_mode = [mode_of_state == mode for mode in range(n_modes)]
+        # a mode that is asked for stands on top before and after
         self._accessed: list[list[int]] = [np.flatnonzero(tables.accessing == c).tolist() for c in range(n_columns)]
-        self._acts = tables.action != 0
+        self._accessed += [np.flatnonzero(states).tolist() for states in in_mode]
+        self._acts = np.concatenate([tables.action != 0, np.stack(in_mode, axis=1)], axis=1)
         self._explored: dict[int, npt.NDArray[np.bool_]] = {}
         self._inner: dict[int, npt.NDArray[np.bool_]] = {}
 

@@ -17,6 +17,7 @@ from typing import Any, Literal, TypeVar, cast, get_args
 from maskwright.analysis.errors import GrammarError
 
 Lexing = Literal["longest", "contextual", "nfa"]
+Conflicts = Literal["all", "shift"]
 
 INT32 = range(-(2**31), 2**31)
 _MAX_TAB_LENGTH = 1000
@@ -77,6 +78,10 @@ class Layout:
 class Grammar:
     """A context-free grammar with its terminals' patterns, ignored terminals and layout.
 
+    lexing : how a text becomes lexemes. "longest": the longest match, ties by priority, then string literals, then Lark's order;
+        "contextual": the same among the terminals that the parser can take; "nfa": every way to cut the text into lexemes.
+    conflicts : what an LALR parser does where several actions are possible. "all": it follows each, on several stacks; "shift": it
+        shifts rather than reduces and reduces by the first rule, as Lark does. Says nothing where lexing is "nfa".
     unused_terminals : names that the text defines though neither the rules, nor `%ignore`, nor another terminal needs
         them; they are not among `terminals`.
     """
@@ -88,9 +93,10 @@ class Grammar:
     start: int
     ignored: frozenset[int] = frozenset()
     layout: Layout | None = None
-    lexing: Lexing = "nfa"
+    lexing: Lexing = "longest"
     text: str = field(default="", repr=False)
     unused_terminals: tuple[str, ...] = ()
+    conflicts: Conflicts = "all"
 
     def __post_init__(self) -> None:
         n_symbols = len(self.terminals) + len(self.nonterminals)
@@ -189,6 +195,7 @@ class Grammar:
         return {
             "name": self.name,
             "lexing": self.lexing,
+            "conflicts": self.conflicts,
             "text": self.text,
             "start": self.start,
             "terminals": [
@@ -220,6 +227,9 @@ class Grammar:
         lexing = _typed(parts["lexing"], str, "lexing")
         if lexing not in get_args(Lexing):
             raise GrammarError(f"not a grammar written by maskwright: lexing is {lexing!r}")
+        conflicts = _typed(parts["conflicts"], str, "conflicts")
+        if conflicts not in get_args(Conflicts):
+            raise GrammarError(f"not a grammar written by maskwright: conflicts is {conflicts!r}")
         rules = [_items(rule, int, "a rule") for rule in _items(parts["rules"], list, "rules")]
         if not all(rules):
             raise GrammarError("not a grammar written by maskwright: a rule has no left side")
@@ -234,6 +244,7 @@ class Grammar:
             ignored=frozenset(_items(parts["ignored"], int, "ignored")),
             layout=None if parts["layout"] is None else _layout(_typed(parts["layout"], dict, "layout")),
             unused_terminals=_items(parts["unused_terminals"], str, "unused_terminals"),
+            conflicts=cast(Conflicts, conflicts),
         )
 
     @cached_property
@@ -256,6 +267,7 @@ _T = TypeVar("_T")
 _KEYS = (
     "name",
     "lexing",
+    "conflicts",
     "text",
     "start",
     "terminals",

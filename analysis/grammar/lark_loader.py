@@ -23,7 +23,7 @@ from lark.load_grammar import Grammar as LarkGrammar
 from lark.load_grammar import load_grammar as lark_load_grammar
 
 from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError, UnknownNameError
-from maskwright.analysis.grammar.grammar import Grammar, Layout, Lexing, Rule, Terminal
+from maskwright.analysis.grammar.grammar import Conflicts, Grammar, Layout, Lexing, Rule, Terminal
 from maskwright.analysis.grammar.lark_errors import translate
 from maskwright.analysis.grammar.lark_files import (
     OR_PATH,
@@ -40,6 +40,7 @@ LARK_WHEEL_STARTS = {"python": "file_input", "lark": "start"}
 """The grammars of Lark's own wheel that have rules, with the start symbol that reads a whole file."""
 
 _LEXINGS = ("longest", "contextual", "nfa")
+_CONFLICTS = ("all", "shift")
 _LAYOUT_NAMES = (("_NEWLINE", "_INDENT", "_DEDENT"), ("NEWLINE", "INDENT", "DEDENT"), ("_NL", "_INDENT", "_DEDENT"))
 _BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"))
 
@@ -66,13 +67,14 @@ def load_grammar(
     source: str | os.PathLike[str],
     *,
     start: str | None = None,
-    lexing: Lexing = "nfa",
+    lexing: Lexing = "longest",
     layout: Layout | Indenter | Literal["auto"] | None = "auto",
+    conflicts: Conflicts = "all",
 ) -> Grammar:
     """The grammar of a `.lark` file, or of a name: ``"lark:python"`` is `python.lark` of Lark's own wheel.
 
     start : the start symbol; by default ``start``, or the one that reads a whole file for the grammars of the wheel.
-    lexing : the lexer semantics; ``"nfa"`` is the one that stores are built for in this version.
+    lexing, conflicts : how texts are cut into lexemes, and what a parser does with conflicts; see `Grammar`.
     layout : indentation. ``"auto"`` recognises Lark's convention (`%declare _INDENT _DEDENT` beside `_NEWLINE`, as in
         python.lark); an `Indenter` (names) or `Layout` (terminal numbers) states it; None is only for grammars
         without declared terminals.
@@ -89,11 +91,20 @@ def load_grammar(
             )
         data = pkgutil.get_data("lark", f"grammars/{name}.lark") or b""
         start = start or LARK_WHEEL_STARTS[name]
-        return parse_grammar(data.decode("utf-8"), name=f"{name}.lark", start=start, lexing=lexing, layout=layout)
+        return parse_grammar(
+            data.decode("utf-8"), name=f"{name}.lark", start=start, lexing=lexing, layout=layout, conflicts=conflicts
+        )
     text = read_file(shown, _known_names())
     path = Path(shown)
     return parse_grammar(
-        text, name=path.name, start=start, lexing=lexing, layout=layout, folder=path.parent, display=shown
+        text,
+        name=path.name,
+        start=start,
+        lexing=lexing,
+        layout=layout,
+        conflicts=conflicts,
+        folder=path.parent,
+        display=shown,
     )
 
 
@@ -102,8 +113,9 @@ def parse_grammar(
     *,
     name: str = "<text>",
     start: str | None = None,
-    lexing: Lexing = "nfa",
+    lexing: Lexing = "longest",
     layout: Layout | Indenter | Literal["auto"] | None = "auto",
+    conflicts: Conflicts = "all",
     folder: str | os.PathLike[str] | None = None,
     display: str | None = None,
 ) -> Grammar:
@@ -116,6 +128,10 @@ def parse_grammar(
     """
     if lexing not in _LEXINGS:
         raise UnknownNameError(f"no lexing is named {lexing!r}" + nearest(str(lexing), _LEXINGS))
+    if conflicts not in _CONFLICTS:
+        raise UnknownNameError(
+            f"no way to treat conflicts is named {conflicts!r}" + nearest(str(conflicts), _CONFLICTS)
+        )
     if not (layout is None or layout == "auto" or isinstance(layout, Layout | Indenter)):
         raise GrammarError(f"layout is {layout!r}; expected 'auto', None, an Indenter or a Layout")
     files = GrammarFiles(display or name)
@@ -137,7 +153,7 @@ def parse_grammar(
         raise translate(error, files, doing) from error
     terminals = _terminals(terminal_defs, builder, lark_rules, keep, text)
     grammar = _to_bnf(name, files, start, terminals, lark_rules, ignored, lexing)
-    grammar = replace(grammar, unused_terminals=_unused(builder, terminals))
+    grammar = replace(grammar, unused_terminals=_unused(builder, terminals), conflicts=conflicts)
     grammar = _with_layout(grammar, layout, files)
     if grammar.start not in productive_symbols(grammar):
         raise files.error(

@@ -6,17 +6,18 @@ state knows
 
 - the union automaton's state u of the lexeme under way,
 - the terminal c that won at the last place where the lexeme could have ended, and
-- the pending bytes w read since then, which are read again if the lexeme fails.
+- what comes of the bytes read since then if the lexeme fails and they are read again: terminals emitted, and a state.
 
-Reading a byte that u cannot read emits c and reads w and the byte afresh. A lexeme that cannot grow is emitted at once.
+Reading a byte that u cannot read emits c and those terminals, and goes on from that state. A lexeme that cannot grow is emitted at once.
 
-Backing up is kept only where it can come true: some bytes must make the lexeme fail while another reading of w survives them, and
-its first terminal must be able to follow c. Otherwise c is forgotten (``0x`` is no DEC_NUMBER and NAME, since these never meet). A
+Backing up is kept only where it can come true: some bytes must make the lexeme fail while the other reading survives them, and its
+first terminal must be able to follow c. Otherwise c is forgotten (``0x`` is no DEC_NUMBER and NAME, since these never meet). A
 lexeme that nothing but the end of the text can make fail, like an open comment or long string, is therefore unfinished at the end
 of a text, as in CPython and C, and not backed up over.
 
 With several *modes* (contextual lexing) the terminals that compete are chosen where a lexeme begins, by the parser's state. A
-backed-up lexer must then ask the parser again: the transition says `RESTART`, and the pending bytes and the byte are read anew.
+backed-up lexer must then ask the parser again: a state keeps the pending bytes themselves, the transition says `RESTART`, and they
+and the byte are read anew.
 
 Source: Reps, "Maximal-munch" tokenization in linear time (1998), for the problem; Mohri (1997) for subsequential transducers.
 """
@@ -25,7 +26,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -53,6 +53,12 @@ CanFollow = Callable[[int, int], bool]
 """Whether the parser may see the second terminal directly after the first."""
 
 Outputs = tuple[int, ...]
+Again = tuple[Outputs, int]
+
+MAX_AGAIN = 12
+"""Lexemes that a lexer may have to back up over; more are taken for any number of them."""
+MAX_PENDING = 64
+"""Bytes that a contextual lexer may have to read anew."""
 
 
 @dataclass(frozen=True)
@@ -66,8 +72,9 @@ class Transducer:
     end_output : (n_states,) int32; what is emitted if the text ends here, -1 if it cannot, RESTART if `pending` must be read again
         after emitting `fallback`.
     live : for each state the terminals that the lexeme under way may still become, ascending. () where nothing is under way.
-    fallback : for each state the terminal emitted when the lexeme fails, while `pending` has bytes; -1 = none.
-    pending : for each state the bytes read since the last place where the lexeme could have ended, if `fallback` is there.
+    fallback : for each state the terminal emitted when the lexeme fails, if bytes have been read since it could have ended; else -1.
+    again : for each state with a fallback what those bytes come to, read again: terminals emitted, and the state. One mode only.
+    pending : for each state with a fallback those bytes. Several modes only.
     may_end_newline : (n_states,) bool; the layout's newline may end exactly here: its column is the one reached here.
     is_newline : (n_states,) bool; the layout's newline is alive or to be emitted.
     mode_state : (n_modes,) int32; the state in which a lexeme begins, by mode. One mode: START itself.
@@ -80,6 +87,7 @@ class Transducer:
     end_output: npt.NDArray[np.int32]
     live: tuple[tuple[int, ...], ...]
     fallback: tuple[int, ...]
+    again: tuple[Again | None, ...]
     pending: tuple[bytes, ...]
     may_end_newline: npt.NDArray[np.bool_]
     is_newline: npt.NDArray[np.bool_]
@@ -93,15 +101,16 @@ class Transducer:
     def n_modes(self) -> int:
         return len(self.mode_state)
 
-    @cached_property
+    @property
     def longest_pending(self) -> int:
-        """Bytes that the lexer backs up over, at most."""
+        """Bytes that a contextual lexer reads anew, at most."""
         return max(map(len, self.pending))
 
     def __repr__(self) -> str:
+        backs_up = sum(terminal >= 0 for terminal in self.fallback)
         return (
-            f"<Transducer {self.n_states} states, {self.next_state.shape[1]} byte classes, {self.n_modes} modes, "
-            f"backs up over at most {self.longest_pending} bytes>"
+            f"<Transducer {self.n_states} states, {self.next_state.shape[1]} byte classes, {self.n_modes} modes, {backs_up} states that may "
+            "back up>"
         )
 
 
@@ -149,13 +158,19 @@ def build_transducer(
 class _State:
     """under_way : the union automaton's state, -1 where nothing is under way. has_line_feed : in the lexeme; False without layout.
 
-    winner : the terminal that won at the last place where the lexeme could have ended, or -1. pending : bytes since then.
+    winner : the terminal that won at the last place where the lexeme could have ended, or -1. again : None there; past it what the
+    bytes since then come to when they are read again. pending : those bytes, with several modes.
     """
 
     under_way: int
-    has_line_feed: bool
-    winner: int
-    pending: bytes
+    has_line_feed: bool = False
+    winner: int = -1
+    again: Again | None = None
+    pending: bytes = b""
+
+    @property
+    def backs_up(self) -> bool:
+        return self.again is not None or bool(self.pending)
 
 
 class _Builder:
@@ -186,10 +201,12 @@ class _Builder:
         self.byte_class = byte_class.astype(np.uint8)
         self.n_classes = int(byte_class.max()) + 1
         self.byte_of_class = [int(np.flatnonzero(byte_class == c)[0]) for c in range(self.n_classes)]
+        self.readable = [[b for b in self.byte_of_class if row[b] >= 0] for row in self.table]
+        """For each set of the union automaton the bytes that it can read, one of each class."""
         self.number: dict[_State, int] = {}
         self.states: list[_State] = []
+        self.nested: list[int] = []
         self.outputs: dict[Outputs, int] = {(): 0}
-        self._feasible: dict[tuple[int, int, bytes], bool] = {}
         self._survives: dict[tuple[int, int, int, bool], bool] = {}
 
     def _live_winners(self, union: UnionDfa) -> list[tuple[int, ...]]:
@@ -214,10 +231,11 @@ class _Builder:
         return [tuple(np.flatnonzero(row).tolist()) for row in live]
 
     def build(self) -> Transducer:
-        nothing = _State(-1, False, -1, b"")
+        nothing = _State(-1)
         self._add(nothing)
         if len(self.modes) > 1:
-            mode_state = [self._add(_State(start, False, -1, b"")) for start in self.union.starts]
+            # not at rest: a text stands in START until the parser's state is known
+            mode_state = [self._add(_State(start)) for start in self.union.starts]
         else:
             mode_state = [START]
         next_rows, output_rows = [], []
@@ -233,7 +251,6 @@ class _Builder:
             output_rows.append(output_row)
             count += 1
         ends = [self._end(state) for state in self.states]
-        waits = [state.winner >= 0 and bool(state.pending) for state in self.states]
         newline = self.newline
         return Transducer(
             byte_class=_read_only(self.byte_class),
@@ -242,10 +259,11 @@ class _Builder:
             outputs=tuple(self.outputs),
             end_output=_read_only(np.array(ends, np.int32)),
             live=tuple(self.live[s.under_way] if s.under_way >= 0 else () for s in self.states),
-            fallback=tuple(s.winner if wait else -1 for s, wait in zip(self.states, waits, strict=True)),
-            pending=tuple(s.pending if wait else b"" for s, wait in zip(self.states, waits, strict=True)),
+            fallback=tuple(s.winner if s.backs_up else -1 for s in self.states),
+            again=tuple(s.again for s in self.states),
+            pending=tuple(s.pending for s in self.states),
             may_end_newline=_read_only(
-                np.array([s.winner == newline >= 0 and not s.pending for s in self.states], np.bool_)
+                np.array([s.winner == newline >= 0 and not s.backs_up for s in self.states], np.bool_)
             ),
             is_newline=_read_only(
                 np.array(
@@ -264,23 +282,31 @@ class _Builder:
         if found is None:
             found = self.number[state] = len(self.states)
             self.states.append(state)
-            if found >= self.limit:
-                name = self.grammar.display_name
-                guilty = max(self.states, key=lambda s: len(s.pending))
-                alive = ", ".join(map(name, self.live[guilty.under_way][:6]))
-                raise LimitError(
-                    f"grammar {self.grammar.name}: longest-match lexing needs more than {self.limit} states. After "
-                    f"{guilty.pending[:40]!r} it is still open whether {name(guilty.winner) if guilty.winner >= 0 else 'a lexeme'} has ended "
-                    f"before it or {alive} goes on: the lexer would have to back up over any number of bytes; make these terminals "
-                    "differ sooner, or load the grammar with lexing='contextual'"
-                )
+            self.nested.append(0)
+            if state.again is not None:
+                # what is read again may back up in its turn
+                self.nested[found] = 1 + self.nested[state.again[1]] + len(state.again[0])
+            if found >= self.limit or len(state.pending) > MAX_PENDING or self.nested[found] > MAX_AGAIN:
+                raise LimitError(self._too_many(state))
         return found
+
+    def _too_many(self, state: _State) -> str:
+        name = self.grammar.display_name
+        text = f"grammar {self.grammar.name}: longest-match lexing needs more than {self.limit} states"
+        if state.backs_up:
+            alive = ", ".join(map(name, self.live[state.under_way][:6]))
+            text = (
+                f"grammar {self.grammar.name}: the lexer would have to back up over any number of lexemes or bytes: it stays open whether "
+                f"{name(state.winner)} has ended or {alive} goes on"
+            )
+        advice = "" if len(self.modes) > 1 else ", or load the grammar with lexing='contextual'"
+        return f"{text}; make these terminals differ sooner{advice}"
 
     def _step(self, state: _State, byte: int) -> tuple[int, Outputs]:
         if state.under_way < 0:
             if len(self.modes) > 1:
                 return DEAD, ()  # the parser's mode chooses the state to read from
-            return self._grow(_State(self.union.starts[0], False, -1, b""), byte)
+            return self._grow(_State(self.union.starts[0]), byte)
         return self._grow(state, byte)
 
     def _grow(self, state: _State, byte: int) -> tuple[int, Outputs]:
@@ -294,68 +320,81 @@ class _Builder:
                     winner = -1  # such a newline has no column, so it cannot end
                 if max(self.table[after]) < 0:
                     return (START, self._emitted(winner)) if winner >= 0 else (DEAD, ())
-                return self._add(_State(after, has_line_feed, winner, b"")), ()
-            pending = state.pending + bytes([byte]) if state.winner >= 0 else b""
-            if state.winner >= 0 and self._is_feasible(state.winner, after, pending):
-                return self._add(_State(after, has_line_feed, state.winner, pending)), ()
-            return self._add(_State(after, has_line_feed, -1, b"")), ()
+                return self._add(_State(after, has_line_feed, winner)), ()
+            return self._add(self._unfinished(state, after, has_line_feed, byte)), ()
         if state.winner < 0:
             return DEAD, ()
         if len(self.modes) > 1:
             return RESTART, self._emitted(state.winner)
-        found = self._run(state.pending + bytes([byte]))
-        if found is None:
+        outputs, number = state.again or ((), START)
+        target, more = self._step(self.states[number], byte)
+        if target < 0:
             return DEAD, ()
-        if self.newline in found[1] or (state.winner == self.newline and not _MOVES_COLUMN.isdisjoint(state.pending)):
-            raise GrammarError(
-                f"grammar {self.grammar.name}: after {state.pending!r} the lexer may have to back up over a newline of the layout "
-                f"({self.grammar.display_name(self.newline)}), whose column would be unknown; make the terminals differ sooner"
-            )
-        return found[0], self._emitted(state.winner) + found[1]
+        emitted = outputs + more
+        if self.newline in emitted:
+            raise GrammarError(self._lost_column(state.winner))
+        return target, self._emitted(state.winner) + emitted
+
+    def _unfinished(self, state: _State, after: int, has_line_feed: bool, byte: int) -> _State:
+        """The state inside a lexeme that cannot end where it is."""
+        lost = _State(after, has_line_feed)
+        if state.winner < 0:
+            return lost
+        if len(self.modes) > 1:
+            pending = state.pending + bytes([byte])
+            places = self._readings(state.winner, pending)
+            found = _State(after, has_line_feed, state.winner, None, pending)
+        else:
+            outputs, number = state.again or ((), START)
+            target, more = self._step(self.states[number], byte)
+            if target < 0:
+                return lost
+            outputs += more
+            if outputs and not self._follows(state.winner, outputs[0]):
+                return lost
+            places = self._places(target, not outputs)
+            found = _State(after, has_line_feed, state.winner, (outputs, target))
+        if not any(self._can_survive(state.winner, after, other, is_first) for other, is_first in sorted(places)):
+            return lost
+        if state.winner == self.newline and byte in _MOVES_COLUMN:
+            raise GrammarError(self._lost_column(state.winner))
+        return found
+
+    def _lost_column(self, winner: int) -> str:
+        return (
+            f"grammar {self.grammar.name}: past {self.grammar.display_name(winner)} the lexer may have to back up over a newline of the "
+            f"layout ({self.grammar.display_name(self.newline)}), whose column would be unknown; make the terminals differ sooner"
+        )
+
+    def _places(self, number: int, is_first: bool) -> set[tuple[int, bool]]:
+        """Where the union automaton can be in a state of the transducer, its own backing up included."""
+        state = self.states[number]
+        if state.under_way < 0:
+            return {(self.union.starts[0], is_first)}
+        found = {(state.under_way, is_first)}
+        if state.winner >= 0:
+            outputs, again = state.again or ((), START)
+            found |= self._places(again, False)
+        return found
 
     def _emitted(self, winner: int) -> Outputs:
         return () if winner in self.grammar.ignored else (winner,)
-
-    def _run(self, data: bytes) -> tuple[int, Outputs] | None:
-        """Read data from START."""
-        number, emitted = START, ()
-        for byte in data:
-            number, more = self._step(self.states[number], byte)
-            if number < 0:
-                return None
-            emitted += more
-        return number, emitted
 
     def _end(self, state: _State) -> int:
         if state.under_way < 0:
             return 0
         if state.winner < 0:
             return -1
-        if state.pending and len(self.modes) > 1:
-            return RESTART
         emitted = self._emitted(state.winner)
-        if state.pending:
-            found = self._run(state.pending)
-            if found is None:
-                return -1
-            rest = self._end(self.states[found[0]])
+        if state.backs_up and len(self.modes) > 1:
+            return RESTART
+        if state.again is not None:
+            outputs, number = state.again
+            rest = self._end(self.states[number])
             if rest < 0:
                 return -1
-            emitted += found[1] + list(self.outputs)[rest]
+            emitted += outputs + list(self.outputs)[rest]
         return self.outputs.setdefault(emitted, len(self.outputs))
-
-    def _is_feasible(self, winner: int, under_way: int, pending: bytes) -> bool:
-        """Whether the lexeme may fail in such a way that `winner` and another reading of the pending bytes come true.
-
-        Over-approximated: the other reading may end its lexemes anywhere, and only its first terminal is held against `winner`.
-        """
-        key = (winner, under_way, pending)
-        if key not in self._feasible:
-            self._feasible[key] = any(
-                self._can_survive(winner, under_way, state, is_first)
-                for state, is_first in self._readings(winner, pending)
-            )
-        return self._feasible[key]
 
     def _follows(self, winner: int, first: int) -> bool:
         return (
@@ -387,6 +426,7 @@ class _Builder:
 
     def _can_survive(self, winner: int, under_way: int, state: int, is_first: bool) -> bool:
         """Whether some bytes that the lexeme under way cannot read, before it could have ended, can be read by the other reading."""
+        # Over-approximated: the other reading may end its lexemes anywhere, and only its first terminal is held against `winner`.
         begin = (under_way, state, is_first)
         known = self._survives.get((winner, *begin))
         if known is not None:
@@ -395,10 +435,8 @@ class _Builder:
         agenda = [begin]
         while agenda:
             lexeme, other, first = agenda.pop()
-            for byte in self.byte_of_class:
+            for byte in self.readable[other]:
                 places = self._read(winner, (other, first), byte)
-                if not places:
-                    continue
                 after = self.table[lexeme][byte]
                 if after < 0:
                     if not first or any(self._follows(winner, t) for t in self.live[places[0][0]]):

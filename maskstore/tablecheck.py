@@ -1,0 +1,366 @@
+"""What must hold of an engine's table so that no engine that reads it leaves it, whoever made it: checks for `fileformat`.
+
+The table's numbers and parts are described once, below, in the words of `engine_table`'s header; whoever adds a part there describes it
+here. Parts lie end to end in the order of `PARTS`.
+
+What is proved: every offset, state, rule, node, mask and token that an engine finds in the table is in range, and no stack that
+the LALR tables can build is popped below its bottom or has no goto. Not proved: that the masks are right (the checksum tells damage,
+and whoever may write the file may write other masks into it), nor that a parse under made-up tables ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.analysis.errors import StoreError
+from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.maskstore import _check_kernels as kernels
+from maskwright.maskstore import _parse_kernels as lr
+from maskwright.maskstore import engine_table as places
+from maskwright.maskstore.fileheader import refuse
+from maskwright.maskstore.masks import n_words
+from maskwright.maskstore.vocabulary import Vocabulary
+
+Int32 = npt.NDArray[np.int32]
+
+MOST_ALTERNATIVES = 16
+"""BOUND: an engine makes room for so many actions of one conflict before it follows them."""
+
+WORK_LIMIT = 1 << 29
+"""Steps back over stacks; python.lark takes some 100,000."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """shape : what the lengths count, in words of `NUMBERS`; x+1 is one more than x; a word that is not there is found from the length.
+
+    columns : for each column of the last axis, or for all alike, the least value and the word for one more than the greatest.
+    """
+
+    name: str
+    shape: tuple[str, ...]
+    columns: tuple[tuple[int, str], ...]
+
+
+ANY = (-(1 << 31), "2^31")
+
+NUMBERS: Mapping[int, str] = {
+    lr.N_STATES: "states",
+    lr.N_COLUMNS: "columns",
+    lr.N_NONTERMINALS: "nonterminals",
+    lr.N_RULES: "rules",
+    places.N_CLASSES: "classes",
+    places.N_LEXER_STATES: "lexer states",
+    places.N_SET_WORDS: "set words",
+    places.N_ROOTS: "roots",
+    places.N_NODES: "nodes",
+    places.N_EDGE_SLOTS: "slots",
+    places.N_MASKS: "masks",
+    places.N_TOKENS: "tokens",
+    places.N_EOS: "eos",
+    places.N_WORDS: "words",
+    places.N_MODES: "modes",
+}
+
+PARTS: Mapping[int, Part] = {
+    lr.ACTION: Part("action", ("states", "columns"), (ANY,)),
+    lr.GOTO: Part("goto", ("states", "nonterminals"), ((-1, "states"),)),
+    lr.RULE_LHS: Part("rule_lhs", ("rules",), ((0, "nonterminals"),)),
+    lr.RULE_LENGTH: Part("rule_length", ("rules",), ((0, "2^12"),)),
+    lr.ALTERNATIVES: Part("alternatives", ("alternatives",), (ANY,)),
+    lr.DEFAULT: Part("default_rule", ("states",), ((-1, "rules"),)),
+    lr.PREDECESSOR_START: Part("predecessor_start", ("states+1",), ((0, "predecessors+1"),)),
+    lr.PREDECESSORS: Part("predecessors", ("predecessors",), ((0, "states"),)),
+    lr.MODE: Part("mode", ("states",), ((0, "modes"),)),
+    places.BYTE_CLASS: Part("byte_class", ("256",), ((0, "classes"),)),
+    places.NEXT_STATE: Part("next_state", ("lexer states", "classes"), ((-2, "lexer states"),)),
+    places.OUTPUT: Part("output", ("lexer states", "classes"), ((0, "outputs"),)),
+    places.OUTPUT_START: Part("output_start", ("outputs+1",), ((0, "output symbols+1"),)),
+    places.OUTPUT_SYMBOLS: Part("output_symbols", ("output symbols",), ((0, "terminals"),)),
+    places.END_OUTPUT: Part("end_output", ("lexer states",), ((-2, "outputs"),)),
+    places.STATE_FLAGS: Part("state_flags", ("lexer states",), ((0, "4"),)),
+    places.SYMBOL_COLUMN: Part("symbol_column", ("terminals",), ((-1, "columns"),)),
+    places.SYMBOL_DEPTH: Part("symbol_depth", ("terminals",), ((-1, "2"),)),
+    places.MODE_STATE: Part("mode_state", ("modes",), ((0, "lexer states"),)),
+    places.MODE_OF_STATE: Part("mode_of_state", ("states",), ((0, "modes"),)),
+    places.FALLBACK: Part("fallback", ("lexer states",), ((-1, "output symbols"),)),
+    places.PENDING_START: Part("pending_start", ("lexer states+1",), ((0, "pending+1"),)),
+    places.PENDING: Part("pending", ("pending",), ((0, "256"),)),
+    places.ENDING_START: Part("ending_start", ("lexer states+1",), ((0, "endings+1"),)),
+    places.ENDINGS: Part("endings", ("endings",), (ANY,)),
+    places.SET_BITS: Part("set_bits", ("sets", "set words"), (ANY,)),
+    places.SHIFT_BITS: Part("shift_bits", ("states", "set words"), (ANY,)),
+    places.VIEW_START: Part("view_start", ("lexer states+1",), ((0, "views+1"),)),
+    places.LOOKUP_START: Part("lookup_start", ("views+1",), ((0, "lookups+1"),)),
+    places.LOOKUPS: Part("lookups", ("lookups", "3"), ((0, "paths"), (0, "roots+1"), (0, "masks"))),
+    places.PATH_START: Part("path_start", ("paths+1",), ((0, "newlines+1"),)),
+    places.PATHS: Part(
+        "paths", ("newlines", "4"), ((0, "path symbols+1"), (0, "path symbols+1"), (0, "2"), (0, "2^31"))
+    ),
+    places.PATH_SYMBOLS: Part("path_symbols", ("path symbols",), ((-1, "columns"),)),
+    places.EDGE_PAIRS: Part("edge_pairs", ("pairs", "2"), ((0, "nodes"), (0, "masks"))),
+    places.ROOTS: Part("roots", ("roots", "states"), ((0, "pairs"),)),
+    places.NODES: Part("nodes", ("inner nodes", "2"), ((0, "pairs"), (0, "2"))),
+    places.EDGES: Part("edges", ("slots", "2"), (ANY,)),
+    places.MASKS: Part("masks", ("masks", "2"), ((0, "2^31"), (-1, "2^31"))),
+    places.DENSE: Part("dense", ("bitmasks", "words"), (ANY,)),
+    places.MASK_IDS: Part("mask_ids", ("ids",), ((0, "tokens"),)),
+    places.TOKEN_START: Part("token_start", ("tokens+1",), (ANY,)),
+    places.TOKEN_BYTES: Part("token_bytes", ("byte words",), (ANY,)),
+    places.EOS: Part("eos", ("eos",), ((0, "tokens"),)),
+}
+
+STARTS: Mapping[int, tuple[int, int]] = {
+    lr.PREDECESSOR_START: (lr.PREDECESSORS, 0),
+    places.OUTPUT_START: (places.OUTPUT_SYMBOLS, 0),
+    places.PENDING_START: (places.PENDING, 0),
+    places.ENDING_START: (places.ENDINGS, 0),
+    places.VIEW_START: (places.LOOKUP_START, 1),
+    places.LOOKUP_START: (places.LOOKUPS, 0),
+    places.PATH_START: (places.PATHS, 0),
+}
+"""Parts that ascend from 0 to the number of rows of another, and how far each step goes at least."""
+
+SETTINGS = (
+    places.TAB_LENGTH,
+    places.NEWLINE,
+    places.INDENT,
+    places.DEDENT,
+    places.AFTER_NEWLINE,
+    places.EOS_IN_MASKS,
+    places.AGAIN,
+)
+"""The other places of the header, each with a check of its own."""
+
+
+def part_bytes(where: str, table: Int32) -> dict[str, int]:
+    """Bytes of the header and of each part, in the order of the table."""
+    spans = _spans(where, table)
+    return {"header": 4 * lr.HEADER, **{PARTS[place].name: 4 * (end - begin) for place, (begin, end) in spans.items()}}
+
+
+def table_sizes(table: Int32) -> dict[str, int]:
+    """What the header says of sizes, by the words of `NUMBERS`."""
+    return {word: int(table[place]) for place, word in NUMBERS.items()}
+
+
+def check_table(where: str, grammar: Grammar, vocabulary: Vocabulary, table: Int32) -> None:
+    """Refuse a table that could lead an engine out of it or below its stack.
+
+    table : (n,) int32, C-contiguous.
+
+    Raises: StoreError naming the part, what it holds and what was expected. Cost: one pass over the table.
+    """
+    check = _Checks(where, grammar, vocabulary, table)
+    check.ranges()
+    check.starts()
+    check.settings()
+    check.parser()
+    check.lexer()
+    check.automaton()
+    check.tokens()
+    check.masks()
+
+
+def _spans(where: str, table: Int32) -> dict[int, tuple[int, int]]:
+    """Where each part begins and ends."""
+    if len(table) < lr.HEADER:
+        raise refuse(where, f"tensor table has {len(table)} places, expected {lr.HEADER} or more")
+    offsets = [int(table[place]) for place in PARTS] + [len(table)]
+    if offsets[0] != lr.HEADER or any(begin > end for begin, end in pairwise(offsets)):
+        raise refuse(where, f"the table's parts do not lie end to end from {lr.HEADER} to {len(table)}")
+    return dict(zip(PARTS, pairwise(offsets), strict=True))
+
+
+class _Checks:
+    def __init__(self, where: str, grammar: Grammar, vocabulary: Vocabulary, table: Int32) -> None:
+        self.where = where
+        self.grammar = grammar
+        self.vocabulary = vocabulary
+        self.table = table
+        self.spans = _spans(where, table)
+        self.sizes = self._sizes()
+
+    def refuse(self, found: str) -> StoreError:
+        return refuse(self.where, f"the table's {found}")
+
+    def part(self, place: int) -> Int32:
+        begin, end = self.spans[place]
+        return self.table[begin:end]
+
+    def _sizes(self) -> dict[str, int]:
+        """The numbers of the words in `PARTS`; each part has the length that they give."""
+        sizes = table_sizes(self.table)
+        for word, value in sizes.items():
+            if value < (
+                word in ("states", "columns", "nonterminals", "rules", "classes", "lexer states", "nodes", "masks", "modes")
+            ):
+                raise self.refuse(f"header says {value} {word}, expected more")
+        sizes |= {"2^31": 1 << 31, "2^12": 1 << 12, "terminals": self.grammar.n_terminals}
+        sizes["inner nodes"] = sizes["nodes"] - sizes["roots"] - 1
+        for word, expected in (
+            ("tokens", self.vocabulary.size),
+            ("words", n_words(self.vocabulary.size)),
+            ("set words", (sizes["columns"] + 31) // 32),
+            ("eos", len(self.vocabulary.eos)),
+        ):
+            if sizes[word] != expected:
+                raise self.refuse(f"header says {sizes[word]} {word}, expected {expected}")
+        if sizes["inner nodes"] < 0 or sizes["nodes"] * sizes["states"] >= 1 << 31:
+            raise self.refuse(
+                f"header says {sizes['nodes']} nodes, {sizes['roots']} of them roots, over {sizes['states']} states, "
+                "expected more nodes than roots, and products below 2^31"
+            )
+        for place, part in PARTS.items():
+            length = self.spans[place][1] - self.spans[place][0]
+            rest = 1
+            for word in part.shape[1:]:
+                rest *= _count(word, sizes)
+            first, _, more = part.shape[0].partition("+")
+            if not first.isdigit() and first not in sizes:
+                sizes[first] = length // max(1, rest) - int(more or 0)
+            expected = _count(part.shape[0], sizes) * rest
+            if length != expected or _count(first, sizes) < 0:
+                shape = " x ".join(part.shape)
+                raise self.refuse(f"part {part.name} has {length} places, expected {expected} ({shape})")
+        return sizes
+
+    def ranges(self) -> None:
+        for place, part in PARTS.items():
+            if part.columns == (ANY,):
+                continue
+            low = np.array([least for least, _ in part.columns], np.int64)
+            high = np.array([_count(word, self.sizes) for _, word in part.columns], np.int64)
+            found = kernels.outside(self.part(place), low, high)
+            if found >= 0:
+                column = found % len(low)
+                self._wrong(place, found, f"{low[column]} to {high[column] - 1}")
+
+    def starts(self) -> None:
+        for place, (of, step) in STARTS.items():
+            last = _count(PARTS[of].shape[0], self.sizes) - (of == places.LOOKUP_START)
+            found = kernels.falls(self.part(place), last, step)
+            if found >= 0:
+                self._wrong(place, found, f"an ascent from 0 to {last}")
+
+    def _wrong(self, place: int, found: int, expected: str) -> None:
+        part = PARTS[place]
+        at: list[int] = []
+        rest = found
+        for word in reversed(part.shape[1:]):
+            rest, index = divmod(rest, _count(word, self.sizes))
+            at.insert(0, index)
+        at.insert(0, rest)
+        shown = ", ".join(map(str, at))
+        raise self.refuse(f"part {part.name} holds {int(self.part(place)[found])} at [{shown}], expected {expected}")
+
+    def settings(self) -> None:
+        layout = self.grammar.layout
+        column = self.part(places.SYMBOL_COLUMN)
+        none = places.NONE
+        expected = {
+            places.TAB_LENGTH: ("tab length", layout.tab_length if layout else 1),
+            places.NEWLINE: ("newline", layout.newline if layout else none),
+            places.INDENT: ("indent", int(column[layout.indent]) if layout else none),
+            places.DEDENT: ("dedent", int(column[layout.dedent]) if layout else none),
+            places.EOS_IN_MASKS: ("end-of-text tokens in masks", int(layout is None)),
+        }
+        for place, (name, value) in expected.items():
+            if self.table[place] != value:
+                raise self.refuse(f"{name} is {int(self.table[place])}, expected {value}")
+        again, longest = int(self.table[places.AGAIN]), int(np.diff(self.part(places.PENDING_START)).max())
+        if not 0 <= again <= 4 * (longest + 2):
+            raise self.refuse(f"room for bytes to read anew is {again}, expected 0 to {4 * (longest + 2)}")
+        after = int(self.table[places.AFTER_NEWLINE])
+        if not 0 <= after < self.sizes["sets"]:
+            raise self.refuse(f"set after a newline is {after}, expected 0 to {self.sizes['sets'] - 1}")
+        if layout is None and self.sizes["newlines"]:
+            raise self.refuse(
+                f"paths have {self.sizes['newlines']} newlines, expected none, the grammar having no layout"
+            )
+
+    def parser(self) -> None:
+        action, alternatives, goto = map(self.part, (lr.ACTION, lr.ALTERNATIVES, lr.GOTO))
+        n_states, n_rules = self.sizes["states"], self.sizes["rules"]
+        found = kernels.bad_action(action, alternatives, n_states, n_rules, MOST_ALTERNATIVES)
+        if found >= 0:
+            self._wrong(lr.ACTION, found, f"one of {n_states} states, of {n_rules} rules or of the alternatives")
+        starts, below = kernels.states_below(action, alternatives, goto, n_states)
+        default, lhs, length = map(self.part, (lr.DEFAULT, lr.RULE_LHS, lr.RULE_LENGTH))
+        state, rule = kernels.bad_reduction(action, alternatives, goto, default, lhs, length, starts, below, WORK_LIMIT)
+        if state == kernels.TOO_MUCH_WORK:
+            raise self.refuse(f"reductions cannot be checked in {WORK_LIMIT:,} steps, expected fewer")
+        if state >= 0:
+            raise self.refuse(
+                f"state {state} reduces by rule {rule} on a stack that is too short or has no goto for it"
+            )
+
+    def lexer(self) -> None:
+        found = kernels.bad_ending(
+            self.part(places.ENDING_START), self.part(places.ENDINGS), self.sizes["sets"], self.grammar.n_terminals
+        )
+        if found >= 0:
+            self._wrong(places.ENDINGS, found, "a set, a number of terminals and so many terminals")
+        paths = self.part(places.PATHS).reshape(-1, 4)
+        wrong = np.flatnonzero(paths[:, 0] > paths[:, 1])
+        if len(wrong):
+            self._wrong(places.PATHS, 4 * int(wrong[0]), f"{paths[wrong[0], 1]} at most")
+
+    def automaton(self) -> None:
+        targets = self.part(places.EDGE_PAIRS)[::2]
+        n_roots, n_slots = self.sizes["roots"], self.sizes["slots"]
+        wrong = np.flatnonzero((targets > 0) & (targets <= n_roots))
+        if len(wrong):
+            self._wrong(places.EDGE_PAIRS, 2 * int(wrong[0]), f"0 or {n_roots + 1} and more: no edge leads to a root")
+        n_keys = self.sizes["nodes"] * self.sizes["states"]
+        found = kernels.bad_edge(self.part(places.EDGES), n_keys, self.sizes["pairs"])
+        if found == n_slots:
+            raise self.refuse("part edges has no free slot, expected one or more")
+        if found >= 0:
+            self._wrong(places.EDGES, 2 * found, f"-1, or 0 to {n_keys - 1} followed by 0 to {self.sizes['pairs'] - 1}")
+
+    def masks(self) -> None:
+        dense_begin, dense_end = self.spans[places.DENSE]
+        ids_begin, ids_end = self.spans[places.MASK_IDS]
+        found = kernels.bad_mask(
+            self.part(places.MASKS), self.sizes["words"], dense_begin, dense_end, ids_begin, ids_end
+        )
+        if found >= 0:
+            self._wrong(places.MASKS, 2 * found, "the place of its words or ids")
+        allowed = np.zeros(32 * self.sizes["words"], np.bool_)
+        allowed[: self.vocabulary.size] = np.diff(self.part(places.TOKEN_START)) > 0
+        allowed[list(self.vocabulary.eos)] = True
+        words = np.packbits(allowed, bitorder="little").view("<i4").astype(np.int32)
+        found = kernels.stray_word(self.part(places.DENSE), words)
+        if found >= 0:
+            row, word = divmod(found, len(words))
+            stray = int(self.part(places.DENSE)[found]) & ~int(words[word]) & 0xFFFFFFFF
+            token = 32 * word + (stray & -stray).bit_length() - 1
+            raise self.refuse(f"bitmask {row} allows token {token}, which stands for no text")
+        found = kernels.stray_id(self.part(places.MASK_IDS), words)
+        if found >= 0:
+            self._wrong(places.MASK_IDS, found, "a token that stands for text or ends it")
+
+    def tokens(self) -> None:
+        """The tokens' bytes are the vocabulary's."""
+        data = b"".join(self.vocabulary.tokens)
+        starts = np.zeros(self.vocabulary.size + 1, np.int64)
+        np.cumsum(np.fromiter(map(len, self.vocabulary.tokens), np.int64, self.vocabulary.size), out=starts[1:])
+        own = np.frombuffer(data + bytes(-len(data) % 4), "<i4")
+        for place, expected in (
+            (places.TOKEN_START, starts),
+            (places.TOKEN_BYTES, own),
+            (places.EOS, np.array(self.vocabulary.eos, np.int32)),
+        ):
+            if not np.array_equal(self.part(place), expected):
+                raise self.refuse(f"part {PARTS[place].name} is not that of the vocabulary in the file")
+
+
+def _count(word: str, sizes: Mapping[str, int]) -> int:
+    counted, _, more = word.partition("+")
+    return (int(counted) if counted.isdigit() else sizes[counted]) + int(more or 0)
