@@ -118,6 +118,10 @@ def read_header(where: str, file: Any) -> Header:
     if facts["kind"] == ENTRIES:
         _check_entries_facts(where, facts, grammar)
         known["steps"] = len(facts["steps"])
+    else:
+        counts = dict(facts["counts"])
+        if len(counts) < len(facts["counts"]) or min(counts.values(), default=0) < 0:
+            raise refuse(where, f"the counts are {clip(facts['counts'])}, expected none twice or below 0")
     expected = tensors_of(facts["kind"])
     found = set(file.keys())
     if found != expected.keys():

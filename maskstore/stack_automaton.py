@@ -74,12 +74,13 @@ def build_automaton(grammar: Grammar, vocabulary: Vocabulary, progress: Progress
         raise GrammarError(
             f"grammar {grammar.name}: lexing 'nfa' keeps several hypotheses and has no stack automaton; load it with lexing='longest'"
         )
-    tables = bisimulate(build_lr_tables(grammar, grammar.conflicts))
+    full_tables = build_lr_tables(grammar, grammar.conflicts)
+    tables = bisimulate(full_tables)
     if grammar.lexing == "contextual":
         modes = contextual_modes(grammar, tables.action != 0, tables.terminal_column)
     else:
         modes = one_mode(grammar, len(tables.action))
-    transducer = build_transducer(grammar, can_follow(tables), modes.competing if len(modes) > 1 else None)
+    transducer = build_transducer(grammar, can_follow(full_tables), modes.competing if len(modes) > 1 else None)
     ids = vocabulary.text_ids()
     if not len(ids):
         raise VocabularyError(f"vocabulary {vocabulary.name} has no token that stands for text")

@@ -250,6 +250,7 @@ class _Builder:
             next_rows.append(next_row)
             output_rows.append(output_row)
             count += 1
+        self._check_newline()
         ends = [self._end(state) for state in self.states]
         newline = self.newline
         return Transducer(
@@ -276,6 +277,18 @@ class _Builder:
             ),
             mode_state=_read_only(np.array(mode_state, np.int32)),
         )
+
+    def _check_newline(self) -> None:
+        """Columns must stay open: else a newline may end at a column that no line can have, and the text is stuck."""
+        for state in self.states:
+            if state.winner != self.newline or self.newline < 0 or state.backs_up:
+                continue
+            after = self.table[state.under_way][LINE_FEED]
+            if after < 0 or self.newline not in self.live[after]:
+                raise GrammarError(
+                    f"grammar {self.grammar.name}: the layout's newline {self.grammar.display_name(self.newline)} can end where no further "
+                    r"line feed can continue it, so blank lines would be newlines of their own; write it as in (\r?\n[\t ]*)+"
+                )
 
     def _add(self, state: _State) -> int:
         found = self.number.get(state)
@@ -352,7 +365,7 @@ class _Builder:
             outputs += more
             if outputs and not self._follows(state.winner, outputs[0]):
                 return lost
-            places = self._places(target, not outputs)
+            places = self._places(state.winner, target, not outputs)
             found = _State(after, has_line_feed, state.winner, (outputs, target))
         if not any(self._can_survive(state.winner, after, other, is_first) for other, is_first in sorted(places)):
             return lost
@@ -366,15 +379,15 @@ class _Builder:
             f"layout ({self.grammar.display_name(self.newline)}), whose column would be unknown; make the terminals differ sooner"
         )
 
-    def _places(self, number: int, is_first: bool) -> set[tuple[int, bool]]:
-        """Where the union automaton can be in a state of the transducer, its own backing up included."""
+    def _places(self, winner: int, number: int, is_first: bool) -> set[tuple[int, bool]]:
+        """Where the union automaton can be in a state of the transducer, its own backing up included: places as in `_readings`."""
         state = self.states[number]
         if state.under_way < 0:
             return {(self.union.starts[0], is_first)}
         found = {(state.under_way, is_first)}
-        if state.winner >= 0:
-            outputs, again = state.again or ((), START)
-            found |= self._places(again, False)
+        if state.winner >= 0 and (not is_first or self._follows(winner, state.winner)):
+            _, again = state.again or ((), START)
+            found |= self._places(winner, again, False)
         return found
 
     def _emitted(self, winner: int) -> Outputs:

@@ -42,7 +42,7 @@ def main() -> None:
     parser.add_argument("--positions", type=int, default=110_000)
     arguments = parser.parse_args()
     encode = encoder(arguments.tokenizer)
-    grammar, vocabulary = mw.load_grammar("lark:python"), mw.load_vocabulary(arguments.tokenizer)
+    grammar, vocabulary = mw.load_grammar("lark:python", lexing="nfa"), mw.load_vocabulary(arguments.tokenizer)
     decoders = [
         mw.ReferenceDecoder(mw.build_store(grammar, vocabulary, streamlined=streamlined))
         for streamlined in (True, False)
