@@ -5,7 +5,6 @@ A cost is a number of bytes; COSTLY stands for "never" and is kept from growing.
 
 from __future__ import annotations
 
-import numpy as np
 from numba import njit
 
 COSTLY = 1 << 28

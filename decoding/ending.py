@@ -21,8 +21,9 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,10 +42,10 @@ if TYPE_CHECKING:
     from maskwright.maskstore.automaton_store import AutomatonStore
 
 Int32 = npt.NDArray[np.int32]
-Rows = tuple[tuple[tuple[int, int], ...], ...]
-"""A cost matrix: for each class before, the classes after and their costs, without those that never pay."""
-Entry = tuple[int, int, Rows]
-"""States to pop, the nonterminal to push then, what it costs to get there."""
+Step = tuple[int, int, int]
+"""States to pop, then the nonterminal to push and the class of the last lexeme (`nonterminal * n_classes + class`), and the cost."""
+Steps = tuple[tuple[Step, ...], ...]
+"""By the class of the lexeme before, the steps that may pay."""
 
 PREFERRED = bytes([*range(0x20, 0x7F), *range(0x20), *range(0x7F, 0x100)])
 MAX_CLASSES = 12
@@ -116,7 +117,9 @@ class _Lexer:
         n_modes = int(table[places.N_MODES])
         next_state = _part(table, places.NEXT_STATE, n_states, n_classes)
         output = _part(table, places.OUTPUT, n_states, n_classes)
-        starts = _part(table, places.OUTPUT_START, max(int(output.max()), int(_part(table, places.END_OUTPUT, n_states).max())) + 2)
+        starts = _part(
+            table, places.OUTPUT_START, max(int(output.max()), int(_part(table, places.END_OUTPUT, n_states).max())) + 2
+        )
         symbols = _part(table, places.OUTPUT_SYMBOLS, int(starts[-1])).tolist()
         self.outputs = [tuple(symbols[a:b]) for a, b in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)]
         self.class_of: list[int] = _part(table, places.BYTE_CLASS, 256).tolist()
@@ -125,7 +128,7 @@ class _Lexer:
         self.end_output: list[int] = _part(table, places.END_OUTPUT, n_states).tolist()
         pending = _part(table, places.PENDING_START, n_states + 1).tolist()
         waiting = bytes(_part(table, places.PENDING, pending[-1]).astype(np.uint8))
-        self.pending = [waiting[a:b] for a, b in zip(pending[:-1], pending[1:], strict=True)]
+        self.pending = [waiting[a:b] for a, b in pairwise(pending)]
         at = _part(table, places.FALLBACK, n_states).tolist()
         self.fallback = [symbols[place] if place >= 0 else -1 for place in at]
         self.is_newline = ((_part(table, places.STATE_FLAGS, n_states) & places.IS_NEWLINE) != 0).tolist()
@@ -142,7 +145,9 @@ class _Lexer:
         tab_class = self.class_of[engine.TAB]
         has_tabs = any(
             flag and after >= 0 and self.is_newline[after] and emitted == 0
-            for flag, after, emitted in zip(self.is_newline, next_state[:, tab_class], output[:, tab_class], strict=True)
+            for flag, after, emitted in zip(
+                self.is_newline, next_state[:, tab_class], output[:, tab_class], strict=True
+            )
         )
         self.tab_length = tab
         self.widest_step = tab if has_tabs else 1
@@ -183,8 +188,8 @@ class _Lexer:
             if mode:
                 edges[0, mode] = 0
         flat = np.array([(*edge, cost) for edge, cost in edges.items()], np.int32).reshape(-1, 3)
-        columns = [np.ascontiguousarray(flat[:, i]) for i in range(3)]
-        relax_lexer(len(flat), *columns, least)
+        source, target, cost = (np.ascontiguousarray(flat[:, i]) for i in range(3))
+        relax_lexer(len(flat), source, target, cost, least)
         return least
 
     def _apart(self) -> Int32:
@@ -197,7 +202,7 @@ class _Lexer:
                 after, emitted = self.next_state[q][klass], self.outputs[self.output[q][klass]]
                 if not emitted:
                     continue
-                for first, second in zip(emitted[:-1], emitted[1:], strict=True):
+                for first, second in pairwise(emitted):
                     apart[first, second] = 0
                 if after != RESTART:
                     seen.add((emitted[-1], after))
@@ -226,7 +231,7 @@ class _Lexer:
 class _Frame:
     """A stack: an LR state on top of another stack.
 
-    pay : bytes of the indentation of the block that the state is in. costs[A] : V by class, after nonterminal A on this stack.
+    pay : bytes of the indentation of the block that the state is in. costs : V after a nonterminal on this stack, by nonterminal and class.
     """
 
     __slots__ = ("below", "costs", "number", "pay", "state")
@@ -236,7 +241,7 @@ class _Frame:
         self.below = below
         self.pay = pay
         self.number = number
-        self.costs: dict[int, list[int]] = {}
+        self.costs: dict[int, int] = {}
 
 
 class _Parser:
@@ -268,17 +273,19 @@ class _Parser:
         self.has_levels = self._has_levels(store)
         self._classify()
         self._cost_items(table, n_nonterminals)
-        self._entries: dict[tuple[int, int], tuple[list[int], tuple[Entry, ...]]] = {}
+        self._known: dict[tuple[int, int], tuple[list[int], Steps]] = {}
 
     def _read_actions(self, action: Int32, table: Int32) -> None:
-        """shifts[s] : (column, state). reduces[s] : (rule, set of columns as bits). accepts[s] : whether the end of the text is accepted."""
+        """shifts[s] : (column, state). reduces[s] : (rule, columns as bits). accepts[s] : whether the text may end in this state."""
         alternatives = int(table[lr.ALTERNATIVES])
         self.shifts: list[list[tuple[int, int]]] = []
         self.reduces: list[list[tuple[int, int]]] = []
         self.accepts: list[bool] = []
         self.column_targets: list[set[int]] = [set() for _ in range(self.n_columns)]
         for row in action.tolist():
-            shifts, rules, accepts = [], {}, False
+            shifts: list[tuple[int, int]] = []
+            rules: dict[int, int] = {}
+            accepts = False
             for column, code in enumerate(row):
                 if code == 0:
                     continue
@@ -368,7 +375,7 @@ class _Parser:
         return np.minimum(costs, COSTLY).astype(np.int32)
 
     def _cost_items(self, table: Int32, n_nonterminals: int) -> None:
-        """items[s] : for each rule under way in state s its entry. An item (s, rule, left) has `left` symbols to read."""
+        """steps[s] : what ends a rule under way in state s. An item (s, rule, left) has `left` symbols to read."""
         n_states = len(self.default)
         starts = _part(table, lr.PREDECESSOR_START, n_states + 1).tolist()
         predecessors = _part(table, lr.PREDECESSORS, starts[-1]).tolist()
@@ -415,7 +422,10 @@ class _Parser:
         item_lhs = np.array([self.n_columns + i if i < n_nonterminals else -1 for i in range(len(order))], np.int32)
         flat = np.array(edges, np.int32).reshape(-1, 3)
         relax_rules(
-            self._symbol_costs(n_nonterminals), item_costs, item_lhs, *(np.ascontiguousarray(flat[:, i]) for i in range(3))
+            self._symbol_costs(n_nonterminals),
+            item_costs,
+            item_lhs,
+            *(np.ascontiguousarray(flat[:, i]) for i in range(3)),
         )
         found: list[dict[tuple[int, int], Int32]] = [{} for _ in range(n_states)]
         for (state, rule, left), cost in zip(order, item_costs, strict=True):
@@ -424,27 +434,23 @@ class _Parser:
                 known = found[state].get(key2)
                 found[state][key2] = cost if known is None else np.minimum(known, cost)
         self._matrices = [sorted(of_state.items(), key=lambda item: item[0]) for of_state in found]
-        self.items: list[tuple[Entry, ...]] = [
-            tuple((pops, lhs, self._rows(cost)) for (pops, lhs), cost in of_state) for of_state in self._matrices
-        ]
+        self.steps = [self._steps(of_state) for of_state in self._matrices]
 
-    def _rows(self, cost: Int32) -> Rows:
-        n = self.n_classes - 3
-        rows = []
-        for row in cost.tolist():
-            least = min(row[:n], default=COSTLY)
-            rows.append(
-                tuple(
-                    (after, each)
-                    for after, each in enumerate(row)
-                    if each < COSTLY and (after >= n or each == least or each < least + self.spread)
-                )
-            )
-        return tuple(rows)
+    def _steps(self, matrices: Iterable[tuple[tuple[int, int], Int32]]) -> Steps:
+        plain = self.new_line
+        steps: list[list[Step]] = [[] for _ in range(self.n_classes)]
+        for (pops, lhs), cost in matrices:
+            for before, row in enumerate(cost.tolist()):
+                least = min(row[:plain], default=COSTLY)
+                for after, each in enumerate(row):
+                    if each < COSTLY and (after >= plain or each == least or each < least + self.spread):
+                        into = self.new_line if after == self.fresh else after
+                        steps[before].append((pops, lhs * self.n_classes + into, each))
+        return tuple(map(tuple, steps))
 
-    def entries(self, state: int, nonterminal: int) -> tuple[list[int], tuple[Entry, ...]]:
-        """After a nonterminal on a stack with this state on top: costs of accepting there, by class, and the entries that pop it."""
-        known = self._entries.get((state, nonterminal))
+    def _after(self, state: int, nonterminal: int) -> tuple[list[int], Steps]:
+        """After a nonterminal on a stack with this state on top: costs of accepting there, by class, and the steps that pop it."""
+        known = self._known.get((state, nonterminal))
         if known is not None:
             return known
         n = self.n_classes
@@ -468,66 +474,64 @@ class _Parser:
             target = self.goto[state][here]
             if target >= 0 and self.accepts[target]:
                 ends = [min(pair) for pair in zip(ends, cost.min(axis=1).tolist(), strict=True)]
-        found = (ends, tuple((pops, lhs, self._rows(cost)) for (pops, lhs), cost in sorted(leaving.items())))
-        self._entries[state, nonterminal] = found
+        found = self._known[state, nonterminal] = ends, self._steps(sorted(leaving.items(), key=lambda item: item[0]))
         return found
 
-    def costs(self, frame: _Frame, nonterminal: int) -> list[int]:
-        """V by class, after a nonterminal on a stack. Cost: O(1) for each frame that it was not asked about before."""
-        known = frame.costs.get(nonterminal)
+    def _cost(self, frame: _Frame, key: int) -> int:
+        """V after a nonterminal on a stack, for a class. Cost: O(1) for each frame that it was not asked about before."""
+        known = frame.costs.get(key)
         if known is not None:
             return known
-        agenda = [(frame, nonterminal)]
+        first = frame
+        agenda = [(frame, key)]
+        n = self.n_classes
         while agenda:
-            frame, nonterminal = agenda[-1]
-            if nonterminal in frame.costs:
+            frame, wanted = agenda[-1]
+            if wanted in frame.costs:
                 agenda.pop()
                 continue
-            ends, entries = self.entries(frame.state, nonterminal)
-            bases = [_pop(frame, pops) for pops, _, _ in entries]
-            missing = [
-                (base, lhs)
-                for base, (_, lhs, _) in zip(bases, entries, strict=True)
-                if base is not None and lhs not in base.costs
-            ]
-            if missing:
-                agenda += missing
+            nonterminal, before = divmod(wanted, n)
+            ends, steps = self._after(frame.state, nonterminal)
+            if before == self.new_line and wanted + 1 not in frame.costs:
+                agenda.append((frame, wanted + 1))
                 continue
-            agenda.pop()
-            costs = list(ends)
-            for base, (_, lhs, rows) in zip(bases, entries, strict=True):
-                if base is not None:
-                    after = base.costs[lhs]
-                    for before, row in enumerate(rows):
-                        least = self._through(row, after)
-                        if least < costs[before]:
-                            costs[before] = least
-            costs[self.new_line] = min(costs[self.new_line], costs[self.indented] + frame.pay)
-            frame.costs[nonterminal] = costs
-        return frame.costs[nonterminal]
-
-    def _through(self, row: Iterable[tuple[int, int]], after: list[int]) -> int:
-        least = COSTLY
-        for klass, cost in row:
-            cost += after[self.new_line if klass == self.fresh else klass]
-            if cost < least:
-                least = cost
-        return least
-
-    def value(self, frame: _Frame, before: int) -> int:
-        """V of a stack after a lexeme of a class."""
-        if before == self.new_line:
-            return min(self._value(frame, before), self._value(frame, self.indented) + frame.pay)
-        return self._value(frame, before)
-
-    def _value(self, frame: _Frame, before: int) -> int:
-        least = 0 if self.accepts[frame.state] else COSTLY
-        for pops, lhs, rows in self.items[frame.state]:
-            if rows[before]:
+            least = ends[before]
+            is_complete = True
+            for pops, into, cost in steps[before]:
                 base = _pop(frame, pops)
                 if base is not None:
-                    least = min(least, self._through(rows[before], self.costs(base, lhs)))
+                    after = base.costs.get(into)
+                    if after is None:
+                        agenda.append((base, into))
+                        is_complete = False
+                    elif cost + after < least:
+                        least = cost + after
+            if is_complete:
+                agenda.pop()
+                # BOUND: `indented` is the class after `new_line`
+                frame.costs[wanted] = (
+                    min(least, frame.costs[wanted + 1] + frame.pay) if before == self.new_line else least
+                )
+        return first.costs[key]
+
+    def value(self, state: int, below: _Frame | None, pay: int, before: int) -> int:
+        """V of the stack of a state on another stack, after a lexeme of a class. pay : as in a frame."""
+        least = 0 if self.accepts[state] else COSTLY
+        for pops, into, cost in self.steps[state][before]:
+            base = _pop(below, pops - 1)
+            if base is not None:
+                after = base.costs.get(into)
+                if after is None:
+                    after = self._cost(base, into)
+                if cost + after < least:
+                    least = cost + after
+        if before == self.new_line:
+            return min(least, self.value(state, below, pay, self.indented) + pay)
         return least
+
+    def values(self, frames: Iterable[_Frame], before: int) -> int:
+        """The least value of some stacks."""
+        return min((self.value(frame.state, frame.below, frame.pay, before) for frame in frames), default=COSTLY)
 
 
 def _pop(frame: _Frame | None, n: int) -> _Frame | None:
@@ -570,7 +574,6 @@ def _key(node: Node) -> Key:
     return place.number, state, column, spelt
 
 
-
 class _Search:
     """The search, with all that it has learnt about one store.
 
@@ -582,7 +585,7 @@ class _Search:
         self.parser = _Parser(store, self.lexer)
         self.spelling = spelling
         self._by_terminal = np.ascontiguousarray(self.lexer.least.T)
-        self._text_columns = (1 << self.parser.n_columns) - 1
+        self._text_columns = (1 << (self.parser.n_columns - 1)) - 1
         for column in (self.parser.indent, self.parser.dedent):
             if column >= 0 and all(self.lexer.width[t] >= COSTLY for t in self.parser.members[column]):
                 self._text_columns &= ~(1 << column)
@@ -658,23 +661,27 @@ class _Search:
 
     # --- the machine, as in `_kernels` ---
 
-    def _successors(self, frames: Iterable[_Frame], columns: int, pay: int = -1) -> dict[int, dict[int, _Frame]]:
-        """The stacks after each of some columns (bits). pay : of the block that an indent opens."""
+    def _actions(self, frames: Iterable[_Frame], columns: int) -> Iterator[tuple[int, int, _Frame]]:
+        """What follows on some columns (bits): column, state and the stack to push it on; state -1 where the text is accepted."""
         parser = self.parser
-        found: dict[int, dict[int, _Frame]] = {}
+        end = parser.n_columns - 1
         agenda = [(frame, columns) for frame in frames]
+        done: dict[int, int] = {}
         while agenda:
             frame, wanted = agenda.pop()
+            # readings of an ambiguous text meet again
+            known = done.get(frame.number, 0)
+            done[frame.number] = known | wanted
+            wanted &= ~known
             state = frame.state
             rules = [(parser.default[state], wanted)]
             if parser.default[state] < 0:
                 rules = parser.reduces[state]
                 for column, target in parser.shifts[state]:
                     if wanted >> column & 1:
-                        new = self._frame(target, frame, frame.pay if pay < 0 else pay)
-                        found.setdefault(column, {})[new.number] = new
-                if parser.accepts[state] and wanted >> (parser.n_columns - 1) & 1:
-                    found[parser.n_columns - 1] = {}
+                        yield column, target, frame
+                if parser.accepts[state] and wanted >> end & 1:
+                    yield end, -1, frame
             for rule, before in rules:
                 if wanted & before:
                     base = _pop(frame, parser.rule_length[rule])
@@ -682,10 +689,21 @@ class _Search:
                         target = parser.goto[base.state][parser.rule_lhs[rule]]
                         if target >= 0:
                             agenda.append((self._frame(target, base, base.pay), wanted & before))
-        return found
 
     def _shift(self, frames: Iterable[_Frame], column: int, pay: int = -1) -> list[_Frame]:
-        return list(self._successors(frames, 1 << column, pay).get(column, {}).values()) if column >= 0 else []
+        """The stacks after a column. pay : of the block that an indent opens."""
+        if column < 0:
+            return []
+        found = {}
+        for _, target, below in self._actions(frames, 1 << column):
+            frame = self._frame(target, below, below.pay if pay < 0 else pay)
+            found[frame.number] = frame
+        # the engine gives up where a text has more readings
+        return list(found.values()) if len(found) <= engine.MAX_STACKS else []
+
+    def _accepts(self, frames: Iterable[_Frame]) -> bool:
+        """Whether the text may end on one of these stacks."""
+        return any(True for _ in self._actions(frames, 1 << (self.parser.n_columns - 1)))
 
     def _emit(self, place: _Place, output: int, column: int) -> _Place | None:
         """The place after emitted terminals; None if the parser does not take them."""
@@ -777,7 +795,7 @@ class _Search:
         frames: Sequence[_Frame] = ended.frames
         for _ in ended.indents[1:]:
             frames = self._shift(frames, parser.dedent)
-        return parser.n_columns - 1 in self._successors(frames, 1 << (parser.n_columns - 1))
+        return self._accepts(frames)
 
     # --- bounds ---
 
@@ -787,29 +805,30 @@ class _Search:
             return place.values
         parser, lexer = self.parser, self.lexer
         values = [COSTLY] * (lexer.end + 1)
-        for column, frames in self._successors(place.frames, self._text_columns).items():
-            if column == parser.n_columns - 1:
-                continue
+        for column, target, below in self._actions(place.frames, self._text_columns):
+            known: dict[int, int] = {}
             for terminal in parser.members[column]:
+                before = parser.new_line if terminal == parser.newline else parser.class_of[terminal]
                 if lexer.width[terminal] < COSTLY and (terminal != parser.newline or not place.depth):
-                    before = parser.new_line if terminal == parser.newline else parser.class_of[terminal]
-                    values[terminal] = min(parser.value(frame, before) for frame in frames.values())
+                    if before not in known:
+                        known[before] = parser.value(target, below, below.pay, before)
+                    values[terminal] = min(values[terminal], known[before])
         ending: Sequence[_Frame] = place.frames
         for _ in place.indents[1:]:
             ending = self._shift(ending, parser.dedent)
-        if parser.n_columns - 1 in self._successors(ending, 1 << (parser.n_columns - 1)):
+        if self._accepts(ending):
             values[lexer.end] = 0
         if place.depth and parser.newline >= 0:
             rest = [lexer.width[t] + value for t, value in enumerate(values)]
             values[parser.newline] = max(0, min(rest))
         place.values = values
-        finite = [t for t, value in enumerate(values) if value < COSTLY]
-        without = [t for t in finite if t != parser.newline]
-        place.bounds = self._bounds(finite, values)
-        place.bounds_without = self._bounds(without, values) if len(without) < len(finite) else place.bounds
+        place.bounds = self._bounds(values)
+        if not place.depth and parser.newline >= 0:
+            place.bounds_without = self._bounds([*values[: parser.newline], COSTLY, *values[parser.newline + 1 :]])
         return values
 
-    def _bounds(self, terminals: list[int], values: list[int]) -> list[int]:
+    def _bounds(self, values: list[int]) -> list[int]:
+        terminals = [t for t, value in enumerate(values) if value < COSTLY]
         if not terminals:
             return [COSTLY] * self._by_terminal.shape[1]
         least = (self._by_terminal[terminals] + np.array([values[t] for t in terminals], np.int32)[:, None]).min(axis=0)
@@ -825,10 +844,10 @@ class _Search:
         step = self.lexer.widest_step
         pay = min((self._pay(column) for column in range(top + 1, top + step + 1)), default=0)
         inner = self._shift(frames, parser.indent, pay)
-        opened = min((parser.value(frame, parser.indented) for frame in inner), default=COSTLY)
+        opened = parser.values(inner, parser.indented)
         options = []
         for column in reversed(place.indents):
-            options.append((column, min((parser.value(frame, parser.indented) for frame in frames), default=COSTLY)))
+            options.append((column, parser.values(frames, parser.indented)))
             frames = self._shift(frames, parser.dedent)
         place.options = options, opened
         return place.options
@@ -853,7 +872,7 @@ class _Search:
 
     def _bound(self, node: Node) -> int:
         """A lower bound of the bytes left."""
-        place, state, column, spelt = node
+        place, state, column, _ = node
         known = self._known.get(_key(node))
         if known is not None:
             return known
@@ -885,20 +904,24 @@ class _Search:
         found: list[Move] = []
         if here < 0:
             return found
+        self._estimate(place)
         for byte, klass in lexer.moves[here]:
-            for each in lexer.by_class[klass] if self.spelling is not None else (byte,):
-                spelt_after = 0 if self.spelling is None else self.spelling.after(spelt, each)
-                if spelt_after < 0:
-                    continue
-                if lexer.output[here][klass]:
-                    guess = self._guess(place, here, klass, column)
-                    if guess < COSTLY:
-                        found.append((each, guess, None))
-                    continue
-                read = self._read(place, state, column, bytes([each]))
-                if read is not None:
-                    after = (*read, spelt_after)
-                    found.append((each, self._bound(after), after))
+            after = lexer.next_state[here][klass]
+            if lexer.output[here][klass]:
+                least = self._guess(place, here, klass, column)
+            elif after < 0 or (lexer.is_newline[after] and not place.depth):
+                read = self._read(place, here, column, bytes([byte]))
+                least = COSTLY if read is None else self._bound((*read, 0))
+            else:
+                least = place.bounds[after]
+            if least >= COSTLY:
+                continue
+            if self.spelling is None:
+                found.append((byte, least, None))
+            else:
+                found += [
+                    (each, least, None) for each in lexer.by_class[klass] if self.spelling.after(spelt, each) >= 0
+                ]
         return found
 
     def _made(self, node: Node, byte: int) -> Node | None:
@@ -998,7 +1021,11 @@ class _Spelling:
         choice = [0] * n
         for begin in range(n - 1, -1, -1):
             for length in self.lengths:
-                if length <= n - begin and counts[begin + length] + 1 < counts[begin] and data[begin : begin + length] in self.id_of:
+                if (
+                    length <= n - begin
+                    and counts[begin + length] + 1 < counts[begin]
+                    and data[begin : begin + length] in self.id_of
+                ):
                     counts[begin] = counts[begin + length] + 1
                     choice[begin] = length
         if counts[0] >= COSTLY:
@@ -1030,8 +1057,12 @@ class _Spelling:
 
     def explanation(self, data: bytes) -> str:
         lacking = bytes(sorted(set(data) - set(self.alphabet)))
-        what = f"no token contains the bytes {lacking!r}" if lacking else "no sequence of tokens spells it or another ending"
-        return f"the text can be completed with {data[:40]!r}, but not by tokens of vocabulary {self.name}: {what}; use a vocabulary that has all bytes"
+        why = (
+            f"no token contains the bytes {lacking!r}"
+            if lacking
+            else "its tokens do not spell it, nor any other ending"
+        )
+        return f"the text can be completed with {data[:40]!r}, but not under vocabulary {self.name}: {why}; use one with all bytes"
 
 
 _LOCK = threading.Lock()

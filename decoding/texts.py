@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
 
 Words = npt.NDArray[np.int32]
 
-_FIRST_RECORDS = 512
+_FIRST_RECORDS = 4096
+"""Some 400 tokens' worth; 48 KB."""
 
 
 class Texts:
@@ -43,7 +45,7 @@ class Texts:
             self._memory[region + kernels.ARENA] = arena
             self._memory[region + kernels.CAPACITY] = _FIRST_RECORDS
             kernels.reset(self._table, self._memory, region)
-        self._checked: object = None
+        self._checked: object = self  # no bitmask of a caller's
 
     def _retry(self, slot: int, token: int, code: int) -> int:
         while code == kernels.NO_ROOM:
@@ -51,11 +53,19 @@ class Texts:
             code = kernels.read_token(self._table, self._memory, int(self._regions[slot]), token, True)
         return code
 
+    def _id(self, token: object) -> int:
+        """A token id that compiled code can take."""
+        try:
+            found = operator.index(token)  # type: ignore[arg-type]
+        except TypeError:
+            raise IllegalTokenError(f"token {token!r} is no id but a {type(token).__name__}; expected an integer") from None
+        return found if -1 <= found < 1 << 31 else -1
+
     def _is_allowed(self, slot: int, token: int) -> bool:
         """Whether a token may come next, without a mask. Ids that the vocabulary lacks may not."""
         slot = self._slot(slot)
         while True:
-            code = kernels.read_token(self._table, self._memory, int(self._regions[slot]), int(token), False)
+            code = kernels.read_token(self._table, self._memory, int(self._regions[slot]), self._id(token), False)
             if code != kernels.NO_ROOM:
                 break
             self._make_room(slot)
@@ -71,9 +81,9 @@ class Texts:
         region = int(self._regions[slot])
         if self._memory[region + kernels.FINISHED]:
             self._refuse(slot, None, kernels.AFTER_END, data)
-        text = np.frombuffer(data, np.uint8)
+        text = np.frombuffer(data, np.uint8).astype(np.int32)
         while True:
-            code = kernels.read_bytes(self._table, text, 0, len(text), self._memory, int(self._regions[slot]), True)
+            code = kernels.read_bytes(self._table, text, False, 0, len(text), self._memory, int(self._regions[slot]), True)
             if code != kernels.NO_ROOM:
                 break
             self._make_room(slot)
@@ -134,7 +144,7 @@ class Texts:
         self._memory[into : into + n] = self._memory[begin : begin + n]
         for place in (kernels.CAPACITY, kernels.CACHE):
             self._memory[into + place] = keep[place]
-        kernels.forget_runs(self._table, self._memory, into)
+        kernels.forget_runs(self._table, self._memory, into, 0)
 
     def _slot(self, slot: int) -> int:
         if not 0 <= slot < self.size:
@@ -242,9 +252,9 @@ class Texts:
     def _allows_bytes(self, slot: int, data: bytes) -> bool:
         if not data:
             return True
-        text = np.frombuffer(data, np.uint8)
+        text = np.frombuffer(data, np.uint8).astype(np.int32)
         while True:
-            code = kernels.read_bytes(self._table, text, 0, len(text), self._memory, int(self._regions[slot]), False)
+            code = kernels.read_bytes(self._table, text, False, 0, len(text), self._memory, int(self._regions[slot]), False)
             if code != kernels.NO_ROOM:
                 return bool(code == kernels.OK)
             self._make_room(slot)
@@ -259,7 +269,7 @@ class Texts:
         )
 
     def _explain(self, slot: int, token: int) -> str:
-        token = int(token)
+        token = self._id(token)
         vocabulary = self.store.vocabulary
         if self._is_allowed(slot, token):
             return f"token {token} ({vocabulary.tokens[token]!r}) may come next"

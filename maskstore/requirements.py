@@ -117,29 +117,58 @@ class Requirements:
         """In sequences: this + m says that the next lexeme is read in mode m. Not used with one mode."""
         order = sorted(range(len(tokens)), key=tokens.__getitem__)
         self._walk_all([tokens[i] for i in order], token_ids[np.array(order, np.int64)], tab_length, progress)
-        if layout is None and len(eos):
+        if len(eos):
             self._add_eos(np.array(sorted(eos), np.int32), tables.n_terminals)
 
     def _add_eos(self, eos: Int32, end_column: int) -> None:
-        """The end of the text is one more group: of the tokens that say so. (Under layout dedents come first, as many as are open.)"""
+        """The end of the text is one more group: of the tokens that say so.
+
+        Under layout dedents come before the end, as many as are open; here it is only asked whether one of either can come.
+        """
+        layout = self.grammar.layout
+        last = WHATEVER if layout is None else self.rests.end(frozenset({end_column, self.column_of[layout.dedent]}))
         for number, state in enumerate(self.states):
             output = int(self.transducer.end_output[number])
-            if output < 0:
-                continue
-            columns = [self.column_of[terminal] for terminal in self.transducer.outputs[output]]
-            if min(columns, default=0) < 0:
-                continue
-            rest = self.rests.before([*columns, end_column], WHATEVER)
-            (view,) = state.views
+            if output == RESTART:
+                outcomes = self._read(self.transducer.pending[number], START, self._fallback(number))
+                texts = [
+                    (*symbols, *self.transducer.outputs[at])
+                    for after, symbols in outcomes
+                    if (at := int(self.transducer.end_output[after])) >= 0
+                ]
+            else:
+                texts = [self.transducer.outputs[output]] if output >= 0 else []
+            views = []
             group = len(state.member_start) - 1
-            view = View(
-                tuple(sorted({NO_PATH, *view.paths})),
-                np.append(view.group_path, NO_PATH).astype(np.int32),
-                np.append(view.group_rest, rest).astype(np.int32),
-                np.append(view.group, group).astype(np.int32),
-            )
+            for depth, view in enumerate(state.views):
+                rests = [rest for text in texts for rest in self._rest_to_end(text, depth, last, end_column)]
+                paths = tuple(sorted({NO_PATH, *view.paths})) if rests else view.paths
+                views.append(
+                    View(
+                        paths,
+                        np.concatenate([view.group_path, np.full(len(rests), NO_PATH)]).astype(np.int32),
+                        np.concatenate([view.group_rest, rests]).astype(np.int32),
+                        np.concatenate([view.group, np.full(len(rests), group)]).astype(np.int32),
+                    )
+                )
             members = np.concatenate([state.members, eos])
-            self.states[number] = StateTokens(members, np.append(state.member_start, len(members)), (view,))
+            self.states[number] = StateTokens(members, np.append(state.member_start, len(members)), tuple(views))
+
+    def _rest_to_end(self, symbols: tuple[int, ...], depth: int, last: int, end_column: int) -> list[int]:
+        columns = []
+        for symbol in symbols:
+            if symbol >= self.mode_code:
+                columns.append(self.n_columns + symbol - self.mode_code)
+            elif symbol != self.newline or depth == 0:
+                depth = max(0, depth + self.bracket.get(symbol, 0))
+                columns.append(self.column_of[symbol])
+        if min(columns, default=0) < 0:
+            return []
+        return [self.rests.before(columns if last != WHATEVER else [*columns, end_column], last)]
+
+    def _fallback(self, state: int) -> tuple[int, ...]:
+        terminal = self.transducer.fallback[state]
+        return () if terminal in self.grammar.ignored else (terminal,)
 
     @cached_property
     def endings(self) -> tuple[Int32, list[tuple[tuple[tuple[int, ...], frozenset[int] | None], ...]]]:
@@ -159,7 +188,7 @@ class Requirements:
         found: list[tuple[tuple[int, ...], frozenset[int] | None]] = [((), frozenset(live))]
         fallback = self.transducer.fallback[state]
         if fallback >= 0:
-            emitted: tuple[int, ...] = () if fallback in self.grammar.ignored else (fallback,)
+            emitted = self._fallback(state)
             again = self.transducer.again[state]
             if again is not None:
                 outcomes = [(again[1], emitted + again[0])]

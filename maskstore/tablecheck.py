@@ -5,7 +5,8 @@ here. Parts lie end to end in the order of `PARTS`.
 
 What is proved: every offset, state, rule, node, mask and token that an engine finds in the table is in range, and no stack that
 the LALR tables can build is popped below its bottom or has no goto. Not proved: that the masks are right (the checksum tells damage,
-and whoever may write the file may write other masks into it), nor that a parse under made-up tables ends.
+and whoever may write the file may write other masks into it), nor that a parse under made-up tables ends, nor that a run of the stack
+automaton ends before the stack does: an engine must end it there.
 """
 
 from __future__ import annotations
@@ -66,6 +67,9 @@ NUMBERS: Mapping[int, str] = {
     places.N_WORDS: "words",
     places.N_MODES: "modes",
 }
+
+NEVER_NONE = ("states", "columns", "nonterminals", "rules", "classes", "lexer states", "nodes", "masks", "modes")
+"""What there is at least one of."""
 
 PARTS: Mapping[int, Part] = {
     lr.ACTION: Part("action", ("states", "columns"), (ANY,)),
@@ -197,9 +201,7 @@ class _Checks:
         """The numbers of the words in `PARTS`; each part has the length that they give."""
         sizes = table_sizes(self.table)
         for word, value in sizes.items():
-            if value < (
-                word in ("states", "columns", "nonterminals", "rules", "classes", "lexer states", "nodes", "masks", "modes")
-            ):
+            if value < (word in NEVER_NONE):
                 raise self.refuse(f"header says {value} {word}, expected more")
         sizes |= {"2^31": 1 << 31, "2^12": 1 << 12, "terminals": self.grammar.n_terminals}
         sizes["inner nodes"] = sizes["nodes"] - sizes["roots"] - 1

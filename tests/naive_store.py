@@ -25,7 +25,7 @@ from maskwright.analysis.grammar import Grammar, Layout, Rule, Terminal, load_gr
 from maskwright.analysis.lexing.dfa import Dfa
 from maskwright.analysis.lexing.terminals import compile_terminals
 from maskwright.maskstore.events import EventCodes
-from maskwright.maskstore.store import MaskStore, build_store
+from maskwright.maskstore.store import MaskStore, build_mask_store
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
 
 Lexeme: TypeAlias = tuple[int, bytes]
@@ -311,7 +311,7 @@ def terminal_of(name: str, template: tuple[str | None, str | None]) -> Terminal:
 def dress(
     grammar: Grammar, terminals: Sequence[Terminal], ignored: Iterable[int] = (), layout: Layout | None = None
 ) -> Grammar:
-    """The grammar's rules over other terminals; those beyond its own are in no rule."""
+    """The grammar's rules over other terminals, under lexing "nfa"; those beyond its own are in no rule."""
     n, shift = grammar.n_terminals, len(terminals) - grammar.n_terminals
 
     def move(symbol: int) -> int:
@@ -325,6 +325,7 @@ def dress(
         start=move(grammar.start),
         ignored=frozenset(ignored),
         layout=layout,
+        lexing="nfa",
     )
 
 
@@ -424,10 +425,10 @@ def random_vocabulary(grammar: Grammar, seed: int, size: int = 24) -> Vocabulary
 
 @lru_cache(maxsize=1)
 def python_grammar() -> Grammar:
-    return load_grammar("lark:python")
+    return load_grammar("lark:python", lexing="nfa")
 
 
 @lru_cache(maxsize=2)
 def python_store(streamlined: bool = True) -> MaskStore:
     """python.lark and Mistral 7B's vocabulary, built once for all tests of a run."""
-    return build_store(python_grammar(), load_vocabulary("mistral-7b-v0.1"), streamlined=streamlined)
+    return build_mask_store(python_grammar(), load_vocabulary("mistral-7b-v0.1"), streamlined=streamlined)

@@ -20,9 +20,10 @@ from safetensors import safe_open
 from safetensors.numpy import load_file, save
 
 from maskwright.analysis.errors import StoreError
-from maskwright.analysis.grammar import Grammar, parse_grammar
+from maskwright.analysis.grammar import Grammar, Lexing, parse_grammar
+from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
 from maskwright.maskstore.fileformat import FORMAT_VERSION, load_store, save_store
-from maskwright.maskstore.store import MaskStore, build_store
+from maskwright.maskstore.store import MaskStore, build_mask_store
 from maskwright.maskstore.vocabulary import Vocabulary
 
 COMMITTED = Path(__file__).parent / "data" / "stores"
@@ -40,6 +41,14 @@ _NEWLINE: /(\r?\n[ ]*)+/
 %declare _INDENT _DEDENT
 """
 
+AMBIGUOUS_TEXT = 'start: start "=" start | "(" start ")" | /[ab]+/ | "if" start\n%ignore " "'
+
+CONTEXTUAL_TEXT = """
+start: (p | q)+
+p: "(" /[ab]/ ")"
+q: "=" ("abb" | "a" | "bf") (/b/ | "bi")* ":"
+"""
+
 PLAIN_TEXT = 'start: "a" start "b" | "a" "b"'
 
 Facts = dict[str, Any]
@@ -48,7 +57,7 @@ Tensors = dict[str, np.ndarray]
 
 @functools.cache
 def layout_grammar() -> Grammar:
-    return parse_grammar(LAYOUT_TEXT, name="lines")
+    return parse_grammar(LAYOUT_TEXT, name="lines", lexing="nfa")
 
 
 @functools.cache
@@ -83,8 +92,16 @@ def small_vocabulary() -> Vocabulary:
 
 @functools.cache
 def small_store(streamlined: bool = True, has_layout: bool = True) -> MaskStore:
-    grammar = layout_grammar() if has_layout else parse_grammar(PLAIN_TEXT, name="pairs")
-    return build_store(grammar, small_vocabulary(), streamlined=streamlined)
+    grammar = layout_grammar() if has_layout else parse_grammar(PLAIN_TEXT, name="pairs", lexing="nfa")
+    return build_mask_store(grammar, small_vocabulary(), streamlined=streamlined)
+
+
+@functools.cache
+def small_automaton(name: str = "lines") -> AutomatonStore:
+    """With layout ("lines"), with LALR conflicts ("sums"), and with contextual lexing that backs up ("modes")."""
+    text = {"lines": LAYOUT_TEXT, "sums": AMBIGUOUS_TEXT, "modes": CONTEXTUAL_TEXT}[name]
+    lexing: Lexing = "contextual" if name == "modes" else "longest"
+    return build_automaton_store(parse_grammar(text, name=name, lexing=lexing), small_vocabulary())
 
 
 def read_parts(path: Path) -> tuple[Facts, Tensors]:
@@ -101,7 +118,7 @@ def canonical(value: object) -> str:
 def content_digest(facts: Mapping[str, Any], tensors: Mapping[str, np.ndarray]) -> str:
     """The member `sha256` as the format's text says, not as the package does it."""
     parts = [canonical({key: facts[key] for key in facts if key != "sha256"}).encode()]
-    for name in sorted(tensors):
+    for name in sorted(tensors.keys() - {"table"}):
         array = tensors[name]
         parts += [f"\n{name} {array.dtype.str} {','.join(str(n) for n in array.shape)}\n".encode(), array.tobytes()]
     return hashlib.sha256(b"".join(parts)).hexdigest()
@@ -131,9 +148,10 @@ def refusal(path: Path, read: Callable[[Path], object] = load_store) -> str:
 
 
 def write_committed_stores() -> None:
-    """Write data/stores: a store of this version, and its copy that says that it is of version 7."""
+    """Write data/stores: a store of each kind of this version, and a copy that says that it is of version 7."""
     path = COMMITTED / f"version-{FORMAT_VERSION}.safetensors"
     save_store(small_store(), path)
+    save_store(small_automaton(), COMMITTED / f"version-{FORMAT_VERSION}-automaton.safetensors")
     facts, tensors = read_parts(path)
     write_parts(COMMITTED / "version-7.safetensors", facts | {"version": 7}, tensors)
 

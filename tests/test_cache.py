@@ -16,9 +16,10 @@ import pytest
 from stores import layout_grammar, small_vocabulary
 
 from maskwright import cache
-from maskwright.analysis.errors import StoreError
+from maskwright.analysis.errors import GrammarError, StoreError
 from maskwright.cache import cache_folder, cached_store, clear_cache
 from maskwright.maskstore import store as store_module
+from maskwright.maskstore.automaton_store import AutomatonStore
 from maskwright.maskstore.store import MaskStore
 
 
@@ -82,6 +83,20 @@ def test_what_the_key_depends_on(folder: Path, builds: list[str], monkeypatch: p
     assert len(list(folder.iterdir())) == 6
     cached_store(layout_grammar(), replace(small_vocabulary(), name="renamed"))
     assert len(builds) == 6
+
+
+def test_stores_of_longest_lexing(folder: Path, builds: list[str]) -> None:
+    """They are found again too, by lexing and conflicts, and are the file's own pages."""
+    grammar = replace(layout_grammar(), lexing="longest")
+    first, second = (cached_store(grammar, small_vocabulary()) for _ in range(2))
+    assert isinstance(first, AutomatonStore) and isinstance(second, AutomatonStore)
+    assert len(builds) == 1 and first.table.base is None and second.table.base is not None
+    np.testing.assert_array_equal(first.table, second.table)
+    for other in (replace(grammar, conflicts="shift"), replace(grammar, lexing="contextual"), layout_grammar()):
+        cached_store(other, small_vocabulary())
+    assert len(builds) == len(list(folder.iterdir())) == 4
+    with pytest.raises(GrammarError, match="rules='lark' says nothing"):
+        cached_store(grammar, small_vocabulary(), rules="lark")
 
 
 def test_refresh(folder: Path, builds: list[str]) -> None:

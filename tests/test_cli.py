@@ -77,6 +77,21 @@ def test_analyze_writes_json_and_html(runner: CliRunner, small: str, tokenizer: 
     assert "small.lark" in result.output
 
 
+def test_analyze_exact(runner: CliRunner, small: str, tokenizer: str) -> None:
+    result = runner.invoke(app, ["analyze", small, "-t", tokenizer, "--exact", "--json", "r.json", "--html", "r.html"])
+    assert result.exit_code == 0, result.output
+    facts = json.loads(Path("r.json").read_text())
+    assert facts["grammar"]["lexing"] == "longest" and facts["figures_for"] == {"lexing": "nfa"}
+    engine = facts["engine"]
+    assert set(engine) >= {"entries", "distinct", "nodes", "edges", "masks", "table_bytes", "seconds", "lexer_states"}
+    assert engine["lexing"] == "longest" and engine["entries"] >= engine["distinct"] > 0
+    assert facts["seconds"]["engine"] == engine["seconds"] > 0
+    assert "exact engine: lexing longest" in result.output and 'id="exact-engine"' in Path("r.html").read_text()
+    for wrong in (["-t", tokenizer, "--lexing", "nfa"], []):
+        refused = runner.invoke(app, ["analyze", small, "--exact", *wrong])
+        assert refused.exit_code == 2 and "exact=True" in refused.stderr
+
+
 def test_analyze_json_to_standard_output_is_json_alone(runner: CliRunner, small: str, tokenizer: str) -> None:
     result = runner.invoke(app, ["analyze", small, "-t", tokenizer, "--json", "-"])
     assert result.exit_code == 0
@@ -89,22 +104,42 @@ def test_analyze_without_a_tokenizer(runner: CliRunner, small: str) -> None:
     assert facts["pairs"]["pairs"] == 49 and "entries" not in facts
 
 
-def test_export_then_info(runner: CliRunner, small: str, tokenizer: str, tmp_path: Path) -> None:
-    result = runner.invoke(app, ["export", small, "-t", tokenizer, "-o", "s.safetensors"])
+@pytest.mark.parametrize("lexing", ["longest", "nfa"])
+def test_export_then_info(runner: CliRunner, small: str, tokenizer: str, lexing: str) -> None:
+    options = [] if lexing == "longest" else ["--lexing", lexing]
+    result = runner.invoke(app, ["export", small, "-t", tokenizer, "-o", "s.safetensors", *options])
     assert result.exit_code == 0, result.output
-    assert "wrote s.safetensors" in result.output
+    assert "wrote s.safetensors" in result.output and "s of processor time" in result.output
     shown = runner.invoke(app, ["info", "s.safetensors", "--json", "-"])
     facts = json.loads(shown.stdout)
-    assert facts["grammar"]["name"] == "small.lark" and facts["is_streamlined"]
+    assert facts["grammar"]["name"] == "small.lark" and facts["lexing"] == lexing
+    assert facts["is_streamlined"] if lexing == "nfa" else facts["table_bytes"]["dense"] > 0
+    assert 0 < facts["cpu_seconds"] < 10
     # a grammar and a tokenizer do where a store does
-    again = runner.invoke(app, ["info", small, "-t", tokenizer, "--json", "-"])
+    again = runner.invoke(app, ["info", small, "-t", tokenizer, "--json", "-", *options])
     assert json.loads(again.stdout)["sha256"] == facts["sha256"]
-    assert "8 terminals" in runner.invoke(app, ["info", "s.safetensors"]).output
+    text = runner.invoke(app, ["info", "s.safetensors"]).output
+    assert "8 terminals" in text and f"{facts['lexer_states']:,}" in text
+    if lexing == "longest":
+        rows = [line.split() for line in text.splitlines()]
+        assert ["all", f"{sum(facts['table_bytes'].values()):,}", "100%"] in rows
+        assert ["automaton", str(facts["nodes"]), "nodes,", str(facts["counts"]["edges"]), "edges"] in rows
+
+
+def test_conflicts_are_an_option(runner: CliRunner, tokenizer: str, tmp_path: Path) -> None:
+    (tmp_path / "sums.lark").write_text('start: start "+" start | NUMBER\nNUMBER: /[0-9]+/')
+    found = {}
+    for conflicts in ("all", "shift"):
+        arguments = ["info", "sums.lark", "-t", tokenizer, "--json", "-", "--conflicts", conflicts]
+        found[conflicts] = json.loads(runner.invoke(app, arguments).stdout)
+    assert {conflicts: facts["conflicts"] for conflicts, facts in found.items()} == {"all": "all", "shift": "shift"}
+    assert found["all"]["grammar"]["sha256"] != found["shift"]["grammar"]["sha256"]
+    assert runner.invoke(app, ["info", "sums.lark", "-t", tokenizer, "--conflicts", "none"]).exit_code == 2
 
 
 def test_export_original_keeps_every_entry(runner: CliRunner, small: str, tokenizer: str) -> None:
-    runner.invoke(app, ["export", small, "-t", tokenizer, "-o", "s.safetensors"])
-    runner.invoke(app, ["export", small, "-t", tokenizer, "-o", "o.safetensors", "--original"])
+    runner.invoke(app, ["export", small, "-t", tokenizer, "-o", "s.safetensors", "--lexing", "nfa"])
+    runner.invoke(app, ["export", small, "-t", tokenizer, "-o", "o.safetensors", "--original", "--lexing", "nfa"])
     streamlined, original = (
         json.loads(runner.invoke(app, ["info", name, "--json", "-"]).stdout)
         for name in ("s.safetensors", "o.safetensors")
@@ -159,13 +194,13 @@ def test_bad_grammars(runner: CliRunner, tokenizer: str, tmp_path: Path, case: s
         (["info", "broken.json"], "broken.json"),
         (["info", "truncated.safetensors"], "truncated.safetensors"),
         (["info", "altered.safetensors"], "altered.safetensors"),
-        (["info", "version-7.safetensors"], "expected version 1 but found version 7"),
+        (["info", "version-7.safetensors"], "expected version 2 but found version 7"),
     ],
 )
 def test_bad_arguments(runner: CliRunner, tmp_path: Path, arguments: list[str], message: str) -> None:
     (tmp_path / "latin1.lark").write_bytes('start: "é"'.encode("latin-1"))
     (tmp_path / "broken.json").write_text("{")
-    whole = (STORES / "version-1.safetensors").read_bytes()
+    whole = (STORES / "version-2.safetensors").read_bytes()
     (tmp_path / "truncated.safetensors").write_bytes(whole[: len(whole) // 2])
     (tmp_path / "altered.safetensors").write_bytes(whole[:-9] + bytes([whole[-9] ^ 1]) + whole[-8:])
     (tmp_path / "version-7.safetensors").write_bytes((STORES / "version-7.safetensors").read_bytes())
@@ -176,9 +211,13 @@ def test_bad_arguments(runner: CliRunner, tmp_path: Path, arguments: list[str], 
     assert [path for path in sorted(tmp_path.iterdir()) if path.name != "cache"] == before
 
 
-def test_other_lexings_are_refused_by_name(runner: CliRunner, small: str, tokenizer: str) -> None:
-    result = runner.invoke(app, ["export", small, "-t", tokenizer, "-o", "x.safetensors", "--lexing", "longest"])
-    assert result.exit_code == 2 and "lexing 'nfa'" in " ".join(result.stderr.split())
+@pytest.mark.parametrize("option", [["--original"], ["--rules", "lark"]])
+def test_options_of_lexing_nfa_are_refused_elsewhere(
+    runner: CliRunner, small: str, tokenizer: str, option: list[str], tmp_path: Path
+) -> None:
+    result = runner.invoke(app, ["export", small, "-t", tokenizer, "-o", "x.safetensors", *option])
+    assert result.exit_code == 2 and not (tmp_path / "x.safetensors").exists()
+    assert "has lexing 'longest', whose stores hold no entries" in " ".join(result.stderr.split())
     assert runner.invoke(app, ["analyze", small, "--lexing", "wrong"]).exit_code == 2
 
 

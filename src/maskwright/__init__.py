@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from maskwright.analysis.errors import (
+        DeadEndError,
         GrammarError,
         IllegalTokenError,
         LimitError,
@@ -34,7 +35,9 @@ if TYPE_CHECKING:
         interchange_classes,
     )
     from maskwright.cache import cached_store
+    from maskwright.decoding.matcher import Batch, Matcher
     from maskwright.decoding.reference import ReferenceDecoder
+    from maskwright.maskstore.automaton_store import AutomatonStore
     from maskwright.maskstore.fileformat import load_store, save_store, store_info
     from maskwright.maskstore.store import MaskStore, build_store
     from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
@@ -47,6 +50,9 @@ except PackageNotFoundError:  # a source tree that was never installed
 
 _HOME = {
     "AnalysisReport": "maskwright.report.analysis",
+    "AutomatonStore": "maskwright.maskstore.automaton_store",
+    "Batch": "maskwright.decoding.matcher",
+    "DeadEndError": "maskwright.analysis.errors",
     "Deciders": "maskwright.analysis.legality",
     "Grammar": "maskwright.analysis.grammar",
     "Explainer": "maskwright.analysis.legality",
@@ -57,6 +63,7 @@ _HOME = {
     "Layout": "maskwright.analysis.grammar",
     "LimitError": "maskwright.analysis.errors",
     "MaskStore": "maskwright.maskstore.store",
+    "Matcher": "maskwright.decoding.matcher",
     "MaskwrightError": "maskwright.analysis.errors",
     "MissingExtraError": "maskwright.analysis.errors",
     "ReferenceDecoder": "maskwright.decoding.reference",
@@ -96,6 +103,9 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "AnalysisReport",
+    "AutomatonStore",
+    "Batch",
+    "DeadEndError",
     "Deciders",
     "Explainer",
     "Grammar",
@@ -107,6 +117,7 @@ __all__ = [
     "LimitError",
     "MaskStore",
     "MaskwrightError",
+    "Matcher",
     "MissingExtraError",
     "ReferenceDecoder",
     "StoreError",

@@ -12,6 +12,7 @@ import os
 import re
 import unicodedata
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import platformdirs
 
@@ -22,6 +23,9 @@ from maskwright.analysis.legality.judge import Rules
 from maskwright.maskstore.fileformat import FORMAT_VERSION, load_store, save_store
 from maskwright.maskstore.store import MaskStore, Progress, build_store
 from maskwright.maskstore.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from maskwright.maskstore.automaton_store import AutomatonStore
 
 FOLDER_VARIABLE = "MASKWRIGHT_CACHE"
 
@@ -44,7 +48,7 @@ def cached_store(
     rules: Rules = "normalised",
     progress: Progress | None = None,
     refresh: bool = False,
-) -> MaskStore:
+) -> MaskStore | AutomatonStore:
     """`build_store(grammar, vocabulary, rules=rules)`, or the equal store from the cache.
 
     refresh : build it anew even if it is there; for those who change maskwright itself.
@@ -91,8 +95,8 @@ def clear_cache() -> int:
 
 
 def _key(grammar: Grammar, vocabulary: Vocabulary, rules: str) -> str:
-    # the version stands for the algorithms: a corrected one must not serve what its forerunner built; and what \w matches
-    # is a matter of the running Python's Unicode version
+    # the grammar's digest covers lexing and conflicts. The version stands for the algorithms: a corrected one must not serve
+    # what its forerunner built. And what \w matches is a matter of the running Python's Unicode version
     facts = (grammar.digest, vocabulary.digest, str(FORMAT_VERSION), __version__, rules, unicodedata.unidata_version)
     return hashlib.sha256(" ".join(facts).encode()).hexdigest()
 

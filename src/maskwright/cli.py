@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +22,7 @@ from maskwright.analysis.errors import MaskwrightError
 
 if TYPE_CHECKING:
     from maskwright.analysis.grammar import Grammar
+    from maskwright.maskstore.automaton_store import AutomatonStore
     from maskwright.maskstore.store import MaskStore
     from maskwright.maskstore.vocabulary import Vocabulary
 
@@ -48,12 +50,16 @@ TokenizerOption = Annotated[
 ]
 StartOption = Annotated[str | None, typer.Option("--start", metavar="RULE", help="The start symbol.")]
 LexingOption = Annotated[
-    Literal["nfa", "longest", "contextual"],
-    typer.Option("--lexing", help="The lexer semantics. Stores are built for nfa in this version."),
+    Literal["longest", "contextual", "nfa"],
+    typer.Option("--lexing", help="The lexer semantics; see Grammar. nfa has entries and the reference decoder only."),
+]
+ConflictsOption = Annotated[
+    Literal["all", "shift"],
+    typer.Option("--conflicts", help="What the parser does with LALR conflicts: follow all, or shift as Lark does."),
 ]
 RulesOption = Annotated[
     Literal["normalised", "lark"],
-    typer.Option("--rules", help="What always-verdicts are judged on: the normalised rules prove more."),
+    typer.Option("--rules", help="Lexing nfa: what always-verdicts are judged on; the normalised rules prove more."),
 ]
 JsonOption = Annotated[
     Path | None, typer.Option("--json", metavar="FILE", help="Write the facts as JSON; - for standard output.")
@@ -119,6 +125,10 @@ def write_json(target: Path, facts: Any) -> None:
         write_text(target, text)
 
 
+def _seconds_since(begin: float) -> float:
+    return round(time.process_time() - begin, 3)
+
+
 def _check_writable(*paths: Path | None) -> None:
     """Fail before the work is done, not after."""
     for path in paths:
@@ -128,17 +138,19 @@ def _check_writable(*paths: Path | None) -> None:
             )
 
 
-def _load(grammar: str, tokenizer: str | None, start: str | None, lexing: Any) -> tuple[Grammar, Vocabulary | None]:
+def _load(
+    grammar: str, tokenizer: str | None, start: str | None, lexing: Any, conflicts: Any
+) -> tuple[Grammar, Vocabulary | None]:
     from maskwright.analysis.grammar import load_grammar
     from maskwright.maskstore.vocabulary import load_vocabulary
 
-    loaded = load_grammar(grammar, start=start, lexing=lexing)
+    loaded = load_grammar(grammar, start=start, lexing=lexing, conflicts=conflicts)
     return loaded, None if tokenizer is None else load_vocabulary(tokenizer)
 
 
 def load_or_build_store(
-    source: str, tokenizer: str | None, start: str | None, lexing: Any, rules: Any, refresh: bool
-) -> MaskStore:
+    source: str, tokenizer: str | None, start: str | None, lexing: Any, conflicts: Any, rules: Any, refresh: bool
+) -> MaskStore | AutomatonStore:
     """The store of a store file, or of a grammar and a tokenizer (from the cache if it is there)."""
     if tokenizer is None:
         from maskwright.maskstore.fileformat import load_store
@@ -148,7 +160,7 @@ def load_or_build_store(
         return load_store(source)
     from maskwright.cache import cached_store
 
-    grammar, vocabulary = _load(source, tokenizer, start, lexing)
+    grammar, vocabulary = _load(source, tokenizer, start, lexing, conflicts)
     assert vocabulary is not None
     with progress_bars() as progress:
         return cached_store(grammar, vocabulary, rules=rules, progress=progress, refresh=refresh)
@@ -159,21 +171,25 @@ def analyze(
     grammar: GrammarArgument,
     tokenizer: TokenizerOption = None,
     start: StartOption = None,
-    lexing: LexingOption = "nfa",
+    lexing: LexingOption = "longest",
+    conflicts: ConflictsOption = "all",
     json_file: JsonOption = None,
     html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write one self-contained page.")] = None,
     pairs: Annotated[
         bool, typer.Option("--pairs/--no-pairs", help="Count what a second terminal of context would save.")
     ] = True,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Also build the store of lexing longest, and report its sizes.")
+    ] = False,
 ) -> None:
     """Analyse a grammar; with a tokenizer, how far its mask store shrinks and why."""
     with clean_errors():
         from maskwright.report.analysis import analyze as run
 
         _check_writable(json_file, html)
-        loaded, vocabulary = _load(grammar, tokenizer, start, lexing)
+        loaded, vocabulary = _load(grammar, tokenizer, start, lexing, conflicts)
         with progress_bars() as progress:
-            report = run(loaded, vocabulary, pairs=pairs, progress=progress)
+            report = run(loaded, vocabulary, pairs=pairs, exact=exact, progress=progress)
         if html is not None:
             write_text(html, report.to_html())
         if json_file is not None:
@@ -192,16 +208,18 @@ def export(
     output: Annotated[Path, typer.Option("--output", "-o", metavar="STORE", help="The store file to write.")],
     tokenizer: TokenizerOption = None,
     start: StartOption = None,
-    lexing: LexingOption = "nfa",
+    lexing: LexingOption = "longest",
+    conflicts: ConflictsOption = "all",
     rules: RulesOption = "normalised",
     original: Annotated[
-        bool, typer.Option("--original", help="Keep every entry: no streamlining, for comparison.")
+        bool, typer.Option("--original", help="Lexing nfa: keep every entry, no streamlining, for comparison.")
     ] = False,
     refresh: RefreshOption = False,
     json_file: JsonOption = None,
 ) -> None:
-    """Build a streamlined mask store and write it to a file."""
+    """Build a store and write it to a file."""
     with clean_errors():
+        begin = time.process_time()
         from maskwright.maskstore.fileformat import save_store, store_info
         from maskwright.maskstore.store import build_store
 
@@ -209,18 +227,23 @@ def export(
         if tokenizer is None:
             raise MaskwrightError("a mask store is for one tokenizer: name it (--tokenizer)")
         if original:
-            loaded, vocabulary = _load(grammar, tokenizer, start, lexing)
+            loaded, vocabulary = _load(grammar, tokenizer, start, lexing, conflicts)
             assert vocabulary is not None
             with progress_bars() as progress:
                 store = build_store(loaded, vocabulary, streamlined=False, progress=progress)
         else:
-            store = load_or_build_store(grammar, tokenizer, start, lexing, rules, refresh)
+            store = load_or_build_store(grammar, tokenizer, start, lexing, conflicts, rules, refresh)
         save_store(store, output)
-        facts = store_info(output)
+        facts = {**store_info(output), "cpu_seconds": _seconds_since(begin)}
         if json_file is not None:
             write_json(json_file, facts)
         if json_file is None or str(json_file) != "-":
-            Console().print(f"wrote {output}: {store!r}", highlight=False, markup=False, soft_wrap=True)
+            Console().print(
+                f"wrote {output}: {store!r}, in {facts['cpu_seconds']:.1f} s of processor time",
+                highlight=False,
+                markup=False,
+                soft_wrap=True,
+            )
 
 
 @app.command(epilog="Example: maskwright info python.safetensors")
@@ -228,7 +251,8 @@ def info(
     store: Annotated[str, typer.Argument(metavar="STORE", help="A store file; or a grammar, with --tokenizer.")],
     tokenizer: TokenizerOption = None,
     start: StartOption = None,
-    lexing: LexingOption = "nfa",
+    lexing: LexingOption = "longest",
+    conflicts: ConflictsOption = "all",
     rules: RulesOption = "normalised",
     refresh: RefreshOption = False,
     json_file: JsonOption = None,
@@ -238,7 +262,9 @@ def info(
         from maskwright.maskstore.fileformat import save_store, store_info
         from maskwright.report.store_facts import render_store_facts
 
-        loaded = load_or_build_store(store, tokenizer, start, lexing, rules, refresh)
+        begin = time.process_time()
+        loaded = load_or_build_store(store, tokenizer, start, lexing, conflicts, rules, refresh)
+        seconds = _seconds_since(begin)
         if tokenizer is None:
             facts = store_info(store)
         else:
@@ -246,6 +272,7 @@ def info(
                 path = Path(folder) / "store.safetensors"
                 save_store(loaded, path)
                 facts = store_info(path)
+        facts["cpu_seconds"] = seconds
         if json_file is not None:
             write_json(json_file, facts)
         if json_file is None or str(json_file) != "-":

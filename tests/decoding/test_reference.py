@@ -15,7 +15,7 @@ from naive_store import mask_ids, python_store
 from maskwright.analysis.errors import IllegalTokenError, StoreError
 from maskwright.analysis.grammar import parse_grammar
 from maskwright.decoding.reference import ReferenceDecoder, check_same_masks
-from maskwright.maskstore.store import MaskStore, build_store
+from maskwright.maskstore.store import MaskStore, build_mask_store
 from maskwright.maskstore.vocabulary import BUILT_IN, Vocabulary, load_vocabulary
 
 SOURCES = Path(__file__).parents[2].parent / "shared" / "data" / "source" / "python.jsonl.xz"
@@ -176,7 +176,7 @@ def small() -> MaskStore:
     """Words in brackets; id 0 is EOS, 1 another special, 2 has no bytes, 8 is padding."""
     grammar = parse_grammar('start: "(" start ")" | W\nW: /[a-z]+/', name="small", lexing="nfa")
     tokens = (b"", b"", b"", b"(", b")", b"ab", b"a)", b"((", b"")
-    return build_store(grammar, Vocabulary("small", tokens, {0: "</s>", 1: "<s>"}, (0,)))
+    return build_mask_store(grammar, Vocabulary("small", tokens, {0: "</s>", 1: "<s>"}, (0,)))
 
 
 def test_errors_leave_the_state_as_it_was(small: MaskStore) -> None:
@@ -233,7 +233,7 @@ def test_an_unfinished_word_goes_on_or_ends(small: MaskStore) -> None:
 
 def test_masks_that_differ_are_named(small: MaskStore) -> None:
     other = parse_grammar('start: "(" start ")" | W\nW: /[a-z]+/ | "()"', name="other", lexing="nfa")
-    first, second = ReferenceDecoder(small), ReferenceDecoder(build_store(other, small.vocabulary))
+    first, second = ReferenceDecoder(small), ReferenceDecoder(build_mask_store(other, small.vocabulary))
     assert check_same_masks(first, ReferenceDecoder(small), [3, 5, 4]) == 3
     first.reset()
     with pytest.raises(StoreError, match=r"masks differ at position 1, before token 5, in the ids \[4"):
@@ -245,7 +245,7 @@ def test_masks_that_differ_are_named(small: MaskStore) -> None:
 def test_counts_of_parser_calls() -> None:
     """The empty sequence asks the parser nothing."""
     grammar = parse_grammar('start: "a"*', lexing="nfa")
-    decoder = ReferenceDecoder(build_store(grammar, Vocabulary("v", (b"", b"a", b"aa"), {0: "</s>"}, (0,))))
+    decoder = ReferenceDecoder(build_mask_store(grammar, Vocabulary("v", (b"", b"a", b"aa"), {0: "</s>"}, (0,))))
     for _ in range(5):
         assert mask_ids(decoder.mask()) == {0, 1, 2}
         decoder.advance(2)

@@ -26,7 +26,7 @@ SOMETHING = {"w": np.zeros(3, np.float32)}
 @pytest.fixture(scope="module")
 def good() -> Path:
     """A store that no change elsewhere can alter, so that its numbers can stand in messages."""
-    return COMMITTED / "version-1.safetensors"
+    return COMMITTED / "version-2.safetensors"
 
 
 # Altered bytes

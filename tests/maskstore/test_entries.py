@@ -23,7 +23,7 @@ from maskwright.analysis.legality.verdict import START
 from maskwright.analysis.lexing import compile_terminals
 from maskwright.analysis.lexing.terminal_nfa import build_terminal_nfa
 from maskwright.maskstore.entries import left_of
-from maskwright.maskstore.store import build_store, contexts_of, dependent_states, known_lefts, walk_vocabulary
+from maskwright.maskstore.store import build_mask_store, contexts_of, dependent_states, known_lefts, walk_vocabulary
 from maskwright.maskstore.vocabulary import Vocabulary
 
 MAKERS = [random_lexed_grammar, random_layout_grammar]
@@ -101,7 +101,7 @@ def test_progress_counts_states() -> None:
 def test_refused() -> None:
     vocabulary = Vocabulary("v", (b"", b"a"), {0: "</s>"}, (0,))
     longest = parse_grammar('start: "a"', lexing="longest")
-    with pytest.raises(GrammarError, match="asks for lexing 'longest'; stores are built for lexing 'nfa'"):
-        build_store(longest, vocabulary)
+    with pytest.raises(GrammarError, match="has lexing 'longest'; entries are there under lexing 'nfa' only"):
+        build_mask_store(longest, vocabulary)
     with pytest.raises(VocabularyError, match="vocabulary empty has no token that stands for text"):
-        build_store(parse_grammar('start: "a"', lexing="nfa"), Vocabulary("empty", (b"",), {0: "</s>"}, (0,)))
+        build_mask_store(parse_grammar('start: "a"', lexing="nfa"), Vocabulary("empty", (b"",), {0: "</s>"}, (0,)))

@@ -25,7 +25,7 @@ from maskwright.decoding.reference import ReferenceDecoder
 from maskwright.maskstore import fileformat
 from maskwright.maskstore.fileformat import FORMAT_VERSION, load_store, save_store, store_info
 from maskwright.maskstore.fileheader import TENSORS
-from maskwright.maskstore.store import MaskStore, build_store
+from maskwright.maskstore.store import MaskStore, build_mask_store
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
 
 
@@ -68,7 +68,7 @@ def test_the_same_store_comes_back(tmp_path: Path, streamlined: bool, has_layout
 
 def test_a_store_of_python_comes_back(tmp_path: Path) -> None:
     pytest.importorskip("mistral_common")
-    store = build_store(load_grammar("lark:python"), load_vocabulary("mistral-7b-v0.1"))
+    store = build_mask_store(load_grammar("lark:python", lexing="nfa"), load_vocabulary("mistral-7b-v0.1"))
     path = tmp_path / "python.safetensors"
     save_store(store, path)
     assert path.stat().st_size < 2_000_000
@@ -143,9 +143,10 @@ def test_the_metadata_are_what_the_format_says(tmp_path: Path) -> None:
     assert facts["grammar"] == json.loads(json.dumps(store.grammar.to_dict()))
     assert facts["grammar_sha256"] == store.grammar.digest
     assert facts["vocabulary"] == {"name": "small", "sha256": store.vocabulary.digest, "size": 110}
-    assert (facts["format"], facts["version"], facts["lexing"], facts["rules"]) == (
+    assert (facts["format"], facts["version"], facts["kind"], facts["lexing"], facts["rules"]) == (
         "maskwright mask store",
-        1,
+        2,
+        "entries",
         "nfa",
         "normalised",
     )
@@ -165,6 +166,7 @@ def test_info(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert json.loads(json.dumps(info)) == info
     assert info == {
         "format_version": FORMAT_VERSION,
+        "kind": "entries",
         "grammar": {
             "name": "lines",
             "sha256": store.grammar.digest,
@@ -306,7 +308,7 @@ def test_readers_beside_writers_see_whole_files(tmp_path: Path) -> None:
 
 
 def test_the_committed_store_loads_and_decodes() -> None:
-    store = load_store(COMMITTED / "version-1.safetensors")
+    store = load_store(COMMITTED / "version-2.safetensors")
     decoder = ReferenceDecoder(store)
     texts: list[list[str]] = []
     for token in (b"if a", b":\n ", b"a=b", b"\n"):
@@ -333,11 +335,20 @@ def short_allowed(decoder: ReferenceDecoder) -> list[str]:
     return sorted(text for text in texts if not re.fullmatch("aa+|bb+", text))
 
 
+def test_the_committed_store_of_the_version_before_is_refused() -> None:
+    for read in (load_store, store_info):
+        with pytest.raises(
+            StoreError,
+            match=r"version-1\.safetensors: expected version 2 but found version 1: an older one wrote it: export the store again",
+        ):
+            read(COMMITTED / "version-1.safetensors")
+
+
 def test_the_committed_store_of_another_version_is_refused() -> None:
     for read in (load_store, store_info):
         with pytest.raises(
             StoreError,
-            match=r"version-7\.safetensors: expected version 1 but found version 7: a newer maskwright wrote it: "
+            match=r"version-7\.safetensors: expected version 2 but found version 7: a newer maskwright wrote it: "
             r"update maskwright, or export the store again",
         ):
             read(COMMITTED / "version-7.safetensors")

@@ -28,7 +28,7 @@ SOMETHING = {"w": np.zeros(3, np.float32)}
 @pytest.fixture(scope="module")
 def good() -> Path:
     """A store that no change elsewhere can alter, so that its numbers can stand in messages."""
-    return COMMITTED / "version-1.safetensors"
+    return COMMITTED / "version-2.safetensors"
 
 
 # The metadata
@@ -96,10 +96,18 @@ def into(name: str, *keys: Any, value: Any) -> Change:
     [
         (
             into("version", value=0),
-            "expected version 1 but found version 0: an older one wrote it: export the store again",
+            "expected version 2 but found version 0: an older one wrote it: export the store again",
         ),
         (into("version", value=10**300), r"found version 1000.* \.\.\. 0+: a newer maskwright wrote it"),
         (into("version", value=True), "metadata.version is True, expected int"),
+        (into("kind", value="masks"), "its kind is 'masks', expected 'entries' or 'automaton'"),
+        (into("kind", value=["entries"]), r"its kind is \['entries'\], expected 'entries' or 'automaton'"),
+        (
+            into("kind", value="automaton"),
+            r"metadata lacks the members \['counts', 'table_checksum'\] and has \['codes'",
+        ),
+        (lambda facts, _: facts.pop("kind"), r"metadata lacks the members \['kind'\] and has \[\]"),
+        (into("grammar", "conflicts", value="some"), "not a grammar written by maskwright: conflicts is 'some'"),
         (into("version", value="1"), "metadata.version is '1', expected int"),
         (into("sha512", value=""), r"metadata lacks the members \[\] and has \['sha512'\], which were not expected"),
         (into("vocabulary", value=[]), r"metadata.vocabulary is \[\], expected an object"),

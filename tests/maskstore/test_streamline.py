@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -28,7 +29,7 @@ from naive_store import (
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar import Grammar, parse_grammar
 from maskwright.decoding.reference import ReferenceDecoder
-from maskwright.maskstore.store import MaskStore, Progress, build_store
+from maskwright.maskstore.store import MaskStore, Progress, build_mask_store
 from maskwright.maskstore.streamline import STEPS, SequenceTable
 from maskwright.maskstore.vocabulary import Vocabulary
 
@@ -53,9 +54,9 @@ LARK_TEXTS = {
 
 def stores(grammar: Grammar, vocabulary: Vocabulary) -> list[MaskStore]:
     return [
-        build_store(grammar, vocabulary, rules="lark"),
-        build_store(grammar, vocabulary),
-        build_store(grammar, vocabulary, streamlined=False),
+        build_mask_store(grammar, vocabulary, rules="lark"),
+        build_mask_store(grammar, vocabulary),
+        build_mask_store(grammar, vocabulary, streamlined=False),
     ]
 
 
@@ -129,7 +130,7 @@ def test_masks_agree(chunk: int) -> None:
 
 @pytest.mark.parametrize("name", LARK_TEXTS)
 def test_masks_agree_on_known_grammars(name: str) -> None:
-    grammar = parse_grammar(LARK_TEXTS[name], name=name)
+    grammar = parse_grammar(LARK_TEXTS[name], name=name, lexing="nfa")
     n_positions = 0
     for seed in range(3):
         vocabulary = random_vocabulary(grammar, seed, size=32)
@@ -143,6 +144,7 @@ def test_masks_of_all_short_texts() -> None:
         'start: ("x" _NEWLINE tail)+\ntail: "y" | _INDENT "z" _DEDENT\n_NEWLINE: /\\n */\n%ignore ";"\n'
         "%declare _INDENT _DEDENT",
         name="newlines",
+        lexing="nfa",
     )
     vocabulary = Vocabulary("bytes", (b"", b"x", b"\n", b" ", b";", b"y", b"z", b";y", b"\n z"), {0: "</s>"}, (0,))
     decoders = [ReferenceDecoder(store) for store in stores(grammar, vocabulary)]
@@ -174,7 +176,7 @@ def test_invariants_of_entries(make: Callable[[int], Grammar]) -> None:
 def test_streamlining_is_deterministic() -> None:
     grammar = random_layout_grammar(3)
     vocabulary = random_vocabulary(grammar, 3)
-    first, second = (build_store(grammar, vocabulary) for _ in range(2))
+    first, second = (build_mask_store(grammar, vocabulary) for _ in range(2))
     for name in ("cell_start", "entry_sequence", "entry_mask", "cell_of_state", "cell_of_last", "sequence_symbols"):
         assert np.array_equal(getattr(first, name), getattr(second, name))
     assert np.array_equal(first.masks.dense, second.masks.dense)
@@ -182,12 +184,12 @@ def test_streamlining_is_deterministic() -> None:
 
 def test_steps_by_hand() -> None:
     """`a b` is always legal after a, `b a` never, and y stands for x: one entry is left of many."""
-    grammar = make_grammar("S : T a | T a S\nT : x | y")
+    grammar = replace(make_grammar("S : T a | T a S\nT : x | y"), lexing="nfa")
     names = [t.name for t in grammar.terminals]
     grammar = dress(grammar, [terminal_of(name, (name, None)) for name in names] + [terminal_of("W", (" ", None))], [3])
     tokens = (b"", b"x", b"y", b"a", b"xa", b"ya", b"ax", b"xx", b"a x", b" ")
     vocabulary = Vocabulary("hand", tokens, {0: "</s>"}, (0,))
-    store, original = build_store(grammar, vocabulary), build_store(grammar, vocabulary, streamlined=False)
+    store, original = build_mask_store(grammar, vocabulary), build_mask_store(grammar, vocabulary, streamlined=False)
     a, x = names.index("a"), names.index("x")
 
     def entries(store: MaskStore, terminal: int) -> dict[tuple[int, ...], list[bytes]]:
@@ -211,7 +213,7 @@ def test_progress_never_passes_its_total() -> None:
     for seed in range(10):
         grammar = random_layout_grammar(seed)
         reports: list[tuple[str, int, int]] = []
-        build_store(grammar, random_vocabulary(grammar, seed), progress=recorder(reports))
+        build_mask_store(grammar, random_vocabulary(grammar, seed), progress=recorder(reports))
         assert all(0 < done <= total for _, done, total in reports), seed
         assert reports == sorted(reports, key=lambda report: (("walk", *STEPS).index(report[0]), report[1]))
         steps |= {name for name, _, _ in reports}

@@ -76,6 +76,12 @@ def grammar_facts() -> dict[str, Any]:
     return analyze(sum_grammar()).to_dict()
 
 
+@pytest.fixture(scope="session")
+def engine_facts() -> dict[str, Any]:
+    """Facts with those of the exact engine."""
+    return analyze(sum_grammar(), small_vocabulary(), exact=True).to_dict()
+
+
 @pytest.fixture
 def hostile_facts(facts: dict[str, Any]) -> dict[str, Any]:
     """The facts with markup, quotes, control and direction characters in every name and text that a user chooses."""

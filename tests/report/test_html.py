@@ -11,6 +11,7 @@ import pytest
 from maskwright.report import html, svg
 from maskwright.report.html import render_html
 from maskwright.report.svg import printable
+from maskwright.report.terminal import engine_rows
 
 Facts = dict[str, Any]
 
@@ -34,6 +35,18 @@ def rows(root: ElementTree.Element, class_: str) -> list[list[str]]:
     """The cells of the first table of a class."""
     table = next(element for element in root.iter("table") if element.get("class") == class_)
     return [[words(cell) for cell in row.iter("td")] for row in table.iter("tr")][1:]
+
+
+def test_exact_engine(facts: Facts, engine_facts: Facts) -> None:
+    assert "Exact engine" not in headings(parsed(render_html(facts)))
+    root = parsed(render_html(engine_facts))
+    section = next(element for element in root.iter("section") if element.get("id") == "exact-engine")
+    cells = [[words(cell) for cell in row.iter("td")] for row in section.iter("tr")][1:]
+    assert cells == [[f"{number:,}", text] for number, text in engine_rows(engine_facts)] and len(cells) >= 9
+    assert (
+        "Lexing: longest; the figures of this page but those of the exact engine are counted under lexing nfa"
+        in words(root)
+    )
 
 
 def test_page_says_what_the_facts_say(facts: Facts) -> None:

@@ -23,7 +23,7 @@ def printed(facts: Facts, width: int = 80, **options: Any) -> str:
 
 
 @pytest.mark.parametrize("width", [80, 120])
-@pytest.mark.parametrize("which", ["facts", "grammar_facts", "hostile_facts"])
+@pytest.mark.parametrize("which", ["facts", "grammar_facts", "hostile_facts", "engine_facts"])
 def test_no_line_is_wider_than_the_terminal(which: str, width: int, request: pytest.FixtureRequest) -> None:
     lines = printed(request.getfixturevalue(which), width).splitlines()
     assert max(map(cell_len, lines)) <= min(width, terminal.MAX_WIDTH)
@@ -44,6 +44,20 @@ def test_numbers(facts: Facts) -> None:
     blank = next(state for state in facts["states"] if state["terminal"] == "BLANK")
     assert ["BLANK", '"', '"', str(blank["ignored"]), str(blank["joint"])] in [line.split()[:5] for line in lines]
     assert any(line.startswith("memory") for line in lines)
+
+
+def test_exact_engine(facts: Facts, engine_facts: Facts) -> None:
+    assert "exact engine" not in printed(facts)
+    lines = printed(engine_facts).splitlines()
+    found = engine_facts["engine"]
+    at = next(i for i, line in enumerate(lines) if line.startswith("exact engine: lexing longest"))
+    shown = [
+        int(line.split()[0].replace(",", ""))
+        for line in lines[at + 1 : at + 1 + len(terminal.engine_rows(engine_facts))]
+    ]
+    expected = [found[name] for name in terminal.ENGINE_LABELS if name in found]
+    assert shown == expected and found["nodes"] in shown and found["table_bytes"] in shown and len(shown) >= 9
+    assert any(line.split()[1:5] == ["counted", "under", "lexing", "nfa"] for line in lines)
 
 
 def test_bars_are_to_scale(facts: Facts) -> None:

@@ -9,12 +9,12 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.errors import TerminalError
+from maskwright.analysis.errors import GrammarError, TerminalError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.grammar.normalise import normalise
 from maskwright.analysis.legality.deciders import ALWAYS, NEVER
@@ -30,16 +30,23 @@ from maskwright.maskstore.streamline import STEPS, Context, Streamlined, count_e
 from maskwright.maskstore.vocabulary import Vocabulary, post_tokens
 from maskwright.maskstore.walk import Walk
 
+if TYPE_CHECKING:
+    from maskwright.maskstore.automaton_store import AutomatonStore
+
 RULES: tuple[Rules, ...] = ("lark", "normalised")
 READINGS: tuple[Reading, ...] = ("post", "sound")
 
 
 @dataclass(frozen=True)
 class AnalysisReport:
-    """What an analysis found. `facts` is JSON-ready; `store`, if a vocabulary was given, is the streamlined store of the sound reading."""
+    """What an analysis found. `facts` is JSON-ready; `store`, if a vocabulary was given, is the streamlined store of the sound reading.
+
+    engine : the store of the grammar's own lexing, if it was asked for.
+    """
 
     facts: dict[str, Any]
     store: MaskStore | None = None
+    engine: AutomatonStore | None = None
 
     def to_dict(self) -> dict[str, Any]:
         return self.facts
@@ -70,7 +77,7 @@ class _Clock:
         try:
             yield
         finally:
-            self.seconds[part] += time.process_time() - begin
+            self.seconds[part] = self.seconds.get(part, 0.0) + time.process_time() - begin
 
     def to_dict(self) -> dict[str, float]:
         total = {"total": time.process_time() - self._begin, "wall": time.perf_counter() - self._begin_wall}
@@ -82,6 +89,7 @@ def analyze(
     vocabulary: Vocabulary | None = None,
     *,
     pairs: bool = True,
+    exact: bool = False,
     progress: Progress | None = None,
 ) -> AnalysisReport:
     """Facts about a grammar; with a vocabulary also what streamlining makes of its mask store.
@@ -91,12 +99,22 @@ def analyze(
     Readings: "post" is the streamlining post's, which reproduces its figures (characters of `string.printable`, the leading spaces of
     pieces stripped, layout ignored); "sound" is what decoding uses (true bytes of all tokens, layout obeyed).
 
+    Lexing: entries, lexer states and parser calls are those of lexing "nfa", whatever lexing the grammar was loaded with: it is
+    the one that streamlining is about. The facts say so under `figures_for`.
+
     pairs : also count what a second terminal of context would save.
+    exact : also build the store of the grammar's own lexing, "longest" or "contextual", and give its sizes under `engine`; some 10
+        CPU seconds more for python.lark at V = 32k.
 
     Raises as `build_store`. Cost for python.lark: about 6 CPU seconds at V = 32k (reports/record/2026-11-20-streamlining.json).
     """
     clock = _Clock()
-    facts: dict[str, Any] = {"grammar": _grammar_facts(grammar)}
+    if exact and (vocabulary is None or grammar.lexing == "nfa"):
+        what = "it was given no vocabulary" if vocabulary is None else "the grammar's lexing is 'nfa'"
+        raise GrammarError(f"grammar {grammar.name}: exact=True builds the engine of lexing 'longest', but {what}")
+    loaded = grammar
+    facts: dict[str, Any] = {"grammar": _grammar_facts(grammar), "figures_for": {"lexing": "nfa"}}
+    grammar = replace(grammar, lexing="nfa")
     with clock.measure("legality"):
         judges = {rules: Judge(grammar, rules) for rules in RULES}
         facts["interchange"] = _interchange_facts(grammar)
@@ -109,7 +127,7 @@ def analyze(
         except TerminalError:
             lexers["post"] = None  # a terminal without printable text has no place in the post's reading
     facts["lexer"] = _lexer_facts(grammar, lexers)
-    store = None
+    store = engine = None
     if vocabulary is not None:
         facts["tokenizer"] = {
             "name": vocabulary.name,
@@ -119,9 +137,15 @@ def analyze(
             "special_tokens": len(vocabulary.special),
         }
         store = _vocabulary_facts(facts, grammar, vocabulary, lexers, judges, pairs, clock, progress)
+        if exact:
+            from maskwright.maskstore.automaton_store import build_automaton_store
+
+            with clock.measure("engine"):
+                engine = build_automaton_store(loaded, vocabulary, progress)
+            facts["engine"] = _engine_facts(engine, clock.seconds["engine"])
     facts["seconds"] = clock.to_dict()
     facts["peak_rss_mb"] = _peak_rss_mb()
-    return AnalysisReport(facts, store)
+    return AnalysisReport(facts, store, engine)
 
 
 def _grammar_facts(grammar: Grammar) -> dict[str, Any]:
@@ -347,6 +371,22 @@ def _remembered_facts(store: MaskStore) -> dict[str, Any]:
         "contexts": len(known),
         "mean_entries_alone": round(float(np.mean(alone)), 3) if alone else 0.0,
         "mean_entries_remembered": round(float(sizes[known].mean()), 3) if len(known) else 0.0,
+    }
+
+
+def _engine_facts(store: AutomatonStore, seconds: float) -> dict[str, Any]:
+    """Sizes on the way to the closed stack automaton, and of it."""
+    from maskwright.maskstore.tablecheck import table_sizes
+
+    sizes = table_sizes(store.table)
+    return {
+        "lexing": store.grammar.lexing,
+        "conflicts": store.grammar.conflicts,
+        **store.counts,
+        "lexer_states": sizes["lexer states"],
+        "parser_states": sizes["states"],
+        "table_bytes": store.table.nbytes,
+        "seconds": round(seconds, 4),
     }
 
 

@@ -26,6 +26,7 @@ from maskwright.report.svg import (
 )
 from maskwright.report.terminal import (
     Facts,
+    engine_rows,
     largest_states,
     largest_step,
     main_causes,
@@ -145,6 +146,7 @@ def render_html(facts: Facts) -> str:
         "What can follow what": _pairs(facts),
         "Interchangeable terminals": _classes(facts),
         "More context": _context(facts),
+        "Exact engine": _engine(facts),
         "Store, time and memory": _costs(facts),
         "Glossary": (node("dl", *(joined([node("dt", word), node("dd", words)]) for word, words in GLOSSARY.items())),),
     }
@@ -317,7 +319,11 @@ def _sizes(facts: Facts) -> Iterator[Markup]:
             f"brackets ({', '.join(f'{a} {b}' for a, b in layout['brackets']) or 'none'}) are left out; a tab counts "
             f"{layout['tab_length']} columns."
         )
-    yield node("p", f"Lexing: {grammar['lexing']}. Layout: {words}", class_="quiet")
+    counted = facts["figures_for"]["lexing"]
+    lexing = f"Lexing: {grammar['lexing']}"
+    if grammar["lexing"] != counted:
+        lexing += f"; the figures of this page but those of the exact engine are counted under lexing {counted}"
+    yield node("p", f"{lexing}. Layout: {words}", class_="quiet")
 
 
 def _distribution(facts: Facts) -> Iterator[Markup]:
@@ -447,6 +453,18 @@ def _context(facts: Facts) -> Iterator[Markup]:
             f"last one alone leaves {found['mean_entries_after_one']:,.1f}, at the price of {found['contexts']:,} "
             "combinations of state and terminal before. This is counted, not stored.",
         )
+
+
+def _engine(facts: Facts) -> Iterator[Markup]:
+    if "engine" not in facts:
+        return
+    found = facts["engine"]
+    yield node(
+        "p",
+        f"Under lexing {found['lexing']} everything is decided ahead of time: a mask is read off the parser's stack from the top, "
+        f"and no parser is asked. Built in {found['seconds']:.1f} s of processor time.",
+    )
+    yield _table(["number", "in words"], [[number, words] for number, words in engine_rows(facts)])
 
 
 def _costs(facts: Facts) -> Iterator[Markup]:

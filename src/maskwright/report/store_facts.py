@@ -7,11 +7,13 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.table import Table
 
+_SMALL = 0.01
+"""Parts of the table that take less than this share of it are shown together."""
+
 
 def render_store_facts(facts: dict[str, Any]) -> RenderableType:
-    """The facts in two columns, and the entries after each streamlining step."""
-    grammar, vocabulary, masks = facts["grammar"], facts["vocabulary"], facts["masks"]
-    table = Table(show_header=False, box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    """The facts in two columns; then the entries after each streamlining step, or the bytes of the table by part."""
+    grammar, vocabulary = facts["grammar"], facts["vocabulary"]
     rows = {
         "grammar": f"{grammar['name']} ({grammar['terminals']} terminals, {grammar['nonterminals']} nonterminals, "
         f"{grammar['rules']} rules)",
@@ -19,19 +21,61 @@ def render_store_facts(facts: dict[str, Any]) -> RenderableType:
         "tokenizer": f"{vocabulary['name']} ({vocabulary['size']:,} ids)",
         "tokenizer sha256": vocabulary["sha256"][:16],
         "lexing": facts["lexing"],
+        **(_automaton_rows(facts) if facts["kind"] == "automaton" else _entries_rows(facts)),
+        "format version": str(facts["format_version"]),
+        "file": f"{facts['bytes']:,} bytes, {len(facts['tensors'])} tensors",
+    }
+    if "cpu_seconds" in facts:
+        rows["ready in"] = f"{facts['cpu_seconds']:.2f} s of processor time"
+    table = Table(show_header=False, box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for name, value in rows.items():
+        table.add_row(name, value)
+    more = _table_parts(facts) if facts["kind"] == "automaton" else _steps(facts)
+    return table if more is None else Group(table, "", more)
+
+
+def _entries_rows(facts: dict[str, Any]) -> dict[str, str]:
+    masks = facts["masks"]
+    return {
         "streamlined": f"on {facts['rules']} rules" if facts["is_streamlined"] else "no",
         "lexer states": f"{facts['lexer_states']:,}",
         "cells": f"{facts['cells']:,} with {facts['entries']:,} entries",
         "masks": f"{masks['dense']:,} bitmasks and {masks['sparse']:,} id lists",
-        "format version": str(facts["format_version"]),
-        "file": f"{facts['bytes']:,} bytes, {len(facts['tensors'])} tensors",
     }
-    for name, value in rows.items():
-        table.add_row(name, value)
+
+
+def _automaton_rows(facts: dict[str, Any]) -> dict[str, str]:
+    masks, counts = facts["masks"], facts["counts"]
+    edges = f", {counts['edges']:,} edges" if "edges" in counts else ""
+    return {
+        "conflicts": facts["conflicts"],
+        "lexer states": f"{facts['lexer_states']:,}",
+        "parser states": f"{facts['parser_states']:,}",
+        "automaton": f"{facts['nodes']:,} nodes{edges}",
+        "masks": f"{masks['all']:,}, {masks['dense']:,} of them bitmasks",
+    }
+
+
+def _steps(facts: dict[str, Any]) -> Table | None:
     if len(facts["steps"]) == 1:
-        return table
+        return None
     steps = Table(title="entries of all lexer states after each step", title_justify="left", box=None, pad_edge=False)
     for step in facts["steps"]:
         steps.add_column(step, justify="right")
     steps.add_row(*(f"{count:,}" for count in facts["steps"].values()))
-    return Group(table, "", steps)
+    return steps
+
+
+def _table_parts(facts: dict[str, Any]) -> Table:
+    parts = facts["table_bytes"]
+    total = sum(parts.values())
+    table = Table(title="bytes of the engine's table by part", title_justify="left", box=None, pad_edge=False)
+    table.add_column("part")
+    table.add_column("bytes", justify="right")
+    table.add_column("share", justify="right")
+    large = {name: size for name, size in parts.items() if size >= _SMALL * total}
+    rest = total - sum(large.values())
+    for name, size in [*sorted(large.items(), key=lambda item: -item[1]), (f"{len(parts) - len(large)} others", rest)]:
+        table.add_row(name, f"{size:,}", f"{size / total:.0%}")
+    table.add_row("all", f"{total:,}", "100%")
+    return table

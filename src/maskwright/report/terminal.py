@@ -31,6 +31,27 @@ def main_entry(facts: Facts) -> Facts:
     return next(e for e in facts["entries"] if (e["reading"], e["rules"]) == ("sound", "normalised"))
 
 
+ENGINE_LABELS = {
+    "entries": "entries: what tokens ask of the parser in a lexer state",
+    "rests": "different sequences and sets of terminals that are asked for",
+    "never": "of them that no stack accepts",
+    "distinct": "of them that differ on some stack",
+    "suspended": "parses that wait for the stack below what they know",
+    "nodes": "nodes of the stack automaton",
+    "edges": "edges, each with the tokens decided by one cell of the stack",
+    "masks": "different sets of tokens",
+    "lexer_states": "states of the lexer",
+    "parser_states": "states of the parser, equal ones merged",
+    "table_bytes": "bytes of the table that an engine reads",
+}
+"""What the facts `engine` are."""
+
+
+def engine_rows(facts: Facts) -> list[tuple[int, str]]:
+    """The engine's sizes with their words, in the order in which they come to be."""
+    return [(facts["engine"][name], words) for name, words in ENGINE_LABELS.items() if name in facts["engine"]]
+
+
 def largest_step(entry: Facts) -> tuple[str, int]:
     """The step that removes most entries, and how many."""
     steps = list(STEP_LABELS)
@@ -78,6 +99,8 @@ def render_terminal(facts: Facts) -> RenderableType:
     if "entries" in facts:
         parts += [*_entries(facts), *_states(facts, "joint", "most entries left")]
         parts += _states(facts, "ignored", "most entries originally")
+    if "engine" in facts:
+        parts += _engine(facts)
     return Constrain(Group(*parts, *_costs(facts)), MAX_WIDTH)
 
 
@@ -93,6 +116,8 @@ def _headline(facts: Facts) -> RenderableType:
         lines.add_row("parser calls a mask", Text(asked, style="bold"), "mean over lexer states")
         step, removed = largest_step(entry)
         lines.add_row("most go as", Text(STEP_LABELS[step]), f"{removed:,}")
+        if facts["grammar"]["lexing"] != facts["figures_for"]["lexing"]:
+            lines.add_row("counted under", Text(f"lexing {facts['figures_for']['lexing']}"), "")
     else:
         lines.add_row("analysed without a vocabulary: facts about the grammar only")
     return Panel(lines, title=Text(shortened(title, 70), style="bold"), title_align="left")
@@ -192,6 +217,14 @@ def _states(facts: Facts, step: str, title: str) -> list[RenderableType]:
         text = Text(shortened(state_text(state["text"]), 14))
         table.add_row(Text(inside), text, f"{state['ignored']:,}", f"{state['joint']:,}", Text(causes))
     return [_section(f"lexer states: {title}"), table]
+
+
+def _engine(facts: Facts) -> list[RenderableType]:
+    found = facts["engine"]
+    table = _table(">", "")
+    for number, words in engine_rows(facts):
+        table.add_row(Text(f"{number:,}", style="bold"), words)
+    return [_section(f"exact engine: lexing {found['lexing']}, {found['seconds']:.1f} processor seconds"), table]
 
 
 def _costs(facts: Facts) -> list[RenderableType]:

@@ -274,7 +274,17 @@ def test_start_symbol_is_chosen() -> None:
         parse_grammar(text, start="bb")
 
 
+def test_conflicts_are_followed_or_shifted(tmp_path: Path) -> None:
+    assert parse_grammar('start: "a"').conflicts == "all"
+    (tmp_path / "g.lark").write_text('start: "a"')
+    for source in ("lark:python", tmp_path / "g.lark"):
+        assert load_grammar(source, conflicts="shift").conflicts == "shift"
+    with pytest.raises(UnknownNameError, match=r"no way to treat conflicts is named 'shft'; did you mean 'shift'"):
+        parse_grammar('start: "a"', conflicts="shft")  # type: ignore[arg-type]
+
+
 def test_lexing_is_one_of_three() -> None:
+    assert parse_grammar('start: "a"').lexing == load_grammar("lark:lark").lexing == "longest"
     assert parse_grammar('start: "a"', lexing="contextual").lexing == "contextual"
     with pytest.raises(UnknownNameError, match=r"no lexing is named 'longst'; did you mean 'longest'"):
         parse_grammar('start: "a"', lexing="longst")  # type: ignore[arg-type]

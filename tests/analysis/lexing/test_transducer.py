@@ -1,0 +1,225 @@
+"""The transducer against longest-match lexing of whole texts by derivatives (`naive_engine`)."""
+
+from __future__ import annotations
+
+import random
+import re
+
+import numpy as np
+import pytest
+from engine_cases import LITERALS, PATTERNS, longest
+from naive_engine import NaiveEngine
+
+from maskwright.analysis.errors import GrammarError, LimitError
+from maskwright.analysis.grammar.grammar import Grammar, Rule, Terminal
+from maskwright.analysis.lexing.transducer import DEAD, START, Transducer, build_transducer, terminal_rank
+
+
+def anything_goes(terminals: list[Terminal], ignored: int = 0) -> Grammar:
+    """start: (T0 | T1 | ...)*; the last `ignored` terminals are ignored."""
+    n, used = len(terminals), len(terminals) - ignored
+    rules = (Rule(n, ()), *(Rule(n, (n, t)) for t in range(used)))
+    return Grammar("any", tuple(terminals), ("start",), rules, n, frozenset(range(used, n)), lexing="longest")
+
+
+def random_terminals(seed: int) -> Grammar:
+    rng = random.Random(seed)
+    pool = [(p, None) for p in PATTERNS] + [(re.escape(text), text) for text in LITERALS]
+    chosen = rng.sample(pool, rng.randint(2, 6))
+    terminals = [
+        Terminal(f"T{i}", p, literal=text, priority=rng.choice((0, 0, 1))) for i, (p, text) in enumerate(chosen)
+    ]
+    return anything_goes(terminals, rng.randint(0, 1))
+
+
+def built(seed: int) -> tuple[Transducer, NaiveEngine]:
+    grammar = random_terminals(seed)
+    try:
+        return build_transducer(grammar, lambda first, second: True), NaiveEngine(grammar)
+    except LimitError as error:
+        assert "back up" in str(error)
+        pytest.skip("these terminals back up without end")
+
+
+def naive_terminals(naive: NaiveEngine, text: bytes) -> tuple[int, ...] | None:
+    """The terminals of a whole text, ignored ones left out; None if it does not lex."""
+    found, begin = [], 0
+    every = frozenset(naive.terminals)
+    while begin < len(text):
+        winner, end, state = naive.scan(text, begin)
+        if winner < 0 or (state >= 0 and end < len(text) and not naive.can_fail(text[begin:], end - begin, every)):
+            return None
+        found.append(winner)
+        begin = end
+    return tuple(t for t in found if t not in naive.grammar.ignored)
+
+
+def run(transducer: Transducer, state: int, data: bytes) -> tuple[int, tuple[int, ...]]:
+    """The state after some bytes that the lexer takes, and what it emits on the way."""
+    emitted: tuple[int, ...] = ()
+    for byte in data:
+        klass = int(transducer.byte_class[byte])
+        emitted += transducer.outputs[int(transducer.output[state, klass])]
+        state = int(transducer.next_state[state, klass])
+    return state, emitted
+
+
+def terminals(transducer: Transducer, text: bytes) -> tuple[int, ...] | None:
+    state, emitted = START, ()
+    for byte in text:
+        if transducer.next_state[state, transducer.byte_class[byte]] < 0:
+            return None
+        state, more = run(transducer, state, bytes([byte]))
+        emitted += more
+    last = int(transducer.end_output[state])
+    return None if last < 0 else emitted + transducer.outputs[last]
+
+
+def is_alive(transducer: Transducer, text: bytes) -> bool:
+    state = START
+    for byte in text:
+        state = int(transducer.next_state[state, transducer.byte_class[byte]])
+        if state < 0:
+            assert state == DEAD
+            return False
+    return True
+
+
+def random_text(rng: random.Random, naive: NaiveEngine, length: int) -> bytes:
+    """Mostly bytes that go on; now and then any."""
+    text = b""
+    for _ in range(length):
+        good = [byte for byte in naive.alphabet if naive.is_legal_prefix(text + bytes([byte]))]
+        text += bytes([rng.choice(good if good and rng.random() < 0.9 else list(naive.alphabet))])
+    return text
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_texts_lex_as_by_definition(seed: int) -> None:
+    transducer, naive = built(seed)
+    rng = random.Random(seed)
+    for _ in range(15):
+        text = random_text(rng, naive, 10)
+        for end in range(len(text) + 1):
+            assert is_alive(transducer, text[:end]) == naive.is_legal_prefix(text[:end]), text[:end]
+            assert terminals(transducer, text[:end]) == naive_terminals(naive, text[:end]), text[:end]
+
+
+@pytest.mark.parametrize("seed", range(0, 40, 4))
+def test_every_short_text(seed: int) -> None:
+    transducer, naive = built(seed)
+    texts = [b""]
+    for _ in range(3):
+        texts = [text + bytes([byte]) for text in texts for byte in naive.alphabet]
+        for text in texts:
+            assert terminals(transducer, text) == naive_terminals(naive, text), text
+        texts = [text for text in texts if is_alive(transducer, text)]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_live_terminals_and_byte_classes(seed: int) -> None:
+    """`live` are the terminals that the lexeme under way may win as; bytes of one class do the same from every state."""
+    transducer, naive = built(seed)
+    rng = random.Random(seed)
+    text = random_text(rng, naive, 12)
+    state = START
+    for at, byte in enumerate(text):
+        _, begin = naive.decided(text[:at])
+        under_way = naive.scan(text[:at], begin)[2] if begin < at else -1
+        assert transducer.live[state] == (tuple(sorted(naive.live(under_way))) if under_way >= 0 else ())
+        if transducer.next_state[state, transducer.byte_class[byte]] < 0:
+            break
+        state, _ = run(transducer, state, bytes([byte]))
+    assert (
+        transducer.next_state.shape == transducer.output.shape == (transducer.n_states, transducer.byte_class.max() + 1)
+    )
+
+
+def test_ties() -> None:
+    """Priority, then literals, then width, then length of the pattern, then name."""
+    terminals_ = (
+        Terminal("A", "a+"),
+        Terminal("B", "[a-z]{1,3}"),
+        Terminal("C", "ab", literal="ab"),
+        Terminal("D", "[ab]b", priority=1),
+        Terminal("E", "b+"),
+    )
+    rank = terminal_rank(terminals_)
+    assert sorted(range(5), key=rank.__getitem__) == [3, 2, 0, 4, 1]
+
+
+def test_what_cannot_follow_is_not_backed_up_to() -> None:
+    """`0x` is no number and name if these never meet."""
+    grammar = anything_goes([Terminal("N", "0|0x[0-9]"), Terminal("NAME", "[a-z]")])
+    assert terminals(build_transducer(grammar, lambda first, second: True), b"0x") == (0, 1)
+    kept_apart = build_transducer(grammar, lambda first, second: False)
+    assert terminals(kept_apart, b"0x") is None and is_alive(kept_apart, b"0x")
+    assert terminals(kept_apart, b"0x1") == (0,)
+
+
+def test_an_open_comment_is_unfinished_at_the_end() -> None:
+    grammar = longest('start: ("/" | "*" | "a")*\nC: /\\/\\*([^*]|\\*+[^*\\/])*\\*+\\//\n%ignore C')
+    transducer = build_transducer(grammar, lambda first, second: True)
+    assert terminals(transducer, b"/") is not None
+    assert terminals(transducer, b"/*a") is None
+    assert terminals(transducer, b"/*a*/a") == terminals(transducer, b"a")
+
+
+def test_unbounded_back_up_is_a_limit_that_names_terminals_and_the_way_out() -> None:
+    grammar = anything_goes([Terminal("AAA", "aaa", literal="aaa"), Terminal("B", "a+b+z"), Terminal("C", "b+x")])
+    with pytest.raises(LimitError, match=r"back up over any number .* AAA has ended or B goes on.*lexing='contextual'"):
+        build_transducer(grammar, lambda first, second: True)
+
+
+def test_too_many_states_are_a_limit() -> None:
+    grammar = anything_goes([Terminal("A", "[ab]*a[ab]{12}c")])
+    with pytest.raises(LimitError, match="more than"):
+        build_transducer(grammar, lambda first, second: True, limit=100)
+
+
+LINES = """
+start: (NAME _NEWLINE | "x" _NEWLINE _INDENT NAME _NEWLINE _DEDENT)*
+NAME: /[a-c]+/
+{extra}
+_NEWLINE: {newline}
+%declare _INDENT _DEDENT
+"""
+
+
+@pytest.mark.parametrize("long", ["\\n a b", "\\na\\nb"])
+def test_a_newline_that_the_lexer_would_back_up_over_is_refused(long: str) -> None:
+    """Its column would be lost."""
+    text = LINES.format(extra=f'LONG: "{long}"', newline="/(\\n[ ]*)+/")
+    with pytest.raises(GrammarError, match="back up over a newline"):
+        build_transducer(longest(text + '%ignore LONG\n%ignore " "'), lambda first, second: True)
+
+
+def test_newlines_know_whether_they_may_end() -> None:
+    grammar = longest(LINES.format(extra="", newline="/(\\n[ ]*|#c*)+/"))
+    transducer = build_transducer(grammar, lambda first, second: True)
+    for text, may_end in (
+        (b"\n", True),
+        (b"\n  ", True),
+        (b"#", False),
+        (b"#c", False),
+        (b"#c\n", True),
+        (b"\n#c", True),
+    ):
+        state, _ = run(transducer, START, text)
+        assert transducer.is_newline[state]
+        assert transducer.may_end_newline[state] == may_end, text
+    state, emitted = run(transducer, START, b"#c\na")
+    assert emitted == (grammar.layout.newline,) if grammar.layout else False
+    assert not transducer.is_newline[state]
+    assert transducer.byte_class[10] != transducer.byte_class[32] != transducer.byte_class[9]
+
+
+def test_tables_are_read_only_and_the_same_each_time() -> None:
+    grammar = random_terminals(3)
+    first, second = (build_transducer(grammar, lambda first, second: True) for _ in range(2))
+    for name in ("byte_class", "next_state", "output", "end_output"):
+        array = getattr(first, name)
+        assert np.array_equal(array, getattr(second, name))
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 0
+    assert first.outputs == second.outputs and first.live == second.live

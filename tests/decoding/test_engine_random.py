@@ -1,0 +1,221 @@
+"""The engine against its naive twin: random grammars, vocabularies cut from their texts, every position of random legal texts."""
+
+from __future__ import annotations
+
+import random
+from functools import cache
+
+import numpy as np
+import pytest
+from engine_cases import ids, longest, random_layout_grammar, random_longest_grammar, random_vocabulary, vocabulary_of
+from naive_engine import NaiveEngine
+
+from maskwright.analysis.errors import DeadEndError, GrammarError, IllegalTokenError, LimitError
+from maskwright.decoding.matcher import Matcher
+from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
+
+PLAIN, LAYOUT = range(24), range(14)
+MORE = 400
+KINDS = {"plain": random_longest_grammar, "layout": random_layout_grammar}
+
+Case = tuple[AutomatonStore, NaiveEngine]
+
+
+@cache
+def prepared(kind: str, seed: int) -> Case | None:
+    """Store and twin of a random grammar; None if it is infinitely ambiguous."""
+    grammar = KINDS[kind](seed)
+    try:
+        return build_automaton_store(grammar, random_vocabulary(grammar, seed)), NaiveEngine(grammar)
+    except GrammarError as error:
+        assert "infinite ambiguity" in str(error)
+        return None
+
+
+def case(kind: str, seed: int) -> Case:
+    found = prepared(kind, seed)
+    return found or pytest.skip("the grammar is infinitely ambiguous")
+
+
+CASES = [pytest.param("plain", seed, id=f"plain-{seed}") for seed in PLAIN] + [
+    pytest.param("layout", seed, id=f"layout-{seed}") for seed in LAYOUT
+]
+
+
+def row(matcher: Matcher) -> set[int]:
+    words = np.full(matcher.store.n_words, 0xDEADBEEF, np.uint32)
+    matcher.fill(words)
+    return ids(words)
+
+
+def expected(naive: NaiveEngine, store: AutomatonStore, text: bytes) -> set[int]:
+    eos = set(store.vocabulary.eos) if naive.is_legal_text(text) else set()
+    return naive.allowed(text, store.vocabulary.tokens) | eos
+
+
+def walk(store: AutomatonStore, seed: int, length: int) -> list[tuple[int, bytes]]:
+    """A random text that the masks allow: for each token its id, and the text before it. Texts that could only end are left there."""
+    rng = random.Random(seed)
+    matcher, text, steps = store.matcher(), b"", []
+    for _ in range(length):
+        allowed = sorted(row(matcher) - set(store.vocabulary.eos))
+        if not allowed:
+            break
+        token = rng.choice(allowed)
+        steps.append((token, text))
+        matcher.advance(token)
+        text += store.vocabulary.tokens[token]
+    return steps
+
+
+def check_rows(store: AutomatonStore, naive: NaiveEngine, seed: int, length: int) -> None:
+    matcher, text = store.matcher(), b""
+    for token, before in walk(store, seed, length):
+        assert before == text
+        assert row(matcher) == expected(naive, store, text), text
+        assert matcher.is_accepting() == naive.is_legal_text(text), text
+        matcher.advance(token)
+        text += store.vocabulary.tokens[token]
+    assert row(matcher) == expected(naive, store, text), text
+
+
+@pytest.mark.parametrize(("kind", "seed"), CASES)
+def test_rows_equal_the_naive_engines(kind: str, seed: int) -> None:
+    store, naive = case(kind, seed)
+    for number in range(3):
+        check_rows(store, naive, number, 10)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_equal_the_naive_engines_on_many_grammars(kind: str) -> None:
+    compared = 0
+    for seed in range(100, 100 + MORE):
+        try:
+            found = prepared.__wrapped__(kind, seed)
+            for number in range(3 if found else 0):
+                assert found is not None
+                check_rows(*found, number, 10)
+                compared += 1
+        except LimitError as error:  # of texts with very many readings, or lexemes that back up without end
+            assert "readings" in str(error) or "back up" in str(error)
+    assert compared > MORE
+
+
+@pytest.mark.parametrize(("kind", "seed"), CASES)
+def test_a_token_is_allowed_alone_as_in_the_mask(kind: str, seed: int) -> None:
+    """Reading a token directly is another piece of code than the closed automaton."""
+    store, _ = case(kind, seed)
+    matcher = store.matcher()
+    for token, text in walk(store, 3, 12):
+        assert {i for i in range(store.vocabulary.size) if matcher.is_allowed(i)} == row(matcher), text
+        matcher.advance(token)
+
+
+@pytest.mark.parametrize(("kind", "seed"), CASES)
+def test_rollback_fork_and_reset_give_the_rows_back(kind: str, seed: int) -> None:
+    store, _ = case(kind, seed)
+    steps = walk(store, 5, 12)
+    matcher = store.matcher()
+    rows = []
+    for token, _ in steps:
+        rows.append((row(matcher), matcher.is_accepting()))
+        matcher.advance(token)
+    rows.append((row(matcher), matcher.is_accepting()))
+    rng = random.Random(seed)
+    at = len(steps)
+    for _ in range(20):
+        back = rng.randint(0, at)
+        twin = matcher.fork()
+        matcher.rollback(back)
+        assert (row(twin), twin.is_accepting()) == rows[at], "a fork does not follow the original"
+        twin.rollback(back)
+        at -= back
+        assert (row(matcher), matcher.is_accepting()) == rows[at] == (row(twin), twin.is_accepting())
+        for token, _ in steps[at : at + rng.randint(0, 6)]:
+            matcher.advance(token)
+            at += 1
+        assert (row(matcher), matcher.is_accepting()) == rows[at]
+    matcher.reset()
+    assert row(matcher) == rows[0][0]
+    for token, _ in steps:
+        matcher.advance(token)
+    assert row(matcher) == rows[-1][0]
+
+
+@pytest.mark.parametrize(("kind", "seed"), CASES[::4])
+def test_refused_tokens_leave_no_trace(kind: str, seed: int) -> None:
+    store, naive = case(kind, seed)
+    matcher = store.matcher()
+    for token, text in walk(store, 7, 8):
+        before = row(matcher)
+        for other in sorted(set(range(store.vocabulary.size)) - before)[::5]:
+            with pytest.raises(IllegalTokenError):
+                matcher.advance(other)
+        assert row(matcher) == before == expected(naive, store, text)
+        matcher.advance(token)
+
+
+@pytest.mark.parametrize(("kind", "seed"), CASES[::3])
+def test_how_a_text_is_cut_does_not_matter(kind: str, seed: int) -> None:
+    """After the same bytes the same row, whether they came as tokens, one by one, or at once."""
+    store, _ = case(kind, seed)
+    matcher, single = store.matcher(), store.matcher()
+    for token, text in walk(store, 9, 12):
+        whole = store.matcher()
+        whole.advance_bytes(text)
+        assert row(whole) == row(single) == row(matcher), text
+        matcher.advance(token)
+        for byte in store.vocabulary.tokens[token]:
+            single.advance_bytes(bytes([byte]))
+
+
+def test_allowed_texts_can_be_completed() -> None:
+    """The definition itself, by searching for a continuation: no dead end is let in. Some are too far away to be found."""
+    found = missed = 0
+    for kind, seed in [("plain", seed) for seed in PLAIN] + [("layout", seed) for seed in LAYOUT]:
+        store, naive = prepared(kind, seed) or (None, None)
+        if store is None or naive is None:
+            continue
+        for token, text in walk(store, 11, 6)[::3]:
+            after = text + store.vocabulary.tokens[token]
+            ending = naive.ending(after, 400)
+            if ending is None:
+                missed += 1
+                continue
+            found += 1
+            matcher = store.matcher()
+            matcher.advance_bytes(after + ending)
+            assert matcher.is_accepting(), (kind, seed, after, ending)
+    assert found > 40 and found > 3 * missed
+
+
+@pytest.mark.parametrize(("kind", "seed"), CASES[::3])
+def test_no_refused_text_can_be_completed(kind: str, seed: int) -> None:
+    store, naive = case(kind, seed)
+    rng = random.Random(seed)
+    matcher = store.matcher()
+    for token, text in walk(store, 13, 6):
+        tokens = store.vocabulary.tokens
+        refused = [i for i in range(store.vocabulary.size) if tokens[i] and not matcher.is_allowed(i)]
+        for other in rng.sample(refused, min(3, len(refused))):
+            assert naive.ending(text + tokens[other], 60) is None, text + tokens[other]
+        matcher.advance(token)
+
+
+def test_the_twin_finds_a_wrong_row() -> None:
+    """The comparison can fail: a store of one grammar is not the twin of another."""
+    store = build_automaton_store(longest('start: "a" start | "b"'), vocabulary_of(b"a", b"b", b"ab"))
+    with pytest.raises(AssertionError):
+        check_rows(store, NaiveEngine(longest('start: "a" start | "a" "b"')), 0, 5)
+
+
+def test_a_vocabulary_that_lacks_a_byte_leads_to_a_dead_end() -> None:
+    store = build_automaton_store(longest('start: "a" "b"', "pair"), vocabulary_of(b"a", b"c"))
+    matcher = store.matcher()
+    matcher.advance(0)
+    with pytest.raises(
+        DeadEndError, match=r"no token of vocabulary small can come next, .* under grammar pair.* bytes b'b'"
+    ):
+        row(matcher)
+    assert not matcher.is_accepting()

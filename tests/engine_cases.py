@@ -1,0 +1,155 @@
+"""Random grammars with overlapping terminals, vocabularies cut from their texts, and the rows of masks as sets."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+import re
+from collections.abc import Sequence
+from functools import cache
+
+import numpy as np
+from grammars import random_grammar
+
+from maskwright.analysis.grammar import load_grammar, parse_grammar
+from maskwright.analysis.grammar.grammar import Grammar, Terminal
+from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
+from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
+
+PATTERNS = (
+    "a+", "ab?", "a|bc", "ab*c", "[ab]+", "(ab)+", "b+a", "[abc]c", "0(\\.0*)?", "0+", "\\.+", "\\.\\.\\.", "1(\\.|e[ab])?",
+    "é+", "[aé]", "€b?", "x[^x]*x", "c(a|b){1,2}",
+)  # fmt: skip
+LITERALS = ("a", "b", "c", "ab", "abc", "aa", "..", ".", "0", "é", "ba", "cc", "bca")
+
+
+def longest(text: str, name: str = "test") -> Grammar:
+    """The grammar of a text in Lark's notation, under `longest` lexing."""
+    return dataclasses.replace(parse_grammar(text, name=name), lexing="longest")
+
+
+def random_longest_grammar(seed: int) -> Grammar:
+    """`random_grammar` with terminals that overlap; blanks are ignored, so that any two lexemes can be kept apart.
+
+    One in four has an ignored comment whose end can be long in coming.
+    """
+    rng = random.Random(seed)
+    grammar = random_grammar(seed)
+    chosen = rng.sample(
+        [(p, None) for p in PATTERNS] + [(re.escape(text), text) for text in LITERALS], grammar.n_terminals
+    )
+    terminals = [
+        Terminal(f"T{i}", pattern, literal=literal, priority=rng.choice((0, 0, 0, 1)))
+        for i, (pattern, literal) in enumerate(chosen)
+    ]
+    ignored = [Terminal("BLANK", " ")] + ([Terminal("COMMENT", "#[^#]*#|#a")] if rng.random() < 0.25 else [])
+    n, extra = grammar.n_terminals, len(ignored)
+
+    def moved(symbol: int) -> int:
+        return symbol if symbol < n else symbol + extra
+
+    return dataclasses.replace(
+        grammar,
+        terminals=(*terminals, *ignored),
+        rules=tuple(dataclasses.replace(r, lhs=moved(r.lhs), rhs=tuple(map(moved, r.rhs))) for r in grammar.rules),
+        start=moved(grammar.start),
+        ignored=frozenset(range(n, n + extra)),
+        lexing="longest",
+    )
+
+
+LAYOUT_NEWLINES = (r"/(\r?\n[ \t]*)+/", r"/(\n[ \t]*|#[ab]*)+/")
+
+
+def random_layout_grammar(seed: int) -> Grammar:
+    """Lines, blocks and brackets, with details at random."""
+    rng = random.Random(seed)
+    block = rng.choice(["_NEWLINE _INDENT st+ _DEDENT", "_NEWLINE _INDENT st+ _DEDENT | NAME _NEWLINE"])
+    more = rng.choice(["", '| "if" v ":" block "or" ":" block', "| v _NEWLINE _INDENT st _DEDENT", '| "." _NEWLINE'])
+    value = rng.choice(['NAME | "(" list ")"', 'NAME | "(" v ("+" v)* ")" | "[" "]"', 'v "+" v | NAME | "(" v ")"'])
+    start = rng.choice(["(st | _NEWLINE)*", "st+", "_NEWLINE* st*"])
+    text = f"""
+start: {start}
+st: v _NEWLINE | "if" v ":" block {more}
+block: {block}
+v: {value}
+list: (v ",")* v?
+NAME: /[ab]+{rng.choice(["", "f?", "(-[ab])?"])}/
+COMMENT: /#[ab]*/
+_NEWLINE: {rng.choice(LAYOUT_NEWLINES)}
+%ignore " "
+%ignore COMMENT
+%declare _INDENT _DEDENT
+"""
+    if rng.random() < 0.3:
+        text = text.replace("%ignore COMMENT\n", "").replace("COMMENT: /#[ab]*/\n", "")
+    return longest(text, f"layout-{seed}")
+
+
+def samples(grammar: Grammar, rng: random.Random, n: int) -> list[bytes]:
+    """Strings of terminals, spelled at random, some with blanks or newlines between."""
+    pieces = [t.literal for t in grammar.terminals if t.literal] + [
+        "a",
+        "b",
+        "c",
+        "ab",
+        "é",
+        "€",
+        "x",
+        ".",
+        "0",
+        "1e",
+        " ",
+        "#",
+        "\n",
+    ]
+    pieces += ["\n ", "\n  ", ":\n ", "\n\n", "\t", "if a", "(\n", ")", "\r\n"] if grammar.layout else []
+    return ["".join(rng.choices(pieces, k=rng.randint(1, 5))).encode() for _ in range(n)]
+
+
+def random_vocabulary(grammar: Grammar, seed: int, size: int = 40) -> Vocabulary:
+    """All bytes that the grammar's texts need, and cuts of such texts; end of text is the last id but padding."""
+    rng = random.Random(seed)
+    texts = samples(grammar, rng, 30)
+    single = sorted(set(b"".join([*texts, b"abcx01.e#z \n", "é€".encode()])))
+    tokens = [bytes([byte]) for byte in single]
+    for _ in range(size):
+        text = b"".join(rng.choices(texts, k=2))
+        begin = rng.randrange(len(text))
+        tokens.append(text[begin : begin + rng.randint(2, 6)])
+    rng.shuffle(tokens)
+    n = len(tokens)
+    return Vocabulary(f"cut-{seed}", (*tokens, b"", b"", b""), {n: "</s>", n + 1: "<unk>"}, (n,))
+
+
+def vocabulary_of(*tokens: bytes, singles: bytes = b"") -> Vocabulary:
+    """Tokens, then single bytes, then one end-of-text id."""
+    every = (*tokens, *(bytes([byte]) for byte in singles))
+    return Vocabulary("small", (*every, b""), {len(every): "</s>"}, (len(every),))
+
+
+def ids(words: Sequence[int] | np.ndarray) -> set[int]:
+    """The ids whose bits are set, the little end first."""
+    bits = np.unpackbits(np.asarray(words).view(np.uint8), bitorder="little")
+    return set(np.flatnonzero(bits).tolist())
+
+
+JSON = r"""
+start: value
+value: object | array | STRING | NUMBER | "true" | "false" | "null"
+array: "[" (value ("," value)*)? "]"
+object: "{" (member ("," member)*)? "}"
+member: STRING ":" value
+STRING: /"([^"\\\x00-\x1f]|\\(["\\\/bfnrt]|u[0-9A-Fa-f]{4}))*"/
+NUMBER: /-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?/
+%ignore /[ \t\r\n]+/
+"""
+
+
+@cache
+def real_store(name: str, tokenizer: str) -> AutomatonStore:
+    """python.lark ("python") or JSON with a real vocabulary; built once."""
+    grammar = (
+        longest(JSON, "json") if name == "json" else dataclasses.replace(load_grammar("lark:python"), lexing="longest")
+    )
+    return build_automaton_store(grammar, load_vocabulary(tokenizer))

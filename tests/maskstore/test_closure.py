@@ -1,0 +1,276 @@
+"""The closed automaton against reading each token: every lexer state over stacks of real and random texts; and no edge is missing."""
+
+from __future__ import annotations
+
+import json
+import lzma
+import random
+from collections.abc import Iterator
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from engine_cases import JSON, ids, longest, random_layout_grammar, random_longest_grammar, random_vocabulary
+from numba import njit
+
+from maskwright.analysis.errors import DeadEndError, GrammarError, LimitError
+from maskwright.analysis.grammar import load_grammar
+from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.decoding import _kernels as kernels
+from maskwright.decoding.matcher import Matcher
+from maskwright.maskstore import stack_automaton
+from maskwright.maskstore.automaton_store import AutomatonStore
+from maskwright.maskstore.closure import Closure, close
+from maskwright.maskstore.engine_table import engine_table
+from maskwright.maskstore.stack_automaton import StackAutomaton, build_automaton
+from maskwright.maskstore.suspended import explore
+from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
+
+DATA = Path(__file__).parents[3] / "shared" / "data" / "source"
+N_FILES = 12
+
+Pair = tuple[StackAutomaton, AutomatonStore]
+
+
+def built(grammar: Grammar, vocabulary: Vocabulary) -> Pair:
+    automaton = build_automaton(grammar, vocabulary)
+    table = engine_table(grammar, vocabulary, automaton)
+    return automaton, AutomatonStore(grammar, vocabulary, table, automaton.counts)
+
+
+@cache
+def real(name: str) -> Pair:
+    grammar = longest(JSON, "json") if name == "json" else load_grammar("lark:python", lexing="longest")
+    return built(grammar, load_vocabulary("mistral-7b-v0.1"))
+
+
+@njit(nogil=True)
+def read_each(table: Any, memory: Any, n_tokens: int, words: Any) -> bool:
+    """The row by reading every token, without the automaton. False if there was not enough room."""
+    for token in range(n_tokens):
+        code = kernels.read_token(table, memory, 0, token, False)
+        if code == kernels.NO_ROOM:
+            return False
+        if code == kernels.OK:
+            words[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
+    return True
+
+
+def direct(matcher: Matcher) -> set[int]:
+    words = np.zeros(matcher.store.n_words, np.uint32)
+    while not read_each(matcher.store.table, matcher._memory, matcher.store.vocabulary.size, words):
+        matcher._make_room(0)
+        words[:] = 0
+    return ids(words)
+
+
+def row(matcher: Matcher) -> set[int]:
+    words = np.zeros(matcher.store.n_words, np.uint32)
+    try:
+        matcher.fill(words)
+    except DeadEndError:
+        assert not words.any()
+    return ids(words)
+
+
+def stacks(matcher: Matcher) -> Iterator[list[int]]:
+    """The parser's stacks, each with the top first."""
+    memory, region = matcher._memory, 0
+    arena = int(memory[kernels.ARENA])
+    member = int(memory[region + kernels.STACKS])
+    while member >= 0:
+        frame, found = int(memory[arena + 3 * member]), []
+        while frame >= 0:
+            found.append(int(memory[arena + 3 * frame]))
+            frame = int(memory[arena + 3 * frame + 1])
+        yield found
+        member = int(memory[arena + 3 * member + 1])
+
+
+class Edges:
+    """A closure's own lists of edges and masks, looked up plainly."""
+
+    def __init__(self, automaton: StackAutomaton) -> None:
+        closure: Closure = automaton.closure
+        self.closure = closure
+        self.n_cells = len(automaton.tables.action)
+        self.edges = {
+            key: (node, mask)
+            for key, node, mask in zip(
+                closure.edge_key.tolist(), closure.edge_node.tolist(), closure.edge_mask.tolist(), strict=True
+            )
+        }
+
+    def mask(self, number: int) -> set[int]:
+        count, at = int(self.closure.mask_count[number]), int(self.closure.mask_at[number])
+        return ids(self.closure.dense[at]) if count < 0 else set(self.closure.mask_ids[at : at + count].tolist())
+
+    def run(self, node: int, stack: list[int]) -> set[int]:
+        """The union of the masks on the run from a root. A root refuses cells that it does not list; any other node must list the cell."""
+        found: set[int] = set()
+        for cell in stack:
+            if node == 0:
+                break
+            edge = self.edges.get(node * self.n_cells + cell)
+            if edge is None:
+                assert node <= self.closure.n_roots, f"node {node} has no edge for cell {cell}"
+                break
+            node, mask = edge
+            found |= self.mask(mask)
+        else:
+            assert node == 0, "the bottom of the stack was reached and something is still undecided"
+        return found
+
+
+def check_state(matcher: Matcher, automaton: StackAutomaton, edges: Edges, state: int) -> int:
+    """Lexer state `state` over the matcher's stacks: automaton, closure's lists and direct reading agree. Returns the tokens allowed."""
+    kept = int(matcher._memory[kernels.LEXER])
+    matcher._memory[kernels.LEXER] = state
+    expected = direct(matcher)
+    assert row(matcher) == expected
+    views = automaton.views[state]
+    depth = int(matcher._memory[kernels.DEPTH])
+    unconditional = {lookup.path for lookup in views[min(depth, len(views) - 1)]} <= {0}
+    listed: set[int] = set()
+    for lookup in views[min(depth, len(views) - 1)]:
+        if lookup.path == 0:
+            listed |= edges.mask(lookup.own)
+            for stack in stacks(matcher):
+                listed |= edges.run(lookup.root, stack)
+    eos = set(matcher.store.vocabulary.eos)
+    assert listed - eos <= expected - eos
+    if unconditional:
+        assert listed - eos == expected - eos
+    matcher._memory[kernels.LEXER] = kept
+    return len(expected)
+
+
+def texts(name: str) -> list[bytes]:
+    path = DATA / f"{name}.jsonl.xz"
+    if not path.exists():
+        return (
+            [b'{"a": [1, {"b": null}, "c"]}'] if name == "json" else [b"def f(x):\n    return [x, {1: (2,)}]\n\nf(1)\n"]
+        )
+    found = []
+    with lzma.open(path, "rt", encoding="utf-8") as lines:
+        for line in lines:
+            data = json.loads(line)["text"].encode()
+            if len(data) < 20_000:
+                found.append(data)
+            if len(found) >= N_FILES:
+                break
+    return found
+
+
+def corpus_places(store: AutomatonStore, name: str, rng: random.Random, n: int) -> Iterator[Matcher]:
+    """Matchers at random places of real files, as far as the grammar takes these."""
+    every = texts(name)
+    for number in range(n):
+        data = every[number % len(every)]
+        matcher = store.matcher()
+        for line in data[: rng.randrange(len(data))].splitlines(keepends=True):
+            try:
+                matcher.advance_bytes(line)
+            except ValueError:
+                break
+        yield matcher
+
+
+def random_places(store: AutomatonStore, rng: random.Random, n: int) -> Iterator[Matcher]:
+    """Matchers after random tokens that the masks allow."""
+    for _ in range(n):
+        matcher = store.matcher()
+        for _ in range(rng.randint(0, 60)):
+            allowed = sorted(row(matcher) - set(store.vocabulary.eos))
+            if not allowed:
+                break
+            matcher.advance(rng.choice(allowed))
+        yield matcher
+
+
+def check_real(name: str, n_places: int, n_states: int) -> None:
+    automaton, store = real(name)
+    edges, rng = Edges(automaton), random.Random(5)
+    n_all = automaton.required.transducer.n_states
+    allowed = 0
+    for places in (corpus_places(store, name, rng, n_places), random_places(store, rng, n_places)):
+        for matcher in places:
+            for state in rng.sample(range(n_all), min(n_states, n_all)):
+                allowed += check_state(matcher, automaton, edges, state)
+    assert allowed > 0
+
+
+@pytest.mark.parametrize(("name", "n_places", "n_states"), [("json", 6, 40), ("python", 10, 25)])
+def test_lexer_states_over_stacks(name: str, n_places: int, n_states: int) -> None:
+    check_real(name, n_places, n_states)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "n_places"), [("json", 60), ("python", 25)])
+def test_every_lexer_state_over_stacks(name: str, n_places: int) -> None:
+    check_real(name, n_places, 1 << 30)
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("kind", [random_longest_grammar, random_layout_grammar])
+def test_every_lexer_state_of_random_grammars(kind: Any, seed: int) -> None:
+    grammar = kind(seed)
+    try:
+        automaton, store = built(grammar, random_vocabulary(grammar, seed))
+    except GrammarError as error:
+        assert "infinite ambiguity" in str(error)
+        pytest.skip("the grammar is infinitely ambiguous")
+    edges = Edges(automaton)
+    for matcher in random_places(store, random.Random(seed), 4):
+        for state in range(automaton.required.transducer.n_states):
+            check_state(matcher, automaton, edges, state)
+
+
+def test_a_missing_edge_is_detected() -> None:
+    """`Edges.run` fails where an edge is gone; else the tests above would prove nothing."""
+    automaton, store = built(longest('start: "a" start "b" | "c"'), random_vocabulary(longest('start: "a"'), 1))
+    edges = Edges(automaton)
+    matcher = store.matcher()
+    matcher.advance_bytes(b"aacb")
+    (stack,) = stacks(matcher)
+    state = int(matcher._memory[kernels.LEXER])
+    (view,) = automaton.views[state]
+    roots = [lookup.root for lookup in view if lookup.root]
+    assert roots and all(edges.run(root, stack) for root in roots)
+    beyond = [key for key in edges.edges if key // edges.n_cells > automaton.closure.n_roots]
+    assert beyond
+    for key in beyond:
+        del edges.edges[key]
+    with pytest.raises(AssertionError, match="has no edge"):
+        for root in roots:
+            edges.run(root, stack)
+
+
+def test_edges_are_listed_once_and_lead_to_nodes() -> None:
+    for name in ("json", "python"):
+        closure = real(name)[0].closure
+        n_cells = len(real(name)[0].tables.action)
+        assert len(np.unique(closure.edge_key)) == len(closure.edge_key)
+        assert closure.edge_key.max() // n_cells < closure.n_nodes and closure.edge_node.max() < closure.n_nodes
+        assert closure.edge_node.min() >= 0 and closure.edge_mask.min() >= 0
+        assert closure.edge_mask.max() < len(closure.mask_count)
+        # node 0 has nothing undecided, and nothing leads back to a root
+        assert closure.edge_key.min() >= n_cells
+        assert not np.isin(closure.edge_node, np.arange(1, closure.n_roots + 1)).any()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "limit"), [("edge_budget", 2), ("bytes_budget", 10)])
+def test_the_closure_has_limits(name: str, limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stack_automaton, "close", partial(close, **{name: limit}))
+    with pytest.raises(LimitError, match="beyond its budget"):
+        build_automaton(load_grammar("lark:python", lexing="longest"), load_vocabulary("mistral-7b-v0.1"))
+
+
+@pytest.mark.slow
+def test_the_parses_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stack_automaton, "explore", partial(explore, bytes_limit=1000))
+    with pytest.raises(LimitError, match="suspend in too many ways"):
+        build_automaton(load_grammar("lark:python", lexing="longest"), load_vocabulary("mistral-7b-v0.1"))

@@ -1,0 +1,127 @@
+"""From grammar and vocabulary to the closed automaton: what is refused, what is reported, and that nothing depends on chance."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from engine_cases import longest, random_layout_grammar, random_longest_grammar, random_vocabulary, vocabulary_of
+from naive import Earley
+
+from maskwright.analysis.errors import GrammarError, VocabularyError
+from maskwright.analysis.lr.bisimulation import bisimulate
+from maskwright.analysis.lr.tables import build_lr_tables
+from maskwright.maskstore.automaton_store import build_automaton_store
+from maskwright.maskstore.stack_automaton import build_automaton, can_follow
+from maskwright.maskstore.vocabulary import Vocabulary
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_can_follow_is_never_less_than_the_truth(seed: int) -> None:
+    grammar = random_longest_grammar(seed)
+    try:
+        tables = bisimulate(build_lr_tables(grammar))
+    except GrammarError:
+        pytest.skip("the grammar is infinitely ambiguous")
+    answer = can_follow(tables)
+    earley = Earley(grammar)
+    words: list[tuple[int, ...]] = [()]
+    seen = 0
+    for _ in range(4):
+        words = [(*w, t) for w in words for t in range(grammar.n_terminals) if earley.read_word((*w, t))[-1]][:200]
+        for word in words:
+            if len(word) > 1:
+                assert answer(*word[-2:]), word
+                seen += 1
+    assert seen or len(words) == 0
+
+
+def test_lexing_nfa_has_no_stack_automaton() -> None:
+    grammar = dataclasses.replace(longest('start: "a"'), lexing="nfa")
+    with pytest.raises(GrammarError, match="lexing 'nfa'"):
+        build_automaton(grammar, vocabulary_of(b"a"))
+
+
+def test_a_vocabulary_without_text_is_refused() -> None:
+    with pytest.raises(VocabularyError, match="no token that stands for text"):
+        build_automaton(longest('start: "a"'), Vocabulary("mute", (b"", b""), {0: "</s>"}, (0,)))
+
+
+def test_endless_ambiguity_is_refused() -> None:
+    with pytest.raises(GrammarError, match="infinite ambiguity"):
+        build_automaton(longest('start: x\nx: x | "a"'), vocabulary_of(b"a"))
+
+
+def test_progress_is_told_in_stages() -> None:
+    seen: list[tuple[str, int, int]] = []
+    build_automaton(
+        longest('start: "a" start "b" | "c"'), vocabulary_of(b"a", b"b", b"c"), lambda *facts: seen.append(facts)
+    )
+    assert list(dict.fromkeys(name for name, _, _ in seen)) in (["walk", "parses", "closure"], ["walk", "parses"])
+    assert all(0 <= done <= total for _, done, total in seen)
+
+
+def test_counts_are_those_of_the_closure() -> None:
+    grammar = random_layout_grammar(2)
+    automaton = build_automaton(grammar, random_vocabulary(grammar, 2))
+    counts, closure = automaton.counts, automaton.closure
+    assert counts["edges"] == len(closure.edge_key) and counts["nodes"] == closure.n_nodes
+    assert counts["masks"] == len(closure.mask_count) and counts["roots"] == closure.n_roots
+    assert counts["distinct"] <= counts["rests"] <= counts["entries"]
+    roots = {lookup.root for views in automaton.views for view in views for lookup in view}
+    assert roots - {0} == set(range(1, closure.n_roots + 1))
+
+
+def test_equal_masks_have_one_number() -> None:
+    grammar = random_longest_grammar(0)
+    closure = build_automaton(grammar, random_vocabulary(grammar, 0)).closure
+    contents = []
+    for count, at in zip(closure.mask_count.tolist(), closure.mask_at.tolist(), strict=True):
+        if count < 0:
+            bits = np.unpackbits(closure.dense[at].view(np.uint8), bitorder="little")
+            contents.append(tuple(np.flatnonzero(bits).tolist()))
+        else:
+            contents.append(tuple(closure.mask_ids[at : at + count].tolist()))
+    assert contents[0] == () and len(set(contents)) == len(contents)
+    assert all(list(ids) == sorted(set(ids)) for ids in contents)
+
+
+DIGESTS = """
+import hashlib, sys
+sys.path.insert(0, "tests")
+from engine_cases import random_layout_grammar, random_longest_grammar, random_vocabulary
+from maskwright.maskstore.automaton_store import build_automaton_store
+for make in (random_longest_grammar, random_layout_grammar):
+    for seed in (0, 2, 4):
+        grammar = make(seed)
+        table = build_automaton_store(grammar, random_vocabulary(grammar, seed)).table
+        print(hashlib.sha256(table.tobytes()).hexdigest())
+"""
+
+
+def test_tables_do_not_depend_on_the_hash_seed() -> None:
+    here = []
+    for make in (random_longest_grammar, random_layout_grammar):
+        for seed in (0, 2, 4):
+            grammar = make(seed)
+            table = build_automaton_store(grammar, random_vocabulary(grammar, seed)).table
+            here.append(hashlib.sha256(table.tobytes()).hexdigest())
+    for hash_seed in ("1", "12345"):
+        run = subprocess.run(
+            [sys.executable, "-c", DIGESTS],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        assert run.returncode == 0, run.stderr[-2000:]
+        assert run.stdout.split() == here

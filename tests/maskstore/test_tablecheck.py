@@ -1,0 +1,288 @@
+"""Tables of engines made up to mislead: no engine reads a place outside of one that is let through."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from grammars import random_grammar
+from stores import small_automaton
+
+from maskwright.analysis.errors import GrammarError, StoreError
+from maskwright.analysis.lr.tables import LrTables, build_lr_tables
+from maskwright.maskstore import _check_kernels as kernels
+from maskwright.maskstore import _parse_kernels as lr
+from maskwright.maskstore import engine_table as places
+from maskwright.maskstore import tablecheck
+from maskwright.maskstore.automaton_store import AutomatonStore
+from maskwright.maskstore.tablecheck import ANY, NUMBERS, PARTS, SETTINGS, check_table, part_bytes
+
+TESTS = Path(__file__).parents[1]
+NAMES = ["lines", "sums", "modes"]
+
+
+def refused_table(store: AutomatonStore, table: np.ndarray) -> str:
+    """What is said of a table in a store's place; the test fails if nothing is."""
+    table.setflags(write=False)
+    with pytest.raises(StoreError, match=r"^x: .*export the store again$") as caught:
+        check_table("x", store.grammar, store.vocabulary, table)
+    return str(caught.value)
+
+
+STORES = pytest.mark.parametrize("store", [small_automaton(name) for name in NAMES], ids=NAMES)
+
+
+@STORES
+def test_every_place_of_the_header_is_described(store: AutomatonStore) -> None:
+    described = {*NUMBERS, *PARTS, *SETTINGS}
+    assert len(described) == len(NUMBERS) + len(PARTS) + len(SETTINGS)
+    assert set(np.flatnonzero(store.table[: lr.HEADER]).tolist()) <= described
+    named = {value for name, value in vars(places).items() if name.isupper() and type(value) is int and value >= 16}
+    assert named - {lr.HEADER} <= described
+    assert sum(part_bytes("x", store.table).values()) == store.table.nbytes
+
+
+@STORES
+def test_a_header_that_misleads(store: AutomatonStore) -> None:
+    for place in (*NUMBERS, *PARTS, *SETTINGS):
+        for value in (-1, -(2**31), 2**31 - 1, len(store.table), int(store.table[place]) + 1):
+            if place in (places.AGAIN, places.AFTER_NEWLINE) and value == store.table[place] + 1:
+                continue  # may be in range
+            table = store.table.copy()
+            table[place] = value
+            if value != store.table[place]:
+                refused_table(store, table)
+
+
+@STORES
+def test_values_out_of_range(store: AutomatonStore) -> None:
+    """One value of each column of each part, just below and just above what is allowed."""
+    rng = random.Random(0)
+    check = tablecheck._Checks("x", store.grammar, store.vocabulary, store.table)
+    n_tried = 0
+    for place, part in PARTS.items():
+        begin, end = check.spans[place]
+        if part.columns == (ANY,) or begin == end:
+            continue
+        for column, (least, word) in enumerate(part.columns):
+            high = tablecheck._count(word, check.sizes)
+            for value in (least - 1, high, -(2**31), 2**31 - 1):
+                if least <= value < high:
+                    continue
+                table = store.table.copy()
+                row = rng.randrange((end - begin) // len(part.columns))
+                table[begin + row * len(part.columns) + column] = min(max(value, -(2**31)), 2**31 - 1)
+                if value < 2**31:
+                    assert f"the table's part {part.name} holds {value} at [" in refused_table(store, table)
+                    n_tried += 1
+    assert n_tried > 100
+
+
+def put(place: int, at: int, value: int) -> Callable[[np.ndarray], None]:
+    """Put a value at a place of a part, counted from its end if negative. StopIteration: the part is empty."""
+
+    def change(table: np.ndarray) -> None:
+        starts = [int(table[p]) for p in PARTS] + [len(table)]
+        number = list(PARTS).index(place)
+        if starts[number] == starts[number + 1]:
+            raise StopIteration
+        table[starts[number] + at if at >= 0 else starts[number + 1] + at] = value
+
+    return change
+
+
+def first_of(place: int, wanted: Callable[[int], bool]) -> Callable[[np.ndarray], int]:
+    def find(table: np.ndarray) -> int:
+        starts = [int(table[p]) for p in PARTS] + [len(table)]
+        number = list(PARTS).index(place)
+        part = table[starts[number] : starts[number + 1]].tolist()
+        return next(i for i, value in enumerate(part) if wanted(value))
+
+    return find
+
+
+def at_first(place: int, wanted: Callable[[int], bool], value: int, beside: int = 0) -> Callable[[np.ndarray], None]:
+    """Put a value where a part first has a certain one, or beside it."""
+    return lambda table: put(place, first_of(place, wanted)(table) + beside, value)(table)
+
+
+def fill_slots(table: np.ndarray) -> None:
+    """Leave no slot of the hash table free."""
+    begin = int(table[places.EDGES])
+    slots = table[begin : begin + 2 * int(table[places.N_EDGE_SLOTS])].reshape(-1, 2)
+    slots[slots[:, 0] < 0] = (0, 0)
+
+
+def is_plain(action: int) -> bool:
+    return 0 < action < 1 << 29
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (at_first(lr.ACTION, is_plain, 1 << 28), r"part action holds 268435456 at \[\d+, \d+\], expected one of \d+ states"),
+        (at_first(lr.ACTION, lambda a: a < 0, -999), r"part action holds -999 at \[\d+, \d+\], expected one of \d+ states"),
+        (at_first(lr.ACTION, is_plain, (1 << 29) + 1), "part action holds 536870913 at"),
+        (at_first(lr.ACTION, is_plain, (1 << 30) + 99_999), "part action holds 1073841823 at"),
+        (put(lr.ALTERNATIVES, 0, 17), "part action holds 1073741824 at"),
+        (put(lr.ALTERNATIVES, 0, 0), "part action holds 1073741824 at"),
+        (put(lr.ALTERNATIVES, 1, 0), "part action holds 1073741824 at"),
+        (put(lr.ALTERNATIVES, 1, 1 << 30), "part action holds 1073741824 at"),
+        (put(lr.ALTERNATIVES, -1, -999), "part action holds 10737418.. at"),
+        (put(places.OUTPUT_START, 1, -1), r"part output_start holds -1 at \[1\], expected 0 to"),
+        (put(places.OUTPUT_START, 0, 1), r"part output_start holds 1 at \[0\], expected an ascent from 0 to"),
+        (put(places.VIEW_START, 1, 0), r"part view_start holds 0 at \[1\], expected an ascent from 0 to"),
+        (put(places.LOOKUP_START, -1, 0), r"part lookup_start holds 0 at \[\d+\], expected an ascent from 0 to"),
+        (put(places.ENDINGS, 0, 999), r"part endings holds 999 at \[0\], expected a set, a number of terminals and"),
+        (put(places.ENDINGS, 0, -2), r"part endings holds -2 at \[0\], expected a set"),
+        (put(places.ENDINGS, 1, 99), r"part endings holds -?\d+ at \[0\], expected a set"),
+        (put(places.ENDINGS, 1, -1), r"part endings holds -?\d+ at \[0\], expected a set"),
+        (at_first(places.EDGES, lambda key: key > 0, 1 << 30), r"part edges holds 1073741824 at \[\d+, 0\], expected -1, or"),
+        (at_first(places.EDGES, lambda key: key == -1, -2), r"part edges holds -2 at \[\d+, 0\], expected -1, or 0 to"),
+        (at_first(places.EDGES, lambda key: key > 0, 9999, 1), r"part edges holds \d+ at \[\d+, 0\], expected -1, or"),
+        (at_first(places.EDGES, lambda key: key > 0, -1, 1), r"part edges holds \d+ at \[\d+, 0\], expected -1, or"),
+        (fill_slots, "part edges has no free slot, expected one or more"),
+        (put(places.EDGE_PAIRS, 2, 1), r"part edge_pairs holds 1 at \[1, 0\], expected 0 or \d+ and more: no edge leads to a root"),
+        (put(places.MASKS, 2, 0), r"part masks holds 0 at \[1, 0\], expected the place of its words or ids"),
+        (put(places.MASKS, 2, 2**31 - 1), r"part masks holds 2147483647 at \[1, 0\], expected the place"),
+        (put(places.MASKS, 3, 99_999), r"part masks holds \d+ at \[1, 0\], expected the place of its words or ids"),
+        (put(places.FALLBACK, 0, 9999), r"part fallback holds 9999 at \[0\], expected -1 to \d+"),
+        (put(places.MODE_OF_STATE, 0, 3), r"part mode_of_state holds 3 at \[0\], expected 0 to [02]"),
+        (put(places.PENDING, 0, 256), r"part pending holds 256 at \[0\], expected 0 to 255"),
+        (put(places.DENSE, 3, 1 << 20), "bitmask 0 allows token 116, which stands for no text"),
+        (put(places.DENSE, 2, -(2**31)), "bitmask 0 allows token 95, which stands for no text"),
+        (put(places.MASK_IDS, 0, 60), r"part mask_ids holds 60 at \[0\], expected a token that stands for text or ends it"),
+        (put(places.TOKEN_START, 1, 0), "part token_start is not that of the vocabulary in the file"),
+        (put(places.TOKEN_BYTES, 0, 0), "part token_bytes is not that of the vocabulary in the file"),
+        (put(places.EOS, 0, 3), "part eos is not that of the vocabulary in the file"),
+    ],
+)  # fmt: skip
+def test_parts_that_mislead(change: Callable[[np.ndarray], None], message: str) -> None:
+    for store in map(small_automaton, NAMES):
+        table = store.table.copy()
+        with contextlib.suppress(StopIteration):
+            change(table)
+            if not np.array_equal(table, store.table):
+                assert re.search(message, refused_table(store, table))
+                return
+    pytest.fail("no store has what this test alters")
+
+
+def test_a_layout_that_is_not_the_grammar_s() -> None:
+    store = small_automaton("lines")
+    other = replace(store.grammar, layout=replace(store.grammar.layout, tab_length=4))
+    with pytest.raises(StoreError, match="the table's tab length is 8, expected 4"):
+        check_table("x", other, store.vocabulary, store.table)
+    with pytest.raises(StoreError, match=r"the table.s newline is .*, expected -9"):
+        check_table("x", replace(store.grammar, layout=None), store.vocabulary, table_without_tabs(store))
+
+
+def table_without_tabs(store: AutomatonStore) -> np.ndarray:
+    table = store.table.copy()
+    table[places.TAB_LENGTH] = 1
+    table.setflags(write=False)
+    return table
+
+
+# Stacks
+
+
+def bad_reduction(tables: LrTables) -> bool:
+    """Whether some reduction pops a stack below its bottom or has no goto, over sets of states."""
+    n_states = len(tables.action)
+
+    def actions(state: int, column: int) -> list[int]:
+        action = int(tables.action[state, column])
+        if action < 1 << 30:
+            return [action]
+        first = action - (1 << 30)
+        return tables.alternatives[first + 1 : first + 1 + int(tables.alternatives[first])].tolist()
+
+    each = {state: {a for c in range(tables.action.shape[1]) for a in actions(state, c)} for state in range(n_states)}
+    below: dict[int, set[int]] = {state: set() for state in range(n_states)}
+    for state in range(n_states):
+        for target in [a - 1 for a in each[state] if 0 < a < 1 << 29] + [
+            g for g in tables.goto[state].tolist() if g >= 0
+        ]:
+            below[target].add(state)
+    for state in range(n_states):
+        rules = {-a - 1 for a in each[state] if a < 0} | ({int(tables.default_rule[state])} - {-1})
+        for rule in rules:
+            tops = {state}
+            for _ in range(int(tables.rule_length[rule])):
+                if 0 in tops:
+                    return True
+                tops = set().union(*(below[top] for top in tops))
+            if any(tables.goto[top, tables.rule_lhs[rule]] < 0 for top in tops):
+                return True
+    return False
+
+
+def found_reduction(tables: LrTables) -> tuple[int, int]:
+    flat = [np.ascontiguousarray(a, np.int32).ravel() for a in (tables.action, tables.alternatives, tables.goto)]
+    rest = [np.ascontiguousarray(a, np.int32) for a in (tables.default_rule, tables.rule_lhs, tables.rule_length)]
+    starts, below = kernels.states_below(*flat, len(tables.action))
+    state, rule = kernels.bad_reduction(*flat, *rest, starts, below, 1 << 20)
+    return int(state), int(rule)
+
+
+def test_reductions_are_checked_as_the_definition_says() -> None:
+    """Real tables pass; altered ones pass or not as over plain sets."""
+    rng = random.Random(3)
+    n_bad = n_good = 0
+    for seed in range(120):
+        try:
+            tables = build_lr_tables(random_grammar(seed))
+        except GrammarError:
+            continue
+        assert found_reduction(tables)[0] == kernels.FINE and not bad_reduction(tables)
+        for _ in range(6):
+            name = rng.choice(["goto", "rule_length", "rule_lhs", "action", "default_rule"])
+            array = getattr(tables, name).copy()
+            at = tuple(rng.randrange(n) for n in array.shape)
+            array[at] = {
+                "goto": rng.randrange(-1, len(tables.action)),
+                "rule_length": rng.randrange(5),
+                "rule_lhs": rng.randrange(tables.goto.shape[1]),
+                "action": rng.randrange(-len(tables.rule_lhs), len(tables.action) + 1),
+                "default_rule": rng.randrange(-1, len(tables.rule_lhs)),
+            }[name]
+            changed = replace(tables, **{name: array})
+            expected = bad_reduction(changed)
+            assert (found_reduction(changed)[0] >= 0) == expected
+            n_bad += expected
+            n_good += not expected
+    assert n_bad > 100 and n_good > 100
+
+
+def test_reductions_that_take_too_long_to_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = small_automaton()
+    monkeypatch.setattr(tablecheck, "WORK_LIMIT", 3)
+    assert "reductions cannot be checked in 3 steps" in refused_table(store, store.table.copy())
+
+
+def test_a_stack_that_is_popped_below_its_bottom() -> None:
+    store = small_automaton()
+    table = store.table.copy()
+    begin = int(table[lr.RULE_LENGTH])
+    table[begin : begin + int(table[lr.N_RULES])] += 40
+    assert re.search(r"state \d+ reduces by rule \d+ on a stack that is too short", refused_table(store, table))
+
+
+def test_what_is_let_through_can_be_run() -> None:
+    """The engine in plain Python, over arrays that refuse every index outside them, on tables altered at random."""
+    environment = os.environ | {"NUMBA_DISABLE_JIT": "1"}
+    script = [sys.executable, "-W", "ignore", "strict_engine.py", "1", "300"]
+    run = subprocess.run(script, cwd=TESTS, env=environment, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr[-2000:]
+    kept, endless = map(int, run.stdout.split())
+    assert kept > 40 and endless < kept / 4

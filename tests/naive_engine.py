@@ -1,0 +1,509 @@
+"""The exact engine from its definition: plain Python over strings, sets and list stacks, and from no fast code.
+
+A text is legal iff its longest-match lexemes, ignored ones dropped and layout inserted, are a word of the LALR tables. A
+prefix is legal iff some continuation makes it a legal text. `NaiveEngine.is_legal_prefix` says so by a rule (some terminal
+that the lexeme under way may become is acceptable), `NaiveEngine.ending` by searching for the continuation itself.
+
+Terminals are read by Brzozowski's derivatives, over bytes; patterns are plain ones (no look-arounds, no lazy repeats).
+Source: Brzozowski, "Derivatives of regular expressions" (1964).
+"""
+
+from __future__ import annotations
+
+import heapq
+import importlib
+from collections import deque
+from collections.abc import Sequence
+from functools import cached_property, lru_cache, reduce
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from lark.utils import get_regexp_width
+
+from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.lr.tables import ACCEPT, CONFLICT, build_lr_tables
+
+sre: Any = importlib.import_module("re._parser")  # the parse trees of Python's own `re`
+
+Regex: TypeAlias = tuple[Any, ...]
+NONE: Regex = ("none",)
+EMPTY: Regex = ("empty",)
+
+
+def one_of(members: frozenset[int]) -> Regex:
+    return ("set", members) if members else NONE
+
+
+@lru_cache(maxsize=1 << 16)
+def cat(a: Regex, b: Regex) -> Regex:
+    if NONE in (a, b):
+        return NONE
+    if a == EMPTY:
+        return b
+    if b == EMPTY:
+        return a
+    return ("cat", a[1], cat(a[2], b)) if a[0] == "cat" else ("cat", a, b)
+
+
+@lru_cache(maxsize=1 << 16)
+def alt(a: Regex, b: Regex) -> Regex:
+    members = {m for one in (a, b) for m in (one[1] if one[0] == "alt" else (one,)) if m != NONE}
+    return next(iter(members)) if len(members) == 1 else ("alt", frozenset(members)) if members else NONE
+
+
+def star(a: Regex) -> Regex:
+    return a if a[0] == "star" else EMPTY if a in (NONE, EMPTY) else ("star", a)
+
+
+@lru_cache(maxsize=1 << 16)
+def is_nullable(a: Regex) -> bool:
+    match a[0]:
+        case "cat":
+            return is_nullable(a[1]) and is_nullable(a[2])
+        case "alt":
+            return any(map(is_nullable, a[1]))
+        case kind:
+            return kind in ("empty", "star")
+
+
+@lru_cache(maxsize=1 << 18)
+def derivative(a: Regex, byte: int) -> Regex:
+    """What may follow `byte` in the strings of a; NONE iff no string begins with it."""
+    match a[0]:
+        case "set":
+            return EMPTY if byte in a[1] else NONE
+        case "cat":
+            first = cat(derivative(a[1], byte), a[2])
+            return alt(first, derivative(a[2], byte)) if is_nullable(a[1]) else first
+        case "alt":
+            return reduce(alt, sorted((derivative(m, byte) for m in a[1]), key=repr), NONE)
+        case "star":
+            return cat(derivative(a[1], byte), a)
+        case _:
+            return NONE
+
+
+def spelled(text: str) -> Regex:
+    return reduce(cat, (one_of(frozenset({byte})) for byte in text.encode()), EMPTY)
+
+
+def characters(members: frozenset[int]) -> Regex:
+    """One character of a set of code points, as UTF-8."""
+    return reduce(alt, (spelled(chr(c)) for c in sorted(members) if c >= 128), one_of(members & frozenset(range(128))))
+
+
+_LAST = frozenset(range(0x80, 0xC0))
+NOT_ASCII = reduce(
+    alt,
+    (
+        reduce(cat, [one_of(frozenset(range(low, high + 1))), *map(one_of, more)])
+        for low, high, more in [
+            (0xC2, 0xDF, [_LAST]),
+            (0xE0, 0xE0, [frozenset(range(0xA0, 0xC0)), _LAST]),
+            (0xE1, 0xEC, [_LAST, _LAST]),
+            (0xED, 0xED, [frozenset(range(0x80, 0xA0)), _LAST]),
+            (0xEE, 0xEF, [_LAST, _LAST]),
+            (0xF0, 0xF0, [frozenset(range(0x90, 0xC0)), _LAST, _LAST]),
+            (0xF1, 0xF3, [_LAST, _LAST, _LAST]),
+            (0xF4, 0xF4, [frozenset(range(0x80, 0x90)), _LAST, _LAST]),
+        ]
+    ),
+)
+"""Any character past ASCII, as UTF-8."""
+
+
+def compile_pattern(pattern: str) -> Regex:
+    return _sequence(sre.parse(pattern))
+
+
+def _sequence(nodes: Any) -> Regex:
+    return reduce(cat, (_node(str(op), argument) for op, argument in nodes), EMPTY)
+
+
+def _node(op: str, argument: Any) -> Regex:
+    if op == "LITERAL":
+        return spelled(chr(argument))
+    if op == "ANY":
+        return alt(one_of(frozenset(range(128)) - {10}), NOT_ASCII)
+    if op == "NOT_LITERAL":
+        return alt(one_of(frozenset(range(128)) - {argument}), NOT_ASCII)
+    if op == "IN":
+        members: set[int] = set()
+        for kind, value in argument:
+            if str(kind) == "RANGE":
+                members |= set(range(value[0], value[1] + 1))
+            elif str(kind) == "LITERAL":
+                members.add(value)
+            elif str(kind) != "NEGATE":
+                raise NotImplementedError(f"the naive engine does not know {kind}")
+        if str(argument[0][0]) == "NEGATE":
+            if max(members) >= 128:
+                raise NotImplementedError("the naive engine negates sets of ASCII characters only")
+            return alt(one_of(frozenset(range(128)) - members), NOT_ASCII)
+        return characters(frozenset(members))
+    if op == "BRANCH":
+        return reduce(alt, map(_sequence, argument[1]), NONE)
+    if op == "SUBPATTERN":
+        return _sequence(argument[3])
+    if op == "MAX_REPEAT":
+        least, most, nodes = argument
+        once = _sequence(nodes)
+        if most == sre.MAXREPEAT:
+            return reduce(cat, [once] * least, star(once))
+        return (
+            reduce(lambda after, _: alt(EMPTY, cat(once, after)), range(most - least), EMPTY)
+            if least == 0
+            else cat(once, _node(op, (least - 1, most - 1, nodes)))
+        )
+    raise NotImplementedError(f"the naive engine does not know {op}")
+
+
+Stack: TypeAlias = tuple[int, ...]
+Lexeme: TypeAlias = tuple[int, bytes]
+
+
+class Parse(NamedTuple):
+    """stacks : LR states, the top last. columns : those open, the innermost last. depth : open brackets."""
+
+    stacks: frozenset[Stack]
+    columns: tuple[int, ...]
+    depth: int
+
+
+class NaiveEngine:
+    """Legality of texts, prefixes and tokens under `longest` lexing."""
+
+    def __init__(self, grammar: Grammar, conflicts: Literal["all", "shift"] = "all") -> None:
+        self.grammar = grammar
+        self.layout = grammar.layout
+        self.tables = build_lr_tables(grammar, conflicts)
+        lexable = [t for t, terminal in enumerate(grammar.terminals) if terminal.pattern is not None]
+        self.terminals = sorted(lexable, key=self._rank)
+        """The strongest first."""
+        self.union: list[tuple[Regex, ...]] = [
+            tuple(compile_pattern(grammar.terminals[t].pattern or "") for t in self.terminals)
+        ]
+        self._union_number = {self.union[0]: 0}
+        self._next: dict[tuple[int, int], int] = {}
+        self._live: dict[int, frozenset[int]] = {}
+        self.root = Parse(frozenset({(0,)}), (0,), 0)
+
+    def _rank(self, terminal: int) -> tuple[int, bool, int, int, str]:
+        found = self.grammar.terminals[terminal]
+        pattern = found.pattern or ""
+        width = get_regexp_width(pattern)[1] if found.literal is None else len(found.literal)
+        return -found.priority, found.literal is None, -width, -len(pattern), found.name
+
+    # ------------------------------------------------------------------------------------------------------- lexing
+
+    def read(self, state: int, byte: int) -> int:
+        """The union of all terminals after one more byte; -1 if none is left."""
+        if (state, byte) not in self._next:
+            after = tuple(derivative(regex, byte) for regex in self.union[state])
+            number = -1
+            if any(regex != NONE for regex in after):
+                number = self._union_number.setdefault(after, len(self.union))
+                if number == len(self.union):
+                    self.union.append(after)
+            self._next[state, byte] = number
+        return self._next[state, byte]
+
+    @lru_cache(maxsize=1 << 16)  # noqa: B019
+    def winner(self, state: int) -> int:
+        return next((t for t, regex in zip(self.terminals, self.union[state], strict=True) if is_nullable(regex)), -1)
+
+    @cached_property
+    def alphabet(self) -> bytes:
+        """Bytes, one of each class that the terminals tell apart as first, second, ... byte; line feed, space and tab always."""
+        known: dict[tuple[int, ...], int] = {}
+        found, agenda = {0}, [0]
+        while agenda:
+            state = agenda.pop()
+            for after in {self.read(state, byte) for byte in range(256)} - found - {-1}:
+                found.add(after)
+                agenda.append(after)
+        for byte in (*b"\n \t", *range(256)):
+            is_special = (byte if byte in b"\n \t" else -1,)
+            known.setdefault(is_special + tuple(self.read(state, byte) for state in sorted(found)), byte)
+        return bytes(sorted(known.values()))
+
+    def can_end(self, terminal: int, lexeme: bytes) -> bool:
+        """A newline of the layout without a line feed has no column."""
+        return terminal >= 0 and (self.layout is None or terminal != self.layout.newline or b"\n" in lexeme)
+
+    def scan(self, text: bytes, begin: int) -> tuple[int, int, int]:
+        """The longest match at `begin` (winner or -1, its end), and the union's state at the end of the text; -1 if all have failed."""
+        state, winner, end = 0, -1, begin
+        for at in range(begin, len(text)):
+            state = self.read(state, text[at])
+            if state < 0:
+                break
+            if self.can_end(self.winner(state), text[begin : at + 1]):
+                winner, end = self.winner(state), at + 1
+        return winner, end, state
+
+    @lru_cache(maxsize=1 << 16)  # noqa: B019
+    def can_grow(self, state: int) -> bool:
+        return any(self.read(state, byte) >= 0 for byte in range(256))
+
+    def live(self, state: int) -> frozenset[int]:
+        """The terminals that win at some state from here on."""
+        if state not in self._live:
+            found, agenda = {state}, [state]
+            while agenda:
+                here = agenda.pop()
+                for after in {self.read(here, byte) for byte in range(256)} - found - {-1}:
+                    found.add(after)
+                    agenda.append(after)
+            self._live[state] = frozenset(map(self.winner, found)) - {-1}
+        return self._live[state]
+
+    @lru_cache(maxsize=1 << 16)  # noqa: B019
+    def can_fail(self, text: bytes, end: int, firsts: frozenset[int]) -> bool:
+        """May the lexeme under way over all of `text`, last complete at `end`, fail such that the bytes past `end` are read anew?
+
+        firsts : the terminals that may come then. What else the other reading emits is not asked: it may end its lexemes anywhere.
+        """
+        readings = frozenset({(0, True)})
+        for byte in text[end:]:
+            readings = self._anew(readings, byte, firsts)
+        begin = (self.scan(text, 0)[2], readings)
+        found, agenda = {begin}, [begin]
+        while agenda:
+            state, readings = agenda.pop()
+            for byte in self.alphabet:
+                after, others = self.read(state, byte), self._anew(readings, byte, firsts)
+                if after < 0 and others:
+                    return True
+                if others and self.winner(after) < 0 and (after, others) not in found:
+                    found.add((after, others))
+                    agenda.append((after, others))
+        return False
+
+    @lru_cache(maxsize=1 << 16)  # noqa: B019 (an engine lives as long as its test)
+    def _anew(
+        self, readings: frozenset[tuple[int, bool]], byte: int, firsts: frozenset[int]
+    ) -> frozenset[tuple[int, bool]]:
+        """Where lexers that may end a lexeme wherever it is complete are after one more byte, and whether in their first lexeme."""
+        found = set()
+        for state, is_first in readings:
+            after = self.read(state, byte)
+            if after >= 0 and (not is_first or self.live(after) & firsts):
+                found.add((after, is_first))
+                if self.winner(after) >= 0 and (not is_first or self.winner(after) in firsts):
+                    found.add((0, False))
+        return frozenset(found)
+
+    def may_back_up(self, parse: Parse, rest: bytes, winner: int, end: int) -> bool:
+        """May the lexeme under way over `rest` fail, and what is read anew past its last end begin with something acceptable?"""
+        after = self.step(parse, winner, rest[:end])
+        if after is None:
+            return False
+        firsts = (t for t in self.terminals if t in self.grammar.ignored or self.shift(after.stacks, self.column(t)))
+        newline = () if self.layout is None else (self.layout.newline,)
+        return self.can_fail(rest, end, frozenset((*firsts, *newline)))
+
+    @lru_cache(maxsize=1 << 16)  # noqa: B019
+    def decided(self, text: bytes) -> tuple[Parse | None, int]:
+        """The parse after the lexemes that no continuation changes, None if there is none; and where they end."""
+        parse: Parse | None = self.root
+        begin = 0
+        while parse is not None and begin < len(text):
+            winner, end, state = self.scan(text, begin)
+            if state >= 0 and (end < len(text) or self.can_grow(state)):
+                break
+            if winner < 0:
+                return None, begin
+            parse, begin = self.step(parse, winner, text[begin:end]), end
+        return parse, begin
+
+    # ------------------------------------------------------------------------------------------------------ parsing
+
+    @lru_cache(maxsize=1 << 16)  # noqa: B019
+    def shift(self, stacks: frozenset[Stack], column: int) -> frozenset[Stack]:
+        """All stacks after a terminal."""
+        found, agenda = set(), list(stacks)
+        while agenda and column >= 0:
+            stack = agenda.pop()
+            for action in self.actions(stack, column):
+                if action > 0:
+                    found.add((*stack, action - 1))
+                else:
+                    agenda.append(self.reduced(stack, -action - 1))
+        return frozenset(found)
+
+    def actions(self, stack: Stack, column: int) -> list[int]:
+        action = int(self.tables.action[stack[-1], column])
+        if action == 0 or action == ACCEPT:
+            return []
+        if action < CONFLICT:
+            return [action]
+        at = action - CONFLICT
+        members = self.tables.alternatives[at + 1 : at + 1 + int(self.tables.alternatives[at])].tolist()
+        return [member for member in members if member != ACCEPT]
+
+    def reduced(self, stack: Stack, rule: int) -> Stack:
+        below = stack[: len(stack) - int(self.tables.rule_length[rule])]
+        return (*below, int(self.tables.goto[below[-1], int(self.tables.rule_lhs[rule])]))
+
+    @lru_cache(maxsize=1 << 16)  # noqa: B019
+    def accepts_end(self, parse: Parse) -> bool:
+        """May the text end here, dedents for all that is open coming first?"""
+        stacks = parse.stacks
+        for _ in parse.columns[1:]:
+            assert self.layout is not None
+            stacks = self.shift(stacks, self.column(self.layout.dedent))
+        agenda = list(stacks)
+        while agenda:
+            stack = agenda.pop()
+            action = int(self.tables.action[stack[-1], self.tables.n_terminals])
+            several = self.tables.alternatives[action - CONFLICT + 1 :].tolist() if action > CONFLICT else []
+            if (
+                action == ACCEPT
+                or ACCEPT in several[: int(self.tables.alternatives[action - CONFLICT]) if several else 0]
+            ):
+                return True
+            agenda += [self.reduced(stack, -a - 1) for a in self.actions(stack, self.tables.n_terminals)]
+        return False
+
+    def column(self, terminal: int) -> int:
+        return int(self.tables.terminal_column[terminal])
+
+    def step(self, parse: Parse, terminal: int, lexeme: bytes) -> Parse | None:
+        """After a lexeme that is finished; None if the parser refuses it."""
+        layout = self.layout
+        if terminal in self.grammar.ignored:
+            return parse
+        if layout is None:
+            stacks = self.shift(parse.stacks, self.column(terminal))
+            return parse._replace(stacks=stacks) if stacks else None
+        if terminal == layout.newline:
+            if parse.depth > 0:
+                return parse
+            margin = lexeme.rpartition(b"\n")[2]
+            stacks = self.shift(parse.stacks, self.column(terminal))
+            return self.indent(
+                parse._replace(stacks=stacks), margin.count(b" ") + layout.tab_length * margin.count(b"\t")
+            )
+        depth = parse.depth + sum((terminal == opening) - (terminal == closing) for opening, closing in layout.brackets)
+        stacks = self.shift(parse.stacks, self.column(terminal))
+        return Parse(stacks, parse.columns, max(0, depth)) if stacks else None
+
+    def indent(self, parse: Parse, column: int) -> Parse | None:
+        assert self.layout is not None
+        stacks, columns = parse.stacks, parse.columns
+        if column > columns[-1]:
+            stacks, columns = self.shift(stacks, self.column(self.layout.indent)), (*columns, column)
+        while column < columns[-1]:
+            stacks, columns = self.shift(stacks, self.column(self.layout.dedent)), columns[:-1]
+        return parse._replace(stacks=stacks, columns=columns) if stacks and column == columns[-1] else None
+
+    @lru_cache(maxsize=1 << 16)  # noqa: B019
+    def leads_on(self, parse: Parse) -> bool:
+        """May the text end here, or is there a terminal with bytes that the parser accepts next?"""
+        return self.accepts_end(parse) or any(
+            self.shift(parse.stacks, self.column(t)) for t in self.terminals if t not in self.grammar.ignored
+        )
+
+    # ----------------------------------------------------------------------------------------------------- legality
+
+    def is_legal_text(self, text: bytes) -> bool:
+        """Does it lex into a word of the grammar? A longest match that only the end of the text cuts off is backed up."""
+        parse, begin = self.decided(text)
+        while parse is not None and begin < len(text):
+            winner, end, state = self.scan(text, begin)
+            if winner < 0 or (
+                state >= 0 and end < len(text) and not self.may_back_up(parse, text[begin:], winner, end - begin)
+            ):
+                return False
+            parse, begin = self.step(parse, winner, text[begin:end]), end
+        return parse is not None and self.accepts_end(parse)
+
+    def is_legal_prefix(self, text: bytes) -> bool:
+        """Is some terminal acceptable that the lexeme under way may become, or another reading of its bytes?"""
+        parse, begin = self.decided(text)
+        return parse is not None and self._goes_on(parse, text[begin:])
+
+    def _goes_on(self, parse: Parse | None, rest: bytes) -> bool:
+        if parse is None:
+            return False
+        if not rest:
+            return self.leads_on(parse)
+        winner, end, state = self.scan(rest, 0)
+        if state < 0 or (end == len(rest) and not self.can_grow(state)):
+            return winner >= 0 and self._goes_on(self.step(parse, winner, rest[:end]), rest[end:])
+        if any(self._may_become(parse, terminal, state, rest) for terminal in self.live(state)):
+            return True
+        backs_up = winner >= 0 and end < len(rest) and self.may_back_up(parse, rest, winner, end)
+        return backs_up and self._goes_on(self.step(parse, winner, rest[:end]), rest[end:])
+
+    def _may_become(self, parse: Parse, terminal: int, state: int, rest: bytes) -> bool:
+        if self.layout is None or terminal != self.layout.newline or parse.depth > 0:
+            after = self.step(parse, terminal, rest)
+            return after is not None and self.leads_on(after)
+        limit = parse.columns[-1] + 2 * self.layout.tab_length + rest.count(b" ") + 1
+        margin = rest.rpartition(b"\n")[2]
+        begin = (state, b"\n" in rest, margin.count(b" ") + self.layout.tab_length * margin.count(b"\t"))
+        found, agenda = {begin}, [begin]
+        while agenda:
+            here, has_line_feed, column = agenda.pop()
+            if has_line_feed and self.winner(here) == terminal:
+                after = self.step(parse, terminal, b"\n" + b" " * column)
+                if after is not None and self.leads_on(after):
+                    return True
+            for byte in self.alphabet:
+                moved = 0 if byte == 10 else column + {32: 1, 9: self.layout.tab_length}.get(byte, 0)
+                place = (self.read(here, byte), has_line_feed or byte == 10, min(moved, limit))
+                if place[0] >= 0 and place not in found:
+                    found.add(place)
+                    agenda.append(place)
+        return False
+
+    def allowed(self, prefix: bytes, tokens: Sequence[bytes]) -> set[int]:
+        """The ids of the tokens (with bytes) that leave a legal prefix."""
+        return {i for i, token in enumerate(tokens) if token and self.is_legal_prefix(prefix + token)}
+
+    def ending(self, text: bytes, tries: int = 2000) -> bytes | None:
+        """Some continuation that makes a legal text, by search alone: None if `tries` places have none.
+
+        It is made of single bytes and of whole terminals behind a blank. What has been tried once is not tried again: places
+        are told apart by the parse and by how the undecided bytes lex.
+        """
+        agenda: list[tuple[int, int, bytes]] = [(0, 0, b"")]
+        seen = set()
+        for tried in range(tries):
+            if not agenda:
+                return None
+            cost, _, more = heapq.heappop(agenda)
+            if self.is_legal_text(text + more):
+                return more
+            for move in (*self.words, *(bytes([byte]) for byte in self.alphabet)):
+                parse, begin = self.decided(text + more + move)
+                if parse is None:
+                    continue
+                key = (parse, self._place(text + more + move, begin))
+                if key not in seen:
+                    seen.add(key)
+                    heapq.heappush(agenda, (cost + 1, tried, more + move))
+        return None
+
+    @cached_property
+    def words(self) -> list[bytes]:
+        """A shortest spelling of every terminal, behind a blank."""
+        found: dict[int, bytes] = {}
+        seen, agenda = {0}, deque([(0, b" ")])
+        while agenda:
+            state, text = agenda.popleft()
+            for byte in self.alphabet:
+                after = self.read(state, byte)
+                if after >= 0 and after not in seen:
+                    seen.add(after)
+                    agenda.append((after, text + bytes([byte])))
+                    found.setdefault(self.winner(after), text + bytes([byte]))
+        return [found[t] for t in self.terminals if t in found and t not in self.grammar.ignored]
+
+    def _place(self, text: bytes, begin: int) -> tuple[object, ...]:
+        if begin == len(text):
+            return ()
+        winner, end, state = self.scan(text, begin)
+        margin = text[begin:].rpartition(b"\n")[2] if self.layout else b""
+        return state, winner, text[end:] if winner >= 0 else b"", len(margin), b"\n" in text[begin:]
