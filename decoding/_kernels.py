@@ -46,6 +46,8 @@ from maskwright.maskstore.engine_table import (
     NEWLINE,
     NEXT_STATE,
     NODES,
+    OPEN_ITEMS,
+    OPEN_START,
     OUTPUT,
     OUTPUT_START,
     OUTPUT_SYMBOLS,
@@ -54,6 +56,8 @@ from maskwright.maskstore.engine_table import (
     PATHS,
     PENDING,
     PENDING_START,
+    REST_NEXT,
+    REST_SYMBOL,
     ROOTS,
     SET_BITS,
     SHIFT_BITS,
@@ -233,6 +237,8 @@ def shift_all(table, memory, arena, used, capacity, stacks, column):  # type: ig
                 if action >= CONFLICT:
                     first = table[ALTERNATIVES] + action - CONFLICT + 1
                     count = table[first - 1]
+                    if n + count > agenda.shape[0]:
+                        return TOO_MANY, begin
             for i in range(count):
                 each = action if first == 0 else table[first + i]
                 if each == ACCEPT:
@@ -704,6 +710,8 @@ def run(table, memory, region, node, frame, words, is_empty):  # type: ignore[no
         if node == 0:
             return is_empty
         frame = np.int64(memory[arena + 3 * frame + 1])
+        if frame < 0:
+            return is_empty  # only a table that no closure made leads below the stack
         steps += 1
         if steps > CACHE_STRIDE and memory[arena + 3 * frame + 2] % CACHE_STRIDE == 0:
             if memory[region + CACHE] == 0:
@@ -739,6 +747,37 @@ def run(table, memory, region, node, frame, words, is_empty):  # type: ignore[no
 
 
 @njit(cache=True, nogil=True)
+def feed(table, memory, arena, used, capacity, stacks, symbol):  # type: ignore[no-untyped-def]
+    """`shift` of a column; or, for a symbol past the columns, the question whether the next lexeme is read in that mode."""
+    if symbol < table[N_COLUMNS]:
+        return shift(table, memory, arena, used, capacity, stacks, symbol)
+    if mode_state(table, memory, arena, stacks) != table[table[MODE_STATE] + symbol - table[N_COLUMNS]]:
+        return np.int64(ILLEGAL), used
+    return stacks, used
+
+
+@njit(cache=True, nogil=True)
+def accepts_rest(table, memory, region, stacks, rest):  # type: ignore[no-untyped-def]
+    """Whether the parser accepts a rest: OK, ILLEGAL or an error."""
+    arena = region + np.int64(memory[region + ARENA])
+    capacity = np.int64(memory[region + CAPACITY])
+    # the stacks behind a newline are past USED; a list is made after its stacks
+    used = max(np.int64(memory[region + USED]), stacks + 1)
+    while rest >= 0:
+        stacks, used = feed(
+            table, memory, arena, used, capacity, stacks, np.int64(table[table[REST_SYMBOL] + rest])
+        )
+        if stacks == ENDED:
+            return np.int64(OK)
+        if stacks < 0:
+            return stacks
+        rest = np.int64(table[table[REST_NEXT] + rest])
+    if rest == -1:
+        return np.int64(OK)
+    return np.int64(accepts_any(table, memory, arena, used, capacity, stacks, -rest - 1))
+
+
+@njit(cache=True, nogil=True)
 def pass_newlines(table, memory, region, path):  # type: ignore[no-untyped-def]
     """The list of stacks behind the newlines of a path, or an error."""
     arena = region + np.int64(memory[region + ARENA])
@@ -749,7 +788,7 @@ def pass_newlines(table, memory, region, path):  # type: ignore[no-untyped-def]
     for newline in range(table[table[PATH_START] + path], table[table[PATH_START] + path + 1]):
         place = table[PATHS] + 4 * newline
         for i in range(table[place], table[place + 1]):
-            stacks, used = shift(table, memory, arena, used, capacity, stacks, np.int64(table[table[PATH_SYMBOLS] + i]))
+            stacks, used = feed(table, memory, arena, used, capacity, stacks, np.int64(table[table[PATH_SYMBOLS] + i]))
             if stacks < 0:
                 return stacks
         stacks, used = shift(table, memory, arena, used, capacity, stacks, np.int64(table[table[SYMBOL_COLUMN] + table[NEWLINE]]))
@@ -797,6 +836,19 @@ def fill(table, memory, region, words):  # type: ignore[no-untyped-def]
                     table, memory, region, np.int64(table[at + 1]), np.int64(memory[arena + 3 * member]), words, is_empty
                 )
                 member = np.int64(memory[arena + 3 * member + 1])
+        elif table[at + 1] < 0:
+            root = -np.int64(table[at + 1]) - 1
+            for item in range(table[table[OPEN_START] + root], table[table[OPEN_START] + root + 1]):
+                place = table[OPEN_ITEMS] + 2 * item
+                answer = accepts_rest(table, memory, region, stacks, np.int64(table[place]))
+                if answer == OK:
+                    if is_empty:
+                        add_first(table, np.int64(table[place + 1]), words)
+                        is_empty = False
+                    else:
+                        add_tokens(table, np.int64(table[place + 1]), words)
+                elif answer != ILLEGAL:
+                    return answer
     if table[EOS_IN_MASKS] == 0 and table[N_EOS] > 0 and not is_empty:
         # under layout the masks say only that the text or a block may end: dedents down to the first column come before the end
         token = table[table[EOS]]

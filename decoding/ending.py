@@ -52,6 +52,8 @@ MAX_CLASSES = 12
 MAX_KEPT = 200_000
 """Frames and search nodes that are kept from one call to the next."""
 MAX_NODES = 3_000_000
+MAX_READINGS = 50_000
+"""Stacks beyond the first in all states looked at: how ambiguous a text may be."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,8 @@ def shortest_ending(texts: Texts, slot: int = 0) -> Ending:
     Of several shortest endings the first in the order of bytes, printable ASCII first; if the vocabulary cannot spell that one, the first
     of the shortest that it can. Of several spellings the one whose tokens are longer from the left.
 
-    Raises DeadEndError if no sequence of tokens completes the text, LimitError if none was found among `MAX_NODES` states.
+    Raises DeadEndError if no sequence of tokens completes the text, LimitError if none was found among `MAX_NODES` states, or if the text
+    has too many readings (`MAX_READINGS`).
     Cost: the first call on a store builds its tables (python.lark: 0.6 s); then O(depth of the stack) and a few ms for each terminal.
     """
     with _LOCK:
@@ -105,7 +108,7 @@ def _shortest(texts: Texts, slot: int) -> bytes:
 class _Lexer:
     """What the transducer can still do. Terminals are the grammar's; one more, number `end`, is the end of the text.
 
-    least : (n_states, n_terminals + 1) bytes to the end of each lexeme, if it is the next one; less than 0 where it ended before.
+    least : (n_states, n_terminals + 1) bytes to the end of each lexeme, if it is next. backs_up[q] : whether it may have ended before.
     apart[t, u] : bytes that stand at least between lexemes t and u. moves[q] : (byte, class) of one byte each that does something else.
     """
 
@@ -135,6 +138,7 @@ class _Lexer:
         self.modes: list[int] = _part(table, places.MODE_STATE, n_modes).tolist()
         self.by_class = [[b for b in alphabet if self.class_of[b] == c] for c in range(n_classes)]
         self.moves = [self._moves(q) for q in range(n_states)]
+        self.backs_up = [self._backs_up(q) for q in range(n_states)]
         self.least = self._least()
         self.width: list[int] = self.least[0].tolist()
         self.apart = self._apart()
@@ -166,6 +170,25 @@ class _Lexer:
                 found[key] = (members[0], klass)
         return sorted(found.values(), key=lambda move: PREFERRED.index(move[0]))
 
+    def _backs_up(self, state: int) -> bool:
+        """Whether bytes may already have been read that belong to the lexemes after the next one.
+
+        Elsewhere a failing lexeme is emitted alone, or with one more that the last byte completes, and is what the end would emit.
+        """
+        if self.fallback[state] >= 0 or self.pending[state]:
+            return True
+        end = self.end_output[state]
+        ending = self.outputs[end] if end >= 0 else ()
+        if len(ending) > 1:
+            return True
+        for _, klass in self.moves[state]:
+            emitted, after = self.outputs[self.output[state][klass]], self.next_state[state][klass]
+            if len(emitted) == 1 and after == 0:
+                continue
+            if emitted and (emitted[:1] != ending or len(emitted) > 2 or (len(emitted) == 2 and after != 0)):
+                return True
+        return False
+
     def _least(self) -> Int32:
         n_states = len(self.next_state)
         least = np.full((n_states, self.end + 1), COSTLY, np.int32)
@@ -182,8 +205,9 @@ class _Lexer:
                 else:
                     edge = (q, max(after, 0))
                     edges[edge] = min(edges.get(edge, COSTLY), 1 if after != RESTART else -len(self.pending[q]))
-            if self.fallback[q] >= 0:
-                least[q, self.fallback[q]] = min(least[q, self.fallback[q]], -len(self.pending[q]))
+            if self.backs_up[q] and self.fallback[q] < 0:
+                # what was read after an ignored lexeme: nobody knows how many bytes ago the next one ended
+                least[q, least[q] < COSTLY] = -COSTLY
         for mode in self.modes:
             if mode:
                 edges[0, mode] = 0
@@ -204,7 +228,9 @@ class _Lexer:
                     continue
                 for first, second in pairwise(emitted):
                     apart[first, second] = 0
-                if after != RESTART:
+                if after > 0 and self.backs_up[after]:
+                    apart[emitted[-1]] = 0
+                elif after != RESTART:
                     seen.add((emitted[-1], after))
                 elif self.pending[q]:
                     apart[emitted[-1]] = 0
@@ -584,6 +610,8 @@ class _Search:
         self.lexer = _Lexer(store, PREFERRED if spelling is None else spelling.alphabet)
         self.parser = _Parser(store, self.lexer)
         self.spelling = spelling
+        self._name = store.grammar.name
+        self._backs_up = np.array(self.lexer.backs_up)
         self._by_terminal = np.ascontiguousarray(self.lexer.least.T)
         self._text_columns = (1 << (self.parser.n_columns - 1)) - 1
         for column in (self.parser.indent, self.parser.dedent):
@@ -805,6 +833,12 @@ class _Search:
             return place.values
         parser, lexer = self.parser, self.lexer
         values = [COSTLY] * (lexer.end + 1)
+        self._readings -= len(place.frames) - 1
+        if self._readings < 0:
+            raise LimitError(
+                f"grammar {self._name} is so ambiguous here that endings of the text have too many readings to follow; "
+                "load the grammar with conflicts='shift', or make its rules less ambiguous"
+            )
         for column, target, below in self._actions(place.frames, self._text_columns):
             known: dict[int, int] = {}
             for terminal in parser.members[column]:
@@ -830,8 +864,9 @@ class _Search:
     def _bounds(self, values: list[int]) -> list[int]:
         terminals = [t for t, value in enumerate(values) if value < COSTLY]
         if not terminals:
-            return [COSTLY] * self._by_terminal.shape[1]
+            return np.where(self._backs_up, 0, COSTLY).tolist()  # type: ignore[no-any-return]
         least = (self._by_terminal[terminals] + np.array([values[t] for t in terminals], np.int32)[:, None]).min(axis=0)
+        least[self._backs_up] = 0
         bounds: list[int] = np.clip(least, 0, COSTLY).tolist()
         return bounds
 
@@ -878,7 +913,7 @@ class _Search:
             return known
         if place.values is None:
             self._estimate(place)
-        if self.lexer.is_newline[state] and not place.depth:
+        if self.lexer.is_newline[state] and not place.depth and not self.lexer.backs_up[state]:
             return max(0, min(place.bounds_without[state], self._newline_bound(place, state, column)))
         return place.bounds[state]
 
@@ -886,13 +921,15 @@ class _Search:
         """A bound after a move that emits something, without making the place that it leads to."""
         emitted = self.lexer.outputs[self.lexer.output[state][klass]]
         first = emitted[0]
+        if self.lexer.backs_up[state]:
+            return 0
         if first == self.parser.newline and not place.depth:
             options, opened = self._newline_options(place)
             value = opened if column > place.indents[-1] else dict(options).get(column, COSTLY)
         else:
             value = self._estimate(place)[first]
         whole = len(emitted) == 1 and self.lexer.next_state[state][klass] == 0 and self.lexer.least[state, first] > 0
-        return max(0, value - (0 if whole else 1 + len(self.lexer.pending[state])))
+        return max(0, value - (not whole))
 
     # --- the search ---
 
@@ -933,6 +970,7 @@ class _Search:
     def run(self, start: Node) -> bytes | None:
         """The first of the shortest endings; None if there is none."""
         self._budget = MAX_NODES
+        self._readings = MAX_READINGS
         while True:
             bound = self._bound(start)
             if bound >= COSTLY or self._budget < 0:
@@ -983,6 +1021,8 @@ class _Search:
         """Where a move leads, if an ending may be as near as `left` bytes from there."""
         byte, least, after = moves[at]
         if after is None:
+            # what is left from here on is one byte less at the most
+            least = max(least, self._bound(node) - 1)
             if least > left:
                 return None
             after = self._made(node, byte)

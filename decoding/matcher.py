@@ -14,16 +14,14 @@ from maskwright.decoding import _kernels as kernels
 from maskwright.decoding.texts import Texts, Words
 
 if TYPE_CHECKING:
+    from maskwright.decoding.ending import Ending
     from maskwright.maskstore.automaton_store import AutomatonStore
 
 DEFAULT_ROLLBACK = 256
 
 
 class Matcher(Texts):
-    """One text under a store.
-
-    >>> import maskwright as mw, numpy as np
-    """
+    """One text under a store: fill a bitmask, advance by a token, and so on. `store.matcher()` makes one."""
 
     def __init__(self, store: AutomatonStore, max_rollback: int = DEFAULT_ROLLBACK) -> None:
         super().__init__(store, 1, max_rollback)
@@ -47,6 +45,8 @@ class Matcher(Texts):
 
     def advance(self, token: int) -> None:
         """Add a token to the text. Raises IllegalTokenError, the state being as it was."""
+        if token.__class__ is not int or not -1 <= token < 1 << 31:
+            token = self._id(token)
         code = kernels.advance_one(self._table, self._memory, token)
         if code:
             code = self._retry(0, token, code)
@@ -89,6 +89,21 @@ class Matcher(Texts):
     def explain(self, token: int) -> str:
         """Why a token may or may not come next, in words."""
         return self._explain(0, token)
+
+    def shortest_ending(self) -> Ending:
+        """A shortest legal ending of the text so far, as bytes and as tokens (end of text not included).
+
+        Raises DeadEndError if the vocabulary cannot spell any, LimitError for a text that is too ambiguous. See `maskwright.decoding.ending`.
+        """
+        from maskwright.decoding.ending import shortest_ending
+
+        return shortest_ending(self)
+
+    def min_bytes_left(self) -> int:
+        """The length of the shortest ending, in bytes: what a completion budget must leave."""
+        from maskwright.decoding.ending import min_bytes_left
+
+        return min_bytes_left(self)
 
 
 class Batch(Texts):
@@ -194,6 +209,18 @@ class Batch(Texts):
     def explain(self, slot: int, token: int) -> str:
         """Why a token may or may not come next in a text, in words."""
         return self._explain(slot, token)
+
+    def shortest_ending(self, slot: int) -> Ending:
+        """A shortest legal ending of a text, see `Matcher.shortest_ending`."""
+        from maskwright.decoding.ending import shortest_ending
+
+        return shortest_ending(self, self._slot(slot))
+
+    def min_bytes_left(self, slot: int) -> int:
+        """The length of a text's shortest ending, in bytes."""
+        from maskwright.decoding.ending import min_bytes_left
+
+        return min_bytes_left(self, self._slot(slot))
 
 
 def check_words(bitmask: Any, leading: tuple[int, ...], n_words: int) -> Words:

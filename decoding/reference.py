@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.errors import IllegalTokenError, StoreError
+from maskwright.analysis.errors import GrammarError, IllegalTokenError, StoreError
 from maskwright.analysis.legality.verdict import START
 from maskwright.decoding.lexer import NO_COLUMN, NfaLexer, Symbols
 from maskwright.decoding.parser import LalrParser, Stacks
@@ -56,7 +56,12 @@ class ReferenceDecoder:
     """
 
     def __init__(self, store: MaskStore) -> None:
-        """Builds the parser, about half a second for python.lark."""
+        """Builds the parser, about half a second for python.lark. Raises GrammarError for a store of another lexing than "nfa"."""
+        if store.grammar.lexing != "nfa":
+            raise GrammarError(
+                f"the reference decoder reads stores of lexing 'nfa', not {store.grammar.lexing!r}: use store.matcher(), or load the grammar "
+                "with lexing='nfa'"
+            )
         self.store = store
         self.grammar = store.grammar
         self.layout = store.grammar.layout

@@ -84,6 +84,16 @@ class MaskCollector:
         elif which == 3:
             self.ids = doubled(self.ids)
 
+    def without_nodes(self) -> Closure:
+        """The masks so far, with no automaton that uses them."""
+        none = np.zeros(0, np.int32)
+        return Closure(np.zeros(0, np.int64), none, none, *self._masks(), 1, 0)
+
+    def _masks(self) -> tuple[Int32, Int64, npt.NDArray[np.uint32], Int32]:
+        n_masks = int(self.sizes[kernels.N_MASKS])
+        dense = self.dense[: int(self.sizes[kernels.N_DENSE])]
+        return self.count[:n_masks], self.at[:n_masks], dense, self.ids[: int(self.sizes[kernels.N_IDS])]
+
     def add_groups(self, members: Int32, member_start: Int64, groups: Int32, starts: Int64) -> Int32:
         """Mask numbers of unions of groups of tokens: groups[starts[i] : starts[i + 1]] for each i."""
         out = np.zeros(len(starts) - 1, np.int32)
@@ -156,17 +166,15 @@ def close(
         check()
         if progress is not None:
             progress(int(sizes[kernels.NEXT_VISIT]), int(sizes[kernels.N_VISITS]))
-    n_edges, n_masks = int(sizes[kernels.N_EDGES]), int(sizes[kernels.N_MASKS])
+    check()
+    n_edges = int(sizes[kernels.N_EDGES])
     return Closure(
-        edge_key=table.edge_keys[:n_edges],
-        edge_node=table.edge_node[:n_edges],
-        edge_mask=table.edge_mask[:n_edges],
-        mask_count=collector.count[:n_masks],
-        mask_at=collector.at[:n_masks],
-        dense=collector.dense[: int(sizes[kernels.N_DENSE])],
-        mask_ids=collector.ids[: int(sizes[kernels.N_IDS])],
-        n_nodes=int(sizes[kernels.N_NODES]),
-        n_roots=len(roots),
+        table.edge_keys[:n_edges],
+        table.edge_node[:n_edges],
+        table.edge_mask[:n_edges],
+        *collector._masks(),
+        int(sizes[kernels.N_NODES]),
+        len(roots),
     )
 
 

@@ -33,8 +33,9 @@ Int32 = npt.NDArray[np.int32]
     SYMBOL_COLUMN, SYMBOL_DEPTH, SET_BITS, N_SET_WORDS, SHIFT_BITS, VIEW_START, LOOKUP_START, LOOKUPS, PATH_START, PATHS, PATH_SYMBOLS,
     EDGE_PAIRS, ROOTS, N_ROOTS, NODES, N_NODES, EDGES, N_EDGE_SLOTS, MASKS, N_MASKS, DENSE, MASK_IDS, TOKEN_START, TOKEN_BYTES, N_TOKENS, EOS, N_EOS,
     TAB_LENGTH, NEWLINE, INDENT, DEDENT, AFTER_NEWLINE, N_WORDS, EOS_IN_MASKS, N_LEXER_STATES,
-    N_MODES, MODE_STATE, MODE_OF_STATE, FALLBACK, PENDING_START, PENDING, AGAIN,
-) = range(16, 16 + 52)  # fmt: skip
+    N_MODES, MODE_STATE, MODE_OF_STATE, FALLBACK, PENDING_START, PENDING, AGAIN, REST_SYMBOL, REST_NEXT,
+    OPEN_START, OPEN_ITEMS,
+) = range(16, 16 + 56)  # fmt: skip
 
 # flags of a lexer state
 MAY_END_NEWLINE, IS_NEWLINE = 1, 2
@@ -91,6 +92,7 @@ def engine_table(grammar: Grammar, vocabulary: Vocabulary, automaton: StackAutom
     _add_modes(table, grammar, automaton)
     _add_endings(table, automaton)
     _add_lookups(table, automaton)
+    _add_open(table, automaton)
     _add_edges(table, automaton.closure)
     _add_masks(table, automaton.closure)
     _add_tokens(table, vocabulary)
@@ -128,7 +130,11 @@ def _add_endings(table: _Flat, automaton: StackAutomaton) -> None:
     how many terminals come first; those terminals)."""
     required, tables = automaton.required, automaton.tables
     ending_of, endings = required.endings
-    sets: dict[frozenset[int], int] = {required.after_newline: 0}
+    # the sets of open rests have the numbers that they have there; number 0 stands for "whatever comes" and is not asked for
+    sets: dict[frozenset[int], int] = {}
+    if automaton.open_roots:
+        sets = {columns: number for number, columns in enumerate(required.rests.sets)}
+    table.header[AFTER_NEWLINE] = sets.setdefault(required.after_newline, len(sets))
     places: list[list[int]] = []
     for ending in endings:
         place: list[int] = []
@@ -146,7 +152,6 @@ def _add_endings(table: _Flat, automaton: StackAutomaton) -> None:
     n_columns = tables.n_terminals + 1
     words = (n_columns + 31) // 32
     table.header[N_SET_WORDS] = words
-    table.header[AFTER_NEWLINE] = 0
     table.add(SET_BITS, _bits([sorted(columns) for columns in sets], words))
     shifts = (tables.action > 0) & (tables.action < 1 << 29)
     table.add(SHIFT_BITS, _bits([np.flatnonzero(row).tolist() for row in shifts], words))
@@ -183,6 +188,20 @@ def _add_lookups(table: _Flat, automaton: StackAutomaton) -> None:
         ],
     )
     table.add(PATH_SYMBOLS, before)
+
+
+def _add_open(table: _Flat, automaton: StackAutomaton) -> None:
+    """What an automaton that is not closed leaves to the parser: rests, and for each open root its (rest, mask) pairs.
+
+    A look-up's root is -1 - n for open root n. A rest is as in `Rests`: a symbol and the rest after it, or -1 - the number of a set.
+    """
+    rests = automaton.required.rests
+    is_open = bool(automaton.open_roots)
+    table.add(REST_SYMBOL, rests.symbols if is_open else [])
+    table.add(REST_NEXT, rests.nexts if is_open else [])
+    starts, _ = flat([range(len(items)) for items, _ in automaton.open_roots])
+    table.add(OPEN_START, starts)
+    table.add(OPEN_ITEMS, [pair for items, masks in automaton.open_roots for pair in zip(items.tolist(), masks.tolist(), strict=True)])
 
 
 def _add_edges(table: _Flat, closure: Closure) -> None:

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.errors import GrammarError, VocabularyError
+from maskwright.analysis.errors import GrammarError, LimitError, VocabularyError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.lexing.modes import contextual_modes, one_mode
-from maskwright.analysis.lexing.transducer import Transducer, build_transducer
+from maskwright.analysis.lexing.transducer import build_transducer
 from maskwright.analysis.lr.bisimulation import bisimulate
 from maskwright.analysis.lr.tables import LrTables, build_lr_tables
-from maskwright.maskstore.closure import Closure, MaskCollector, close
+from maskwright.maskstore.closure import BYTES_BUDGET, EDGE_BUDGET, Closure, MaskCollector, close
 from maskwright.maskstore.requirements import Newline, Requirements
-from maskwright.maskstore.suspended import NEVER_LEGAL, WHATEVER, explore
+from maskwright.maskstore.suspended import NEVER_LEGAL, WHATEVER, Suspended, explore
 from maskwright.maskstore.vocabulary import Vocabulary
 
 Int32 = npt.NDArray[np.int32]
@@ -39,6 +39,8 @@ class Lookup:
 class StackAutomaton:
     """views[q][d] : the look-ups of lexer state q while d brackets are open; the last d for any more.
 
+    open_roots : rests and their masks, for automata that went over a budget: the parser is asked about each, exactly but slowly. A look-up's
+        root is then -1 - n for number n. () where the automaton is closed.
     paths : newlines to pass, see `Requirements`; number 0 is empty.
     counts : sizes on the way, for reports.
     """
@@ -48,6 +50,7 @@ class StackAutomaton:
     paths: tuple[tuple[Newline, ...], ...]
     views: tuple[tuple[tuple[Lookup, ...], ...], ...]
     closure: Closure
+    open_roots: tuple[tuple[Int32, Int32], ...]
     counts: dict[str, int]
 
 
@@ -68,7 +71,17 @@ def can_follow(tables: LrTables) -> Callable[[int, int], bool]:
     return answer
 
 
-def build_automaton(grammar: Grammar, vocabulary: Vocabulary, progress: Progress | None = None) -> StackAutomaton:
+@dataclass(frozen=True)
+class Budget:
+    """What a closed automaton may take. edges : of the automaton. bytes : of the tables while it is made."""
+
+    edges: int = EDGE_BUDGET
+    bytes: int = BYTES_BUDGET
+
+
+def build_automaton(
+    grammar: Grammar, vocabulary: Vocabulary, progress: Progress | None = None, budget: Budget | None = None
+) -> StackAutomaton:
     """Close the stack automaton of a grammar with lexing "longest" or "contextual". Raises as `build_store`."""
     if grammar.lexing == "nfa":
         raise GrammarError(
@@ -88,17 +101,17 @@ def build_automaton(grammar: Grammar, vocabulary: Vocabulary, progress: Progress
     required = Requirements(
         grammar, transducer, tables, modes, [vocabulary.tokens[i] for i in ids], np.array(ids, np.int32), vocabulary.eos, report("walk")
     )
-    return _Builder(grammar, vocabulary, transducer, tables, required).build(report)
+    return _Builder(grammar, vocabulary, tables, required, budget or Budget()).build(report)
 
 
 class _Builder:
     def __init__(
-        self, grammar: Grammar, vocabulary: Vocabulary, transducer: Transducer, tables: LrTables, required: Requirements
+        self, grammar: Grammar, vocabulary: Vocabulary, tables: LrTables, required: Requirements, budget: Budget
     ) -> None:
         self.grammar = grammar
         self.vocabulary = vocabulary
-        self.transducer = transducer
         self.tables = tables
+        self.budget = budget
         self.required = required
         self.number: dict[tuple[int, int], int] = {}
 
@@ -122,8 +135,16 @@ class _Builder:
         if self.grammar.layout is not None:
             inserted = (self.grammar.layout.newline, self.grammar.layout.indent, self.grammar.layout.dedent)
             allowed[1] = np.isin(self.tables.accessing, self.tables.terminal_column[list(inserted)])
-        suspended = explore(self.tables, required.modes.of_state, required.rests, list(self.number), allowed, report("parses"))
-        root_of = suspended.root_of
+        suspended: Suspended | None
+        try:
+            suspended = explore(
+                self.tables, required.modes.of_state, required.rests, list(self.number), allowed, report("parses"),
+                self.budget.bytes,
+            )  # fmt: skip
+            root_of = suspended.root_of
+        except LimitError:
+            suspended = None
+            root_of = np.arange(len(self.number), dtype=np.int32)
         passable = [all(root_of[gate] != NEVER_LEGAL for gate in path) for path in gates]
         # distinct root of each rest, by kind
         n_rests = len(required.rests.symbols)
@@ -164,20 +185,51 @@ class _Builder:
                         lookups.append(Lookup(path, node, int(own)))
                 of_state.append(tuple(lookups))
             views.append(tuple(of_state))
-        closure = close(suspended, items, collector, report("closure"))
+        closure, open_roots = self._close(suspended, items, collector, root_of, report("closure"))
+        if open_roots:
+            views = [
+                tuple(
+                    tuple(Lookup(one.path, -one.root, one.own) for one in lookups)
+                    for lookups in of_state
+                )
+                for of_state in views
+            ]
         counts = {
             "entries": n_entries,
             "rests": len(self.number),
-            "distinct": len(suspended.root_start) - 1,
-            "suspended": suspended.n_states,
-            "pairs": suspended.n_pairs,
-            "classes": suspended.n_classes,
+            "never": int((root_of == NEVER_LEGAL).sum()),
+            "distinct": len(suspended.root_start) - 1 if suspended else len(self.number),
+            "suspended": suspended.n_states if suspended else 0,
+            "pairs": suspended.n_pairs if suspended else 0,
+            "classes": suspended.n_classes if suspended else 0,
             "roots": len(items),
+            "open": len(open_roots),
             "nodes": closure.n_nodes,
             "edges": len(closure.edge_key),
             "masks": len(closure.mask_count),
         }
-        return StackAutomaton(required, self.tables, tuple(required.paths), tuple(views), closure, counts)
+        return StackAutomaton(required, self.tables, tuple(required.paths), tuple(views), closure, open_roots, counts)
+
+    def _close(
+        self,
+        suspended: Suspended | None,
+        items: list[tuple[Int32, Int32]],
+        collector: MaskCollector,
+        root_of: Int32,
+        report: Callable[[int, int], None] | None,
+    ) -> tuple[Closure, tuple[tuple[Int32, Int32], ...]]:
+        """The closed automaton; or, over a budget, an empty one and all roots open."""
+        if suspended is not None:
+            try:
+                return close(suspended, items, collector, report, self.budget.edges, self.budget.bytes), ()
+            except LimitError:
+                pass
+        rest_of_root = np.zeros(max(1, int(root_of.max(initial=0)) + 1), np.int32)
+        for (rest, _), root in reversed(self.number.items()):
+            if root_of[root] != NEVER_LEGAL:
+                rest_of_root[root_of[root]] = rest
+        empty = collector.without_nodes()
+        return empty, tuple((rest_of_root[roots], masks) for roots, masks in items)
 
     def _gates(self, path: int) -> list[int]:
         """Roots that must be legal somewhere for a path to be passable: what is read before each newline, and the newline."""

@@ -231,6 +231,8 @@ def doubled(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 BYTES_LIMIT = 3 << 30
 
+_TOO_MANY = "the parses of this grammar's sequences suspend in too many ways (more than {} MiB of tables)"
+
 
 def explore(
     tables: LrTables,
@@ -277,6 +279,8 @@ def explore(
         needed = places.is_inner(rest_new, top_new)
         places.learn(rest_new[needed], top_new[needed], known[needed])
         work.learn(rest_new[needed], top_new[needed], known[needed])
+    if work.n_bytes > bytes_limit:
+        raise LimitError(_TOO_MANY.format(bytes_limit >> 20))
     return _merged(work, classes, places, rest_of, top_of, pair_of)
 
 
@@ -290,9 +294,7 @@ def _after(code: int, work: _Tables, bytes_limit: int) -> None:
     if code > 0:
         work.grow(code)
         if work.n_bytes > bytes_limit:
-            raise LimitError(
-                f"the parses of this grammar's sequences suspend in too many ways (more than {bytes_limit >> 20} MiB of tables)"
-            )
+            raise LimitError(_TOO_MANY.format(bytes_limit >> 20))
 
 
 class _Places:

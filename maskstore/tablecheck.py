@@ -101,12 +101,16 @@ PARTS: Mapping[int, Part] = {
     places.SHIFT_BITS: Part("shift_bits", ("states", "set words"), (ANY,)),
     places.VIEW_START: Part("view_start", ("lexer states+1",), ((0, "views+1"),)),
     places.LOOKUP_START: Part("lookup_start", ("views+1",), ((0, "lookups+1"),)),
-    places.LOOKUPS: Part("lookups", ("lookups", "3"), ((0, "paths"), (0, "roots+1"), (0, "masks"))),
+    places.LOOKUPS: Part("lookups", ("lookups", "3"), ((0, "paths"), ANY, (0, "masks"))),
     places.PATH_START: Part("path_start", ("paths+1",), ((0, "newlines+1"),)),
     places.PATHS: Part(
         "paths", ("newlines", "4"), ((0, "path symbols+1"), (0, "path symbols+1"), (0, "2"), (0, "2^31"))
     ),
-    places.PATH_SYMBOLS: Part("path_symbols", ("path symbols",), ((-1, "columns"),)),
+    places.PATH_SYMBOLS: Part("path_symbols", ("path symbols",), ((0, "symbols"),)),
+    places.REST_SYMBOL: Part("rest_symbol", ("rests",), ((0, "symbols"),)),
+    places.REST_NEXT: Part("rest_next", ("rests",), (ANY,)),
+    places.OPEN_START: Part("open_start", ("open roots+1",), ((0, "open items+1"),)),
+    places.OPEN_ITEMS: Part("open_items", ("open items", "2"), (ANY, (0, "masks"))),
     places.EDGE_PAIRS: Part("edge_pairs", ("pairs", "2"), ((0, "nodes"), (0, "masks"))),
     places.ROOTS: Part("roots", ("roots", "states"), ((0, "pairs"),)),
     places.NODES: Part("nodes", ("inner nodes", "2"), ((0, "pairs"), (0, "2"))),
@@ -127,6 +131,7 @@ STARTS: Mapping[int, tuple[int, int]] = {
     places.VIEW_START: (places.LOOKUP_START, 1),
     places.LOOKUP_START: (places.LOOKUPS, 0),
     places.PATH_START: (places.PATHS, 0),
+    places.OPEN_START: (places.OPEN_ITEMS, 0),
 }
 """Parts that ascend from 0 to the number of rows of another, and how far each step goes at least."""
 
@@ -204,6 +209,7 @@ class _Checks:
             if value < (word in NEVER_NONE):
                 raise self.refuse(f"header says {value} {word}, expected more")
         sizes |= {"2^31": 1 << 31, "2^12": 1 << 12, "terminals": self.grammar.n_terminals}
+        sizes["symbols"] = sizes["columns"] + sizes["modes"]
         sizes["inner nodes"] = sizes["nodes"] - sizes["roots"] - 1
         for word, expected in (
             ("tokens", self.vocabulary.size),
@@ -325,6 +331,20 @@ class _Checks:
             raise self.refuse("part edges has no free slot, expected one or more")
         if found >= 0:
             self._wrong(places.EDGES, 2 * found, f"-1, or 0 to {n_keys - 1} followed by 0 to {self.sizes['pairs'] - 1}")
+
+        lookups = self.part(places.LOOKUPS).reshape(-1, 3)[:, 1]
+        n_open, n_rests, n_sets = self.sizes["open roots"], self.sizes["rests"], self.sizes["sets"]
+        wrong = np.flatnonzero((lookups < -n_open) | (lookups > n_roots))
+        if len(wrong):
+            self._wrong(places.LOOKUPS, 3 * int(wrong[0]) + 1, f"{-n_open} to {n_roots}")
+        after = self.part(places.REST_NEXT)
+        wrong = np.flatnonzero((after < -n_sets) | (after >= np.arange(n_rests)))
+        if len(wrong):
+            self._wrong(places.REST_NEXT, int(wrong[0]), f"{-n_sets} to {wrong[0] - 1}: a rest is made before those that end in it")
+        rests = self.part(places.OPEN_ITEMS)[::2]
+        wrong = np.flatnonzero((rests < -n_sets) | (rests >= n_rests))
+        if len(wrong):
+            self._wrong(places.OPEN_ITEMS, 2 * int(wrong[0]), f"{-n_sets} to {n_rests - 1}")
 
     def masks(self) -> None:
         dense_begin, dense_end = self.spans[places.DENSE]

@@ -13,7 +13,9 @@ from grammars import random_grammar
 
 from maskwright.analysis.grammar import load_grammar, parse_grammar
 from maskwright.analysis.grammar.grammar import Grammar, Terminal
-from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
+from maskwright.maskstore.automaton_store import AutomatonStore
+from maskwright.maskstore.engine_table import engine_table
+from maskwright.maskstore.stack_automaton import StackAutomaton, build_automaton
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
 
 PATTERNS = (
@@ -147,9 +149,15 @@ NUMBER: /-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?/
 
 
 @cache
-def real_store(name: str, tokenizer: str) -> AutomatonStore:
-    """python.lark ("python") or JSON with a real vocabulary; built once."""
-    grammar = (
-        longest(JSON, "json") if name == "json" else dataclasses.replace(load_grammar("lark:python"), lexing="longest")
+def real_automaton(name: str) -> tuple[StackAutomaton, AutomatonStore]:
+    """python.lark ("python") or JSON ("json") with Mistral-7B's vocabulary: the automaton and the store of it, built once."""
+    grammar = longest(JSON, "json") if name == "json" else load_grammar("lark:python", lexing="longest")
+    vocabulary = load_vocabulary("mistral-7b-v0.1")
+    automaton = build_automaton(grammar, vocabulary)
+    return automaton, AutomatonStore(
+        grammar, vocabulary, engine_table(grammar, vocabulary, automaton), automaton.counts
     )
-    return build_automaton_store(grammar, load_vocabulary(tokenizer))
+
+
+def real_store(name: str) -> AutomatonStore:
+    return real_automaton(name)[1]

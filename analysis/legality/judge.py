@@ -66,12 +66,16 @@ class Judge:
         """
         if self.layout is None or (ENDED_NEWLINE not in sequence and self.newline not in sequence):
             return [sequence]
-        # a newline that was kept stands outside brackets, and so does the start of the text
-        deepest = 0 if left in (START, self.newline) else 1 + sum(s in self._closing for s in (left, *sequence))
-        found = [self._reading(left, sequence, depth) for depth in range(deepest + 1)]
-        return list(dict.fromkeys(found))
+        return list(dict.fromkeys(self.reading(left, sequence, depth) for depth in self.depths(left, sequence)))
 
-    def _reading(self, left: int, sequence: Symbols, depth: int) -> Symbols:
+    def depths(self, left: int, *sequences: Symbols) -> range:
+        """Numbers of brackets open before `left` that the readings of some sequences tell apart."""
+        if left in (START, self.newline):
+            return range(1)  # a newline that was kept stands outside brackets, and so does the start of the text
+        closed = max(sum(symbol in self._closing for symbol in sequence) for sequence in sequences)
+        return range(2 + (left in self._closing) + closed)
+
+    def reading(self, left: int, sequence: Symbols, depth: int) -> Symbols:
         """`depth` brackets are open before `left`. A closing bracket too many leaves none open; the parser refuses it anyway."""
         kept: list[int] = []
         for i, symbol in enumerate((left, *sequence)):
@@ -152,8 +156,9 @@ class Judge:
         both = (*first, *second)
         if self.layout is None or (ENDED_NEWLINE not in both and self.newline not in both):
             return [(first, second)]
-        deepest = 1 + sum(s in self._closing for s in (left, *first, *second))
-        readings = ((self._reading(left, first, d), self._reading(left, second, d)) for d in range(deepest + 1))
+        readings = (
+            (self.reading(left, first, d), self.reading(left, second, d)) for d in self.depths(left, first, second)
+        )
         return list(dict.fromkeys(readings))
 
     def _is_certain(self, left: int, reading: Symbols) -> bool:

@@ -12,7 +12,7 @@ import pytest
 from grammars import random_grammar
 
 from maskwright.analysis.errors import DeadEndError, GrammarError, LimitError
-from maskwright.analysis.grammar import Grammar, parse_grammar
+from maskwright.analysis.grammar import Grammar, load_grammar, parse_grammar
 from maskwright.decoding import _kernels as engine
 from maskwright.decoding.ending import Ending, min_bytes_left, shortest_ending
 from maskwright.decoding.matcher import Matcher
@@ -47,14 +47,25 @@ COMMENT: /\/\*([^*]|\*+[^*\/])*\*+\//
 """
 
 BACKING_UP = r"""
-start: (AAA | AB | BX | DOT | DOTS | FLOAT | NAME)+ ";"
+start: (AAA | AB | BX | DOT | DOTS | FLOAT | INT | RANGE | NAME)+ ";"
 AAA: "aaa"
 AB: /a{3,5}b{1,2}z/
 BX: /b+x/
 DOT: "."
 DOTS: "..."
-FLOAT: /[0-9]+\.([0-9]+(e[0-9]+)?)?/
+FLOAT: /[0-9]+\.([0-9]+(e[0-9]+)?)/
+INT: /[0-9]+/
+RANGE: /[0-9]+\.\.[0-9]+z/
 NAME: /e[l]?/
+"""
+
+SPACES_BACK_UP = r"""
+start: (A | B | SPACED | SPACED_B)+ ";"
+A: "a"
+B: /b+/
+SPACED: / +x/
+SPACED_B: / +ab+y/
+%ignore / +/
 """
 
 NOT_PARTED = r"""
@@ -86,7 +97,7 @@ UNPAIRED = r"""
 start: line*
 line: NAME _NEWLINE _INDENT | _DEDENT "." NAME _NEWLINE | NAME _NEWLINE
 NAME: /[a-d]+/
-_NEWLINE: /\n[ ]*/
+_NEWLINE: /(\n[ ]*)+/
 %declare _INDENT _DEDENT
 """
 
@@ -102,6 +113,7 @@ TEXTS = {
     "arithmetic": ARITHMETIC,
     "backing up": BACKING_UP,
     "not parted": NOT_PARTED,
+    "spaces back up": SPACES_BACK_UP,
     "blocks": BLOCKS,
     "no tabs": NO_TABS,
     "ambiguous": AMBIGUOUS,
@@ -120,6 +132,11 @@ def store_of(grammar: Grammar, vocabulary: Vocabulary | None = None, lexing: str
 @functools.cache
 def named_store(name: str) -> AutomatonStore:
     return store_of(parse_grammar(TEXTS[name], name=name))
+
+
+@functools.cache
+def python_store() -> AutomatonStore:
+    return store_of(load_grammar("lark:python"), byte_vocabulary(b"0\n", b":0"))
 
 
 def signature(matcher: Matcher) -> tuple[object, ...]:
@@ -215,10 +232,123 @@ def test_endings_of_random_grammars(seed: int) -> None:
         pytest.skip("the engine refuses this grammar")
     rng = random.Random(seed)
     for matcher in random_texts(store, rng, 8, 6):
-        ending = shortest_ending(matcher)
         try:
+            ending = shortest_ending(matcher)
             assert_spelt(matcher, ending)
             expected = naive_shortest_ending(matcher, len(ending.data), 400)
         except LimitError:  # an ambiguous text has too many readings for the engine
             continue
         assert expected is None or ending.data == expected
+
+
+def test_endings_under_contextual_lexing() -> None:
+    text = (
+        'start: ("print" NAME | "set" NAME "=" value)+ "end"\nvalue: NAME | "(" value ")"\nNAME: /[a-z]+/\n%ignore " "'
+    )
+    store = store_of(parse_grammar(text, name="contextual"), lexing="contextual")
+    for matcher in random_texts(store, random.Random(1), 25, 12):
+        ending = shortest_ending(matcher)
+        assert_spelt(matcher, ending)
+        expected = naive_shortest_ending(matcher, len(ending.data), 400)
+        assert expected is None or ending.data == expected
+
+
+def test_unpaired_indents_are_ended_too() -> None:
+    store = store_of(parse_grammar(UNPAIRED, name="unpaired"))
+    for matcher in random_texts(store, random.Random(3), 25, 10):
+        ending = shortest_ending(matcher)
+        assert_spelt(matcher, ending)
+        expected = naive_shortest_ending(matcher, len(ending.data), 400)
+        assert expected is None or ending.data == expected
+
+
+def test_python_endings() -> None:
+    store = python_store()
+    cases = {
+        "def f(": "):0\n",
+        "x = (1, [2, {3: (": ")}])\n",
+        "for x in y": ":0\n",
+        "x = '''abc": "'''\n",
+        "try:": "0\nexcept:0\n",
+        "def f():\n    try:\n        x": "\n    except:0\n",
+        "def f():\n  if x:\n    pass\n ": " ",
+        "class A:\n    def f(self):\n": "\t0\n",
+        "": "",
+    }
+    matcher = store.matcher(max_rollback=0)
+    for text, expected in cases.items():
+        matcher.reset()
+        matcher.advance_bytes(text.encode())
+        ending = shortest_ending(matcher)
+        assert ending.data == expected.encode(), text
+        assert_spelt(matcher, ending)
+    matcher.reset()
+    matcher.advance_bytes("# caf\u00e9".encode()[:-1])
+    assert shortest_ending(matcher).data == b"\x80\n"
+
+
+def test_python_endings_match_a_search_over_all_bytes() -> None:
+    store = python_store()
+    matcher = store.matcher(max_rollback=0)
+    n_compared = 0
+    for text in (b"f(x", b"1.e", b"..", b"x = y", b"rb'a", b"de", b"[x, y", b"x if", b"if ", b"not "):
+        matcher.reset()
+        matcher.advance_bytes(text)
+        ending = shortest_ending(matcher)
+        assert_spelt(matcher, ending)
+        expected = naive_shortest_ending(matcher, len(ending.data), 3000)
+        if expected is not None:
+            n_compared += 1
+            assert ending.data == expected
+    assert n_compared >= 6
+
+
+def test_deep_texts_are_ended() -> None:
+    store = named_store("json")
+    matcher = store.matcher(max_rollback=0)
+    matcher.advance_bytes(b'[{"a":' * 3000)
+    ending = shortest_ending(matcher)
+    assert ending.data == b"0" + b"}]" * 3000
+    assert_spelt(matcher, ending)
+
+
+def test_fewest_tokens_spell_an_ending() -> None:
+    store = store_of(parse_grammar(JSON, name="json"), byte_vocabulary(b"}]", b"]}", b"}]}", b"0}]"))
+    matcher = store.matcher()
+    matcher.advance_bytes(b'[{"a":[{"b":')
+    ending = shortest_ending(matcher)
+    tokens = store.vocabulary.tokens
+    assert ending.data == b"0}]}]"
+    assert [tokens[t] for t in ending.tokens] == [b"0}]", b"}]"]
+
+
+def test_another_ending_is_found_where_the_vocabulary_cannot_spell_the_first() -> None:
+    store = store_of(parse_grammar(JSON, name="json"), byte_vocabulary(b"null,", b" }", without=b"0123456789}"))
+    matcher = store.matcher()
+    matcher.advance_bytes(b'{"a":')
+    ending = shortest_ending(matcher)
+    assert ending.data == b'"" }'
+    assert_spelt(matcher, ending)
+
+
+def test_a_vocabulary_without_needed_bytes_is_a_dead_end() -> None:
+    store = store_of(parse_grammar(JSON, name="json"), byte_vocabulary(without=b"}"))
+    matcher = store.matcher()
+    matcher.advance_bytes(b'[{"a":1')
+    with pytest.raises(DeadEndError, match=r"no token contains the bytes b'}'"):
+        shortest_ending(matcher)
+    assert min_bytes_left(matcher) == 2
+
+
+def test_texts_of_a_batch_are_ended_each_for_itself() -> None:
+    batch = named_store("json").batch(2)
+    batch.advance_bytes(0, b"[1")
+    batch.advance_bytes(1, b'{"a')
+    assert [shortest_ending(batch, slot).data for slot in (0, 1)] == [b"]", b'":0}']
+
+
+def test_a_finished_text_has_an_empty_ending() -> None:
+    matcher = named_store("pairs").matcher()
+    matcher.advance_bytes(b"ab")
+    matcher.advance(256)
+    assert shortest_ending(matcher) == Ending(b"", ()) and min_bytes_left(matcher) == 0

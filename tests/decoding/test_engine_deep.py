@@ -221,7 +221,7 @@ def cost_per_token(store: AutomatonStore, part: list[int], n: int) -> float:
 @pytest.mark.slow
 @pytest.mark.parametrize("part", ["(", "lambda x: ", "x if x else ", "not ", "x ** ", "[*", "{x: "])
 def test_deep_python_costs_what_shallow_python_costs(part: str) -> None:
-    store = real_store("python", "mistral-7b-v0.1")
+    store = real_store("python")
     tokens, at = [], 0
     data = part.encode()
     while at < len(data):
@@ -237,7 +237,7 @@ def test_deep_python_costs_what_shallow_python_costs(part: str) -> None:
 @pytest.mark.parametrize("part", [b"(", b"lambda x: ", b"x if x else ", b"not ", b"x ** ", b"if x:\n"])
 def test_deep_python_rows(part: bytes) -> None:
     """Every row of a deep stack equals what reading each token says."""
-    store = real_store("python", "mistral-7b-v0.1")
+    store = real_store("python")
     matcher = store.matcher()
     for n in range(90 if b"\n" in part else 1500):
         matcher.advance_bytes(b" " * n * (b"\n" in part) + part)

@@ -6,13 +6,13 @@ import json
 import lzma
 import random
 from collections.abc import Iterator
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from engine_cases import JSON, ids, longest, random_layout_grammar, random_longest_grammar, random_vocabulary
+from engine_cases import ids, longest, random_layout_grammar, random_longest_grammar, random_vocabulary, real_automaton
 from numba import njit
 
 from maskwright.analysis.errors import DeadEndError, GrammarError, LimitError
@@ -38,12 +38,6 @@ def built(grammar: Grammar, vocabulary: Vocabulary) -> Pair:
     automaton = build_automaton(grammar, vocabulary)
     table = engine_table(grammar, vocabulary, automaton)
     return automaton, AutomatonStore(grammar, vocabulary, table, automaton.counts)
-
-
-@cache
-def real(name: str) -> Pair:
-    grammar = longest(JSON, "json") if name == "json" else load_grammar("lark:python", lexing="longest")
-    return built(grammar, load_vocabulary("mistral-7b-v0.1"))
 
 
 @njit(nogil=True)
@@ -191,7 +185,7 @@ def random_places(store: AutomatonStore, rng: random.Random, n: int) -> Iterator
 
 
 def check_real(name: str, n_places: int, n_states: int) -> None:
-    automaton, store = real(name)
+    automaton, store = real_automaton(name)
     edges, rng = Edges(automaton), random.Random(5)
     n_all = automaton.required.transducer.n_states
     allowed = 0
@@ -202,7 +196,7 @@ def check_real(name: str, n_places: int, n_states: int) -> None:
     assert allowed > 0
 
 
-@pytest.mark.parametrize(("name", "n_places", "n_states"), [("json", 6, 40), ("python", 10, 25)])
+@pytest.mark.parametrize(("name", "n_places", "n_states"), [("json", 3, 25), ("python", 6, 15)])
 def test_lexer_states_over_stacks(name: str, n_places: int, n_states: int) -> None:
     check_real(name, n_places, n_states)
 
@@ -250,8 +244,8 @@ def test_a_missing_edge_is_detected() -> None:
 
 def test_edges_are_listed_once_and_lead_to_nodes() -> None:
     for name in ("json", "python"):
-        closure = real(name)[0].closure
-        n_cells = len(real(name)[0].tables.action)
+        closure = real_automaton(name)[0].closure
+        n_cells = len(real_automaton(name)[0].tables.action)
         assert len(np.unique(closure.edge_key)) == len(closure.edge_key)
         assert closure.edge_key.max() // n_cells < closure.n_nodes and closure.edge_node.max() < closure.n_nodes
         assert closure.edge_node.min() >= 0 and closure.edge_mask.min() >= 0

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -20,6 +21,7 @@ from naive_store import (
     Reading,
     dress,
     mask_ids,
+    python_store,
     random_layout_grammar,
     random_lexed_grammar,
     random_vocabulary,
@@ -28,9 +30,14 @@ from naive_store import (
 
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar import Grammar, parse_grammar
+from maskwright.analysis.legality.deciders import ANYWHERE
+from maskwright.analysis.legality.exact import ExactDeciders
+from maskwright.analysis.legality.judge import Judge
+from maskwright.analysis.lexing.terminal_nfa import build_terminal_nfa
+from maskwright.analysis.lexing.terminals import compile_terminals
 from maskwright.decoding.reference import ReferenceDecoder
-from maskwright.maskstore.store import MaskStore, Progress, build_mask_store
-from maskwright.maskstore.streamline import STEPS, SequenceTable
+from maskwright.maskstore.store import MaskStore, Progress, build_mask_store, contexts_of, walk_vocabulary
+from maskwright.maskstore.streamline import DELETED, STEPS, SequenceTable, Streamlined, streamline
 from maskwright.maskstore.vocabulary import Vocabulary
 
 CHUNK = 30
@@ -217,7 +224,92 @@ def test_progress_never_passes_its_total() -> None:
         assert all(0 < done <= total for _, done, total in reports), seed
         assert reports == sorted(reports, key=lambda report: (("walk", *STEPS).index(report[0]), report[1]))
         steps |= {name for name, _, _ in reports}
-    assert steps == {"walk", "never", "always", "joint"}
+    assert steps == {"walk", "never", "always", "joint", "exact"}
+
+
+def streamlined(grammar: Grammar, vocabulary: Vocabulary, *, exact: bool = True) -> Streamlined:
+    entries = walk_vocabulary(grammar, build_terminal_nfa(compile_terminals(grammar)), vocabulary)
+    contexts = contexts_of(grammar, entries)
+    return streamline(grammar, entries.walk.codes, entries.table, contexts, Judge(grammar), exact=exact)
+
+
+def check_exact(grammar: Grammar, vocabulary: Vocabulary) -> Counter[str]:
+    """What the step `exact` says is what the deciders say that take one question at a time; returns its verdicts.
+
+    Where the parser's last terminal is known and no newline is about, it merges all that can be merged; elsewhere a merge is compared
+    on all stacks that there are.
+    """
+    result = streamlined(grammar, vocabulary)
+    if result.exact_verdicts is None:
+        return Counter(left_out=1)
+    exact = ExactDeciders(grammar)
+    newline = grammar.layout.newline if grammar.layout else -9
+    for left, steps in result.mapping.items():
+        target = dict(zip(steps["joint"].tolist(), steps["exact"].tolist(), strict=True))
+        before = {n: result.table[n] for n in target if n > 0 and newline not in result.table[n]}
+        words = {n: word for n, word in before.items() if max(word) < grammar.n_terminals}
+        if left == newline:
+            continue
+        context = () if left == ANYWHERE else (left,)
+        numbers = list(words)
+        never = exact.judge("never", [(context, words[n]) for n in numbers])
+        assert never.tolist() == [target[n] == DELETED for n in numbers], (grammar.name, left)
+        kept = [n for n in numbers if target[n] >= 0]
+        moved = [(context, words[n], result.table[target[n]]) for n in kept if target[n] != n]
+        assert exact.judge("jointly", moved).all(), (grammar.name, left)
+        left_over = sorted({result.table[target[n]] for n in kept})
+        apart = [(context, *pair) for pair in itertools.combinations([word for word in left_over if word], 2)]
+        assert not exact.judge("jointly", apart[:300]).any(), (grammar.name, left)
+        assert not exact.judge("always", [(context, word) for word in left_over if word]).any(), (grammar.name, left)
+    if grammar.layout is None:
+        assert not result.exact_verdicts["never"]  # the approximation decides it
+    return Counter(result.exact_verdicts)
+
+
+@pytest.mark.parametrize("make", [random_lexed_grammar, random_layout_grammar])
+def test_exact_verdicts_are_those_of_the_exact_deciders(make: Callable[[int], Grammar]) -> None:
+    found: Counter[str] = Counter()
+    for seed in range(40):
+        grammar = make(seed)
+        found += check_exact(grammar, random_vocabulary(grammar, seed))
+    assert found["always"] > 10 and found["jointly"] > 3 and found["left_out"] < 15
+
+
+@pytest.mark.parametrize("name", LARK_TEXTS)
+def test_exact_verdicts_on_known_grammars(name: str) -> None:
+    grammar = parse_grammar(LARK_TEXTS[name], name=name, lexing="nfa")
+    assert not check_exact(grammar, random_vocabulary(grammar, 1, size=32))["left_out"]
+
+
+def test_exact_sees_what_the_ways_up_do_not() -> None:
+    """python.lark: a twelfth of the entries is left only because the approximations cannot tell."""
+    pytest.importorskip("mistral_common")
+    counts = python_store().counts
+    assert int(counts["exact"].sum()) < 0.93 * int(counts["joint"].sum())
+
+
+@pytest.mark.parametrize("text", ['start: start start | "a" |', 'start: e start "b" | "a"\ne: "c" |'])
+def test_exact_is_left_out_where_reductions_have_no_end(text: str) -> None:
+    grammar = parse_grammar(text, name="endless", lexing="nfa")
+    result = streamlined(grammar, random_vocabulary(grammar, 0))
+    assert result.exact_verdicts is None
+    assert all(np.array_equal(steps["exact"], steps["joint"]) for steps in result.mapping.values())
+
+
+def test_exact_is_left_out_on_demand_and_past_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    grammar = parse_grammar(LARK_TEXTS["blocks"], name="blocks", lexing="nfa")
+    vocabulary = random_vocabulary(grammar, 0, size=32)
+    with_step = streamlined(grammar, vocabulary)
+    assert with_step.exact_verdicts is not None and sum(with_step.exact_verdicts.values()) > 0
+    without = streamlined(grammar, vocabulary, exact=False)
+    with monkeypatch.context() as patch:
+        patch.setattr("maskwright.maskstore.streamline.EXACT_BYTES", 0)
+        limited = streamlined(grammar, vocabulary)
+    for result in (without, limited):
+        assert result.exact_verdicts is None
+        assert all(np.array_equal(steps["exact"], steps["joint"]) for steps in result.mapping.values())
+        for left, steps in result.mapping.items():
+            assert np.array_equal(steps["joint"], with_step.mapping[left]["joint"])
 
 
 def test_sequence_table() -> None:

@@ -172,7 +172,7 @@ def test_unbounded_back_up_is_a_limit_that_names_terminals_and_the_way_out() -> 
 
 
 def test_too_many_states_are_a_limit() -> None:
-    grammar = anything_goes([Terminal("A", "[ab]*a[ab]{12}c")])
+    grammar = anything_goes([Terminal("A", "[ab]*a[ab]{9}c")])
     with pytest.raises(LimitError, match="more than"):
         build_transducer(grammar, lambda first, second: True, limit=100)
 

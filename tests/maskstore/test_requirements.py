@@ -1,0 +1,166 @@
+"""What tokens require in each lexer state, against reading every token's bytes one by one."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from engine_cases import longest, random_layout_grammar, random_longest_grammar, random_vocabulary, vocabulary_of
+
+from maskwright.analysis.errors import GrammarError
+from maskwright.analysis.lexing.transducer import Transducer
+from maskwright.maskstore.requirements import NO_PATH, Requirements, StateTokens, View
+from maskwright.maskstore.stack_automaton import build_automaton
+from maskwright.maskstore.suspended import WHATEVER
+from maskwright.maskstore.vocabulary import Vocabulary
+
+Alternative = tuple[tuple[int, ...], frozenset[int] | None]
+
+
+def read(transducer: Transducer, state: int, data: bytes) -> tuple[int, tuple[int, ...]] | None:
+    """The state after some bytes and what is emitted on the way; None if the lexer refuses them."""
+    emitted: tuple[int, ...] = ()
+    for byte in data:
+        klass = int(transducer.byte_class[byte])
+        emitted += transducer.outputs[int(transducer.output[state, klass])]
+        state = int(transducer.next_state[state, klass])
+        if state < 0:
+            return None
+    return state, emitted
+
+
+def spelled(required: Requirements, rest: int) -> Alternative:
+    symbols = []
+    while rest >= 0:
+        symbols.append(required.rests.symbols[rest])
+        rest = required.rests.nexts[rest]
+    return tuple(symbols), None if rest == WHATEVER else required.rests.sets[-1 - rest]
+
+
+def groups(state: StateTokens) -> list[list[int]]:
+    starts = state.member_start.tolist()
+    return [state.members[begin:end].tolist() for begin, end in pairwise(starts)]
+
+
+def alternatives(required: Requirements, view: View, group: int) -> set[tuple[int, Alternative]]:
+    here = np.flatnonzero(view.group == group).tolist()
+    return {(int(view.group_path[i]), spelled(required, int(view.group_rest[i]))) for i in here}
+
+
+def prepared(make: Any, seed: int) -> tuple[Requirements, Vocabulary]:
+    grammar = make(seed)
+    vocabulary = random_vocabulary(grammar, seed)
+    try:
+        return build_automaton(grammar, vocabulary).required, vocabulary
+    except GrammarError as error:
+        assert "infinite ambiguity" in str(error)
+        pytest.skip("the grammar is infinitely ambiguous")
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("make", [random_longest_grammar, random_layout_grammar])
+def test_each_token_that_the_lexer_takes_is_in_one_group(make: Any, seed: int) -> None:
+    required, vocabulary = prepared(make, seed)
+    transducer = required.transducer
+    text = vocabulary.text_ids().tolist()
+    assert len(required.states) == transducer.n_states
+    for number, state in enumerate(required.states):
+        members = [token for group in groups(state) for token in group]
+        taken = [token for token in text if read(transducer, number, vocabulary.tokens[token]) is not None]
+        assert sorted(set(members) - set(vocabulary.eos)) == taken
+        assert len(members) == len(set(members))
+        for group in groups(state):
+            assert group == sorted(group)
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("make", [random_longest_grammar, random_layout_grammar])
+def test_groups_do_the_same_and_the_first_thing_required_is_what_is_emitted(make: Any, seed: int) -> None:
+    required, vocabulary = prepared(make, seed)
+    transducer, layout = required.transducer, required.grammar.layout
+    for number, state in enumerate(required.states):
+        for index, group in enumerate(groups(state)):
+            if group[0] in vocabulary.eos:
+                continue
+            outcomes = {read(transducer, number, vocabulary.tokens[token]) for token in group}
+            assert None not in outcomes
+            emitted = {found[1] for found in outcomes if found}
+            assert len(emitted) == 1
+            columns = tuple(required.column_of[t] for t in next(iter(emitted)))
+            for depth, view in enumerate(state.views):
+                if -1 in columns:
+                    assert not alternatives(required, view, index)
+                for path, (symbols, _) in alternatives(required, view, index):
+                    if layout is None:
+                        assert path == NO_PATH and symbols[: len(columns)] == columns
+                        continue
+                    newline = required.column_of[layout.newline]
+                    passed = tuple(c for before, _, _ in required.paths[path] for c in before)
+                    found = passed + symbols
+                    wanted = tuple(c for c in columns if c != newline)
+                    assert found[: len(wanted)] == wanted
+                    if depth == 0 and required.bracket == {}:
+                        assert len(required.paths[path]) >= columns.count(newline)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_what_the_lexeme_under_way_may_become_is_asked_last(seed: int) -> None:
+    required, vocabulary = prepared(random_longest_grammar, seed)
+    transducer, ignored = required.transducer, required.grammar.ignored
+    for number, state in enumerate(required.states):
+        (view,) = state.views
+        for index, group in enumerate(groups(state)):
+            if group[0] in vocabulary.eos:
+                continue
+            after, emitted = read(transducer, number, vocabulary.tokens[group[0]]) or (0, ())
+            columns = tuple(required.column_of[t] for t in emitted)
+            if -1 in columns:
+                continue
+            live = transducer.live[after]
+            found = {rest for _, rest in alternatives(required, view, index)}
+            if not live or ignored.intersection(live):
+                assert found == {(columns, None)}
+                continue
+            becomes = frozenset(required.column_of[t] for t in live) - {-1}
+            assert ((columns, becomes) in found) == bool(becomes)
+            assert len(found) >= bool(becomes) and (transducer.fallback[after] >= 0 or len(found) <= 1)
+
+
+LINES = r"""
+start: (st | _NEWLINE)*
+st: NAME _NEWLINE | "(" NAME ")" _NEWLINE | NAME ":" _NEWLINE _INDENT st+ _DEDENT
+NAME: "a"
+_NEWLINE: /(\n[ \t]*)+/
+%ignore " "
+%declare _INDENT _DEDENT
+"""
+
+
+def test_paths_and_views_of_newlines() -> None:
+    """Columns: absolute after a line feed in the token, relative else; a bracket view drops newlines until the bracket closes."""
+    tokens = (b"\n  a", b"  a", b")\n a", b"\n\ta", b"a\n")
+    required = build_automaton(longest(LINES), vocabulary_of(*tokens, singles=b"a\n ():")).required
+    transducer, layout = required.transducer, required.grammar.layout
+    assert layout is not None
+    names = required.grammar.terminal_number
+    column_of = required.column_of
+    name, closing = column_of[names["NAME"]], column_of[names["RPAR"]]
+
+    def ask(text: bytes, token: int, depth: int) -> set[tuple[Any, Alternative]]:
+        state, _ = read(transducer, 0, text) or (0, ())
+        index = next(i for i, group in enumerate(groups(required.states[state])) if token in group)
+        views = required.states[state].views
+        found = alternatives(required, views[min(depth, len(views) - 1)], index)
+        return {(required.paths[path], rest) for path, rest in found}
+
+    def ways(found: set[tuple[Any, Alternative]]) -> set[Any]:
+        return {(path, symbols) for path, (symbols, _) in found}
+
+    assert ways(ask(b"a", 0, 0)) == {((((), True, 2),), (name,))}  # NAME has been emitted with its last byte
+    assert ways(ask(b"a\n ", 1, 0)) == {((((), False, 2),), (name,))}
+    assert ways(ask(b"a", 3, 0)) == {((((), True, layout.tab_length),), (name,))}
+    assert ways(ask(b"(a", 0, 1)) == {((), (name,))}
+    assert ways(ask(b"(a", 2, 1)) == {((((closing,), True, 1),), (name,))}
+    assert ways(ask(b"(a", 2, 2)) == {((), (closing, name))}
