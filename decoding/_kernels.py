@@ -2,8 +2,10 @@
 
 `table` is one flat int32 array with everything that does not change (`engine_table`): LALR tables, transducer, look-ups, stack
 automaton, tokens' bytes. `memory` is one flat int32 array with a region for each text; a region begins with the places below, then
-the history, then the arena; CACHE is the place of a cache of runs elsewhere in memory (0: none, -1: wanted). Arena records have three places: a stack frame (LR state, frame below, height), an open indent (column,
-indent below, -), or a member of a list of stacks (frame, next member, -1 - length). Records never change, so a stack is copied by copying its number.
+the history, then the arena; CACHE is the place of a cache of runs elsewhere in memory (0: none, -1: wanted). Arena records have three
+places: a stack frame (LR state, frame below, height), an open indent (column,
+indent below, -), or a member of a list of stacks (frame, next member, -1 - length). Records never change, so a stack is copied by copying
+its number.
 
 PERF: a call from Python costs about 100 ns and 50 ns for each array; hence two or three arrays (numba 0.68).
 """
@@ -15,6 +17,18 @@ from numba import njit
 
 from maskwright.analysis.lexing.transducer import DEAD, RESTART
 from maskwright.analysis.lr.tables import ACCEPT, CONFLICT
+from maskwright.maskstore._engine_kernels import edge_slot
+from maskwright.maskstore._parse_kernels import (
+    ACTION,
+    ALTERNATIVES,
+    DEFAULT,
+    GOTO,
+    N_COLUMNS,
+    N_NONTERMINALS,
+    N_STATES,
+    RULE_LENGTH,
+    RULE_LHS,
+)
 from maskwright.maskstore.engine_table import (
     AFTER_NEWLINE,
     AGAIN,
@@ -32,9 +46,9 @@ from maskwright.maskstore.engine_table import (
     IS_NEWLINE,
     LOOKUP_START,
     LOOKUPS,
+    MASKS,
     MODE_OF_STATE,
     MODE_STATE,
-    MASKS,
     N_CLASSES,
     N_EDGE_SLOTS,
     N_EOS,
@@ -68,18 +82,6 @@ from maskwright.maskstore.engine_table import (
     TOKEN_BYTES,
     TOKEN_START,
     VIEW_START,
-)
-from maskwright.maskstore._engine_kernels import edge_slot
-from maskwright.maskstore._parse_kernels import (
-    ACTION,
-    ALTERNATIVES,
-    DEFAULT,
-    GOTO,
-    N_COLUMNS,
-    N_NONTERMINALS,
-    N_STATES,
-    RULE_LENGTH,
-    RULE_LHS,
 )
 
 # places in a text's region
@@ -163,7 +165,12 @@ def push(memory, arena, number, state, frame):  # type: ignore[no-untyped-def]
 def same_stack(memory, arena, a, b):  # type: ignore[no-untyped-def]
     """Whether two frames hold equal stacks. Cost: O(what they do not share)."""
     while a != b:
-        if a < 0 or b < 0 or memory[arena + 3 * a] != memory[arena + 3 * b] or memory[arena + 3 * a + 2] != memory[arena + 3 * b + 2]:
+        if (
+            a < 0
+            or b < 0
+            or memory[arena + 3 * a] != memory[arena + 3 * b]
+            or memory[arena + 3 * a + 2] != memory[arena + 3 * b + 2]
+        ):
             return False
         a = np.int64(memory[arena + 3 * a + 1])
         b = np.int64(memory[arena + 3 * b + 1])
@@ -335,7 +342,9 @@ def emit(table, memory, arena, used, capacity, stacks, indents, depth, column, b
         if symbol == table[NEWLINE]:
             if depth > 0:
                 continue
-            stacks, used = shift(table, memory, arena, used, capacity, stacks, np.int64(table[table[SYMBOL_COLUMN] + symbol]))
+            stacks, used = shift(
+                table, memory, arena, used, capacity, stacks, np.int64(table[table[SYMBOL_COLUMN] + symbol])
+            )
             if stacks < 0:
                 return stacks, indents, depth, fresh, used
             stacks, indents, used = indent(table, memory, arena, used, capacity, stacks, indents, column)
@@ -343,7 +352,9 @@ def emit(table, memory, arena, used, capacity, stacks, indents, depth, column, b
                 return stacks, indents, depth, fresh, used
             fresh = np.int64(1)
             continue
-        stacks, used = shift(table, memory, arena, used, capacity, stacks, np.int64(table[table[SYMBOL_COLUMN] + symbol]))
+        stacks, used = shift(
+            table, memory, arena, used, capacity, stacks, np.int64(table[table[SYMBOL_COLUMN] + symbol])
+        )
         if stacks < 0:
             return stacks, indents, depth, fresh, used
         depth = max(np.int64(0), depth + table[table[SYMBOL_DEPTH] + symbol])
@@ -391,7 +402,8 @@ def mode_state(table, memory, arena, stacks):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def read_byte(table, memory, arena, capacity, byte, state, column, depth, indents, stacks, used, fresh, again):  # type: ignore[no-untyped-def]
+def read_byte(table, memory, arena, capacity, byte, state, column, depth, indents, stacks, used, fresh, again):  # type:
+ignore[no-untyped-def]
     """Feed one byte to lexer, layout and parser. again : (n,) int32, scratch for the bytes that a backed-up contextual lexer reads anew.
 
     Returns the lexer's state (or an error) and the rest of what it takes.
@@ -457,7 +469,19 @@ def back_up(table, memory, arena, capacity, state, column, depth, indents, stack
     state = np.int64(0)
     for i in range(begin, end):
         state, column, depth, indents, stacks, used, fresh = read_byte(
-            table, memory, arena, capacity, np.int64(table[table[PENDING] + i]), state, column, depth, indents, stacks, used, fresh, again
+            table,
+            memory,
+            arena,
+            capacity,
+            np.int64(table[table[PENDING] + i]),
+            state,
+            column,
+            depth,
+            indents,
+            stacks,
+            used,
+            fresh,
+            again,
         )
         if state < 0:
             break
@@ -764,9 +788,7 @@ def accepts_rest(table, memory, region, stacks, rest):  # type: ignore[no-untype
     # the stacks behind a newline are past USED; a list is made after its stacks
     used = max(np.int64(memory[region + USED]), stacks + 1)
     while rest >= 0:
-        stacks, used = feed(
-            table, memory, arena, used, capacity, stacks, np.int64(table[table[REST_SYMBOL] + rest])
-        )
+        stacks, used = feed(table, memory, arena, used, capacity, stacks, np.int64(table[table[REST_SYMBOL] + rest]))
         if stacks == ENDED:
             return np.int64(OK)
         if stacks < 0:
@@ -791,7 +813,9 @@ def pass_newlines(table, memory, region, path):  # type: ignore[no-untyped-def]
             stacks, used = feed(table, memory, arena, used, capacity, stacks, np.int64(table[table[PATH_SYMBOLS] + i]))
             if stacks < 0:
                 return stacks
-        stacks, used = shift(table, memory, arena, used, capacity, stacks, np.int64(table[table[SYMBOL_COLUMN] + table[NEWLINE]]))
+        stacks, used = shift(
+            table, memory, arena, used, capacity, stacks, np.int64(table[table[SYMBOL_COLUMN] + table[NEWLINE]])
+        )
         if stacks < 0:
             return stacks
         column = np.int64(table[place + 3])
@@ -833,7 +857,13 @@ def fill(table, memory, region, words):  # type: ignore[no-untyped-def]
             member = stacks
             while member >= 0:
                 is_empty = run(
-                    table, memory, region, np.int64(table[at + 1]), np.int64(memory[arena + 3 * member]), words, is_empty
+                    table,
+                    memory,
+                    region,
+                    np.int64(table[at + 1]),
+                    np.int64(memory[arena + 3 * member]),
+                    words,
+                    is_empty,
                 )
                 member = np.int64(memory[arena + 3 * member + 1])
         elif table[at + 1] < 0:
@@ -913,7 +943,9 @@ def collect(table, memory, region, moved):  # type: ignore[no-untyped-def]
         second = memory[at + 1]
         third = memory[at + 2]
         first = moved[memory[at]] if third < 0 else memory[at]
-        record(memory, arena, kept, np.int64(first), np.int64(moved[second] if second >= 0 else second), np.int64(third))
+        record(
+            memory, arena, kept, np.int64(first), np.int64(moved[second] if second >= 0 else second), np.int64(third)
+        )
         moved[number] = kept
         kept += 1
     for back in range(memory[region + N_HISTORY] + 1):

@@ -138,7 +138,7 @@ class _Lexer:
         self.modes: list[int] = _part(table, places.MODE_STATE, n_modes).tolist()
         self.by_class = [[b for b in alphabet if self.class_of[b] == c] for c in range(n_classes)]
         self.moves = [self._moves(q) for q in range(n_states)]
-        self.backs_up = [self._backs_up(q) for q in range(n_states)]
+        self.backs_up = self._find_backing_up()
         self.least = self._least()
         self.width: list[int] = self.least[0].tolist()
         self.apart = self._apart()
@@ -170,16 +170,41 @@ class _Lexer:
                 found[key] = (members[0], klass)
         return sorted(found.values(), key=lambda move: PREFERRED.index(move[0]))
 
-    def _backs_up(self, state: int) -> bool:
-        """Whether bytes may already have been read that belong to the lexemes after the next one.
+    def _find_backing_up(self) -> list[bool]:
+        """For each state whether bytes may already have been read that belong to the lexemes after the next one.
 
-        Elsewhere a failing lexeme is emitted alone, or with one more that the last byte completes, and is what the end would emit.
+        Where the next lexeme could end, the end of the text would emit it alone; past such a state, a state in which the text cannot end
+        may be going to emit it with what was read since.
         """
-        if self.fallback[state] >= 0 or self.pending[state]:
-            return True
+        n = len(self.moves)
+        found = [self._emits_more(q) for q in range(n)]
+        quiet: list[set[int]] = [set() for _ in range(n)]
+        ended, emitted_next = [0] * n, [0] * n
+        for q in range(n):
+            for _, klass in self.moves[q]:
+                emitted, after = self.outputs[self.output[q][klass]], self.next_state[q][klass]
+                if emitted and found[q]:
+                    emitted_next[q] |= 1 << emitted[0]
+                elif not emitted and after >= 0:
+                    quiet[q].add(after)
+        is_changed = True
+        while is_changed:
+            is_changed = False
+            for q in range(n):
+                ending = self.outputs[self.end_output[q]] if self.end_output[q] >= 0 else ()
+                passed = ended[q] | (1 << ending[0] if len(ending) == 1 else 0)
+                for after in quiet[q]:
+                    if passed & ~ended[after] or emitted_next[after] & ~emitted_next[q]:
+                        ended[after] |= passed
+                        emitted_next[q] |= emitted_next[after]
+                        is_changed = True
+        return [found[q] or (self.end_output[q] < 0 and ended[q] & emitted_next[q] != 0) for q in range(n)]
+
+    def _emits_more(self, state: int) -> bool:
+        """Whether a lexeme that fails is emitted with more than one that the last byte completes, or not as the end would emit it."""
         end = self.end_output[state]
         ending = self.outputs[end] if end >= 0 else ()
-        if len(ending) > 1:
+        if self.pending[state] or len(ending) > 1:
             return True
         for _, klass in self.moves[state]:
             emitted, after = self.outputs[self.output[state][klass]], self.next_state[state][klass]
@@ -205,9 +230,6 @@ class _Lexer:
                 else:
                     edge = (q, max(after, 0))
                     edges[edge] = min(edges.get(edge, COSTLY), 1 if after != RESTART else -len(self.pending[q]))
-            if self.backs_up[q] and self.fallback[q] < 0:
-                # what was read after an ignored lexeme: nobody knows how many bytes ago the next one ended
-                least[q, least[q] < COSTLY] = -COSTLY
         for mode in self.modes:
             if mode:
                 edges[0, mode] = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -93,7 +94,7 @@ class Matcher(Texts):
     def shortest_ending(self) -> Ending:
         """A shortest legal ending of the text so far, as bytes and as tokens (end of text not included).
 
-        Raises DeadEndError if the vocabulary cannot spell any, LimitError for a text that is too ambiguous. See `maskwright.decoding.ending`.
+        Raises DeadEndError if the vocabulary cannot spell any, LimitError for a text that is too ambiguous.
         """
         from maskwright.decoding.ending import shortest_ending
 
@@ -149,7 +150,7 @@ class Batch(Texts):
                 self._pool.submit(
                     kernels.fill_batch, self._table, self._memory, self._regions, self._words, results, begin, end
                 )
-                for begin, end in zip(cuts[:-1], cuts[1:], strict=True)
+                for begin, end in itertools.pairwise(cuts)
             ]
             fine = all([part.result() for part in parts])
         if not fine:
@@ -225,7 +226,9 @@ class Batch(Texts):
 
 def check_words(bitmask: Any, leading: tuple[int, ...], n_words: int) -> Words:
     """The memory of a caller's bitmask as int32, after checks of what it is."""
-    expected = f"expected shape {(*leading, n_words)} or wider, dtype uint32 or int32, C-contiguous and writable, on the CPU"
+    expected = (
+        f"expected shape {(*leading, n_words)} or wider, dtype uint32 or int32, C-contiguous and writable, on the CPU"
+    )
     if type(bitmask).__module__.partition(".")[0] == "torch":
         if bitmask.device.type != "cpu":
             raise MaskwrightError(f"the bitmask is on device {bitmask.device}; {expected}")

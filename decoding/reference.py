@@ -59,8 +59,8 @@ class ReferenceDecoder:
         """Builds the parser, about half a second for python.lark. Raises GrammarError for a store of another lexing than "nfa"."""
         if store.grammar.lexing != "nfa":
             raise GrammarError(
-                f"the reference decoder reads stores of lexing 'nfa', not {store.grammar.lexing!r}: use store.matcher(), or load the grammar "
-                "with lexing='nfa'"
+                f"the reference decoder reads stores of lexing 'nfa', not {store.grammar.lexing!r}: use store.matcher(), or load the "
+                "grammar with lexing='nfa'"
             )
         self.store = store
         self.grammar = store.grammar

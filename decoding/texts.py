@@ -58,7 +58,9 @@ class Texts:
         try:
             found = operator.index(token)  # type: ignore[arg-type]
         except TypeError:
-            raise IllegalTokenError(f"token {token!r} is no id but a {type(token).__name__}; expected an integer") from None
+            raise IllegalTokenError(
+                f"token {token!r} is no id but a {type(token).__name__}; expected an integer"
+            ) from None
         return found if -1 <= found < 1 << 31 else -1
 
     def _is_allowed(self, slot: int, token: int) -> bool:
@@ -83,7 +85,9 @@ class Texts:
             self._refuse(slot, None, kernels.AFTER_END, data)
         text = np.frombuffer(data, np.uint8).astype(np.int32)
         while True:
-            code = kernels.read_bytes(self._table, text, False, 0, len(text), self._memory, int(self._regions[slot]), True)
+            code = kernels.read_bytes(
+                self._table, text, False, 0, len(text), self._memory, int(self._regions[slot]), True
+            )
             if code != kernels.NO_ROOM:
                 break
             self._make_room(slot)
@@ -184,7 +188,10 @@ class Texts:
         Caches begin empty. Slot 0's region is always at 0.
         """
         old, regions = self._memory, self._regions.tolist()
-        sizes = [int(old[region + kernels.ARENA]) + 3 * capacities.get(slot, int(old[region + kernels.CAPACITY])) for slot, region in enumerate(regions)]
+        sizes = [
+            int(old[region + kernels.ARENA]) + 3 * capacities.get(slot, int(old[region + kernels.CAPACITY]))
+            for slot, region in enumerate(regions)
+        ]
         has_cache = [slot == cached or int(old[region + kernels.CACHE]) > 0 for slot, region in enumerate(regions)]
         width = kernels.CACHED_RUNS * (2 + self._n_words)
         begins = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
@@ -222,7 +229,9 @@ class Texts:
             data = vocabulary.tokens[token]
             what += f" ({data!r})"
         if code == kernels.OUT_OF_RANGE:
-            raise IllegalTokenError(f"{what} is out of range{where}: the vocabulary has the ids 0 to {vocabulary.size - 1}")
+            raise IllegalTokenError(
+                f"{what} is out of range{where}: the vocabulary has the ids 0 to {vocabulary.size - 1}"
+            )
         if code == kernels.AFTER_END:
             raise IllegalTokenError(f"{what} after the end of the text{where}: reset() begins a new one")
         if code == kernels.NOT_COMPLETE:
@@ -254,7 +263,9 @@ class Texts:
             return True
         text = np.frombuffer(data, np.uint8).astype(np.int32)
         while True:
-            code = kernels.read_bytes(self._table, text, False, 0, len(text), self._memory, int(self._regions[slot]), False)
+            code = kernels.read_bytes(
+                self._table, text, False, 0, len(text), self._memory, int(self._regions[slot]), False
+            )
             if code != kernels.NO_ROOM:
                 return bool(code == kernels.OK)
             self._make_room(slot)
@@ -264,8 +275,8 @@ class Texts:
         allowed = bytes(byte for byte in range(256) if self._allows_bytes(slot, bytes([byte])))
         return (
             f"no token of vocabulary {self.store.vocabulary.name} can come next{where}, and the text is not complete under grammar "
-            f"{self.store.grammar.name}. The grammar goes on with the bytes {allowed[:20]!r}, which no token begins with such that the rest "
-            "fits too: use a vocabulary that has them, or a grammar that does not need them"
+            f"{self.store.grammar.name}. The grammar goes on with the bytes {allowed[:20]!r}, which no token begins with such that the "
+            "rest fits too: use a vocabulary that has them, or a grammar that does not need them"
         )
 
     def _explain(self, slot: int, token: int) -> str:

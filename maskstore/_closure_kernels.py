@@ -324,7 +324,9 @@ def close_roots(  # type: ignore[no-untyped-def]
                     twin = e
                     break
             if twin < 0:
-                full = room(1, n_items, limit, sizes, mask_hash, dense, ids, node_hash, node_state, edge_keys, visit_keys)
+                full = room(
+                    1, n_items, limit, sizes, mask_hash, dense, ids, node_hash, node_state, edge_keys, visit_keys
+                )
                 if full != 0:
                     # BOUND: what was done for this root is done again from the same tables and gives the same numbers
                     for e in range(first_edge, sizes[N_EDGES]):

@@ -206,7 +206,12 @@ def advance_configuration(  # type: ignore[no-untyped-def]
             steps += 1
             if rest == -1:
                 return -1
-            if steps > MAX_STEPS or height + 2 > MAX_DEPTH or branches + 8 > MAX_BRANCHES or n_found + 8 > found.shape[0]:
+            if (
+                steps > MAX_STEPS
+                or height + 2 > MAX_DEPTH
+                or branches + 8 > MAX_BRANCHES
+                or n_found + 8 > found.shape[0]
+            ):
                 return ENDLESS
             top = work[height - 1]
             if rest >= 0 and rest_symbol[rest] >= columns:
@@ -231,14 +236,18 @@ def advance_configuration(  # type: ignore[no-untyped-def]
                             return -1
                         if lr[i] > 0:
                             work[height] = lr[i] - 1
-                            after = rest_after(rest_next[rest], lr[i] - 1, lr[N_STATES], known_keys, known_rest, known_slots)
+                            after = rest_after(
+                                rest_next[rest], lr[i] - 1, lr[N_STATES], known_keys, known_rest, known_slots
+                            )
                             if after != REFUSED_REST:
                                 branches = push_branch(work, height + 1, after, branches, overlay, heights, rests)
                             continue
                         length = lr[lr[RULE_LENGTH] - lr[i] - 1]
                         lhs = lr[lr[RULE_LHS] - lr[i] - 1]
                         if height <= length:
-                            found[n_found] = configuration(rest, length - height, lhs, sizes, conf_keys, conf_parts, conf_slots)
+                            found[n_found] = configuration(
+                                rest, length - height, lhs, sizes, conf_keys, conf_parts, conf_slots
+                            )
                             n_found += 1
                         else:
                             below = height - length
@@ -265,7 +274,9 @@ def advance_configuration(  # type: ignore[no-untyped-def]
                     length = lr[lr[RULE_LENGTH] + rule]
                     lhs = lr[lr[RULE_LHS] + rule]
                     if height <= length:
-                        found[n_found] = configuration(ending, length - height, lhs, sizes, conf_keys, conf_parts, conf_slots)
+                        found[n_found] = configuration(
+                            ending, length - height, lhs, sizes, conf_keys, conf_parts, conf_slots
+                        )
                         n_found += 1
                     else:
                         below = height - length
@@ -346,7 +357,8 @@ def refill_hashed(hashes, first, n, slots):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def step(  # type: ignore[no-untyped-def]
-    state, cell, lr, rest_symbol, rest_next, known_keys, known_rest, known_slots, sizes, conf_keys, conf_parts, conf_slots, set_keys, set_bits, set_slots,
+    state, cell, lr, rest_symbol, rest_next, known_keys, known_rest, known_slots, sizes, conf_keys, conf_parts, conf_slots, set_keys,
+    set_bits, set_slots,
     starts, items, hashes, state_slots, work, overlay, heights, rests, found,
 ):  # fmt: skip
     """The suspended state after one more cell: REFUSED, ACCEPTED, a number, or ENDLESS."""
@@ -375,7 +387,8 @@ def step(  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def explore(  # type: ignore[no-untyped-def]
-    lr, rest_symbol, rest_next, known_keys, known_rest, known_slots, sizes, conf_keys, conf_parts, conf_slots, set_keys, set_bits, set_slots,
+    lr, rest_symbol, rest_next, known_keys, known_rest, known_slots, sizes, conf_keys, conf_parts, conf_slots, set_keys, set_bits,
+    set_slots,
     starts, items, hashes, state_slots, step_keys, step_result, step_slots, pair_keys, pair_slots, edge_start, edges,
     work, overlay, heights, rests, found, until,
 ):  # fmt: skip
@@ -416,7 +429,8 @@ def explore(  # type: ignore[no-untyped-def]
         for i in range(begin, end):
             below = lr[lr[PREDECESSORS] + i]
             after = memo_step(
-                state, below, lr, rest_symbol, rest_next, known_keys, known_rest, known_slots, sizes, conf_keys, conf_parts, conf_slots, set_keys, set_bits, set_slots,
+                state, below, lr, rest_symbol, rest_next, known_keys, known_rest, known_slots, sizes, conf_keys, conf_parts, conf_slots,
+                set_keys, set_bits, set_slots,
                 starts, items, hashes, state_slots, step_keys, step_result, step_slots, work, overlay, heights, rests, found,
             )  # fmt: skip
             if after == ENDLESS:
@@ -446,7 +460,8 @@ def pair_of(state, cell, n_cells, sizes, pair_keys, pair_slots):  # type: ignore
 
 @njit(cache=True, nogil=True)
 def memo_step(  # type: ignore[no-untyped-def]
-    state, cell, lr, rest_symbol, rest_next, known_keys, known_rest, known_slots, sizes, conf_keys, conf_parts, conf_slots, set_keys, set_bits, set_slots,
+    state, cell, lr, rest_symbol, rest_next, known_keys, known_rest, known_slots, sizes, conf_keys, conf_parts, conf_slots, set_keys,
+    set_bits, set_slots,
     starts, items, hashes, state_slots, step_keys, step_result, step_slots, work, overlay, heights, rests, found,
 ):  # fmt: skip
     """`step`, each once."""
@@ -454,7 +469,8 @@ def memo_step(  # type: ignore[no-untyped-def]
     slot = slot_of(key, step_keys, step_slots)
     if step_slots[slot] < 0:
         after = step(
-            state, cell, lr, rest_symbol, rest_next, known_keys, known_rest, known_slots, sizes, conf_keys, conf_parts, conf_slots, set_keys, set_bits, set_slots,
+            state, cell, lr, rest_symbol, rest_next, known_keys, known_rest, known_slots, sizes, conf_keys, conf_parts, conf_slots,
+            set_keys, set_bits, set_slots,
             starts, items, hashes, state_slots, work, overlay, heights, rests, found,
         )  # fmt: skip
         if after == ENDLESS:
@@ -611,4 +627,3 @@ def least_states(n_pairs, n_cells, pair_keys, classes, least):  # type: ignore[n
         state = pair_keys[pair] // n_cells
         if mine >= FIRST_STATE and state < least[mine]:
             least[mine] = state
-

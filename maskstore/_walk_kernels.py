@@ -77,10 +77,7 @@ def walk_longest(  # type: ignore[no-untyped-def]
             for i in range(output_start[out], output_start[out + 1]):
                 symbol = output_symbols[i]
                 if symbol == newline_code[0]:
-                    if column >= ABSOLUTE:
-                        symbol = newline_code[1] + column - ABSOLUTE
-                    else:
-                        symbol = newline_code[2] + column
+                    symbol = newline_code[1] + column - ABSOLUTE if column >= ABSOLUTE else newline_code[2] + column
                 sequence = extend_sequence(sequence, symbol, sizes, parent, last, slots)
                 if sequence == FULL:
                     return False
@@ -132,7 +129,8 @@ def walk_contextual(  # type: ignore[no-untyped-def]
     """`walk_longest` where the parser's state chooses what competes: every mode is followed wherever a lexeme begins.
 
     mode_can_follow : (n_terminals, n_modes) bool; the modes that there can be after a terminal. mode_code : the symbol of mode 0; a
-    sequence says which mode each of its lexemes was read in. text : (n_rows, width) uint8 and length, again, place, state, sequence, column : (n_rows,) int32,
+    sequence says which mode each of its lexemes was read in. text : (n_rows, width) uint8 and length, again, place, state, sequence,
+    column : (n_rows,) int32,
     scratch; the alternatives under way. Written: found_token, found_state, found_sequence : (capacity,) int32, n_found : (1,) int64.
     Returns 0, 1 if the sequence table is full, 2 if `found` is, 3 if there are too many alternatives.
     """
@@ -203,10 +201,11 @@ def walk_contextual(  # type: ignore[no-untyped-def]
             for i in range(output_start[out], output_start[out + 1]):
                 symbol = output_symbols[i]
                 if symbol == newline_code[0]:
-                    if column[row] >= ABSOLUTE:
-                        symbol = newline_code[1] + column[row] - ABSOLUTE
-                    else:
-                        symbol = newline_code[2] + column[row]
+                    symbol = (
+                        newline_code[1] + column[row] - ABSOLUTE
+                        if column[row] >= ABSOLUTE
+                        else newline_code[2] + column[row]
+                    )
                 sequence[row] = extend_sequence(sequence[row], symbol, sizes, parent, last, slots)
                 if sequence[row] == FULL:
                     return 1

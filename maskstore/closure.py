@@ -24,6 +24,9 @@ from maskwright.maskstore import _parse_kernels
 from maskwright.maskstore.masks import BITS, n_words
 from maskwright.maskstore.suspended import Suspended, doubled, free_slots
 
+_compiled: Any = kernels
+"""The same for calls with unpacked arguments, which numba's stubs do not describe."""
+
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 Progress = Callable[[int, int], None]
@@ -100,7 +103,15 @@ class MaskCollector:
         done = 0
         while True:
             done += kernels.pool_groups(
-                members, member_start, groups, starts[done:], self.limit, self.words, out[done:], self.sizes, *self.pool()
+                members,
+                member_start,
+                groups,
+                starts[done:],
+                self.limit,
+                self.words,
+                out[done:],
+                self.sizes,
+                *self.pool(),
             )
             if done == len(out):
                 return out
@@ -145,7 +156,7 @@ def close(
             )
 
     while (
-        code := kernels.close_roots(
+        code := _compiled.close_roots(
             n_cells, item_start, item_root, item_mask, suspended.root_start, suspended.root_cell, suspended.root_state, sizes,
             *collector.pool(), *table.arrays(), *shared, by_cell, cell_start,
         )
@@ -156,7 +167,7 @@ def close(
             table.grow(code)
             check()
     while (
-        code := kernels.close_nodes(
+        code := _compiled.close_nodes(
             suspended.lr, suspended.step_keys, suspended.step_result, suspended.step_slots, sizes,
             *collector.pool(), *table.arrays(), *shared, 1 << 14,
         )

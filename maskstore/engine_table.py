@@ -31,7 +31,8 @@ Int32 = npt.NDArray[np.int32]
 (
     BYTE_CLASS, N_CLASSES, NEXT_STATE, OUTPUT, OUTPUT_START, OUTPUT_SYMBOLS, END_OUTPUT, STATE_FLAGS, ENDING_START, ENDINGS,
     SYMBOL_COLUMN, SYMBOL_DEPTH, SET_BITS, N_SET_WORDS, SHIFT_BITS, VIEW_START, LOOKUP_START, LOOKUPS, PATH_START, PATHS, PATH_SYMBOLS,
-    EDGE_PAIRS, ROOTS, N_ROOTS, NODES, N_NODES, EDGES, N_EDGE_SLOTS, MASKS, N_MASKS, DENSE, MASK_IDS, TOKEN_START, TOKEN_BYTES, N_TOKENS, EOS, N_EOS,
+    EDGE_PAIRS, ROOTS, N_ROOTS, NODES, N_NODES, EDGES, N_EDGE_SLOTS, MASKS, N_MASKS, DENSE, MASK_IDS, TOKEN_START, TOKEN_BYTES, N_TOKENS,
+    EOS, N_EOS,
     TAB_LENGTH, NEWLINE, INDENT, DEDENT, AFTER_NEWLINE, N_WORDS, EOS_IN_MASKS, N_LEXER_STATES,
     N_MODES, MODE_STATE, MODE_OF_STATE, FALLBACK, PENDING_START, PENDING, AGAIN, REST_SYMBOL, REST_NEXT,
     OPEN_START, OPEN_ITEMS,
@@ -61,7 +62,7 @@ class _Flat:
     def done(self) -> Int32:
         if self.size >= 1 << 31:
             raise LimitError(f"the engine's table would have {self.size:,} places; it can have 2^31 - 1")
-        table = np.concatenate([self.header, *self.parts])
+        table: Int32 = np.concatenate([self.header, *self.parts])
         table.setflags(write=False)
         return table
 
@@ -168,7 +169,7 @@ def _bits(members: list[list[int]], words: int) -> Int32:
 def _add_lookups(table: _Flat, automaton: StackAutomaton) -> None:
     used = [path for view in automaton.views for lookups in view for path in (one.path for one in lookups)]
     number = {path: i for i, path in enumerate([0, *sorted(set(used) - {0})])}
-    view_starts, views = flat([range(len(of_state)) for of_state in automaton.views])
+    view_starts, _views = flat([range(len(of_state)) for of_state in automaton.views])
     table.add(VIEW_START, view_starts)
     lists = [lookups for of_state in automaton.views for lookups in of_state]
     lookup_starts, _ = flat([range(len(lookups)) for lookups in lists])
@@ -201,7 +202,10 @@ def _add_open(table: _Flat, automaton: StackAutomaton) -> None:
     table.add(REST_NEXT, rests.nexts if is_open else [])
     starts, _ = flat([range(len(items)) for items, _ in automaton.open_roots])
     table.add(OPEN_START, starts)
-    table.add(OPEN_ITEMS, [pair for items, masks in automaton.open_roots for pair in zip(items.tolist(), masks.tolist(), strict=True)])
+    table.add(
+        OPEN_ITEMS,
+        [pair for items, masks in automaton.open_roots for pair in zip(items.tolist(), masks.tolist(), strict=True)],
+    )
 
 
 def _add_edges(table: _Flat, closure: Closure) -> None:
@@ -213,7 +217,9 @@ def _add_edges(table: _Flat, closure: Closure) -> None:
     n_cells = int(table.header[N_STATES])
     n_roots = closure.n_roots
     if closure.n_nodes * n_cells >= 1 << 31:
-        raise LimitError(f"the stack automaton has {closure.n_nodes:,} nodes over {n_cells} cells: too many to number in 31 bits")
+        raise LimitError(
+            f"the stack automaton has {closure.n_nodes:,} nodes over {n_cells} cells: too many to number in 31 bits"
+        )
     order = np.argsort(closure.edge_key, kind="stable")
     key = closure.edge_key[order]
     both = (closure.edge_node[order].astype(np.int64) << 32) | closure.edge_mask[order]
@@ -266,5 +272,3 @@ def _add_tokens(table: _Flat, vocabulary: Vocabulary) -> None:
     table.add(TOKEN_BYTES, np.frombuffer(data + bytes(-len(data) % 4), "<i4"))
     table.header[N_EOS] = len(vocabulary.eos)
     table.add(EOS, sorted(vocabulary.eos))
-
-

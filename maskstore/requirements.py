@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,9 @@ from maskwright.analysis.lr.tables import LrTables
 from maskwright.maskstore import _kernels, _walk_kernels
 from maskwright.maskstore.events import EventCodes
 from maskwright.maskstore.suspended import WHATEVER, Rests
+
+_compiled: Any = _walk_kernels
+"""The same for calls with unpacked arguments, which numba's stubs do not describe."""
 
 Progress = Callable[[int, int], None]
 Int32 = npt.NDArray[np.int32]
@@ -190,10 +193,11 @@ class Requirements:
         if fallback >= 0:
             emitted = self._fallback(state)
             again = self.transducer.again[state]
-            if again is not None:
-                outcomes = [(again[1], emitted + again[0])]
-            else:
-                outcomes = self._read(self.transducer.pending[state], START, emitted)
+            outcomes = (
+                [(again[1], emitted + again[0])]
+                if again is not None
+                else self._read(self.transducer.pending[state], START, emitted)
+            )
             for after, more in outcomes:
                 found += [((*more, *symbols), last) for symbols, last in self._ending(after)]
         return found
@@ -243,10 +247,20 @@ class Requirements:
             while True:
                 if contextual is not None:
                     full = contextual.run(
-                        state, output_start, output_symbols, data, offsets, newline_code, tab_length, sizes, parent, last, slots
+                        state,
+                        output_start,
+                        output_symbols,
+                        data,
+                        offsets,
+                        newline_code,
+                        tab_length,
+                        sizes,
+                        parent,
+                        last,
+                        slots,
                     )
                 else:
-                    full = not _walk_kernels.walk_longest(
+                    full = not _compiled.walk_longest(
                         state, transducer.next_state, transducer.output, output_start, output_symbols, transducer.byte_class, data,
                         offsets, shared, newline_code, tab_length, *scratch, end_state, end_sequence, sizes, parent, last, slots,
                     )  # fmt: skip
@@ -345,9 +359,7 @@ class Requirements:
                 deepest = max(deepest, 1 - lowest)
         return deepest + 1
 
-    def _alternative(
-        self, symbols: tuple[int, ...], last: frozenset[int] | None, depth: int
-    ) -> tuple[int, int] | None:
+    def _alternative(self, symbols: tuple[int, ...], last: frozenset[int] | None, depth: int) -> tuple[int, int] | None:
         """Path and rest of a sequence while `depth` brackets are open; None if the parser can never take it."""
         path: list[Newline] = []
         part: list[int] = []
@@ -408,7 +420,7 @@ class _ContextualWalk:
             self.n_found[0] = 0  # no text stands there: it has been read from START, mode and all
             return False
         while True:
-            code = _walk_kernels.walk_contextual(
+            code = _compiled.walk_contextual(
                 state, transducer.next_state, transducer.output, output_start, output_symbols, transducer.byte_class,
                 transducer.mode_state, required._mode_can_follow, required.mode_code, self.pending_start, self.pending, data, offsets,
                 newline_code, tab_length, self.text, *self.scratch, *self.found, self.n_found, sizes, parent, last, slots,

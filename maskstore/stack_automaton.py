@@ -39,8 +39,8 @@ class Lookup:
 class StackAutomaton:
     """views[q][d] : the look-ups of lexer state q while d brackets are open; the last d for any more.
 
-    open_roots : rests and their masks, for automata that went over a budget: the parser is asked about each, exactly but slowly. A look-up's
-        root is then -1 - n for number n. () where the automaton is closed.
+    open_roots : rests and their masks, for automata that went over a budget: the parser is asked about each, exactly but slowly. A
+        look-up's root is then -1 - n for number n. () where the automaton is closed.
     paths : newlines to pass, see `Requirements`; number 0 is empty.
     counts : sizes on the way, for reports.
     """
@@ -99,7 +99,14 @@ def build_automaton(
         raise VocabularyError(f"vocabulary {vocabulary.name} has no token that stands for text")
     report = (lambda name: None) if progress is None else (lambda name: lambda done, total: progress(name, done, total))
     required = Requirements(
-        grammar, transducer, tables, modes, [vocabulary.tokens[i] for i in ids], np.array(ids, np.int32), vocabulary.eos, report("walk")
+        grammar,
+        transducer,
+        tables,
+        modes,
+        [vocabulary.tokens[i] for i in ids],
+        np.array(ids, np.int32),
+        vocabulary.eos,
+        report("walk"),
     )
     return _Builder(grammar, vocabulary, tables, required, budget or Budget()).build(report)
 
@@ -165,7 +172,10 @@ class _Builder:
                     here = view.group_path == path
                     rest, group = view.group_rest[here], view.group[here]
                     own = collector.add_groups(
-                        state.members, state.member_start, group[rest == WHATEVER], np.array([0, (rest == WHATEVER).sum()], np.int64)
+                        state.members,
+                        state.member_start,
+                        group[rest == WHATEVER],
+                        np.array([0, (rest == WHATEVER).sum()], np.int64),
                     )[0]
                     root = distinct[int(path > 0), np.where(rest >= 0, rest, n_rests - rest - 1)]
                     root[rest == WHATEVER] = NEVER_LEGAL
@@ -173,7 +183,10 @@ class _Builder:
                     order = np.argsort(root[kept], kind="stable")
                     sorted_roots, starts = np.unique(root[kept][order], return_index=True)
                     masks = collector.add_groups(
-                        state.members, state.member_start, group[kept][order], np.append(starts, len(order)).astype(np.int64)
+                        state.members,
+                        state.member_start,
+                        group[kept][order],
+                        np.append(starts, len(order)).astype(np.int64),
                     )
                     node = 0
                     if len(sorted_roots):
@@ -188,10 +201,7 @@ class _Builder:
         closure, open_roots = self._close(suspended, items, collector, root_of, report("closure"))
         if open_roots:
             views = [
-                tuple(
-                    tuple(Lookup(one.path, -one.root, one.own) for one in lookups)
-                    for lookups in of_state
-                )
+                tuple(tuple(Lookup(one.path, -one.root, one.own) for one in lookups) for lookups in of_state)
                 for of_state in views
             ]
         counts = {

@@ -29,6 +29,9 @@ NEVER_LEGAL = -1
 WHATEVER = -1
 """A rest with nothing left to read: accepted."""
 
+_compiled: Any = kernels
+"""The same for calls with unpacked arguments, which numba's stubs do not describe."""
+
 Progress = Callable[[int, int], None]
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
@@ -90,6 +93,8 @@ class Rests:
     def before(self, symbols: Sequence[int], rest: int) -> int:
         """The rest that reads some columns, then another rest."""
         for symbol in reversed(symbols):
+            if symbol < 0:
+                raise ValueError("a terminal that occurs in no rule has no column to read")
             key = (symbol, rest)
             number = self._number.get(key)
             if number is None:
@@ -264,9 +269,13 @@ def explore(
         work.rest_next = places.next_rest
         pair_new = np.zeros(len(rest_new), np.int32)
         next_place = np.zeros(1, np.int64)
-        while (code := kernels.explore_tops(rest_new, top_new, next_place, pair_new, *work.parsing(), *work.scratch, 1 << 20)) != 0:
+        while (
+            code := _compiled.explore_tops(
+                rest_new, top_new, next_place, pair_new, *work.parsing(), *work.scratch, 1 << 20
+            )
+        ) != 0:
             _after(code, work, bytes_limit)
-        while (code := kernels.explore(*work.parsing(), work.edge_start, work.edges, *work.scratch, 1 << 18)) != 0:
+        while (code := _compiled.explore(*work.parsing(), work.edge_start, work.edges, *work.scratch, 1 << 18)) != 0:
             _after(code, work, bytes_limit)
         if progress is not None:
             progress(level + 1, places.n_levels)
@@ -274,7 +283,9 @@ def explore(
         rest_of, top_of = np.concatenate([rest_of, rest_new]), np.concatenate([top_of, top_new])
         pair_of = np.concatenate([pair_of, pair_new])
         mine, first, inverse = np.unique(classes[pair_of], return_index=True, return_inverse=True)
-        least = np.where(mine == kernels.REFUSED, kernels.REFUSED_REST, np.where(mine == kernels.ACCEPTED, WHATEVER, rest_of[first]))
+        least = np.where(
+            mine == kernels.REFUSED, kernels.REFUSED_REST, np.where(mine == kernels.ACCEPTED, WHATEVER, rest_of[first])
+        )
         known = least[inverse.reshape(-1)[len(rest_of) - len(rest_new) :]].astype(np.int32)
         needed = places.is_inner(rest_new, top_new)
         places.learn(rest_new[needed], top_new[needed], known[needed])
@@ -424,7 +435,13 @@ def _classes(work: _Tables) -> Int32:
         before = -1
         while True:
             found = kernels.refine(
-                n_pairs, work.edge_start, work.edges, classes, np.zeros(n_pairs, np.int64), np.full(capacity, -1, np.int32), seed
+                n_pairs,
+                work.edge_start,
+                work.edges,
+                classes,
+                np.zeros(n_pairs, np.int64),
+                np.full(capacity, -1, np.int32),
+                seed,
             )
             if found == before:
                 break
@@ -435,22 +452,21 @@ def _classes(work: _Tables) -> Int32:
     raise AssertionError("hashes of suspended states collide under eight seeds")
 
 
-def _merged(
-    work: _Tables, classes: Int32, places: _Places, rest_of: Int32, top_of: Int32, pair_of: Int32
-) -> Suspended:
+def _merged(work: _Tables, classes: Int32, places: _Places, rest_of: Int32, top_of: Int32, pair_of: Int32) -> Suspended:
     n_pairs = int(work.sizes[kernels.N_PAIRS])
     n_cells = work.n_cells
     least = np.full(int(classes.max()) + 1, 1 << 30, np.int32)
     kernels.least_states(n_pairs, n_cells, work.pair_keys, classes, least)
     n_steps = int(work.sizes[kernels.N_STEPS])
-    kernels.merge_steps(n_steps, n_cells, work.step_keys, work.step_result, work.pair_keys, work.pair_slots, classes, least)
+    kernels.merge_steps(
+        n_steps, n_cells, work.step_keys, work.step_result, work.pair_keys, work.pair_slots, classes, least
+    )
     mine = classes[pair_of]
     state = np.where(mine < kernels.FIRST_STATE, mine, least[mine])
     _, order = np.unique(np.stack([rest_of, top_of]), axis=1, return_index=True)  # by rest, then by top
     rests, begins = np.unique(rest_of[order], return_index=True)
     of_rest = {
-        int(rest): order[begin:end]
-        for rest, begin, end in zip(rests, begins, [*begins[1:], len(order)], strict=True)
+        int(rest): order[begin:end] for rest, begin, end in zip(rests, begins, [*begins[1:], len(order)], strict=False)
     }
     starts, cells, states = [0], [], []
     number: dict[tuple[int, int], int] = {}

@@ -340,7 +340,11 @@ class _Checks:
         after = self.part(places.REST_NEXT)
         wrong = np.flatnonzero((after < -n_sets) | (after >= np.arange(n_rests)))
         if len(wrong):
-            self._wrong(places.REST_NEXT, int(wrong[0]), f"{-n_sets} to {wrong[0] - 1}: a rest is made before those that end in it")
+            self._wrong(
+                places.REST_NEXT,
+                int(wrong[0]),
+                f"{-n_sets} to {wrong[0] - 1}: a rest is made before those that end in it",
+            )
         rests = self.part(places.OPEN_ITEMS)[::2]
         wrong = np.flatnonzero((rests < -n_sets) | (rests >= n_rests))
         if len(wrong):

@@ -110,7 +110,9 @@ def build_union_dfa(
     limit: int = UNION_STATE_LIMIT,
     starts: Sequence[tuple[int, ...]] | None = None,
 ) -> UnionDfa:
-    """Subset construction, from all initial states or from each of some choices of them. Raises LimitError naming the terminals that are alive together in the largest set, past `limit` sets."""
+    """Subset construction, from all initial states or from each of some choices of them.
+
+    Raises LimitError naming the terminals that are alive together in the largest set, past `limit` sets."""
     columns, byte_class = np.unique(nfa.next_state, axis=1, return_inverse=True)
     byte_class = byte_class.reshape(-1)
     if starts is None:
@@ -137,7 +139,9 @@ def build_union_dfa(
             row[klass] = number[reached]
         rows.append(row)
     accepting = tuple(tuple(sorted({int(nfa.terminal[s]) for s in set_ if nfa.is_accepting[s]})) for set_ in members)
-    return UnionDfa(_read_only(np.stack(rows)[:, byte_class]), tuple(members), accepting, tuple(number[start] for start in starts))
+    return UnionDfa(
+        _read_only(np.stack(rows)[:, byte_class]), tuple(members), accepting, tuple(number[start] for start in starts)
+    )
 
 
 def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

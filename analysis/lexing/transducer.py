@@ -1,8 +1,8 @@
 """Longest-match lexing as a subsequential transducer: bytes in, terminals out, one state at a time.
 
 At each place the longest match over all terminals wins; ties by priority, then string literals before patterns, then Lark's order. What
-a text lexes to is decided some bytes late: after ``1.e`` the lexer may be inside ``1.e5`` or past the float ``1.`` and inside ``else``. So a
-state knows
+a text lexes to is decided some bytes late: after ``1.e`` the lexer may be inside ``1.e5`` or past the float ``1.`` and inside ``else``.
+So a state knows
 
 - the union automaton's state u of the lexeme under way,
 - the terminal c that won at the last place where the lexeme could have ended, and
@@ -109,8 +109,8 @@ class Transducer:
     def __repr__(self) -> str:
         backs_up = sum(terminal >= 0 for terminal in self.fallback)
         return (
-            f"<Transducer {self.n_states} states, {self.next_state.shape[1]} byte classes, {self.n_modes} modes, {backs_up} states that may "
-            "back up>"
+            f"<Transducer {self.n_states} states, {self.next_state.shape[1]} byte classes, {self.n_modes} modes, {backs_up} states that "
+            "may back up>"
         )
 
 
@@ -192,7 +192,7 @@ class _Builder:
         rank = terminal_rank(grammar.terminals)
         self.winner = [min(found, key=rank.__getitem__, default=-1) for found in union.accepting]
         self.live = self._live_winners(union)
-        columns, byte_class = np.unique(union.next_state, axis=1, return_inverse=True)
+        _columns, byte_class = np.unique(union.next_state, axis=1, return_inverse=True)
         byte_class = byte_class.reshape(-1)
         # line feed, space and tab mean something to layout: a class each
         for byte in (LINE_FEED, 32, 9) if grammar.layout else ():
@@ -431,9 +431,7 @@ class _Builder:
             return []
         found = [(after, is_first)]
         if self.winner[after] >= 0:
-            if not is_first:
-                found += [(start, False) for start in self.union.starts]
-            elif any(self._follows(winner, terminal) for terminal in self.union.accepting[after]):
+            if not is_first or any(self._follows(winner, terminal) for terminal in self.union.accepting[after]):
                 found += [(start, False) for start in self.union.starts]
         return found
 

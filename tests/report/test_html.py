@@ -54,7 +54,7 @@ def test_page_says_what_the_facts_say(facts: Facts) -> None:
     assert root.findtext("head/title") == "Grammar analysis: sums with letters"
     text = words(root)
     main = facts["entries"][-1]
-    assert f"{main['original']} → {main['joint']}" in text
+    assert f"{main['original']} → {main['exact']}" in text
     calls = facts["parser_calls"]
     assert f"{calls['original']:.1f} → {calls['streamlined']:.1f}" in text
     for step, row in zip(svg.STEP_LABELS, rows(root, "entries"), strict=False):
@@ -77,7 +77,7 @@ def test_page_says_what_the_facts_say(facts: Facts) -> None:
 def test_largest_states_are_in_order_and_named(facts: Facts) -> None:
     found = rows(parsed(render_html(facts)), "sortable")
     left = [int(row[3]) for row in found]
-    assert left == sorted((state["joint"] for state in facts["states"]), reverse=True)[: html.N_LARGEST]
+    assert left == sorted((state["exact"] for state in facts["states"]), reverse=True)[: html.N_LARGEST]
     assert {row[0] for row in found} >= {"NUMBER", '"+"', "RPAR"}
 
 
@@ -115,7 +115,7 @@ def test_parts_that_an_analysis_may_lack(facts: Facts) -> None:
 
 
 def test_a_store_without_entries_left(facts: Facts) -> None:
-    facts["entries"][-1].update(joint=0)
+    facts["entries"][-1].update(exact=0)
     facts["parser_calls"]["streamlined"] = 0.0
     assert "entries in the mask store: none left" in words(parsed(render_html(facts)))
 

@@ -47,6 +47,7 @@ STEP_FACTS = {
     "never": "No sentence contains the whole sequence after the state's terminal, though each pair in it occurs.",
     "always": "The rest of the sequence can follow its beginning in every context: the beginning decides.",
     "joint": "Two sequences are legal after exactly the same prefixes: one question answers both.",
+    "exact": "The same facts, judged on all stacks on which an LR parser can stand instead of by approximations.",
 }
 
 GLOSSARY = {
@@ -226,8 +227,8 @@ def _summary(facts: Facts) -> Iterator[Markup]:
     yield _tiles(
         facts,
         (
-            _change(f"{entry['original']:,}", f"{entry['joint']:,}"),
-            f"entries in the mask store: {times_fewer(entry['original'], entry['joint'])}",
+            _change(f"{entry['original']:,}", f"{entry['exact']:,}"),
+            f"entries in the mask store: {times_fewer(entry['original'], entry['exact'])}",
         ),
         (
             _change(f"{calls['original']:,.1f}", f"{calls['streamlined']:,.1f}"),
@@ -274,7 +275,7 @@ def _entries(facts: Facts) -> Iterator[Markup]:
     for step, label in STEP_LABELS.items():
         seconds = round(main["seconds"].get(step, 0.0), 3)
         rows.append([label, *(entry[step] for entry in entries), seconds, STEP_FACTS[step]])
-    for words, key in (("up to always-legal rests", "ratio"), ("in all", "ratio_joint")):
+    for words, key in (("up to always-legal rests", "ratio"), ("in all", "ratio_exact")):
         rows.append(["times fewer", *(round(entry[key], 1) for entry in entries), "", words])
     heads = ["step", *variants, "seconds", "the fact it uses"]
     yield _table(heads, rows, "entries", main=1 + entries.index(main))
@@ -330,7 +331,7 @@ def _distribution(facts: Facts) -> Iterator[Markup]:
     if "states" not in facts:
         return
     calls = facts["parser_calls"]
-    before, after = ([state[step] for state in facts["states"]] for step in ("ignored", "joint"))
+    before, after = ([state[step] for state in facts["states"]] for step in ("ignored", "exact"))
     yield node(
         "p",
         "Before each token the decoder is in one lexer state, and asks the parser about each entry of that state whose "
@@ -360,7 +361,7 @@ def _largest(facts: Facts) -> Iterator[Markup]:
         "column names the terminals that begin most of the sequences left: there, further facts would pay.",
     )
     heads = ["inside", "shortest text", "original", "left", "what is left begins with"]
-    for title, step in (("Most entries left", "joint"), ("Most entries originally", "ignored")):
+    for title, step in (("Most entries left", "exact"), ("Most entries originally", "ignored")):
         rows: list[list[str | float]] = []
         for state in largest_states(facts, step, N_LARGEST):
             chips = _terminals(facts, [name for name, _ in state["causes"]])
@@ -372,7 +373,7 @@ def _largest(facts: Facts) -> Iterator[Markup]:
                     inside,
                     _chip(state_text(state["text"])) if state["text"] else "",
                     state["ignored"],
-                    state["joint"],
+                    state["exact"],
                     causes,
                 ]
             )

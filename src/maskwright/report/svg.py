@@ -26,6 +26,7 @@ STEP_LABELS = {
     "never": "never-legal sequences deleted",
     "always": "always-legal rests folded",
     "joint": "jointly legal sequences merged",
+    "exact": "merged by exact LR verdicts",
 }
 RULES_LABELS = {"lark": "rules as loaded", "normalised": "rules normalised"}
 VERDICTS = ("never", "sometimes", "always")
@@ -162,20 +163,20 @@ def variants_picture(entries: Sequence[dict[str, Any]]) -> Markup:
     content += [_text(left - 6, at(tick) + 4, f"{tick:,}", "quiet", "end") for tick in ticks]
     content += [_text(x, bottom + 16, step, "quiet", "middle") for x, step in zip(places, STEP_LABELS, strict=True)]
     lowest = bottom
-    for entry in sorted(entries, key=lambda entry: int(entry["joint"])):
+    for entry in sorted(entries, key=lambda entry: int(entry["exact"])):
         name = f"{entry['reading']} reading, {RULES_LABELS[entry['rules']]}"
         points = "L".join(f"{_shown(x)} {_shown(at(entry[s]))}" for x, s in zip(places, STEP_LABELS, strict=True))
         content.append(
             node("path", node("title", name), class_=f"curve {entry['reading']} {entry['rules']}", d=f"M{points}")
         )
-        lowest = min(lowest, at(entry["joint"])) if lowest == bottom else min(lowest - 12, at(entry["joint"]))
-        content.append(_text(right + 6, lowest + 4, f"{entry['joint']:,}", f"quiet {entry['reading']}"))
+        lowest = min(lowest, at(entry["exact"])) if lowest == bottom else min(lowest - 12, at(entry["exact"]))
+        content.append(_text(right + 6, lowest + 4, f"{entry['exact']:,}", f"quiet {entry['reading']}"))
     for index, entry in enumerate(entries):
         x, y = (20 if index % 2 == 0 else WIDTH / 2 + 10), bottom + 40 + 18 * (index // 2)
         content.append(_line(f"curve {entry['reading']} {entry['rules']}", x, y - 4, x + 26, y - 4))
         content.append(_text(x + 32, y, f"{entry['reading']}, {RULES_LABELS[entry['rules']]}", "quiet"))
     description = "; ".join(
-        f"{e['reading']}, {RULES_LABELS[e['rules']]}: {e['original']:,} to {e['joint']:,}" for e in entries
+        f"{e['reading']}, {RULES_LABELS[e['rules']]}: {e['original']:,} to {e['exact']:,}" for e in entries
     )
     height = bottom + 30 + 18 * ((len(entries) + 1) // 2)
     return _picture(WIDTH, height, "Entries by reading and form of the rules", description, *content)

@@ -70,7 +70,7 @@ def main_causes(facts: Facts) -> list[tuple[str, int]]:
 
 def largest_states(facts: Facts, step: str, limit: int) -> list[Facts]:
     """The lexer states with most entries after a step, ties by what is left of them in the end."""
-    return sorted(facts["states"], key=lambda s: (-s[step], -s["joint"], s["state"]))[:limit]
+    return sorted(facts["states"], key=lambda s: (-s[step], -s["exact"], s["state"]))[:limit]
 
 
 def times_fewer(before: float, after: float) -> str:
@@ -97,7 +97,7 @@ def render_terminal(facts: Facts) -> RenderableType:
     """The report for the facts of `maskwright.report.analysis.analyze`, with or without those that need a vocabulary."""
     parts = [_headline(facts), _sizes(facts), *_classes(facts)]
     if "entries" in facts:
-        parts += [*_entries(facts), *_states(facts, "joint", "most entries left")]
+        parts += [*_entries(facts), *_states(facts, "exact", "most entries left")]
         parts += _states(facts, "ignored", "most entries originally")
     if "engine" in facts:
         parts += _engine(facts)
@@ -110,9 +110,9 @@ def _headline(facts: Facts) -> RenderableType:
     if "entries" in facts:
         title += f" with {facts['tokenizer']['name']}"
         entry, calls = main_entry(facts), facts["parser_calls"]
-        entries = f"{entry['original']:,} -> {entry['joint']:,}"
+        entries = f"{entry['original']:,} -> {entry['exact']:,}"
         asked = f"{calls['original']:,.1f} -> {calls['streamlined']:,.1f}"
-        lines.add_row("entries", Text(entries, style="bold"), times_fewer(entry["original"], entry["joint"]))
+        lines.add_row("entries", Text(entries, style="bold"), times_fewer(entry["original"], entry["exact"]))
         lines.add_row("parser calls a mask", Text(asked, style="bold"), "mean over lexer states")
         step, removed = largest_step(entry)
         lines.add_row("most go as", Text(STEP_LABELS[step]), f"{removed:,}")
@@ -196,11 +196,13 @@ def _entries(facts: Facts) -> list[RenderableType]:
         bar = ProgressBar(max(1, main["original"]), left, BAR_WIDTH, complete_style="cyan", finished_style="yellow")
         table.add_row(label, f"{left:,}", f"{previous - left:,}" if previous > left else "", bar)
         previous = left
-    others = _table("reading, rules", ">original", ">ignored", ">follow", ">always", ">times", ">joint", ">times")
+    others = _table(
+        "reading, rules", ">original", ">ignored", ">follow", ">always", ">times", ">joint", ">exact", ">times"
+    )
     for entry in facts["entries"]:
-        numbers = [f"{entry[step]:,}" for step in ("original", "ignored", "follow", "always", "joint")]
-        ratios = (f"{entry['ratio']:.1f}", f"{entry['ratio_joint']:.1f}")
-        others.add_row(f"{entry['reading']}, {entry['rules']}", *numbers[:4], ratios[0], numbers[4], ratios[1])
+        numbers = [f"{entry[step]:,}" for step in ("original", "ignored", "follow", "always", "joint", "exact")]
+        ratios = (f"{entry['ratio']:.1f}", f"{entry['ratio_exact']:.1f}")
+        others.add_row(f"{entry['reading']}, {entry['rules']}", *numbers[:4], ratios[0], *numbers[4:], ratios[1])
     return [_section("entries after each step"), table, Text(""), others]
 
 
@@ -215,7 +217,7 @@ def _states(facts: Facts, step: str, title: str) -> list[RenderableType]:
         inside = "start of text" if state["terminal"] is None else shown(state["terminal"], 16)
         causes = ", ".join(f"{shown(name, 10)} {count:,}" for name, count in state["causes"])
         text = Text(shortened(state_text(state["text"]), 14))
-        table.add_row(Text(inside), text, f"{state['ignored']:,}", f"{state['joint']:,}", Text(causes))
+        table.add_row(Text(inside), text, f"{state['ignored']:,}", f"{state['exact']:,}", Text(causes))
     return [_section(f"lexer states: {title}"), table]
 
 
