@@ -402,8 +402,9 @@ def mode_state(table, memory, arena, stacks):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def read_byte(table, memory, arena, capacity, byte, state, column, depth, indents, stacks, used, fresh, again):  # type:
-ignore[no-untyped-def]
+def read_byte(  # type: ignore[no-untyped-def]
+    table, memory, arena, capacity, byte, state, column, depth, indents, stacks, used, fresh, again
+):  # fmt: skip
     """Feed one byte to lexer, layout and parser. again : (n,) int32, scratch for the bytes that a backed-up contextual lexer reads anew.
 
     Returns the lexer's state (or an error) and the rest of what it takes.
@@ -454,7 +455,9 @@ ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def back_up(table, memory, arena, capacity, state, column, depth, indents, stacks, used, fresh, again):  # type: ignore[no-untyped-def]
+def back_up(  # type: ignore[no-untyped-def]
+    table, memory, arena, capacity, state, column, depth, indents, stacks, used, fresh, again
+):  # fmt: skip
     """End the lexeme under way at its last possible end, and read what is pending anew (contextual lexing). Results as `read_byte`."""
     terminal = np.int64(table[table[FALLBACK] + state])
     if terminal >= 0:

@@ -543,14 +543,12 @@ def decide_early(n_pairs, edge_start, edges, can_accept, can_refuse):  # type: i
                 continue
             for i in range(edge_start[pair], edge_start[pair + 1]):
                 after = edges[i]
-                if after == ACCEPTED or (after >= FIRST_STATE and can_accept[after - FIRST_STATE]):
-                    if not can_accept[pair]:
-                        can_accept[pair] = True
-                        changed = True
-                if after == REFUSED or (after >= FIRST_STATE and can_refuse[after - FIRST_STATE]):
-                    if not can_refuse[pair]:
-                        can_refuse[pair] = True
-                        changed = True
+                accepts = after == ACCEPTED or (after >= FIRST_STATE and can_accept[after - FIRST_STATE])
+                refuses = after == REFUSED or (after >= FIRST_STATE and can_refuse[after - FIRST_STATE])
+                if (accepts and not can_accept[pair]) or (refuses and not can_refuse[pair]):
+                    can_accept[pair] = can_accept[pair] or accepts
+                    can_refuse[pair] = can_refuse[pair] or refuses
+                    changed = True
 
 
 @njit(cache=True, nogil=True)

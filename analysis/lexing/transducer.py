@@ -233,11 +233,9 @@ class _Builder:
     def build(self) -> Transducer:
         nothing = _State(-1)
         self._add(nothing)
-        if len(self.modes) > 1:
-            # not at rest: a text stands in START until the parser's state is known
-            mode_state = [self._add(_State(start)) for start in self.union.starts]
-        else:
-            mode_state = [START]
+        # no text rests in those of several modes: it stands in START until the parser's state is known
+        starts = self.union.starts if len(self.modes) > 1 else ()
+        mode_state = [self._add(_State(start)) for start in starts] or [START]
         next_rows, output_rows = [], []
         count = 0
         while count < len(self.states):
@@ -430,9 +428,9 @@ class _Builder:
         if after < 0:
             return []
         found = [(after, is_first)]
-        if self.winner[after] >= 0:
-            if not is_first or any(self._follows(winner, terminal) for terminal in self.union.accepting[after]):
-                found += [(start, False) for start in self.union.starts]
+        accepting = self.union.accepting[after]
+        if accepting and (not is_first or any(self._follows(winner, terminal) for terminal in accepting)):
+            found += [(start, False) for start in self.union.starts]
         return found
 
     def _can_survive(self, winner: int, under_way: int, state: int, is_first: bool) -> bool:
