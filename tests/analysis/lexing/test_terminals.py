@@ -209,7 +209,7 @@ def test_explosions_are_stopped_quickly(pattern: str, message: str) -> None:
     started = time.process_time()
     with pytest.raises(LimitError, match=rf"terminal BIG at big\.lark: .*{message}.* \(pattern .*\)"):
         compile_terminal(Terminal("BIG", pattern), where="big.lark")
-    assert time.process_time() - started < 3  # measured: below 1 s on an idle machine
+    assert time.process_time() - started < 10  # measured: below 1 s on an idle machine
 
 
 OPCODES = [
