@@ -89,7 +89,7 @@ def test_steps_picture_draws_what_is_left_and_what_was_removed() -> None:
 
 
 def test_variants_picture_has_a_logarithmic_axis_and_apart_labels() -> None:
-    root = parsed(svg.variants_picture([SOUND, POST, entry("post", "normalised", *[1000] * 7, 26)]))
+    root = parsed(svg.variants_picture([SOUND, POST, entry("post", "normalised", *[1000] * 8, 26)]))
     curves = [e for e in of_class(root, "path", "curve") if e.find(f"{NS}title") is not None]
     assert [e.get("class") for e in curves] == ["curve sound normalised", "curve post normalised", "curve post lark"]
     heights = [y for _, y in points(curves[0].get("d", ""))]
@@ -103,7 +103,7 @@ def test_variants_picture_has_a_logarithmic_axis_and_apart_labels() -> None:
 
 
 def test_variants_picture_of_a_store_that_vanishes() -> None:
-    root = parsed(svg.variants_picture([entry("sound", "lark", 1, 1, 1, 1, 1, 1, 1, 0)]))
+    root = parsed(svg.variants_picture([entry("sound", "lark", 1, 1, 1, 1, 1, 1, 1, 0, 0)]))
     assert len({y for _, y in points(of_class(root, "path", "curve")[0].get("d", ""))}) == 1
 
 
