@@ -43,8 +43,8 @@ def entry(reading: str, rules: str, *counts: int) -> dict[str, Any]:
     return {"reading": reading, "rules": rules, **dict(zip(svg.STEP_LABELS, counts, strict=True))}
 
 
-SOUND = entry("sound", "normalised", 1000, 1000, 800, 200, 100, 80, 50, 25, 20)
-POST = entry("post", "lark", 1100, 1000, 900, 300, 200, 100, 75, 50, 40)
+SOUND = entry("sound", "normalised", 1000, 1000, 800, 200, 100, 80, 50, 25, 25)
+POST = entry("post", "lark", 1100, 1000, 900, 300, 200, 100, 75, 50, 50)
 
 
 def test_steps_and_verdicts_are_those_of_the_store() -> None:
@@ -78,7 +78,7 @@ def test_steps_picture_draws_what_is_left_and_what_was_removed() -> None:
     root = parsed(svg.steps_picture(SOUND))
     left = [number(e, "width") for e in [*of_class(root, "rect", "before"), *of_class(root, "rect", "after")]]
     assert left == pytest.approx(
-        [svg.WIDTH * n / 1000 for n in (1000, 800, 200, 100, 80, 50, 25, 20)]
+        [svg.WIDTH * n / 1000 for n in (1000, 800, 200, 100, 80, 50, 25, 25)]
     )  # "ignored" is left out
     gone = [(number(e, "x"), number(e, "width")) for e in of_class(root, "rect", "gone")]
     assert gone[2] == pytest.approx((svg.WIDTH * 0.2, svg.WIDTH * 0.6)) and gone[0][1] == 0
