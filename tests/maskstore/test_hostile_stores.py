@@ -156,7 +156,7 @@ def into(name: str, *keys: Any, value: Any) -> Change:
         (into("steps", 1, 1, value=5), r"tensor counts has \d+ entries after step 'ignored', where the metadata say 5"),
         (
             lambda facts, _: facts["steps"].pop(),
-            r"tensor counts has shape \[8, \d+\], expected \[7, \d+\] \(steps x resting\)",
+            r"tensor counts has shape \[9, \d+\], expected \[8, \d+\] \(steps x resting\)",
         ),
     ],
 )
