@@ -1,13 +1,9 @@
-"""The command line: `maskwright analyze | export | info`.
-
-Exit codes: 0 fine, 2 usage or bad input (nothing is written), 130 interrupted.
-"""
+"""What the commands share: the application, options, clean errors, progress, output."""
 
 from __future__ import annotations
 
 import json
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -67,11 +63,6 @@ JsonOption = Annotated[
 RefreshOption = Annotated[bool, typer.Option("--refresh", help="Build anew even if the cache holds the store.")]
 
 
-def main() -> None:
-    """The console script."""
-    app()
-
-
 @contextmanager
 def clean_errors() -> Iterator[None]:
     """Turn what users can cause into a message on standard error and exit code 2; Ctrl-C into 130."""
@@ -125,11 +116,11 @@ def write_json(target: Path, facts: Any) -> None:
         write_text(target, text)
 
 
-def _seconds_since(begin: float) -> float:
+def seconds_since(begin: float) -> float:
     return round(time.process_time() - begin, 3)
 
 
-def _check_writable(*paths: Path | None) -> None:
+def check_writable(*paths: Path | None) -> None:
     """Fail before the work is done, not after."""
     for path in paths:
         if path is not None and str(path) != "-" and not path.absolute().parent.is_dir():
@@ -138,7 +129,7 @@ def _check_writable(*paths: Path | None) -> None:
             )
 
 
-def _load(
+def load_inputs(
     grammar: str, tokenizer: str | None, start: str | None, lexing: Any, conflicts: Any
 ) -> tuple[Grammar, Vocabulary | None]:
     from maskwright.analysis.grammar import load_grammar
@@ -160,120 +151,7 @@ def load_or_build_store(
         return load_store(source)
     from maskwright.cache import cached_store
 
-    grammar, vocabulary = _load(source, tokenizer, start, lexing, conflicts)
+    grammar, vocabulary = load_inputs(source, tokenizer, start, lexing, conflicts)
     assert vocabulary is not None
     with progress_bars() as progress:
         return cached_store(grammar, vocabulary, rules=rules, progress=progress, refresh=refresh)
-
-
-@app.command(epilog="Example: maskwright analyze lark:python --tokenizer mistral-7b-v0.1 --html report.html")
-def analyze(
-    grammar: GrammarArgument,
-    tokenizer: TokenizerOption = None,
-    start: StartOption = None,
-    lexing: LexingOption = "longest",
-    conflicts: ConflictsOption = "all",
-    json_file: JsonOption = None,
-    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write one self-contained page.")] = None,
-    pairs: Annotated[
-        bool, typer.Option("--pairs/--no-pairs", help="Count what a second terminal of context would save.")
-    ] = True,
-    exact: Annotated[
-        bool, typer.Option("--exact", help="Also build the store of lexing longest, and report its sizes.")
-    ] = False,
-) -> None:
-    """Analyse a grammar; with a tokenizer, how far its mask store shrinks and why."""
-    with clean_errors():
-        from maskwright.report.analysis import analyze as run
-
-        _check_writable(json_file, html)
-        loaded, vocabulary = _load(grammar, tokenizer, start, lexing, conflicts)
-        with progress_bars() as progress:
-            report = run(loaded, vocabulary, pairs=pairs, exact=exact, progress=progress)
-        if html is not None:
-            write_text(html, report.to_html())
-        if json_file is not None:
-            write_json(json_file, report.to_dict())
-        if json_file is None or str(json_file) != "-":
-            console = Console()
-            console.print(report)
-            for path in (html, json_file):
-                if path is not None:
-                    console.print(f"wrote {path}", highlight=False)
-
-
-@app.command(epilog="Example: maskwright export lark:python --tokenizer mistral-7b-v0.1 -o python.safetensors")
-def export(
-    grammar: GrammarArgument,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="STORE", help="The store file to write.")],
-    tokenizer: TokenizerOption = None,
-    start: StartOption = None,
-    lexing: LexingOption = "longest",
-    conflicts: ConflictsOption = "all",
-    rules: RulesOption = "normalised",
-    original: Annotated[
-        bool, typer.Option("--original", help="Lexing nfa: keep every entry, no streamlining, for comparison.")
-    ] = False,
-    refresh: RefreshOption = False,
-    json_file: JsonOption = None,
-) -> None:
-    """Build a store and write it to a file."""
-    with clean_errors():
-        begin = time.process_time()
-        from maskwright.maskstore.fileformat import save_store, store_info
-        from maskwright.maskstore.store import build_store
-
-        _check_writable(output, json_file)
-        if tokenizer is None:
-            raise MaskwrightError("a mask store is for one tokenizer: name it (--tokenizer)")
-        if original:
-            loaded, vocabulary = _load(grammar, tokenizer, start, lexing, conflicts)
-            assert vocabulary is not None
-            with progress_bars() as progress:
-                store = build_store(loaded, vocabulary, streamlined=False, progress=progress)
-        else:
-            store = load_or_build_store(grammar, tokenizer, start, lexing, conflicts, rules, refresh)
-        save_store(store, output)
-        facts = {**store_info(output), "cpu_seconds": _seconds_since(begin)}
-        if json_file is not None:
-            write_json(json_file, facts)
-        if json_file is None or str(json_file) != "-":
-            Console().print(
-                f"wrote {output}: {store!r}, in {facts['cpu_seconds']:.1f} s of processor time",
-                highlight=False,
-                markup=False,
-                soft_wrap=True,
-            )
-
-
-@app.command(epilog="Example: maskwright info python.safetensors")
-def info(
-    store: Annotated[str, typer.Argument(metavar="STORE", help="A store file; or a grammar, with --tokenizer.")],
-    tokenizer: TokenizerOption = None,
-    start: StartOption = None,
-    lexing: LexingOption = "longest",
-    conflicts: ConflictsOption = "all",
-    rules: RulesOption = "normalised",
-    refresh: RefreshOption = False,
-    json_file: JsonOption = None,
-) -> None:
-    """What a store file holds, checked as on loading."""
-    with clean_errors():
-        from maskwright.maskstore.fileformat import save_store, store_info
-        from maskwright.report.store_facts import render_store_facts
-
-        begin = time.process_time()
-        loaded = load_or_build_store(store, tokenizer, start, lexing, conflicts, rules, refresh)
-        seconds = _seconds_since(begin)
-        if tokenizer is None:
-            facts = store_info(store)
-        else:
-            with tempfile.TemporaryDirectory() as folder:
-                path = Path(folder) / "store.safetensors"
-                save_store(loaded, path)
-                facts = store_info(path)
-        facts["cpu_seconds"] = seconds
-        if json_file is not None:
-            write_json(json_file, facts)
-        if json_file is None or str(json_file) != "-":
-            Console().print(render_store_facts(facts))

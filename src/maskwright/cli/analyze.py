@@ -1,0 +1,61 @@
+"""`maskwright analyze`: a grammar, and how far its mask store shrinks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from maskwright.cli.common import (
+    ConflictsOption,
+    GrammarArgument,
+    JsonOption,
+    LexingOption,
+    StartOption,
+    TokenizerOption,
+    app,
+    check_writable,
+    clean_errors,
+    load_inputs,
+    progress_bars,
+    write_json,
+    write_text,
+)
+
+
+@app.command(epilog="Example: maskwright analyze lark:python --tokenizer mistral-7b-v0.1 --html report.html")
+def analyze(
+    grammar: GrammarArgument,
+    tokenizer: TokenizerOption = None,
+    start: StartOption = None,
+    lexing: LexingOption = "longest",
+    conflicts: ConflictsOption = "all",
+    json_file: JsonOption = None,
+    html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write one self-contained page.")] = None,
+    pairs: Annotated[
+        bool, typer.Option("--pairs/--no-pairs", help="Count what a second terminal of context would save.")
+    ] = True,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Also build the store of lexing longest, and report its sizes.")
+    ] = False,
+) -> None:
+    """Analyse a grammar; with a tokenizer, how far its mask store shrinks and why."""
+    with clean_errors():
+        from maskwright.report.analysis import analyze as run
+
+        check_writable(json_file, html)
+        loaded, vocabulary = load_inputs(grammar, tokenizer, start, lexing, conflicts)
+        with progress_bars() as progress:
+            report = run(loaded, vocabulary, pairs=pairs, exact=exact, progress=progress)
+        if html is not None:
+            write_text(html, report.to_html())
+        if json_file is not None:
+            write_json(json_file, report.to_dict())
+        if json_file is None or str(json_file) != "-":
+            console = Console()
+            console.print(report)
+            for path in (html, json_file):
+                if path is not None:
+                    console.print(f"wrote {path}", highlight=False)

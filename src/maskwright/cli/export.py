@@ -1,0 +1,74 @@
+"""`maskwright export`: build a store and write it to a file."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from maskwright.analysis.errors import MaskwrightError
+from maskwright.cli.common import (
+    ConflictsOption,
+    GrammarArgument,
+    JsonOption,
+    LexingOption,
+    RefreshOption,
+    RulesOption,
+    StartOption,
+    TokenizerOption,
+    app,
+    check_writable,
+    clean_errors,
+    load_inputs,
+    load_or_build_store,
+    progress_bars,
+    seconds_since,
+    write_json,
+)
+
+
+@app.command(epilog="Example: maskwright export lark:python --tokenizer mistral-7b-v0.1 -o python.safetensors")
+def export(
+    grammar: GrammarArgument,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="STORE", help="The store file to write.")],
+    tokenizer: TokenizerOption = None,
+    start: StartOption = None,
+    lexing: LexingOption = "longest",
+    conflicts: ConflictsOption = "all",
+    rules: RulesOption = "normalised",
+    original: Annotated[
+        bool, typer.Option("--original", help="Lexing nfa: keep every entry, no streamlining, for comparison.")
+    ] = False,
+    refresh: RefreshOption = False,
+    json_file: JsonOption = None,
+) -> None:
+    """Build a store and write it to a file."""
+    with clean_errors():
+        begin = time.process_time()
+        from maskwright.maskstore.fileformat import save_store, store_info
+        from maskwright.maskstore.store import build_store
+
+        check_writable(output, json_file)
+        if tokenizer is None:
+            raise MaskwrightError("a mask store is for one tokenizer: name it (--tokenizer)")
+        if original:
+            loaded, vocabulary = load_inputs(grammar, tokenizer, start, lexing, conflicts)
+            assert vocabulary is not None
+            with progress_bars() as progress:
+                store = build_store(loaded, vocabulary, streamlined=False, progress=progress)
+        else:
+            store = load_or_build_store(grammar, tokenizer, start, lexing, conflicts, rules, refresh)
+        save_store(store, output)
+        facts = {**store_info(output), "cpu_seconds": seconds_since(begin)}
+        if json_file is not None:
+            write_json(json_file, facts)
+        if json_file is None or str(json_file) != "-":
+            Console().print(
+                f"wrote {output}: {store!r}, in {facts['cpu_seconds']:.1f} s of processor time",
+                highlight=False,
+                markup=False,
+                soft_wrap=True,
+            )

@@ -1,0 +1,59 @@
+"""`maskwright info`: what a store file holds."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from maskwright.cli.common import (
+    ConflictsOption,
+    JsonOption,
+    LexingOption,
+    RefreshOption,
+    RulesOption,
+    StartOption,
+    TokenizerOption,
+    app,
+    clean_errors,
+    load_or_build_store,
+    seconds_since,
+    write_json,
+)
+
+
+@app.command(epilog="Example: maskwright info python.safetensors")
+def info(
+    store: Annotated[str, typer.Argument(metavar="STORE", help="A store file; or a grammar, with --tokenizer.")],
+    tokenizer: TokenizerOption = None,
+    start: StartOption = None,
+    lexing: LexingOption = "longest",
+    conflicts: ConflictsOption = "all",
+    rules: RulesOption = "normalised",
+    refresh: RefreshOption = False,
+    json_file: JsonOption = None,
+) -> None:
+    """What a store file holds, checked as on loading."""
+    with clean_errors():
+        from maskwright.maskstore.fileformat import save_store, store_info
+        from maskwright.report.store_facts import render_store_facts
+
+        begin = time.process_time()
+        loaded = load_or_build_store(store, tokenizer, start, lexing, conflicts, rules, refresh)
+        seconds = seconds_since(begin)
+        if tokenizer is None:
+            facts = store_info(store)
+        else:
+            with tempfile.TemporaryDirectory() as folder:
+                path = Path(folder) / "store.safetensors"
+                save_store(loaded, path)
+                facts = store_info(path)
+        facts["cpu_seconds"] = seconds
+        if json_file is not None:
+            write_json(json_file, facts)
+        if json_file is None or str(json_file) != "-":
+            Console().print(render_store_facts(facts))
