@@ -7,7 +7,12 @@ places: a stack frame (LR state, frame below, height), an open indent (column,
 indent below, -), or a member of a list of stacks (frame, next member, -1 - length). Records never change, so a stack is copied by copying
 its number.
 
-PERF: a call from Python costs about 100 ns and 50 ns for each array; hence two or three arrays (numba 0.68).
+"Stacks" are the readings of a text: the number of a stack's top frame if there is one reading, LIST - the number of a list's first
+member if there are several. What is made last has the greatest number, so the records in use end behind it.
+
+PERF: a call from Python costs about 100 ns and 50 ns for each array; hence two or three arrays (numba 0.68). Results of several values and
+long lists of arguments cost as much as the work (620 against 220 ns a token of python.lark, when both were tried); hence the state under
+way is in the region too, in the W_ places, and functions return one number.
 """
 
 from __future__ import annotations
@@ -87,10 +92,16 @@ from maskwright.maskstore.engine_table import (
 # places in a text's region
 (
     LEXER, COLUMN, DEPTH, INDENTS, STACKS, FINISHED, USED, CAPACITY, N_HISTORY, MAX_HISTORY, HISTORY_AT, ARENA, CACHE,
-) = range(13)  # fmt: skip
-REGION_HEADER = 16
+    W_LEXER, W_COLUMN, W_DEPTH, W_INDENTS, W_STACKS, W_USED, W_FRESH, WRITTEN, N_MARKED, MARKED,
+) = range(23)  # fmt: skip
+MOST_MARKED = 16
+REGION_HEADER = MARKED + MOST_MARKED
 SAVED = 6
-"""The first places of a region are what a token changes and a rollback restores."""
+"""The first places of a region are what a token changes and a rollback restores.
+
+W_ places: the state after what is being read, until it is known to be legal; W_FRESH: the last thing read was a newline with its column.
+MARKED: numbers of masks to be written to a bitmask; WRITTEN: whether the bitmask holds anything yet.
+"""
 
 # results
 OK = 0
@@ -113,12 +124,17 @@ SPLIT = -11
 ENDED = -10
 """In place of a stack: the text was accepted as a whole."""
 
+LIST = -16
+"""Stacks below this are lists."""
+
 LINE_FEED = 10
 SPACE = 32
 TAB = 9
 
+LONG_RUN = 48
+"""A run over more frames than this looks for its continuation in the cache, at heights that CACHE_STRIDE divides."""
+
 CACHE_STRIDE = 16
-"""A run over more frames than this looks for its continuation in the cache."""
 
 CACHED_RUNS = 32
 
@@ -130,17 +146,16 @@ def reset(table, memory, region):  # type: ignore[no-untyped-def]
     memory[region + COLUMN] = 0
     memory[region + DEPTH] = 0
     memory[region + INDENTS] = 0
-    memory[region + STACKS] = 2
+    memory[region + STACKS] = 1
     memory[region + FINISHED] = 0
-    memory[region + USED] = 3
+    memory[region + USED] = 2
     memory[region + N_HISTORY] = 0
     memory[region + HISTORY_AT] = 0
     forget_runs(table, memory, region, 0)
     arena = region + np.int64(memory[region + ARENA])
-    # the indent of column 0, the start state, and the list of just that stack
+    # the indent of column 0 and the start state
     record(memory, arena, 0, 0, NO_FRAME, 0)
     record(memory, arena, 1, 0, NO_FRAME, 0)
-    record(memory, arena, 2, 1, NO_FRAME, -2)
 
 
 @njit(cache=True, nogil=True)
@@ -162,6 +177,33 @@ def push(memory, arena, number, state, frame):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
+def first_stack(memory, arena, stacks):  # type: ignore[no-untyped-def]
+    """The top frame of the first of some stacks."""
+    return stacks if stacks >= 0 else np.int64(memory[arena + 3 * (LIST - stacks)])
+
+
+@njit(cache=True, nogil=True)
+def other_stacks(memory, arena, stacks):  # type: ignore[no-untyped-def]
+    """The list of stacks without the first, or 0 if that was all. (Record 0 is an indent.)"""
+    if stacks >= 0:
+        return np.int64(0)
+    after = np.int64(memory[arena + 3 * (LIST - stacks) + 1])
+    return np.int64(0) if after < 0 else LIST - after
+
+
+@njit(cache=True, nogil=True)
+def end_of(stacks):  # type: ignore[no-untyped-def]
+    """The records in use end here once these stacks are made."""
+    return (stacks if stacks >= 0 else LIST - stacks) + 1
+
+
+@njit(cache=True, nogil=True)
+def is_error(stacks):  # type: ignore[no-untyped-def]
+    """Whether there is a result in place of stacks."""
+    return LIST < stacks < 0
+
+
+@njit(cache=True, nogil=True)
 def same_stack(memory, arena, a, b):  # type: ignore[no-untyped-def]
     """Whether two frames hold equal stacks. Cost: O(what they do not share)."""
     while a != b:
@@ -179,59 +221,54 @@ def same_stack(memory, arena, a, b):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def shift_one(table, memory, arena, used, capacity, frame, column):  # type: ignore[no-untyped-def]
-    """A stack after a terminal, and the arena's records in use: ILLEGAL, NO_ROOM, TOO_MANY (a conflict), ENDED or the frame."""
-    columns = table[N_COLUMNS]
+    """The stack after a terminal, made of records from `used` on; ILLEGAL, NO_ROOM, TOO_MANY (a conflict) or ENDED."""
+    columns = np.int64(table[N_COLUMNS])
+    nonterminals = np.int64(table[N_NONTERMINALS])
     begin = used
-    while True:
-        state = memory[arena + 3 * frame]
-        rule = table[table[DEFAULT] + state]
+    state = np.int64(memory[arena + 3 * frame])
+    while used < capacity:
+        rule = np.int64(table[table[DEFAULT] + state])
         if rule < 0:
-            action = table[table[ACTION] + state * columns + column]
-            if action == 0:
-                return ILLEGAL, begin
-            if action >= ACCEPT:
-                if action == ACCEPT:
-                    return ENDED, begin
-                return TOO_MANY, begin
+            action = np.int64(table[table[ACTION] + state * columns + column])
             if action > 0:
-                if used + 1 > capacity:
-                    return NO_ROOM, begin
-                push(memory, arena, used, np.int64(action - 1), frame)
-                return used, used + 1
+                if action >= ACCEPT:
+                    return ENDED if action == ACCEPT else TOO_MANY
+                push(memory, arena, used, action - 1, frame)
+                return used
+            if action == 0:
+                return ILLEGAL
             rule = -action - 1
         for _ in range(table[table[RULE_LENGTH] + rule]):
             frame = np.int64(memory[arena + 3 * frame + 1])
-        state = memory[arena + 3 * frame]
+        state = np.int64(table[table[GOTO] + memory[arena + 3 * frame] * nonterminals + table[table[RULE_LHS] + rule]])
         # what this reduction popped and was made by this call is free again
         used = max(begin, frame + 1)
-        if used + 1 > capacity:
-            return NO_ROOM, begin
-        target = table[table[GOTO] + state * table[N_NONTERMINALS] + table[table[RULE_LHS] + rule]]
-        push(memory, arena, used, np.int64(target), frame)
+        if used >= capacity:
+            break
+        push(memory, arena, used, state, frame)
         frame = used
         used += 1
+    return NO_ROOM
 
 
 @njit(cache=True, nogil=True)
 def shift_all(table, memory, arena, used, capacity, stacks, column):  # type: ignore[no-untyped-def]
-    """`shift_one` for a list of stacks, following all actions of conflicts; the result is a list without equal stacks."""
+    """`shift_one` for some stacks, following all actions of conflicts; of equal stacks one is kept."""
     agenda = np.empty(4 * MAX_STACKS, np.int32)
     found = np.empty(MAX_STACKS, np.int32)
     n_found = 0
     columns = table[N_COLUMNS]
-    begin = used
-    member = stacks
     steps = 0
-    while member >= 0:
-        agenda[0] = memory[arena + 3 * member]
-        member = np.int64(memory[arena + 3 * member + 1])
+    while stacks != 0:
+        agenda[0] = first_stack(memory, arena, stacks)
+        stacks = other_stacks(memory, arena, stacks)
         n = 1
         while n > 0:
             n -= 1
             frame = np.int64(agenda[n])
             steps += 1
             if n + 16 > agenda.shape[0] or steps > 64 * MAX_STACKS:
-                return TOO_MANY, begin
+                return TOO_MANY
             state = memory[arena + 3 * frame]
             rule = table[table[DEFAULT] + state]
             first = 0
@@ -245,13 +282,13 @@ def shift_all(table, memory, arena, used, capacity, stacks, column):  # type: ig
                     first = table[ALTERNATIVES] + action - CONFLICT + 1
                     count = table[first - 1]
                     if n + count > agenda.shape[0]:
-                        return TOO_MANY, begin
+                        return TOO_MANY
             for i in range(count):
                 each = action if first == 0 else table[first + i]
                 if each == ACCEPT:
-                    return ENDED, begin
+                    return ENDED
                 if used + 1 > capacity:
-                    return NO_ROOM, begin
+                    return NO_ROOM
                 if each > 0:
                     push(memory, arena, used, np.int64(each - 1), frame)
                     new = True
@@ -261,7 +298,7 @@ def shift_all(table, memory, arena, used, capacity, stacks, column):  # type: ig
                             break
                     if new:
                         if n_found + 1 > MAX_STACKS:
-                            return TOO_MANY, begin
+                            return TOO_MANY
                         found[n_found] = used
                         n_found += 1
                         used += 1
@@ -276,164 +313,182 @@ def shift_all(table, memory, arena, used, capacity, stacks, column):  # type: ig
                 n += 1
                 used += 1
     if n_found == 0:
-        return ILLEGAL, begin
+        return ILLEGAL
+    if n_found == 1:
+        return np.int64(found[0])
     head = NO_FRAME
     for k in range(n_found - 1, -1, -1):
         if used + 1 > capacity:
-            return NO_ROOM, begin
+            return NO_ROOM
         record(memory, arena, used, np.int64(found[k]), head, -1 - (n_found - k))
         head = used
         used += 1
-    return head, used
+    return LIST - head
 
 
 @njit(cache=True, nogil=True)
 def shift(table, memory, arena, used, capacity, stacks, column):  # type: ignore[no-untyped-def]
-    """The list of stacks after a terminal."""
+    """The stacks after a terminal, made of records from `used` on; ILLEGAL, NO_ROOM, TOO_MANY or ENDED."""
     if column < 0:
-        return ILLEGAL, used
-    if memory[arena + 3 * stacks + 1] < 0:
-        frame, after = shift_one(table, memory, arena, used, capacity, np.int64(memory[arena + 3 * stacks]), column)
-        if frame >= 0:
-            if after + 1 > capacity:
-                return NO_ROOM, used
-            record(memory, arena, after, frame, NO_FRAME, -2)
-            return after, after + 1
-        if frame != TOO_MANY:
-            return frame, used
+        return ILLEGAL
+    if stacks >= 0:
+        found = shift_one(table, memory, arena, used, capacity, stacks, column)
+        if found != TOO_MANY:
+            return found
     return shift_all(table, memory, arena, used, capacity, stacks, column)
 
 
 @njit(cache=True, nogil=True)
-def indent(table, memory, arena, used, capacity, stacks, indents, column):  # type: ignore[no-untyped-def]
-    """After a newline that ended at a column: one indent, nothing, or dedents down to a column that is open.
-
-    Returns the stacks (or an error), the open indents and the records in use.
-    """
-    top = np.int64(memory[arena + 3 * indents])
-    if column > top:
-        stacks, used = shift(table, memory, arena, used, capacity, stacks, np.int64(table[INDENT]))
-        if stacks < 0:
-            return stacks, indents, used
-        if used + 1 > capacity:
-            return NO_ROOM, indents, used
-        record(memory, arena, used, column, indents, 0)
-        return stacks, used, used + 1
-    while column < top:
-        stacks, used = shift(table, memory, arena, used, capacity, stacks, np.int64(table[DEDENT]))
-        if stacks < 0:
-            return stacks, indents, used
-        indents = np.int64(memory[arena + 3 * indents + 1])
-        top = np.int64(memory[arena + 3 * indents])
-    if column != top:
-        return ILLEGAL, indents, used
-    return stacks, indents, used
+def begin_work(memory, region):  # type: ignore[no-untyped-def]
+    """The W_ places get the state of the text."""
+    for i in range(5):
+        memory[region + W_LEXER + i] = memory[region + LEXER + i]
+    memory[region + W_USED] = memory[region + USED]
+    memory[region + W_FRESH] = 0
 
 
 @njit(cache=True, nogil=True)
-def emit(table, memory, arena, used, capacity, stacks, indents, depth, column, begin, end, fresh):  # type: ignore[no-untyped-def]
-    """Feed emitted terminals, table[begin:end], to parser and layout.
+def feed(table, memory, region, column):  # type: ignore[no-untyped-def]
+    """Feed the parser a terminal: OK, or what came in place of stacks."""
+    stacks = shift(
+        table,
+        memory,
+        region + np.int64(memory[region + ARENA]),
+        np.int64(memory[region + W_USED]),
+        np.int64(memory[region + CAPACITY]),
+        np.int64(memory[region + W_STACKS]),
+        np.int64(column),
+    )
+    if is_error(stacks):
+        return stacks
+    memory[region + W_STACKS] = stacks
+    memory[region + W_USED] = end_of(stacks)
+    return np.int64(OK)
 
-    fresh : whether the last thing fed was a newline with its column. Returns stacks (or an error), indents, depth, fresh and records in
-    use.
-    """
+
+@njit(cache=True, nogil=True)
+def indent(table, memory, region, column):  # type: ignore[no-untyped-def]
+    """After a newline that ended at a column: one indent, nothing, or dedents down to a column that is open. OK or an error."""
+    arena = region + np.int64(memory[region + ARENA])
+    indents = np.int64(memory[region + W_INDENTS])
+    top = memory[arena + 3 * indents]
+    if column > top:
+        code = feed(table, memory, region, table[INDENT])
+        if code != OK:
+            return code
+        used = np.int64(memory[region + W_USED])
+        if used >= memory[region + CAPACITY]:
+            return NO_ROOM
+        record(memory, arena, used, np.int64(column), indents, 0)
+        memory[region + W_INDENTS] = used
+        memory[region + W_USED] = used + 1
+        return OK
+    while column < top:
+        code = feed(table, memory, region, table[DEDENT])
+        if code != OK:
+            return code
+        indents = np.int64(memory[arena + 3 * indents + 1])
+        top = memory[arena + 3 * indents]
+        memory[region + W_INDENTS] = indents
+    return OK if column == top else ILLEGAL
+
+
+@njit(cache=True, nogil=True)
+def emit(table, memory, region, begin, end):  # type: ignore[no-untyped-def]
+    """Feed emitted terminals, table[begin:end], to parser and layout. OK or an error."""
     for i in range(begin, end):
         symbol = table[i]
-        if symbol == table[NEWLINE]:
-            if depth > 0:
-                continue
-            stacks, used = shift(
-                table, memory, arena, used, capacity, stacks, np.int64(table[table[SYMBOL_COLUMN] + symbol])
-            )
-            if stacks < 0:
-                return stacks, indents, depth, fresh, used
-            stacks, indents, used = indent(table, memory, arena, used, capacity, stacks, indents, column)
-            if stacks < 0:
-                return stacks, indents, depth, fresh, used
-            fresh = np.int64(1)
+        is_newline = symbol == table[NEWLINE]
+        if is_newline and memory[region + W_DEPTH] > 0:
             continue
-        stacks, used = shift(
-            table, memory, arena, used, capacity, stacks, np.int64(table[table[SYMBOL_COLUMN] + symbol])
-        )
-        if stacks < 0:
-            return stacks, indents, depth, fresh, used
-        depth = max(np.int64(0), depth + table[table[SYMBOL_DEPTH] + symbol])
-        fresh = np.int64(0)
-    return stacks, indents, depth, fresh, used
+        code = feed(table, memory, region, table[table[SYMBOL_COLUMN] + symbol])
+        if code != OK:
+            return code
+        if is_newline:
+            code = indent(table, memory, region, memory[region + W_COLUMN])
+            if code != OK:
+                return code
+        else:
+            memory[region + W_DEPTH] = max(0, memory[region + W_DEPTH] + table[table[SYMBOL_DEPTH] + symbol])
+        memory[region + W_FRESH] = is_newline
+    return np.int64(OK)
 
 
 @njit(cache=True, nogil=True)
-def accepts_any(table, memory, arena, used, capacity, stacks, members):  # type: ignore[no-untyped-def]
+def accepts_any(table, memory, region, stacks, used, members):  # type: ignore[no-untyped-def]
     """Whether some terminal of a set can be shifted: OK, ILLEGAL, or an error."""
-    words = table[N_SET_WORDS]
-    bits = table[SET_BITS] + members * words
+    arena = region + np.int64(memory[region + ARENA])
+    words = np.int64(table[N_SET_WORDS])
+    bits = np.int64(table[SET_BITS]) + members * words
     member = stacks
-    while member >= 0:
-        state = memory[arena + 3 * memory[arena + 3 * member]]
+    while member != 0:
+        shifts = table[SHIFT_BITS] + memory[arena + 3 * first_stack(memory, arena, member)] * words
         for w in range(words):
-            if table[bits + w] & table[table[SHIFT_BITS] + state * words + w] != 0:
-                return OK
-        member = np.int64(memory[arena + 3 * member + 1])
+            if table[bits + w] & table[shifts + w] != 0:
+                return np.int64(OK)
+        member = other_stacks(memory, arena, member)
+    capacity = np.int64(memory[region + CAPACITY])
     for column in range(table[N_COLUMNS]):
         if (table[bits + (column >> 5)] >> (column & 31)) & 1:
-            found, _ = shift(table, memory, arena, used, capacity, stacks, np.int64(column))
-            if found >= 0 or found == ENDED:
-                return OK
+            found = shift(table, memory, arena, used, capacity, stacks, np.int64(column))
+            if not is_error(found) or found == ENDED:
+                return np.int64(OK)
             if found != ILLEGAL:
                 return found
-    return ILLEGAL
+    return np.int64(ILLEGAL)
 
 
 @njit(cache=True, nogil=True)
 def mode_state(table, memory, arena, stacks):  # type: ignore[no-untyped-def]
-    """The lexer state in which a lexeme begins: under contextual lexing the parser's state chooses it. DEAD if stacks disagree."""
-    n_modes = table[N_MODES]
-    if n_modes == 1:
+    """The lexer state in which a lexeme begins: under contextual lexing the parser's state chooses it. SPLIT if stacks disagree."""
+    if table[N_MODES] == 1:
         return np.int64(0)
     found = np.int64(-1)
-    member = stacks
-    while member >= 0:
-        mode = table[table[MODE_OF_STATE] + memory[arena + 3 * memory[arena + 3 * member]]]
+    while stacks != 0:
+        mode = table[table[MODE_OF_STATE] + memory[arena + 3 * first_stack(memory, arena, stacks)]]
         if found >= 0 and found != mode:
             return np.int64(SPLIT)
         found = np.int64(mode)
-        member = np.int64(memory[arena + 3 * member + 1])
+        stacks = other_stacks(memory, arena, stacks)
     return np.int64(table[table[MODE_STATE] + found])
 
 
 @njit(cache=True, nogil=True)
-def read_byte(  # type: ignore[no-untyped-def]
-    table, memory, arena, capacity, byte, state, column, depth, indents, stacks, used, fresh, again
-):  # fmt: skip
-    """Feed one byte to lexer, layout and parser. again : (n,) int32, scratch for the bytes that a backed-up contextual lexer reads anew.
-
-    Returns the lexer's state (or an error) and the rest of what it takes.
-    """
+def read_byte(table, memory, region, byte):  # type: ignore[no-untyped-def]
+    """Feed one byte to lexer, layout and parser: OK or an error. A contextual lexer that backs up reads what was pending anew."""
+    again = memory[:0]
     classes = np.int64(table[N_CLASSES])
     waiting = 0
     while True:
+        state = np.int64(memory[region + W_LEXER])
         if state == 0:
-            state = mode_state(table, memory, arena, stacks)
+            arena = region + np.int64(memory[region + ARENA])
+            state = mode_state(table, memory, arena, np.int64(memory[region + W_STACKS]))
             if state < 0:
-                return state, column, depth, indents, stacks, used, fresh
+                return state
         place = state * classes + table[table[BYTE_CLASS] + byte]
-        output = table[table[OUTPUT] + place]
+        output = np.int64(table[table[OUTPUT] + place])
         after = np.int64(table[table[NEXT_STATE] + place])
         if after == DEAD:
-            return np.int64(ILLEGAL), column, depth, indents, stacks, used, fresh
+            return np.int64(ILLEGAL)
         if output != 0:
-            stacks, indents, depth, fresh, used = emit(
-                table, memory, arena, used, capacity, stacks, indents, depth, column,
-                np.int64(table[OUTPUT_SYMBOLS]) + table[table[OUTPUT_START] + output],
-                np.int64(table[OUTPUT_SYMBOLS]) + table[table[OUTPUT_START] + output + 1], fresh,
-            )  # fmt: skip
-            if stacks < 0:
-                return stacks, column, depth, indents, stacks, used, fresh
+            symbols = np.int64(table[OUTPUT_SYMBOLS])
+            code = emit(
+                table,
+                memory,
+                region,
+                symbols + table[table[OUTPUT_START] + output],
+                symbols + table[table[OUTPUT_START] + output + 1],
+            )
+            if code != OK:
+                return code
         if after == RESTART:
+            if again.shape[0] == 0:
+                again = np.empty(table[AGAIN], np.int32)
             begin = np.int64(table[table[PENDING_START] + state])
             end = np.int64(table[table[PENDING_START] + state + 1])
             if waiting + 1 + end - begin > again.shape[0]:
-                return np.int64(TOO_MANY), column, depth, indents, stacks, used, fresh
+                return np.int64(TOO_MANY)
             again[waiting] = byte
             waiting += 1
             for i in range(end - 1, begin - 1, -1):
@@ -441,129 +496,131 @@ def read_byte(  # type: ignore[no-untyped-def]
                 waiting += 1
             after = np.int64(0)
         elif table[table[STATE_FLAGS] + after] & IS_NEWLINE:
-            if byte == LINE_FEED:
-                column = np.int64(0)
-            elif byte == SPACE:
-                column += 1
-            elif byte == TAB:
-                column += table[TAB_LENGTH]
-        state = after
+            step_column(table, memory, region, byte)
+        memory[region + W_LEXER] = after
         if waiting == 0:
-            return state, column, depth, indents, stacks, used, fresh
+            return np.int64(OK)
         waiting -= 1
         byte = np.int64(again[waiting])
 
 
 @njit(cache=True, nogil=True)
-def back_up(  # type: ignore[no-untyped-def]
-    table, memory, arena, capacity, state, column, depth, indents, stacks, used, fresh, again
-):  # fmt: skip
-    """End the lexeme under way at its last possible end, and read what is pending anew (contextual lexing). Results as `read_byte`."""
-    terminal = np.int64(table[table[FALLBACK] + state])
-    if terminal >= 0:
-        stacks, indents, depth, fresh, used = emit(
-            table, memory, arena, used, capacity, stacks, indents, depth, column,
-            np.int64(table[OUTPUT_SYMBOLS]) + terminal, np.int64(table[OUTPUT_SYMBOLS]) + terminal + 1, fresh,
-        )  # fmt: skip
-        if stacks < 0:
-            return stacks, column, depth, indents, stacks, used, fresh
-    begin = np.int64(table[table[PENDING_START] + state])
-    end = np.int64(table[table[PENDING_START] + state + 1])
-    state = np.int64(0)
-    for i in range(begin, end):
-        state, column, depth, indents, stacks, used, fresh = read_byte(
-            table,
-            memory,
-            arena,
-            capacity,
-            np.int64(table[table[PENDING] + i]),
-            state,
-            column,
-            depth,
-            indents,
-            stacks,
-            used,
-            fresh,
-            again,
-        )
-        if state < 0:
-            break
-    return state, column, depth, indents, stacks, used, fresh
+def step_column(table, memory, region, byte):  # type: ignore[no-untyped-def]
+    """The column after a byte of a newline lexeme."""
+    if byte == LINE_FEED:
+        memory[region + W_COLUMN] = 0
+    elif byte == SPACE:
+        memory[region + W_COLUMN] += 1
+    elif byte == TAB:
+        memory[region + W_COLUMN] += table[TAB_LENGTH]
 
 
 @njit(cache=True, nogil=True)
-def can_go_on(table, memory, arena, used, capacity, state, stacks, indents, depth, column, fresh, again):  # type: ignore[no-untyped-def]
-    """Whether the lexeme under way may become something that the parser accepts, or be backed up over: OK, ILLEGAL or an error."""
-    while True:
-        at = np.int64(table[table[ENDING_START] + state])
-        while at < table[table[ENDING_START] + state + 1]:
-            members = np.int64(table[table[ENDINGS] + at])
-            n = np.int64(table[table[ENDINGS] + at + 1])
-            begin = np.int64(table[ENDINGS]) + at + 2
-            at += 2 + n
-            after, _, inside, new, more = emit(
-                table, memory, arena, used, capacity, stacks, indents, depth, column, begin, begin + n, fresh
-            )
-            if after == ILLEGAL:
-                continue
-            if after < 0:
-                return after
+def back_up(table, memory, region):  # type: ignore[no-untyped-def]
+    """End the lexeme under way at its last possible end, and read what is pending anew (contextual lexing). OK or an error."""
+    state = np.int64(memory[region + W_LEXER])
+    terminal = np.int64(table[table[FALLBACK] + state])
+    if terminal >= 0:
+        place = np.int64(table[OUTPUT_SYMBOLS]) + terminal
+        code = emit(table, memory, region, place, place + 1)
+        if code != OK:
+            return code
+    memory[region + W_LEXER] = 0
+    for i in range(table[table[PENDING_START] + state], table[table[PENDING_START] + state + 1]):
+        code = read_byte(table, memory, region, np.int64(table[table[PENDING] + i]))
+        if code != OK:
+            return code
+    return np.int64(OK)
+
+
+@njit(cache=True, nogil=True)
+def may_become(table, memory, region):  # type: ignore[no-untyped-def]
+    """Whether the lexeme under way may become something that the parser accepts: OK, ILLEGAL or an error."""
+    state = np.int64(memory[region + W_LEXER])
+    at = np.int64(table[table[ENDING_START] + state])
+    last = np.int64(table[table[ENDING_START] + state + 1])
+    depth = memory[region + W_DEPTH]
+    indents = memory[region + W_INDENTS]
+    stacks = memory[region + W_STACKS]
+    used = memory[region + W_USED]
+    fresh = memory[region + W_FRESH]
+    answer = np.int64(ILLEGAL)
+    while at < last and answer == ILLEGAL:
+        members = np.int64(table[table[ENDINGS] + at])
+        n = np.int64(table[table[ENDINGS] + at + 1])
+        begin = np.int64(table[ENDINGS]) + at + 2
+        at += 2 + n
+        answer = emit(table, memory, region, begin, begin + n)
+        if answer == OK:
             # a set's number is doubled, and one more if the newline is in it: in brackets it is dropped and anything may come
-            if members >= 0 and not (members & 1 and inside > 0):
-                answer = accepts_any(table, memory, arena, more, capacity, after, members >> 1)
-            elif new != 0:
-                answer = accepts_any(table, memory, arena, more, capacity, after, np.int64(table[AFTER_NEWLINE]))
-            else:
-                answer = np.int64(OK)
-            if answer != ILLEGAL:
-                return answer
-        if table[N_MODES] == 1 or table[table[PENDING_START] + state] == table[table[PENDING_START] + state + 1]:
-            return np.int64(ILLEGAL)
-        state, column, depth, indents, stacks, used, fresh = back_up(
-            table, memory, arena, capacity, state, column, depth, indents, stacks, used, fresh, again
-        )
-        if state < 0:
-            return state
+            if members < 0 or (members & 1 and memory[region + W_DEPTH] > 0):
+                members = np.int64(2 * table[AFTER_NEWLINE] if memory[region + W_FRESH] else -1)
+            if members >= 0:
+                answer = accepts_any(
+                    table,
+                    memory,
+                    region,
+                    np.int64(memory[region + W_STACKS]),
+                    np.int64(memory[region + W_USED]),
+                    members >> 1,
+                )
+        memory[region + W_DEPTH] = depth
+        memory[region + W_INDENTS] = indents
+        memory[region + W_STACKS] = stacks
+        memory[region + W_USED] = used
+        memory[region + W_FRESH] = fresh
+    return answer
+
+
+@njit(cache=True, nogil=True)
+def can_go_on(table, memory, region):  # type: ignore[no-untyped-def]
+    """Whether the lexeme under way may become something that the parser accepts, or be backed up over: OK, ILLEGAL or an error."""
+    answer = may_become(table, memory, region)
+    if table[N_MODES] == 1 or answer != ILLEGAL:
+        return answer
+    kept = memory[region + W_LEXER : region + W_FRESH + 1].copy()
+    while answer == ILLEGAL:
+        state = np.int64(memory[region + W_LEXER])
+        if table[table[PENDING_START] + state] == table[table[PENDING_START] + state + 1]:
+            break
+        answer = back_up(table, memory, region)
+        if answer == OK:
+            answer = may_become(table, memory, region)
+        else:
+            break
+    for i in range(kept.shape[0]):
+        memory[region + W_LEXER + i] = kept[i]
+    return answer
 
 
 @njit(cache=True, nogil=True)
 def can_end(table, memory, region):  # type: ignore[no-untyped-def]
     """Whether the text so far is legal as it stands: OK, ILLEGAL or an error."""
     arena = region + np.int64(memory[region + ARENA])
-    capacity = np.int64(memory[region + CAPACITY])
-    state = np.int64(memory[region + LEXER])
-    column = np.int64(memory[region + COLUMN])
-    depth = np.int64(memory[region + DEPTH])
-    indents = np.int64(memory[region + INDENTS])
-    stacks = np.int64(memory[region + STACKS])
-    used = np.int64(memory[region + USED])
-    fresh = np.int64(0)
-    again = memory[:0]
-    if table[AGAIN] > 0:
-        again = np.empty(table[AGAIN], np.int32)
-    while table[table[END_OUTPUT] + state] == RESTART:
-        state, column, depth, indents, stacks, used, fresh = back_up(
-            table, memory, arena, capacity, state, column, depth, indents, stacks, used, fresh, again
-        )
-        if state < 0:
-            return state
-    output = table[table[END_OUTPUT] + state]
+    begin_work(memory, region)
+    while table[table[END_OUTPUT] + memory[region + W_LEXER]] == RESTART:
+        code = back_up(table, memory, region)
+        if code != OK:
+            return code
+    output = np.int64(table[table[END_OUTPUT] + memory[region + W_LEXER]])
     if output < 0:
         return np.int64(ILLEGAL)
-    begin = np.int64(table[OUTPUT_SYMBOLS]) + table[table[OUTPUT_START] + output]
-    end = np.int64(table[OUTPUT_SYMBOLS]) + table[table[OUTPUT_START] + output + 1]
-    stacks, indents, _, _, used = emit(
-        table, memory, arena, used, capacity, stacks, indents, depth, column, begin, end, fresh
+    symbols = np.int64(table[OUTPUT_SYMBOLS])
+    code = emit(
+        table,
+        memory,
+        region,
+        symbols + table[table[OUTPUT_START] + output],
+        symbols + table[table[OUTPUT_START] + output + 1],
     )
-    if stacks < 0:
-        return stacks
-    while memory[arena + 3 * indents + 1] >= 0:
-        stacks, used = shift(table, memory, arena, used, capacity, stacks, np.int64(table[DEDENT]))
-        if stacks < 0:
-            return stacks
+    indents = np.int64(memory[region + W_INDENTS])
+    while code == OK and memory[arena + 3 * indents + 1] >= 0:
+        code = feed(table, memory, region, table[DEDENT])
         indents = np.int64(memory[arena + 3 * indents + 1])
-    found, _ = shift(table, memory, arena, used, capacity, stacks, np.int64(table[N_COLUMNS] - 1))
-    return np.int64(OK) if found == ENDED else found
+    if code == OK:
+        code = feed(table, memory, region, table[N_COLUMNS] - 1)
+        return np.int64(OK) if code == ENDED else (np.int64(ILLEGAL) if code == OK else code)
+    return code
 
 
 @njit(cache=True, nogil=True)
@@ -578,36 +635,33 @@ def read_bytes(table, data, from_tokens, begin, end, memory, region, commit):  #
 
     data : int32 bytes; with from_tokens they are the tokens' and data is not used. Returns OK or an error.
     """
-    arena = region + np.int64(memory[region + ARENA])
-    capacity = np.int64(memory[region + CAPACITY])
-    state = np.int64(memory[region + LEXER])
-    column = np.int64(memory[region + COLUMN])
-    depth = np.int64(memory[region + DEPTH])
-    indents = np.int64(memory[region + INDENTS])
-    stacks = np.int64(memory[region + STACKS])
-    used = np.int64(memory[region + USED])
-    fresh = np.int64(0)
-    again = memory[:0]
-    if table[AGAIN] > 0:
-        again = np.empty(table[AGAIN], np.int32)
+    begin_work(memory, region)
+    classes = np.int64(table[N_CLASSES])
+    is_contextual = table[N_MODES] > 1
+    state = np.int64(memory[region + W_LEXER])
     for at in range(begin, end):
         byte = np.int64(read_byte_of(table, at)) if from_tokens else np.int64(data[at])
-        state, column, depth, indents, stacks, used, fresh = read_byte(
-            table, memory, arena, capacity, byte, state, column, depth, indents, stacks, used, fresh, again
-        )
-        if state < 0:
-            return state
-    answer = can_go_on(table, memory, arena, used, capacity, state, stacks, indents, depth, column, fresh, again)
-    if answer != OK or not commit:
-        return answer
-    remember(memory, region)
-    memory[region + LEXER] = state
-    memory[region + COLUMN] = column
-    memory[region + DEPTH] = depth
-    memory[region + INDENTS] = indents
-    memory[region + STACKS] = stacks
-    memory[region + USED] = used
-    return OK
+        place = state * classes + table[table[BYTE_CLASS] + byte]
+        after = np.int64(table[table[NEXT_STATE] + place])
+        # PERF: `read_byte` for the bytes of which it would only take the next state
+        if after >= 0 and table[table[OUTPUT] + place] == 0 and not (is_contextual and state == 0):
+            if table[table[STATE_FLAGS] + after] & IS_NEWLINE:
+                step_column(table, memory, region, byte)
+            state = after
+            continue
+        memory[region + W_LEXER] = state
+        code = read_byte(table, memory, region, byte)
+        if code != OK:
+            return code
+        state = np.int64(memory[region + W_LEXER])
+    memory[region + W_LEXER] = state
+    code = can_go_on(table, memory, region)
+    if code == OK and commit:
+        remember(memory, region)
+        for i in range(5):
+            memory[region + LEXER + i] = memory[region + W_LEXER + i]
+        memory[region + USED] = memory[region + W_USED]
+    return code
 
 
 @njit(cache=True, nogil=True)
@@ -619,8 +673,9 @@ def remember(memory, region):  # type: ignore[no-untyped-def]
     at = np.int64(memory[region + HISTORY_AT])
     for i in range(SAVED):
         memory[region + REGION_HEADER + at * SAVED + i] = memory[region + i]
-    memory[region + HISTORY_AT] = (at + 1) % longest
-    memory[region + N_HISTORY] = min(longest, memory[region + N_HISTORY] + 1)
+    memory[region + HISTORY_AT] = at + 1 if at + 1 < longest else 0
+    if memory[region + N_HISTORY] < longest:
+        memory[region + N_HISTORY] += 1
 
 
 @njit(cache=True, nogil=True)
@@ -659,13 +714,6 @@ def read_token(table, memory, region, token, commit):  # type: ignore[no-untyped
 
 
 @njit(cache=True, nogil=True)
-def clear(words):  # type: ignore[no-untyped-def]
-    """Empty a bitmask."""
-    for w in range(words.shape[0]):
-        words[w] = 0
-
-
-@njit(cache=True, nogil=True)
 def add_words(words, row):  # type: ignore[no-untyped-def]
     """OR a row into words."""
     # PERF: over two views the loop is vectorised; with offsets in the indices, or as a slice assignment, it takes 5-8 times as long
@@ -689,29 +737,82 @@ def add_tokens(table, mask, words):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def add_first(table, mask, words):  # type: ignore[no-untyped-def]
-    """`add_tokens` into words that hold nothing of use yet."""
-    place = np.int64(table[table[MASKS] + 2 * mask])
-    if table[table[MASKS] + 2 * mask + 1] < 0:
-        n = np.int64(table[N_WORDS])
-        row = table[place : place + n]
-        for w in range(n):
-            words[w] = row[w]
-        for w in range(n, words.shape[0]):
-            words[w] = 0
-    else:
-        clear(words)
-        add_tokens(table, mask, words)
+def mark(table, memory, region, mask, words):  # type: ignore[no-untyped-def]
+    """Note a mask to be written. words : as in `fill`; written to when there is no room for more notes.
+
+    Nested constructs of one kind mark the same mask at each depth: it is noted once.
+    """
+    n = memory[region + N_MARKED]
+    for i in range(n):
+        if memory[region + MARKED + i] == mask:
+            return
+    if n == MOST_MARKED:
+        write_marked(table, memory, region, words)
+        n = memory[region + N_MARKED]
+    memory[region + MARKED + n] = mask
+    memory[region + N_MARKED] = n + 1
 
 
 @njit(cache=True, nogil=True)
-def run(table, memory, region, node, frame, words, is_empty):  # type: ignore[no-untyped-def]
-    """Add the tokens that a stack allows, from a root node of the automaton. Returns whether words are still empty.
+def write_marked(table, memory, region, words):  # type: ignore[no-untyped-def]
+    """OR the masks noted into words; the first time, write over what words hold."""
+    n_words = np.int64(table[N_WORDS])
+    masks = np.int64(table[MASKS])
+    first = np.int64(-1)
+    is_written = memory[region + WRITTEN] != 0
+    for i in range(memory[region + N_MARKED]):
+        mask = memory[region + MARKED + i]
+        if table[masks + 2 * mask + 1] < 0:
+            place = np.int64(table[masks + 2 * mask])
+            if is_written:
+                add_words(words, table[place : place + n_words])
+            elif first < 0:
+                first = place
+            else:
+                write_two(words, table[first : first + n_words], table[place : place + n_words])
+                is_written = True
+    if not is_written:
+        if first >= 0:
+            write_one(words, table[first : first + n_words])
+        else:
+            write_one(words, table[:0])
+    for i in range(memory[region + N_MARKED]):
+        mask = memory[region + MARKED + i]
+        count = np.int64(table[masks + 2 * mask + 1])
+        if count > 0:
+            place = np.int64(table[masks + 2 * mask])
+            ids = table[place : place + count]
+            for k in range(count):
+                token = ids[k]
+                words[token >> 5] |= np.int32(1) << np.int32(token & 31)
+    memory[region + WRITTEN] = 1
+    memory[region + N_MARKED] = 0
 
-    words : (>= n_words,) int32; holds nothing of use while is_empty.
+
+@njit(cache=True, nogil=True)
+def write_one(words, row):  # type: ignore[no-untyped-def]
+    """words = row, and 0 behind it."""
+    for w in range(row.shape[0]):
+        words[w] = row[w]
+    for w in range(row.shape[0], words.shape[0]):
+        words[w] = 0
+
+
+@njit(cache=True, nogil=True)
+def write_two(words, a, b):  # type: ignore[no-untyped-def]
+    """words = a | b, and 0 behind them."""
+    for w in range(a.shape[0]):
+        words[w] = a[w] | b[w]
+    for w in range(a.shape[0], words.shape[0]):
+        words[w] = 0
+
+
+@njit(cache=True, nogil=True)
+def run(table, memory, region, node, frame, words):  # type: ignore[no-untyped-def]
+    """Mark the masks of the tokens that a stack allows, from a root node of the automaton.
 
     Right-recursive texts (nested ternaries, lambdas) make a run go down the whole stack. What a node adds from a frame down never
-    changes, so past CACHE_STRIDE frames it is kept, for one frame of each run: the next run finds it after a few more steps.
+    changes, so past LONG_RUN frames it is kept, for one frame of each run: the next run finds it after a few more steps.
     """
     arena = region + np.int64(memory[region + ARENA])
     n_cells = np.int64(table[N_STATES])
@@ -727,37 +828,32 @@ def run(table, memory, region, node, frame, words, is_empty):  # type: ignore[no
         node = np.int64(table[pair])
         mask = np.int64(table[pair + 1])
         if mask > 0:
-            if is_empty:
-                add_first(table, mask, words)
-                is_empty = False
-            else:
-                add_tokens(table, mask, words)
+            mark(table, memory, region, mask, words)
             if kept > 0:
                 add_tokens(table, mask, memory[kept : kept + np.int64(table[N_WORDS])])
         if node == 0:
-            return is_empty
+            return
         frame = np.int64(memory[arena + 3 * frame + 1])
         if frame < 0:
-            return is_empty  # only a table that no closure made leads below the stack
+            return  # only a table that no closure made leads below the stack
         steps += 1
-        if steps > CACHE_STRIDE and memory[arena + 3 * frame + 2] % CACHE_STRIDE == 0:
+        if steps > LONG_RUN and memory[arena + 3 * frame + 2] % CACHE_STRIDE == 0:
             if memory[region + CACHE] == 0:
                 memory[region + CACHE] = -1  # the caller makes one
             elif memory[region + CACHE] > 0 and frame < memory[region + USED]:
                 width = 2 + np.int64(table[N_WORDS])
                 slot = memory[region + CACHE] + (frame * 31 + node * 7) % CACHED_RUNS * width
                 if memory[slot] == frame and memory[slot + 1] == node:
-                    if is_empty:
-                        clear(words)
+                    write_marked(table, memory, region, words)
                     add_words(words, memory[slot + 2 : slot + width])
                     if kept > 0 and kept != slot + 2:
                         add_words(memory[kept : kept + width - 2], memory[slot + 2 : slot + width])
-                    return False
+                    return
                 if kept == 0:
                     kept = slot + 2
                     memory[slot] = frame
                     memory[slot + 1] = node
-                    clear(memory[slot + 2 : slot + width])
+                    write_one(memory[slot + 2 : slot + width], table[:0])
         pair = pairs + 2 * table[nodes + 2 * node]
         if table[nodes + 2 * node + 1] != 0:
             # exceptions from the node's default edge
@@ -774,120 +870,119 @@ def run(table, memory, region, node, frame, words, is_empty):  # type: ignore[no
 
 
 @njit(cache=True, nogil=True)
-def feed(table, memory, arena, used, capacity, stacks, symbol):  # type: ignore[no-untyped-def]
-    """`shift` of a column; or, for a symbol past the columns, the question whether the next lexeme is read in that mode."""
+def feed_symbol(table, memory, region, symbol):  # type: ignore[no-untyped-def]
+    """`feed` of a column; or, for a symbol past the columns, the question whether the next lexeme is read in that mode."""
     if symbol < table[N_COLUMNS]:
-        return shift(table, memory, arena, used, capacity, stacks, symbol)
-    if mode_state(table, memory, arena, stacks) != table[table[MODE_STATE] + symbol - table[N_COLUMNS]]:
-        return np.int64(ILLEGAL), used
-    return stacks, used
+        return feed(table, memory, region, symbol)
+    arena = region + np.int64(memory[region + ARENA])
+    mode = mode_state(table, memory, arena, np.int64(memory[region + W_STACKS]))
+    return np.int64(OK if mode == table[table[MODE_STATE] + symbol - table[N_COLUMNS]] else ILLEGAL)
 
 
 @njit(cache=True, nogil=True)
-def accepts_rest(table, memory, region, stacks, rest):  # type: ignore[no-untyped-def]
-    """Whether the parser accepts a rest: OK, ILLEGAL or an error."""
-    arena = region + np.int64(memory[region + ARENA])
-    capacity = np.int64(memory[region + CAPACITY])
-    # the stacks behind a newline are past USED; a list is made after its stacks
-    used = max(np.int64(memory[region + USED]), stacks + 1)
-    while rest >= 0:
-        stacks, used = feed(table, memory, arena, used, capacity, stacks, np.int64(table[table[REST_SYMBOL] + rest]))
-        if stacks == ENDED:
-            return np.int64(OK)
-        if stacks < 0:
-            return stacks
+def accepts_rest(table, memory, region, rest):  # type: ignore[no-untyped-def]
+    """Whether the parser accepts a rest, from the state in the W_ places: OK, ILLEGAL or an error. The state is left as it was."""
+    stacks = memory[region + W_STACKS]
+    used = memory[region + W_USED]
+    code = np.int64(OK)
+    while rest >= 0 and code == OK:
+        code = feed_symbol(table, memory, region, np.int64(table[table[REST_SYMBOL] + rest]))
         rest = np.int64(table[table[REST_NEXT] + rest])
-    if rest == -1:
-        return np.int64(OK)
-    return np.int64(accepts_any(table, memory, arena, used, capacity, stacks, -rest - 1))
+    if code == ENDED:
+        code = np.int64(OK)
+    elif code == OK and rest < -1:
+        code = accepts_any(
+            table,
+            memory,
+            region,
+            np.int64(memory[region + W_STACKS]),
+            np.int64(memory[region + W_USED]),
+            -rest - 1,
+        )
+    memory[region + W_STACKS] = stacks
+    memory[region + W_USED] = used
+    return code
 
 
 @njit(cache=True, nogil=True)
 def pass_newlines(table, memory, region, path):  # type: ignore[no-untyped-def]
-    """The list of stacks behind the newlines of a path, or an error."""
-    arena = region + np.int64(memory[region + ARENA])
-    capacity = np.int64(memory[region + CAPACITY])
-    used = np.int64(memory[region + USED])
-    indents = np.int64(memory[region + INDENTS])
-    stacks = np.int64(memory[region + STACKS])
+    """The newlines of a path, from the state in the W_ places: OK or an error."""
     for newline in range(table[table[PATH_START] + path], table[table[PATH_START] + path + 1]):
         place = table[PATHS] + 4 * newline
         for i in range(table[place], table[place + 1]):
-            stacks, used = feed(table, memory, arena, used, capacity, stacks, np.int64(table[table[PATH_SYMBOLS] + i]))
-            if stacks < 0:
-                return stacks
-        stacks, used = shift(
-            table, memory, arena, used, capacity, stacks, np.int64(table[table[SYMBOL_COLUMN] + table[NEWLINE]])
-        )
-        if stacks < 0:
-            return stacks
+            code = feed_symbol(table, memory, region, np.int64(table[table[PATH_SYMBOLS] + i]))
+            if code != OK:
+                return code
+        code = feed(table, memory, region, table[table[SYMBOL_COLUMN] + table[NEWLINE]])
+        if code != OK:
+            return code
         column = np.int64(table[place + 3])
         if table[place + 2] == 0:
             column += memory[region + COLUMN]
-        stacks, indents, used = indent(table, memory, arena, used, capacity, stacks, indents, column)
-        if stacks < 0:
-            return stacks
-    return stacks
+        code = indent(table, memory, region, column)
+        if code != OK:
+            return np.int64(code)
+    return np.int64(OK)
+
+
+@njit(cache=True, nogil=True)
+def find_masks(table, memory, region, words):  # type: ignore[no-untyped-def]
+    """Mark the masks of a text. words : as in `fill`. OK or an error."""
+    arena = region + np.int64(memory[region + ARENA])
+    state = np.int64(memory[region + LEXER])
+    view = np.int64(table[table[VIEW_START] + state])
+    n_views = table[table[VIEW_START] + state + 1] - view
+    view += min(memory[region + DEPTH], n_views - 1)
+    memory[region + WRITTEN] = 0
+    memory[region + N_MARKED] = 0
+    for lookup in range(table[table[LOOKUP_START] + view], table[table[LOOKUP_START] + view + 1]):
+        at = np.int64(table[LOOKUPS]) + 3 * lookup
+        path = np.int64(table[at])
+        root = np.int64(table[at + 1])
+        stacks = np.int64(memory[region + STACKS])
+        if path > 0:
+            begin_work(memory, region)
+            code = pass_newlines(table, memory, region, path)
+            if code == ILLEGAL:
+                continue
+            if code != OK:
+                return code
+            stacks = np.int64(memory[region + W_STACKS])
+        elif root < 0:
+            begin_work(memory, region)
+        if table[at + 2] > 0:
+            mark(table, memory, region, np.int64(table[at + 2]), words)
+        if root > 0:
+            while stacks != 0:
+                run(table, memory, region, root, first_stack(memory, arena, stacks), words)
+                stacks = other_stacks(memory, arena, stacks)
+        elif root < 0:
+            for item in range(table[table[OPEN_START] - root - 1], table[table[OPEN_START] - root]):
+                place = table[OPEN_ITEMS] + 2 * item
+                code = accepts_rest(table, memory, region, np.int64(table[place]))
+                if code == OK:
+                    mark(table, memory, region, np.int64(table[place + 1]), words)
+                elif code != ILLEGAL:
+                    return code
+    return np.int64(OK)
 
 
 @njit(cache=True, nogil=True)
 def fill(table, memory, region, words):  # type: ignore[no-untyped-def]
     """Write the mask of the tokens allowed next. words : (>= n_words,) int32. Returns OK, WANTS_CACHE (all the same OK) or an error."""
     if memory[region + FINISHED]:
-        return AFTER_END
-    arena = region + np.int64(memory[region + ARENA])
-    state = np.int64(memory[region + LEXER])
-    view = np.int64(table[table[VIEW_START] + state])
-    n_views = table[table[VIEW_START] + state + 1] - view
-    view += min(memory[region + DEPTH], n_views - 1)
-    is_empty = True
-    for lookup in range(table[table[LOOKUP_START] + view], table[table[LOOKUP_START] + view + 1]):
-        at = table[LOOKUPS] + 3 * lookup
-        stacks = np.int64(memory[region + STACKS])
-        if table[at] > 0:
-            stacks = pass_newlines(table, memory, region, np.int64(table[at]))
-            if stacks == ILLEGAL:
-                continue
-            if stacks < 0:
-                return stacks
-        if table[at + 2] > 0:
-            if is_empty:
-                add_first(table, np.int64(table[at + 2]), words)
-                is_empty = False
-            else:
-                add_tokens(table, np.int64(table[at + 2]), words)
-        if table[at + 1] > 0:
-            member = stacks
-            while member >= 0:
-                is_empty = run(
-                    table,
-                    memory,
-                    region,
-                    np.int64(table[at + 1]),
-                    np.int64(memory[arena + 3 * member]),
-                    words,
-                    is_empty,
-                )
-                member = np.int64(memory[arena + 3 * member + 1])
-        elif table[at + 1] < 0:
-            root = -np.int64(table[at + 1]) - 1
-            for item in range(table[table[OPEN_START] + root], table[table[OPEN_START] + root + 1]):
-                place = table[OPEN_ITEMS] + 2 * item
-                answer = accepts_rest(table, memory, region, stacks, np.int64(table[place]))
-                if answer == OK:
-                    if is_empty:
-                        add_first(table, np.int64(table[place + 1]), words)
-                        is_empty = False
-                    else:
-                        add_tokens(table, np.int64(table[place + 1]), words)
-                elif answer != ILLEGAL:
-                    return answer
+        return np.int64(AFTER_END)
+    code = find_masks(table, memory, region, words)
+    if code != OK:
+        return code
+    is_empty = memory[region + WRITTEN] == 0 and memory[region + N_MARKED] == 0
+    write_marked(table, memory, region, words)
     if table[EOS_IN_MASKS] == 0 and table[N_EOS] > 0 and not is_empty:
         # under layout the masks say only that the text or a block may end: dedents down to the first column come before the end
         token = table[table[EOS]]
         if (words[token >> 5] >> np.int32(token & 31)) & 1:
-            answer = can_end(table, memory, region)
-            if answer == ILLEGAL:
+            code = can_end(table, memory, region)
+            if code == ILLEGAL:
                 for i in range(table[N_EOS]):
                     token = table[table[EOS] + i]
                     words[token >> 5] &= ~(np.int32(1) << np.int32(token & 31))
@@ -896,12 +991,11 @@ def fill(table, memory, region, words):  # type: ignore[no-untyped-def]
                     if words[w] != 0:
                         is_empty = False
                         break
-            elif answer != OK:
-                return answer
+            elif code != OK:
+                return code
     if is_empty:
-        clear(words)
-        return DEAD_END
-    return WANTS_CACHE if memory[region + CACHE] < 0 else OK
+        return np.int64(DEAD_END)
+    return np.int64(WANTS_CACHE if memory[region + CACHE] < 0 else OK)
 
 
 @njit(cache=True, nogil=True)
@@ -929,7 +1023,7 @@ def collect(table, memory, region, moved):  # type: ignore[no-untyped-def]
         if back > 0:
             at = region + REGION_HEADER + ((memory[region + HISTORY_AT] - back) % longest) * SAVED
         moved[memory[at + INDENTS]] = 0
-        moved[memory[at + STACKS]] = 0
+        moved[end_of(np.int64(memory[at + STACKS])) - 1] = 0
     for number in range(used - 1, -1, -1):
         if moved[number] < 0:
             continue
@@ -956,7 +1050,8 @@ def collect(table, memory, region, moved):  # type: ignore[no-untyped-def]
         if back > 0:
             at = region + REGION_HEADER + ((memory[region + HISTORY_AT] - back) % longest) * SAVED
         memory[at + INDENTS] = moved[memory[at + INDENTS]]
-        memory[at + STACKS] = moved[memory[at + STACKS]]
+        stacks = memory[at + STACKS]
+        memory[at + STACKS] = moved[stacks] if stacks >= 0 else LIST - moved[LIST - stacks]
     memory[region + USED] = kept
     forget_runs(table, memory, region, 0)
 

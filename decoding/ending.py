@@ -654,23 +654,8 @@ class _Search:
         if len(self._frames) + len(self._children) + len(self._places) > MAX_KEPT:
             self.forget()
         memory, region = texts._memory, int(texts._regions[texts._slot(slot)])
-        arena = region + int(memory[region + engine.ARENA])
-        columns: list[int] = []
-        at = int(memory[region + engine.INDENTS])
-        while at >= 0:
-            columns.append(int(memory[arena + 3 * at]))
-            at = int(memory[arena + 3 * at + 1])
-        columns.reverse()
-        frames: list[_Frame] = []
-        member = int(memory[region + engine.STACKS])
-        while member >= 0:
-            states: list[int] = []
-            at = int(memory[arena + 3 * member])
-            while at >= 0:
-                states.append(int(memory[arena + 3 * at]))
-                at = int(memory[arena + 3 * at + 1])
-            frames.append(self._stack(states[::-1], columns))
-            member = int(memory[arena + 3 * member + 1])
+        columns = texts._columns(slot)
+        frames = [self._stack(states, columns) for states in texts._stacks(slot)]
         place = self._place(frames, tuple(columns), int(memory[region + engine.DEPTH]))
         state = int(memory[region + engine.LEXER])
         column = int(memory[region + engine.COLUMN]) if self.lexer.is_newline[state] else 0

@@ -150,6 +150,27 @@ class Texts:
             self._memory[into + place] = keep[place]
         kernels.forget_runs(self._table, self._memory, into, 0)
 
+    def _columns(self, slot: int) -> list[int]:
+        """The columns of the open indents of a text, from the first."""
+        region = int(self._regions[self._slot(slot)])
+        return self._chain(region, int(self._memory[region + kernels.INDENTS]))[::-1]
+
+    def _stacks(self, slot: int) -> list[list[int]]:
+        """The LR states on each stack of a text, from the bottom."""
+        region = int(self._regions[self._slot(slot)])
+        stacks = int(self._memory[region + kernels.STACKS])
+        tops = [stacks] if stacks >= 0 else self._chain(region, kernels.LIST - stacks)
+        return [self._chain(region, top)[::-1] for top in tops]
+
+    def _chain(self, region: int, record: int) -> list[int]:
+        """The first places of an arena record and of those it leads to."""
+        arena = region + int(self._memory[region + kernels.ARENA])
+        found = []
+        while record >= 0:
+            found.append(int(self._memory[arena + 3 * record]))
+            record = int(self._memory[arena + 3 * record + 1])
+        return found
+
     def _slot(self, slot: int) -> int:
         if not 0 <= slot < self.size:
             raise MaskwrightError(f"slot {slot} is out of range: the batch has the slots 0 to {self.size - 1}")
@@ -164,7 +185,9 @@ class Texts:
                 words[:] = 0
                 return
             if code == kernels.WANTS_CACHE:
-                self._lay_out({}, cached=slot)
+                # laid out once for all the texts that want one
+                if self._memory[self._regions[slot] + kernels.CACHE] < 0:
+                    self._lay_out({})
                 return
             if code == kernels.DEAD_END:
                 raise DeadEndError(self._dead_end(slot))
@@ -182,8 +205,8 @@ class Texts:
         if 2 * left > capacity or left == used:
             self._lay_out({slot: 2 * capacity})
 
-    def _lay_out(self, capacities: dict[int, int], cached: int = -1) -> None:
-        """New memory: regions in order, with other capacities where given; then their caches, slot `cached`'s too.
+    def _lay_out(self, capacities: dict[int, int]) -> None:
+        """New memory: regions in order, with other capacities where given; then the caches of those that have or want one.
 
         Caches begin empty. Slot 0's region is always at 0.
         """
@@ -192,7 +215,7 @@ class Texts:
             int(old[region + kernels.ARENA]) + 3 * capacities.get(slot, int(old[region + kernels.CAPACITY]))
             for slot, region in enumerate(regions)
         ]
-        has_cache = [slot == cached or int(old[region + kernels.CACHE]) > 0 for slot, region in enumerate(regions)]
+        has_cache = [int(old[region + kernels.CACHE]) != 0 for region in regions]
         width = kernels.CACHED_RUNS * (2 + self._n_words)
         begins = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         total = int(begins[-1]) + width * sum(has_cache)

@@ -141,17 +141,9 @@ def python_store() -> AutomatonStore:
 
 def signature(matcher: Matcher) -> tuple[object, ...]:
     """All that the engine knows of a text."""
-    memory = matcher._memory
-    arena = int(memory[engine.ARENA])
-
-    def chain(at: int) -> Iterator[int]:
-        while at >= 0:
-            yield int(memory[arena + 3 * at])
-            at = int(memory[arena + 3 * at + 1])
-
-    stacks = frozenset(tuple(chain(frame)) for frame in chain(int(memory[engine.STACKS])))
-    numbers = tuple(int(memory[place]) for place in (engine.LEXER, engine.COLUMN, engine.DEPTH))
-    return (*numbers, tuple(chain(int(memory[engine.INDENTS]))), stacks)
+    stacks = frozenset(map(tuple, matcher._stacks(0)))
+    numbers = tuple(int(matcher._memory[place]) for place in (engine.LEXER, engine.COLUMN, engine.DEPTH))
+    return (*numbers, tuple(matcher._columns(0)), stacks)
 
 
 def allowed_bytes(matcher: Matcher) -> list[int]:

@@ -167,7 +167,7 @@ def test_rollback_and_fork_across_growth() -> None:
         rows.append(row(matcher))
         sizes.append(matcher.n_bytes)
         matcher.advance_bytes(text)
-    assert len(set(sizes)) > 3, "the memory has grown on the way"
+    assert len(set(sizes)) > 2, "the memory has grown on the way"
     fork = matcher.fork()
     last = row(matcher)
     for n in (1, 700, 1200, 1099):

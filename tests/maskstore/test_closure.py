@@ -71,16 +71,8 @@ def row(matcher: Matcher) -> set[int]:
 
 def stacks(matcher: Matcher) -> Iterator[list[int]]:
     """The parser's stacks, each with the top first."""
-    memory, region = matcher._memory, 0
-    arena = int(memory[kernels.ARENA])
-    member = int(memory[region + kernels.STACKS])
-    while member >= 0:
-        frame, found = int(memory[arena + 3 * member]), []
-        while frame >= 0:
-            found.append(int(memory[arena + 3 * frame]))
-            frame = int(memory[arena + 3 * frame + 1])
-        yield found
-        member = int(memory[arena + 3 * member + 1])
+    for states in matcher._stacks(0):
+        yield states[::-1]
 
 
 class Edges:
