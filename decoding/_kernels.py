@@ -51,6 +51,7 @@ from maskwright.maskstore.engine_table import (
     IS_NEWLINE,
     LOOKUP_START,
     LOOKUPS,
+    MASK_IDS,
     MASKS,
     MODE_OF_STATE,
     MODE_STATE,
@@ -78,6 +79,7 @@ from maskwright.maskstore.engine_table import (
     REST_NEXT,
     REST_SYMBOL,
     ROOTS,
+    ROWS,
     SET_BITS,
     SHIFT_BITS,
     STATE_FLAGS,
@@ -91,15 +93,17 @@ from maskwright.maskstore.engine_table import (
 
 # places in a text's region
 (
-    LEXER, COLUMN, DEPTH, INDENTS, STACKS, FINISHED, USED, CAPACITY, N_HISTORY, MAX_HISTORY, HISTORY_AT, ARENA, CACHE,
-    W_LEXER, W_COLUMN, W_DEPTH, W_INDENTS, W_STACKS, W_USED, W_FRESH, WRITTEN, N_MARKED, MARKED,
-) = range(23)  # fmt: skip
+    LEXER, COLUMN, DEPTH, INDENTS, STACKS, FINISHED, USED, CAPACITY, N_HISTORY, MAX_HISTORY, HISTORY_AT, ARENA, CACHE, AFTER,
+    W_LEXER, W_COLUMN, W_DEPTH, W_INDENTS, W_STACKS, W_USED, W_AFTER, W_FRESH, WRITTEN, N_MARKED, MARKED,
+) = range(25)  # fmt: skip
 MOST_MARKED = 16
 REGION_HEADER = MARKED + MOST_MARKED
 SAVED = 6
 """The first places of a region are what a token changes and a rollback restores.
 
-W_ places: the state after what is being read, until it is known to be legal; W_FRESH: the last thing read was a newline with its column.
+AFTER: the stacks after a newline (before its column is obeyed) or an error, 0 if not known: several look-ups, and the bytes of an
+indentation one after the other, ask for the same. W_ places: the state after what is being read, until it is known to be legal; W_FRESH:
+the last thing read was a newline with its column.
 MARKED: numbers of masks to be written to a bitmask; WRITTEN: whether the bitmask holds anything yet.
 """
 
@@ -149,6 +153,7 @@ def reset(table, memory, region):  # type: ignore[no-untyped-def]
     memory[region + STACKS] = 1
     memory[region + FINISHED] = 0
     memory[region + USED] = 2
+    memory[region + AFTER] = 0
     memory[region + N_HISTORY] = 0
     memory[region + HISTORY_AT] = 0
     forget_runs(table, memory, region, 0)
@@ -344,6 +349,7 @@ def begin_work(memory, region):  # type: ignore[no-untyped-def]
     for i in range(5):
         memory[region + W_LEXER + i] = memory[region + LEXER + i]
     memory[region + W_USED] = memory[region + USED]
+    memory[region + W_AFTER] = memory[region + AFTER]
     memory[region + W_FRESH] = 0
 
 
@@ -363,6 +369,42 @@ def feed(table, memory, region, column):  # type: ignore[no-untyped-def]
         return stacks
     memory[region + W_STACKS] = stacks
     memory[region + W_USED] = end_of(stacks)
+    memory[region + W_AFTER] = 0
+    return np.int64(OK)
+
+
+@njit(cache=True, nogil=True)
+def know_newline(table, memory, region):  # type: ignore[no-untyped-def]
+    """W_AFTER becomes known. OK or NO_ROOM."""
+    if memory[region + W_AFTER] == 0:
+        stacks = shift(
+            table,
+            memory,
+            region + np.int64(memory[region + ARENA]),
+            np.int64(memory[region + W_USED]),
+            np.int64(memory[region + CAPACITY]),
+            np.int64(memory[region + W_STACKS]),
+            np.int64(table[table[SYMBOL_COLUMN] + table[NEWLINE]]),
+        )
+        if stacks == NO_ROOM:
+            return np.int64(NO_ROOM)
+        memory[region + W_AFTER] = stacks
+        if not is_error(stacks):
+            memory[region + W_USED] = end_of(stacks)
+    return np.int64(OK)
+
+
+@njit(cache=True, nogil=True)
+def feed_newline(table, memory, region):  # type: ignore[no-untyped-def]
+    """`feed` of the newline."""
+    code = know_newline(table, memory, region)
+    if code != OK:
+        return code
+    stacks = np.int64(memory[region + W_AFTER])
+    if is_error(stacks):
+        return stacks
+    memory[region + W_STACKS] = stacks
+    memory[region + W_AFTER] = 0
     return np.int64(OK)
 
 
@@ -401,14 +443,15 @@ def emit(table, memory, region, begin, end):  # type: ignore[no-untyped-def]
         is_newline = symbol == table[NEWLINE]
         if is_newline and memory[region + W_DEPTH] > 0:
             continue
-        code = feed(table, memory, region, table[table[SYMBOL_COLUMN] + symbol])
+        if is_newline:
+            code = feed_newline(table, memory, region)
+            if code == OK:
+                code = np.int64(indent(table, memory, region, np.int64(memory[region + W_COLUMN])))
+        else:
+            code = feed(table, memory, region, table[table[SYMBOL_COLUMN] + symbol])
         if code != OK:
             return code
-        if is_newline:
-            code = indent(table, memory, region, memory[region + W_COLUMN])
-            if code != OK:
-                return code
-        else:
+        if not is_newline:
             memory[region + W_DEPTH] = max(0, memory[region + W_DEPTH] + table[table[SYMBOL_DEPTH] + symbol])
         memory[region + W_FRESH] = is_newline
     return np.int64(OK)
@@ -539,10 +582,14 @@ def may_become(table, memory, region):  # type: ignore[no-untyped-def]
     state = np.int64(memory[region + W_LEXER])
     at = np.int64(table[table[ENDING_START] + state])
     last = np.int64(table[table[ENDING_START] + state + 1])
+    is_newline = at < last and table[table[ENDINGS] + at + 1] > 0 and table[table[ENDINGS] + at + 2] == table[NEWLINE]
+    if is_newline and memory[region + W_DEPTH] == 0 and know_newline(table, memory, region) != OK:
+        return np.int64(NO_ROOM)
     depth = memory[region + W_DEPTH]
     indents = memory[region + W_INDENTS]
     stacks = memory[region + W_STACKS]
     used = memory[region + W_USED]
+    after = memory[region + W_AFTER]
     fresh = memory[region + W_FRESH]
     answer = np.int64(ILLEGAL)
     while at < last and answer == ILLEGAL:
@@ -568,6 +615,7 @@ def may_become(table, memory, region):  # type: ignore[no-untyped-def]
         memory[region + W_INDENTS] = indents
         memory[region + W_STACKS] = stacks
         memory[region + W_USED] = used
+        memory[region + W_AFTER] = after
         memory[region + W_FRESH] = fresh
     return answer
 
@@ -661,6 +709,7 @@ def read_bytes(table, data, from_tokens, begin, end, memory, region, commit):  #
         for i in range(5):
             memory[region + LEXER + i] = memory[region + W_LEXER + i]
         memory[region + USED] = memory[region + W_USED]
+        memory[region + AFTER] = memory[region + W_AFTER]
     return code
 
 
@@ -685,6 +734,7 @@ def rollback(table, memory, region, n):  # type: ignore[no-untyped-def]
     at = (memory[region + HISTORY_AT] - n) % longest
     for i in range(SAVED):
         memory[region + i] = memory[region + REGION_HEADER + at * SAVED + i]
+    memory[region + AFTER] = 0
     memory[region + HISTORY_AT] = at
     memory[region + N_HISTORY] -= n
     forget_runs(table, memory, region, memory[region + USED])
@@ -723,17 +773,24 @@ def add_words(words, row):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
+def add_ids(table, mask, words):  # type: ignore[no-untyped-def]
+    """Add to words the ids that a mask has beside its row."""
+    begin = np.int64(table[MASK_IDS]) + table[table[MASKS] + 3 * mask + 1]
+    ids = table[begin : begin + table[table[MASKS] + 3 * mask + 2]]
+    for i in range(ids.shape[0]):
+        token = ids[i]
+        words[token >> 5] |= np.int32(1) << np.int32(token & 31)
+
+
+@njit(cache=True, nogil=True)
 def add_tokens(table, mask, words):  # type: ignore[no-untyped-def]
-    """OR a mask of the pool into words."""
-    place = np.int64(table[table[MASKS] + 2 * mask])
-    count = np.int64(table[table[MASKS] + 2 * mask + 1])
-    if count < 0:
-        add_words(words, table[place : place + np.int64(table[N_WORDS])])
-    else:
-        ids = table[place : place + count]
-        for i in range(count):
-            token = ids[i]
-            words[token >> 5] |= np.int32(1) << np.int32(token & 31)
+    """OR a mask into words."""
+    row = np.int64(table[table[MASKS] + 3 * mask])
+    if row >= 0:
+        n_words = np.int64(table[N_WORDS])
+        place = np.int64(table[ROWS]) + row * n_words
+        add_words(words, table[place : place + n_words])
+    add_ids(table, mask, words)
 
 
 @njit(cache=True, nogil=True)
@@ -757,34 +814,27 @@ def mark(table, memory, region, mask, words):  # type: ignore[no-untyped-def]
 def write_marked(table, memory, region, words):  # type: ignore[no-untyped-def]
     """OR the masks noted into words; the first time, write over what words hold."""
     n_words = np.int64(table[N_WORDS])
-    masks = np.int64(table[MASKS])
+    rows = np.int64(table[ROWS])
     first = np.int64(-1)
     is_written = memory[region + WRITTEN] != 0
     for i in range(memory[region + N_MARKED]):
-        mask = memory[region + MARKED + i]
-        if table[masks + 2 * mask + 1] < 0:
-            place = np.int64(table[masks + 2 * mask])
-            if is_written:
-                add_words(words, table[place : place + n_words])
-            elif first < 0:
-                first = place
-            else:
-                write_two(words, table[first : first + n_words], table[place : place + n_words])
-                is_written = True
-    if not is_written:
-        if first >= 0:
-            write_one(words, table[first : first + n_words])
+        row = np.int64(table[table[MASKS] + 3 * memory[region + MARKED + i]])
+        if row < 0 or row == first:
+            continue
+        place = rows + row * n_words
+        if is_written:
+            add_words(words, table[place : place + n_words])
+        elif first < 0:
+            first = row
         else:
-            write_one(words, table[:0])
+            begin = rows + first * n_words
+            write_two(words, table[begin : begin + n_words], table[place : place + n_words])
+            is_written = True
+    if not is_written:
+        begin = rows + max(0, first) * n_words
+        write_one(words, table[begin : begin + (n_words if first >= 0 else 0)])
     for i in range(memory[region + N_MARKED]):
-        mask = memory[region + MARKED + i]
-        count = np.int64(table[masks + 2 * mask + 1])
-        if count > 0:
-            place = np.int64(table[masks + 2 * mask])
-            ids = table[place : place + count]
-            for k in range(count):
-                token = ids[k]
-                words[token >> 5] |= np.int32(1) << np.int32(token & 31)
+        add_ids(table, np.int64(memory[region + MARKED + i]), words)
     memory[region + WRITTEN] = 1
     memory[region + N_MARKED] = 0
 
@@ -884,6 +934,7 @@ def accepts_rest(table, memory, region, rest):  # type: ignore[no-untyped-def]
     """Whether the parser accepts a rest, from the state in the W_ places: OK, ILLEGAL or an error. The state is left as it was."""
     stacks = memory[region + W_STACKS]
     used = memory[region + W_USED]
+    after = memory[region + W_AFTER]
     code = np.int64(OK)
     while rest >= 0 and code == OK:
         code = feed_symbol(table, memory, region, np.int64(table[table[REST_SYMBOL] + rest]))
@@ -901,6 +952,7 @@ def accepts_rest(table, memory, region, rest):  # type: ignore[no-untyped-def]
         )
     memory[region + W_STACKS] = stacks
     memory[region + W_USED] = used
+    memory[region + W_AFTER] = after
     return code
 
 
@@ -913,7 +965,7 @@ def pass_newlines(table, memory, region, path):  # type: ignore[no-untyped-def]
             code = feed_symbol(table, memory, region, np.int64(table[table[PATH_SYMBOLS] + i]))
             if code != OK:
                 return code
-        code = feed(table, memory, region, table[table[SYMBOL_COLUMN] + table[NEWLINE]])
+        code = feed_newline(table, memory, region)
         if code != OK:
             return code
         column = np.int64(table[place + 3])
@@ -942,6 +994,12 @@ def find_masks(table, memory, region, words):  # type: ignore[no-untyped-def]
         stacks = np.int64(memory[region + STACKS])
         if path > 0:
             begin_work(memory, region)
+            place = table[PATHS] + 4 * table[table[PATH_START] + path]
+            if table[place] == table[place + 1]:
+                if know_newline(table, memory, region) != OK:
+                    return np.int64(NO_ROOM)
+                memory[region + AFTER] = memory[region + W_AFTER]
+                memory[region + USED] = memory[region + W_USED]
             code = pass_newlines(table, memory, region, path)
             if code == ILLEGAL:
                 continue
@@ -1053,6 +1111,7 @@ def collect(table, memory, region, moved):  # type: ignore[no-untyped-def]
         stacks = memory[at + STACKS]
         memory[at + STACKS] = moved[stacks] if stacks >= 0 else LIST - moved[LIST - stacks]
     memory[region + USED] = kept
+    memory[region + AFTER] = 0
     forget_runs(table, memory, region, 0)
 
 

@@ -113,20 +113,6 @@ def bad_edge(edges, n_keys, n_pairs):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def bad_mask(masks, n_words, dense_begin, dense_end, ids_begin, ids_end):  # type: ignore[no-untyped-def]
-    """The first mask whose words or ids do not lie where words or ids are, or FINE."""
-    for mask in range(masks.shape[0] // 2):
-        place = np.int64(masks[2 * mask])
-        count = np.int64(masks[2 * mask + 1])
-        if count < 0:
-            if place < dense_begin or place + n_words > dense_end:
-                return mask
-        elif count > 0 and (place < ids_begin or place + count > ids_end):
-            return mask
-    return FINE
-
-
-@njit(cache=True, nogil=True)
 def stray_word(dense, allowed):  # type: ignore[no-untyped-def]
     """The first place of the bitmasks with a bit that `allowed`, (n_words,) int32, has not; or FINE."""
     width = allowed.shape[0]

@@ -45,3 +45,81 @@ def fill_edges(keys, number, slots):  # type: ignore[no-untyped-def]
             at = at + 1 if at + 1 < n_slots else 0
         slots[at, 0] = keys[i]
         slots[at, 1] = number[i]
+
+
+@njit(cache=True, nogil=True)
+def write_rows(count, at, dense, ids, words):  # type: ignore[no-untyped-def]
+    """words[i] : mask i of a closure as a row; a row of `dense` if its count is -1, else count ids."""
+    for i in range(count.shape[0]):
+        if count[i] < 0:
+            words[i] = dense[at[i]]
+        else:
+            for k in range(at[i], at[i] + count[i]):
+                words[i, ids[k] >> 5] |= np.uint32(1) << np.uint32(ids[k] & 31)
+
+
+@njit(cache=True, nogil=True)
+def bits_of(word):  # type: ignore[no-untyped-def]
+    """The number of bits set in a uint32."""
+    word = word - ((word >> np.uint32(1)) & np.uint32(0x55555555))
+    word = (word & np.uint32(0x33333333)) + ((word >> np.uint32(2)) & np.uint32(0x33333333))
+    word = (word + (word >> np.uint32(4))) & np.uint32(0x0F0F0F0F)
+    return (word * np.uint32(0x01010101) & np.uint32(0xFFFFFFFF)) >> np.uint32(24)
+
+
+@njit(cache=True, nogil=True)
+def row_sizes(words):  # type: ignore[no-untyped-def]
+    """Tokens of each row, (n,) int64."""
+    sizes = np.zeros(words.shape[0], np.int64)
+    for i in range(words.shape[0]):
+        for w in range(words.shape[1]):
+            sizes[i] += np.int64(bits_of(words[i, w]))
+    return sizes
+
+
+@njit(cache=True, nogil=True)
+def share_rows(words, sizes, order, done, row_of, rows, kept, n_rows, most):  # type: ignore[no-untyped-def]
+    """Give each mask, from order[done] on, the row that it differs from least; or a row of its own.
+
+    A row is what all its masks have in common; none has more than `most` tokens beside it. kept : (n, 2); for each row, its tokens, and
+    the most that a mask of it has beside it. Returns how many are done (fewer than all: rows is full) and the number of rows.
+    """
+    n_words = words.shape[1]
+    for at in range(done, order.shape[0]):
+        mask = order[at]
+        best = -1
+        least = most + most + 1
+        for row in range(n_rows):
+            more = sizes[mask] - kept[row, 0]
+            if more > most or kept[row, 1] - more > most:
+                continue
+            beside = np.int64(0)  # in the mask, not in the row
+            lost = np.int64(0)  # in the row, not in the mask
+            for begin in range(0, n_words, 64):
+                for w in range(begin, min(n_words, begin + 64)):
+                    beside += np.int64(bits_of(words[mask, w] & ~rows[row, w]))
+                    lost += np.int64(bits_of(rows[row, w] & ~words[mask, w]))
+                if beside > most or kept[row, 1] + lost > most or beside + lost >= least:
+                    break
+            else:
+                least = beside + lost
+                best = row
+        if best < 0:
+            if n_rows == rows.shape[0]:
+                return at, n_rows
+            best = n_rows
+            n_rows += 1
+            kept[best, 0] = sizes[mask]
+            for w in range(n_words):
+                rows[best, w] = words[mask, w]
+        else:
+            lost = np.int64(0)
+            beside = np.int64(0)
+            for w in range(n_words):
+                beside += np.int64(bits_of(words[mask, w] & ~rows[best, w]))
+                lost += np.int64(bits_of(rows[best, w] & ~words[mask, w]))
+                rows[best, w] &= words[mask, w]
+            kept[best, 0] -= lost
+            kept[best, 1] = max(kept[best, 1] + lost, beside)
+        row_of[mask] = best
+    return order.shape[0], n_rows

@@ -9,6 +9,7 @@ the part that they lead to (bytes for the tokens).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -16,9 +17,11 @@ import numpy.typing as npt
 
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.lr.encoding import LrTables
 from maskwright.maskstore import _engine_kernels as kernels
 from maskwright.maskstore._parse_kernels import HEADER, N_STATES
 from maskwright.maskstore.closure import Closure
+from maskwright.maskstore.mask_rows import MaskRows, share_rows
 from maskwright.maskstore.masks import n_words
 from maskwright.maskstore.requirements import flat
 from maskwright.maskstore.stack_automaton import StackAutomaton
@@ -31,7 +34,7 @@ Int32 = npt.NDArray[np.int32]
 (
     BYTE_CLASS, N_CLASSES, NEXT_STATE, OUTPUT, OUTPUT_START, OUTPUT_SYMBOLS, END_OUTPUT, STATE_FLAGS, ENDING_START, ENDINGS,
     SYMBOL_COLUMN, SYMBOL_DEPTH, SET_BITS, N_SET_WORDS, SHIFT_BITS, VIEW_START, LOOKUP_START, LOOKUPS, PATH_START, PATHS, PATH_SYMBOLS,
-    EDGE_PAIRS, ROOTS, N_ROOTS, NODES, N_NODES, EDGES, N_EDGE_SLOTS, MASKS, N_MASKS, DENSE, MASK_IDS, TOKEN_START, TOKEN_BYTES, N_TOKENS,
+    EDGE_PAIRS, ROOTS, N_ROOTS, NODES, N_NODES, EDGES, N_EDGE_SLOTS, MASKS, N_MASKS, ROWS, MASK_IDS, TOKEN_START, TOKEN_BYTES, N_TOKENS,
     EOS, N_EOS,
     TAB_LENGTH, NEWLINE, INDENT, DEDENT, AFTER_NEWLINE, N_WORDS, EOS_IN_MASKS, N_LEXER_STATES,
     N_MODES, MODE_STATE, MODE_OF_STATE, FALLBACK, PENDING_START, PENDING, AGAIN, REST_SYMBOL, REST_NEXT,
@@ -71,7 +74,7 @@ def engine_table(grammar: Grammar, vocabulary: Vocabulary, automaton: StackAutom
     """The table of a closed stack automaton."""
     tables, required = automaton.tables, automaton.required
     transducer = required.transducer
-    table = _Flat(flatten_tables(tables, required.modes.of_state))
+    table = _Flat(flatten_tables(replace(tables, goto=past_chains(tables)), required.modes.of_state))
     header = table.header
     header[N_CLASSES] = transducer.next_state.shape[1]
     header[N_LEXER_STATES] = transducer.n_states
@@ -95,11 +98,34 @@ def engine_table(grammar: Grammar, vocabulary: Vocabulary, automaton: StackAutom
     _add_lookups(table, automaton)
     _add_open(table, automaton)
     _add_edges(table, automaton.closure)
-    _add_masks(table, automaton.closure)
+    _add_masks(table, share_rows(automaton.closure))
     _add_tokens(table, vocabulary)
     header[N_WORDS] = n_words(vocabulary.size)
     header[EOS_IN_MASKS] = layout is None
     return table.done()
+
+
+def past_chains(tables: LrTables) -> Int32:
+    """Gotos past states that only reduce one symbol to another: (n_states, n_nonterminals) int32, -1 = none.
+
+    Whatever comes next, such a state gives way to the goto of the other symbol; so no stack that has shifted a terminal holds it on
+    account of that goto.
+    """
+    goto = tables.goto.copy()
+    chain = {
+        state: int(tables.rule_lhs[rule])
+        for state, rule in enumerate(tables.default_rule.tolist())
+        if rule >= 0 and tables.rule_length[rule] == 1
+    }
+    changed = True
+    while changed:  # a cycle of such states would reduce for ever; `loops` refuses it
+        changed = False
+        for state, lhs in chain.items():
+            rows, columns = np.nonzero(goto == state)
+            further = goto[rows, lhs] >= 0
+            goto[rows[further], columns[further]] = goto[rows[further], lhs]
+            changed |= bool(further.any())
+    return goto
 
 
 def _add_modes(table: _Flat, grammar: Grammar, automaton: StackAutomaton) -> None:
@@ -246,19 +272,12 @@ def _add_edges(table: _Flat, closure: Closure) -> None:
     table.add(EDGES, slots)
 
 
-def _add_masks(table: _Flat, closure: Closure) -> None:
-    """Masks by number: the place of their words or ids in the table, and -1 for words or the number of ids."""
-    is_dense = closure.mask_count < 0
-    table.header[N_MASKS] = len(closure.mask_count)
-    n_words = closure.dense.shape[1]
-    dense_at = table.size + 2 * len(closure.mask_count)
-    ids_at = dense_at + closure.dense.size
-    places = np.where(is_dense, dense_at + closure.mask_at * n_words, ids_at + closure.mask_at)
-    if ids_at + len(closure.mask_ids) >= 1 << 31:
-        raise LimitError("the masks have too many words to number in 31 bits")
-    table.add(MASKS, np.stack([places.astype(np.int32), closure.mask_count], axis=1))
-    table.add(DENSE, closure.dense.view(np.int32))
-    table.add(MASK_IDS, closure.mask_ids)
+def _add_masks(table: _Flat, masks: MaskRows) -> None:
+    """Masks by number: the number of a row or -1, where in MASK_IDS the ids beside it begin, and how many they are."""
+    table.header[N_MASKS] = len(masks.row)
+    table.add(MASKS, np.stack([masks.row, masks.begin, masks.count], axis=1))
+    table.add(ROWS, masks.rows.view(np.int32))
+    table.add(MASK_IDS, masks.ids)
 
 
 def _add_tokens(table: _Flat, vocabulary: Vocabulary) -> None:

@@ -259,7 +259,7 @@ def _automaton_info(where: str, header: Header, table: Array | None) -> dict[str
         "lexer_states": sizes["lexer states"],
         "parser_states": sizes["states"],
         "nodes": sizes["nodes"],
-        "masks": {"all": sizes["masks"], "dense": parts["dense"] // max(1, 4 * sizes["words"])},
+        "masks": {"all": sizes["masks"], "rows": parts["rows"] // max(1, 4 * sizes["words"])},
         "table_bytes": parts,
     }
 

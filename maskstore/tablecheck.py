@@ -115,8 +115,8 @@ PARTS: Mapping[int, Part] = {
     places.ROOTS: Part("roots", ("roots", "states"), ((0, "pairs"),)),
     places.NODES: Part("nodes", ("inner nodes", "2"), ((0, "pairs"), (0, "2"))),
     places.EDGES: Part("edges", ("slots", "2"), (ANY,)),
-    places.MASKS: Part("masks", ("masks", "2"), ((0, "2^31"), (-1, "2^31"))),
-    places.DENSE: Part("dense", ("bitmasks", "words"), (ANY,)),
+    places.MASKS: Part("masks", ("masks", "3"), ((-1, "rows"), (0, "ids+1"), (0, "ids+1"))),
+    places.ROWS: Part("rows", ("rows", "words"), (ANY,)),
     places.MASK_IDS: Part("mask_ids", ("ids",), ((0, "tokens"),)),
     places.TOKEN_START: Part("token_start", ("tokens+1",), (ANY,)),
     places.TOKEN_BYTES: Part("token_bytes", ("byte words",), (ANY,)),
@@ -351,23 +351,21 @@ class _Checks:
             self._wrong(places.OPEN_ITEMS, 2 * int(wrong[0]), f"{-n_sets} to {n_rests - 1}")
 
     def masks(self) -> None:
-        dense_begin, dense_end = self.spans[places.DENSE]
-        ids_begin, ids_end = self.spans[places.MASK_IDS]
-        found = kernels.bad_mask(
-            self.part(places.MASKS), self.sizes["words"], dense_begin, dense_end, ids_begin, ids_end
-        )
-        if found >= 0:
-            self._wrong(places.MASKS, 2 * found, "the place of its words or ids")
+        masks = self.part(places.MASKS).reshape(-1, 3).astype(np.int64)
+        wrong = np.flatnonzero(masks[:, 1] + masks[:, 2] > self.sizes["ids"])
+        if len(wrong):
+            left = self.sizes["ids"] - masks[wrong[0], 1]
+            self._wrong(places.MASKS, 3 * int(wrong[0]) + 2, f"{left} at most")
         allowed = np.zeros(32 * self.sizes["words"], np.bool_)
         allowed[: self.vocabulary.size] = np.diff(self.part(places.TOKEN_START)) > 0
         allowed[list(self.vocabulary.eos)] = True
         words = np.packbits(allowed, bitorder="little").view("<i4").astype(np.int32)
-        found = kernels.stray_word(self.part(places.DENSE), words)
+        found = kernels.stray_word(self.part(places.ROWS), words)
         if found >= 0:
             row, word = divmod(found, len(words))
-            stray = int(self.part(places.DENSE)[found]) & ~int(words[word]) & 0xFFFFFFFF
+            stray = int(self.part(places.ROWS)[found]) & ~int(words[word]) & 0xFFFFFFFF
             token = 32 * word + (stray & -stray).bit_length() - 1
-            raise self.refuse(f"bitmask {row} allows token {token}, which stands for no text")
+            raise self.refuse(f"row {row} of masks allows token {token}, which stands for no text")
         found = kernels.stray_id(self.part(places.MASK_IDS), words)
         if found >= 0:
             self._wrong(places.MASK_IDS, found, "a token that stands for text or ends it")

@@ -35,9 +35,13 @@ from maskwright.analysis.grammar.lark_files import (
 )
 from maskwright.analysis.grammar.lark_limits import check_sizes
 from maskwright.analysis.grammar.normalise import productive_symbols
+from maskwright.analysis.grammar.soft import soften
 
 LARK_WHEEL_STARTS = {"python": "file_input", "lark": "start"}
 """The grammars of Lark's own wheel that have rules, with the start symbol that reads a whole file."""
+
+LARK_WHEEL_SOFT = {"python": ("_",)}
+"""Keywords of those grammars that are names elsewhere, which their own parsers know from the parser's state alone."""
 
 _LEXINGS = ("longest", "contextual", "nfa")
 _CONFLICTS = ("all", "shift")
@@ -70,6 +74,7 @@ def load_grammar(
     lexing: Lexing = "longest",
     layout: Layout | Indenter | Literal["auto"] | None = "auto",
     conflicts: Conflicts = "all",
+    soft: Sequence[str] | None = None,
 ) -> Grammar:
     """The grammar of a `.lark` file, or of a name: ``"lark:python"`` is `python.lark` of Lark's own wheel.
 
@@ -78,6 +83,8 @@ def load_grammar(
     layout : indentation. ``"auto"`` recognises Lark's convention (`%declare _INDENT _DEDENT` beside `_NEWLINE`, as in
         python.lark); an `Indenter` (names) or `Layout` (terminal numbers) states it; None is only for grammars
         without declared terminals.
+    soft : string literals that may also stand for a pattern that matches them, as `_` may be a name; see `soft`. By default none, but
+        `_` for python.lark. Says nothing where lexing is "nfa", which takes a literal and a pattern alike.
 
     Raises UnknownNameError for a name that is neither a file nor a known grammar, GrammarError for everything that is
     wrong in the file, LimitError if it would grow past one of this module's limits.
@@ -92,7 +99,13 @@ def load_grammar(
         data = pkgutil.get_data("lark", f"grammars/{name}.lark") or b""
         start = start or LARK_WHEEL_STARTS[name]
         return parse_grammar(
-            data.decode("utf-8"), name=f"{name}.lark", start=start, lexing=lexing, layout=layout, conflicts=conflicts
+            data.decode("utf-8"),
+            name=f"{name}.lark",
+            start=start,
+            lexing=lexing,
+            layout=layout,
+            conflicts=conflicts,
+            soft=LARK_WHEEL_SOFT.get(name, ()) if soft is None else soft,
         )
     text = read_file(shown, _known_names())
     path = Path(shown)
@@ -103,6 +116,7 @@ def load_grammar(
         lexing=lexing,
         layout=layout,
         conflicts=conflicts,
+        soft=soft or (),
         folder=path.parent,
         display=shown,
     )
@@ -116,12 +130,13 @@ def parse_grammar(
     lexing: Lexing = "longest",
     layout: Layout | Indenter | Literal["auto"] | None = "auto",
     conflicts: Conflicts = "all",
+    soft: Sequence[str] = (),
     folder: str | os.PathLike[str] | None = None,
     display: str | None = None,
 ) -> Grammar:
     """The grammar written in `text`, in Lark's grammar language.
 
-    folder : where `%import .relative` looks. display : what error messages call the text; `name` by default.
+    soft : see `load_grammar`. folder : where `%import .relative` looks. display : what error messages call the text; `name` by default.
 
     >>> print(parse_grammar('start: "a" start "b" | "a" "b"'))
     <Grammar <text>: 2 terminals, 1 nonterminals, 2 rules, start 'start'>
@@ -155,6 +170,8 @@ def parse_grammar(
     grammar = _to_bnf(name, files, start, terminals, lark_rules, ignored, lexing)
     grammar = replace(grammar, unused_terminals=_unused(builder, terminals), conflicts=conflicts)
     grammar = _with_layout(grammar, layout, files)
+    if soft and lexing != "nfa":
+        grammar = soften(grammar, soft)
     if grammar.start not in productive_symbols(grammar):
         raise files.error(
             f"start symbol {start!r} is unproductive: no finite text can be derived from it; "

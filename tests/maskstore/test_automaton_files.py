@@ -149,7 +149,7 @@ def test_info(tmp_path: Path) -> None:
     assert (info["nodes"], info["masks"]["all"]) == (store.counts["nodes"], store.counts["masks"])
     assert (info["lexer_states"], info["parser_states"]) == (sizes["lexer states"], sizes["states"])
     assert sum(info["table_bytes"].values()) == store.table.nbytes == 4 * info["tensors"]["table"]["shape"][0]
-    assert info["table_bytes"]["dense"] == 4 * store.n_words * info["masks"]["dense"]
+    assert info["table_bytes"]["rows"] == 4 * store.n_words * info["masks"]["rows"]
     assert info["table_bytes"]["token_start"] == 4 * (store.vocabulary.size + 1)
     assert info["bytes"] == (tmp_path / "s").stat().st_size
 

@@ -114,6 +114,12 @@ def at_first(place: int, wanted: Callable[[int], bool], value: int, beside: int 
     return lambda table: put(place, first_of(place, wanted)(table) + beside, value)(table)
 
 
+def last_ids_too_many(table: np.ndarray) -> None:
+    """A mask's ids begin where another's end, and are as many as all together."""
+    masks = table[table[places.MASKS] : table[places.ROWS]].reshape(-1, 3)
+    masks[-1, 1:] = masks[:, 2].sum()
+
+
 def fill_slots(table: np.ndarray) -> None:
     """Leave no slot of the hash table free."""
     begin = int(table[places.EDGES])
@@ -151,14 +157,15 @@ def is_plain(action: int) -> bool:
         (at_first(places.EDGES, lambda key: key > 0, -1, 1), r"part edges holds \d+ at \[\d+, 0\], expected -1, or"),
         (fill_slots, "part edges has no free slot, expected one or more"),
         (put(places.EDGE_PAIRS, 2, 1), r"part edge_pairs holds 1 at \[1, 0\], expected 0 or \d+ and more: no edge leads to a root"),
-        (put(places.MASKS, 2, 0), r"part masks holds 0 at \[1, 0\], expected the place of its words or ids"),
-        (put(places.MASKS, 2, 2**31 - 1), r"part masks holds 2147483647 at \[1, 0\], expected the place"),
-        (put(places.MASKS, 3, 99_999), r"part masks holds \d+ at \[1, 0\], expected the place of its words or ids"),
+        (put(places.MASKS, 3, 99_999), r"part masks holds 99999 at \[1, 0\], expected -1 to \d+"),
+        (put(places.MASKS, 4, 99_999), r"part masks holds 99999 at \[1, 1\], expected 0 to \d+"),
+        (put(places.MASKS, -1, 99_999), r"part masks holds 99999 at \[\d+, 2\], expected 0 to \d+"),
+        (last_ids_too_many, r"part masks holds \d+ at \[\d+, 2\], expected \d+ at most"),
         (put(places.FALLBACK, 0, 9999), r"part fallback holds 9999 at \[0\], expected -1 to \d+"),
         (put(places.MODE_OF_STATE, 0, 3), r"part mode_of_state holds 3 at \[0\], expected 0 to [02]"),
         (put(places.PENDING, 0, 256), r"part pending holds 256 at \[0\], expected 0 to 255"),
-        (put(places.DENSE, 3, 1 << 20), "bitmask 0 allows token 116, which stands for no text"),
-        (put(places.DENSE, 2, -(2**31)), "bitmask 0 allows token 95, which stands for no text"),
+        (put(places.ROWS, 3, 1 << 20), "row 0 of masks allows token 116, which stands for no text"),
+        (put(places.ROWS, 2, -(2**31)), "row 0 of masks allows token 95, which stands for no text"),
         (put(places.MASK_IDS, 0, 60), r"part mask_ids holds 60 at \[0\], expected a token that stands for text or ends it"),
         (put(places.TOKEN_START, 1, 0), "part token_start is not that of the vocabulary in the file"),
         (put(places.TOKEN_BYTES, 0, 0), "part token_bytes is not that of the vocabulary in the file"),

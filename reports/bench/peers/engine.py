@@ -65,9 +65,11 @@ class Batch(Protocol):
 
     def fill(self) -> Any: ...
 
-    def advance(self, tokens: list[int]) -> Any:
-        """tokens : one for each active slot, in the order of `prepare`."""
+    def take(self, tokens: list[int]) -> None:
+        """Before the timed call: the tokens to advance by, one for each active slot, in the order of `prepare`."""
         ...
+
+    def advance(self) -> Any: ...
 
 
 class Engine(Protocol):

@@ -54,8 +54,11 @@ class Batch:
     def fill(self) -> Any:
         llguidance.numpy.fill_next_token_bitmask_par(self.executor, self.slots, self.bitmask)
 
-    def advance(self, tokens: list[int]) -> Any:
-        llguidance.numpy.consume_token_par(self.executor, list(zip(self.active, tokens, strict=True)))
+    def take(self, tokens: list[int]) -> None:
+        self.pairs = list(zip(self.active, tokens, strict=True))
+
+    def advance(self) -> Any:
+        llguidance.numpy.consume_token_par(self.executor, self.pairs)
 
 
 class Engine:

@@ -35,8 +35,10 @@ class Batch:
     def fill(self) -> Any:
         self.batch.fill(self.words)
 
-    def advance(self, tokens: list[int]) -> Any:
+    def take(self, tokens: list[int]) -> None:
         self.tokens[self.active] = tokens
+
+    def advance(self) -> Any:
         self.batch.advance(self.tokens)
 
 

@@ -10,10 +10,12 @@ replayed to the end or until the engine gives up.) With a stride only every so m
 from __future__ import annotations
 
 import argparse
+import contextlib
 import gc
 import importlib
 import json
 import os
+import random
 import time
 from importlib.metadata import version
 from pathlib import Path
@@ -125,36 +127,53 @@ def replay(engine: Engine, work: Work, options: argparse.Namespace) -> tuple[dic
     return facts, {"steps": table, "other_advances": np.array(others, dtype=np.int64)}
 
 
+def places(work: Work, n: int, chosen: random.Random) -> list[tuple[list[int], int]]:
+    """n texts under way: a document and the number of its tokens that have been read, each place in the files as likely as any other.
+
+    All have WAVE tokens left.
+    """
+    documents = [tokens for _, tokens in work.documents if len(tokens) >= WAVE]
+    found = chosen.choices(documents, [len(tokens) - WAVE + 1 for tokens in documents], k=n)
+    return [(tokens, chosen.randrange(len(tokens) - WAVE + 1)) for tokens in found]
+
+
 def replay_batch(engine: Engine, work: Work, n: int, options: argparse.Namespace) -> tuple[dict[str, Any], Any]:
-    """Batch size n: (mask ns, advance ns, active slots) a step."""
-    documents = [(name, tokens) for name, tokens in work.documents if len(tokens) >= WAVE]
+    """Batch size n: (mask ns, advance ns, active slots) a step. Texts start anywhere in the files, as a server's are found."""
     steps: list[tuple[int, int, int]] = []
-    refusals = first = 0
+    refusals = 0
     clock = time.perf_counter_ns
-    end = time.monotonic() + options.seconds
-    while documents and len(steps) < options.batch_steps and time.monotonic() < end:
+    chosen = random.Random(n)
+    left = options.seconds
+    while len(steps) < options.batch_steps and left > 0:
         batch = engine.batch(n)
-        texts = [documents[(first + slot) % len(documents)][1] for slot in range(n)]
-        first += n
+        texts = places(work, n, chosen)
+        for position in range(max(begun for _, begun in texts)):
+            active = [slot for slot, (_, begun) in enumerate(texts) if position < begun]
+            batch.prepare(active)
+            batch.take([texts[slot][0][position] for slot in active])
+            batch.advance()
         active = list(range(n))
         gc.collect()
+        end = time.monotonic() + left
         for position in range(WAVE):
             batch.prepare(active)
             begin = clock()
             batch.fill()
             mask_ns = clock() - begin
-            kept = [slot for slot in active if is_allowed(batch.words[slot], texts[slot][position])]
+            following = [tokens[begun + position] for tokens, begun in texts]
+            kept = [slot for slot in active if is_allowed(batch.words[slot], following[slot])]
             refusals += len(active) - len(kept)
             if len(kept) < len(active):
                 active = kept
                 batch.prepare(active)
-            tokens = [texts[slot][position] for slot in active]
+            batch.take([following[slot] for slot in active])
             begin = clock()
-            batch.advance(tokens)
+            batch.advance()
             advance_ns = clock() - begin
             steps.append((mask_ns, advance_ns, len(active)))
             if not active or len(steps) >= options.batch_steps or time.monotonic() > end:
                 break
+        left = end - time.monotonic()
     table = np.array(steps, dtype=np.int64).reshape(-1, 3)
     return {"steps": len(steps), "refused": refusals, "mean_active": float(table[:, 2].mean()) if steps else 0.0}, table
 
@@ -190,6 +209,10 @@ def measure(options: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any]
     replayed, arrays = replay(engine, work, options)
     facts["replay"] = {**replayed, "stride": options.stride}
     facts["batches"] = {}
+    if options.batches:
+        few = argparse.Namespace(**{**vars(options), "batch_steps": 2, "seconds": 1})
+        with contextlib.suppress(Exception):  # what ails an engine's batches is said below
+            replay_batch(engine, work, 2, few)
     for n in options.batches:
         try:
             facts["batches"][str(n)], arrays[f"batch_{n}"] = replay_batch(engine, work, n, options)

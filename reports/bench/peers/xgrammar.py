@@ -43,8 +43,11 @@ class Batch:
     def fill(self) -> Any:
         self.batch.batch_fill_next_token_bitmask(self.active, self.bitmask, self.slots)
 
-    def advance(self, tokens: list[int]) -> Any:
-        self.batch.batch_accept_token(self.active, tokens)
+    def take(self, tokens: list[int]) -> None:
+        self.tokens = tokens
+
+    def advance(self) -> Any:
+        self.batch.batch_accept_token(self.active, self.tokens)
 
 
 class Engine:

@@ -52,7 +52,7 @@ def _automaton_rows(facts: dict[str, Any]) -> dict[str, str]:
         "lexer states": f"{facts['lexer_states']:,}",
         "parser states": f"{facts['parser_states']:,}",
         "automaton": f"{facts['nodes']:,} nodes{edges}",
-        "masks": f"{masks['all']:,}, {masks['dense']:,} of them bitmasks",
+        "masks": f"{masks['all']:,} over {masks['rows']:,} shared rows",
     }
 
 

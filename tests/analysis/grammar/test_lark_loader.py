@@ -30,7 +30,7 @@ def features() -> Grammar:
 
 @pytest.fixture(scope="module")
 def python() -> Grammar:
-    return load_grammar("lark:python")
+    return load_grammar("lark:python", soft=())
 
 
 CONSTRUCTS = [

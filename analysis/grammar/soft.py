@@ -1,0 +1,75 @@
+"""Soft keywords: literals that may also be what a pattern of the grammar means, such as `_` or `match` in Python.
+
+Under longest match a literal beats a pattern, so a keyword is never a name unless a rule says so. Lark's own parsers get round that by
+lexing what the parser can take; under python.lark `for _ in x` is read only so. A soft keyword says it in the rules.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+
+from maskwright.analysis.errors import GrammarError
+from maskwright.analysis.grammar.grammar import Grammar, Rule, Terminal
+
+
+def soften(grammar: Grammar, keywords: Iterable[str]) -> Grammar:
+    """The grammar in which each keyword may stand wherever a pattern may that matches it.
+
+    Each such pattern P gives way in all rules to a new nonterminal, P or the keywords. A rule that says the same with the keyword in the
+    place of P is dropped: it would be a second reading of the same text.
+
+    Raises GrammarError for a keyword that is no string literal of the grammar, or that no pattern matches.
+    """
+    literals = {terminal.literal: number for number, terminal in enumerate(grammar.terminals)}
+    softened: dict[int, list[int]] = {}
+    for keyword in sorted(set(keywords)):
+        if keyword not in literals:
+            raise GrammarError(
+                f"grammar {grammar.name}: soft keyword {keyword!r} is not a string literal of its rules; give it as it stands there"
+            )
+        patterns = [
+            number
+            for number, terminal in enumerate(grammar.terminals)
+            if terminal.literal is None and number not in grammar.ignored and _matches(terminal, keyword)
+        ]
+        if not patterns:
+            raise GrammarError(
+                f"grammar {grammar.name}: no pattern matches soft keyword {keyword!r}, so it cannot be one"
+            )
+        for pattern in patterns:
+            softened.setdefault(pattern, []).append(literals[keyword])
+    first = grammar.n_terminals + grammar.n_nonterminals
+    either = {pattern: first + i for i, pattern in enumerate(sorted(softened))}
+    rules = [Rule(rule.lhs, tuple(either.get(symbol, symbol) for symbol in rule.rhs)) for rule in grammar.rules]
+    general = {(rule.lhs, rule.rhs) for rule, old in zip(rules, grammar.rules, strict=True) if rule != old}
+    kept = [
+        rule
+        for rule, old in zip(rules, grammar.rules, strict=True)
+        if rule != old
+        or not any((rule.lhs, _with(rule.rhs, soft, either[p])) in general for p in softened for soft in softened[p])
+    ]
+    kept += [
+        Rule(either[pattern], (symbol,))
+        for pattern in sorted(softened)
+        for symbol in [pattern, *sorted(softened[pattern])]
+    ]
+    names = [
+        " or ".join(grammar.terminals[symbol].name for symbol in [pattern, *sorted(softened[pattern])])
+        for pattern in sorted(softened)
+    ]
+    return replace(grammar, nonterminals=(*grammar.nonterminals, *names), rules=tuple(dict.fromkeys(kept)))
+
+
+def _with(symbols: tuple[int, ...], old: int, new: int) -> tuple[int, ...]:
+    return tuple(new if symbol == old else symbol for symbol in symbols)
+
+
+def _matches(terminal: Terminal, text: str) -> bool:
+    if terminal.pattern is None:
+        return False
+    flags = re.RegexFlag(0)
+    for letter in terminal.flags:
+        flags |= {"i": re.I, "m": re.M, "s": re.S, "x": re.X, "u": re.U, "a": re.A, "l": re.L}[letter]
+    return re.compile(terminal.pattern, flags).fullmatch(text) is not None
