@@ -128,6 +128,9 @@ SPLIT = -11
 ENDED = -10
 """In place of a stack: the text was accepted as a whole."""
 
+TOO_LONG = -12
+"""More reductions than were to be tried."""
+
 LIST = -16
 """Stacks below this are lists."""
 
@@ -135,12 +138,18 @@ LINE_FEED = 10
 SPACE = 32
 TAB = 9
 
+NO_LIMIT = 1 << 60
+
+FEW_REDUCTIONS = 32
+"""What is tried first where one of several terminals is to be found that can be shifted: a nested construct may need thousands."""
+
 LONG_RUN = 48
 """A run over more frames than this looks for its continuation in the cache, at heights that CACHE_STRIDE divides."""
 
 CACHE_STRIDE = 16
 
-CACHED_RUNS = 32
+CACHED_RUNS = 24
+"""The oldest gives way to a new one: the lexer states that nested constructs of one kind go through, each with two heights and more."""
 
 
 @njit(cache=True, nogil=True)
@@ -225,8 +234,9 @@ def same_stack(memory, arena, a, b):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def shift_one(table, memory, arena, used, capacity, frame, column):  # type: ignore[no-untyped-def]
-    """The stack after a terminal, made of records from `used` on; ILLEGAL, NO_ROOM, TOO_MANY (a conflict) or ENDED."""
+def shift_one(table, memory, arena, used, capacity, frame, column, limit):  # type: ignore[no-untyped-def]
+    """The stack after a terminal, made of records from `used` on; ILLEGAL, NO_ROOM, TOO_MANY (a conflict), ENDED, or TOO_LONG after
+    more than `limit` reductions."""
     columns = np.int64(table[N_COLUMNS])
     nonterminals = np.int64(table[N_NONTERMINALS])
     begin = used
@@ -243,6 +253,9 @@ def shift_one(table, memory, arena, used, capacity, frame, column):  # type: ign
             if action == 0:
                 return ILLEGAL
             rule = -action - 1
+        limit -= 1
+        if limit < 0:
+            return TOO_LONG
         for _ in range(table[table[RULE_LENGTH] + rule]):
             frame = np.int64(memory[arena + 3 * frame + 1])
         state = np.int64(table[table[GOTO] + memory[arena + 3 * frame] * nonterminals + table[table[RULE_LHS] + rule]])
@@ -332,12 +345,12 @@ def shift_all(table, memory, arena, used, capacity, stacks, column):  # type: ig
 
 
 @njit(cache=True, nogil=True)
-def shift(table, memory, arena, used, capacity, stacks, column):  # type: ignore[no-untyped-def]
-    """The stacks after a terminal, made of records from `used` on; ILLEGAL, NO_ROOM, TOO_MANY or ENDED."""
+def shift(table, memory, arena, used, capacity, stacks, column, limit):  # type: ignore[no-untyped-def]
+    """The stacks after a terminal, made of records from `used` on; or as `shift_one`. Several stacks know no limit."""
     if column < 0:
         return ILLEGAL
     if stacks >= 0:
-        found = shift_one(table, memory, arena, used, capacity, stacks, column)
+        found = shift_one(table, memory, arena, used, capacity, stacks, column, limit)
         if found != TOO_MANY:
             return found
     return shift_all(table, memory, arena, used, capacity, stacks, column)
@@ -364,6 +377,7 @@ def feed(table, memory, region, column):  # type: ignore[no-untyped-def]
         np.int64(memory[region + CAPACITY]),
         np.int64(memory[region + W_STACKS]),
         np.int64(column),
+        np.int64(NO_LIMIT),
     )
     if is_error(stacks):
         return stacks
@@ -385,6 +399,7 @@ def know_newline(table, memory, region):  # type: ignore[no-untyped-def]
             np.int64(memory[region + CAPACITY]),
             np.int64(memory[region + W_STACKS]),
             np.int64(table[table[SYMBOL_COLUMN] + table[NEWLINE]]),
+            np.int64(NO_LIMIT),
         )
         if stacks == NO_ROOM:
             return np.int64(NO_ROOM)
@@ -471,13 +486,20 @@ def accepts_any(table, memory, region, stacks, used, members):  # type: ignore[n
                 return np.int64(OK)
         member = other_stacks(memory, arena, member)
     capacity = np.int64(memory[region + CAPACITY])
-    for column in range(table[N_COLUMNS]):
-        if (table[bits + (column >> 5)] >> (column & 31)) & 1:
-            found = shift(table, memory, arena, used, capacity, stacks, np.int64(column))
-            if not is_error(found) or found == ENDED:
-                return np.int64(OK)
-            if found != ILLEGAL:
-                return found
+    for attempt in range(2):
+        limit = np.int64(FEW_REDUCTIONS if attempt == 0 else NO_LIMIT)
+        is_too_long = False
+        for column in range(table[N_COLUMNS]):
+            if (table[bits + (column >> 5)] >> (column & 31)) & 1:
+                found = shift(table, memory, arena, used, capacity, stacks, np.int64(column), limit)
+                if not is_error(found) or found == ENDED:
+                    return np.int64(OK)
+                if found == TOO_LONG:
+                    is_too_long = True
+                elif found != ILLEGAL:
+                    return found
+        if not is_too_long:
+            break
     return np.int64(ILLEGAL)
 
 
@@ -831,7 +853,7 @@ def write_marked(table, memory, region, words):  # type: ignore[no-untyped-def]
             write_two(words, table[begin : begin + n_words], table[place : place + n_words])
             is_written = True
     if not is_written:
-        begin = rows + max(0, first) * n_words
+        begin = rows + first * n_words if first >= 0 else rows
         write_one(words, table[begin : begin + (n_words if first >= 0 else 0)])
     for i in range(memory[region + N_MARKED]):
         add_ids(table, np.int64(memory[region + MARKED + i]), words)
@@ -855,6 +877,16 @@ def write_two(words, a, b):  # type: ignore[no-untyped-def]
         words[w] = a[w] | b[w]
     for w in range(a.shape[0], words.shape[0]):
         words[w] = 0
+
+
+@njit(cache=True, nogil=True)
+def find_run(memory, cache, width, frame, node):  # type: ignore[no-untyped-def]
+    """Where the cache has a run from a frame and a node, or -1."""
+    for i in range(CACHED_RUNS):
+        slot = cache + 1 + i * width
+        if memory[slot] == frame and memory[slot + 1] == node:
+            return slot
+    return np.int64(-1)
 
 
 @njit(cache=True, nogil=True)
@@ -892,18 +924,22 @@ def run(table, memory, region, node, frame, words):  # type: ignore[no-untyped-d
                 memory[region + CACHE] = -1  # the caller makes one
             elif memory[region + CACHE] > 0 and frame < memory[region + USED]:
                 width = 2 + np.int64(table[N_WORDS])
-                slot = memory[region + CACHE] + (frame * 31 + node * 7) % CACHED_RUNS * width
-                if memory[slot] == frame and memory[slot + 1] == node:
+                cache = np.int64(memory[region + CACHE])
+                slot = find_run(memory, cache, width, frame, node)
+                if slot >= 0:
                     write_marked(table, memory, region, words)
                     add_words(words, memory[slot + 2 : slot + width])
                     if kept > 0 and kept != slot + 2:
                         add_words(memory[kept : kept + width - 2], memory[slot + 2 : slot + width])
                     return
                 if kept == 0:
+                    oldest = max(0, memory[cache])
+                    memory[cache] = oldest + 1 if oldest + 1 < CACHED_RUNS else 0
+                    slot = cache + 1 + oldest * width
                     kept = slot + 2
                     memory[slot] = frame
                     memory[slot + 1] = node
-                    write_one(memory[slot + 2 : slot + width], table[:0])
+                    write_one(memory[kept : slot + width], table[:0])
         pair = pairs + 2 * table[nodes + 2 * node]
         if table[nodes + 2 * node + 1] != 0:
             # exceptions from the node's default edge
@@ -1061,7 +1097,7 @@ def forget_runs(table, memory, region, first):  # type: ignore[no-untyped-def]
     """Drop from the cache of runs what it holds of records from `first` on: they are about to change."""
     if memory[region + CACHE] > 0:
         for slot in range(CACHED_RUNS):
-            at = memory[region + CACHE] + slot * (2 + np.int64(table[N_WORDS]))
+            at = memory[region + CACHE] + 1 + slot * (2 + np.int64(table[N_WORDS]))
             if memory[at] >= first:
                 memory[at] = -1
 
@@ -1138,6 +1174,30 @@ def advance_one(table, memory, token):  # type: ignore[no-untyped-def]
     if code == NO_ROOM and make_room(table, memory, np.int64(0)):
         code = read_token(table, memory, np.int64(0), np.int64(token), True)
     return code
+
+
+@njit(cache=True, nogil=True)
+def replay(table, memory, tokens, begin, words, result):  # type: ignore[no-untyped-def]
+    """Fill, look a token up in the mask, and advance by it, for tokens[begin:] and the text of a matcher.
+
+    tokens : (n,) int64, each in range. words : as in `fill`. Returns how far it came; result[0] is OK at the end, ILLEGAL before a token
+    that the mask has not, or what `fill` or `read_token` stopped with; result[1] whether it was `fill`.
+    """
+    for at in range(begin, tokens.shape[0]):
+        token = tokens[at]
+        result[1] = 1
+        result[0] = fill_one(table, memory, words)
+        if result[0] != OK:
+            return at
+        result[1] = 0
+        if not (words[token >> 5] >> np.int32(token & 31)) & 1:
+            result[0] = ILLEGAL
+            return at
+        result[0] = advance_one(table, memory, token)
+        if result[0] != OK:
+            return at
+    result[0] = OK
+    return tokens.shape[0]
 
 
 @njit(cache=True, nogil=True)

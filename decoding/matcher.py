@@ -54,6 +54,37 @@ class Matcher(Texts):
             if code:
                 self._refuse(0, token, code)
 
+    def replay(self, tokens: Any) -> int:
+        """Add tokens to the text as long as the masks have them: how many that were. What a decoder would do, in one compiled call.
+
+        tokens : (n,) integers. At each place the whole mask is written and the token looked up in it. Raises IllegalTokenError for an id
+        that the vocabulary lacks (nothing is read then), DeadEndError where nothing can come next.
+        """
+        array = np.asarray(tokens)
+        if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+            raise MaskwrightError(f"tokens have shape {array.shape} and dtype {array.dtype}; expected (n,) integers")
+        ids = array.astype(np.int64)
+        wrong = np.flatnonzero((ids < 0) | (ids >= self.store.vocabulary.size))
+        if len(wrong):
+            self._refuse(0, int(array[wrong[0]]), kernels.OUT_OF_RANGE)
+        words = np.zeros(self._n_words, np.int32)
+        result = np.zeros(2, np.int64)
+        at = 0
+        while True:
+            at = int(kernels.replay(self._table, self._memory, ids, at, words, result))
+            code, was_fill = result.tolist()
+            if code in (kernels.OK, kernels.ILLEGAL):
+                return at
+            if was_fill:
+                if code == kernels.AFTER_END:
+                    return at
+                self._finish_fill(0, code, words)
+            else:
+                code = self._retry(0, int(ids[at]), code)
+                if code != kernels.OK:
+                    self._refuse(0, int(ids[at]), code)
+                at += 1
+
     def advance_bytes(self, data: bytes) -> None:
         """Add bytes to the text, as one token that may be rolled back. Raises IllegalTokenError, the state being as it was."""
         self._advance_bytes(0, data)

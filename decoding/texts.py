@@ -216,7 +216,7 @@ class Texts:
             for slot, region in enumerate(regions)
         ]
         has_cache = [int(old[region + kernels.CACHE]) != 0 for region in regions]
-        width = kernels.CACHED_RUNS * (2 + self._n_words)
+        width = 1 + kernels.CACHED_RUNS * (2 + self._n_words)
         begins = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         total = int(begins[-1]) + width * sum(has_cache)
         if total >= 1 << 31:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import types
 from functools import cache
 from typing import Any
@@ -313,3 +314,35 @@ def test_too_many_readings_are_a_limit() -> None:
         for _ in range(400):
             matcher.advance(0)
             row(matcher)
+
+
+def test_replay_is_fill_look_up_advance() -> None:
+    rng = random.Random(5)
+    n_refused = n_finished = 0
+    for _ in range(80):
+        plain, fast = after(max_rollback=3), after(max_rollback=3)
+        tokens: list[int] = []
+        legal = 0
+        while len(tokens) < 40 and not plain.is_finished:
+            allowed = row(plain)
+            tokens.append(rng.choice(sorted(allowed)) if rng.random() < 0.95 else rng.randrange(EOS))
+            if tokens[-1] not in allowed:
+                n_refused += 1
+                break
+            plain.advance(tokens[-1])
+            legal += 1
+        n_finished += plain.is_finished
+        assert fast.replay(tokens) == legal
+        assert fast.is_finished == plain.is_finished and fast._stacks(0) == plain._stacks(0)
+        assert plain.is_finished or row(fast) == row(plain)
+        assert fast.replay([0, 0]) == 0 or not plain.is_finished
+    assert n_refused > 5 and n_finished > 5
+
+
+def test_replay_of_what_is_no_token() -> None:
+    matcher = after()
+    with pytest.raises(IllegalTokenError, match="token 999 is out of range"):
+        matcher.replay([0, 999])
+    with pytest.raises(MaskwrightError, match=r"tokens have shape \(1, 1\)"):
+        matcher.replay([[1]])
+    assert matcher.replay([]) == 0 and row(matcher) == row(after())

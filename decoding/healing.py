@@ -1,0 +1,81 @@
+"""Token healing: the prompt's last tokens taken back, so that what comes next may be cut into tokens otherwise.
+
+A prompt that ends in the middle of what the tokenizer knows as one token ("http:" before "//") leaves the model in a place it hardly ever
+saw. So the end of the prompt is taken off, and the first new tokens must spell it again, or go past it.
+
+Source: Lundberg, "The Art of Prompt Design: Prompt Boundaries and Token Healing" (2023). Ours takes back as many tokens as a longer
+one could replace, and never chooses a token after which the rest cannot be spelled.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from maskwright.maskstore.vocabulary import Vocabulary
+
+
+class Healing:
+    """tail : bytes that were taken back. rest : those that new tokens still have to spell."""
+
+    def __init__(self, vocabulary: Vocabulary, tail: bytes) -> None:
+        self.tail = self.rest = tail
+        self._vocabulary = vocabulary
+        self._can_spell: list[bool] = []
+        if tail:
+            known = set(vocabulary.tokens) - {b""}
+            self._can_spell = [False] * len(tail) + [True]
+            for begin in range(len(tail) - 1, -1, -1):
+                self._can_spell[begin] = any(
+                    self._can_spell[end] and tail[begin:end] in known for end in range(begin + 1, len(tail) + 1)
+                )
+
+    def words(self) -> npt.NDArray[np.int32]:
+        """(ceil(V / 32),) the mask of tokens that spell a beginning of the rest (such that what then is left can be spelled), or all of it
+        and more. Cost: O(V)."""
+        rest, offset = self.rest, len(self.tail) - len(self.rest)
+        vocabulary = self._vocabulary
+        bits = np.zeros(-vocabulary.size % 32 + vocabulary.size, bool)
+        for token, data in enumerate(vocabulary.tokens):
+            if data.startswith(rest) or (
+                data and rest.startswith(data) and self._can_spell[min(offset + len(data), len(self.tail))]
+            ):
+                bits[token] = True
+        return np.packbits(bits, bitorder="little").view(np.int32)
+
+    def take(self, data: bytes) -> bytes:
+        """A token's bytes have been read: those of them that are new."""
+        n = min(len(self.rest), len(data))
+        self.rest = self.rest[n:]
+        return data[n:]
+
+
+def split_for_healing(vocabulary: Vocabulary, tokens: Sequence[int]) -> tuple[list[int], bytes]:
+    """Tokens to keep, and the bytes of those to take back: the longest run of last tokens whose bytes begin a longer token, but not all.
+
+    >>> from maskwright.maskstore.vocabulary import Vocabulary
+    >>> split_for_healing(Vocabulary("v", (b"http", b":", b"://"), {}, ()), [0, 1])
+    ([0], b':')
+    """
+    ordered = sorted({token for token in vocabulary.tokens if token})
+    longest = max(map(len, ordered), default=0)
+    best, tail = len(tokens), b""
+    data = b""
+    for begin in range(len(tokens) - 1, 0, -1):
+        token = tokens[begin]
+        piece = vocabulary.tokens[token] if token < vocabulary.size else b""
+        data = piece + data
+        if not piece or len(data) >= longest:
+            break
+        at = bisect_left(ordered, data + b"\0")
+        if at < len(ordered) and ordered[at].startswith(data):
+            best, tail = begin, data
+    return list(tokens[:best]), tail
+
+
+__all__ = ["Healing", "split_for_healing"]
