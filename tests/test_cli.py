@@ -249,3 +249,13 @@ def test_interrupted_export_leaves_nothing(tmp_path: Path) -> None:
     _, errors = process.communicate(timeout=60)
     assert process.returncode in (130, -signal.SIGINT), errors
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_soft_keywords(runner: CliRunner, tokenizer: str) -> None:
+    Path("words.lark").write_text('start: (NAME | "if" NAME)+\nNAME: /[a-z]+/\n%ignore " "\n')
+    command = ["info", "words.lark", "--tokenizer", tokenizer, "--json", "-"]
+    plain, soft = runner.invoke(app, command), runner.invoke(app, [*command, "--soft", "if"])
+    assert plain.exit_code == soft.exit_code == 0, soft.stderr
+    assert json.loads(plain.stdout)["table_bytes"] != json.loads(soft.stdout)["table_bytes"]
+    wrong = runner.invoke(app, [*command, "--soft", "else"])
+    assert wrong.exit_code == 2 and "soft keyword 'else' is not a string literal" in wrong.stderr

@@ -13,6 +13,7 @@ from maskwright.cli.common import (
     GrammarArgument,
     JsonOption,
     LexingOption,
+    SoftOption,
     StartOption,
     TokenizerOption,
     app,
@@ -32,6 +33,7 @@ def analyze(
     start: StartOption = None,
     lexing: LexingOption = "longest",
     conflicts: ConflictsOption = "all",
+    soft: SoftOption = None,
     json_file: JsonOption = None,
     html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write one self-contained page.")] = None,
     pairs: Annotated[
@@ -46,7 +48,7 @@ def analyze(
         from maskwright.report.analysis import analyze as run
 
         check_writable(json_file, html)
-        loaded, vocabulary = load_inputs(grammar, tokenizer, start, lexing, conflicts)
+        loaded, vocabulary = load_inputs(grammar, tokenizer, start, lexing, conflicts, soft)
         with progress_bars() as progress:
             report = run(loaded, vocabulary, pairs=pairs, exact=exact, progress=progress)
         if html is not None:

@@ -53,6 +53,14 @@ ConflictsOption = Annotated[
     Literal["all", "shift"],
     typer.Option("--conflicts", help="What the parser does with LALR conflicts: follow all, or shift as Lark does."),
 ]
+SoftOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--soft",
+        metavar="KEYWORD",
+        help="A keyword of the grammar that may be a name too; may be given again. By default _ for lark:python.",
+    ),
+]
 RulesOption = Annotated[
     Literal["normalised", "lark"],
     typer.Option("--rules", help="Lexing nfa: what always-verdicts are judged on; the normalised rules prove more."),
@@ -130,17 +138,24 @@ def check_writable(*paths: Path | None) -> None:
 
 
 def load_inputs(
-    grammar: str, tokenizer: str | None, start: str | None, lexing: Any, conflicts: Any
+    grammar: str, tokenizer: str | None, start: str | None, lexing: Any, conflicts: Any, soft: list[str] | None = None
 ) -> tuple[Grammar, Vocabulary | None]:
     from maskwright.analysis.grammar import load_grammar
     from maskwright.maskstore.vocabulary import load_vocabulary
 
-    loaded = load_grammar(grammar, start=start, lexing=lexing, conflicts=conflicts)
+    loaded = load_grammar(grammar, start=start, lexing=lexing, conflicts=conflicts, soft=soft)
     return loaded, None if tokenizer is None else load_vocabulary(tokenizer)
 
 
 def load_or_build_store(
-    source: str, tokenizer: str | None, start: str | None, lexing: Any, conflicts: Any, rules: Any, refresh: bool
+    source: str,
+    tokenizer: str | None,
+    start: str | None,
+    lexing: Any,
+    conflicts: Any,
+    rules: Any,
+    refresh: bool,
+    soft: list[str] | None = None,
 ) -> MaskStore | AutomatonStore:
     """The store of a store file, or of a grammar and a tokenizer (from the cache if it is there)."""
     if tokenizer is None:
@@ -151,7 +166,7 @@ def load_or_build_store(
         return load_store(source)
     from maskwright.cache import cached_store
 
-    grammar, vocabulary = load_inputs(source, tokenizer, start, lexing, conflicts)
+    grammar, vocabulary = load_inputs(source, tokenizer, start, lexing, conflicts, soft)
     assert vocabulary is not None
     with progress_bars() as progress:
         return cached_store(grammar, vocabulary, rules=rules, progress=progress, refresh=refresh)

@@ -17,6 +17,7 @@ from maskwright.cli.common import (
     LexingOption,
     RefreshOption,
     RulesOption,
+    SoftOption,
     StartOption,
     TokenizerOption,
     app,
@@ -38,6 +39,7 @@ def export(
     start: StartOption = None,
     lexing: LexingOption = "longest",
     conflicts: ConflictsOption = "all",
+    soft: SoftOption = None,
     rules: RulesOption = "normalised",
     original: Annotated[
         bool, typer.Option("--original", help="Lexing nfa: keep every entry, no streamlining, for comparison.")
@@ -55,12 +57,12 @@ def export(
         if tokenizer is None:
             raise MaskwrightError("a mask store is for one tokenizer: name it (--tokenizer)")
         if original:
-            loaded, vocabulary = load_inputs(grammar, tokenizer, start, lexing, conflicts)
+            loaded, vocabulary = load_inputs(grammar, tokenizer, start, lexing, conflicts, soft)
             assert vocabulary is not None
             with progress_bars() as progress:
                 store = build_store(loaded, vocabulary, streamlined=False, progress=progress)
         else:
-            store = load_or_build_store(grammar, tokenizer, start, lexing, conflicts, rules, refresh)
+            store = load_or_build_store(grammar, tokenizer, start, lexing, conflicts, rules, refresh, soft)
         save_store(store, output)
         facts = {**store_info(output), "cpu_seconds": seconds_since(begin)}
         if json_file is not None:

@@ -16,6 +16,7 @@ from maskwright.cli.common import (
     LexingOption,
     RefreshOption,
     RulesOption,
+    SoftOption,
     StartOption,
     TokenizerOption,
     app,
@@ -33,6 +34,7 @@ def info(
     start: StartOption = None,
     lexing: LexingOption = "longest",
     conflicts: ConflictsOption = "all",
+    soft: SoftOption = None,
     rules: RulesOption = "normalised",
     refresh: RefreshOption = False,
     json_file: JsonOption = None,
@@ -43,7 +45,7 @@ def info(
         from maskwright.report.store_facts import render_store_facts
 
         begin = time.process_time()
-        loaded = load_or_build_store(store, tokenizer, start, lexing, conflicts, rules, refresh)
+        loaded = load_or_build_store(store, tokenizer, start, lexing, conflicts, rules, refresh, soft)
         seconds = seconds_since(begin)
         if tokenizer is None:
             facts = store_info(store)
