@@ -35,6 +35,9 @@ if TYPE_CHECKING:
         interchange_classes,
     )
     from maskwright.cache import cached_store
+    from maskwright.completion import complete, load_model
+    from maskwright.decoding.adapters import MaskwrightLogitsProcessor, apply_mask
+    from maskwright.decoding.generation import Completion, generate
     from maskwright.decoding.matcher import Batch, Matcher
     from maskwright.decoding.reference import ReferenceDecoder
     from maskwright.maskstore.automaton_store import AutomatonStore
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
     from maskwright.maskstore.store import MaskStore, build_store
     from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
     from maskwright.report.analysis import AnalysisReport, analyze
+    from maskwright.validation import ValidationReport, validate
 
 try:
     __version__ = version("maskwright")
@@ -52,40 +56,48 @@ _HOME = {
     "AnalysisReport": "maskwright.report.analysis",
     "AutomatonStore": "maskwright.maskstore.automaton_store",
     "Batch": "maskwright.decoding.matcher",
+    "Completion": "maskwright.decoding.generation",
     "DeadEndError": "maskwright.analysis.errors",
     "Deciders": "maskwright.analysis.legality",
-    "Grammar": "maskwright.analysis.grammar",
     "Explainer": "maskwright.analysis.legality",
+    "Grammar": "maskwright.analysis.grammar",
     "GrammarError": "maskwright.analysis.errors",
     "IllegalTokenError": "maskwright.analysis.errors",
-    "Judge": "maskwright.analysis.legality",
     "Indenter": "maskwright.analysis.grammar",
+    "Judge": "maskwright.analysis.legality",
     "Layout": "maskwright.analysis.grammar",
     "LimitError": "maskwright.analysis.errors",
     "MaskStore": "maskwright.maskstore.store",
-    "Matcher": "maskwright.decoding.matcher",
     "MaskwrightError": "maskwright.analysis.errors",
+    "MaskwrightLogitsProcessor": "maskwright.decoding.adapters.huggingface",
+    "Matcher": "maskwright.decoding.matcher",
     "MissingExtraError": "maskwright.analysis.errors",
     "ReferenceDecoder": "maskwright.decoding.reference",
     "StoreError": "maskwright.analysis.errors",
     "Terminal": "maskwright.analysis.grammar",
     "TerminalError": "maskwright.analysis.errors",
     "UnknownNameError": "maskwright.analysis.errors",
+    "ValidationReport": "maskwright.validation",
     "Verdict": "maskwright.analysis.legality",
     "Vocabulary": "maskwright.maskstore.vocabulary",
     "VocabularyError": "maskwright.analysis.errors",
     "analyze": "maskwright.report.analysis",
+    "apply_mask": "maskwright.decoding.adapters",
     "build_follow_graph": "maskwright.analysis.legality",
     "build_store": "maskwright.maskstore.store",
     "cached_store": "maskwright.cache",
+    "complete": "maskwright.completion",
+    "generate": "maskwright.decoding.generation",
     "interchange_classes": "maskwright.analysis.legality",
     "load_grammar": "maskwright.analysis.grammar",
+    "load_model": "maskwright.completion",
     "load_store": "maskwright.maskstore.fileformat",
     "load_vocabulary": "maskwright.maskstore.vocabulary",
     "normalise": "maskwright.analysis.grammar",
     "parse_grammar": "maskwright.analysis.grammar",
     "save_store": "maskwright.maskstore.fileformat",
     "store_info": "maskwright.maskstore.fileformat",
+    "validate": "maskwright.validation",
 }
 """Public name -> the module that has it. Modules are imported when a name is first used: `maskwright --help` needs none of them."""
 
@@ -105,6 +117,7 @@ __all__ = [
     "AnalysisReport",
     "AutomatonStore",
     "Batch",
+    "Completion",
     "DeadEndError",
     "Deciders",
     "Explainer",
@@ -117,6 +130,7 @@ __all__ = [
     "LimitError",
     "MaskStore",
     "MaskwrightError",
+    "MaskwrightLogitsProcessor",
     "Matcher",
     "MissingExtraError",
     "ReferenceDecoder",
@@ -124,19 +138,25 @@ __all__ = [
     "Terminal",
     "TerminalError",
     "UnknownNameError",
+    "ValidationReport",
     "Verdict",
     "Vocabulary",
     "VocabularyError",
     "analyze",
+    "apply_mask",
     "build_follow_graph",
     "build_store",
     "cached_store",
+    "complete",
+    "generate",
     "interchange_classes",
     "load_grammar",
+    "load_model",
     "load_store",
     "load_vocabulary",
     "normalise",
     "parse_grammar",
     "save_store",
     "store_info",
+    "validate",
 ]

@@ -1,0 +1,300 @@
+"""`maskwright complete`: a local model completes a prompt under a grammar."""
+
+from __future__ import annotations
+
+import codecs
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from maskwright.analysis.errors import MaskwrightError
+from maskwright.cli.common import (
+    ConflictsOption,
+    JsonOption,
+    LexingOption,
+    RefreshOption,
+    StartOption,
+    app,
+    check_writable,
+    clean_errors,
+    progress_bars,
+    write_json,
+)
+
+if TYPE_CHECKING:
+    from maskwright.completion import LanguageModel
+    from maskwright.decoding.generation import Completion, Generation
+    from maskwright.maskstore.automaton_store import AutomatonStore
+    from maskwright.maskstore.store import MaskStore
+
+REASONS = {
+    "end": "the model ended it",
+    "stop": "a stop string came",
+    "complete": "it was complete",
+    "tokens": "the token budget was used up",
+    "seconds": "the time was up",
+}
+
+
+@app.command(epilog="Example: maskwright complete lark:python 'def mean(numbers):' --compare")
+def complete(
+    store: Annotated[
+        str, typer.Argument(metavar="STORE", help="A store file for the model's tokenizer; or a grammar.")
+    ],
+    prompt: Annotated[
+        str | None, typer.Argument(metavar="PROMPT", help="The beginning of the text; - or none: standard input.")
+    ] = None,
+    model: Annotated[
+        str,
+        typer.Option("--model", "-m", metavar="M", help="A model's folder, its name on the hub, or the bundled one."),
+    ] = "python-tiny",
+    prompt_file: Annotated[
+        Path | None, typer.Option("--prompt-file", metavar="FILE", help="Read the prompt here.")
+    ] = None,
+    max_tokens: Annotated[
+        int, typer.Option("--max-tokens", metavar="N", help="New tokens, the ending included.")
+    ] = 128,
+    seconds: Annotated[
+        float | None, typer.Option("--seconds", metavar="S", help="Close the text after this time.")
+    ] = None,
+    temperature: Annotated[
+        float, typer.Option("--temperature", metavar="T", help="0 takes the likeliest token at each step.")
+    ] = 0.0,
+    top_k: Annotated[int, typer.Option("--top-k", metavar="K", help="Sample from the K likeliest; 0: from all.")] = 0,
+    top_p: Annotated[
+        float, typer.Option("--top-p", metavar="P", help="Sample from the likeliest that sum up to P.")
+    ] = 1.0,
+    seed: Annotated[int, typer.Option("--seed", help="Equal seeds sample equally.")] = 0,
+    stop: Annotated[
+        list[str] | None, typer.Option("--stop", metavar="TEXT", help="End before this text; may be repeated.")
+    ] = None,
+    until_complete: Annotated[
+        bool, typer.Option("--until-complete", help="End where the text is complete and a blank line was written.")
+    ] = False,
+    close: Annotated[
+        bool, typer.Option("--close/--no-close", help="End with the shortest legal ending if the budget is used up.")
+    ] = True,
+    heal: Annotated[
+        bool, typer.Option("--heal/--no-heal", help="Let the first tokens begin inside the prompt's last ones.")
+    ] = True,
+    compare: Annotated[
+        bool, typer.Option("--compare", help="Show beside it what the model writes without masks.")
+    ] = False,
+    reference: Annotated[
+        str | None,
+        typer.Option(
+            "--reference", metavar="R", help="Who judges the texts: python, json, none, or a command that reads one."
+        ),
+    ] = None,
+    device: Annotated[str | None, typer.Option("--device", metavar="D", help="cpu, cuda, ...")] = None,
+    start: StartOption = None,
+    lexing: LexingOption = "longest",
+    conflicts: ConflictsOption = "all",
+    refresh: RefreshOption = False,
+    json_file: JsonOption = None,
+) -> None:
+    """Complete a prompt with a language model such that the whole is a text of the grammar.
+
+    The prompt is read by the grammar too: one that no text begins with is an error. Standard output gets prompt and completion.
+    """
+    with clean_errors():
+        begin = time.perf_counter()
+        check_writable(json_file)
+        text = _prompt(prompt, prompt_file)
+        _silence_transformers()
+        from maskwright.completion import check_model, load_model, read_prompt, start_completion
+
+        if _is_grammar(store):
+            loaded = load_model(model, device)
+            compiled = _build(store, loaded, start, lexing, conflicts, refresh)
+        else:
+            compiled = _load(store)
+            read_prompt(compiled.matcher(), text.encode("utf-8", "surrogatepass"))  # before the model takes its time
+            loaded = load_model(model, device)
+        check_model(compiled, loaded)
+        loading = time.perf_counter() - begin
+        options: dict[str, Any] = {
+            "max_tokens": max_tokens,
+            "seconds": seconds,
+            "temperature": temperature,
+            "top_k": top_k,
+            "top_p": top_p,
+            "seed": seed,
+            "stop": tuple(stop or ()),
+            "heal": heal,
+        }
+        is_quiet = json_file is not None and str(json_file) == "-"
+        console = Console(stderr=True, highlight=False, soft_wrap=True)
+        n_prompt = len(loaded.tokens_of(text))
+        if loaded.context and n_prompt > loaded.context:
+            console.print(
+                f"note: the prompt has {n_prompt:,} tokens; model {loaded.name} sees {loaded.context:,} at most, so not its beginning "
+                "(the grammar sees all)",
+                markup=False,
+            )
+        generation = start_completion(compiled, text, loaded, close=close, stop_when_complete=until_complete, **options)
+        found = generation.run() if compare or is_quiet else _stream(text, generation)
+        facts = {
+            "model": loaded.name,
+            "grammar": compiled.grammar.name,
+            "prompt": text,
+            "seconds_loading": round(loading, 3),
+            **_facts(text, found, reference, compiled),
+        }
+        if compare:
+            free = start_completion(compiled, text, loaded, constrained=False, **options).run()
+            facts["unconstrained"] = _facts(text, free, reference, compiled)
+            if not is_quiet:
+                _show_both(text, found, free, facts)
+        if not is_quiet:
+            console.print(_summary(found, facts), markup=False, style="dim")
+        if json_file is not None:
+            write_json(json_file, facts)
+
+
+def _prompt(prompt: str | None, path: Path | None) -> str:
+    if path is not None:
+        if prompt is not None:
+            raise MaskwrightError("the prompt is given twice, as an argument and by --prompt-file; give one of them")
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            raise MaskwrightError(f"the prompt file {path} cannot be read: {error.strerror}") from None
+    elif prompt is None or prompt == "-":
+        if sys.stdin.isatty():
+            raise MaskwrightError("no prompt: give it as an argument, by --prompt-file, or on standard input")
+        data = sys.stdin.buffer.read()
+    else:
+        return prompt
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise MaskwrightError(f"the prompt is not UTF-8: {error.reason} at byte {error.start}") from None
+
+
+def _is_grammar(source: str) -> bool:
+    return source.startswith("lark:") or source.endswith(".lark")
+
+
+def _build(
+    source: str, model: LanguageModel, start: str | None, lexing: Any, conflicts: Any, refresh: bool
+) -> AutomatonStore:
+    from maskwright.analysis.grammar import load_grammar
+    from maskwright.cache import cached_store
+
+    grammar = load_grammar(source, start=start, lexing=lexing, conflicts=conflicts)
+    with progress_bars() as progress:
+        return _decodes(source, cached_store(grammar, model.vocabulary, progress=progress, refresh=refresh))
+
+
+def _load(source: str) -> AutomatonStore:
+    from maskwright.maskstore.fileformat import load_store
+
+    return _decodes(source, load_store(source))
+
+
+def _decodes(source: str, store: AutomatonStore | MaskStore) -> AutomatonStore:
+    from maskwright.maskstore.automaton_store import AutomatonStore
+
+    if not isinstance(store, AutomatonStore):
+        raise MaskwrightError(f"{source}: lexing nfa has no masks at run time; build the store with lexing longest")
+    return store
+
+
+def _stream(prompt: str, generation: Generation) -> Completion:
+    """Print the prompt and what comes as it comes; UTF-8 sequences that tokens cut are held until they are whole."""
+    console = Console(highlight=False, soft_wrap=True)
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    is_terminal = console.is_terminal
+    _write(console, prompt, "dim" if is_terminal else "")
+    for step in generation:
+        _write(console, decoder.decode(step.data), "yellow" if is_terminal and step.is_closing else "")
+    _write(console, decoder.decode(b"", True), "")
+    if is_terminal:
+        console.print()
+    return generation.completion
+
+
+def _write(console: Console, text: str, style: str) -> None:
+    if console.is_terminal:
+        console.print(Text(text, style=style), end="")
+    else:  # exactly the text, for files and pipes
+        sys.stdout.write(text)
+        sys.stdout.flush()
+
+
+def _facts(prompt: str, found: Completion, reference: str | None, store: AutomatonStore) -> dict[str, Any]:
+    from maskwright.validation.references import make_reference, reference_for
+
+    name = reference if reference is not None else reference_for(store.grammar.name)
+    judge = make_reference(name)
+    verdict = None
+    if judge is not None:
+        try:
+            answer = judge.judge(prompt + found.data.decode(errors="replace"))
+        finally:
+            judge.close()
+        verdict = {"by": name, "answer": answer.answer, "message": answer.message}
+    return {
+        "completion": found.data.decode(errors="replace"),
+        "closing": found.closing.decode(errors="replace"),
+        "reason": found.reason,
+        "is_complete": found.is_complete,
+        "tokens": len(found.tokens),
+        "seconds": round(found.seconds, 4),
+        "seconds_first_token": round(found.first_seconds, 4),
+        "seconds_model": round(found.model_seconds, 4),
+        "seconds_masks": round(found.mask_seconds, 4),
+        "seconds_endings": round(found.ending_seconds, 4),
+        "verdict": verdict,
+    }
+
+
+def _show_both(prompt: str, found: Completion, free: Completion, facts: dict[str, Any]) -> None:
+    table = Table(expand=True)
+    both = (("under the grammar", found, facts), ("without masks", free, facts["unconstrained"]))
+    for heading, _, _ in both:
+        table.add_column(heading, ratio=1, overflow="fold")
+    cells = []
+    for _, each, said in both:
+        kept = each.data[: len(each.data) - len(each.closing)].decode(errors="replace")
+        cells.append(Text.assemble((prompt, "dim"), kept, (said["closing"], "yellow")))
+    table.add_row(*cells)
+    if facts["verdict"] is not None:
+        table.add_section()
+        table.add_row(*(_verdict(said) for _, _, said in both))
+    Console(highlight=False).print(table)
+
+
+def _verdict(facts: dict[str, Any]) -> str:
+    verdict = facts["verdict"]
+    return f"{verdict['by']}: {verdict['answer']}" + (f" ({verdict['message']})" if verdict["message"] else "")
+
+
+def _summary(found: Completion, facts: dict[str, Any]) -> str:
+    share = found.mask_seconds / found.seconds if found.seconds else 0.0
+    closed = f", closed with {len(found.closing)} bytes" if found.closing else ""
+    parts = [
+        f"{len(found.tokens)} tokens in {found.seconds:.2f} s, the first after {found.first_seconds:.2f} s, {100 * share:.1f} % in masks",
+        f"{REASONS[found.reason]}{closed}",
+    ]
+    if facts["verdict"] is not None:
+        parts.append(_verdict(facts))
+    return "; ".join(parts)
+
+
+def _silence_transformers() -> None:
+    """Its progress bars and advice would stand in the middle of the text."""
+    try:
+        from transformers.utils import logging
+    except ImportError:
+        return
+    log: Any = logging
+    log.set_verbosity_error()
+    log.disable_progress_bar()

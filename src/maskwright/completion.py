@@ -1,0 +1,297 @@
+"""Completing a prompt with a local language model such that prompt and completion are a text of the grammar.
+
+In: a store, a prompt, a model. Out: a `Generation` (maskwright.decoding.generation). The prompt is read by the matcher first, its last
+tokens are healed, and the model's vocabulary is held against the store's.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import urllib.parse
+import urllib.request
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from maskwright.analysis.errors import (
+    IllegalTokenError,
+    MaskwrightError,
+    MissingExtraError,
+    UnknownNameError,
+    VocabularyError,
+)
+from maskwright.decoding.adapters._apply import need_torch
+from maskwright.decoding.adapters.huggingface import check_same_tokens, check_stores
+from maskwright.decoding.generation import Completion, Generation, generate
+from maskwright.decoding.healing import split_for_healing
+from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
+from maskwright.models import BUNDLED, model_folder
+
+if TYPE_CHECKING:
+    from maskwright.decoding.matcher import Matcher
+    from maskwright.maskstore.automaton_store import AutomatonStore
+
+
+@dataclass(frozen=True)
+class LanguageModel:
+    """A causal language model of transformers with its tokenizer.
+
+    vocabulary : what its tokens stand for. context : tokens that it can see, 0 if its configuration does not say.
+    begin : tokens put before every prompt, beside those that the tokenizer itself puts there.
+    """
+
+    name: str
+    model: Any = field(repr=False)
+    tokenizer: Any = field(repr=False)
+    vocabulary: Vocabulary
+    context: int
+    begin: tuple[int, ...] = ()
+
+    def tokens_of(self, text: str) -> list[int]:
+        """What the model sees of a prompt; never empty."""
+        tokens = [*self.begin, *self.tokenizer(text)["input_ids"]]
+        if not tokens:
+            tokenizer = self.tokenizer
+            first = tokenizer.bos_token_id if tokenizer.bos_token_id is not None else tokenizer.eos_token_id
+            if first is None:
+                raise MaskwrightError(
+                    f"model {self.name} has no token that begins a text, so the prompt cannot be empty: give some of the text"
+                )
+            tokens = [first]
+        return tokens
+
+
+def load_model(name: str | os.PathLike[str] = BUNDLED, device: str | None = None) -> LanguageModel:
+    """A model by the name of a bundled one (python-tiny), by folder, or by its name on the Hugging Face hub.
+
+    device : "cpu", "cuda", ...; by default CUDA if there is a device. On the CPU weights of 16-bit floats become 32-bit ones.
+
+    Nothing is executed that comes with a model. Raises MissingExtraError without torch and transformers, UnknownNameError if there is no
+    such model (or the hub cannot be reached), MaskwrightError if it cannot be loaded.
+    """
+    torch = need_torch()
+    try:
+        from transformers import AutoModelForCausalLM, AutoTokenizer
+    except ImportError as error:
+        raise MissingExtraError(
+            "transformers is not installed, which models are loaded with: pip install 'maskwright[hf]'"
+        ) from error
+    source = _source(name)
+    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    if not Path(source).is_dir():
+        _check_hub(str(name))
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(source)
+        model: Any = AutoModelForCausalLM.from_pretrained(source, dtype="auto")
+    except (OSError, ValueError, KeyError, ImportError, RuntimeError) as error:
+        raise _explained(name, source, error) from error
+    if device == "cpu" and model.dtype == torch.float16:
+        model = model.float()
+    try:
+        model = model.to(device)
+    except (RuntimeError, AssertionError) as error:
+        raise MaskwrightError(f"model {name} cannot be put on device {device!r}: {error}") from error
+    vocabulary = load_vocabulary(tokenizer, name=Path(source).name, eos=_ends(tokenizer, model) or None)
+    rows = int(model.get_output_embeddings().weight.shape[0])
+    needed = 1 + max((token for token, data in enumerate(vocabulary.tokens) if data), default=0)
+    if rows < needed:
+        raise VocabularyError(
+            f"model {name} has {rows} logits, but its tokenizer has tokens up to id {needed - 1}: they do not belong together"
+        )
+    config = model.config.get_text_config()
+    begin = (tokenizer.bos_token_id,) if name == BUNDLED else ()
+    return LanguageModel(
+        str(name), model, tokenizer, vocabulary, int(getattr(config, "max_position_embeddings", 0) or 0), begin
+    )
+
+
+def check_model(store: AutomatonStore, model: LanguageModel) -> None:
+    """Raises VocabularyError unless the store was built for the model's tokenizer."""
+    check_stores([store])
+    check_same_tokens(store.vocabulary, model.vocabulary)
+    ours, theirs = set(store.vocabulary.eos), set(model.vocabulary.eos)
+    if theirs and not ours & theirs:
+        raise VocabularyError(
+            f"the store's vocabulary {store.vocabulary.name} ends texts with the tokens {sorted(ours)}, model {model.name} with "
+            f"{sorted(theirs)}: build the store from the model's folder, or load the vocabulary with eos={sorted(theirs)}"
+        )
+
+
+def start_completion(
+    store: AutomatonStore,
+    prompt: str | bytes,
+    model: LanguageModel,
+    *,
+    constrained: bool = True,
+    heal: bool = True,
+    **options: Any,
+) -> Generation:
+    """A completion of a prompt, to be iterated over; options are those of `generate`.
+
+    constrained : under the grammar's masks; else the same loop runs free.
+    heal : take back the prompt's last tokens where a longer token might stand, see `maskwright.decoding.healing`.
+
+    Raises IllegalTokenError if the prompt is no beginning of a legal text, saying where, why and what could stand there; VocabularyError
+    if the store is not for the model's tokenizer; and as `generate`.
+    """
+    check_model(store, model)
+    data = prompt.encode("utf-8", "surrogatepass") if isinstance(prompt, str) else bytes(prompt)
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        raise MaskwrightError(f"the prompt is not UTF-8: {error.reason} at byte {error.start}") from None
+    matcher = store.matcher()
+    read_prompt(matcher, data)
+    tokens = model.tokens_of(text)
+    tail = b""
+    if heal:
+        kept, tail = split_for_healing(model.vocabulary, tokens)
+        # a tokenizer may put a blank before the text, which is not ours to take back
+        if tail and data.endswith(tail) and kept:
+            tokens = kept
+            matcher = store.matcher()
+            matcher.advance_bytes(data[: -len(tail)])
+        else:
+            tail = b""
+    return generate(
+        model.model, matcher if constrained else None, tokens, vocabulary=store.vocabulary, heal=tail, **options
+    )
+
+
+def complete(
+    store: AutomatonStore, prompt: str | bytes, model: LanguageModel | str | os.PathLike[str] = BUNDLED, **options: Any
+) -> Completion:
+    """`start_completion(...)`, run to its end: prompt and `data` of the result are a legal text."""
+    loaded = model if isinstance(model, LanguageModel) else load_model(model)
+    return start_completion(store, prompt, loaded, **options).run()
+
+
+def read_prompt(matcher: Matcher, data: bytes, name: str = "the prompt") -> None:
+    """Advance a matcher at the start of a text by a prompt.
+
+    Raises IllegalTokenError with the first byte that cannot stand where it does, by offset and as line:column with a caret, and what could.
+    """
+    try:
+        matcher.advance_bytes(data)
+    except IllegalTokenError:
+        raise IllegalTokenError(_refusal(matcher, data, name)) from None
+
+
+def _refusal(matcher: Matcher, data: bytes, name: str) -> str:
+    """Why a prompt is refused. The matcher is left behind its longest legal beginning."""
+    good, bad = 0, len(data)  # data[:good] has been read; data[:bad] is no beginning of a legal text
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        if matcher._allows_bytes(0, data[good:middle]):
+            matcher.advance_bytes(data[good:middle])
+            good = middle
+        else:
+            bad = middle
+    before, rest = data[:good], data[good:]
+    line = before.count(b"\n") + 1
+    begin = before.rfind(b"\n") + 1
+    end = data.find(b"\n", good)
+    column = len(before[begin:].decode(errors="replace")) + 1
+    shown = data[begin : end if end >= 0 else len(data)].decode(errors="replace")
+    lead, cut = max(0, column - 61), column + 40
+    context = ("..." if lead else "") + shown[lead:cut].replace("\t", " ")
+    caret = " " * (column - 1 - lead + (3 if lead else 0)) + "^"
+    character = rest.decode(errors="replace")[:1]
+    allowed = [byte for byte in range(256) if matcher._allows_bytes(0, bytes([byte]))]
+    grammar = matcher.store.grammar.name
+    lines = [
+        f"{name} is no beginning of a text of {grammar}: {character!r} cannot stand at byte {good}, line {line}:{column}",
+        f"    {context}",
+        f"    {caret}",
+        f"Here could stand: {_listed(allowed)}.",
+    ]
+    try:
+        ending = matcher.shortest_ending()
+        what = f"is complete if {ending.data[:80].decode(errors='replace')!r} follows" if ending.data else "is complete"
+        lines.append(f"The longest legal beginning is its first {good} bytes of {len(data)}; it {what}.")
+    except MaskwrightError:
+        lines.append(f"The longest legal beginning is its first {good} bytes of {len(data)}.")
+    return "\n".join(lines)
+
+
+def _listed(allowed: Sequence[int]) -> str:
+    """Bytes in words: letters, digits and what is not ASCII by kind, the others one by one."""
+    found = {byte for byte in allowed if byte < 0x80}
+    parts = []
+    for what, members in (("letters", {*range(65, 91), *range(97, 123)}), ("digits", set(range(48, 58)))):
+        if members <= found:
+            parts.append(what)
+            found -= members
+    parts += [repr(chr(byte)) for byte in sorted(found)]
+    if len(parts) > 40:
+        parts[40:] = [f"{len(parts) - 40} more of ASCII"]
+    if len(found) < len(allowed) and any(byte >= 0x80 for byte in allowed):
+        parts.append("characters outside ASCII")
+    return ", ".join(parts) or "nothing"
+
+
+def _source(name: str | os.PathLike[str]) -> str:
+    """What `from_pretrained` is to be given."""
+    if name == BUNDLED:
+        return str(model_folder(BUNDLED))
+    path = Path(name).expanduser()
+    if path.is_dir():
+        if not (path / "config.json").is_file():
+            raise UnknownNameError(
+                f"folder {path} is no model: it has no config.json; expected what save_pretrained writes"
+            )
+        return str(path)
+    looks_like_path = (
+        path.is_absolute() or str(name).startswith((".", "~")) or str(name).count("/") > 1 or path.exists()
+    )
+    if looks_like_path:
+        raise UnknownNameError(
+            f"there is no model folder {path}; expected a folder with config.json, a tokenizer and weights"
+        )
+    return str(name)
+
+
+def _check_hub(name: str) -> None:
+    """Raises UnknownNameError at once if a model is not in the hub's cache and the hub cannot be found: it would be tried for minutes."""
+    from huggingface_hub import constants, try_to_load_from_cache
+
+    if isinstance(try_to_load_from_cache(name, "config.json"), str) or any(
+        map(urllib.request.getproxies().get, ("https", "all"))
+    ):
+        return
+    reason = "it is switched off by HF_HUB_OFFLINE" if constants.HF_HUB_OFFLINE else ""
+    if not reason:
+        try:
+            socket.getaddrinfo(urllib.parse.urlsplit(constants.ENDPOINT).hostname, 443)
+        except OSError as error:
+            reason = error.strerror or str(error)
+    if reason:
+        raise UnknownNameError(_unknown(name, f"cannot be reached ({reason})"))
+
+
+def _unknown(name: str, why: str) -> str:
+    return (
+        f"no model {name!r}: it is not bundled ({BUNDLED} is), there is no such folder, and the Hugging Face hub {why}. "
+        "Without a connection give the folder of a downloaded model"
+    )
+
+
+def _explained(name: str | os.PathLike[str], source: str, error: Exception) -> MaskwrightError:
+    first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    if Path(source).is_dir():
+        return MaskwrightError(f"the model in {source} cannot be loaded: {type(error).__name__}: {first}")
+    return UnknownNameError(_unknown(str(name), f"did not give it ({type(error).__name__}: {first})"))
+
+
+def _ends(tokenizer: Any, model: Any) -> list[int]:
+    """The ids that end a text by the tokenizer or by the model's generation configuration."""
+    config = getattr(model, "generation_config", None)
+    found = [tokenizer.eos_token_id]
+    named = getattr(config, "eos_token_id", None)
+    found += list(named) if isinstance(named, list | tuple) else [named]
+    return sorted({int(token) for token in found if token is not None})
+
+
+__all__ = ["Completion", "LanguageModel", "check_model", "complete", "load_model", "read_prompt", "start_completion"]

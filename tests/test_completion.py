@@ -1,0 +1,371 @@
+"""`maskwright complete` and its Python: small random models in folders, made here, and the bundled one."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from maskwright.analysis.errors import IllegalTokenError, MaskwrightError, UnknownNameError, VocabularyError
+from maskwright.analysis.grammar import load_grammar, parse_grammar
+from maskwright.cli import app
+from maskwright.completion import LanguageModel, check_model, complete, load_model, read_prompt, start_completion
+from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
+from maskwright.maskstore.store import build_store
+from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.models import BUNDLED
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+tokenizers = pytest.importorskip("tokenizers")
+
+JSON_TEXT = r"""
+start: value
+value: object | array | STRING | NUMBER | "true" | "false" | "null"
+object: "{" (pair ("," pair)*)? "}"
+pair: STRING ":" value
+array: "[" (value ("," value)*)? "]"
+STRING: /"[a-zà-ÿ ]{0,6}"/
+NUMBER: /-?(0|[1-9][0-9]{0,4})/
+%ignore /[ \n]{1,3}/
+"""
+CONTEXT = 64
+
+
+def save_model(folder: Path, rows: int = 320, seed: int = 0) -> None:
+    """A byte-level tokenizer with some merges, and a random Llama with more rows than it has tokens."""
+    alphabet = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
+    tokens = {"<eos>": 0} | {symbol: i for i, symbol in enumerate(alphabet, start=1)}
+    merges = [("t", "r"), ("u", "e"), ("tr", "ue"), ("[", "["), ("]", "]"), ('"', ":"), ("1", "2"), ("a", "b")]
+    for left, right in merges:
+        tokens[left + right] = len(tokens)
+    built = tokenizers.Tokenizer(tokenizers.models.BPE(tokens, merges))
+    built.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    built.decoder = tokenizers.decoders.ByteLevel()
+    built.add_special_tokens(["<eos>"])
+    transformers.PreTrainedTokenizerFast(tokenizer_object=built, eos_token="<eos>", bos_token="<eos>").save_pretrained(
+        folder
+    )
+    torch.manual_seed(seed)
+    config = transformers.LlamaConfig(
+        vocab_size=rows, hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=2,
+        num_key_value_heads=1, max_position_embeddings=CONTEXT, bos_token_id=0, eos_token_id=0, pad_token_id=0,
+        initializer_range=0.5,
+    )  # fmt: skip
+    transformers.LlamaForCausalLM(config).save_pretrained(folder)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("model")
+    save_model(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def model(folder: Path) -> LanguageModel:
+    return load_model(folder)
+
+
+@pytest.fixture(scope="module")
+def store(model: LanguageModel) -> AutomatonStore:
+    return build_automaton_store(parse_grammar(JSON_TEXT, name="json"), model.vocabulary)
+
+
+@pytest.fixture
+def runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CliRunner:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MASKWRIGHT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("COLUMNS", "120")
+    Path("json.lark").write_text(JSON_TEXT)
+    return CliRunner()
+
+
+def test_what_a_model_is_loaded_as(model: LanguageModel) -> None:
+    assert model.context == CONTEXT and model.vocabulary.eos == (0,) and model.vocabulary.size == 265
+    assert model.tokens_of("[[true") == [model.vocabulary.tokens.index(b"[["), model.vocabulary.tokens.index(b"true")]
+    assert model.tokens_of("") == [0]
+
+
+def test_completions_are_texts_of_the_grammar(store: AutomatonStore, model: LanguageModel) -> None:
+    """Greedy and sampled, with prompts that end inside a token and inside a character."""
+    for prompt in ("", "[1, ", '{"ab": [tr', '["', "[[", '{"é"'):
+        for seed in range(3):
+            for options in ({}, {"temperature": 1.0}, {"temperature": 1.5, "top_k": 50, "heal": False}):
+                found = complete(store, prompt, model, max_tokens=24, seed=seed, **options)  # type: ignore[arg-type]
+                json.loads(prompt.encode() + found.data)
+                assert found.is_complete
+
+
+def test_texts_longer_than_the_context(store: AutomatonStore, model: LanguageModel) -> None:
+    """A prompt that the model cannot see whole, and a completion that outgrows what it can see."""
+    prompt = "[" + "1, " * (2 * CONTEXT)
+    found = complete(store, prompt, model, max_tokens=3 * CONTEXT, temperature=1.0)
+    assert json.loads(prompt.encode() + found.data)
+    long = complete(store, "[", model, max_tokens=3 * CONTEXT, temperature=2.0, seed=1)
+    assert json.loads(b"[" + long.data)
+    free = start_completion(store, "[", model, constrained=False, temperature=3.0, max_tokens=3 * CONTEXT).run()
+    assert len(free.tokens) > 2 * CONTEXT
+
+
+def test_without_masks_it_is_what_transformers_generates(store: AutomatonStore, model: LanguageModel) -> None:
+    """Greedy, with the cache; and with masks the same as long as it is legal."""
+    for prompt in ("[", "[true, ", '{"ab": 12'):
+        free = start_completion(store, prompt, model, constrained=False, heal=False, max_tokens=20).run()
+        ids = torch.tensor([model.tokens_of(prompt)])
+        theirs = model.model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=20, do_sample=False)
+        expected = theirs[0, ids.shape[1] :].tolist()
+        assert list(free.tokens) == expected[: expected.index(0) if 0 in expected else None]
+        matcher = store.matcher()
+        matcher.advance_bytes(prompt.encode())
+        n_legal = 0
+        while n_legal < len(free.tokens) and matcher.is_allowed(free.tokens[n_legal]):
+            matcher.advance(free.tokens[n_legal])
+            n_legal += 1
+        held = start_completion(store, prompt, model, heal=False, max_tokens=20 + 40).run()
+        assert held.tokens[:n_legal] == free.tokens[:n_legal]
+
+
+def test_the_first_token_begins_inside_the_prompts_last(store: AutomatonStore, model: LanguageModel) -> None:
+    """`[tr` is taken back to `[`, and `true` is one token then."""
+
+    class Wants:
+        config = model.model.config
+        device = model.model.device
+
+        def forward(self) -> None: ...
+
+        def __call__(self, ids: Any, **_: Any) -> Any:
+            seen.append(ids[0].tolist())
+            logits = torch.zeros(1, 1, 320)
+            logits[0, 0, model.vocabulary.tokens.index(b"true")] = 9
+            return type("Output", (), {"logits": logits, "past_key_values": None})()
+
+    seen: list[list[int]] = []
+    wants = LanguageModel("wants", Wants(), model.tokenizer, model.vocabulary, CONTEXT)
+    found = complete(store, "[1,tr", wants, max_tokens=20)
+    assert found.data.startswith(b"ue") and found.tokens[0] == model.vocabulary.tokens.index(b"true")
+    assert seen[0] == model.tokens_of("[1,")
+    raw = complete(store, "[1,tr", wants, max_tokens=20, heal=False)
+    assert raw.data.startswith(b"ue") and raw.tokens[0] != found.tokens[0]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "message"),
+    [
+        (
+            "[1, }",
+            r"'}' cannot stand at byte 4, line 1:5\n    \[1, }\n        \^\nHere could stand: digits, .*'\[', 'f', 'n', 't', '{'\.",
+        ),
+        (
+            '{"ab":\n  [1,\n "é" 2]}',
+            r"'2' cannot stand at byte 19, line 3:6\n     \"é\" 2\]}\n         \^\nHere could stand",
+        ),
+        ("]", r"']' cannot stand at byte 0, line 1:1\n    \]\n    \^\n.*'t', '{'"),
+        ("[1] 2", r"The longest legal beginning is its first 4 bytes of 5; it is complete\."),
+        ("[tru1", r"Here could stand: 'e'\.\n.*first 4 bytes of 5; it is complete if 'e\]' follows"),
+        ('"' + "é" * 5 + "1", r"'1' cannot stand at byte 11, line 1:7"),
+        ("[" + "1, " * 60 + "x" + ", 1" * 60, r"line 1:182\n    \.\.\..*, x, 1, .*\n {67}\^\n"),
+    ],
+)
+def test_a_prompt_that_no_text_begins_with(store: AutomatonStore, prompt: str, message: str) -> None:
+    with pytest.raises(IllegalTokenError, match=message) as caught:
+        read_prompt(store.matcher(), prompt.encode())
+    lines = str(caught.value).splitlines()
+    assert lines[0].startswith("the prompt is no beginning of a text of json") and len(lines) == 5
+    assert (
+        lines[1][lines[2].index("^")]
+        == prompt[len(prompt.encode()[: int(lines[0].split("byte ")[1].split(",")[0])].decode())]
+    )
+
+
+def test_a_refused_prompt_is_found_where_reading_byte_by_byte_finds_it(store: AutomatonStore) -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        data = bytes(rng.choice(list(b'[]{}:,"1a t'), size=12).tolist())
+        matcher = store.matcher()
+        good = 0
+        while good < len(data):
+            try:
+                matcher.advance_bytes(data[good : good + 1])
+            except IllegalTokenError:
+                break
+            good += 1
+        if good < len(data):
+            with pytest.raises(IllegalTokenError, match=rf"cannot stand at byte {good}, "):
+                read_prompt(store.matcher(), data)
+        else:
+            read_prompt(store.matcher(), data)
+
+
+def test_a_store_for_another_tokenizer(store: AutomatonStore, model: LanguageModel) -> None:
+    tokens = list(store.vocabulary.tokens)
+    tokens[7], tokens[8] = tokens[8], tokens[7]
+    other = Vocabulary("other", tuple(tokens), {0: "<eos>"}, (0,))
+    stranger = build_automaton_store(store.grammar, other)
+    with pytest.raises(VocabularyError, match=r"for another tokenizer: token 7 is .* in the store's vocabulary other"):
+        start_completion(stranger, "[", model)
+    ends = Vocabulary("ends", (*store.vocabulary.tokens, b""), {0: "<eos>", 265: "<end>"}, (265,))
+    with pytest.raises(VocabularyError, match=r"ends texts with the tokens \[265\], model .* with \[0\]"):
+        check_model(build_automaton_store(store.grammar, ends), model)
+    padded = Vocabulary("padded", (*store.vocabulary.tokens, *[b""] * 55), {0: "<eos>"}, (0,))
+    assert complete(build_automaton_store(store.grammar, padded), "[1, ", model, max_tokens=20).is_complete
+    nfa = build_store(parse_grammar('start: "a"', name="nfa", lexing="nfa"), model.vocabulary)
+    with pytest.raises(MaskwrightError, match="lexing='longest'"):
+        start_completion(nfa, "a", model)  # type: ignore[arg-type]
+
+
+def test_models_that_cannot_be_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(
+        UnknownNameError, match=r"there is no model folder .*nothing; expected a folder with config.json"
+    ):
+        load_model(tmp_path / "nothing")
+    with pytest.raises(UnknownNameError, match=r"it has no config\.json"):
+        load_model(tmp_path)
+    with pytest.raises(UnknownNameError, match="there is no model folder nothing"):
+        load_model("./nothing")
+    import huggingface_hub.constants
+
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    with pytest.raises(
+        UnknownNameError, match=r"no model 'nobody/nothing': .*HF_HUB_OFFLINE.*give the folder of a downloaded"
+    ):
+        load_model("nobody/nothing")
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(huggingface_hub.constants, "ENDPOINT", "https://hub.invalid")
+    with pytest.raises(UnknownNameError, match=r"the Hugging Face hub cannot be reached \("):
+        load_model("nobody/nothing")
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(MaskwrightError, match="cannot be loaded"):
+        load_model(tmp_path)
+    few = tmp_path / "few"
+    save_model(few, rows=100)
+    with pytest.raises(VocabularyError, match=r"has 100 logits, but its tokenizer has tokens up to id 264"):
+        load_model(few)
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    with pytest.raises(ImportError, match=r"pip install 'maskwright\[hf\]'"):
+        load_model(few)
+
+
+def test_half_precision_is_raised_on_the_cpu(folder: Path, tmp_path: Path, store: AutomatonStore) -> None:
+    half = tmp_path / "half"
+    save_model(half)
+    transformers.LlamaForCausalLM.from_pretrained(folder).half().save_pretrained(half)
+    loaded = load_model(half, "cpu")
+    assert loaded.model.dtype == torch.float32
+    assert complete(store, "[", loaded, max_tokens=12).is_complete
+    with pytest.raises(MaskwrightError, match="cannot be put on device 'nowhere'"):
+        load_model(half, "nowhere")
+
+
+def test_the_command_writes_prompt_and_completion(runner: CliRunner, folder: Path) -> None:
+    """Standard output is the text and nothing else; the rest goes to standard error."""
+    arguments = ["complete", "json.lark", "-m", str(folder), "--max-tokens", "20", "--temperature", "1"]
+    result = runner.invoke(app, [*arguments, "[1, "])
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.startswith("[1, ") and json.loads(result.stdout)
+    assert "tokens in" in result.stderr and "json: accepted" in result.stderr
+    assert runner.invoke(app, [*arguments, "[1, "]).stdout == result.stdout
+    assert runner.invoke(app, [*arguments, "[1, ", "--seed", "5"]).stdout != result.stdout
+    Path("prompt.txt").write_text("[1, ")
+    assert runner.invoke(app, [*arguments, "--prompt-file", "prompt.txt"]).stdout == result.stdout
+    for given in ([*arguments, "-"], arguments):
+        assert runner.invoke(app, given, input="[1, ").stdout == result.stdout
+
+
+def test_facts_of_a_comparison(runner: CliRunner, folder: Path) -> None:
+    arguments = ["complete", "json.lark", '{"a":', "-m", str(folder), "--max-tokens", "20", "--compare"]
+    result = runner.invoke(app, [*arguments, "--json", "-"])
+    assert result.exit_code == 0, result.stderr
+    facts = json.loads(result.stdout)
+    assert facts["grammar"] == "json.lark" and facts["prompt"] == '{"a":' and facts["is_complete"]
+    assert json.loads(facts["prompt"] + facts["completion"]) and facts["verdict"]["answer"] == "accepted"
+    free = facts["unconstrained"]
+    assert free["verdict"]["answer"] == "refused" and free["closing"] == "" and free["is_complete"] is None
+    assert facts["completion"].endswith(facts["closing"])
+    assert 0 < facts["seconds_masks"] + facts["seconds_model"] <= facts["seconds"] + 1e-3
+    shown = runner.invoke(app, arguments)
+    assert shown.exit_code == 0 and "without masks" in shown.stdout
+    assert "json: accepted" in shown.stdout and "json: refused" in shown.stdout
+
+
+def test_a_store_file_and_its_prompt(runner: CliRunner, folder: Path, store: AutomatonStore) -> None:
+    store.save("store.safetensors")
+    arguments = ["complete", "store.safetensors", "-m", str(folder), "--max-tokens", "9"]
+    good = runner.invoke(
+        app, [*arguments, "[[tr", "--stop", "zz", "--until-complete", "--reference", "none", "--no-heal"]
+    )
+    assert good.exit_code == 0 and json.loads(good.stdout), good.stderr
+    bad = runner.invoke(app, [*arguments, "[[tr]"])
+    assert bad.exit_code == 2 and bad.stdout == ""
+    assert "']' cannot stand at byte 4, line 1:5" in bad.stderr and "Here could stand: 'u'" in bad.stderr
+    # the prompt is refused before a model is looked for
+    assert "cannot stand at byte 0" in runner.invoke(app, ["complete", "store.safetensors", "}", "-m", "./no"]).stderr
+    early = runner.invoke(app, [*arguments, "[" * 20])
+    assert early.exit_code == 2 and "max_tokens is 9, but the shortest ending of the text takes" in early.stderr
+    opened = runner.invoke(app, [*arguments, "[" * 20, "--no-close"])
+    assert opened.exit_code == 0 and opened.stdout.startswith("[" * 20)
+    command = runner.invoke(app, [*arguments, "[", "--reference", f"{sys.executable} -c 'exit(3)'"])
+    assert command.exit_code == 0 and "refused" in command.stderr
+
+
+def test_bad_input_is_a_message_and_exit_code_2(runner: CliRunner, folder: Path) -> None:
+    Path("latin.txt").write_bytes(b'["\xe9')
+    arguments = ["complete", "json.lark", "-m", str(folder)]
+    for given, message in (
+        (["[", "--prompt-file", "latin.txt"], "the prompt is given twice"),
+        (["--prompt-file", "latin.txt"], "the prompt is not UTF-8: unexpected end of data at byte 2"),
+        (["--prompt-file", "nothing.txt"], "nothing.txt cannot be read: No such file"),
+        (["[", "--max-tokens", "0"], "max_tokens is 0"),
+        (["[", "--json", "no/where.json"], "there is no folder"),
+        (["[", "--reference", "'"], "the reference command"),
+        (["[", "--lexing", "nfa"], "has no masks at run time"),
+    ):
+        result = runner.invoke(app, [*arguments, *given])
+        assert result.exit_code == 2 and message in result.stderr.replace("\n", " "), (given, result.stderr)
+    missing = runner.invoke(app, ["complete", "none.safetensors", "["])
+    assert missing.exit_code == 2 and "none.safetensors" in missing.stderr
+
+
+def test_a_prompt_longer_than_the_context_is_noted(runner: CliRunner, folder: Path) -> None:
+    prompt = "[" + "1, " * CONTEXT
+    result = runner.invoke(app, ["complete", "json.lark", prompt, "-m", str(folder), "--max-tokens", "10"])
+    assert result.exit_code == 0 and json.loads(result.stdout)
+    assert f"sees {CONTEXT} at most, so not its beginning" in result.stderr
+
+
+def test_the_bundled_model_by_default(runner: CliRunner) -> None:
+    result = runner.invoke(app, ["complete", "json.lark", '{"a": ', "--max-tokens", "16", "--json", "-"])
+    assert result.exit_code == 0, result.stderr
+    facts = json.loads(result.stdout)
+    assert facts["model"] == BUNDLED and json.loads(facts["prompt"] + facts["completion"])
+    assert facts["seconds_first_token"] < 5
+
+
+@pytest.mark.slow
+def test_python_completions_of_the_bundled_model() -> None:
+    """A fresh matcher takes every text whole; CPython's own parser most of them, since python.lark takes more (`f() = 1`, `b"" ""`)."""
+    import ast
+
+    model = load_model()
+    store = build_automaton_store(load_grammar("lark:python"), model.vocabulary)
+    n_taken = 0
+    for prompt in ("def mean(numbers):\n", "import os\n\nclass Path", "for i in range(", "x = {"):
+        for seed in range(5):
+            found = complete(store, prompt, model, max_tokens=60, temperature=0.8, seed=seed)
+            text = prompt + found.data.decode()
+            matcher = store.matcher()
+            matcher.advance_bytes(text.encode())
+            assert matcher.is_accepting() and len(found.tokens) <= 60 + 8
+            with warnings.catch_warnings(), contextlib.suppress(SyntaxError):
+                warnings.simplefilter("ignore")
+                ast.parse(text)
+                n_taken += 1
+    assert n_taken >= 12
