@@ -40,7 +40,7 @@ class Matcher(Texts):
         if bitmask is not self._checked:
             self._words = check_words(bitmask, (), self._n_words)
             self._checked = bitmask
-        code = kernels.fill_one(self._table, self._memory, self._words)
+        code = kernels.fill(self._table, self._memory, 0, self._words)
         if code:
             self._finish_fill(0, code, self._words)
 
@@ -48,7 +48,7 @@ class Matcher(Texts):
         """Add a token to the text. Raises IllegalTokenError, the state being as it was."""
         if token.__class__ is not int or not -1 <= token < 1 << 31:
             token = self._id(token)
-        code = kernels.advance_one(self._table, self._memory, token)
+        code = kernels.read_token(self._table, self._memory, 0, token, True)
         if code:
             code = self._retry(0, token, code)
             if code:

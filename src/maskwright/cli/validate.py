@@ -1,0 +1,125 @@
+"""`maskwright validate`: is a store right, on one's own texts?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from rich.console import Console
+
+from maskwright.cli.common import (
+    JsonOption,
+    TokenizerOption,
+    app,
+    check_writable,
+    clean_errors,
+    load_or_build_store,
+    progress_bars,
+    write_json,
+)
+
+_EPILOG = """Example: maskwright validate python.safetensors src/ --check replay --reference python
+
+Exit codes: 0 the check passed; 1 it failed, or a text could not be read or judged; 2 usage or bad input; 130 interrupted."""
+
+
+@app.command(epilog=_EPILOG)
+def validate(
+    store: Annotated[str, typer.Argument(metavar="STORE", help="A store file.")],
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="PATH...", help="Files, folders, globs, .jsonl or .jsonl.xz files with a text a record."
+        ),
+    ] = None,
+    check: Annotated[
+        Literal["replay", "sample", "streamlined", "oracle", "negative"],
+        typer.Option(
+            "--check",
+            help="replay: every true next token is allowed. sample: texts drawn under the masks and closed are accepted by the reference. "
+            "streamlined: masks are those of the store before streamlining. oracle: sampled tokens, before an independent oracle. "
+            "negative: texts are refused at the byte where they go wrong.",
+        ),
+    ] = "replay",
+    tokenizer: TokenizerOption = None,
+    reference: Annotated[
+        str | None,
+        typer.Option(
+            "--reference",
+            metavar="PARSER",
+            help="python, json, none, or a command that reads a text on standard input, or from the file {}, and ends with 0 if it takes "
+            "it. By default by the grammar's name.",
+        ),
+    ] = None,
+    reference_seconds: Annotated[
+        float, typer.Option("--reference-seconds", metavar="S", help="Time that the reference has for a text.")
+    ] = 10.0,
+    suffixes: Annotated[
+        list[str] | None,
+        typer.Option("--suffix", metavar=".EXT", help="Of the files of folders; by default by the grammar's name."),
+    ] = None,
+    field: Annotated[str, typer.Option("--field", help="The member of a JSON record that is its text.")] = "text",
+    limit: Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="At most so many texts.")] = None,
+    amount: Annotated[
+        int | None,
+        typer.Option(
+            "--amount",
+            "-n",
+            min=1,
+            metavar="N",
+            help="So many samples (1,000), or at least so many positions (streamlined, 300,000) or pairs (oracle, 10,000).",
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Of all that is drawn.")] = 0,
+    budget: Annotated[int, typer.Option("--budget", min=1, help="sample: tokens drawn for each text.")] = 100,
+    cuts: Annotated[int, typer.Option("--cuts", min=0, help="sample: cut-offs of each text that are closed too.")] = 4,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, metavar="N", help="Processes.")] = 1,
+    scheduler: Annotated[
+        str | None, typer.Option("--scheduler", metavar="ADDRESS", help="A Dask scheduler, in place of processes here.")
+    ] = None,
+    resume: Annotated[
+        Path | None,
+        typer.Option(
+            "--resume", metavar="FILE", help="A log of results: what it holds is not done again, and all else is added."
+        ),
+    ] = None,
+    json_file: JsonOption = None,
+) -> None:
+    """Hold a store against texts: are its masks right?"""
+    with clean_errors():
+        from maskwright.validation.run import validate as run
+
+        check_writable(json_file, resume)
+        loaded = load_or_build_store(store, None, None, "longest", "all", "normalised", False)
+        try:
+            with progress_bars() as progress:
+                report = run(
+                    loaded,
+                    paths or [],
+                    check=check,
+                    tokenizer=tokenizer,
+                    reference=reference,
+                    reference_seconds=reference_seconds,
+                    suffixes=suffixes or (),
+                    field=field,
+                    limit=limit,
+                    amount=amount,
+                    seed=seed,
+                    budget=budget,
+                    cuts=cuts,
+                    jobs=jobs,
+                    scheduler=scheduler,
+                    resume=resume,
+                    progress=progress,
+                )
+        except KeyboardInterrupt:
+            kept = "nothing was kept (--resume FILE would)" if resume is None else f"what was done is kept in {resume}"
+            Console(stderr=True, soft_wrap=True).print(f"interrupted; {kept}", markup=False, highlight=False)
+            raise typer.Exit(130) from None
+        if json_file is not None:
+            write_json(json_file, report.to_dict())
+        if json_file is None or str(json_file) != "-":
+            Console().print(report)
+    if not report.passed:
+        raise typer.Exit(1)

@@ -1,0 +1,177 @@
+"""Texts to validate on: trees, files, globs, JSON Lines. In: paths. Out: texts by name, in a fixed order, or why one cannot be read."""
+
+from __future__ import annotations
+
+import glob
+import json
+import lzma
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from maskwright.analysis.errors import MaskwrightError
+
+SUFFIXES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "python": (".py", ".pyi"),
+        "json": (".json",),
+        "c": (".c", ".h"),
+        "go": (".go",),
+        "java": (".java",),
+        "javascript": (".js", ".mjs"),
+        "typescript": (".ts",),
+        "sql": (".sql",),
+        "toml": (".toml",),
+        "xml": (".xml",),
+        "yaml": (".yaml", ".yml"),
+        "lark": (".lark",),
+    }
+)
+"""What a grammar's texts are called, by the beginning of the grammar's name."""
+
+_RECORDS = (".jsonl", ".jsonl.xz", ".ndjson")
+
+
+class CorpusError(MaskwrightError):
+    """No texts were found where the user said that they are, or they are not of the form that is needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """name : the file, or file:record, of a text. weight : bytes on the disk that it took, for progress.
+
+    record : the other members of a JSON Lines record.
+    """
+
+    name: str
+    text: str
+    weight: int
+    record: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A text that cannot be read, and why."""
+
+    name: str
+    reason: str
+    weight: int
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """The texts of some files, read when they are iterated over.
+
+    files : each once, in the order of the paths given, those of a folder or glob in the order of their names.
+    field : the member of a record that is its text. n_bytes : of all files.
+    """
+
+    files: tuple[Path, ...]
+    field: str = "text"
+    n_bytes: int = 0
+
+    def __iter__(self) -> Iterator[Text | Unreadable]:
+        for path in self.files:
+            if _is_records(path):
+                yield from self._records(path)
+            else:
+                yield _read_file(path)
+
+    def _records(self, path: Path) -> Iterator[Text | Unreadable]:
+        done = number = 0
+        try:
+            # `raw` says how far the file was read, which progress is measured by
+            with (
+                path.open("rb") as raw,
+                lzma.LZMAFile(raw) if path.name.endswith(".xz") else nullcontext(raw) as stream,
+            ):
+                for number, line in enumerate(stream, 1):
+                    if line.strip():
+                        at = raw.tell()
+                        yield self._record(f"{path}:{number}", line, at - done)
+                        done = at
+        except (OSError, EOFError, lzma.LZMAError) as error:
+            yield Unreadable(f"{path}:{number + 1}", f"cannot be read: {error}", 0)
+
+    def _record(self, name: str, line: bytes, weight: int) -> Text | Unreadable:
+        try:
+            record = json.loads(line.decode("utf-8"))
+        except UnicodeDecodeError as error:
+            return Unreadable(name, f"not UTF-8 at byte {error.start} of the line", weight)
+        except ValueError as error:
+            return Unreadable(name, f"not JSON: {error}", weight)
+        text = record.get(self.field) if isinstance(record, dict) else None
+        if not isinstance(text, str):
+            found = ", ".join(sorted(record)[:8]) if isinstance(record, dict) else type(record).__name__
+            return Unreadable(name, f"no text in member {self.field!r} (found: {found}); name it (--field)", weight)
+        return Text(name, text, weight, {key: value for key, value in record.items() if key != self.field})
+
+
+def find_corpus(paths: Sequence[str | Path], suffixes: Sequence[str], field: str = "text") -> Corpus:
+    """The corpus of files, folders (all files below them with one of the suffixes, hidden ones left out) and globs.
+
+    Files that are named are taken whatever their suffix. `.jsonl` and `.jsonl.xz` hold a record a line; folders are not searched for
+    them unless the suffix says so.
+
+    Raises CorpusError for a path that is not there, a folder without files of these suffixes, or no paths at all.
+    """
+    found: dict[Path, None] = {}
+    for given in paths:
+        path = Path(given)
+        if path.is_dir():
+            if not suffixes:
+                raise CorpusError(
+                    f"{path} is a folder, and what this grammar's files are called is not known: say which suffix (--suffix .py)"
+                )
+            files = sorted(
+                file
+                for file in path.rglob("*")
+                if file.name.endswith(tuple(suffixes))
+                and not any(part.startswith(".") for part in file.relative_to(path).parts)
+                and file.is_file()
+            )
+            if not files:
+                raise CorpusError(f"{path} has no files with the suffix {' or '.join(suffixes)}; say which (--suffix)")
+        elif path.exists():
+            files = [path]
+        else:
+            files = [Path(name) for name in sorted(glob.glob(str(given), recursive=True)) if Path(name).is_file()]
+            if not files:
+                raise CorpusError(f"{given}: there is no such file or folder, and as a pattern it fits no file")
+        found.update(dict.fromkeys(files))
+    if not found:
+        raise CorpusError("no texts to validate on: name files, folders, globs or .jsonl files")
+    files = list(found)
+    return Corpus(tuple(files), field, sum(file.stat().st_size for file in files))
+
+
+def suffixes_of(grammar: str) -> tuple[str, ...]:
+    """What files of a grammar are called, by its name; () if that is not known.
+
+    >>> suffixes_of("python.lark"), suffixes_of("mine.lark")
+    (('.py', '.pyi'), ())
+    """
+    stem = grammar.removesuffix(".lark").replace("-", "_").lower()
+    for name in sorted(SUFFIXES, key=len, reverse=True):
+        if stem == name or stem.startswith(f"{name}_") or stem.removeprefix(name).isdigit():
+            return SUFFIXES[name]
+    return ()
+
+
+def _is_records(path: Path) -> bool:
+    return path.name.endswith(_RECORDS)
+
+
+def _read_file(path: Path) -> Text | Unreadable:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        return Unreadable(str(path), f"cannot be read: {error.strerror}", 0)
+    try:
+        # a byte order mark says how the file is encoded; it is no part of the text
+        return Text(str(path), data.decode("utf-8-sig"), len(data))
+    except UnicodeDecodeError as error:
+        return Unreadable(str(path), f"not UTF-8 at byte {error.start}", len(data))

@@ -1,0 +1,167 @@
+"""Streamlined: the masks are those of the same store before anything was decided ahead of time. In: texts. Out: positions that differ.
+
+What is compared with what:
+
+- An automaton store against its *open* twin: the same lexer and LALR tables, and at each position the parser is asked about every entry of
+  the lexer state, one by one. Nothing of the twin is judged, merged, folded or closed, so this tests all that streamlining and the closed
+  automaton say, 300 to 1,000 parser questions a position.
+- A store of entries (lexing "nfa") against `build_store(streamlined=False)`, both read by the reference decoder, whose states come from the
+  definition and not from a store. Positions whose whole state was met before, stacks included, are counted but not made again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitError, MaskwrightError, VocabularyError
+from maskwright.decoding.reference import Hypothesis, ReferenceDecoder
+from maskwright.maskstore.automaton_store import AutomatonStore
+from maskwright.maskstore.engine_table import engine_table
+from maskwright.maskstore.stack_automaton import Budget, build_automaton
+from maskwright.maskstore.store import MaskStore, Progress, build_mask_store
+from maskwright.validation.replay import BEFORE, NOT_SPELLED, OVER_LIMIT, place_of
+from maskwright.validation.work import Outcome, Tools
+
+SAME = "same masks"
+DIFFERENT = "different masks"
+
+Words = npt.NDArray[np.uint32]
+
+
+def original_store(store: AutomatonStore | MaskStore, progress: Progress | None = None) -> AutomatonStore | MaskStore:
+    """The store that streamlining begins with. Raises MaskwrightError if it is that store itself. Cost: as building the store."""
+    if isinstance(store, MaskStore):
+        if set(store.counts) == {"original"}:
+            raise MaskwrightError(
+                "the store is not streamlined: there is nothing to compare it with; export it without --original"
+            )
+        return build_mask_store(store.grammar, store.vocabulary, streamlined=False, progress=progress)
+    automaton = build_automaton(store.grammar, store.vocabulary, progress, Budget(edges=0, bytes=0))
+    table = engine_table(store.grammar, store.vocabulary, automaton)
+    return AutomatonStore(store.grammar, store.vocabulary, table, automaton.counts)
+
+
+@dataclass(frozen=True)
+class Equality:
+    """The check. Units are texts; a text is followed as far as its tokens are legal."""
+
+    name: str = "streamlined"
+
+    def start(self, tools: Tools) -> Callable[[Any], Outcome]:
+        encoder = tools.encoder
+        assert encoder is not None
+        pair: _Engines | _Decoders
+        pair = (_Decoders if isinstance(tools.store, MaskStore) else _Engines)(tools.store, tools.original)
+        vocabulary = tools.store.vocabulary
+
+        def run(text: str) -> Outcome:
+            try:
+                tokens = encoder.exact_tokens(text).tokens
+            except VocabularyError as error:
+                return {"class": NOT_SPELLED, "why": str(error), "positions": 0}
+            pair.reset()
+            different: list[dict[str, Any]] = []
+            positions = offset = n_different = 0
+            over = ""
+            for token in [*tokens, None]:
+                try:
+                    masks = pair.differing()
+                except LimitError as error:
+                    over = str(error)
+                    break
+                positions += 1
+                if masks is not None:
+                    n_different += 1
+                    if len(different) < 3:
+                        different.append(_difference(text, offset, token, masks))
+                if token is None:
+                    break
+                try:
+                    pair.advance(token)
+                except IllegalTokenError:
+                    break
+                except LimitError as error:
+                    over = str(error)
+                    break
+                offset += len(vocabulary.tokens[token])
+            found: Outcome = {
+                "class": DIFFERENT if n_different else SAME,
+                "positions": positions,
+                "different": n_different,
+            }
+            if n_different:
+                found |= different[0] | {"more": different[1:]}
+            elif over:
+                found |= {"class": OVER_LIMIT, "why": over}
+            return found
+
+        return run
+
+
+class _Engines:
+    """Two automaton stores, a matcher each."""
+
+    def __init__(self, store: AutomatonStore, original: AutomatonStore) -> None:
+        self._matchers = store.matcher(0), original.matcher(0)
+        self._words = np.zeros(store.n_words, np.uint32), np.zeros(store.n_words, np.uint32)
+
+    def reset(self) -> None:
+        for matcher in self._matchers:
+            matcher.reset()
+
+    def differing(self) -> tuple[Words, Words] | None:
+        for matcher, words in zip(self._matchers, self._words, strict=True):
+            try:
+                matcher.fill(words)
+            except DeadEndError:
+                words[:] = 0
+        return None if np.array_equal(*self._words) else self._words
+
+    def advance(self, token: int) -> None:
+        for matcher in self._matchers:
+            matcher.advance(token)
+
+
+class _Decoders:
+    """Two stores of entries under one state: the states do not depend on the store."""
+
+    def __init__(self, store: MaskStore, original: MaskStore) -> None:
+        self._decoder, self._other = ReferenceDecoder(store), ReferenceDecoder(original)
+        self._other.parser = self._decoder.parser  # stacks belong to the parser that made them
+        self._known: set[tuple[Hypothesis, ...]] = set()
+
+    def reset(self) -> None:
+        self._decoder.reset()
+
+    def differing(self) -> tuple[Words, Words] | None:
+        state = self._decoder.hypotheses
+        if state in self._known:
+            return None
+        self._other.hypotheses, self._other.is_finished = state, self._decoder.is_finished
+        masks = self._decoder.mask(), self._other.mask()
+        if np.array_equal(*masks):
+            self._known.add(state)
+            return None
+        return masks
+
+    def advance(self, token: int) -> None:
+        self._decoder.advance(token)
+
+
+def _difference(text: str, offset: int, token: int | None, masks: tuple[Words, Words]) -> dict[str, Any]:
+    bits = [np.flatnonzero(np.unpackbits(mask.view(np.uint8), bitorder="little")) for mask in masks]
+    lacking, added = np.setdiff1d(bits[1], bits[0]), np.setdiff1d(bits[0], bits[1])
+    line, column = place_of(text, offset)
+    return {
+        "line": line,
+        "column": column,
+        "byte": offset,
+        "before": text.encode()[:offset].decode("utf-8", "replace")[-BEFORE:],
+        "token": None if token is None else [token, ""],
+        "why": f"the store lacks {len(lacking)} tokens {lacking[:8].tolist()} and adds {len(added)} {added[:8].tolist()}",
+    }

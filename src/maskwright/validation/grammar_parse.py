@@ -1,0 +1,84 @@
+"""Does a grammar take a whole text? Longest match by Python's own `re`, Lark's LALR(1) item sets, Lark's layout; nothing of the engine.
+
+It is the second opinion on a refusal. Where it refuses a text it says at which lexeme, and everything before that lexeme can be gone on
+with: an LR parser never shifts what cannot be continued.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from maskwright.analysis.errors import GrammarError, MissingExtraError
+from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.validation.oracle import Oracle
+from maskwright.validation.oracle_lexing import as_step, rank
+from maskwright.validation.oracle_parsing import Parse, parser_of
+from maskwright.validation.oracle_patterns import Pattern
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Where a parse ended. begin, end : the characters of the lexeme that cannot come, or twice the text's length at its end."""
+
+    begin: int
+    end: int
+    why: str
+
+
+class GrammarParse:
+    """Whole texts under a grammar of lexing "longest".
+
+    Raises GrammarError for other lexings: which terminals compete in a contextual lexer is up to the parser's tables.
+    Cost: 2 s for python.lark; then some 30 us a lexeme.
+    """
+
+    def __init__(self, grammar: Grammar) -> None:
+        if grammar.lexing != "longest":
+            raise GrammarError(
+                f"grammar {grammar.name}: only lexing 'longest' has an independent parse, not {grammar.lexing!r}"
+            )
+        self.grammar = grammar
+        lexable = [number for number, terminal in enumerate(grammar.terminals) if terminal.pattern is not None]
+        ranked = sorted(lexable, key=lambda number: rank(grammar.terminals[number]))
+        self._patterns = [(number, Pattern(grammar.terminals[number])) for number in ranked]
+        self._parser = parser_of(grammar, grammar.conflicts)
+        self._oracle: Oracle | None = None
+
+    def refusal(self, text: str) -> Refused | None:
+        """Where the grammar refuses a text; None if it takes it. Raises LimitError for a text with too many readings."""
+        grammar, parser = self.grammar, self._parser
+        parse: Parse | None = parser.initial
+        begin = 0
+        while begin < len(text):
+            terminal, end = self._longest(text, begin)
+            if terminal is None:
+                return Refused(begin, begin + 1, f"no terminal matches {text[begin : begin + 20]!r}")
+            assert parse is not None
+            after = parser.step(parse, as_step(grammar.layout, (terminal, begin, end), text))
+            if after is None:
+                name = grammar.display_name(terminal)
+                return Refused(begin, end, f"{name} ({text[begin : min(end, begin + 40)]!r}) cannot come here")
+            parse, begin = after, end
+        assert parse is not None
+        if not parser.accepts_end(parse):
+            return Refused(len(text), len(text), "the text cannot end here")
+        if not self._ends_decided(text):
+            return Refused(len(text), len(text), "the end of the text cuts a longer lexeme short")
+        return None
+
+    def _longest(self, text: str, begin: int) -> tuple[int | None, int]:
+        winner, longest = None, begin
+        for number, pattern in self._patterns:
+            match = pattern.complete.match(text, begin)
+            if match and match.end() > longest:
+                winner, longest = number, match.end()
+        return winner, longest
+
+    def _ends_decided(self, text: str) -> bool:
+        """Whether no lexeme under way at the text's end is cut short. Only the oracle knows, with the package regex; without it, yes."""
+        try:
+            if self._oracle is None:
+                self._oracle = Oracle(self.grammar, self.grammar.conflicts)
+            return self._oracle.is_legal_text(text.encode())
+        except MissingExtraError:
+            return True

@@ -1,0 +1,64 @@
+"""The log of results, JSON Lines: what is finished is not done again when a run is taken up."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from maskwright.analysis.errors import MaskwrightError
+
+VERSION = 1
+
+
+class ResultsLog:
+    """Outcomes by key, kept in a file as they come.
+
+    key : of a text or of a draw; the file may hold results of other stores, tokenizers and checks, whose keys differ.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Reads what is there. A last line that was not finished is cut off; any other that is no result is an error."""
+        self.path = path
+        self.known: dict[str, Mapping[str, Any]] = {}
+        try:
+            self._file = path.open("a+b")
+            self._file.seek(0)
+            data = self._file.read()
+            whole = data.rfind(b"\n") + 1
+            for number, line in enumerate(data[:whole].splitlines(), 1):
+                self._take(line, number)
+            if whole < len(data):
+                self._file.truncate(whole)
+            self._file.seek(0, os.SEEK_END)
+        except OSError as error:
+            raise MaskwrightError(f"the log {path} cannot be read or written: {error.strerror}") from None
+
+    def add(self, key: str, outcome: Mapping[str, Any]) -> None:
+        """Keep a result; it is in the file when this returns."""
+        self.known[key] = outcome
+        line = json.dumps(
+            {"version": VERSION, "key": key, "outcome": outcome}, ensure_ascii=True, separators=(",", ":")
+        )
+        self._file.write(line.encode() + b"\n")
+        self._file.flush()
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _take(self, line: bytes, number: int) -> None:
+        try:
+            entry = json.loads(line)
+            if entry["version"] != VERSION:
+                raise ValueError(f"expected version {VERSION} but found {entry['version']!r}")
+            key, outcome = entry["key"], entry["outcome"]
+            if not isinstance(key, str) or not isinstance(outcome, dict):
+                raise ValueError("key or outcome are of another type")
+        except (ValueError, KeyError, TypeError) as error:
+            self._file.close()
+            raise MaskwrightError(
+                f"{self.path}:{number}: no result of maskwright validate ({error}); name another file (--resume), or mend it"
+            ) from None
+        self.known[key] = outcome

@@ -1,0 +1,191 @@
+"""The oracle's parsing: Lark's own LALR(1) item sets, driven over linked stacks that are never changed, with layout as Lark does it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, NamedTuple, TypeAlias
+
+from lark.common import ParserConf
+from lark.grammar import NonTerminal
+from lark.grammar import Rule as LarkRule
+from lark.grammar import Terminal as LarkTerminal
+from lark.parsers.lalr_analysis import LALR_Analyzer
+
+from maskwright.analysis.errors import LimitError
+from maskwright.analysis.grammar.grammar import Conflicts, Grammar
+from maskwright.analysis.grammar.normalise import productive_symbols
+from maskwright.validation.oracle_lexing import Step
+
+Stack: TypeAlias = "tuple[int, Stack | None]"
+Stacks: TypeAlias = tuple[Stack, ...]
+
+
+MAX_STACKS = 2_000
+"""Readings of a text that are followed side by side."""
+MAX_STEPS = 1_000_000
+"""Reductions before one terminal."""
+
+
+ENDED = -1
+"""The state after the end of the text."""
+
+
+class Parse(NamedTuple):
+    """Where the parser stands: its stacks of LR states, the open columns (the innermost last), the open brackets."""
+
+    stacks: Stacks
+    columns: tuple[int, ...] = (0,)
+    depth: int = 0
+
+
+@lru_cache(maxsize=8)
+def parser_of(grammar: Grammar, conflicts: Conflicts) -> Parser:
+    """The parser of a grammar, which never changes once it is made. Cost: 2 s for python.lark, the first time."""
+    return Parser(grammar, conflicts)
+
+
+class Parser:
+    """Lark's LALR(1) item sets over stacks that are shared and never changed, with layout as Lark's `Indenter` does it.
+
+    conflicts : as in `Grammar`: "all" follows every action, "shift" shifts rather than reduces and reduces by the first rule.
+    """
+
+    def __init__(self, grammar: Grammar, conflicts: Conflicts) -> None:
+        self.grammar = grammar
+        self.layout = grammar.layout
+        brackets = () if self.layout is None else self.layout.brackets
+        self.change = {opening: 1 for opening, _ in brackets} | {closing: -1 for _, closing in brackets}
+        n = grammar.n_terminals
+        alive = productive_symbols(grammar)
+
+        def symbol(number: int) -> LarkTerminal | NonTerminal:
+            return LarkTerminal(f"T{number}") if number < n else NonTerminal(f"n{number}")
+
+        rules = [
+            LarkRule(NonTerminal(f"n{rule.lhs}"), list(map(symbol, rule.rhs)), order)
+            for order, rule in enumerate(dict.fromkeys(grammar.rules))
+            if rule.lhs in alive and all(s < n or s in alive for s in rule.rhs)
+        ]
+        start = f"n{grammar.start}"
+        analyzer: Any = LALR_Analyzer(ParserConf(rules, {}, [start]))
+        analyzer.compute_lr0_states()
+        analyzer.compute_reads_relations()
+        analyzer.compute_includes_lookback()
+        analyzer.compute_lookaheads()
+        number = {id(items): i for i, items in enumerate(analyzer.lr0_itemsets)}  # no result depends on the numbers
+        self.shifts: dict[int, dict[str, int]] = {}
+        self.reduces: dict[int, dict[str, list[tuple[int, str]]]] = {}
+        for items in analyzer.lr0_itemsets:
+            to = {terminal.name: number[id(after)] for terminal, after in items.transitions.items()}
+            by: dict[str, list[tuple[int, str]]] = {}
+            for terminal, found in items.lookaheads.items():
+                ordered = sorted(found, key=lambda rule: rule.order)
+                if conflicts == "shift":
+                    ordered = [] if terminal.name in to else ordered[:1]
+                by[terminal.name] = [(len(rule.expansion), rule.origin.name) for rule in ordered]
+            self.shifts[number[id(items)]], self.reduces[number[id(items)]] = to, by
+        first = analyzer.lr0_start_states[start]
+        self.shifts[number[id(first.transitions[NonTerminal(start)])]]["$END"] = ENDED
+        self.initial = Parse(((number[id(first)], None),))
+        inserted = () if self.layout is None else (self.layout.indent, self.layout.dedent)
+        self.lexable = [number for number in range(n) if number not in inserted and number not in grammar.ignored]
+
+    def shift(self, stacks: Stacks, symbol: str) -> Stacks:
+        """The stacks after a terminal, or after `$END` where the text may end; none if it is not accepted.
+
+        Raises LimitError if there are more than `MAX_STACKS`.
+        """
+        found: list[Stack] = []
+        agenda = list(stacks)
+        seen = list(stacks)
+        steps = 0
+        while agenda:
+            steps += 1
+            stack = agenda.pop()
+            after = self.shifts[stack[0]].get(symbol)
+            if after is not None:
+                _add(found, (after, stack))
+            for length, origin in self.reduces[stack[0]].get(symbol, ()):
+                below: Stack | None = stack
+                for _ in range(length):
+                    assert below is not None
+                    below = below[1]
+                assert below is not None
+                reduced = self.shifts[below[0]][origin], below
+                if len(stacks) == 1 and not agenda and not found:
+                    agenda.append(reduced)  # most often there is one stack, and it ends in a shift
+                elif _add(seen, reduced):
+                    agenda.append(reduced)
+                if len(seen) > MAX_STACKS or steps > MAX_STEPS:
+                    raise LimitError(f"grammar {self.grammar.name} has more than {MAX_STACKS} readings of a text")
+        return tuple(found)
+
+    def step(self, parse: Parse, step: Step) -> Parse | None:
+        """After a lexeme that is finished: None if it is not accepted."""
+        terminal, column = step.terminal, step.column
+        if terminal in self.grammar.ignored:
+            return parse
+        is_newline = self.layout is not None and terminal == self.layout.newline
+        if is_newline and parse.depth > 0:
+            return parse
+        stacks = self.shift(parse.stacks, f"T{terminal}")
+        if not stacks:
+            return None
+        if is_newline:
+            return None if column is None else self._indent(parse._replace(stacks=stacks), column)
+        depth = parse.depth + self.change.get(terminal, 0)
+        return Parse(stacks, parse.columns, depth) if depth >= 0 else None
+
+    def _indent(self, parse: Parse, column: int) -> Parse | None:
+        assert self.layout is not None
+        stacks, columns = parse.stacks, parse.columns
+        if column > columns[-1]:
+            stacks, columns = self.shift(stacks, f"T{self.layout.indent}"), (*columns, column)
+        while column < columns[-1]:
+            stacks, columns = self.shift(stacks, f"T{self.layout.dedent}"), columns[:-1]
+        return parse._replace(stacks=stacks, columns=columns) if stacks and column == columns[-1] else None
+
+    def last_step(self, parse: Parse, step: Step) -> Iterator[Parse]:
+        """All that can be after the last lexeme of a prefix: a newline may still come to stand at several columns."""
+        columns = {step.column}
+        if step.column is not None and (step.by_space or step.by_tab):
+            assert self.layout is not None
+            unit = 1 if step.by_space else self.layout.tab_length
+            least, top = step.column, max(step.column, parse.columns[-1])
+            wanted = (*parse.columns, *range(top + 1, top + unit + 1))
+            columns |= {column for column in wanted if column >= least and (column - least) % unit == 0}
+        for column in sorted(columns, key=lambda column: -1 if column is None else column):
+            after = self.step(parse, step._replace(column=column))
+            if after is not None:
+                yield after
+
+    def leads_on(self, parse: Parse) -> bool:
+        """May the text end here, or is there a terminal that the parser accepts next?"""
+        newline = -1 if self.layout is None or parse.depth == 0 else self.layout.newline
+        following = (number for number in self.lexable if number != newline)
+        return self.accepts_end(parse) or any(self.shift(parse.stacks, f"T{number}") for number in following)
+
+    def accepts_end(self, parse: Parse) -> bool:
+        stacks = parse.stacks
+        for _ in parse.columns[1:]:
+            assert self.layout is not None
+            stacks = self.shift(stacks, f"T{self.layout.dedent}")
+        return bool(self.shift(stacks, "$END"))
+
+
+def _add(stacks: list[Stack], stack: Stack) -> bool:
+    """Add a stack unless an equal one is there."""
+    if any(_is_same(stack, other) for other in stacks):
+        return False
+    stacks.append(stack)
+    return True
+
+
+def _is_same(first: Stack | None, second: Stack | None) -> bool:
+    # not first == second, which would go down the stacks by recursion
+    while first is not second:
+        if first is None or second is None or first[0] != second[0]:
+            return False
+        first, second = first[1], second[1]
+    return True

@@ -1,0 +1,206 @@
+"""The patterns of terminals as the oracle needs them: matches by Python's own `re`, and whether a match could still change.
+
+Second opinions only come from `regex`, whose ``partial=True`` says whether matching ran into the end of the text.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from functools import cached_property, lru_cache
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maskwright.analysis.errors import LimitError, MissingExtraError
+from maskwright.analysis.grammar.grammar import Terminal
+
+sre: Any = importlib.import_module("re._parser")  # the parse trees of Python's own `re`
+
+Members: TypeAlias = NDArray[np.bool_]  # (0x110000,) which code points one character of a pattern stands for
+
+N_CODE_POINTS = 0x110000
+
+
+def with_flags(pattern: str, flags: str) -> str:
+    return f"(?{flags}:{pattern})" if flags else pattern
+
+
+class Pattern:
+    """One terminal's pattern.
+
+    complete : Python's `re`. unfinished : matches partially iff the way to `complete`'s match (or to its failure) runs
+    into the end of the text, so that what follows may change it: an atomic copy of the pattern, then failure.
+    """
+
+    def __init__(self, terminal: Terminal) -> None:
+        self.name = terminal.name
+        source = with_flags(terminal.pattern or "", terminal.flags)
+        self.complete = re.compile(source)
+        self.looks_back = 0
+        self.looks_ahead = False
+        self.members: list[Members] = []
+        self._tree = sre.parse(source)
+
+    @cached_property
+    def unfinished(self) -> Any:
+        try:
+            import regex  # type: ignore[import-untyped]
+        except ImportError:
+            raise MissingExtraError(
+                "the oracle needs the package regex, which is not installed: pip install 'maskwright[oracle]'"
+            ) from None
+        return regex.compile(f"(?>{self._translate(self._tree, self._tree.state.flags)})(?!)")
+
+    @cached_property
+    def suffixes(self) -> list[str]:
+        """Ends of sample strings, the shortest first."""
+        samples = self._samples(self._tree, self._tree.state.flags)
+        suffixes = {sample[i:] for sample in samples for i in range(len(sample))}
+        return sorted(suffixes, key=lambda suffix: (len(suffix), suffix))
+
+    def _translate(self, nodes: Any, flags: int) -> str:
+        """The same pattern with every set of characters spelled out, since `regex` has other sets than `re`."""
+        return "".join(self._translate_node(str(op), argument, flags) for op, argument in nodes)
+
+    def _translate_node(self, op: str, argument: Any, flags: int) -> str:
+        if op in _SINGLE:
+            members = _members(_source(op, argument), flags & _MATTERS)
+            self.members.append(members)
+            # `regex` misses partial matches where a repeated set stands at the end of the text, but not within a branch
+            return f"(?:{_spell(members)}|(?!))"
+        if op == "BRANCH":
+            return "(?:" + "|".join(self._translate(nodes, flags) for nodes in argument[1]) + ")"
+        if op == "SUBPATTERN":
+            _, added, deleted, nodes = argument
+            return f"(?:{self._translate(nodes, _combine(flags, added, deleted))})"
+        if op in _REPEATS:
+            least, most, nodes = argument
+            bounds = f"{{{least},{'' if most == sre.MAXREPEAT else most}}}"
+            return f"(?:{self._translate(nodes, flags)}){bounds}{_REPEATS[op]}"
+        if op == "ATOMIC_GROUP":
+            return f"(?>{self._translate(argument, flags)})"
+        if op in ("ASSERT", "ASSERT_NOT"):
+            direction, nodes = argument
+            if direction < 0:
+                self.looks_back = max(self.looks_back, nodes.getwidth()[1])
+            self.looks_ahead |= direction > 0
+            sign = "=" if op == "ASSERT" else "!"
+            return f"(?{'<' if direction < 0 else ''}{sign}{self._translate(nodes, flags)})"
+        if op == "AT":
+            self.looks_back, self.looks_ahead = max(self.looks_back, 1), True
+            at = str(argument)
+            if at in ("AT_BOUNDARY", "AT_NON_BOUNDARY"):
+                word = self._translate_node("IN", [(sre.CATEGORY, sre.CATEGORY_WORD)], flags)
+                inside, outside = f"(?<={word})(?={word})|(?<!{word})(?!{word})", f"(?<={word})(?!{word})"
+                return f"(?:{outside}|(?<!{word})(?={word}))" if at == "AT_BOUNDARY" else f"(?:{inside})"
+            multiline = bool(flags & re.MULTILINE)
+            return {
+                "AT_BEGINNING": r"(?<![^\n])" if multiline else r"(?<![\s\S])",
+                "AT_BEGINNING_STRING": r"(?<![\s\S])",
+                "AT_END": r"(?![^\n])" if multiline else r"(?![^\n]|\n[\s\S])",
+                "AT_END_STRING": r"(?![\s\S])",
+            }[at]
+        if op == "FAILURE":
+            return "(?!)"
+        raise LimitError(f"terminal {self.name}: the oracle does not know {op} in {self.complete.pattern}")
+
+    def _samples(self, nodes: Any, flags: int) -> list[str]:
+        """A few strings that show every part of the pattern at least once; the first is the plainest."""
+        parts = [self._samples_of(str(op), argument, flags) for op, argument in nodes]
+        plain = [part[0] for part in parts]
+        found = ["".join(plain)]
+        for i, part in enumerate(parts):
+            found += ["".join([*plain[:i], other, *plain[i + 1 :]]) for other in part[1:]]
+        found.append("".join(part[-1] for part in parts))
+        return list(dict.fromkeys(found))[:100]
+
+    def _samples_of(self, op: str, argument: Any, flags: int) -> list[str]:
+        if op in _SINGLE:
+            return _plainest(_members(_source(op, argument), flags & _MATTERS))
+        if op == "BRANCH":
+            return list(dict.fromkeys(s for nodes in argument[1] for s in self._samples(nodes, flags)))
+        if op == "SUBPATTERN":
+            return self._samples(argument[3], _combine(flags, argument[1], argument[2]))
+        if op == "ATOMIC_GROUP":
+            return self._samples(argument, flags)
+        if op == "ASSERT" and argument[0] > 0:
+            return ["", *self._samples(argument[1], flags)]
+        if op in _REPEATS:
+            least, most, nodes = argument
+            once = self._samples(nodes, flags)
+            least, most = min(int(least), 50), min(int(most), 50)
+            counts = [count for count in (least, least + 1) if count <= most]
+            return list(dict.fromkeys(s + once[0] * (count - 1) if count else "" for count in counts for s in once))
+        return [""]
+
+
+_SINGLE = ("LITERAL", "NOT_LITERAL", "IN", "ANY")
+_REPEATS = {"MAX_REPEAT": "", "MIN_REPEAT": "?", "POSSESSIVE_REPEAT": "+"}
+_MATTERS = re.IGNORECASE | re.DOTALL | re.ASCII  # the flags on which a set of characters depends
+_CATEGORIES = {
+    "CATEGORY_DIGIT": r"\d",
+    "CATEGORY_NOT_DIGIT": r"\D",
+    "CATEGORY_SPACE": r"\s",
+    "CATEGORY_NOT_SPACE": r"\S",
+    "CATEGORY_WORD": r"\w",
+    "CATEGORY_NOT_WORD": r"\W",
+}
+
+
+def _combine(flags: int, added: int, deleted: int) -> int:
+    kinds = re.ASCII | re.UNICODE | re.LOCALE
+    return ((flags & ~kinds if added & kinds else flags) | added) & ~deleted
+
+
+def _source(op: str, argument: Any) -> str:
+    """The source of one character's pattern."""
+    if op == "ANY":
+        return "."
+    if op != "IN":
+        return f"[{'^' if op == 'NOT_LITERAL' else ''}\\U{argument:08x}]"
+    found = ""
+    for kind, value in argument:
+        match str(kind):
+            case "NEGATE":
+                found += "^"
+            case "LITERAL":
+                found += f"\\U{value:08x}"
+            case "RANGE":
+                found += f"\\U{value[0]:08x}-\\U{value[1]:08x}"
+            case "CATEGORY":
+                found += _CATEGORIES[str(value)]
+            case other:
+                raise LimitError(f"the oracle does not know {other} in a set of characters")
+    return f"[{found}]"
+
+
+@lru_cache(maxsize=1)
+def _all_characters() -> str:
+    return "".join(map(chr, range(N_CODE_POINTS)))
+
+
+@lru_cache(maxsize=4096)
+def _members(source: str, flags: int) -> Members:
+    found = np.zeros(N_CODE_POINTS, dtype=np.bool_)
+    for match in re.finditer(f"(?:{source})+", _all_characters(), flags):
+        found[match.start() : match.end()] = True
+    found.setflags(write=False)
+    return found
+
+
+def _spell(members: Members) -> str:
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], members, [False])).astype(np.int8)))
+    ranges = [f"\\U{low:08x}-\\U{high - 1:08x}" for low, high in edges.reshape(-1, 2).tolist()]
+    return f"[{''.join(ranges)}]" if ranges else "(?!)"
+
+
+def _plainest(members: Members) -> list[str]:
+    """Some characters of a set: all of a small one, else a letter, a digit and another."""
+    codes = np.flatnonzero(members)
+    if len(codes) <= 4:
+        return [chr(code) for code in codes] or [""]
+    kinds = (re.compile(kind) for kind in ("[A-Za-z]", "[0-9]", "[!-~]", r"[\s\S]"))
+    firsts = (next((chr(c) for c in codes[:256] if kind.match(chr(c))), None) for kind in kinds)
+    return list(dict.fromkeys([first for first in firsts if first is not None] or [chr(codes[0])]))

@@ -1,0 +1,215 @@
+"""Replay: every true next token of real texts must be allowed. In: a text. Out: replayed, outside the grammar, or a false refusal.
+
+A refusal is put before others that share no code with the engine:
+
+- The grammar's own parse (`grammar_parse`) decides where it can be had (lexing "longest"). If it takes the text, or goes on past the byte
+  at which the engine refuses, the refusal is false: the engine refused what the grammar takes. If it stops there too, the text is outside
+  the grammar, and what the reference parser says tells whose fault that is: the text's, or the grammar's, which is narrower than the
+  language.
+- A token that the mask refuses though the engine takes its bytes one by one is refused falsely whatever others say.
+- Where there is no such parse the reference decides: a text that it refuses is outside, any other refusal counts as false.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitError, MaskwrightError, VocabularyError
+from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.validation.grammar_parse import GrammarParse
+from maskwright.validation.references import Reference, make_reference
+from maskwright.validation.work import Outcome, Tools
+
+REPLAYED = "replayed"
+OUTSIDE_TEXT = "outside: not a text of the language"
+OUTSIDE_GRAMMAR = "outside: the grammar lacks it"
+OUTSIDE = "outside the grammar"
+FALSE_REFUSAL = "false refusal"
+NOT_SPELLED = "not spelled by the vocabulary"
+OVER_LIMIT = "over a limit of the engine"
+
+BEFORE = 60
+"""Characters of the text before a refusal that are shown."""
+
+
+class Stop(NamedTuple):
+    """Where the engine refuses. n_tokens : taken before. token : refused, None for the end of the text. why : in words."""
+
+    n_tokens: int
+    token: int | None
+    why: str
+
+
+def replay(matcher: Any, tokens: list[int]) -> int:
+    """Take tokens as long as the mask has the next one and it can be read; how many. The matcher stands before the first that is refused.
+
+    PERF: `Matcher.replay` is one compiled call; where it ends in an error, plain Python counts once more.
+    """
+    before = matcher.fork()
+    try:
+        return int(matcher.replay(tokens))
+    except (DeadEndError, IllegalTokenError):
+        return plain_replay(before, tokens)
+
+
+def plain_replay(matcher: Any, tokens: list[int]) -> int:
+    """`replay` from its definition: fill a mask, look the token up, advance."""
+    words = np.zeros(matcher.store.n_words, np.uint32)
+    size = matcher.store.vocabulary.size
+    for taken, token in enumerate(tokens):
+        try:
+            matcher.fill(words)
+            if not 0 <= token < size or not (int(words[token >> 5]) >> (token & 31)) & 1:
+                return taken
+            matcher.advance(token)
+        except (DeadEndError, IllegalTokenError):
+            return taken
+    return len(tokens)
+
+
+def find_stop(matcher: Any, tokens: list[int]) -> Stop | None:
+    """Where the engine refuses a whole text, read from its start; None if every mask, and the one after the text, allows what comes.
+
+    Raises LimitError for a text with too many readings.
+    """
+    matcher.reset()
+    taken = replay(matcher, tokens)
+    if taken < len(tokens):
+        return Stop(taken, tokens[taken], _why(matcher, tokens[taken]))
+    ends = matcher.store.vocabulary.eos
+    words = np.zeros(matcher.store.n_words, np.uint32)
+    try:
+        matcher.fill(words)
+    except DeadEndError as error:
+        return Stop(taken, None, str(error))
+    if not matcher.is_accepting():
+        return Stop(taken, None, "the text is not complete: its end is not allowed here")
+    for end in ends:
+        if not (int(words[end >> 5]) >> (end & 31)) & 1:
+            return Stop(taken, None, f"the mask refuses end-of-text token {end} though the text is legal as it stands")
+    return None
+
+
+def _why(matcher: Any, token: int) -> str:
+    try:
+        if matcher.is_allowed(token):
+            return f"the mask refuses token {token}, which may come next"
+        return str(matcher.explain(token))
+    except (IllegalTokenError, DeadEndError) as error:
+        return str(error)
+
+
+def good_bytes(matcher: Any, token: bytes) -> int:
+    """How many bytes of a token may come where the matcher stands. All of them, of a token that is refused: the masks are wrong."""
+    low, high = 0, len(token)
+    while low < high:  # every prefix of a legal prefix is one, so bisection finds the last
+        middle = (low + high + 1) // 2
+        fork = matcher.fork()
+        try:
+            fork.advance_bytes(token[:middle])
+            low = middle
+        except IllegalTokenError:
+            high = middle - 1
+    return low
+
+
+def place_of(text: str, offset: int) -> tuple[int, int]:
+    """Line and column, from 1, of a byte offset; columns count characters."""
+    before = text.encode()[:offset].decode("utf-8", "ignore")
+    line = before.count("\n")
+    return line + 1, len(before) - (before.rfind("\n") + 1) + 1
+
+
+class SecondOpinion:
+    """What others say of a text that the engine refuses."""
+
+    def __init__(self, grammar: Grammar, reference: Reference | None) -> None:
+        self.reference = reference
+        self.parse = GrammarParse(grammar) if grammar.lexing == "longest" else None
+
+    def judge(self, text: str, offset: int) -> tuple[str, list[str]]:
+        """The class of a refusal at a byte offset, and what was said."""
+        said = []
+        stops: Literal["here", "later", "unknown"] = "unknown"
+        if self.parse is not None:
+            try:
+                refused = self.parse.refusal(text)
+            except MaskwrightError as error:
+                said.append(f"the grammar's own parse is undecided: {error}")
+            else:
+                if refused is None:
+                    stops = "later"
+                    said.append("the grammar's own parse takes the text")
+                else:
+                    begin = len(text[: refused.begin].encode())
+                    stops = "later" if offset < begin else "here"
+                    line, column = place_of(text, begin)
+                    said.append(f"the grammar's own parse refuses it at {line}:{column}: {refused.why}")
+        answer = None
+        if self.reference is not None:
+            verdict = self.reference.judge(text)
+            answer = verdict.answer
+            said.append(f"{self.reference.name}: {verdict.answer}{': ' * bool(verdict.message)}{verdict.message}")
+        if stops == "later" or (stops == "unknown" and answer != "refused"):
+            return FALSE_REFUSAL, said
+        if answer == "refused":
+            return OUTSIDE_TEXT, said
+        return (OUTSIDE_GRAMMAR if answer == "accepted" else OUTSIDE), said
+
+
+@dataclass(frozen=True)
+class Replay:
+    """The check. Units are texts."""
+
+    reference: str = "none"
+    reference_seconds: float = 10.0
+    name: str = "replay"
+
+    def start(self, tools: Tools) -> Callable[[Any], Outcome]:
+        store, encoder = tools.store, tools.encoder
+        assert encoder is not None
+        matcher = store.matcher(0)
+        opinion: list[SecondOpinion] = []
+
+        def run(text: str) -> Outcome:
+            try:
+                spelling = encoder.exact_tokens(text)
+            except VocabularyError as error:
+                return {"class": NOT_SPELLED, "why": str(error), "tokens": 0}
+            facts: Outcome = {"class": REPLAYED, "tokens": len(spelling.tokens)}
+            if spelling.respelled:
+                facts["respelled_bytes"] = spelling.respelled
+            try:
+                stop = find_stop(matcher, spelling.tokens)
+                if stop is None:
+                    return facts
+                token = b"" if stop.token is None else store.vocabulary.tokens[stop.token]
+                begin = sum(len(store.vocabulary.tokens[token]) for token in spelling.tokens[: stop.n_tokens])
+                good = good_bytes(matcher, token)
+            except LimitError as error:
+                return {**facts, "class": OVER_LIMIT, "why": str(error)}
+            if not opinion:
+                opinion.append(SecondOpinion(store.grammar, make_reference(self.reference, self.reference_seconds)))
+            offset = begin + good % max(1, len(token))
+            kind, said = opinion[0].judge(text, offset)
+            if token and good == len(token):
+                kind, said = FALSE_REFUSAL, [*said, "the engine itself takes the token's bytes, one by one"]
+            line, column = place_of(text, offset)
+            return {
+                **facts,
+                "class": kind,
+                "tokens": stop.n_tokens,
+                "line": line,
+                "column": column,
+                "byte": offset,
+                "before": text.encode()[:begin].decode("utf-8", "replace")[-BEFORE:],
+                "token": None if stop.token is None else [stop.token, token.decode("utf-8", "backslashreplace")],
+                "why": stop.why,
+                "said": said,
+            }
+
+        return run

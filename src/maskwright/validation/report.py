@@ -1,0 +1,147 @@
+"""What a validation found: counts by class, figures, and every finding with its place. For terminals, JSON and programs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.table import Table
+from rich.text import Text as Styled
+
+SHOWN = 5
+"""Findings of each class that are shown in a terminal."""
+_WIDEST = 600
+_TAIL = 200
+"""Characters of a long text's end that are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One text that did not come out as hoped.
+
+    name : the file, or file:record, or the number of a sample. kind : its class. is_failure : whether it makes the check fail.
+    line, column, byte : where, counted from 1 (byte from 0); 0 if it has no place. before : the text before. token : id and text of the
+    token refused; None at the end of a text. why : in words. said : what other parsers say. more : the rest of the outcome.
+    """
+
+    name: str
+    kind: str
+    is_failure: bool
+    line: int = 0
+    column: int = 0
+    byte: int = 0
+    before: str = ""
+    token: tuple[int, str] | None = None
+    why: str = ""
+    said: tuple[str, ...] = ()
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def place(self) -> str:
+        return f"{self.name}:{self.line}:{self.column}" if self.line else self.name
+
+    def to_dict(self) -> dict[str, Any]:
+        token = None if self.token is None else {"id": self.token[0], "text": self.token[1]}
+        return {
+            "name": self.name, "class": self.kind, "failure": self.is_failure, "line": self.line, "column": self.column,
+            "byte": self.byte, "before": self.before, "token": token, "why": self.why, "said": list(self.said), **self.more,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ValidationReport:
+    """The result of `maskwright.validate`.
+
+    check : replay, sample, streamlined, oracle or negative. settings : what was asked for. classes : class of outcome -> texts; those of
+    `failures` make the check fail. figures : sums over the texts. causes : refusals of the reference by its message, most frequent first.
+    seconds : wall time; of this report only it differs from run to run.
+    """
+
+    check: str
+    store: Mapping[str, Any]
+    settings: Mapping[str, Any]
+    classes: Mapping[str, int]
+    failures: frozenset[str]
+    figures: Mapping[str, int]
+    causes: Mapping[str, int]
+    findings: tuple[Finding, ...]
+    resumed: int = 0
+    seconds: float = 0.0
+
+    @property
+    def n_failures(self) -> int:
+        return sum(count for kind, count in self.classes.items() if kind in self.failures)
+
+    @property
+    def passed(self) -> bool:
+        return self.n_failures == 0
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "check": self.check,
+            "passed": self.passed,
+            "store": dict(self.store),
+            "settings": dict(self.settings),
+            "texts": sum(self.classes.values()),
+            "classes": dict(self.classes),
+            "failures": self.n_failures,
+            "figures": dict(self.figures),
+            "causes": dict(self.causes),
+            "findings": [finding.to_dict() for finding in self.findings],
+            "resumed": self.resumed,
+            "seconds": round(self.seconds, 3),
+        }
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield self._table()
+        for kind in self.classes:
+            found = [finding for finding in self.findings if finding.kind == kind]
+            if not found:
+                continue
+            yield Styled(f"\n{kind}: {len(found):,}", style="bold red" if kind in self.failures else "bold")
+            yield from map(_render, found[:SHOWN])
+            if len(found) > SHOWN:
+                yield Styled(f"  and {len(found) - SHOWN:,} more: --json has them all", style="dim")
+        verdict = "passed" if self.passed else f"FAILED: {self.n_failures:,} of {sum(self.classes.values()):,}"
+        yield Styled(f"\n{self.check}: {verdict}", style="bold green" if self.passed else "bold red")
+
+    def _table(self) -> Table:
+        table = Table(show_header=False, box=None, pad_edge=False, padding=(0, 2, 0, 0))
+        table.add_column(max_width=60)
+        table.add_column()
+        table.add_row("store", f"{self.store['grammar']} x {self.store['vocabulary']}")
+        for name in ("reference", "paths"):
+            if self.settings.get(name):
+                value = self.settings[name]
+                table.add_row(name, Styled(value if isinstance(value, str) else ", ".join(value)))
+        for kind, count in self.classes.items():
+            table.add_row(Styled(kind), f"{count:,}")
+        for name, count in self.figures.items():
+            table.add_row(Styled(name.replace("_", " ")), f"{count:,}")
+        for cause, count in list(self.causes.items())[:10]:
+            table.add_row(Styled(f"  {cause}"), f"{count:,}")
+        if self.resumed:
+            table.add_row("taken from the log", f"{self.resumed:,}")
+        table.add_row("wall time", f"{self.seconds:.1f} s")
+        return table
+
+
+def _render(finding: Finding) -> RenderableType:
+    lines = [Styled(f"  {finding.place}", style="cyan")]
+    if finding.before or finding.token is not None:
+        shown = Styled(f"    {finding.before!r}")
+        if finding.token is not None:
+            shown.append("  then  ").append(repr(finding.token[1]), style="bold")
+            shown.append(f" (token {finding.token[0]})")
+        lines.append(shown)
+    for said in filter(None, (finding.why, *finding.said)):
+        lines.append(Styled("    " + (said if len(said) <= _WIDEST else said[:_WIDEST] + " ...")))
+    if ending := finding.more.get("ending"):
+        lines.append(Styled(f"    closed with {ending!r}"))
+    if minimal := finding.more.get("minimal"):
+        text = minimal["text"]
+        end = repr(text) if len(text) <= 2 * _TAIL else f"... {text[-_TAIL:]!r}"
+        lines.append(Styled(f"    shortest such text: {end}: {minimal['why']}"))
+    return Group(*lines)

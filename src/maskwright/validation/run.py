@@ -1,0 +1,462 @@
+"""`validate`: corpus, check and workers put together. In: a store and paths. Out: a `ValidationReport`."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, fields
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+
+from maskwright import __version__
+from maskwright.analysis.errors import GrammarError, MaskwrightError, UnknownNameError, VocabularyError
+from maskwright.maskstore.encoders import Encoder, check_belongs, load_encoder
+from maskwright.maskstore.fileformat import load_store, save_store
+from maskwright.maskstore.store import MaskStore
+from maskwright.maskstore.vocabulary import BUILT_IN
+from maskwright.validation import equality, negative, pairs, replay, sampling
+from maskwright.validation.corpus import Corpus, CorpusError, Text, Unreadable, find_corpus, suffixes_of
+from maskwright.validation.log import ResultsLog
+from maskwright.validation.references import Verdict, make_reference, reference_for
+from maskwright.validation.report import Finding, ValidationReport
+from maskwright.validation.work import (
+    CRASHED,
+    Check,
+    Outcome,
+    Setup,
+    StoreFile,
+    Unit,
+    run_cluster,
+    run_here,
+    run_processes,
+)
+
+if TYPE_CHECKING:
+    from maskwright.maskstore.automaton_store import AutomatonStore
+
+CheckName = Literal["replay", "sample", "streamlined", "oracle", "negative"]
+Progress = Callable[[str, int, int], None]
+
+UNREADABLE = "unreadable"
+
+CLASSES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "replay": (
+        (replay.REPLAYED, replay.OUTSIDE_TEXT, replay.OUTSIDE_GRAMMAR, replay.OUTSIDE),
+        (replay.FALSE_REFUSAL, replay.NOT_SPELLED, replay.OVER_LIMIT),
+    ),
+    "sample": (
+        (sampling.ACCEPTED,),
+        (
+            sampling.REFUSED_GRAMMAR,
+            sampling.REFUSED_REFERENCE,
+            sampling.NO_ENDING,
+            sampling.UNDECIDED,
+            replay.OVER_LIMIT,
+        ),
+    ),
+    "streamlined": ((equality.SAME,), (equality.DIFFERENT, replay.NOT_SPELLED, replay.OVER_LIMIT)),
+    "oracle": ((pairs.AGREED,), (pairs.FALSE_REFUSAL, pairs.FALSE_PERMISSION, replay.NOT_SPELLED, replay.OVER_LIMIT)),
+    "negative": (
+        (negative.RIGHT, negative.EARLY_GRAMMAR),
+        (negative.EARLY, negative.LATE, negative.LATE_GRAMMAR, replay.NOT_SPELLED, replay.OVER_LIMIT),
+    ),
+}
+"""Check -> classes of outcomes that are fine, and those that make it fail."""
+GOOD = frozenset((replay.REPLAYED, sampling.ACCEPTED, equality.SAME, pairs.AGREED, negative.RIGHT))
+"""Outcomes that need no words."""
+ALWAYS_FAILING = (UNREADABLE, CRASHED)
+
+AMOUNTS: Mapping[str, tuple[str, int]] = {
+    "sample": ("samples", 1000),
+    "streamlined": ("positions", 300_000),
+    "oracle": ("pairs", 10_000),
+}
+"""Check -> what `amount` counts, and how many by default."""
+
+MINIMISED_CAUSES = 20
+"""Most frequent causes of refusal of which a sample is made as short as can be."""
+
+_FIGURES = ("tokens", "respelled_bytes", "closed", "limits", "positions", "different", "pairs", "disagreements")
+_PLACED = ("class", "line", "column", "byte", "before", "token", "why", "said")
+
+
+@dataclass(frozen=True)
+class Options:
+    """What `validate` takes besides a store and paths; see there."""
+
+    check: CheckName = "replay"
+    tokenizer: Any = None
+    reference: str | None = None
+    reference_seconds: float = 10.0
+    suffixes: Sequence[str] = ()
+    field: str = "text"
+    limit: int | None = None
+    amount: int | None = None
+    seed: int = 0
+    budget: int = 100
+    cuts: int = 4
+    next_token: sampling.NextToken | None = None
+    jobs: int = 1
+    scheduler: str | None = None
+    resume: str | os.PathLike[str] | None = None
+    progress: Progress | None = None
+
+    def __post_init__(self) -> None:
+        if self.check not in get_args(CheckName):
+            raise UnknownNameError(f"no check is named {self.check!r}: expected {', '.join(get_args(CheckName))}")
+        for name in ("jobs", "limit", "amount", "budget"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise MaskwrightError(f"{name} is {value}; expected at least 1")
+        if self.cuts < 0:
+            raise MaskwrightError(f"cuts is {self.cuts}; expected at least 0")
+        if self.jobs > 1 and self.scheduler is not None:
+            raise MaskwrightError("jobs are processes of this machine, a scheduler is a cluster's: give one of the two")
+        if self.next_token is not None and (self.jobs > 1 or self.scheduler is not None or self.resume is not None):
+            raise MaskwrightError(
+                "a model is asked in this process, and a log cannot tell its samples from another's: leave out jobs, scheduler and resume"
+            )
+
+
+def validate(
+    store: AutomatonStore | MaskStore | str | os.PathLike[str],
+    paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = (),
+    **options: Any,
+) -> ValidationReport:
+    """Hold a store against texts. What each check means, its module says: `replay`, `sampling`, `equality`, `pairs`, `negative`.
+
+    store : a store, or its file. paths : files, folders, globs, `.jsonl` or `.jsonl.xz` files; only "sample" can do without.
+    check : "replay", "sample", "streamlined", "oracle" or "negative". tokenizer : what encodes the texts, as for `load_encoder`; by
+        default the built-in tokenizer of the store's vocabulary. It must be the store's.
+    reference : "python", "json", "none", or a command; by default by the grammar's name. reference_seconds : its time for a text.
+    suffixes : of files in folders; by default by the grammar's name. field : the member of a JSON record with the text.
+    limit : texts at most. amount : samples, positions or pairs at most (`AMOUNTS`). seed : of all that is drawn.
+    budget, cuts, next_token : of "sample", see `sampling.Sampling`. jobs : processes. scheduler : the address of a Dask scheduler instead.
+    resume : a log of results; texts that it holds results for are not done again.
+    progress : called with (what, done, total), in bytes of the corpus.
+
+    The report is the same for any `jobs` and `scheduler`, and after any interruption, but for its times.
+
+    Raises CorpusError if there are no texts; VocabularyError if the tokenizer is not the store's; MaskwrightError for what does not fit
+    together, and as the check says.
+    """
+    known = {one.name for one in fields(Options)}
+    if unknown := sorted(options.keys() - known):
+        raise UnknownNameError(f"validate has no option {unknown[0]!r}: expected {', '.join(sorted(known))}")
+    given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    return _Run(store, [str(path) for path in given], Options(**options)).report()
+
+
+class _Run:
+    def __init__(self, store: Any, paths: list[str], options: Options) -> None:
+        self.options = options
+        self.begin = time.perf_counter()
+        self.path = str(store) if isinstance(store, str | os.PathLike) else None
+        self.store: Any = load_store(self.path) if self.path is not None else store
+        grammar = self.store.grammar
+        self._check_lexing()
+        self.corpus = self._corpus(paths)
+        self.paths = paths
+        self.reference = options.reference or reference_for(grammar.name)
+        if options.check in ("replay", "sample"):
+            made = make_reference(self.reference, options.reference_seconds)
+            if made is not None:
+                made.close()
+        else:
+            self.reference = "none"
+        self.encoder = None if self.corpus is None else self._encoder()
+        self.check = self._check()
+        self.names: list[str] = []
+        self.keys: list[str] = []
+        self.found: dict[int, Outcome] = {}
+        self.weights: list[int] = []
+        self.done = 0
+        self.resumed = 0
+        # how many of the first units have outcomes, and what these amount to
+        self.settled = 0
+        self.amount = 0
+
+    def _check_lexing(self) -> None:
+        check, lexing = self.options.check, self.store.grammar.lexing
+        if lexing == "nfa" and check != "streamlined":
+            raise GrammarError(
+                f"a store of lexing 'nfa' has no matcher, so --check {check} cannot use it; it can be held against its original "
+                "(--check streamlined)"
+            )
+        if check == "oracle" and lexing != "longest":
+            raise GrammarError(f"the oracle knows lexing 'longest' only, not {lexing!r}")
+
+    def _corpus(self, paths: list[str]) -> Corpus | None:
+        if self.options.check == "sample" and not paths:
+            return None
+        suffixes = tuple(self.options.suffixes) or suffixes_of(self.store.grammar.name)
+        return find_corpus(paths, suffixes, self.options.field)
+
+    def _encoder(self) -> Encoder:
+        vocabulary, source = self.store.vocabulary, self.options.tokenizer
+        if isinstance(source, Encoder):
+            encoder = source
+        else:
+            if source is None:
+                if vocabulary.name not in BUILT_IN:
+                    raise VocabularyError(
+                        f"the store's vocabulary {vocabulary.name} is no built-in tokenizer: say what encodes the texts (--tokenizer)"
+                    )
+                source = vocabulary.name
+            encoder = load_encoder(source)
+        check_belongs(encoder, vocabulary)
+        return encoder
+
+    def _check(self) -> Check:
+        o = self.options
+        match o.check:
+            case "replay":
+                return replay.Replay(self.reference, o.reference_seconds)
+            case "sample":
+                return sampling.Sampling(self.reference, o.reference_seconds, o.seed, o.budget, o.cuts, o.next_token)
+            case "streamlined":
+                return equality.Equality()
+            case "oracle":
+                return pairs.OraclePairs(o.seed)
+            case _:
+                return negative.Negative()
+
+    # --- units ---
+
+    def _texts(self) -> Iterator[Text | Unreadable]:
+        if self.corpus is None:
+            return iter(())
+        return islice(self.corpus, self.options.limit)
+
+    @property
+    def _wanted(self) -> int | None:
+        _, default = AMOUNTS.get(self.options.check, ("", 0))
+        return (self.options.amount or default) if default else None
+
+    def _is_enough(self) -> bool:
+        return self._wanted is not None and self.options.check != "sample" and self.amount >= self._wanted
+
+    def _units(self, log: ResultsLog | None) -> Iterator[Unit]:
+        """What is still to be done; what is known is settled on the way."""
+        for number, (name, payload, weight, text) in enumerate(self._payloads()):
+            if self._is_enough():
+                return
+            self.names.append(name)
+            self.weights.append(weight)
+            if isinstance(payload, Unreadable):
+                self.keys.append("")
+                self._settle(number, {"class": UNREADABLE, "why": payload.reason})
+                continue
+            key = hashlib.sha256(f"{self._setup_key}\n{text}".encode("utf-8", "surrogatepass")).hexdigest()
+            self.keys.append(key)
+            outcome = None if log is None else log.known.get(key)
+            if outcome is not None:
+                self.resumed += 1
+                self._settle(number, dict(outcome))
+                continue
+            yield Unit(number, key, payload, max(1, weight))
+
+    def _payloads(self) -> Iterator[tuple[str, Any, int, str]]:
+        """(name, payload, weight, what makes it this unit and no other)."""
+        if self.options.check == "sample":
+            texts = [text for text in self._texts() if isinstance(text, Text)]
+            if self.corpus is not None and not texts:
+                raise CorpusError("none of the texts can be read")
+            for number in range(self._wanted or 0):
+                prompt = texts[number % len(texts)].text if texts else None
+                yield f"sample {number}", (number, prompt, None), 1 << 14, f"{number}\n{prompt or ''}"
+            return
+        seen = False
+        for text in self._texts():
+            seen = True
+            if isinstance(text, Unreadable):
+                yield text.name, text, text.weight, ""
+            elif self.options.check == "negative":
+                case = negative.case_of(text)
+                yield text.name, case, text.weight, f"{case[1]} {case[2]}\n{text.text}"
+            else:
+                yield text.name, text.text, text.weight, text.text
+        if not seen:
+            raise CorpusError(f"there is not one text in {', '.join(self.paths)}")
+
+    # --- outcomes ---
+
+    def _settle(self, number: int, outcome: Outcome) -> None:
+        self.found[number] = outcome
+        self.done += self.weights[number]
+        while self.settled in self.found and not self._is_enough():
+            counted, _ = AMOUNTS.get(self.options.check, ("", 0))
+            self.amount += int(self.found[self.settled].get(counted, 0))
+            self.settled += 1
+        self._tell()
+
+    def _tell(self) -> None:
+        if self.options.progress is None:
+            return
+        wanted = self._wanted
+        if self.options.check == "sample":
+            self.options.progress("samples", len(self.found), wanted or 0)
+        elif wanted is not None:
+            counted = AMOUNTS[self.options.check][0]
+            self.options.progress(counted, min(self.amount, wanted), wanted)
+        else:
+            total = max(self.done, 0 if self.corpus is None else self.corpus.n_bytes)
+            self.options.progress("bytes", self.done, total)
+
+    # --- the run ---
+
+    def report(self) -> ValidationReport:
+        options = self.options
+        with ExitStack() as stack:
+            original: Any = None
+            if options.check == "streamlined":
+                original = equality.original_store(self.store, options.progress)
+            self._setup_key = self._key()
+            store: Any = self.store
+            if options.jobs > 1 or options.scheduler is not None:
+                folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="maskwright-")))
+                store, original = (
+                    _as_file(one, folder / f"{i}.safetensors") for i, one in enumerate((store, original))
+                )
+            setup = Setup(self._setup_key, self.check, store, original, self.encoder)
+            log: ResultsLog | None = None
+            if options.resume is not None:
+                log = ResultsLog(Path(options.resume))
+                stack.callback(log.close)
+            units = self._units(log)
+            if options.scheduler is not None:
+                results = run_cluster(setup, units, options.scheduler)
+            elif options.jobs > 1:
+                results = run_processes(setup, units, options.jobs)
+            else:
+                results = run_here(setup, units)
+            stack.callback(results.close)  # type: ignore[attr-defined]
+            for number, outcome in results:
+                if log is not None and outcome["class"] != CRASHED:
+                    log.add(self.keys[number], outcome)
+                self._settle(number, outcome)
+            outcomes = [self.found[number] for number in range(self._n_counted())]
+            causes = self._causes(outcomes)
+            if options.check == "sample":
+                self._minimise(outcomes, list(causes)[:MINIMISED_CAUSES])
+        return self._summed(outcomes, causes)
+
+    def _n_counted(self) -> int:
+        """Units that count: all, or the first that make up the amount wanted, so that how the work was spread does not show."""
+        return self.settled if self._is_enough() else len(self.found)
+
+    def _key(self) -> str:
+        """Equal for runs whose outcomes for equal texts are equal."""
+        encoder = "" if self.encoder is None else self.encoder.vocabulary.digest
+        # the version stands for the engine: what another one said of the same store is another result
+        parts = (__version__, self.store.grammar.digest, self.store.vocabulary.digest, encoder, repr(self.check))
+        state = hashlib.sha256(" ".join(parts).encode())
+        arrays = [self.store.table] if hasattr(self.store, "table") else [
+            self.store.cell_start, self.store.entry_sequence, self.store.entry_mask, self.store.sequence_symbols
+        ]  # fmt: skip
+        for array in arrays:
+            state.update(np.ascontiguousarray(array).tobytes())
+        return state.hexdigest()
+
+    def _causes(self, outcomes: list[Outcome]) -> dict[str, int]:
+        found: Counter[str] = Counter()
+        for outcome in outcomes:
+            if outcome["class"] not in GOOD and self.options.check == "sample":
+                outcome["cause"] = Verdict("refused", outcome.get("why", "")).cause
+                found[outcome["cause"]] += 1
+        return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+
+    def _minimise(self, outcomes: list[Outcome], causes: Sequence[str]) -> None:
+        """Make the first refused sample of each cause as short as can be."""
+        chosen: dict[str, int] = {}
+        for number, outcome in enumerate(outcomes):
+            if outcome.get("cause") in causes and outcome["class"] in sampling.CLOSED:
+                chosen.setdefault(outcome["cause"], number)
+        numbers = sorted(chosen.values())
+        if not numbers:
+            return
+        do = Setup("", self.check, self.store, None, self.encoder).start()
+        wanted = set(numbers)
+        for number, (_, payload, _, _) in enumerate(self._payloads()):
+            if number in wanted:
+                if self.options.progress is not None:
+                    self.options.progress("refused samples made short", numbers.index(number) + 1, len(numbers))
+                again = do((payload[0], payload[1], outcomes[number]["cause"]))
+                if "minimal" in again:
+                    outcomes[number]["minimal"] = again["minimal"]
+
+    def _summed(self, outcomes: list[Outcome], causes: dict[str, int]) -> ValidationReport:
+        options, store = self.options, self.store
+        fine, failing = CLASSES[options.check]
+        failures = frozenset((*failing, *ALWAYS_FAILING))
+        counted = Counter(outcome["class"] for outcome in outcomes)
+        order = (*fine, *failing, *ALWAYS_FAILING)
+        classes = {kind: counted[kind] for kind in order if counted[kind] or kind == order[0] or kind == failing[0]}
+        sums: Counter[str] = Counter()
+        for outcome in outcomes:
+            sums.update({name: outcome[name] for name in outcome if name in _FIGURES or name.startswith("pairs: ")})
+        names = [*(name for name in _FIGURES if name in sums), *sorted(n for n in sums if n not in _FIGURES)]
+        findings = tuple(
+            _finding(self.names[number], outcome, failures)
+            for number, outcome in enumerate(outcomes)
+            if outcome["class"] not in GOOD
+        )
+        settings = {
+            "paths": self.paths,
+            "reference": self.reference,
+            "tokenizer": None if self.encoder is None else self.encoder.vocabulary.name,
+            "limit": options.limit,
+            "seed": options.seed,
+        }
+        if self._wanted is not None:
+            settings[AMOUNTS[options.check][0]] = self._wanted
+        if options.check == "sample":
+            settings |= {"budget": options.budget, "cuts": options.cuts, "model": options.next_token is not None}
+        return ValidationReport(
+            check=options.check,
+            store={
+                "grammar": store.grammar.name, "grammar_sha256": store.grammar.digest, "lexing": store.grammar.lexing,
+                "vocabulary": store.vocabulary.name, "vocabulary_sha256": store.vocabulary.digest,
+            },
+            settings=settings,
+            classes=classes,
+            failures=failures,
+            figures={name: sums[name] for name in names},
+            causes=causes,
+            findings=findings,
+            resumed=self.resumed,
+            seconds=time.perf_counter() - self.begin,
+        )  # fmt: skip
+
+
+def _finding(name: str, outcome: Outcome, failures: frozenset[str]) -> Finding:
+    token = outcome.get("token")
+    return Finding(
+        name=name,
+        kind=outcome["class"],
+        is_failure=outcome["class"] in failures,
+        line=outcome.get("line", 0),
+        column=outcome.get("column", 0),
+        byte=outcome.get("byte", 0),
+        before=outcome.get("before", ""),
+        token=None if token is None else (token[0], token[1]),
+        why=outcome.get("why", ""),
+        said=tuple(outcome.get("said", ())),
+        more={key: outcome[key] for key in sorted(outcome) if key not in _PLACED},
+    )
+
+
+def _as_file(store: Any, path: Path) -> StoreFile | None:
+    """A store as a file that other processes can map."""
+    if store is None:
+        return None
+    save_store(store, path)
+    return StoreFile(str(path))

@@ -1,0 +1,285 @@
+"""How units of work are spread: in this process, over processes, or over a Dask cluster. The same outcomes, in whatever order they come.
+
+A unit that kills its process is tried again alone; if it kills that one too its outcome is "crashed". No other unit is lost by it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import pickle
+import signal
+import tempfile
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from maskwright.analysis.errors import MaskwrightError, MissingExtraError
+from maskwright.maskstore.encoders import Encoder
+from maskwright.maskstore.fileformat import load_store
+
+Outcome = dict[str, Any]
+
+BATCH_WEIGHT = 1 << 18
+"""Of a batch, in units' weights (bytes of text): a fifth of a second's work."""
+BATCH_UNITS = 64
+CONNECT_SECONDS = 20
+
+CRASHED = "crashed"
+
+
+class Unit(NamedTuple):
+    """number : its place in the report. key : of its result in a log; equal for equal work."""
+
+    number: int
+    key: str
+    payload: Any
+    weight: int
+
+
+class Check(Protocol):
+    """What is done to each unit. It is pickled to the processes that do it."""
+
+    @property
+    def name(self) -> str: ...
+
+    def start(self, tools: Tools) -> Callable[[Any], Outcome]:
+        """The function from a unit's payload to its outcome, which can be written as JSON."""
+        ...
+
+
+@dataclass(frozen=True)
+class StoreFile:
+    """A store on the disk. data : the file itself, for machines that do not see this disk."""
+
+    path: str
+    data: bytes | None = field(default=None, repr=False)
+
+    def load(self) -> Any:
+        if self.data is None:
+            return load_store(self.path)
+        # the file is mapped: it stays as long as this process does
+        folder = tempfile.mkdtemp(prefix="maskwright-")
+        path = Path(folder) / "store.safetensors"
+        path.write_bytes(self.data)
+        try:
+            return load_store(path)
+        finally:
+            if os.name == "posix":  # a mapped file lives on without its name
+                path.unlink()
+                Path(folder).rmdir()
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What a check works with, in the process that does it.
+
+    store : the one under test. original : what it is compared with, if the check needs one. encoder : None where no text is encoded.
+    """
+
+    store: Any
+    original: Any
+    encoder: Encoder | None
+
+
+@dataclass(frozen=True)
+class Setup:
+    """All that a process needs. store, original : stores, or files of them. key : equal for equal setups."""
+
+    key: str
+    check: Check
+    store: Any
+    original: Any = None
+    encoder: Encoder | None = None
+
+    def start(self) -> Callable[[Any], Outcome]:
+        store, original = (one.load() if isinstance(one, StoreFile) else one for one in (self.store, self.original))
+        return self.check.start(Tools(store, original, self.encoder))
+
+
+Results = Iterator[tuple[int, Outcome]]
+
+
+def run_here(setup: Setup, units: Iterable[Unit]) -> Results:
+    """One after the other in this process."""
+    do = setup.start()
+    for unit in units:
+        yield unit.number, do(unit.payload)
+
+
+def run_processes(setup: Setup, units: Iterable[Unit], jobs: int) -> Results:
+    """Over processes of their own, each of which maps the store's file. setup : with `StoreFile`s."""
+    pickled = pickle.dumps(setup)
+    batches = _batches(units)
+    is_over = False
+    while not is_over:
+        flying: dict[Future[list[Outcome]], list[Unit]] = {}
+        batch: list[Unit] | None = None
+        with _pool(pickled, jobs) as pool:
+            try:
+                while True:
+                    while len(flying) < 2 * jobs and (batch := next(batches, None)) is not None:
+                        flying[pool.submit(_do_batch, [unit.payload for unit in batch])] = batch
+                        batch = None
+                    if not flying:
+                        is_over = True
+                        break
+                    for future in wait(flying, return_when=FIRST_COMPLETED).done:
+                        outcomes = future.result()
+                        yield from _numbered(flying.pop(future), outcomes)
+            except BrokenProcessPool:
+                # `batch` is there if the pool broke while it was handed over
+                suspects = [*flying.values(), *([] if batch is None else [batch])]
+            else:
+                suspects = []
+        yield from _run_alone(pickled, [unit for found in suspects for unit in found])
+
+
+def _run_alone(pickled: bytes, units: list[Unit]) -> Results:
+    """Units of which one may kill its process, one at a time, so that it is known which."""
+    waiting = list(reversed(units))
+    strikes = 0
+    while waiting:
+        with _pool(pickled, 1) as pool:
+            try:
+                while waiting:
+                    outcomes = pool.submit(_do_batch, [waiting[-1].payload]).result()
+                    strikes = 0
+                    yield from _numbered([waiting.pop()], outcomes)
+            except BrokenProcessPool:
+                strikes += 1
+        if strikes == 2:
+            strikes = 0
+            outcomes = [{"class": CRASHED, "why": "the process that worked on it was killed, twice"}]
+            yield from _numbered([waiting.pop()], outcomes)
+
+
+def run_cluster(setup: Setup, units: Iterable[Unit], address: str) -> Results:
+    """Over the workers of a Dask cluster, which need maskwright but none of the files. setup : with `StoreFile`s.
+
+    Dask runs a batch again if its worker is lost. Raises MaskwrightError if there is no scheduler at the address.
+    """
+    try:
+        distributed: Any = import_module("distributed")
+    except ImportError:
+        raise MissingExtraError(
+            "working on a cluster needs the package distributed: pip install 'maskwright[cluster]'"
+        ) from None
+    try:
+        client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+    except (OSError, ValueError, TimeoutError) as error:
+        raise MaskwrightError(f"no Dask scheduler answers at {address}: {error}") from None
+    shipped = replace(setup, **{name: _with_data(getattr(setup, name)) for name in ("store", "original")})
+    batches = _batches(units)
+    with client:
+        # a task, not scattered data: if the worker that holds it is lost it is made again
+        tools = client.submit(_keep, pickle.dumps(shipped), pure=False)
+        flying: dict[Any, list[Unit]] = {}
+        completed = distributed.as_completed(loop=client.loop)
+        is_over = False
+        while not is_over or flying:
+            room = max(4, 2 * sum(client.nthreads().values()))
+            while not is_over and len(flying) < room:
+                batch = next(batches, None)
+                is_over = batch is None
+                if batch is not None:
+                    future = client.submit(_do_remote, setup.key, tools, [unit.payload for unit in batch], pure=False)
+                    flying[future.key] = batch
+                    completed.add(future)
+            if not flying:
+                break
+            future = next(completed)
+            batch = flying.pop(future.key)
+            try:
+                outcomes = future.result()
+            except distributed.KilledWorker:
+                if len(batch) > 1:
+                    for unit in batch:
+                        one = client.submit(_do_remote, setup.key, tools, [unit.payload], pure=False)
+                        flying[one.key] = [unit]
+                        completed.add(one)
+                    continue
+                outcomes = [{"class": CRASHED, "why": "the workers that worked on it were killed"}]
+            yield from _numbered(batch, outcomes)
+
+
+def _numbered(batch: list[Unit], outcomes: list[Outcome]) -> Results:
+    for unit, outcome in zip(batch, outcomes, strict=True):
+        yield unit.number, outcome
+
+
+def _batches(units: Iterable[Unit]) -> Iterator[list[Unit]]:
+    batch: list[Unit] = []
+    for unit in units:
+        batch.append(unit)
+        if len(batch) == BATCH_UNITS or sum(unit.weight for unit in batch) >= BATCH_WEIGHT:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+@contextlib.contextmanager
+def _pool(pickled: bytes, jobs: int) -> Iterator[ProcessPoolExecutor]:
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=(pickled,))
+    try:
+        yield pool
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+# in the worker processes
+
+_setup: bytes = b""
+_local = threading.local()
+
+
+def _begin(pickled: bytes) -> None:
+    global _setup
+    _setup = pickled
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the main process's, which asks the others to stop
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # the processes are the parallelism
+
+
+def _do_batch(payloads: list[Any]) -> list[Outcome]:
+    if not hasattr(_local, "do"):
+        _local.do = pickle.loads(_setup).start()
+    return [_local.do(payload) for payload in payloads]
+
+
+def _keep(pickled: bytes) -> bytes:
+    return pickled
+
+
+def _do_remote(key: str, pickled: bytes, payloads: list[Any]) -> list[Outcome]:
+    """A worker may have several threads; each has its own matcher."""
+    kept: dict[str, Callable[[Any], Outcome]] = _local.__dict__.setdefault("kept", {})
+    if key not in kept:
+        kept.clear()
+        kept[key] = pickle.loads(pickled).start()
+    return [kept[key](payload) for payload in payloads]
+
+
+def _with_data(store: Any) -> Any:
+    return StoreFile(store.path, Path(store.path).read_bytes()) if isinstance(store, StoreFile) else store
+
+
+__all__ = [
+    "CRASHED",
+    "Check",
+    "Outcome",
+    "Setup",
+    "StoreFile",
+    "Tools",
+    "Unit",
+    "run_cluster",
+    "run_here",
+    "run_processes",
+]

@@ -1,0 +1,63 @@
+"""The log of results: kept at once, read back, a half-written end cut off, anything else refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from maskwright.analysis.errors import MaskwrightError
+from maskwright.validation.log import ResultsLog
+
+
+def test_results_are_in_the_file_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    first = ResultsLog(path)
+    first.add("a", {"class": "replayed", "before": "é\u2028"})
+    second = ResultsLog(path)  # while the first is still open
+    assert second.known == {"a": {"class": "replayed", "before": "é\u2028"}}
+    first.close()
+    second.add("b", {"class": "x"})
+    second.close()
+    assert list(ResultsLog(path).known) == ["a", "b"]
+
+
+def test_every_cut_of_the_last_line_is_tolerated(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    log = ResultsLog(path)
+    log.add("a", {"class": "x"})
+    size = path.stat().st_size
+    log.add("b", {"class": "y"})
+    log.close()
+    data = path.read_bytes()
+    for end in range(size, len(data)):
+        path.write_bytes(data[:end])
+        log = ResultsLog(path)
+        assert list(log.known) == ["a"]
+        log.add("c", {"class": "z"})
+        log.close()
+        assert list(ResultsLog(path).known) == ["a", "c"]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{", "no result of maskwright validate"),
+        ("[1]", "no result"),
+        ('{"version":2,"key":"a","outcome":{}}', "expected version 1 but found 2"),
+        ('{"version":1,"key":3,"outcome":{}}', "of another type"),
+        ('{"version":1,"outcome":{}}', "no result"),
+    ],
+)
+def test_another_file_is_refused_and_left_alone(line: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_text('{"version":1,"key":"a","outcome":{}}\n' + line + "\n")
+    before = path.read_bytes()
+    with pytest.raises(MaskwrightError, match=rf"log\.jsonl:2: .*{message}"):
+        ResultsLog(path)
+    assert path.read_bytes() == before
+
+
+def test_a_folder_is_no_log(tmp_path: Path) -> None:
+    with pytest.raises(MaskwrightError, match="cannot be read or written: Is a directory"):
+        ResultsLog(tmp_path)

@@ -1,0 +1,91 @@
+"""Sampled pairs before the oracle: agreement on a right store, and both kinds of error found on wrong ones."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from maskwright.analysis.errors import GrammarError
+from maskwright.decoding.matcher import Matcher
+from maskwright.maskstore.automaton_store import AutomatonStore
+from maskwright.maskstore.encoders import Encoder
+from maskwright.validation import ValidationReport, pairs, validate
+from maskwright.validation.oracle import Oracle
+from maskwright.validation.pairs import AGREED, FALSE_PERMISSION, FALSE_REFUSAL
+
+pytest.importorskip("regex")
+
+
+def run(store: AutomatonStore, corpus: Path, encoder: Encoder, **options: Any) -> ValidationReport:
+    return validate(store, corpus, tokenizer=encoder, suffixes=[".txt"], check="oracle", **options)
+
+
+def test_a_right_store_agrees(store: AutomatonStore, corpus: Path, encoder: Encoder) -> None:
+    report = run(store, corpus, encoder)
+    assert report.passed and report.classes == {AGREED: 7, FALSE_REFUSAL: 0}
+    kinds = {name: count for name, count in report.figures.items() if name.startswith("pairs: ")}
+    assert set(kinds) == {
+        "pairs: allowed",
+        "pairs: allowed, long",
+        "pairs: refused",
+        "pairs: refused, begins well",
+        "pairs: end of text",
+    }
+    assert sum(kinds.values()) == report.figures["pairs"] > 300 and min(kinds.values()) > 20
+
+
+def spoil(monkeypatch: pytest.MonkeyPatch, change: Any) -> None:
+    fill = Matcher.fill
+
+    def spoiled(self: Matcher, bitmask: Any) -> None:
+        fill(self, bitmask)
+        change(self.store.vocabulary.tokens.index(b"="), bitmask)
+
+    monkeypatch.setattr(Matcher, "fill", spoiled)
+
+
+def test_both_kinds_of_error_are_found(
+    store: AutomatonStore, corpus: Path, encoder: Encoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def turn(token: int, words: Any) -> None:
+        words[token >> 5] ^= np.uint32(1 << (token & 31))
+
+    spoil(monkeypatch, turn)
+    monkeypatch.setattr(pairs, "TOKENS", 4 * store.vocabulary.size)  # all of them
+    report = run(store, corpus, encoder)
+    assert not report.passed
+    found = {(f.kind, f.token[1]) for f in report.findings if f.token is not None}
+    found |= {(m["class"], m["token"][1]) for f in report.findings for m in f.more["more"]}
+    assert (FALSE_PERMISSION, "=") in found and (FALSE_REFUSAL, "=") in found
+    assert report.figures["disagreements"] >= len(report.findings)
+
+
+def test_a_wrong_end_is_found(
+    store: AutomatonStore, corpus: Path, encoder: Encoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def always(token: int, words: Any) -> None:
+        words[0] |= np.uint32(1)
+
+    spoil(monkeypatch, always)
+    report = run(store, corpus, encoder)
+    assert report.classes[FALSE_PERMISSION] >= 5
+    assert all(finding.token is None and finding.why == "drawn as: end of text" for finding in report.findings)
+
+
+def test_seed_and_amount(
+    store: AutomatonStore, corpus: Path, encoder: Encoder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run(store, corpus, encoder, amount=20).figures["pairs"] < run(store, corpus, encoder).figures["pairs"]
+    monkeypatch.setattr(Oracle, "is_allowed", lambda self, prefix, token: False)
+    found = [run(store, corpus, encoder, seed=seed).to_dict()["findings"] for seed in (1, 1, 2)]
+    assert found[0] == found[1] != found[2] and len(found[0]) == 7
+
+
+def test_other_lexings(store: AutomatonStore, corpus: Path, encoder: Encoder) -> None:
+    other = dataclasses.replace(store, grammar=dataclasses.replace(store.grammar, lexing="contextual"))
+    with pytest.raises(GrammarError, match="the oracle knows lexing 'longest' only"):
+        run(other, corpus, encoder)

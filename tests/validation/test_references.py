@@ -1,0 +1,111 @@
+"""Reference parsers: accepted, refused, over a limit, crashed, hung; and the next text is judged all the same."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+
+import pytest
+
+from maskwright.analysis.errors import MaskwrightError
+from maskwright.validation.references import ChildReference, CommandReference, Verdict, make_reference, reference_for
+
+
+def test_python() -> None:
+    reference = make_reference("python")
+    assert reference is not None
+    assert reference.judge("x = 1\n") == Verdict("accepted")
+    refused = reference.judge("x = 1\nx = = 2\n")
+    assert refused == Verdict("refused", "SyntaxError: invalid syntax (line 2)")
+    assert refused.cause == "SyntaxError: invalid syntax (line N)"
+    assert reference.judge("if x:\ny\n").message.startswith("IndentationError: ")
+    assert reference.judge("x\0").answer == "refused"
+    assert reference.judge("\ud800").answer == "refused"
+    assert reference.judge("'\\d'\n").answer == "accepted"  # a warning only
+    assert reference.judge("x = '" + "é" * 1_000_000 + "'\n").answer == "accepted"
+    reference.close()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(" * 201 + ")" * 201,
+        "\n".join(" " * i + "if x:" for i in range(101)) + "\n" + " " * 101 + "x\n",
+        "-" * 100_000 + "1",
+    ],
+)
+def test_limits_of_cpython_are_no_refusals(text: str) -> None:
+    reference = ChildReference("python", 20.0)
+    assert reference.judge(text).answer in ("limit", "crashed")
+    assert reference.judge("x\n") == Verdict("accepted")
+    reference.close()
+
+
+def test_json() -> None:
+    reference = ChildReference("json", 10.0)
+    assert reference.judge('{"a": [1, null]}').answer == "accepted"
+    assert reference.judge("{'a': 1}").answer == "refused"
+    assert reference.judge("[" * 200_000).answer in ("limit", "crashed")
+    assert reference.judge("[1]").answer == "accepted"
+    reference.close()
+
+
+def test_a_child_that_hangs_or_dies_is_told_and_replaced() -> None:
+    reference = ChildReference("python", 0.5)
+    assert reference.judge("x\n").answer == "accepted"
+    child = reference._child
+    assert child is not None
+    os.kill(child.pid, signal.SIGSTOP)
+    begin = time.monotonic()
+    assert reference.judge("y\n") == Verdict("hung", "no answer within 0.5 s")
+    assert time.monotonic() - begin < 5
+    assert child.poll() is not None  # it was ended
+    reference.seconds = 20.0
+    assert reference.judge("z\n").answer == "accepted"
+    child = reference._child
+    assert child is not None
+    child.kill()
+    child.wait()
+    assert reference.judge("z\n").answer == "accepted"
+    reference.close()
+    assert reference._child is None
+
+
+PYTHON = f"{sys.executable} -c"
+
+
+def test_commands() -> None:
+    grep = CommandReference("grep -q hello", 10.0)
+    assert grep.judge("hello\n").answer == "accepted"
+    assert grep.judge("other\n") == Verdict("refused", "exit code 1")
+    named = CommandReference("sh -c 'echo bad; grep -q hello {}'", 10.0)
+    assert named.judge("hello\n").answer == "accepted"
+    assert named.judge("other\n") == Verdict("refused", "bad")
+
+
+def test_commands_that_hang_crash_or_are_not_there() -> None:
+    begin = time.monotonic()
+    assert CommandReference("sleep 60", 0.3).judge("x") == Verdict("hung", "no answer within 0.3 s")
+    assert time.monotonic() - begin < 10
+    assert CommandReference("sh -c 'kill -SEGV $$'", 10.0).judge("x").answer == "crashed"
+    with pytest.raises(MaskwrightError, match="cannot be run: No such file"):
+        CommandReference("no-such-command-here", 10.0).judge("x")
+    with pytest.raises(MaskwrightError, match="cannot be read: No closing quotation"):
+        make_reference("sh -c 'x")
+    with pytest.raises(MaskwrightError, match="is empty"):
+        make_reference(" ")
+    with pytest.raises(MaskwrightError, match="time limit is 0 s"):
+        make_reference("python", 0)
+
+
+def test_by_name() -> None:
+    assert make_reference("none") is None
+    assert [reference_for(name) for name in ("python.lark", "json", "lines")] == ["python", "json", "none"]
+
+
+def test_causes_are_counted_without_names_and_numbers() -> None:
+    causes = {Verdict("refused", f"Traceback\nNameError: name '{name}' at {i}").cause for i, name in enumerate("abc")}
+    assert causes == {"NameError: name '...' at N"}
+    assert Verdict("crashed").cause == "crashed"

@@ -1,0 +1,281 @@
+"""The same report however the work is spread, whatever is killed on the way, and whenever it is taken up again."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from maskwright.analysis.errors import MaskwrightError, MissingExtraError
+from maskwright.maskstore.automaton_store import AutomatonStore
+from maskwright.maskstore.encoders import Encoder
+from maskwright.validation import ValidationReport, run, validate, work
+from maskwright.validation.work import CRASHED
+
+
+def facts(report: ValidationReport) -> dict[str, Any]:
+    """The report without what may differ."""
+    found = report.to_dict()
+    for name in ("seconds", "resumed"):
+        del found[name]
+    return found
+
+
+@pytest.fixture
+def many(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Many texts in small batches."""
+    monkeypatch.setattr(work, "BATCH_UNITS", 3)
+    for i in range(40):
+        (corpus / f"{i:02}.txt").write_text(f"x = y\n# {i}\n" * (i + 1) + ("x = x + y\n" if i % 7 == 0 else ""))
+    return corpus
+
+
+@pytest.mark.parametrize(
+    "check", ["replay", *(pytest.param(check, marks=pytest.mark.slow) for check in ("sample", "streamlined", "oracle"))]
+)
+def test_processes_change_nothing(check: str, store: AutomatonStore, many: Path, encoder: Encoder) -> None:
+    pytest.importorskip("regex")
+    options: dict[str, Any] = {"check": check, "tokenizer": encoder, "suffixes": [".txt"], "reference": "grep -q ="}
+    if check in run.AMOUNTS:
+        options["amount"] = {"sample": 20, "streamlined": 200, "oracle": 400}[check]
+    alone = validate(store, many, **options)
+    assert sum(alone.classes.values()) > 2
+    assert facts(validate(store, many, jobs=2, **options)) == facts(alone)
+
+
+def test_a_store_file_and_a_store_are_the_same(
+    store: AutomatonStore, many: Path, encoder: Encoder, tmp_path: Path
+) -> None:
+    path = tmp_path / "lines.safetensors"
+    store.save(path)
+    reports = [validate(one, many, tokenizer=encoder, suffixes=[".txt"]) for one in (store, path, str(path))]
+    assert facts(reports[0]) == facts(reports[1]) == facts(reports[2])
+
+
+def killing(tmp_path: Path, times: int) -> str:
+    """A reference that kills the process that asks, the first so many times, then refuses."""
+    flag = tmp_path / "kills"
+    script = tmp_path / "reference.sh"
+    script.write_text(
+        f"n=$(cat {flag} 2>/dev/null || echo 0)\nif [ $n -lt {times} ]; then echo $((n + 1)) > {flag}; kill -9 $PPID; sleep 5; fi\nexit 1\n"
+    )
+    return f"sh {script}"
+
+
+def test_a_killed_process_loses_nothing(store: AutomatonStore, many: Path, encoder: Encoder, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"tokenizer": encoder, "suffixes": [".txt"]}
+    alone = validate(store, many, reference="false", **options)
+    report = validate(store, many, jobs=2, reference=killing(tmp_path, 1), **options)
+    assert (tmp_path / "kills").read_text() == "1\n"
+    assert report.classes == alone.classes and [f.name for f in report.findings] == [f.name for f in alone.findings]
+
+
+@pytest.mark.slow
+def test_a_text_that_kills_every_process_is_named_and_the_rest_goes_on(
+    store: AutomatonStore, many: Path, encoder: Encoder
+) -> None:
+    (many / "20.txt").write_text("killer = = x\n")
+    command = "sh -c 'grep -q killer && kill -9 $PPID && sleep 5; exit 1'"
+    options: dict[str, Any] = {"tokenizer": encoder, "suffixes": [".txt"]}
+    alone = validate(store, many, reference="false", **options)
+    report = validate(store, many, jobs=2, reference=command, **options)
+    assert report.classes[CRASHED] == 1 and not report.passed
+    (crashed,) = [finding for finding in report.findings if finding.kind == CRASHED]
+    assert crashed.name == str(many / "20.txt") and "killed, twice" in crashed.why
+    assert sum(report.classes.values()) == sum(alone.classes.values())
+    assert report.classes["replayed"] == alone.classes["replayed"]
+
+
+def test_errors_in_processes_are_the_users_errors(store: AutomatonStore, many: Path, encoder: Encoder) -> None:
+    with pytest.raises(MaskwrightError, match="cannot be run"):
+        validate(store, many, tokenizer=encoder, suffixes=[".txt"], jobs=2, reference="no-such-command-here")
+
+
+def test_what_is_in_the_log_is_not_done_again(
+    store: AutomatonStore,
+    wrong_store: AutomatonStore,
+    many: Path,
+    encoder: Encoder,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    log = tmp_path / "log.jsonl"
+    options: dict[str, Any] = {"tokenizer": encoder, "suffixes": [".txt"], "resume": log}
+    alone = validate(store, many, tokenizer=encoder, suffixes=[".txt"])
+    n = sum(alone.classes.values())
+    first = validate(store, many, limit=10, **options)
+    assert first.resumed == 0 and len(log.read_bytes().splitlines()) == 10
+    log.write_bytes(log.read_bytes()[:-7])  # as after a crash
+    second = validate(store, many, **options)
+    assert second.resumed == 9 and facts(second) == facts(alone)
+    # now nothing is left to do
+    monkeypatch.setattr(run, "run_here", lambda setup, units: ((1 // 0, {}) for _ in units))
+    third = validate(store, many, **options)
+    assert third.resumed == n and facts(third) == facts(alone)
+    monkeypatch.undo()
+    # another check, reference, store or text is another result
+    for changed in ({"check": "streamlined"}, {"reference": "false"}):
+        assert validate(store, many, limit=3, **options, **changed).resumed == 0
+    assert validate(wrong_store, many, limit=3, **options).resumed == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(run, "__version__", "another")
+        assert validate(store, many, limit=3, **options).resumed == 0
+    (many / "00.txt").write_text("x = other\n")
+    assert validate(store, many, limit=3, **options).resumed == 2
+
+
+def test_the_log_of_a_sample(store: AutomatonStore, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"check": "sample", "budget": 5, "reference": "false", "resume": tmp_path / "log.jsonl"}
+    whole = validate(store, amount=6, **(options | {"resume": None}))
+    validate(store, amount=4, **options)
+    report = validate(store, amount=6, **options)
+    assert report.resumed == 4 and facts(report) == facts(whole)
+    assert validate(store, amount=6, seed=1, **options).resumed == 0
+
+
+def test_an_interrupted_run_keeps_what_was_done(
+    store: AutomatonStore, many: Path, encoder: Encoder, tmp_path: Path
+) -> None:
+    log = tmp_path / "log.jsonl"
+    done: list[int] = []
+
+    def stop(what: str, n: int, total: int) -> None:
+        done.append(n)
+        if len(done) == 12:
+            raise KeyboardInterrupt
+
+    options: dict[str, Any] = {"tokenizer": encoder, "suffixes": [".txt"], "resume": log}
+    for jobs in (1, 2):
+        done.clear()
+        with pytest.raises(KeyboardInterrupt):
+            validate(store, many, jobs=jobs, progress=stop, **options)
+    kept = len(log.read_bytes().splitlines())
+    assert kept >= 12
+    report = validate(store, many, **options)
+    assert report.resumed == kept
+    assert facts(report) == facts(validate(store, many, tokenizer=encoder, suffixes=[".txt"]))
+
+
+@pytest.mark.slow
+def test_ctrl_c_on_the_command_line(store: AutomatonStore, many: Path, tokenizer: str, tmp_path: Path) -> None:
+    """The whole process group gets the signal, as from a terminal."""
+    path, log = tmp_path / "lines.safetensors", tmp_path / "log.jsonl"
+    store.save(path)
+    command = [
+        sys.executable,
+        "-m",
+        "maskwright",
+        "validate",
+        str(path),
+        str(many),
+        "--suffix",
+        ".txt",
+        "-t",
+        tokenizer,
+    ]
+    command += ["--jobs", "2", "--resume", str(log), "--reference", "sh -c 'sleep 1; exit 1'"]
+    child = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    until = time.monotonic() + 120
+    while time.monotonic() < until and not (log.exists() and log.stat().st_size):
+        time.sleep(0.05)
+    os.killpg(child.pid, signal.SIGINT)
+    _, errors = child.communicate(timeout=120)
+    assert child.returncode == 130, errors
+    assert f"interrupted; what was done is kept in {log}" in errors and "Traceback" not in errors
+    assert len(log.read_bytes().splitlines()) >= 1
+
+
+def test_what_does_not_fit_together(store: AutomatonStore, many: Path, encoder: Encoder) -> None:
+    for options, message in [
+        ({"check": "nothing"}, "no check is named 'nothing': expected replay, sample"),
+        ({"jobs": 0}, "jobs is 0; expected at least 1"),
+        ({"cuts": -1}, "cuts is -1"),
+        ({"jobs": 2, "scheduler": "tcp://x"}, "give one of the two"),
+        ({"colour": "red"}, "no option 'colour'"),
+        ({"check": "sample", "next_token": max, "jobs": 2}, "a model is asked in this process"),
+        ({"check": "sample", "next_token": max, "resume": "log"}, "a model is asked in this process"),
+        ({"reference_seconds": -1}, "time limit is -1 s"),
+    ]:
+        with pytest.raises(MaskwrightError, match=message):
+            validate(store, many, tokenizer=encoder, suffixes=[".txt"], **options)
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """Of a real Dask cluster of two worker processes."""
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, worker_dashboard_address=None
+    ) as cluster:
+        yield cluster.scheduler_address
+
+
+class TestCluster:
+    """On a cluster."""
+
+    @pytest.mark.slow
+    def test_the_same_results(self, address: str, store: AutomatonStore, many: Path, encoder: Encoder) -> None:
+        options: dict[str, Any] = {"tokenizer": encoder, "suffixes": [".txt"], "reference": "grep -q ="}
+        assert facts(validate(store, many, scheduler=address, **options)) == facts(validate(store, many, **options))
+        options |= {"check": "streamlined", "amount": 200}
+        assert facts(validate(store, many, scheduler=address, **options)) == facts(validate(store, many, **options))
+
+    def test_a_killed_worker_loses_nothing(
+        self, address: str, store: AutomatonStore, many: Path, encoder: Encoder, tmp_path: Path
+    ) -> None:
+        options: dict[str, Any] = {"tokenizer": encoder, "suffixes": [".txt"]}
+        alone = validate(store, many, reference="false", **options)
+        report = validate(store, many, scheduler=address, reference=killing(tmp_path, 2), **options)
+        assert (tmp_path / "kills").read_text() == "2\n"
+        assert report.classes == alone.classes and [f.name for f in report.findings] == [f.name for f in alone.findings]
+
+    @pytest.mark.slow
+    def test_a_worker_killed_from_outside(
+        self, address: str, store: AutomatonStore, many: Path, encoder: Encoder
+    ) -> None:
+        distributed = pytest.importorskip("distributed")
+        killed: list[int] = []
+        options: dict[str, Any] = {"tokenizer": encoder, "suffixes": [".txt"]}
+
+        def kill(what: str, done: int, total: int) -> None:
+            if done and not killed:
+                with distributed.Client(address, set_as_default=False) as client:
+                    killed.extend(list(client.run(os.getpid, on_error="ignore").values())[:1])
+                os.kill(killed[0], signal.SIGKILL)
+
+        slow = "sh -c 'sleep 0.2; exit 1'"
+        alone = validate(store, many, reference="false", **options)
+        report = validate(store, many, scheduler=address, reference=slow, progress=kill, **options)
+        assert killed and report.classes == alone.classes
+
+    @pytest.mark.slow
+    def test_a_text_that_kills_every_worker(
+        self, address: str, store: AutomatonStore, many: Path, encoder: Encoder
+    ) -> None:
+        (many / "20.txt").write_text("killer = = x\n")
+        command = "sh -c 'grep -q killer && kill -9 $PPID && sleep 5; exit 1'"
+        report = validate(store, many, tokenizer=encoder, suffixes=[".txt"], scheduler=address, reference=command)
+        assert report.classes[CRASHED] == 1
+        assert [f.name for f in report.findings if f.kind == CRASHED] == [str(many / "20.txt")]
+
+    def test_no_scheduler(
+        self, store: AutomatonStore, many: Path, encoder: Encoder, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        pytest.importorskip("distributed")
+        monkeypatch.setattr(work, "CONNECT_SECONDS", 1)
+        with pytest.raises(MaskwrightError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9"):
+            validate(store, many, tokenizer=encoder, suffixes=[".txt"], scheduler="tcp://127.0.0.1:9")
+
+    def test_without_distributed(
+        self, store: AutomatonStore, many: Path, encoder: Encoder, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setitem(sys.modules, "distributed", None)
+        with pytest.raises(MissingExtraError, match=r"pip install 'maskwright\[cluster\]'"):
+            validate(store, many, tokenizer=encoder, suffixes=[".txt"], scheduler="tcp://127.0.0.1:9")
