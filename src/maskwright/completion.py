@@ -10,10 +10,13 @@ import os
 import socket
 import urllib.parse
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
 
 from maskwright.analysis.errors import (
     IllegalTokenError,
@@ -22,9 +25,9 @@ from maskwright.analysis.errors import (
     UnknownNameError,
     VocabularyError,
 )
-from maskwright.decoding.adapters._apply import need_torch
+from maskwright.decoding.adapters._apply import apply_mask, need_torch
 from maskwright.decoding.adapters.huggingface import check_same_tokens, check_stores
-from maskwright.decoding.generation import Completion, Generation, generate
+from maskwright.decoding.generation import Completion, Generation, ModelReader, Sampler, generate
 from maskwright.decoding.healing import split_for_healing
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
 from maskwright.models import BUNDLED, model_folder
@@ -166,6 +169,29 @@ def complete(
     """`start_completion(...)`, run to its end: prompt and `data` of the result are a legal text."""
     loaded = model if isinstance(model, LanguageModel) else load_model(model)
     return start_completion(store, prompt, loaded, **options).run()
+
+
+def next_token_of(
+    model: LanguageModel, temperature: float = 0.8, seed: int = 0
+) -> Callable[[Sequence[int], npt.NDArray[np.uint32]], int]:
+    """Draws the next token by a model: from the tokens so far and the mask, (ceil(V / 32),) uint32, of those allowed. For `validate`."""
+    sampler = Sampler(temperature, 0, 1.0, seed)
+    read: list[int] = []
+    reader: ModelReader | None = None
+
+    def draw(tokens: Sequence[int], words: npt.NDArray[np.uint32]) -> int:
+        nonlocal reader
+        if reader is None or len(tokens) < len(read) or list(tokens[: len(read)]) != read:
+            read.clear()
+            reader = ModelReader(model.model, model.tokens_of(""))
+        for token in tokens[len(read) :]:
+            reader.push(token)
+        read[:] = tokens
+        logits = reader.logits()
+        apply_mask(logits, words)
+        return sampler.choose(logits)
+
+    return draw
 
 
 def read_prompt(matcher: Matcher, data: bytes, name: str = "the prompt") -> None:

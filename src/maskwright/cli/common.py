@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 from rich.console import Console
@@ -49,8 +49,8 @@ TokenizerOption = Annotated[
         "--tokenizer",
         "-t",
         metavar="T",
-        help="A built-in name (mistral-7b-v0.1, mistral-7b-v0.3, tekken), or a path to a tokenizer.json, *.model, tekken*.json, "
-        "*.tiktoken file or a folder with one.",
+        help="A built-in name (mistral-7b-v0.1, mistral-7b-v0.3, tekken, python-tiny), or a path to a tokenizer.json, *.model, "
+        "tekken*.json or *.tiktoken file or a folder with one.",
     ),
 ]
 StartOption = Annotated[str | None, typer.Option("--start", metavar="RULE", help="The start symbol.")]
@@ -147,6 +147,13 @@ def check_writable(*paths: Path | None) -> None:
             )
 
 
+def tokenizer_source(name: str | None) -> str | None:
+    """The folder of a bundled model's tokenizer; any other name as it is."""
+    from maskwright.models import BUNDLED, model_folder
+
+    return str(model_folder(BUNDLED)) if name == BUNDLED else name
+
+
 def load_inputs(
     grammar: str, tokenizer: str | None, start: str | None, lexing: Any, conflicts: Any, soft: list[str] | None = None
 ) -> tuple[Grammar, Vocabulary | None]:
@@ -154,7 +161,7 @@ def load_inputs(
     from maskwright.maskstore.vocabulary import load_vocabulary
 
     loaded = load_grammar(grammar, start=start, lexing=lexing, conflicts=conflicts, soft=soft)
-    return loaded, None if tokenizer is None else load_vocabulary(tokenizer)
+    return loaded, None if tokenizer is None else load_vocabulary(cast("str", tokenizer_source(tokenizer)))
 
 
 def load_or_build_store(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, cast
 
 import typer
 from rich.console import Console
 
+from maskwright.analysis.errors import MaskwrightError
 from maskwright.cli.common import (
     JsonOption,
     TokenizerOption,
@@ -16,6 +17,7 @@ from maskwright.cli.common import (
     clean_errors,
     load_or_build_store,
     progress_bars,
+    tokenizer_source,
     write_json,
 )
 
@@ -26,7 +28,7 @@ Exit codes: 0 the check passed; 1 it failed, or a text could not be read or judg
 
 @app.command(epilog=_EPILOG)
 def validate(
-    store: Annotated[str, typer.Argument(metavar="STORE", help="A store file.")],
+    store: Annotated[str, typer.Argument(metavar="STORE", help="A store file; or a grammar, with --tokenizer.")],
     paths: Annotated[
         list[str] | None,
         typer.Argument(
@@ -74,6 +76,14 @@ def validate(
     seed: Annotated[int, typer.Option("--seed", help="Of all that is drawn.")] = 0,
     budget: Annotated[int, typer.Option("--budget", min=1, help="sample: tokens drawn for each text.")] = 100,
     cuts: Annotated[int, typer.Option("--cuts", min=0, help="sample: cut-offs of each text that are closed too.")] = 4,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model",
+            metavar="M",
+            help="sample: a model's folder, its name on the hub or python-tiny draws the tokens.",
+        ),
+    ] = None,
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, metavar="N", help="Processes.")] = 1,
     scheduler: Annotated[
         str | None, typer.Option("--scheduler", metavar="ADDRESS", help="A Dask scheduler, in place of processes here.")
@@ -91,14 +101,26 @@ def validate(
         from maskwright.validation.run import validate as run
 
         check_writable(json_file, resume)
-        loaded = load_or_build_store(store, None, None, "longest", "all", "normalised", False)
+        is_grammar = store.startswith("lark:") or store.endswith(".lark")
+        loaded = load_or_build_store(
+            store, tokenizer if is_grammar else None, None, "longest", "all", "normalised", False
+        )
+        next_token = None
+        if model is not None:
+            from maskwright.completion import check_model, load_model, next_token_of
+
+            if check != "sample":
+                raise MaskwrightError(f"a model draws samples (--check sample); --check {check} has no use for one")
+            language_model = load_model(model)
+            check_model(cast(Any, loaded), language_model)
+            next_token = next_token_of(language_model, seed=seed)
         try:
             with progress_bars() as progress:
                 report = run(
                     loaded,
                     paths or [],
                     check=check,
-                    tokenizer=tokenizer,
+                    tokenizer=tokenizer_source(tokenizer),
                     reference=reference,
                     reference_seconds=reference_seconds,
                     suffixes=suffixes or (),
@@ -108,6 +130,7 @@ def validate(
                     seed=seed,
                     budget=budget,
                     cuts=cuts,
+                    next_token=next_token,
                     jobs=jobs,
                     scheduler=scheduler,
                     resume=resume,

@@ -46,7 +46,7 @@ class Pattern:
     @cached_property
     def unfinished(self) -> Any:
         try:
-            import regex  # type: ignore[import-untyped]
+            import regex
         except ImportError:
             raise MissingExtraError(
                 "the oracle needs the package regex, which is not installed: pip install 'maskwright[oracle]'"
