@@ -4,8 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 TOKENIZER ?= mistral-7b-v0.1
+PROMPT ?= def read_numbers(path):\n    """Read numbers from a file, one a line."""\n
 
-.PHONY: setup demo test lint bench check-all clean
+.PHONY: setup demo test lint bench bench-peers check-all clean
 
 setup: $(STAMP)
 
@@ -17,12 +18,14 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@
 
-# Analyse Lark's own python.lark against the Mistral-7B v0.1 vocabulary, write the report, export the store.
+# The four jobs: analyse Lark's own python.lark against the Mistral-7B v0.1 vocabulary and write the report; export the store; replay
+# files of the standard library through its masks; complete a function with the bundled model, with masks and without.
 demo: $(STAMP)
 	@mkdir -p out
 	$(BIN)/maskwright analyze lark:python --tokenizer $(TOKENIZER) --html out/report.html --json out/report.json
 	$(BIN)/maskwright export lark:python --tokenizer $(TOKENIZER) -o out/python.safetensors
-	$(BIN)/maskwright info out/python.safetensors
+	$(BIN)/maskwright validate out/python.safetensors "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("stdlib"))')/*.py"
+	printf '$(PROMPT)' | $(BIN)/maskwright complete lark:python --max-tokens 60 --temperature 0.7 --seed 1 --compare
 
 test: $(STAMP)
 	$(BIN)/python -m pytest
@@ -36,6 +39,15 @@ lint: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/python reports/bench/streamlining.py
 	$(BIN)/python reports/bench/mask_equality.py
+	$(BIN)/python reports/bench/engine_replay.py
+	$(BIN)/python reports/bench/oracle_agreement.py
+	$(BIN)/python reports/bench/validation.py
+
+# Masks beside the peers', in a Python of their own: they need not agree with this package on what else is installed.
+bench-peers: $(STAMP)
+	$(PYTHON) -m venv .venv-peers
+	.venv-peers/bin/python -m pip install --quiet torch==2.13.0 numpy xgrammar==0.2.8 llguidance==1.9.1 outlines-core==0.2.14 kbnf==0.4.2
+	$(BIN)/python reports/bench/masks.py --peers-python .venv-peers/bin/python --engines ours,llguidance,xgrammar,kbnf,outlines
 
 # Everything that takes minutes: slow tests, benchmarks, pyformlang on python.lark, the Coq proofs where Coq is installed.
 check-all: lint test bench
@@ -44,4 +56,4 @@ check-all: lint test bench
 	@if command -v coqc >/dev/null; then $(MAKE) -C proofs; else echo "coqc is not installed: the proofs were not checked (apt-get install coq)"; fi
 
 clean:
-	rm -rf $(VENV) build dist out *.egg-info
+	rm -rf $(VENV) .venv-peers build dist out *.egg-info

@@ -82,9 +82,10 @@ class _Sampler:
             return {"class": NO_ENDING, "why": str(error)}
         n_drawn = len(tokens) - n_prompt
         places = sorted(rng.sample(range(len(tokens)), min(self.check.cuts, len(tokens)))) if tokens else []
-        facts: Outcome = {"class": ACCEPTED, "tokens": n_drawn, "closed": len(places) + 1, "limits": 0}
+        facts: Outcome = {"class": ACCEPTED, "tokens": n_drawn, "closed": len(places) + 1, "characters": 0, "limits": 0}
         for place in [len(tokens), *places]:
             kind, said, closed = self.close(tokens[:place])
+            facts["characters"] += len(closed)
             if kind == "limit":
                 facts["limits"] += 1
             elif kind != ACCEPTED and (

@@ -1,0 +1,174 @@
+"""The three experiments on real code, as `maskwright validate` runs them, and completions of held-out files by the bundled model.
+
+python reports/bench/validation.py [--quick]
+
+1 true next tokens: the standard library and the Python files of the evaluation data, V = 32,000 and 131,072; and what replay costs beside
+  encoding the same texts with `tokenizers` (the bundled model's tokenizer.json, the only one in that format at hand).
+2 texts drawn under the masks, half uniformly, half by the bundled model, closed with a shortest ending, before CPython's parser.
+3 masks of the compiled store and of the entries before streamlining.
+4 200 prefixes of held-out files of the standard library completed by the bundled model, with masks and without, before CPython's parser.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import contextlib
+import io
+import random
+import sysconfig
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+from common import SHARED, write_record
+from rich.progress import track
+
+import maskwright as mw
+from maskwright.completion import next_token_of, start_completion
+from maskwright.maskstore.encoders import load_encoder
+from maskwright.models import BUNDLED, is_held_out, model_folder
+
+LIBRARY = Path(sysconfig.get_path("stdlib"))
+
+
+def parses(text: str) -> bool:
+    with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
+        warnings.simplefilter("ignore")
+        try:
+            ast.parse(text)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return False
+    return True
+
+
+def library_files() -> list[Path]:
+    return [path for path in sorted(LIBRARY.rglob("*.py")) if "site-packages" not in path.parts]
+
+
+def replayed(store: Any, quick: bool) -> dict[str, Any]:
+    paths = [str(LIBRARY / "*.py"), str(LIBRARY / "asyncio"), str(LIBRARY / "email")]
+    if not quick:
+        paths += [str(LIBRARY / "[a-su-z]*"), str(SHARED / "source" / "python.jsonl.xz")]
+    report = mw.validate(store, paths, check="replay", suffixes=[".py"])
+    return report.to_dict()
+
+
+def costs(store: Any, name: str) -> dict[str, float]:
+    """CPU seconds a MB of text: `tokenizers`, the store's own encoder, and the replay through the masks."""
+    from tokenizers import Tokenizer
+
+    texts = [path.read_text("utf-8") for path in sorted(LIBRARY.glob("*.py"))[:120]]
+    size = sum(len(text.encode()) for text in texts) / 1e6
+    plain = Tokenizer.from_file(str(model_folder() / "tokenizer.json"))
+    encoder = load_encoder(name)
+    plain.encode(texts[0]), encoder.encode(texts[0])
+    begin = time.process_time()
+    n_plain = sum(len(plain.encode(text).ids) for text in texts)
+    middle = time.process_time()
+    tokens = [encoder.exact_tokens(text).tokens for text in texts]
+    after = time.process_time()
+    matcher = store.matcher()
+    matcher.replay(tokens[0])
+    begun = time.process_time()
+    read = 0
+    for one in tokens:
+        matcher.reset()
+        read += matcher.replay(one)
+    end = time.process_time()
+    return {
+        "megabytes": round(size, 2),
+        "tokenizers_s_per_mb": round((middle - begin) / size, 4),
+        "tokenizers_us_per_token": round((middle - begin) / n_plain * 1e6, 3),
+        "own_encoder_s_per_mb": round((after - middle) / size, 4),
+        "replay_s_per_mb": round((end - begun) / size, 4),
+        "replay_us_per_token": round((end - begun) / read * 1e6, 3),
+    }
+
+
+def completions(store: Any, model: Any, n: int) -> dict[str, Any]:
+    """Prefixes of held-out files that end inside a line somewhere, completed by 60 tokens."""
+    chosen = random.Random(7)
+    files = [path for path in library_files() if is_held_out(path.relative_to(LIBRARY).as_posix())]
+    counts = {"prefixes": 0, "constrained": 0, "closed_by_the_grammar": 0, "unconstrained": 0}
+    refused: list[str] = []
+    first: list[float] = []
+    tries = 0
+    with track_of(n) as step:
+        while counts["prefixes"] < n and tries < 50 * n:
+            tries += 1
+            text = chosen.choice(files).read_text("utf-8", errors="replace")
+            if not parses(text) or len(text) < 400:
+                continue
+            prefix = text[: chosen.randrange(100, min(len(text), 3000))]
+            try:
+                generation = start_completion(
+                    store, prefix, model, max_tokens=60, temperature=0.7, top_p=0.95, seed=tries
+                )
+            except mw.IllegalTokenError:
+                continue  # outside python.lark
+            begin = time.perf_counter()
+            for _ in generation:
+                if len(first) == counts["prefixes"]:
+                    first.append(time.perf_counter() - begin)
+            done = generation.completion
+            free = start_completion(
+                store, prefix, model, constrained=False, max_tokens=60, temperature=0.7, top_p=0.95, seed=tries
+            ).run()
+            whole = prefix + done.data.decode("utf-8", "replace")
+            matcher = store.matcher()
+            matcher.advance_bytes(whole.encode())
+            counts["prefixes"] += 1
+            counts["closed_by_the_grammar"] += matcher.is_accepting()
+            counts["constrained"] += parses(whole)
+            counts["unconstrained"] += parses(prefix + free.data.decode("utf-8", "replace"))
+            if not parses(whole):
+                try:
+                    ast.parse(whole)
+                except (SyntaxError, ValueError) as error:
+                    refused.append(str(error)[:80])
+            step()
+    first.sort()
+    return {**counts, "refused_by_cpython": refused, "first_token_s": {"p50": first[len(first) // 2], "max": first[-1]}}
+
+
+@contextlib.contextmanager
+def track_of(n: int) -> Any:
+    progress = iter(track(range(n), description="completions"))
+    yield lambda: next(progress, None)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="small amounts, no record")
+    quick = parser.parse_args().quick
+    facts: dict[str, Any] = {}
+    grammar = mw.load_grammar("lark:python")
+    for name in ("mistral-7b-v0.1", "tekken"):
+        store: Any = mw.cached_store(grammar, mw.load_vocabulary(name))
+        facts[f"replay {name}"] = {**replayed(store, quick), "costs": costs(store, name)}
+        print(name, facts[f"replay {name}"]["costs"])
+        if name == "mistral-7b-v0.1":
+            facts["streamlined"] = mw.validate(
+                store, [str(LIBRARY / "*.py")], check="streamlined", amount=3_000 if quick else 300_000
+            ).to_dict()
+            facts["sample uniform"] = mw.validate(
+                store, check="sample", amount=20 if quick else 500, budget=800, cuts=2
+            ).to_dict()
+    tiny: Any = mw.cached_store(grammar, mw.load_vocabulary(str(model_folder())))
+    model = mw.load_model(BUNDLED)
+    facts["sample model"] = mw.validate(
+        tiny, check="sample", amount=10 if quick else 500, budget=200, cuts=2, next_token=next_token_of(model)
+    ).to_dict()
+    facts["completions"] = completions(tiny, model, 5 if quick else 200)
+    print(facts["completions"])
+    for one in facts.values():
+        for name in ("findings", "settings"):  # these name places on this machine
+            one.pop(name, None)
+    if not quick:
+        write_record("validation", "python reports/bench/validation.py", facts)
+
+
+if __name__ == "__main__":
+    main()
