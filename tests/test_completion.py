@@ -16,7 +16,17 @@ from typer.testing import CliRunner
 from maskwright.analysis.errors import IllegalTokenError, MaskwrightError, UnknownNameError, VocabularyError
 from maskwright.analysis.grammar import load_grammar, parse_grammar
 from maskwright.cli import app
-from maskwright.completion import LanguageModel, check_model, complete, load_model, read_prompt, start_completion
+from maskwright.completion import (
+    LanguageModel,
+    check_model,
+    complete,
+    load_model,
+    next_token_of,
+    read_prompt,
+    start_completion,
+)
+from maskwright.decoding.adapters import apply_mask
+from maskwright.decoding.generation import ModelReader, Sampler
 from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
 from maskwright.maskstore.store import build_store
 from maskwright.maskstore.vocabulary import Vocabulary
@@ -369,3 +379,31 @@ def test_python_completions_of_the_bundled_model() -> None:
                 ast.parse(text)
                 n_taken += 1
     assert n_taken >= 12
+
+
+def test_samples_drawn_by_a_model(store: AutomatonStore, model: LanguageModel) -> None:
+    """The drawing keeps a cache; a function that reads each text anew from its start draws the same."""
+    fast, words = next_token_of(model, seed=3), np.zeros(store.n_words, np.uint32)
+    sampler = Sampler(0.8, 0, 1.0, 3)
+    for _ in range(4):
+        matcher, tokens = store.matcher(), []
+        while len(tokens) < 12 and not matcher.is_finished:
+            matcher.fill(words)
+            reader = ModelReader(model.model, [0, *tokens])
+            logits = reader.logits()
+            apply_mask(logits, words)
+            expected = sampler.choose(logits)
+            assert fast(tokens, words) == expected
+            matcher.advance(expected)
+            tokens.append(expected)
+
+
+def test_validate_with_a_model(runner: CliRunner, folder: Path, store: AutomatonStore) -> None:
+    store.save("store.safetensors")
+    arguments = ["validate", "store.safetensors", "--model", str(folder), "--reference", "json"]
+    done = runner.invoke(app, [*arguments, "--check", "sample", "-n", "5", "--budget", "9", "--json", "-"])
+    assert done.exit_code == 0, done.stderr
+    facts = json.loads(done.stdout)
+    assert facts["classes"]["accepted"] == 5 and facts["figures"]["characters"] > 0
+    wrong = runner.invoke(app, arguments)
+    assert wrong.exit_code == 2 and "a model draws samples (--check sample)" in wrong.stderr
