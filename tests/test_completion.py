@@ -393,9 +393,12 @@ def test_samples_drawn_by_a_model(store: AutomatonStore, model: LanguageModel) -
             logits = reader.logits()
             apply_mask(logits, words)
             expected = sampler.choose(logits)
-            assert fast(tokens, words) == expected
+            assert fast(tokens, words) == expected, "also where a text is as long as the one before, or longer"
             matcher.advance(expected)
             tokens.append(expected)
+    everything = np.full(store.n_words, 0xFFFFFFFF, np.uint32)
+    for tokens in ([], [], [7], [7], [7, 8, 9], [7, 8]):  # the same text again, a longer one, a shorter one
+        assert 0 <= fast(tokens, everything) < model.vocabulary.size
 
 
 def test_validate_with_a_model(runner: CliRunner, folder: Path, store: AutomatonStore) -> None:

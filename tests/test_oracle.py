@@ -158,7 +158,7 @@ PREFIXES = [
     ("x no", True),
     ("x nor", False),
     ("x = _", True),
-    ("x = _ ", False),  # UNDERSCORE is a string literal of python.lark
+    ("x = _ ", True),  # UNDERSCORE is a string literal of python.lark, but a soft one
     # strings
     ('x = "abc', True),
     ('x = "abc\n', False),

@@ -181,11 +181,10 @@ def next_token_of(
 
     def draw(tokens: Sequence[int], words: npt.NDArray[np.uint32]) -> int:
         nonlocal reader
-        if reader is None or len(tokens) < len(read) or list(tokens[: len(read)]) != read:
-            read.clear()
-            reader = ModelReader(model.model, model.tokens_of(""))
-        for token in tokens[len(read) :]:
-            reader.push(token)
+        if reader is not None and len(tokens) == len(read) + 1 and list(tokens[:-1]) == read:
+            reader.push(tokens[-1])
+        else:
+            reader = ModelReader(model.model, [*model.tokens_of(""), *tokens])
         read[:] = tokens
         logits = reader.logits()
         apply_mask(logits, words)
