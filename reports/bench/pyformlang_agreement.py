@@ -48,7 +48,7 @@ def main() -> None:
         agree[kind] += 1
         never[kind] += ours
 
-    python = mw.load_grammar("lark:python")
+    python = mw.load_grammar("lark:python", soft=())
     deciders = Deciders(python)
     live = deciders.live_terminals
     follow = mw.build_follow_graph(deciders)
