@@ -6,7 +6,6 @@ import json
 import lzma
 import random
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +14,15 @@ import pytest
 from engine_cases import ids, longest, random_layout_grammar, random_longest_grammar, random_vocabulary, real_automaton
 from numba import njit
 
-from maskwright.analysis.errors import DeadEndError, GrammarError, LimitError
-from maskwright.analysis.grammar import load_grammar
+from maskwright.analysis.errors import DeadEndError, GrammarError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.decoding import _kernels as kernels
 from maskwright.decoding.matcher import Matcher
-from maskwright.maskstore import stack_automaton
 from maskwright.maskstore.automaton_store import AutomatonStore
-from maskwright.maskstore.closure import Closure, close
+from maskwright.maskstore.closure import Closure
 from maskwright.maskstore.engine_table import engine_table
-from maskwright.maskstore.stack_automaton import StackAutomaton, build_automaton
-from maskwright.maskstore.suspended import explore
-from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
+from maskwright.maskstore.stack_automaton import Budget, StackAutomaton, build_automaton
+from maskwright.maskstore.vocabulary import Vocabulary
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "source"
 N_FILES = 12
@@ -248,15 +244,18 @@ def test_edges_are_listed_once_and_lead_to_nodes() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "limit"), [("edge_budget", 2), ("bytes_budget", 10)])
-def test_the_closure_has_limits(name: str, limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stack_automaton, "close", partial(close, **{name: limit}))
-    with pytest.raises(LimitError, match="beyond its budget"):
-        build_automaton(load_grammar("lark:python", lexing="longest"), load_vocabulary("mistral-7b-v0.1"))
-
-
-@pytest.mark.slow
-def test_the_parses_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stack_automaton, "explore", partial(explore, bytes_limit=1000))
-    with pytest.raises(LimitError, match="suspend in too many ways"):
-        build_automaton(load_grammar("lark:python", lexing="longest"), load_vocabulary("mistral-7b-v0.1"))
+@pytest.mark.parametrize("budget", [Budget(edges=2), Budget(bytes=10)])
+def test_beyond_its_budget_an_automaton_is_open(budget: Budget) -> None:
+    """What is not closed is left to the parser, which is asked at decoding time; the masks are the same."""
+    _, closed = real_automaton("python")
+    automaton = build_automaton(closed.grammar, closed.vocabulary, budget=budget)
+    assert automaton.open_roots and automaton.closure.n_nodes == 1
+    table = engine_table(closed.grammar, closed.vocabulary, automaton)
+    stores = closed, AutomatonStore(closed.grammar, closed.vocabulary, table, automaton.counts)
+    rows = np.zeros((2, closed.n_words), np.uint32)
+    for text in (b"", b"def f(x):\n    return x", b"x = [1, (2, {'a': lambda y: y", b"if x:\n  pass\n", b"x = 1 if"):
+        for store, row in zip(stores, rows, strict=True):
+            matcher = store.matcher()
+            matcher.advance_bytes(text)
+            matcher.fill(row)
+        assert rows[0].any() and (rows[0] == rows[1]).all(), text
