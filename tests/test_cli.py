@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -243,7 +244,9 @@ def test_interrupted_export_leaves_nothing(tmp_path: Path) -> None:
     import os
 
     environment = {**os.environ, "MASKWRIGHT_CACHE": str(tmp_path / "cache")}
-    process = subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE)
+    # a process started in the background may have been told to ignore the signal, and its children would too
+    obey = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    process = subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, preexec_fn=obey)
     time.sleep(1.2)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -181,7 +182,11 @@ def test_ctrl_c_on_the_command_line(store: AutomatonStore, many: Path, tokenizer
         tokenizer,
     ]
     command += ["--jobs", "2", "--resume", str(log), "--reference", "sh -c 'sleep 1; exit 1'"]
-    child = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    # a process started in the background may have been told to ignore the signal, and its children would too
+    obey = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    child = subprocess.Popen(
+        command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=obey
+    )
     until = time.monotonic() + 120
     while time.monotonic() < until and not (log.exists() and log.stat().st_size):
         time.sleep(0.05)
