@@ -84,7 +84,17 @@ AMOUNTS: Mapping[str, tuple[str, int]] = {
 MINIMISED_CAUSES = 20
 """Most frequent causes of refusal of which a sample is made as short as can be."""
 
-_FIGURES = ("tokens", "respelled_bytes", "closed", "characters", "limits", "positions", "different", "pairs", "disagreements")
+_FIGURES = (
+    "tokens",
+    "respelled_bytes",
+    "closed",
+    "characters",
+    "limits",
+    "positions",
+    "different",
+    "pairs",
+    "disagreements",
+)
 _PLACED = ("class", "line", "column", "byte", "before", "token", "why", "said")
 
 
