@@ -10,6 +10,9 @@ its number.
 "Stacks" are the readings of a text: the number of a stack's top frame if there is one reading, LIST - the number of a list's first
 member if there are several. What is made last has the greatest number, so the records in use end behind it.
 
+One file, although it is long: Numba's cache notices a change of the file of the function that is called, not of the files of those that
+it calls, and would go on running what they were.
+
 PERF: a call from Python costs about 100 ns and 50 ns for each array; hence two or three arrays (numba 0.68). Results of several values and
 long lists of arguments cost as much as the work (620 against 220 ns a token of python.lark, when both were tried); hence the state under
 way is in the region too, in the W_ places, and functions return one number.
@@ -367,9 +370,9 @@ def begin_work(memory, region):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def feed(table, memory, region, column):  # type: ignore[no-untyped-def]
-    """Feed the parser a terminal: OK, or what came in place of stacks."""
-    stacks = shift(
+def stacks_after(table, memory, region, column):  # type: ignore[no-untyped-def]
+    """The stacks under way after a terminal, or what came in place of them."""
+    return shift(
         table,
         memory,
         region + np.int64(memory[region + ARENA]),
@@ -379,6 +382,12 @@ def feed(table, memory, region, column):  # type: ignore[no-untyped-def]
         np.int64(column),
         np.int64(NO_LIMIT),
     )
+
+
+@njit(cache=True, nogil=True)
+def feed(table, memory, region, column):  # type: ignore[no-untyped-def]
+    """Feed the parser a terminal: OK, or what came in place of stacks."""
+    stacks = stacks_after(table, memory, region, column)
     if is_error(stacks):
         return stacks
     memory[region + W_STACKS] = stacks
@@ -391,16 +400,7 @@ def feed(table, memory, region, column):  # type: ignore[no-untyped-def]
 def know_newline(table, memory, region):  # type: ignore[no-untyped-def]
     """W_AFTER becomes known. OK or NO_ROOM."""
     if memory[region + W_AFTER] == 0:
-        stacks = shift(
-            table,
-            memory,
-            region + np.int64(memory[region + ARENA]),
-            np.int64(memory[region + W_USED]),
-            np.int64(memory[region + CAPACITY]),
-            np.int64(memory[region + W_STACKS]),
-            np.int64(table[table[SYMBOL_COLUMN] + table[NEWLINE]]),
-            np.int64(NO_LIMIT),
-        )
+        stacks = stacks_after(table, memory, region, table[table[SYMBOL_COLUMN] + table[NEWLINE]])
         if stacks == NO_ROOM:
             return np.int64(NO_ROOM)
         memory[region + W_AFTER] = stacks

@@ -1,4 +1,4 @@
-"""What is made of the times: percentiles, the best of several processes, ratios on the the steps of both. Numbers in, numbers out."""
+"""What is made of the times: percentiles, the best of several processes, ratios on the steps of both. Numbers in, numbers out."""
 
 from __future__ import annotations
 

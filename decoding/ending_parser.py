@@ -1,0 +1,339 @@
+"""What the parser still owes to an ending: least costs of what is left of rules, frame by frame from the bottom of the stack."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.analysis.lr.tables import ACCEPT, CONFLICT
+from maskwright.decoding._ending_kernels import COSTLY, join, relax_rules
+from maskwright.maskstore import _parse_kernels as lr
+from maskwright.maskstore import engine_table as places
+
+if TYPE_CHECKING:
+    from maskwright.maskstore.automaton_store import AutomatonStore
+from maskwright.decoding.ending_lexer import EndingLexer, part_of
+
+Int32 = npt.NDArray[np.int32]
+Step = tuple[int, int, int]
+"""States to pop, then the nonterminal to push and the class of the last lexeme (`nonterminal * n_classes + class`), and the cost."""
+Steps = tuple[tuple[Step, ...], ...]
+"""By the class of the lexeme before, the steps that may pay."""
+MAX_CLASSES = 12
+
+
+class Frame:
+    """A stack: an LR state on top of another stack.
+
+    pay : bytes of the indentation of the block that the state is in. costs : V after a nonterminal on this stack, by nonterminal and class.
+    """
+
+    __slots__ = ("below", "costs", "number", "pay", "state")
+
+    def __init__(self, state: int, below: Frame | None, pay: int, number: int) -> None:
+        self.state = state
+        self.below = below
+        self.pay = pay
+        self.number = number
+        self.costs: dict[int, int] = {}
+
+
+class EndingParser:
+    """LR tables with least costs. A cost matrix has a row and a column for each class of terminals and three more: `new_line`
+    after a newline or dedent whose indentation is still to be paid for, `indented` where it has been read, and `fresh` within a rule after
+    one whose depth is unknown, hence free. From one stack to the next, `fresh` becomes `new_line`.
+    """
+
+    def __init__(self, store: AutomatonStore, lexer: EndingLexer) -> None:
+        table, grammar = store.table, store.grammar
+        self.lexer = lexer
+        n_states, self.n_columns = int(table[lr.N_STATES]), int(table[lr.N_COLUMNS])
+        n_nonterminals, n_rules = int(table[lr.N_NONTERMINALS]), int(table[lr.N_RULES])
+        action = part_of(table, lr.ACTION, n_states, self.n_columns)
+        self.goto: list[list[int]] = part_of(table, lr.GOTO, n_states, n_nonterminals).tolist()
+        self.rule_lhs: list[int] = part_of(table, lr.RULE_LHS, n_rules).tolist()
+        self.rule_length: list[int] = part_of(table, lr.RULE_LENGTH, n_rules).tolist()
+        self.default: list[int] = part_of(table, lr.DEFAULT, n_states).tolist()
+        self.column_of: list[int] = part_of(table, places.SYMBOL_COLUMN, grammar.n_terminals).tolist()
+        self.depth_of: list[int] = part_of(table, places.SYMBOL_DEPTH, grammar.n_terminals).tolist()
+        self.mode_of: list[int] = part_of(table, places.MODE_OF_STATE, n_states).tolist()
+        self.newline = int(table[places.NEWLINE])
+        self.indent, self.dedent = int(table[places.INDENT]), int(table[places.DEDENT])
+        self.members: list[list[int]] = [[] for _ in range(self.n_columns)]
+        for terminal, column in enumerate(self.column_of):
+            if column >= 0:
+                self.members[column].append(terminal)
+        self._read_actions(action, table)
+        self.has_levels = self._has_levels(store)
+        self._classify()
+        self._cost_items(table, n_nonterminals)
+        self._known: dict[tuple[int, int], tuple[list[int], Steps]] = {}
+
+    def _read_actions(self, action: Int32, table: Int32) -> None:
+        """shifts[s] : (column, state). reduces[s] : (rule, columns as bits). accepts[s] : whether the text may end in this state."""
+        alternatives = int(table[lr.ALTERNATIVES])
+        self.shifts: list[list[tuple[int, int]]] = []
+        self.reduces: list[list[tuple[int, int]]] = []
+        self.accepts: list[bool] = []
+        self.column_targets: list[set[int]] = [set() for _ in range(self.n_columns)]
+        for row in action.tolist():
+            shifts: list[tuple[int, int]] = []
+            rules: dict[int, int] = {}
+            accepts = False
+            for column, code in enumerate(row):
+                if code == 0:
+                    continue
+                begin = alternatives + code - CONFLICT
+                for each in [code] if code < CONFLICT else table[begin + 1 : begin + 1 + int(table[begin])].tolist():
+                    if each == ACCEPT:
+                        accepts = True
+                    elif each > 0:
+                        shifts.append((column, each - 1))
+                        self.column_targets[column].add(each - 1)
+                    else:
+                        rules[-each - 1] = rules.get(-each - 1, 0) | 1 << column
+            self.shifts.append(shifts)
+            self.reduces.append(sorted(rules.items()))
+            self.accepts.append(accepts)
+
+    def _has_levels(self, store: AutomatonStore) -> bool:
+        """Whether open blocks are the stack's states after an indent: indents and dedents come in pairs within each rule."""
+        layout = store.grammar.layout
+        if layout is None or len(self.members[self.indent]) > 1 or len(self.members[self.dedent]) > 1:
+            return False
+        for rule in store.grammar.rules:
+            depth = 0
+            for symbol in rule.rhs:
+                depth += (symbol == layout.indent) - (symbol == layout.dedent)
+                if depth < 0:
+                    return False
+            if depth:
+                return False
+        return True
+
+    def _classify(self) -> None:
+        """Terminals of equal rows in `apart` are one class; where there are too many classes, the most alike are one."""
+        special = {self.newline}
+        usable = [t for t, c in enumerate(self.column_of) if c >= 0 and c not in (self.indent, self.dedent)]
+        usable = [t for t in usable if t not in special and self.lexer.width[t] < COSTLY]
+        rows: list[npt.NDArray[np.int64]] = []
+        parts: list[list[int]] = []
+        found: dict[bytes, int] = {}
+        columns = [t for t, c in enumerate(self.column_of) if c >= 0 and self.lexer.width[t] < COSTLY]
+        for terminal in usable:
+            row = self.lexer.apart[terminal, columns].astype(np.int64)
+            number = found.setdefault(row.tobytes(), len(rows))
+            if number == len(rows):
+                rows.append(row)
+                parts.append([])
+            parts[number].append(terminal)
+        while len(rows) > MAX_CLASSES:
+            pairs = [(int(np.abs(rows[a] - rows[b]).sum()), a, b) for a in range(len(rows)) for b in range(a)]
+            _, a, b = min(pairs)
+            rows[b] = np.minimum(rows[a], rows[b])
+            parts[b] += parts[a]
+            del rows[a], parts[a]
+        self.class_of: list[int] = [-1] * len(self.column_of)
+        for number, part in enumerate(parts):
+            for terminal in part:
+                self.class_of[terminal] = number
+        self.apart = np.full((len(rows), len(self.column_of)), COSTLY, np.int64)
+        for number, row in enumerate(rows):
+            self.apart[number, columns] = row
+        self.new_line, self.indented, self.fresh = range(len(rows), len(rows) + 3)
+        self.n_classes = len(rows) + 3
+        # how much worse a class may be than another after the same text
+        spread = max((int((one - other).max(initial=0)) for one in rows for other in rows), default=0)
+        self.spread = spread if spread < COSTLY else COSTLY
+
+    def _symbol_costs(self, n_nonterminals: int) -> Int32:
+        """What each column costs by the class before and the class after."""
+        n = self.n_classes - 3
+        costs = np.full((self.n_columns + n_nonterminals, self.n_classes, self.n_classes), COSTLY, np.int64)
+        for column, members in enumerate(self.members):
+            cost = costs[column]
+            for terminal in members:
+                width = self.lexer.width[terminal]
+                if column == self.indent and self.lexer.end != terminal and width >= COSTLY:
+                    cost[[self.new_line, self.fresh], self.fresh] = 1
+                elif column == self.dedent and width >= COSTLY:
+                    cost[np.arange(n), np.arange(n)] = 0
+                    cost[n:, self.fresh] = 0
+                elif terminal == self.newline:
+                    cost[:n, self.fresh] = np.minimum(cost[:n, self.fresh], width + self.apart[:, terminal])
+                    cost[n:, self.fresh] = width
+                elif self.class_of[terminal] >= 0:
+                    after = self.class_of[terminal]
+                    cost[:n, after] = np.minimum(cost[:n, after], width + self.apart[:, terminal])
+                    cost[self.indented :, after] = np.minimum(cost[self.indented :, after], width)
+        return np.minimum(costs, COSTLY).astype(np.int32)
+
+    def _cost_items(self, table: Int32, n_nonterminals: int) -> None:
+        """steps[s] : what ends a rule under way in state s. An item (s, rule, left) has `left` symbols to read."""
+        n_states = len(self.default)
+        starts = part_of(table, lr.PREDECESSOR_START, n_states + 1).tolist()
+        predecessors = part_of(table, lr.PREDECESSORS, starts[-1]).tolist()
+        read: list[set[int]] = [set() for _ in range(n_states)]
+        for column, targets in enumerate(self.column_targets):
+            for state in targets:
+                read[state].add(column)
+        for row in self.goto:
+            for nonterminal, state in enumerate(row):
+                if state >= 0:
+                    read[state].add(self.n_columns + nonterminal)
+        number: dict[tuple[int, int, int], int] = {(-1, a, 0): a for a in range(n_nonterminals)}
+        order = list(number)
+        for state in range(n_states):
+            rules = [rule for rule, _ in self.reduces[state]]
+            for rule in rules if self.default[state] < 0 else [self.default[state]]:
+                number[state, rule, 0] = len(order)
+                order.append((state, rule, 0))
+        edges: list[tuple[int, int, int]] = []
+        done = n_nonterminals
+        empty: set[int] = set()
+        while done < len(order):
+            state, rule, left = order[done]
+            length = self.rule_length[rule]
+            if length == 0:
+                empty.add(self.rule_lhs[rule])
+            elif left + 1 == length:
+                edges += [(self.rule_lhs[rule], done, symbol) for symbol in sorted(read[state])]
+            else:
+                for below in predecessors[starts[state] : starts[state + 1]]:
+                    key = (below, rule, left + 1)
+                    if key not in number:
+                        number[key] = len(order)
+                        order.append(key)
+                    edges += [(number[key], done, symbol) for symbol in sorted(read[state])]
+            done += 1
+        identity = np.full((self.n_classes, self.n_classes), COSTLY, np.int32)
+        np.fill_diagonal(identity, 0)
+        self._identity = identity
+        item_costs = np.full((len(order), self.n_classes, self.n_classes), COSTLY, np.int32)
+        for i, (state, _, left) in enumerate(order):
+            if (state >= 0 and left == 0) or i in empty:
+                item_costs[i] = identity
+        item_lhs = np.array([self.n_columns + i if i < n_nonterminals else -1 for i in range(len(order))], np.int32)
+        flat = np.array(edges, np.int32).reshape(-1, 3)
+        relax_rules(
+            self._symbol_costs(n_nonterminals),
+            item_costs,
+            item_lhs,
+            *(np.ascontiguousarray(flat[:, i]) for i in range(3)),
+        )
+        found: list[dict[tuple[int, int], Int32]] = [{} for _ in range(n_states)]
+        for (state, rule, left), cost in zip(order, item_costs, strict=True):
+            if state >= 0 and self.rule_length[rule] > left:
+                key2 = (self.rule_length[rule] - left, self.rule_lhs[rule])
+                known = found[state].get(key2)
+                found[state][key2] = cost if known is None else np.minimum(known, cost)
+        self._matrices = [sorted(of_state.items(), key=lambda item: item[0]) for of_state in found]
+        self.steps = [self._steps(of_state) for of_state in self._matrices]
+
+    def _steps(self, matrices: Iterable[tuple[tuple[int, int], Int32]]) -> Steps:
+        plain = self.new_line
+        steps: list[list[Step]] = [[] for _ in range(self.n_classes)]
+        for (pops, lhs), cost in matrices:
+            for before, row in enumerate(cost.tolist()):
+                least = min(row[:plain], default=COSTLY)
+                for after, each in enumerate(row):
+                    if each < COSTLY and (after >= plain or each == least or each < least + self.spread):
+                        into = self.new_line if after == self.fresh else after
+                        steps[before].append((pops, lhs * self.n_classes + into, each))
+        return tuple(map(tuple, steps))
+
+    def _after(self, state: int, nonterminal: int) -> tuple[list[int], Steps]:
+        """After a nonterminal on a stack with this state on top: costs of accepting there, by class, and the steps that pop it."""
+        known = self._known.get((state, nonterminal))
+        if known is not None:
+            return known
+        n = self.n_classes
+        reached: dict[int, Int32] = {nonterminal: self._identity.copy()}
+        leaving: dict[tuple[int, int], Int32] = {}
+        agenda = [nonterminal]
+        while agenda:
+            here = agenda.pop()
+            target = self.goto[state][here]
+            if target < 0:
+                continue
+            for (pops, lhs), cost in self._matrices[target]:
+                into: dict[Any, Int32] = reached if pops == 1 else leaving
+                key = lhs if pops == 1 else (pops - 1, lhs)
+                if key not in into:
+                    into[key] = np.full((n, n), COSTLY, np.int32)
+                if join(reached[here], cost, into[key]) and pops == 1:
+                    agenda.append(lhs)
+        ends = [COSTLY] * n
+        for here, cost in reached.items():
+            target = self.goto[state][here]
+            if target >= 0 and self.accepts[target]:
+                ends = [min(pair) for pair in zip(ends, cost.min(axis=1).tolist(), strict=True)]
+        found = self._known[state, nonterminal] = ends, self._steps(sorted(leaving.items(), key=lambda item: item[0]))
+        return found
+
+    def _cost(self, frame: Frame, key: int) -> int:
+        """V after a nonterminal on a stack, for a class. Cost: O(1) for each frame that it was not asked about before."""
+        known = frame.costs.get(key)
+        if known is not None:
+            return known
+        first = frame
+        agenda = [(frame, key)]
+        n = self.n_classes
+        while agenda:
+            frame, wanted = agenda[-1]
+            if wanted in frame.costs:
+                agenda.pop()
+                continue
+            nonterminal, before = divmod(wanted, n)
+            ends, steps = self._after(frame.state, nonterminal)
+            if before == self.new_line and wanted + 1 not in frame.costs:
+                agenda.append((frame, wanted + 1))
+                continue
+            least = ends[before]
+            is_complete = True
+            for pops, into, cost in steps[before]:
+                base = pop_frames(frame, pops)
+                if base is not None:
+                    after = base.costs.get(into)
+                    if after is None:
+                        agenda.append((base, into))
+                        is_complete = False
+                    elif cost + after < least:
+                        least = cost + after
+            if is_complete:
+                agenda.pop()
+                # BOUND: `indented` is the class after `new_line`
+                frame.costs[wanted] = (
+                    min(least, frame.costs[wanted + 1] + frame.pay) if before == self.new_line else least
+                )
+        return first.costs[key]
+
+    def value(self, state: int, below: Frame | None, pay: int, before: int) -> int:
+        """V of the stack of a state on another stack, after a lexeme of a class. pay : as in a frame."""
+        least = 0 if self.accepts[state] else COSTLY
+        for pops, into, cost in self.steps[state][before]:
+            base = pop_frames(below, pops - 1)
+            if base is not None:
+                after = base.costs.get(into)
+                if after is None:
+                    after = self._cost(base, into)
+                if cost + after < least:
+                    least = cost + after
+        if before == self.new_line:
+            return min(least, self.value(state, below, pay, self.indented) + pay)
+        return least
+
+    def values(self, frames: Iterable[Frame], before: int) -> int:
+        """The least value of some stacks."""
+        return min((self.value(frame.state, frame.below, frame.pay, before) for frame in frames), default=COSTLY)
+
+
+def pop_frames(frame: Frame | None, n: int) -> Frame | None:
+    """The stack without n states; None if it has too few."""
+    while n and frame is not None:
+        frame = frame.below
+        n -= 1
+    return frame
