@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from maskwright.analysis.errors import GrammarError, LimitError, VocabularyError
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.lexing.modes import contextual_modes, one_mode
+from maskwright.analysis.lexing.modes import lexing_modes
 from maskwright.analysis.lexing.transducer import build_transducer
 from maskwright.analysis.lr.bisimulation import bisimulate
 from maskwright.analysis.lr.tables import LrTables, build_lr_tables
@@ -89,10 +89,7 @@ def build_automaton(
         )
     full_tables = build_lr_tables(grammar, grammar.conflicts)
     tables = bisimulate(full_tables)
-    if grammar.lexing == "contextual":
-        modes = contextual_modes(grammar, tables.action != 0, tables.terminal_column)
-    else:
-        modes = one_mode(grammar, len(tables.action))
+    modes = lexing_modes(grammar, tables.action != 0, tables.terminal_column)
     transducer = build_transducer(grammar, can_follow(full_tables), modes.competing if len(modes) > 1 else None)
     ids = vocabulary.text_ids()
     if not len(ids):

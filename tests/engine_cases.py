@@ -88,6 +88,72 @@ _NEWLINE: {rng.choice(LAYOUT_NEWLINES)}
     return longest(text, f"layout-{seed}")
 
 
+def random_contextual_grammar(seed: int) -> Grammar:
+    """The grammars above under `contextual` lexing, or keywords beside the pattern that matches them, reserved or soft."""
+    rng = random.Random(seed)
+    if rng.random() < 0.6:
+        grammar = (random_layout_grammar if rng.random() < 0.4 else random_longest_grammar)(seed)
+        return dataclasses.replace(grammar, lexing="contextual")
+    one, two, three = rng.sample(["a", "ab", "ba", "abc", "b"], 3)
+    soft = rng.choice(["", f' | "{one}"', f' | "{one}" | "{two}"'])
+    other = rng.choice(["..", "0", three])
+    last = rng.choice(["st", "DOTS", "n?"])
+    pattern = rng.choice(["[abc]+", "[abc]{2,}", "[ab]+c?"])
+    text = f"""
+start: st*
+st: "{one}" n "." | n "{other}" n | "{two}" "0" {last}
+n: NAME{soft}
+NAME: /{pattern}/
+DOTS: /\\.+/
+%ignore " "
+"""
+    return dataclasses.replace(longest(text, f"keywords-{seed}"), lexing="contextual")
+
+
+STRING_TERMINALS = {"FE": '"\'"', "FX": '"\'b"', "SPEC": "/[^{}']+/", "OPEN": '"{"'}
+STRING_TEXTS = ("[^{}']+", "[^{}'\\n]+", "([^{}']|{{)+", "[ab ]+", "[^{}']", "(\\\\.|[^{}'\\\\])+", "[^'{}]*b")
+
+
+def random_verbatim_grammar(seed: int) -> Grammar:
+    """Verbatim terminals: any of a random grammar, or the insides of strings with holes, in lines and blocks or not."""
+    rng = random.Random(seed)
+    if rng.random() < 0.4:
+        grammar = (random_layout_grammar if rng.random() < 0.3 else random_longest_grammar)(seed)
+        layout = grammar.layout
+        inserted = set() if layout is None else {layout.newline, layout.indent, layout.dedent}
+        others = [t for t in range(grammar.n_terminals) if t not in inserted | grammar.ignored]
+        return dataclasses.replace(grammar, verbatim=frozenset(rng.sample(others, rng.randint(1, min(3, len(others))))))
+    fe = rng.choice(["FE", "FE", "(FE | FX)"])
+    string = rng.choice([f"FS part* {fe}", f"FS part* {fe}", f"FS TEXT? {fe}", f"FS part (part part)* {fe}"])
+    hole = rng.choice(
+        ['"{" v "}"', '"{" v (":" SPEC)? "}"', '"{" v "}" | "{" "}"', 'OPEN v? "}"', '"{" v ":" part* "}"']
+    )
+    value = rng.choice(
+        ["NAME | string", "NAME | string | NAME v", "string+ | NAME", '(NAME | string) ("+" v)? | "(" v ")"']
+    )
+    patterns = STRING_TERMINALS | {
+        "FS": rng.choice(["/f'/", "/f?'/", "/f+'/"]),
+        "TEXT": f"/{rng.choice(STRING_TEXTS)}/",
+        "NAME": rng.choice(["/[abf]+/", "/[ab]+/", "/f?[ab]+/"]),
+        "COMMENT": "/#[ab']*/",
+    }
+    verbatim = rng.choice(["TEXT FE", "TEXT FE", "TEXT", "TEXT FE SPEC", "TEXT FE FX"]).split()
+    rules = [f"v: {value}", f"string: {string}"] + ([f"part: TEXT | {hole}"] if "part" in string else [])
+    ignored = rng.choice([['" "', "COMMENT"], ['" "'], []])
+    if rng.random() < 0.4:
+        newline = rng.choice(LAYOUT_NEWLINES)
+        rules += ["start: (st | _NEWLINE)*", 'st: v _NEWLINE | "if" v ":" _NEWLINE _INDENT st+ _DEDENT']
+        rules += [f"_NEWLINE: {newline}", "%declare _INDENT _DEDENT"]
+        ignored = [one for one in ignored if one != "COMMENT" or "#" not in newline]
+    else:
+        rules.append(rng.choice(["start: v*", 'start: v ("," v)*', "start: v?"]))
+    rules += [f"%ignore {one}" for one in ignored]
+    used = [name for name in patterns if re.search(rf"\b{name}\b", "\n".join(rules))]
+    lines = [*rules, *(f"{name}: {patterns[name]}" for name in used)]
+    lines += [f"// maskwright: verbatim = {name}" for name in verbatim if name in used]
+    return longest("\n".join(lines), f"strings-{seed}")
+
+
 def samples(grammar: Grammar, rng: random.Random, n: int) -> list[bytes]:
     """Strings of terminals, spelled at random, some with blanks or newlines between."""
     pieces = [t.literal for t in grammar.terminals if t.literal] + [
@@ -106,6 +172,11 @@ def samples(grammar: Grammar, rng: random.Random, n: int) -> list[bytes]:
         "\n",
     ]
     pieces += ["\n ", "\n  ", ":\n ", "\n\n", "\t", "if a", "(\n", ")", "\r\n"] if grammar.layout else []
+    pieces += (
+        ["f'", "'", "{", "}", "f'a{", "'}", "}b'", "a b'", "'#'", "\n '", "f' \n{", "{{", "\\\\'"]
+        if grammar.verbatim
+        else []
+    )
     return ["".join(rng.choices(pieces, k=rng.randint(1, 5))).encode() for _ in range(n)]
 
 

@@ -4,6 +4,10 @@ A text is legal iff its longest-match lexemes, ignored ones dropped and layout i
 prefix is legal iff some continuation makes it a legal text. `NaiveEngine.is_legal_prefix` says so by a rule (some terminal
 that the lexeme under way may become is acceptable), `NaiveEngine.ending` by searching for the continuation itself.
 
+Which terminals compete where a lexeme begins may be up to the parser's state (`NaiveEngine.competing`); a lexeme that fails is backed up
+to its last end, and what follows is read anew among the terminals that compete after it. Each stack of the parser lexes for itself: a text
+is legal iff one of them accepts it.
+
 Terminals are read by Brzozowski's derivatives, over bytes; patterns are plain ones (no look-arounds, no lazy repeats).
 Source: Brzozowski, "Derivatives of regular expressions" (1964).
 """
@@ -12,6 +16,7 @@ from __future__ import annotations
 
 import heapq
 import importlib
+import itertools
 from collections import deque
 from collections.abc import Sequence
 from functools import cached_property, lru_cache, reduce
@@ -169,8 +174,11 @@ class Parse(NamedTuple):
     depth: int
 
 
+Place: TypeAlias = tuple[Parse, int]
+
+
 class NaiveEngine:
-    """Legality of texts, prefixes and tokens under `longest` lexing."""
+    """Legality of texts, prefixes and tokens under `longest` lexing, with verbatim terminals or without, and `contextual` lexing."""
 
     def __init__(self, grammar: Grammar, conflicts: Literal["all", "shift"] = "all") -> None:
         self.grammar = grammar
@@ -185,6 +193,9 @@ class NaiveEngine:
         self._union_number = {self.union[0]: 0}
         self._next: dict[tuple[int, int], int] = {}
         self._live: dict[int, frozenset[int]] = {}
+        newline = () if self.layout is None else (self.layout.newline,)
+        self.kept_out = self.grammar.ignored | frozenset(newline)
+        """What is no part of the rules' text: ignored between lexemes, or there for the layout."""
         self.root = Parse(frozenset({(0,)}), (0,), 0)
 
     def _rank(self, terminal: int) -> tuple[int, bool, int, int, str]:
@@ -195,16 +206,75 @@ class NaiveEngine:
 
     # ------------------------------------------------------------------------------------------------------- lexing
 
+    @lru_cache(maxsize=1 << 12)  # noqa: B019
+    def competing(self, lr_state: int) -> frozenset[int]:
+        """The terminals that compete where a lexeme begins in a state of the parser."""
+        takes = {t for t in self.terminals if self.column(t) >= 0 and self.tables.action[lr_state, self.column(t)] != 0}
+        if takes & self.grammar.verbatim:
+            return frozenset(takes - self.kept_out)
+        everywhere = frozenset(self.terminals) - self.grammar.verbatim
+        return (
+            everywhere & (takes | self.kept_out | self.reserved) if self.grammar.lexing == "contextual" else everywhere
+        )
+
+    @cached_property
+    def reserved(self) -> frozenset[int]:
+        """Keywords and the patterns that match them too, unless rules that differ in nothing else offer both."""
+        found: set[int] = set()
+        for keyword, pattern in itertools.product(self.terminals, repeat=2):
+            literal = self.grammar.terminals[keyword].literal
+            if literal is None or self.grammar.terminals[pattern].literal is not None:
+                continue
+            regex = compile_pattern(self.grammar.terminals[pattern].pattern or "")
+            if is_nullable(reduce(derivative, literal.encode(), regex)) and not self.is_soft(keyword, pattern):
+                found |= {keyword, pattern}
+        return frozenset(found)
+
+    def is_soft(self, keyword: int, pattern: int) -> bool:
+        """Do the rules offer them as alternatives, here or there?"""
+        rules = {(rule.lhs, rule.rhs) for rule in self.grammar.rules}
+        return any(
+            (lhs, (*rhs[:at], pattern, *rhs[at + 1 :])) in rules
+            for lhs, rhs in rules
+            for at in range(len(rhs))
+            if rhs[at] == keyword
+        )
+
+    @lru_cache(maxsize=1 << 16)  # noqa: B019
+    def parts(self, parse: Parse | None) -> tuple[tuple[Parse, int], ...]:
+        """The stacks in groups that lex alike, each with the union's state where its next lexeme begins."""
+        groups: dict[frozenset[int], set[Stack]] = {}
+        for stack in sorted(parse.stacks) if parse else ():
+            groups.setdefault(self.competing(stack[-1]), set()).add(stack)
+        assert parse is not None or not groups
+        return tuple(
+            (Parse(frozenset(stacks), parse.columns, parse.depth), self.begin(group))  # type: ignore[union-attr]
+            for group, stacks in groups.items()
+        )
+
+    def begin(self, competing: frozenset[int]) -> int:
+        """The union's state where a lexeme begins and only these compete."""
+        regexes = zip(self.terminals, self.union[0], strict=True)
+        return self._numbered(tuple(regex if t in competing else NONE for t, regex in regexes))
+
+    @cached_property
+    def begins(self) -> tuple[int, ...]:
+        """The same for all sets that compete in some state of the parser."""
+        return tuple(sorted({self.begin(self.competing(state)) for state in range(len(self.tables.action))}))
+
+    def _numbered(self, union: tuple[Regex, ...]) -> int:
+        if all(regex == NONE for regex in union):
+            return -1
+        number = self._union_number.setdefault(union, len(self.union))
+        if number == len(self.union):
+            self.union.append(union)
+        return number
+
     def read(self, state: int, byte: int) -> int:
-        """The union of all terminals after one more byte; -1 if none is left."""
+        """The union of the terminals that compete after one more byte; -1 if none is left."""
         if (state, byte) not in self._next:
-            after = tuple(derivative(regex, byte) for regex in self.union[state])
-            number = -1
-            if any(regex != NONE for regex in after):
-                number = self._union_number.setdefault(after, len(self.union))
-                if number == len(self.union):
-                    self.union.append(after)
-            self._next[state, byte] = number
+            union = self.union[state] if state >= 0 else ()
+            self._next[state, byte] = self._numbered(tuple(derivative(regex, byte) for regex in union))
         return self._next[state, byte]
 
     @lru_cache(maxsize=1 << 16)  # noqa: B019
@@ -215,7 +285,7 @@ class NaiveEngine:
     def alphabet(self) -> bytes:
         """Bytes, one of each class that the terminals tell apart as first, second, ... byte; line feed, space and tab always."""
         known: dict[tuple[int, ...], int] = {}
-        found, agenda = {0}, [0]
+        found, agenda = {0, *self.begins} - {-1}, [0, *self.begins]
         while agenda:
             state = agenda.pop()
             for after in {self.read(state, byte) for byte in range(256)} - found - {-1}:
@@ -230,9 +300,12 @@ class NaiveEngine:
         """A newline of the layout without a line feed has no column."""
         return terminal >= 0 and (self.layout is None or terminal != self.layout.newline or b"\n" in lexeme)
 
-    def scan(self, text: bytes, begin: int) -> tuple[int, int, int]:
-        """The longest match at `begin` (winner or -1, its end), and the union's state at the end of the text; -1 if all have failed."""
-        state, winner, end = 0, -1, begin
+    def scan(self, text: bytes, begin: int, state: int = 0) -> tuple[int, int, int]:
+        """The longest match at `begin` (winner or -1, its end), and the union's state at the end of the text; -1 if all have failed.
+
+        state : where the union begins; all terminals compete by default.
+        """
+        winner, end = -1, begin
         for at in range(begin, len(text)):
             state = self.read(state, text[at])
             if state < 0:
@@ -258,16 +331,17 @@ class NaiveEngine:
         return self._live[state]
 
     @lru_cache(maxsize=1 << 16)  # noqa: B019
-    def can_fail(self, text: bytes, end: int, firsts: frozenset[int]) -> bool:
+    def can_fail(self, text: bytes, end: int, firsts: frozenset[int], begin: int = 0, anew: int = 0) -> bool:
         """May the lexeme under way over all of `text`, last complete at `end`, fail such that the bytes past `end` are read anew?
 
-        firsts : the terminals that may come then. What else the other reading emits is not asked: it may end its lexemes anywhere.
+        firsts : the terminals that may come then. begin, anew : the union's states where the lexeme began and where the other reading
+        begins. What else that one emits is not asked: it may end its lexemes anywhere, and go on as some state of the parser lets it.
         """
-        readings = frozenset({(0, True)})
+        readings = frozenset({(anew, True)})
         for byte in text[end:]:
             readings = self._anew(readings, byte, firsts)
-        begin = (self.scan(text, 0)[2], readings)
-        found, agenda = {begin}, [begin]
+        place = (self.scan(text, 0, begin)[2], readings)
+        found, agenda = {place}, [place]
         while agenda:
             state, readings = agenda.pop()
             for byte in self.alphabet:
@@ -290,31 +364,42 @@ class NaiveEngine:
             if after >= 0 and (not is_first or self.live(after) & firsts):
                 found.add((after, is_first))
                 if self.winner(after) >= 0 and (not is_first or self.winner(after) in firsts):
-                    found.add((0, False))
+                    found |= {(begin, False) for begin in self.begins}
         return frozenset(found)
 
-    def may_back_up(self, parse: Parse, rest: bytes, winner: int, end: int) -> bool:
+    def may_back_up(self, parse: Parse, rest: bytes, winner: int, end: int, begin: int) -> bool:
         """May the lexeme under way over `rest` fail, and what is read anew past its last end begin with something acceptable?"""
         after = self.step(parse, winner, rest[:end])
-        if after is None:
-            return False
-        firsts = (t for t in self.terminals if t in self.grammar.ignored or self.shift(after.stacks, self.column(t)))
-        newline = () if self.layout is None else (self.layout.newline,)
-        return self.can_fail(rest, end, frozenset((*firsts, *newline)))
+        for part, anew in self.parts(after):
+            firsts = (t for t in self.terminals if t in self.kept_out or self.shift(part.stacks, self.column(t)))
+            if self.can_fail(rest, end, frozenset(firsts), begin, anew):
+                return True
+        return False
 
     @lru_cache(maxsize=1 << 16)  # noqa: B019
+    def places(self, text: bytes) -> tuple[Place, ...]:
+        """The parses after the lexemes that no continuation changes, each with where these end: one place where all stacks lex alike."""
+        found: dict[Place, None] = {}
+        agenda: list[Place] = [(self.root, 0)]
+        while agenda:
+            whole, at = agenda.pop()
+            if at == len(text):
+                found[whole, at] = None
+                continue
+            for parse, begin in self.parts(whole):
+                winner, end, state = self.scan(text, at, begin)
+                if state >= 0 and (end < len(text) or self.can_grow(state)):
+                    found[parse, at] = None
+                elif winner >= 0:
+                    after = self.step(parse, winner, text[at:end])
+                    agenda += [(after, end)] if after else []
+        return tuple(found)
+
     def decided(self, text: bytes) -> tuple[Parse | None, int]:
-        """The parse after the lexemes that no continuation changes, None if there is none; and where they end."""
-        parse: Parse | None = self.root
-        begin = 0
-        while parse is not None and begin < len(text):
-            winner, end, state = self.scan(text, begin)
-            if state >= 0 and (end < len(text) or self.can_grow(state)):
-                break
-            if winner < 0:
-                return None, begin
-            parse, begin = self.step(parse, winner, text[begin:end]), end
-        return parse, begin
+        """The only one of `places`; None and the text's length if there is none."""
+        places = self.places(text)
+        assert len(places) < 2, "the stacks lex in different ways"
+        return places[0] if places else (None, len(text))
 
     # ------------------------------------------------------------------------------------------------------ parsing
 
@@ -399,41 +484,49 @@ class NaiveEngine:
 
     @lru_cache(maxsize=1 << 16)  # noqa: B019
     def leads_on(self, parse: Parse) -> bool:
-        """May the text end here, or is there a terminal with bytes that the parser accepts next?"""
+        """May the text end here, or is there a terminal with bytes that the parser accepts next and that competes here?"""
         return self.accepts_end(parse) or any(
-            self.shift(parse.stacks, self.column(t)) for t in self.terminals if t not in self.grammar.ignored
+            t not in self.grammar.ignored and self.shift(frozenset({stack}), self.column(t))
+            for stack in parse.stacks
+            for t in self.competing(stack[-1])
         )
 
     # ----------------------------------------------------------------------------------------------------- legality
 
     def is_legal_text(self, text: bytes) -> bool:
         """Does it lex into a word of the grammar? A longest match that only the end of the text cuts off is backed up."""
-        parse, begin = self.decided(text)
-        while parse is not None and begin < len(text):
-            winner, end, state = self.scan(text, begin)
-            if winner < 0 or (
-                state >= 0 and end < len(text) and not self.may_back_up(parse, text[begin:], winner, end - begin)
-            ):
-                return False
-            parse, begin = self.step(parse, winner, text[begin:end]), end
-        return parse is not None and self.accepts_end(parse)
+        return any(self._ends(parse, text[begin:]) for parse, begin in self.places(text))
+
+    def _ends(self, whole: Parse | None, rest: bytes) -> bool:
+        if not rest:
+            return whole is not None and self.accepts_end(whole)
+        for parse, begin in self.parts(whole):
+            winner, end, state = self.scan(rest, 0, begin)
+            is_over = state < 0 or end == len(rest)
+            if winner < 0 or not (is_over or self.may_back_up(parse, rest, winner, end, begin)):
+                continue
+            if self._ends(self.step(parse, winner, rest[:end]), rest[end:]):
+                return True
+        return False
 
     def is_legal_prefix(self, text: bytes) -> bool:
         """Is some terminal acceptable that the lexeme under way may become, or another reading of its bytes?"""
-        parse, begin = self.decided(text)
-        return parse is not None and self._goes_on(parse, text[begin:])
+        return any(self._goes_on(parse, text[begin:]) for parse, begin in self.places(text))
 
-    def _goes_on(self, parse: Parse | None, rest: bytes) -> bool:
-        if parse is None:
+    def _goes_on(self, whole: Parse | None, rest: bytes) -> bool:
+        if whole is None:
             return False
         if not rest:
-            return self.leads_on(parse)
-        winner, end, state = self.scan(rest, 0)
+            return self.leads_on(whole)
+        return any(self._part_goes_on(parse, rest, begin) for parse, begin in self.parts(whole))
+
+    def _part_goes_on(self, parse: Parse, rest: bytes, begin: int) -> bool:
+        winner, end, state = self.scan(rest, 0, begin)
         if state < 0 or (end == len(rest) and not self.can_grow(state)):
             return winner >= 0 and self._goes_on(self.step(parse, winner, rest[:end]), rest[end:])
         if any(self._may_become(parse, terminal, state, rest) for terminal in self.live(state)):
             return True
-        backs_up = winner >= 0 and end < len(rest) and self.may_back_up(parse, rest, winner, end)
+        backs_up = winner >= 0 and end < len(rest) and self.may_back_up(parse, rest, winner, end, begin)
         return backs_up and self._goes_on(self.step(parse, winner, rest[:end]), rest[end:])
 
     def _may_become(self, parse: Parse, terminal: int, state: int, rest: bytes) -> bool:
@@ -477,20 +570,18 @@ class NaiveEngine:
             if self.is_legal_text(text + more):
                 return more
             for move in (*self.words, *(bytes([byte]) for byte in self.alphabet)):
-                parse, begin = self.decided(text + more + move)
-                if parse is None:
-                    continue
-                key = (parse, self._place(text + more + move, begin))
-                if key not in seen:
+                places = self.places(text + more + move)
+                key = tuple((parse, self._place(parse, text + more + move, at)) for parse, at in places)
+                if places and key not in seen:
                     seen.add(key)
                     heapq.heappush(agenda, (cost + 1, tried, more + move))
         return None
 
     @cached_property
     def words(self) -> list[bytes]:
-        """A shortest spelling of every terminal, behind a blank."""
-        found: dict[int, bytes] = {}
-        seen, agenda = {0}, deque([(0, b" ")])
+        """A shortest spelling of every terminal, behind a blank, and without one where not all terminals compete."""
+        found: dict[tuple[int, bool], bytes] = {}
+        seen, agenda = {0}, deque([(0, b"")])
         while agenda:
             state, text = agenda.popleft()
             for byte in self.alphabet:
@@ -498,12 +589,19 @@ class NaiveEngine:
                 if after >= 0 and after not in seen:
                     seen.add(after)
                     agenda.append((after, text + bytes([byte])))
-                    found.setdefault(self.winner(after), text + bytes([byte]))
-        return [found[t] for t in self.terminals if t in found and t not in self.grammar.ignored]
+                    for t, regex in zip(self.terminals, self.union[after], strict=True):
+                        if is_nullable(regex):
+                            found.setdefault((t, t == self.winner(after)), text + bytes([byte]))
+        words = {
+            wins: [w for (t, w_), w in found.items() if w_ == wins and t not in self.grammar.ignored]
+            for wins in (True, False)
+        }
+        return [b" " + word for word in words[True]] + (words[True] + words[False] if self.begins != (0,) else [])
 
-    def _place(self, text: bytes, begin: int) -> tuple[object, ...]:
-        if begin == len(text):
+    def _place(self, parse: Parse, text: bytes, at: int) -> tuple[object, ...]:
+        if at == len(text):
             return ()
-        winner, end, state = self.scan(text, begin)
-        margin = text[begin:].rpartition(b"\n")[2] if self.layout else b""
-        return state, winner, text[end:] if winner >= 0 else b"", len(margin), b"\n" in text[begin:]
+        margin = text[at:].rpartition(b"\n")[2] if self.layout else b""
+        scans = [self.scan(text, at, begin) for _, begin in self.parts(parse)]
+        ways = tuple((state, winner, text[end:] if winner >= 0 else b"") for winner, end, state in scans)
+        return ways, len(margin), b"\n" in text[at:]

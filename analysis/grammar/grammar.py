@@ -82,6 +82,9 @@ class Grammar:
         "contextual": the same among the terminals that the parser can take; "nfa": every way to cut the text into lexemes.
     conflicts : what an LALR parser does where several actions are possible. "all": it follows each, on several stacks; "shift": it
         shifts rather than reduces and reduces by the first rule, as Lark does. Says nothing where lexing is "nfa".
+    verbatim : terminals for texts within texts, such as the inside of a string with holes. They are lexed where the parser can take one of
+        them and nowhere else; there only terminals that it can take compete, and nothing is ignored. Where lexing is "nfa" this says
+        nothing: a verbatim text may then be read as anything else as well.
     unused_terminals : names that the text defines though neither the rules, nor `%ignore`, nor another terminal needs
         them; they are not among `terminals`.
     """
@@ -97,6 +100,7 @@ class Grammar:
     text: str = field(default="", repr=False)
     unused_terminals: tuple[str, ...] = ()
     conflicts: Conflicts = "all"
+    verbatim: frozenset[int] = frozenset()
 
     def __post_init__(self) -> None:
         n_symbols = len(self.terminals) + len(self.nonterminals)
@@ -118,6 +122,16 @@ class Grammar:
                 )
         if self.layout is not None:
             self._check_layout(self.layout)
+        for number in sorted(self.verbatim):
+            if not 0 <= number < self.n_terminals:
+                raise GrammarError(f"grammar {self.name}: a verbatim symbol is not a terminal")
+            name = self.terminals[number].name
+            if self.terminals[number].is_declared:
+                raise GrammarError(f"grammar {self.name}: terminal {name} cannot be verbatim: no text matches it")
+            if number in self.ignored or (self.layout is not None and number == self.layout.newline):
+                raise GrammarError(
+                    f"grammar {self.name}: terminal {name} is ignored or the layout's newline; it cannot be verbatim as well"
+                )
 
     def _check_layout(self, layout: Layout) -> None:
         brackets = [terminal for pair in layout.brackets for terminal in pair]
@@ -205,6 +219,8 @@ class Grammar:
             "rules": [[rule.lhs, *rule.rhs] for rule in self.rules],
             "ignored": sorted(self.ignored),
             "unused_terminals": list(self.unused_terminals),
+            # left out where there are none, so that digests and files of most grammars stay what they were
+            **({"verbatim": sorted(self.verbatim)} if self.verbatim else {}),
             "layout": None
             if layout is None
             else {
@@ -245,6 +261,7 @@ class Grammar:
             layout=None if parts["layout"] is None else _layout(_typed(parts["layout"], dict, "layout")),
             unused_terminals=_items(parts["unused_terminals"], str, "unused_terminals"),
             conflicts=cast(Conflicts, conflicts),
+            verbatim=frozenset(_items(data.get("verbatim", []), int, "verbatim")),
         )
 
     @cached_property

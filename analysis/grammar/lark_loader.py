@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 from lark.grammar import Rule as LarkRule
 from lark.lexer import PatternStr, TerminalDef
@@ -35,6 +35,7 @@ from maskwright.analysis.grammar.lark_files import (
 )
 from maskwright.analysis.grammar.lark_limits import check_sizes
 from maskwright.analysis.grammar.normalise import productive_symbols
+from maskwright.analysis.grammar.options import read_options
 from maskwright.analysis.grammar.soft import soften
 
 LARK_WHEEL_STARTS = {"python": "file_input", "lark": "start"}
@@ -43,8 +44,14 @@ LARK_WHEEL_STARTS = {"python": "file_input", "lark": "start"}
 LARK_WHEEL_SOFT = {"python": ("_",)}
 """Keywords of those grammars that are names elsewhere, which their own parsers know from the parser's state alone."""
 
-_LEXINGS = ("longest", "contextual", "nfa")
-_CONFLICTS = ("all", "shift")
+LIBRARY = Path(__file__).parent / "library"
+"""Our own grammars: `json.compact` is the file json/compact.lark."""
+
+LIBRARY_PARTS = ("unicode",)
+"""Files of the library without rules, to be imported."""
+
+_LEXINGS = get_args(Lexing)
+_CONFLICTS = get_args(Conflicts)
 _LAYOUT_NAMES = (("_NEWLINE", "_INDENT", "_DEDENT"), ("NEWLINE", "INDENT", "DEDENT"), ("_NL", "_INDENT", "_DEDENT"))
 _BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"))
 
@@ -71,15 +78,17 @@ def load_grammar(
     source: str | os.PathLike[str],
     *,
     start: str | None = None,
-    lexing: Lexing = "longest",
+    lexing: Lexing | None = None,
     layout: Layout | Indenter | Literal["auto"] | None = "auto",
-    conflicts: Conflicts = "all",
+    conflicts: Conflicts | None = None,
     soft: Sequence[str] | None = None,
 ) -> Grammar:
-    """The grammar of a `.lark` file, or of a name: ``"lark:python"`` is `python.lark` of Lark's own wheel.
+    """The grammar of a `.lark` file, or of a name: ``"python"`` is our own, ``"lark:python"`` is `python.lark` of Lark's own wheel.
+
+    What is None is as the file itself says in lines such as ``// maskwright: lexing = contextual`` (see `options`), else as below.
 
     start : the start symbol; by default ``start``, or the one that reads a whole file for the grammars of the wheel.
-    lexing, conflicts : how texts are cut into lexemes, and what a parser does with conflicts; see `Grammar`.
+    lexing, conflicts : how texts are cut into lexemes, and what a parser does with conflicts; see `Grammar`. By default "longest", "all".
     layout : indentation. ``"auto"`` recognises Lark's convention (`%declare _INDENT _DEDENT` beside `_NEWLINE`, as in
         python.lark); an `Indenter` (names) or `Layout` (terminal numbers) states it; None is only for grammars
         without declared terminals.
@@ -94,32 +103,50 @@ def load_grammar(
         name = shown.removeprefix("lark:")
         if name not in LARK_WHEEL_STARTS:
             raise UnknownNameError(
-                f"no grammar {short_name(shown)} in Lark's wheel" + nearest(shown, _known_names(), OR_PATH)
+                f"no grammar {short_name(shown)} in Lark's wheel" + nearest(shown, known_grammars(), OR_PATH)
             )
         data = pkgutil.get_data("lark", f"grammars/{name}.lark") or b""
-        start = start or LARK_WHEEL_STARTS[name]
         return parse_grammar(
             data.decode("utf-8"),
             name=f"{name}.lark",
-            start=start,
+            start=start or LARK_WHEEL_STARTS[name],
             lexing=lexing,
             layout=layout,
             conflicts=conflicts,
             soft=LARK_WHEEL_SOFT.get(name, ()) if soft is None else soft,
         )
-    text = read_file(shown, _known_names())
-    path = Path(shown)
+    if isinstance(source, str) and shown in library_names():
+        path = LIBRARY.joinpath(*shown.split(".")).with_suffix(".lark")
+        text, name, shown = read_file(str(path)), shown, path.name
+    else:
+        text, path = read_file(shown, known_grammars()), Path(shown)
+        name = path.name
     return parse_grammar(
         text,
-        name=path.name,
+        name=name,
         start=start,
         lexing=lexing,
         layout=layout,
         conflicts=conflicts,
-        soft=soft or (),
+        soft=soft,
         folder=path.parent,
         display=shown,
     )
+
+
+def library_names() -> tuple[str, ...]:
+    """The names of our own grammars, in order.
+
+    >>> "python" in library_names()
+    True
+    """
+    found = sorted(".".join(path.relative_to(LIBRARY).with_suffix("").parts) for path in LIBRARY.rglob("*.lark"))
+    return tuple(name for name in found if name not in LIBRARY_PARTS)
+
+
+def known_grammars() -> list[str]:
+    """All names that `load_grammar` knows."""
+    return [*library_names(), *(f"lark:{name}" for name in sorted(LARK_WHEEL_STARTS))]
 
 
 def parse_grammar(
@@ -127,23 +154,24 @@ def parse_grammar(
     *,
     name: str = "<text>",
     start: str | None = None,
-    lexing: Lexing = "longest",
+    lexing: Lexing | None = None,
     layout: Layout | Indenter | Literal["auto"] | None = "auto",
-    conflicts: Conflicts = "all",
-    soft: Sequence[str] = (),
+    conflicts: Conflicts | None = None,
+    soft: Sequence[str] | None = None,
     folder: str | os.PathLike[str] | None = None,
     display: str | None = None,
 ) -> Grammar:
     """The grammar written in `text`, in Lark's grammar language.
 
-    soft : see `load_grammar`. folder : where `%import .relative` looks. display : what error messages call the text; `name` by default.
+    start, lexing, layout, conflicts, soft : see `load_grammar`. folder : where `%import .relative` looks. display : what error messages
+    call the text; `name` by default.
 
     >>> print(parse_grammar('start: "a" start "b" | "a" "b"'))
     <Grammar <text>: 2 terminals, 1 nonterminals, 2 rules, start 'start'>
     """
-    if lexing not in _LEXINGS:
+    if lexing not in (None, *_LEXINGS):
         raise UnknownNameError(f"no lexing is named {lexing!r}" + nearest(str(lexing), _LEXINGS))
-    if conflicts not in _CONFLICTS:
+    if conflicts not in (None, *_CONFLICTS):
         raise UnknownNameError(
             f"no way to treat conflicts is named {conflicts!r}" + nearest(str(conflicts), _CONFLICTS)
         )
@@ -154,6 +182,9 @@ def parse_grammar(
     doing = "reading the text"
     try:
         text = files.add(files.main, text)
+        options = read_options(text, files.at)
+        start, lexing = start or options.start, lexing or options.lexing or "longest"
+        soft = options.soft if soft is None else soft
         builder, _ = lark_load_grammar(text, main, [files], False)  # type: ignore[no-untyped-call]
         doing = "compiling it to BNF"
         check_sizes(builder, files)
@@ -168,8 +199,10 @@ def parse_grammar(
         raise translate(error, files, doing) from error
     terminals = _terminals(terminal_defs, builder, lark_rules, keep, text)
     grammar = _to_bnf(name, files, start, terminals, lark_rules, ignored, lexing)
-    grammar = replace(grammar, unused_terminals=_unused(builder, terminals), conflicts=conflicts)
-    grammar = _with_layout(grammar, layout, files)
+    grammar = replace(
+        grammar, unused_terminals=_unused(builder, terminals), conflicts=conflicts or options.conflicts or "all"
+    )
+    grammar = _with_verbatim(_with_layout(grammar, layout, files), options.verbatim, files)
     if soft and lexing != "nfa":
         grammar = soften(grammar, soft)
     if grammar.start not in productive_symbols(grammar):
@@ -179,10 +212,6 @@ def parse_grammar(
             start,
         )
     return grammar
-
-
-def _known_names() -> list[str]:
-    return [f"lark:{name}" for name in sorted(LARK_WHEEL_STARTS)]
 
 
 def _find_start(start: str | None, builder: LarkGrammar, files: GrammarFiles) -> str:
@@ -300,6 +329,15 @@ def _with_layout(grammar: Grammar, layout: Layout | Indenter | str | None, files
             wanted = "be declared with %declare: layout inserts it" if declared else "have a pattern"
             raise files.error(f"the layout's {role} terminal {name} has to {wanted}", name)
     return with_layout
+
+
+def _with_verbatim(grammar: Grammar, names: Sequence[str], files: GrammarFiles) -> Grammar:
+    number = grammar.terminal_number
+    for name in names:
+        if name not in number:
+            what = f"option verbatim names {name}, which is no terminal that the rules use"
+            raise files.error(what + nearest(name, list(number)), name)
+    return replace(grammar, verbatim=frozenset(number[name] for name in names))  # checks the rest
 
 
 def _by_number(grammar: Grammar, indenter: Indenter, files: GrammarFiles) -> Layout:

@@ -8,6 +8,9 @@ there, and ``>>`` may close two lists. Some terminals compete everywhere all the
 - string literals that a pattern also matches (keywords), and that pattern: a keyword is reserved, and ``isz`` is a name even where
   only ``is`` could come. If some rule offers the keyword and the pattern as alternatives, the grammar has made it soft.
 
+*Verbatim* terminals make modes under both lexings: a state of the parser that can take one of them is a mode of just the terminals that
+it can take; elsewhere they do not compete.
+
 (Lark's contextual lexer lets only acceptable terminals compete, and so reads ``x = y isz`` under python.lark.)
 """
 
@@ -37,38 +40,33 @@ class Modes:
         return len(self.competing)
 
 
-def one_mode(grammar: Grammar, n_lr_states: int) -> Modes:
-    """Longest-match lexing: all terminals compete everywhere."""
-    every = frozenset(t for t in range(grammar.n_terminals) if not grammar.terminals[t].is_declared)
-    return Modes((every,), np.zeros(n_lr_states, np.int32))
-
-
-def contextual_modes(
-    grammar: Grammar, acceptable: npt.NDArray[np.bool_], terminal_column: npt.NDArray[np.int32]
-) -> Modes:
-    """The modes of contextual lexing.
+def lexing_modes(grammar: Grammar, acceptable: npt.NDArray[np.bool_], terminal_column: npt.NDArray[np.int32]) -> Modes:
+    """The modes of a grammar's lexing, "longest" or "contextual".
 
     acceptable : (n_lr_states, n_columns) bool; for which columns each state of the parser has an action. terminal_column :
     (n_terminals,) int32, -1 for terminals in no rule.
 
     Raises LimitError for more than MODE_LIMIT modes.
     """
-    nfa = build_terminal_nfa(compile_terminals(grammar))
-    union = build_union_dfa(nfa, [terminal.name for terminal in grammar.terminals])
     every = frozenset(t for t in range(grammar.n_terminals) if not grammar.terminals[t].is_declared)
-    always = every - _contested(nfa, union) | grammar.ignored | _reserved(grammar, union)
-    if grammar.layout is not None:
-        always |= {grammar.layout.newline}
-    optional = sorted(every - always)
+    common = always = every - grammar.verbatim
+    silent = grammar.ignored if grammar.layout is None else grammar.ignored | {grammar.layout.newline}
+    if grammar.lexing == "contextual":
+        nfa = build_terminal_nfa(compile_terminals(grammar))
+        start = tuple(int(nfa.initial[t]) for t in sorted(common))
+        union = build_union_dfa(nfa, [terminal.name for terminal in grammar.terminals], starts=[start])
+        always = common - _contested(nfa, union) | _reserved(grammar, union) | silent
     number: dict[frozenset[int], int] = {}
     of_state = np.zeros(len(acceptable), np.int32)
     for state, row in enumerate(acceptable):
-        chosen = frozenset(t for t in optional if terminal_column[t] >= 0 and row[terminal_column[t]])
-        of_state[state] = number.setdefault(always | chosen, len(number))
+        taken = frozenset(t for t in every if terminal_column[t] >= 0 and row[terminal_column[t]])
+        competing = taken - silent if taken & grammar.verbatim else always | taken & common
+        of_state[state] = number.setdefault(competing, len(number))
     if len(number) > MODE_LIMIT:
+        advice = ": load the grammar with lexing='longest'" if grammar.lexing == "contextual" else ""
         raise LimitError(
-            f"grammar {grammar.name}: contextual lexing has {len(number)} different sets of competing terminals; at most {MODE_LIMIT} are "
-            "supported: load the grammar with lexing='longest'"
+            f"grammar {grammar.name}: {grammar.lexing} lexing has {len(number)} different sets of competing terminals; at most "
+            f"{MODE_LIMIT} are supported{advice}"
         )
     return Modes(tuple(number), of_state)
 

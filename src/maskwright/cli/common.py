@@ -41,7 +41,11 @@ app = typer.Typer(
 )
 
 GrammarArgument = Annotated[
-    str, typer.Argument(metavar="GRAMMAR", help="A .lark file, or lark:NAME for a grammar of Lark's own wheel.")
+    str,
+    typer.Argument(
+        metavar="GRAMMAR",
+        help="A grammar that comes along (python, json, c, ...), a .lark file, or lark:NAME for a grammar of Lark's own wheel.",
+    ),
 ]
 TokenizerOption = Annotated[
     str | None,
@@ -55,19 +59,25 @@ TokenizerOption = Annotated[
 ]
 StartOption = Annotated[str | None, typer.Option("--start", metavar="RULE", help="The start symbol.")]
 LexingOption = Annotated[
-    Literal["longest", "contextual", "nfa"],
-    typer.Option("--lexing", help="The lexer semantics; see Grammar. nfa has entries and the reference decoder only."),
+    Literal["longest", "contextual", "nfa"] | None,
+    typer.Option(
+        "--lexing",
+        help="The lexer semantics; see Grammar. nfa has no fast engine. By default as the grammar says, else longest.",
+    ),
 ]
 ConflictsOption = Annotated[
-    Literal["all", "shift"],
-    typer.Option("--conflicts", help="What the parser does with LALR conflicts: follow all, or shift as Lark does."),
+    Literal["all", "shift"] | None,
+    typer.Option(
+        "--conflicts",
+        help="What the parser does with LALR conflicts: follow all, or shift as Lark does. By default as the grammar says, else all.",
+    ),
 ]
 SoftOption = Annotated[
     list[str] | None,
     typer.Option(
         "--soft",
         metavar="KEYWORD",
-        help="A keyword of the grammar that may be a name too; may be given again. By default _ for lark:python.",
+        help="A keyword of the grammar that may be a name too; may be given again. By default as the grammar says; _ for lark:python.",
     ),
 ]
 RulesOption = Annotated[
@@ -176,9 +186,10 @@ def load_or_build_store(
 ) -> MaskStore | AutomatonStore:
     """The store of a store file, or of a grammar and a tokenizer (from the cache if it is there)."""
     if tokenizer is None:
+        from maskwright.analysis.grammar.lark_loader import known_grammars
         from maskwright.maskstore.fileformat import load_store
 
-        if source.startswith("lark:") or source.endswith(".lark"):
+        if source in known_grammars() or source.endswith(".lark"):
             raise MaskwrightError(f"{source} is a grammar, not a store: say for which tokenizer (--tokenizer)")
         return load_store(source)
     from maskwright.cache import cached_store

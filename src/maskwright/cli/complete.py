@@ -94,8 +94,8 @@ def complete(
     ] = None,
     device: Annotated[str | None, typer.Option("--device", metavar="D", help="cpu, cuda, ...")] = None,
     start: StartOption = None,
-    lexing: LexingOption = "longest",
-    conflicts: ConflictsOption = "all",
+    lexing: LexingOption = None,
+    conflicts: ConflictsOption = None,
     refresh: RefreshOption = False,
     json_file: JsonOption = None,
 ) -> None:

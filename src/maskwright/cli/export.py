@@ -37,8 +37,8 @@ def export(
     output: Annotated[Path, typer.Option("--output", "-o", metavar="STORE", help="The store file to write.")],
     tokenizer: TokenizerOption = None,
     start: StartOption = None,
-    lexing: LexingOption = "longest",
-    conflicts: ConflictsOption = "all",
+    lexing: LexingOption = None,
+    conflicts: ConflictsOption = None,
     soft: SoftOption = None,
     rules: RulesOption = "normalised",
     original: Annotated[

@@ -1,0 +1,191 @@
+"""What the library's grammars reach: corpora that must be accepted, texts that must be refused, and what their stores cost.
+
+    python reports/bench/reach.py NAME... [--limit N] [--grammar FILE] [--stores] [--tokenizers mistral-7b-v0.1,tekken] [--record]
+
+The corpora of NAME are in reach_NAME.py beside this file (a dot of the name is an underscore there): `positive()` yields name and text that
+the reference parser accepts, `negative()` name, text it refuses, and the interval of the first byte that cannot come; `KNOWN`, if there,
+says by a text's name why its outcome is another. Each text is put to the exact engine over single bytes. --stores builds the stores of
+real vocabularies and replays the accepted texts, mask and advance at each token. Exit code 1 if an outcome is wrong and not known.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import itertools
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from common import write_record
+
+import maskwright as mw
+from maskwright.analysis.errors import MaskwrightError, UnknownNameError
+from maskwright.maskstore.encoders import load_encoder
+from maskwright.validation.reach import ByteParser, Outcome, Reach, judge_negative, judge_positive
+
+HERE = Path(__file__).resolve().parent
+LIBRARY = HERE.parents[1] / "analysis" / "grammar" / "library"
+TOKENIZERS = "mistral-7b-v0.1,tekken"
+SHOWN = 40
+
+
+def library_grammar(name: str) -> mw.Grammar:
+    try:
+        return mw.load_grammar(name)
+    except UnknownNameError:
+        return mw.load_grammar(LIBRARY / f"{name.replace('.', '/')}.lark")
+
+
+def cases_of(name: str) -> ModuleType:
+    module = f"reach_{name.replace('.', '_')}"
+    if not (HERE / f"{module}.py").is_file():
+        sys.exit(f"no corpora for grammar {name}: there is no {module}.py beside this script")
+    return importlib.import_module(module)
+
+
+def show(kind: str, reach: Reach) -> None:
+    print(f"  {kind}: " + ", ".join(f"{n:,} {what}" for what, n in reach.counts.items()))
+    for outcome in reach.unexplained[:SHOWN]:
+        expected = f", expected in {outcome.expected}" if outcome.expected else ""
+        print(f"    {outcome.name}: {outcome.verdict} at {outcome.at}{expected}  {outcome.why}{outcome.shown}")
+    if len(reach.unexplained) > SHOWN:
+        print(f"    ... and {len(reach.unexplained) - SHOWN:,} more")
+    for name in reach.stale[:SHOWN]:
+        print(f"    {name}: listed as an exception, but came out right")
+
+
+def facts_of(reach: Reach) -> dict[str, Any]:
+    def fact(outcome: Outcome) -> dict[str, Any]:
+        return {
+            "name": outcome.name,
+            "verdict": outcome.verdict,
+            "at": outcome.at,
+            "expected": outcome.expected,
+            "cause": reach.known.get(outcome.name, outcome.why or None),
+        }
+
+    return {**reach.counts, "exceptions": [fact(outcome) for outcome in reach.wrong]}
+
+
+def store_facts(grammar: mw.Grammar, tokenizer: str, texts: Iterable[bytes], n_tokens: int) -> dict[str, Any]:
+    """Size and build time of a store, and what a mask and an advance cost on true next tokens: all in this process's CPU time.
+
+    step_us : a call of `fill` and one of `advance` from Python. engine_us : the same and a look-up in the mask, in one compiled loop.
+    The least of three passes over each text counts. refused_texts : texts whose own tokens are masked somewhere; they are not timed.
+    """
+    encoder = load_encoder(tokenizer)
+    begin = time.process_time()
+    store: Any = mw.build_store(grammar, encoder.vocabulary)
+    build = time.process_time() - begin
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "store"
+        store.save(path)
+        file_bytes = path.stat().st_size
+    matcher = store.matcher()
+    words = np.zeros(store.n_words, np.uint32)
+    read = refused = 0
+    stepped = replayed = 0.0
+    for data in texts:
+        tokens = encoder.exact_tokens(data.decode()).tokens
+        if not tokens:
+            continue
+        matcher.reset()
+        if matcher.replay(tokens) < len(tokens) or not matcher.is_accepting():
+            refused += 1
+            continue
+        read += len(tokens)
+        replayed += min(seconds(matcher, partial(matcher.replay, tokens)) for _ in range(3))
+        stepped += min(seconds(matcher, partial(step, matcher, tokens, words)) for _ in range(3))
+        if read > n_tokens:
+            break
+    return {
+        "vocabulary": encoder.vocabulary.size,
+        **{name: store.counts[name] for name in ("entries", "nodes", "edges", "masks", "open") if name in store.counts},
+        "table_bytes": store.table.nbytes,
+        "file_bytes": file_bytes,
+        "build_cpu_s": round(build, 2),
+        "tokens": read,
+        "refused_texts": refused,
+        "step_us": round(stepped / max(1, read) * 1e6, 3),
+        "engine_us": round(replayed / max(1, read) * 1e6, 3),
+    }
+
+
+def seconds(matcher: Any, work: Any) -> float:
+    matcher.reset()
+    begin = time.process_time()
+    work()
+    return time.process_time() - begin
+
+
+def step(matcher: Any, tokens: Sequence[int], words: Any) -> None:
+    fill, advance = matcher.fill, matcher.advance
+    for token in tokens:
+        fill(words)
+        advance(token)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("names", nargs="+", metavar="NAME", help="grammars of the library")
+    parser.add_argument("--grammar", type=Path, help="another grammar than the library's, for the same corpora")
+    parser.add_argument("--limit", type=int, default=None, help="texts of each kind")
+    parser.add_argument("--stores", action="store_true", help="build the stores, and measure them")
+    parser.add_argument("--tokenizers", default=TOKENIZERS, help=f"for --stores; {TOKENIZERS} by default")
+    parser.add_argument("--tokens", type=int, default=200_000, help="tokens to replay on each store")
+    parser.add_argument("--record", action="store_true", help="write reports/record/DATE-reach-NAME.json")
+    options = parser.parse_args()
+    if options.grammar and (len(options.names) > 1 or options.record):
+        parser.error("--grammar goes with one NAME and without --record")
+    unexplained = 0
+    for name in options.names:
+        module = cases_of(name)
+        try:
+            grammar = mw.load_grammar(options.grammar) if options.grammar else library_grammar(name)
+            begin = time.process_time()
+            byte_parser = ByteParser(grammar)
+        except MaskwrightError as error:
+            sys.exit(f"{name}: {error}")
+        print(f"{name}: {grammar}, built in {time.process_time() - begin:.1f} CPU-s")
+        known = getattr(module, "KNOWN", {})
+        facts: dict[str, Any] = {
+            "grammar": name,
+            "grammar_sha256": grammar.digest,
+            "reference": (module.__doc__ or "").strip(),
+            "byte_store": dict(byte_parser.store.counts),
+        }
+        for kind, judge in (("positive", judge_positive), ("negative", judge_negative)):
+            cases = itertools.islice(getattr(module, kind)(), options.limit)
+            reach = Reach(tuple(judge(byte_parser, cases)), known)
+            show(kind, reach)
+            facts[kind] = facts_of(reach)
+            unexplained += len(reach.unexplained)
+        if options.stores:
+            facts["stores"] = {}
+            for tokenizer in options.tokenizers.split(","):
+                texts = (data for _, data in itertools.islice(module.positive(), options.limit) if is_utf8(data))
+                found = store_facts(grammar, tokenizer, texts, options.tokens)
+                facts["stores"][tokenizer] = found
+                print(f"  {tokenizer}: " + ", ".join(f"{key} {value:,}" for key, value in found.items()))
+        if options.record and options.limit is None:
+            write_record(f"reach-{name}", "python reports/bench/reach.py " + " ".join(sys.argv[1:]), facts)
+    sys.exit(1 if unexplained else 0)
+
+
+def is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,12 @@
+"""Which tokens does another engine allow wrongly, or refuse wrongly? In: an engine, a grammar, a corpus. Out: an `AuditReport`.
+
+The engine under audit runs in a process of its own (`host`), in any Python that has it; `engines` knows how to drive it. `run` reads the
+corpus with both engines and holds each mask against the exact one, `sequences` says which terminals a token spells, `shrink` makes the
+texts that show a difference as short as can be.
+"""
+
+from maskwright.audit.remote import EngineFailed
+from maskwright.audit.report import AuditReport, Difference
+from maskwright.audit.run import audit
+
+__all__ = ["AuditReport", "Difference", "EngineFailed", "audit"]

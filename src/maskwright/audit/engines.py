@@ -1,0 +1,339 @@
+"""Engines that write masks, behind one interface: a grammar and a vocabulary give sessions with `reset`, `fill` and `advance`.
+
+This file is also run by interpreters that have the engine but not maskwright (`host`): it imports NumPy and the standard library, and the
+engine itself only when that is asked for.
+
+What a user's own engine looks like (`module:function`):
+
+    def function(grammar_text, vocabulary):   # the text of a grammar file; an object with name, tokens, special and eos
+        return Session                        # called without arguments for each session
+
+    class Session:
+        def reset(self): ...                  # back to the start of the text
+        def fill(self, words): ...            # uint32[ceil(V / 32)], zero: set bit i of word w if token 32 w + i may come next
+        def advance(self, token): ...         # add a token to the text; whether it was taken
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from functools import partial
+from importlib import metadata
+from typing import Any, Callable, NamedTuple
+
+import numpy as np
+
+BUILT_IN = "builtin:"
+"""Before the name of a grammar that an engine brings along."""
+
+
+class UnsupportedError(Exception):
+    """The engine cannot run this grammar or vocabulary; the message says why."""
+
+
+class MissingError(Exception):
+    """A package is not there. package : what to install."""
+
+    def __init__(self, package: str, why: str) -> None:
+        super().__init__(why)
+        self.package = package
+
+
+class EngineVocabulary(NamedTuple):
+    """What an engine gets to know of a tokenizer. tokens : id -> bytes, b"" for special ones. special : id -> name. eos : ids.
+
+    path : the tokenizer's own file, or "".
+    """
+
+    name: str
+    tokens: list[bytes]
+    special: dict[int, str]
+    eos: list[int]
+    path: str = ""
+
+    @property
+    def n_words(self) -> int:
+        return (len(self.tokens) + 31) // 32
+
+    def end(self, engine: str) -> int:
+        """The one end-of-text token that an engine can do with."""
+        if not self.eos:
+            raise UnsupportedError(f"{engine} needs an end-of-text token, and vocabulary {self.name} has none")
+        return self.eos[0]
+
+
+class EngineGrammar(NamedTuple):
+    """text : of the grammar, in Lark's language. own : the grammar in the engine's language, if there is one; own_name : its file's name.
+
+    `own_name` says the language by its suffix; with BUILT_IN before it, it is the name of a grammar that comes with the engine.
+    """
+
+    text: str
+    own: str | None = None
+    own_name: str = ""
+
+    @property
+    def built_in(self) -> str | None:
+        return self.own_name[len(BUILT_IN) :] if self.own_name.startswith(BUILT_IN) else None
+
+    @property
+    def source(self) -> str:
+        return self.text if self.own is None else self.own
+
+    @property
+    def suffix(self) -> str:
+        """The language of `source`, as a file's suffix."""
+        return ".lark" if self.own is None else os.path.splitext(self.own_name)[1].lower()
+
+    def no_built_in(self, engine: str) -> None:
+        if self.built_in is not None:
+            raise UnsupportedError(f"{engine} comes with no grammars, so there is no {self.own_name}")
+
+
+# --- llguidance ---
+
+
+class _LlguidanceTokenizer:
+    """What `TokenizerWrapper` asks for. Masks need the bytes only; nothing here is encoded."""
+
+    bos_token_id = None
+
+    def __init__(self, vocabulary: EngineVocabulary) -> None:
+        special = vocabulary.special
+        self.eos_token_id = vocabulary.end("llguidance")
+        # llguidance marks special tokens by a leading byte 0xFF
+        self.tokens = [b"\xff" + special[i].encode() if i in special else t for i, t in enumerate(vocabulary.tokens)]
+        self.special_token_ids = sorted(special)
+
+    def __call__(self, text: Any) -> list[int]:
+        return []
+
+
+class _LlguidanceSession:
+    def __init__(self, first: Any) -> None:
+        self.first = first
+        self.words: Any = None
+        self.reset()
+
+    def reset(self) -> None:
+        # deep_copy shares the lexer's automaton, so that a new text does not start cold
+        self.matcher = self.first.deep_copy()
+
+    def fill(self, words: Any) -> None:
+        self.matcher.unsafe_compute_mask_ptr(words.ctypes.data, words.nbytes)
+        if self.matcher.is_error():
+            raise RuntimeError(self.matcher.get_error())
+
+    def advance(self, token: int) -> bool:
+        return bool(self.matcher.consume_token(token))
+
+
+def llguidance(grammar: EngineGrammar, vocabulary: EngineVocabulary) -> Callable[[], Any]:
+    """`LLMatcher` with its default limits. Reads a dialect of Lark, JSON Schemas (.json) and regular expressions (.regex)."""
+    package = _package("llguidance")
+    grammar.no_built_in("llguidance")
+    tokenizer = package.LLTokenizer(
+        package.TokenizerWrapper(_LlguidanceTokenizer(vocabulary)), n_vocab=len(vocabulary.tokens)
+    )
+    matcher = package.LLMatcher
+    read = {".json": matcher.grammar_from_json_schema, ".regex": matcher.grammar_from_regex}
+    first = matcher(tokenizer, read.get(grammar.suffix, matcher.grammar_from_lark)(grammar.source), log_level=0)
+    if first.is_error():
+        raise UnsupportedError(first.get_error())
+    return partial(_LlguidanceSession, first)
+
+
+# --- xgrammar ---
+
+
+class _XgrammarSession:
+    def __init__(self, package: Any, compiled: Any) -> None:
+        self.matcher = package.GrammarMatcher(compiled)
+        self.torch = _package("torch")
+        self.words: Any = None
+
+    def reset(self) -> None:
+        self.matcher.reset()
+
+    def fill(self, words: Any) -> None:
+        if words is not self.words:
+            self.words, self.bitmask = words, self.torch.from_numpy(words.view(np.int32)).reshape(1, -1)
+        # it leaves the bitmask alone, and says so, where every token is allowed
+        if self.matcher.fill_next_token_bitmask(self.bitmask, 0) is False:
+            words[:] = 0xFFFFFFFF
+
+    def advance(self, token: int) -> bool:
+        return bool(self.matcher.accept_token(token))
+
+
+def xgrammar(grammar: EngineGrammar, vocabulary: EngineVocabulary) -> Callable[[], Any]:
+    """`GrammarMatcher`. Reads EBNF and GBNF, a dialect of Lark (.lark), JSON Schemas (.json), regular expressions (.regex); builtin:json."""
+    package = _package("xgrammar", "xgrammar torch")
+    _package("torch", "xgrammar torch")
+    vocabulary.end("xgrammar")
+    info = package.TokenizerInfo(
+        vocabulary.tokens,
+        package.VocabType.RAW,
+        vocab_size=len(vocabulary.tokens),
+        stop_token_ids=vocabulary.eos,
+    )
+    compiler = package.GrammarCompiler(info, max_threads=1, cache_enabled=False)
+    if grammar.built_in is not None:
+        if grammar.built_in != "json":
+            raise UnsupportedError(f"xgrammar has no grammar {grammar.own_name}: there is {BUILT_IN}json")
+        compiled = compiler.compile_builtin_json_grammar()
+    else:
+        names = {".lark": "compile_lark", ".json": "compile_json_schema", ".regex": "compile_regex"}
+        name = names.get(grammar.suffix, "compile_grammar")
+        if not hasattr(compiler, name):
+            raise UnsupportedError(f"this version of xgrammar does not read {grammar.suffix} files")
+        compiled = getattr(compiler, name)(grammar.source)
+    return partial(_XgrammarSession, package, compiled)
+
+
+# --- outlines-core ---
+
+
+class _OutlinesSession:
+    def __init__(self, package: Any, index: Any) -> None:
+        self.package, self.index = package, index
+        self.reset()
+
+    def reset(self) -> None:
+        self.guide = self.package.Guide(self.index)
+
+    def fill(self, words: Any) -> None:
+        self.guide.write_mask_into(words.ctypes.data, words.size, words.itemsize)
+
+    def advance(self, token: int) -> bool:
+        try:
+            self.guide.advance(token, return_tokens=False)
+        except ValueError:  # how it says that a token is not allowed
+            return False
+        return True
+
+
+def outlines(grammar: EngineGrammar, vocabulary: EngineVocabulary) -> Callable[[], Any]:
+    """`Guide` of outlines-core. Reads regular expressions and JSON Schemas (.json)."""
+    package = _package("outlines_core", "outlines-core")
+    grammar.no_built_in("outlines")
+    if grammar.suffix == ".lark":
+        raise UnsupportedError("outlines reads regular expressions and JSON Schemas (.json), not Lark's language")
+    end = vocabulary.end("outlines")
+    ids: dict[bytes, list[int]] = {}
+    for token, text in enumerate(vocabulary.tokens):
+        if text:
+            ids.setdefault(text, []).append(token)
+    expression = grammar.source
+    if grammar.suffix == ".json":
+        expression = package.json_schema.build_regex_from_schema(expression)
+    else:
+        expression = expression.rstrip("\r\n")  # an editor's, not the expression's
+    return partial(_OutlinesSession, package, package.Index(expression, package.Vocabulary(end, ids)))
+
+
+# --- SynCode ---
+
+
+class _SyncodeSession:
+    """It has no advance: each mask reads the whole text so far. When its parser fails it masks nothing and says nothing."""
+
+    def __init__(self, torch: Any, constrainer: Any, vocabulary: EngineVocabulary) -> None:
+        self.torch, self.constrainer, self.vocabulary = torch, constrainer, vocabulary
+        self.ids = torch.zeros((1, 1 << 16), dtype=torch.long)
+        self.scores = torch.zeros((1, len(vocabulary.tokens)))
+        self.reset()
+
+    def reset(self) -> None:
+        self.constrainer.reset()
+        # the tokens of the text are appended to one prompt token
+        self.length = 1
+
+    def fill(self, words: Any) -> None:
+        self.scores.zero_()
+        masked = self.constrainer.mask_scores(self.ids[:, : self.length], self.scores)
+        allowed = np.zeros(32 * len(words), dtype=np.bool_)
+        allowed[: self.scores.shape[1]] = self.torch.isfinite(masked[0]).numpy()
+        words[:] = np.packbits(allowed, bitorder="little").view(np.uint32)
+
+    def advance(self, token: int) -> bool:
+        if self.length == self.ids.shape[1]:
+            self.ids = self.torch.cat([self.ids, self.torch.zeros_like(self.ids)], dim=1)
+        self.ids[0, self.length] = token
+        self.length += 1
+        return True
+
+
+def syncode(grammar: EngineGrammar, vocabulary: EngineVocabulary) -> Callable[[], Any]:
+    """`GrammarConstrainer` of SynCode. Reads Lark; builtin:NAME for its own grammars (python, json, go, ...)."""
+    torch = _package("torch", "syncode torch")
+    transformers = _package("transformers", "syncode transformers")
+    _package("syncode", "syncode")
+    if not vocabulary.path:
+        raise UnsupportedError(f"SynCode needs the tokenizer's file, and vocabulary {vocabulary.name} has none")
+    if vocabulary.path.endswith(".json"):
+        end = vocabulary.special[vocabulary.end("SynCode")]
+        tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_file=vocabulary.path, eos_token=end)
+    else:
+        tokenizer = transformers.LlamaTokenizer(vocab_file=vocabulary.path, legacy=False)
+    grammars = importlib.import_module("syncode.parsers.grammars")
+    processors = importlib.import_module("syncode.grammar_mask.logits_processor")
+    source = grammars.Grammar(grammar.source if grammar.built_in is None else grammar.built_in)
+    if grammar.built_in is not None and source.ebnf == grammar.built_in:
+        raise UnsupportedError(f"SynCode has no grammar {grammar.own_name}")
+    processor = processors.SyncodeLogitsProcessor(source, tokenizer, use_cache=True, parse_output_only=True)
+    return partial(_SyncodeSession, torch, processor.grammar_engine, vocabulary)
+
+
+# --- all of them ---
+
+ENGINES: dict[str, tuple[Callable[[EngineGrammar, EngineVocabulary], Callable[[], Any]], str]] = {
+    "llguidance": (llguidance, "llguidance"),
+    "outlines": (outlines, "outlines-core"),
+    "syncode": (syncode, "syncode"),
+    "xgrammar": (xgrammar, "xgrammar"),
+}
+"""Name -> what makes sessions, and the distribution."""
+
+
+def make_sessions(engine: str, grammar: EngineGrammar, vocabulary: EngineVocabulary) -> Callable[[], Any]:
+    """What makes sessions of an engine, by name or as `module:function`. Raises UnsupportedError, MissingError, or what the engine raises."""
+    if engine in ENGINES:
+        return ENGINES[engine][0](grammar, vocabulary)
+    module_name, _, path = engine.partition(":")
+    sys.path.insert(0, os.getcwd())
+    try:
+        found: Any = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not (module_name + ".").startswith(error.name + "."):
+            raise
+        raise UnsupportedError(f"there is no module {error.name} here or on the path of {sys.executable}") from None
+    for name in path.split("."):
+        if not hasattr(found, name):
+            raise UnsupportedError(f"{module_name} has no {path}")
+        found = getattr(found, name)
+    if not callable(found):
+        raise UnsupportedError(f"{engine} is a {type(found).__name__}, which cannot be called")
+    sessions = found(grammar.source, vocabulary)
+    if not callable(sessions):
+        raise UnsupportedError(f"{engine} returned a {type(sessions).__name__}; expected what makes a session when called")
+    return sessions  # type: ignore[no-any-return]
+
+
+def version_of(engine: str) -> str:
+    """The version of a known engine's distribution, or ""."""
+    try:
+        return metadata.version(ENGINES[engine][1]) if engine in ENGINES else ""
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def _package(name: str, install: str = "") -> Any:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name:
+            raise
+        raise MissingError(install or name, str(error)) from None

@@ -1,0 +1,158 @@
+"""The process that an audited engine runs in: requests on standard input, answers on standard output.
+
+    PYTHON host.py
+
+It first writes GREETING. A request is an operation (one byte), a length (uint32, little-endian as everything) and so many bytes; an answer
+is a status (one byte), a length and so many bytes. Any Python from 3.9 on that has NumPy and the engine will do; maskwright is not needed.
+
+| operation | bytes | answer |
+|---|---|---|
+| START | JSON: engine, grammar, own, own_name, vocabulary | JSON: version, python, seconds |
+| RESET | | |
+| FILL | | nanoseconds (int64), words (uint32) |
+| ADVANCE | token ids (int32) | nanoseconds (int64), how many were taken (int64) |
+
+Status OK, or a JSON object with `message`, and for MISSING `package`. What an engine prints goes to standard error.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import struct
+import sys
+import time
+from typing import Any, BinaryIO
+
+GREETING = b"maskwright audit 1\n"
+START, RESET, FILL, ADVANCE = range(4)
+OK, FAILED, UNSUPPORTED, MISSING = range(4)
+HEAD = struct.Struct("<BI")
+TWO = struct.Struct("<qq")
+ONE = struct.Struct("<q")
+
+
+class Host:
+    """engines : the module `engines`. One session at a time, made anew when a text before ended in an error."""
+
+    def __init__(self, engines: Any) -> None:
+        self.engines = engines
+        self.sessions: Any = None
+        self.session: Any = None
+        self.words: Any = None
+
+    def start(self, data: bytes) -> bytes:
+        import numpy as np
+
+        facts = json.loads(data.decode("utf-8"))
+        vocabulary = facts["vocabulary"]
+        begin = time.perf_counter()
+        self.sessions = self.engines.make_sessions(
+            facts["engine"],
+            self.engines.EngineGrammar(facts["grammar"], facts["own"], facts["own_name"]),
+            self.engines.EngineVocabulary(
+                vocabulary["name"],
+                [bytes.fromhex(token) for token in vocabulary["tokens"]],
+                {int(token): name for token, name in vocabulary["special"].items()},
+                vocabulary["eos"],
+                vocabulary["path"],
+            ),
+        )
+        self.session = self.sessions()
+        self.words = np.zeros((len(vocabulary["tokens"]) + 31) // 32, dtype=np.uint32)
+        answer = {
+            "version": self.engines.version_of(facts["engine"]),
+            "python": "%d.%d.%d" % sys.version_info[:3],
+            "seconds": time.perf_counter() - begin,
+        }
+        return json.dumps(answer).encode()
+
+    def reset(self, data: bytes) -> bytes:
+        if self.session is None:
+            self.session = self.sessions()
+        self.session.reset()
+        return b""
+
+    def fill(self, data: bytes) -> bytes:
+        self.words[:] = 0
+        begin = time.perf_counter_ns()
+        self.session.fill(self.words)
+        return ONE.pack(time.perf_counter_ns() - begin) + bytes(self.words.tobytes())
+
+    def advance(self, data: bytes) -> bytes:
+        taken, spent = 0, 0
+        for token in struct.unpack("<%di" % (len(data) // 4), data):
+            begin = time.perf_counter_ns()
+            answer = self.session.advance(token)
+            spent += time.perf_counter_ns() - begin
+            if answer is not None and not answer:
+                break
+            taken += 1
+        return TWO.pack(spent, taken)
+
+    def answer(self, operation: int, data: bytes) -> tuple[int, bytes]:
+        try:
+            return OK, (self.start, self.reset, self.fill, self.advance)[operation](data)
+        except (KeyboardInterrupt, SystemExit, GeneratorExit):
+            raise
+        except BaseException as error:  # a panic of Rust's is no Exception
+            self.session = None
+            facts = {"message": _message(error)}
+            if isinstance(error, self.engines.MissingError):
+                return MISSING, json.dumps({**facts, "package": error.package}).encode()
+            if isinstance(error, self.engines.UnsupportedError):
+                return UNSUPPORTED, json.dumps({"message": str(error)}).encode()
+            return FAILED, json.dumps(facts).encode()
+
+
+def _message(error: BaseException) -> str:
+    text = str(error).strip()
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _engines() -> Any:
+    """The module `engines`, which this interpreter may know under no name."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "engines.py")
+    spec = importlib.util.spec_from_file_location("maskwright_audit_engines", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _read(stream: BinaryIO, size: int) -> bytes:
+    data = stream.read(size)
+    if len(data) < size:  # whoever asked is gone
+        sys.exit(0)
+    return data
+
+
+def main() -> None:
+    # this file's folder is no place to import from: its files are called what packages may be called
+    folder = os.path.dirname(os.path.abspath(__file__))
+    sys.path[:] = [path for path in sys.path if os.path.abspath(path or os.curdir) != folder]
+    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.dup2(2, 1)  # what an engine prints is no answer
+    answers.write(GREETING)
+    answers.flush()
+    host: Host | None = None
+    while True:
+        operation, length = HEAD.unpack(_read(requests, HEAD.size))
+        data = _read(requests, length)
+        try:
+            if host is None:
+                host = Host(_engines())
+        except ModuleNotFoundError as error:
+            status, found = MISSING, json.dumps({"message": str(error), "package": error.name}).encode()
+        else:
+            status, found = host.answer(operation, data)
+        answers.write(HEAD.pack(status, len(found)) + found)
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main()

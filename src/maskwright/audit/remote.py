@@ -1,0 +1,232 @@
+"""An audited engine seen from here: a process that is asked for masks, and what it may do instead of answering."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.analysis.errors import MaskwrightError, MissingExtraError, UnknownNameError
+from maskwright.audit import host
+from maskwright.audit.engines import ENGINES, EngineGrammar
+from maskwright.maskstore.masks import n_words
+from maskwright.maskstore.vocabulary import Vocabulary
+
+EXCEPTION, CRASH, TIMEOUT = "exception", "crash", "no answer in time"
+
+COMPILE_FACTOR = 10
+"""A grammar may take so many times as long as a call."""
+_SAID = 2000
+"""Bytes of the end of what an engine printed that are looked at."""
+_CALLABLE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
+
+
+class EngineFailed(Exception):
+    """The engine raised an exception, died or did not answer. kind : EXCEPTION, CRASH or TIMEOUT."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+def check_engine(engine: str) -> None:
+    """Raises UnknownNameError for what is neither a known engine nor `module:function`."""
+    if engine not in ENGINES and not _CALLABLE.fullmatch(engine):
+        raise UnknownNameError(
+            f"no engine is named {engine[:80]!r}: expected {', '.join(ENGINES)}, or a function of your own as module:function"
+        )
+
+
+class RemoteEngine:
+    """One engine with one grammar, reading one text at a time.
+
+    engine : a name of `ENGINES`, or `module:function`. path : the tokenizer's file, or "". python : the interpreter that has the engine.
+    timeout : seconds that a call may take. After CRASH and TIMEOUT the next `reset` starts a new process.
+
+    Raises UnknownNameError, MissingExtraError, and MaskwrightError if the engine cannot be started with the grammar.
+    """
+
+    def __init__(
+        self,
+        engine: str,
+        grammar: EngineGrammar,
+        vocabulary: Vocabulary,
+        *,
+        path: str = "",
+        python: str | None = None,
+        timeout: float = 60.0,
+    ) -> None:
+        check_engine(engine)
+        self.engine = engine
+        self.timeout = timeout
+        self.python = python or sys.executable
+        self.n_words = n_words(vocabulary.size)
+        self._setup = json.dumps(
+            {
+                "engine": engine,
+                "grammar": grammar.text,
+                "own": grammar.own,
+                "own_name": grammar.own_name,
+                "vocabulary": {
+                    "name": vocabulary.name,
+                    "tokens": [token.hex() for token in vocabulary.tokens],
+                    "special": {str(token): name for token, name in vocabulary.special.items()},
+                    "eos": list(vocabulary.eos),
+                    "path": path,
+                },
+            }
+        ).encode()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._log: Any = None
+        self.facts = self._start()
+
+    def __enter__(self) -> RemoteEngine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def reset(self) -> None:
+        """Back to the start of a text."""
+        if self._process is None:
+            self._start()
+        self._ask(host.RESET)
+
+    def fill(self) -> tuple[npt.NDArray[np.uint32], int]:
+        """The mask at the end of the text so far, and the nanoseconds that it took."""
+        data = self._ask(host.FILL)
+        return np.frombuffer(data, np.dtype("<u4"), self.n_words, host.ONE.size), int(host.ONE.unpack_from(data)[0])
+
+    def advance(self, tokens: Sequence[int]) -> tuple[int, int]:
+        """Add tokens to the text until one is refused: how many were taken, and the nanoseconds that it took."""
+        if not tokens:
+            return 0, 0
+        spent, taken = host.TWO.unpack(self._ask(host.ADVANCE, np.asarray(tokens, "<i4").tobytes()))
+        return taken, spent
+
+    def close(self) -> None:
+        """End the process."""
+        if self._process is not None:
+            process, self._process = self._process, None
+            for stream in (process.stdin, process.stdout):
+                with contextlib.suppress(OSError):
+                    if stream is not None:
+                        stream.close()
+            process.kill()
+            process.wait()
+        if self._log is not None:
+            self._log.close()
+            self._log = None
+
+    # --- the process ---
+
+    def _start(self) -> dict[str, Any]:
+        self.close()
+        self._log = tempfile.TemporaryFile()
+        command = [self.python, str(Path(host.__file__))]
+        try:
+            # a session of its own: Ctrl-C is for this process, which ends the other one
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, start_new_session=True
+            )
+        except OSError as error:
+            raise MaskwrightError(
+                f"the Python {self.python} cannot be run: {error.strerror}; name one that has the engine (--python)"
+            ) from None
+        limit = COMPILE_FACTOR * self.timeout
+        try:
+            greeting = self._receive(len(host.GREETING), limit)
+            if greeting != host.GREETING:
+                raise EngineFailed(CRASH, f"it answered {greeting!r}")
+        except EngineFailed as error:
+            self.close()
+            raise MaskwrightError(
+                f"{self.python} does not run as a Python of version 3.9 or later ({error}); name one (--python)"
+            ) from None
+        try:
+            facts: dict[str, Any] = json.loads(self._ask(host.START, self._setup, limit))
+            return facts
+        except EngineFailed as error:
+            self.close()
+            raise MaskwrightError(f"engine {self.engine} cannot be started with this grammar: {error}") from None
+        except MaskwrightError:
+            self.close()
+            raise
+
+    def _ask(self, operation: int, data: bytes = b"", limit: float | None = None) -> bytes:
+        process = self._process
+        if process is None or process.stdin is None:
+            raise EngineFailed(CRASH, "its process has ended")
+        try:
+            process.stdin.write(host.HEAD.pack(operation, len(data)) + data)
+            process.stdin.flush()
+        except OSError:
+            self._died()
+        limit = self.timeout if limit is None else limit
+        status, length = host.HEAD.unpack(self._receive(host.HEAD.size, limit))
+        answer = self._receive(length, limit)
+        if status == host.OK:
+            return answer
+        facts = json.loads(answer)
+        if status == host.MISSING:
+            raise MissingExtraError(
+                f"engine {self.engine} needs the package {facts['package'].split()[0]}, which {self.python} does not have "
+                f"({facts['message']}): {self.python} -m pip install numpy {facts['package']}; or name a Python that has it (--python)"
+            )
+        if status == host.UNSUPPORTED:
+            raise MaskwrightError(
+                f"engine {self.engine} cannot be run: {facts['message']}; a grammar in its own language can be given (--engine-grammar)"
+            )
+        raise EngineFailed(EXCEPTION, facts["message"])
+
+    def _receive(self, size: int, limit: float) -> bytes:
+        assert self._process is not None and self._process.stdout is not None
+        source = self._process.stdout.fileno()
+        end = time.monotonic() + limit
+        parts = []
+        while size:
+            left = end - time.monotonic()
+            if left <= 0 or not select.select([source], [], [], left)[0]:
+                self.close()
+                raise EngineFailed(TIMEOUT, f"no answer within {limit:g} s")
+            part = os.read(source, min(size, 1 << 20))
+            if not part:
+                self._died()
+            parts.append(part)
+            size -= len(part)
+        return b"".join(parts)
+
+    def _died(self) -> NoReturn:
+        assert self._process is not None
+        try:
+            code = self._process.wait(1)
+        except subprocess.TimeoutExpired:
+            code = 0
+        said = self._last_line()
+        self.close()
+        how = f"exit code {code}"
+        if code < 0:
+            try:
+                how = f"signal {signal.Signals(-code).name}"
+            except ValueError:
+                how = f"signal {-code}"
+        raise EngineFailed(CRASH, f"its process ended ({how}){': ' * bool(said)}{said}")
+
+    def _last_line(self) -> str:
+        size = self._log.seek(0, os.SEEK_END)
+        self._log.seek(max(0, size - _SAID))
+        lines = self._log.read().decode("utf-8", "replace").strip().splitlines()
+        return lines[-1].strip() if lines else ""

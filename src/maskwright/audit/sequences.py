@@ -1,0 +1,203 @@
+"""Which terminals does each token spell in a lexer state? All tokens of a vocabulary at once, through the lexer of a store's table.
+
+A token's *sequence* is what the lexer emits over its bytes, from the lexeme under way on, and what is begun at its end. With the terminal
+before it, it names the place of the grammar where two engines differ, whatever the names and numbers in the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.analysis.lexing.transducer import DEAD
+from maskwright.analysis.lr.tables import CONFLICT
+from maskwright.decoding import _kernels as kernels
+from maskwright.maskstore import engine_table as places
+from maskwright.maskstore._parse_kernels import ACTION, ALTERNATIVES, N_COLUMNS, N_STATES
+from maskwright.maskstore.automaton_store import AutomatonStore
+
+Int32 = npt.NDArray[np.int32]
+
+END_OF_TEXT = -1
+"""The sequence of end-of-text tokens."""
+
+_CUT, _NOTHING, _BEGUN = 1 << 20, 1 << 21, 1 << 22
+_KEPT = 256
+"""Lexer states whose sequences are kept."""
+
+
+class Place(NamedTuple):
+    """Where a text stands. lexer : state, the lexeme under way. before : state of the parser, which the last terminal led to."""
+
+    lexer: int
+    before: int
+
+
+class TokenSequences:
+    """The sequences of a store's tokens, by number."""
+
+    def __init__(self, store: AutomatonStore) -> None:
+        table, vocabulary = store.table, store.vocabulary
+        self.grammar = store.grammar
+        n, classes = int(table[places.N_LEXER_STATES]), int(table[places.N_CLASSES])
+        self._byte_class = self._part(table, places.BYTE_CLASS, 256)
+        self._next = self._part(table, places.NEXT_STATE, n * classes).reshape(n, classes)
+        self._output = self._part(table, places.OUTPUT, n * classes).reshape(n, classes)
+        self._end = self._part(table, places.END_OUTPUT, n)
+        self._table = table
+        self._has_modes = int(table[places.N_MODES]) > 1
+        self._starts = np.concatenate([[0], np.cumsum([len(token) for token in vocabulary.tokens])])
+        self._bytes = np.frombuffer(b"".join(vocabulary.tokens), np.uint8)
+        self._lengths = np.diff(self._starts)
+        self._number: dict[tuple[int, ...], int] = {(): 0}
+        self._steps: list[tuple[int, ...]] = [()]
+        self._known: dict[int, Int32] = {}
+        columns = self._part(table, places.SYMBOL_COLUMN, self.grammar.n_terminals).tolist()
+        self._terminal_of = {column: terminal for terminal, column in enumerate(columns) if column >= 0}
+        self._led_by = self._terminals_before()
+
+    @staticmethod
+    def _part(table: Int32, place: int, size: int) -> Int32:
+        begin = int(table[place])
+        return table[begin : begin + size]
+
+    def _terminals_before(self) -> dict[int, tuple[int, ...]]:
+        """State of the parser -> terminals that it is reached by."""
+        table = self._table
+        states, columns = int(table[N_STATES]), int(table[N_COLUMNS])
+        terminal_of = self._terminal_of
+        found: dict[int, set[int]] = {}
+        actions = self._part(table, ACTION, states * columns).reshape(states, columns)
+        for state, column in zip(*(part.tolist() for part in np.nonzero(actions > 0)), strict=True):
+            action = int(actions[state, column])
+            several = [action]
+            if action >= CONFLICT:
+                first = int(table[ALTERNATIVES]) + action - CONFLICT
+                several = table[first + 1 : first + 1 + int(table[first])].tolist()
+            for each in several:
+                if 0 < each <= states and column in terminal_of:
+                    found.setdefault(each - 1, set()).add(terminal_of[column])
+        return {state: tuple(sorted(terminals)) for state, terminals in found.items()}
+
+    def place(self, matcher: Any) -> Place:
+        """Where a matcher stands."""
+        memory, region = matcher._memory, int(matcher._regions[0])
+        arena = region + int(memory[region + kernels.ARENA])
+        stacks = int(memory[region + kernels.STACKS])
+        top = int(memory[arena + 3 * kernels.first_stack(memory, arena, stacks)])
+        lexer = int(memory[region + kernels.LEXER])
+        if lexer == 0 and self._has_modes:
+            lexer = max(0, int(kernels.mode_state(self._table, memory, arena, stacks)))
+        return Place(lexer, top)
+
+    def numbers(self, place: Place) -> Int32:
+        """(V,) int32: for each token the number of its sequence at a place. Cost: O(bytes of the vocabulary) for a new lexer state."""
+        found = self._known.get(place.lexer)
+        if found is None:
+            if len(self._known) >= _KEPT:
+                del self._known[next(iter(self._known))]
+            found = self._known[place.lexer] = self._walk(place.lexer)
+        return found
+
+    def _walk(self, state: int) -> Int32:
+        size = len(self._lengths)
+        number = np.zeros(size, np.int32)
+        states = np.full(size, state, np.int64)
+        alive = np.flatnonzero(self._lengths)
+        at = 0
+        while len(alive):
+            classes = self._byte_class[self._bytes[self._starts[alive] + at]]
+            now = states[alive]
+            after, output = self._next[now, classes], self._output[now, classes]
+            self._add(number, alive, output, output != 0)
+            self._add(number, alive, np.full(len(alive), _NOTHING), after == DEAD)
+            # where the parser chooses what competes next, the bytes alone do not say
+            is_cut = (after < 0) & (after != DEAD)
+            if self._has_modes:
+                is_cut |= (after == 0) & (self._lengths[alive] > at + 1)
+            self._add(number, alive, np.full(len(alive), _CUT), is_cut)
+            states[alive] = after
+            at += 1
+            goes_on = (after >= 0) & ~is_cut
+            is_last = self._lengths[alive] == at
+            ended = alive[goes_on & is_last]
+            self._add(number, ended, _BEGUN + states[ended], states[ended] != 0)
+            alive = alive[goes_on & ~is_last]
+        return number
+
+    def _add(self, number: Int32, tokens: npt.NDArray[Any], step: npt.NDArray[Any], where: npt.NDArray[np.bool_]) -> None:
+        """Some tokens' sequences grow by a step."""
+        tokens, step = tokens[where], step[where].astype(np.int64)
+        if not len(tokens):
+            return
+        pairs, which = np.unique(np.stack([number[tokens], step]), axis=1, return_inverse=True)
+        grown = []
+        for old, one in pairs.T.tolist():
+            steps = (*self._steps[old], *self._of_step(one))
+            found = self._number.get(steps)
+            if found is None:
+                found = self._number[steps] = len(self._steps)
+                self._steps.append(steps)
+            grown.append(found)
+        number[tokens] = np.array(grown, np.int32)[which.reshape(-1)]
+
+    def _of_step(self, step: int) -> tuple[int, ...]:
+        """Terminals, or a mark. A lexeme that could end where the token does is what it is now; else it is only begun."""
+        if step < _CUT:
+            return self._outputs(step)
+        if step < _BEGUN:
+            return (-step,)
+        state = step - _BEGUN
+        end = int(self._end[state])
+        if end >= 0:
+            return self._outputs(end)
+        first, last = self._part(self._table, places.ENDING_START, state + 2)[state:].tolist()
+        if first == last:
+            return (-_BEGUN,)
+        at = int(self._table[places.ENDINGS]) + first
+        members, n = int(self._table[at]), int(self._table[at + 1])
+        return (*self._table[at + 2 : at + 2 + n].tolist(), -_BEGUN - (0 if members < 0 else 1 + (members >> 1)))
+
+    def _outputs(self, number: int) -> tuple[int, ...]:
+        begin, end = self._part(self._table, places.OUTPUT_START, number + 2)[number:].tolist()
+        symbols = int(self._table[places.OUTPUT_SYMBOLS])
+        return tuple(self._table[symbols + begin : symbols + end].tolist())
+
+    def describe(self, number: int) -> str:
+        """A sequence in words."""
+        if number == END_OF_TEXT:
+            return "end of text"
+        words = []
+        for step in self._steps[number]:
+            if step >= 0:
+                words.append(self.grammar.display_name(step))
+            elif step == -_NOTHING:
+                words.append("then nothing that is a terminal")
+            elif step == -_CUT:
+                words.append("...")
+            else:
+                begun = self._members(-step - _BEGUN)
+                words.append(f"{_names(self.grammar, begun)} (begun)" if begun else "(begun)")
+        return " ".join(words) or "ignored text"
+
+    def _members(self, number: int) -> tuple[int, ...]:
+        """The terminals that a lexeme under way may become, by the number of their set and 1; () for anything."""
+        if number == 0:
+            return ()
+        words = int(self._table[places.N_SET_WORDS])
+        bits = self._part(self._table, places.SET_BITS, number * words)[-words:].view(np.uint32)
+        return tuple(t for column, t in self._terminal_of.items() if int(bits[column >> 5]) >> (column & 31) & 1)
+
+    def before(self, state: int) -> str:
+        """The terminal that leads to a state of the parser, in words."""
+        return _names(self.grammar, self._led_by.get(state, ()))
+
+
+def _names(grammar: Any, terminals: Sequence[int]) -> str:
+    if not terminals:
+        return "the start"
+    shown = " or ".join(grammar.display_name(terminal) for terminal in terminals[:3])
+    return shown + " or ..." * (len(terminals) > 3)

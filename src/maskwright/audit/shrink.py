@@ -1,0 +1,126 @@
+"""The shortest text found that still shows something: delta debugging over lines, words and characters, and over pairs of brackets.
+
+Source: Zeller and Hildebrandt, Simplifying and Isolating Failure-Inducing Input (2002), ddmin; we remove chunks only (never test a chunk
+alone), first try ends of the text and other texts that are known to be short, and remove brackets two by two.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+Shows = Callable[[bytes], bool]
+
+TESTS = 2_000
+"""Texts that are tried at most."""
+
+_LINES = re.compile(rb"[^\n]*\n|[^\n]+")
+_WORDS = re.compile(rb"\w+|[ \t]+|[^\w \t]", re.ASCII)
+_CHARACTERS = re.compile(rb"[\x00-\x7f]|[\xc0-\xff][\x80-\xbf]*|[\x80-\xbf]")
+_PAIRS = {ord("("): ord(")"), ord("["): ord("]"), ord("{"): ord("}")}
+
+
+class _OverError(Exception):
+    """The budget is spent."""
+
+
+@dataclass
+class _Search:
+    shows: Shows
+    tests: int
+    end: float
+    known: dict[bytes, bool] = field(default_factory=dict)
+
+    def __call__(self, text: bytes) -> bool:
+        if text not in self.known:
+            if self.tests <= 0 or time.monotonic() > self.end:
+                raise _OverError
+            self.tests -= 1
+            self.known[text] = self.shows(text)
+        return self.known[text]
+
+
+def shrink(
+    text: bytes, shows: Shows, *, others: Iterable[bytes] = (), tests: int = TESTS, seconds: float = 10.0
+) -> bytes:
+    """A text no longer than `text` that shows what it shows; removing any one line, word, character or pair of brackets shows it no more.
+
+    shows : whether a text does; it must be true of `text`. others : shorter texts to begin with. tests, seconds : after which the
+    shortest text so far is returned, whether or not more could be removed.
+    """
+    search = _Search(shows, tests, time.monotonic() + seconds)
+    best = [text]
+    try:
+        for other in sorted({b"", *others}, key=lambda other: (len(other), other)):
+            if len(other) < len(best[0]) and search(other):
+                best[0] = other
+                break
+        _end_of(best, search)
+        before = None
+        while before != best[0]:
+            before = best[0]
+            for units in (_LINES, _WORDS):
+                _remove_chunks(best, units, search)
+            _remove_pairs(best, search)
+            _remove_chunks(best, _CHARACTERS, search)
+    except _OverError:
+        pass
+    return best[0]
+
+
+def _end_of(best: list[bytes], search: _Search) -> None:
+    """Try the last line alone, then the last two, four and so on."""
+    begins = [match.start() for match in _LINES.finditer(best[0])]
+    n = 1
+    while n < len(begins):
+        end = best[0][begins[-n] :]
+        if search(end):
+            best[0] = end
+            return
+        n *= 2
+
+
+def _remove_chunks(best: list[bytes], units: re.Pattern[bytes], search: _Search) -> None:
+    pieces = units.findall(best[0])
+    size = len(pieces) // 2
+    while size:
+        at = 0
+        is_shorter = False
+        while at < len(pieces):
+            rest = pieces[:at] + pieces[at + size :]
+            if search(b"".join(rest)):
+                pieces, is_shorter = rest, True
+                best[0] = b"".join(pieces)
+            else:
+                at += size
+        # what could not go before may go now that others are gone
+        size = size if is_shorter and size == 1 else size // 2
+    if len(pieces) == 1 and search(b""):
+        best[0] = b""
+
+
+def _remove_pairs(best: list[bytes], search: _Search) -> None:
+    """Brackets with what they hold, or around what they hold."""
+    is_shorter = True
+    while is_shorter:
+        is_shorter = False
+        for begin, end in _brackets(best[0]):
+            text = best[0]
+            for shorter in (text[:begin] + text[end + 1 :], text[:begin] + text[begin + 1 : end] + text[end + 1 :]):
+                if search(shorter):
+                    best[0], is_shorter = shorter, True
+                    break
+            if is_shorter:
+                break
+
+
+def _brackets(text: bytes) -> Sequence[tuple[int, int]]:
+    found, opened = [], []
+    for at, byte in enumerate(text):
+        if byte in _PAIRS:
+            opened.append(at)
+        elif opened and byte == _PAIRS[text[opened[-1]]]:
+            found.append((opened.pop(), at))
+    return sorted(found, key=lambda pair: pair[0] - pair[1])

@@ -1,0 +1,155 @@
+"""What a lint says: findings, each with its place, its severity, what comes of it at decoding time, and a remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from types import MappingProxyType
+from typing import Any, Literal
+
+Severity = Literal["error", "warning", "info"]
+
+SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
+
+CODES: Mapping[str, str] = MappingProxyType(
+    {
+        "ambiguity": "a text has two readings",
+        "conflict": "an LALR(1) parser may do several things before the same terminal",
+        "endless-backup": "the lexer may have to back up over any number of lexemes or bytes",
+        "endless-derivation": "a rule derives itself, so that a parser could reduce for ever",
+        "endless-whitespace": "blanks may be emitted without end",
+        "equal-terminals": "two terminals match the same texts",
+        "idle-priority": "a priority changes nothing",
+        "ignored-in-rule": "a rule waits for a terminal that is ignored",
+        "lark-differs": "Lark's own lexers read a text differently",
+        "layout-newline": "the layout's newline cannot be used as it is",
+        "layout-unbalanced": "the rules use the layout's terminals in a way that cannot be",
+        "lexing-differs": "longest and contextual lexing read a text differently",
+        "long-backup": "the lexer may have to back up over several lexemes or many bytes",
+        "matches-empty": "a terminal matches the empty string",
+        "matches-nothing": "a terminal matches no text",
+        "missing-bytes": "the grammar has bytes that no token of the vocabulary holds",
+        "never-adjacent": "two terminals follow one another, but no text can have both side by side",
+        "never-lexed": "a terminal always loses to others",
+        "newline-without-line-feed": "the layout's newline matches texts without a line feed",
+        "no-eos": "the vocabulary has no token that ends a text",
+        "open-lookahead": "a look-ahead past the terminal's end is not enforced",
+        "reserved-words": "string literals are taken from a pattern that matches them too",
+        "special-token-text": "a literal of the grammar spells a special token",
+        "stuck-after-ignored": "an ignored terminal can begin where nothing can come after it",
+        "stuck-after-terminal": "after a terminal nothing can come that its rules allow",
+        "too-large": "a construction grows past its limit",
+        "unproductive-rule": "no finite text can be derived from a rule",
+        "unreachable-rule": "the start symbol does not lead to a rule",
+        "unsupported-pattern": "a terminal's pattern cannot be compiled to an automaton",
+        "unused-terminal": "nothing needs a terminal",
+        "vocabulary-dead-end": "a text that masks allow and that no token sequence completes",
+    }
+)
+"""Code -> what it says, in a few words. docs/linting.md has a section on each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something in a grammar that its author should know.
+
+    line, column : counted from 1; 0 if the grammar's text does not hold the place. example : a text that shows it, or "". decoding :
+    what happens when masks are made with it.
+    """
+
+    code: str
+    severity: Severity
+    file: str
+    line: int
+    column: int
+    message: str
+    decoding: str
+    remedy: str
+    example: str = ""
+
+    @property
+    def place(self) -> str:
+        """``file:line:col``, as far as it is known."""
+        return ":".join([self.file, *(str(part) for part in (self.line, self.column) if part)])
+
+    def __str__(self) -> str:
+        lines = [f"{self.place}: {self.severity} {self.code}: {_indented(self.message)}"]
+        if self.example:
+            lines.append(f"    text: {_indented(self.example)}")
+        lines += [f"    when decoding: {_indented(self.decoding)}", f"    remedy: {_indented(self.remedy)}"]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """findings : in the order of their places. skipped : checks that were not done, and why. n_allowed : findings that the grammar's own
+    comments or the caller allow; they are not among `findings`."""
+
+    grammar: str
+    lexing: str
+    conflicts: str
+    tokenizer: str | None
+    findings: tuple[Finding, ...]
+    skipped: tuple[str, ...] = ()
+    n_allowed: int = 0
+
+    @property
+    def passed(self) -> bool:
+        """No error and no warning."""
+        return all(finding.severity == "info" for finding in self.findings)
+
+    @property
+    def counts(self) -> dict[Severity, int]:
+        return {severity: sum(f.severity == severity for f in self.findings) for severity in SEVERITIES}
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready. `version` changes when a member is renamed or dropped, not when one is added."""
+        return {
+            "version": 1,
+            "grammar": self.grammar,
+            "lexing": self.lexing,
+            "conflicts": self.conflicts,
+            "tokenizer": self.tokenizer,
+            "passed": self.passed,
+            "counts": self.counts,
+            "allowed": self.n_allowed,
+            "skipped": list(self.skipped),
+            "findings": [asdict(finding) for finding in self.findings],
+        }
+
+    def __str__(self) -> str:
+        parts = [str(finding) for finding in self.findings]
+        parts += [f"{self.grammar}: not checked: {reason}" for reason in self.skipped]
+        counts = ", ".join(plural(n, severity) for severity, n in self.counts.items())
+        allowed = f" ({plural(self.n_allowed, 'finding')} allowed)" if self.n_allowed else ""
+        return "\n".join([*parts, f"{self.grammar}: {counts}{allowed}"])
+
+
+def plural(n: int, noun: str) -> str:
+    """
+    >>> plural(1, "error"), plural(2, "error"), plural(2, "info")
+    ('1 error', '2 errors', '2 info')
+    """
+    return f"{n} {noun}" if n == 1 or noun == "info" else f"{n} {noun}s"
+
+
+def listed(names: list[str], most: int = 8) -> str:
+    """The names with commas, the first few of them if they are many.
+
+    >>> listed(list("abc"), 2)
+    'a, b and 1 more'
+    """
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown} and {len(names) - most} more"
+
+
+def shown(data: bytes | str, most: int = 120) -> str:
+    """A text as a Python literal, in the middle cut out if it is long."""
+    text = data if isinstance(data, str) else data.decode("utf-8", "backslashreplace")
+    if len(text) > most:
+        text = f"{text[: most // 2]}...{text[-most // 2 :]}"
+    return repr(text)
+
+
+def _indented(text: str) -> str:
+    return text.replace("\n", "\n        ")

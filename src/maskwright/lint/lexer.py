@@ -1,0 +1,197 @@
+"""The lexemes of a grammar: which terminal wins on which bytes, and which terminals can stand side by side.
+
+In: the terminals' automata and the sets of them that compete. Out: shortest lexemes, side-by-side pairs. Longest match; ties as in
+`analysis.lexing.transducer`. Knows nothing of rules.
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.lexing.dfa import Dfa
+from maskwright.analysis.lexing.terminal_nfa import UnionDfa, build_terminal_nfa, build_union_dfa
+from maskwright.analysis.lexing.transducer import LINE_FEED, terminal_rank
+
+MAX_PAIRS = 20_000
+"""Pairs of states looked at to find whether one terminal can stand before another; past it they are taken to."""
+
+_READABLE = (string.ascii_lowercase + string.digits + string.ascii_uppercase + string.punctuation + " \n\t\r").encode()
+BYTE_ORDER = bytes(dict.fromkeys(_READABLE + bytes(range(0xC2, 0xF5)) + bytes(range(0x80, 0xC2)) + bytes(range(256))))
+"""All bytes, those first that are good to read in an example."""
+_PLACE = np.argsort(np.frombuffer(BYTE_ORDER, np.uint8))
+
+Edges = list[tuple[int, int]]
+
+
+class Lexer:
+    """The union automaton of a grammar's terminals, and what wins in its states.
+
+    competing : for each mode the terminals that compete; one mode for lexing "longest".
+    """
+
+    def __init__(
+        self, grammar: Grammar, automata: Sequence[Dfa | None], competing: Sequence[frozenset[int]] | None = None
+    ) -> None:
+        self.grammar = grammar
+        self.automata = automata
+        every = frozenset(t for t, dfa in enumerate(automata) if dfa is not None)
+        self.competing = tuple(competing) if competing is not None else (every,)
+        nfa = build_terminal_nfa(automata)
+        starts = [tuple(int(nfa.initial[t]) for t in sorted(mode & every)) for mode in self.competing]
+        self.union: UnionDfa = build_union_dfa(nfa, [t.name for t in grammar.terminals], starts=starts)
+        self.rank = terminal_rank(grammar.terminals)
+        self.winner = [min(found, key=self.rank.__getitem__, default=-1) for found in self.union.accepting]
+        self.newline = grammar.layout.newline if grammar.layout else -1
+        self._table: npt.NDArray[np.int32] = self.union.next_state
+        self.rows: list[list[int]] = self._table.tolist()
+
+    @property
+    def n_states(self) -> int:
+        return len(self.winner)
+
+    @cached_property
+    def edges(self) -> list[Edges]:
+        """For each state its successors, each once, with the byte best to read that leads there, in the order of `BYTE_ORDER`."""
+        return self._edges(None)
+
+    def _edges(self, usable: npt.NDArray[np.bool_] | None) -> list[Edges]:
+        found = []
+        order = np.frombuffer(BYTE_ORDER, np.uint8)
+        if usable is not None:
+            order = order[usable[order]]
+        for row in self._table[:, order]:
+            targets, first = np.unique(row, return_index=True)
+            pairs = sorted((int(at), int(target)) for target, at in zip(targets, first, strict=True) if target >= 0)
+            found.append([(int(order[at]), target) for at, target in pairs])
+        return found
+
+    def shortest_paths(self, usable: npt.NDArray[np.bool_] | None = None) -> dict[int, bytes]:
+        """State -> a shortest lexeme under way that leads to it from some mode's start, over usable bytes only; in order of length."""
+        edges = self.edges if usable is None else self._edges(usable)
+        found = dict.fromkeys(self.union.starts, b"")
+        # a start may be entered again after some bytes; as a lexeme under way it is the empty one
+        agenda = list(found)
+        for state in agenda:  # grows while it is read
+            for byte, target in edges[state]:
+                if target not in found:
+                    found[target] = found[state] + bytes([byte])
+                    agenda.append(target)
+        return found
+
+    def lexemes(self, usable: npt.NDArray[np.bool_] | None = None) -> dict[int, bytes]:
+        """Terminal -> a shortest text that is lexed as it, over usable bytes only; terminals that always lose are missing."""
+        edges = self.edges if usable is None else self._edges(usable)
+        found: dict[int, bytes] = {}
+        known = {(start, False): b"" for start in self.union.starts}
+        agenda = list(known)
+        for at in agenda:  # grows while it is read
+            state, has_line_feed = at
+            for byte, target in edges[state]:
+                # the best byte to a target need not be the line feed, so that one is tried by itself
+                for read in (byte, LINE_FEED) if self.newline >= 0 and self.rows[state][LINE_FEED] == target else (byte,):
+                    if usable is not None and not usable[read]:
+                        continue
+                    following = target, self.newline >= 0 and (has_line_feed or read == LINE_FEED)
+                    if following in known:
+                        continue
+                    known[following] = known[at] + bytes([read])
+                    agenda.append(following)
+                    winner = self.winner[target]
+                    if winner >= 0 and (winner != self.newline or following[1]):
+                        found.setdefault(winner, known[following])
+        return found
+
+    @cached_property
+    def ends(self) -> dict[int, list[int]]:
+        """Terminal -> the states in which it wins."""
+        found: dict[int, list[int]] = {}
+        for state, winner in enumerate(self.winner):
+            if winner >= 0:
+                found.setdefault(winner, []).append(state)
+        return found
+
+    def live(self, usable: npt.NDArray[np.bool_] | None = None) -> npt.NDArray[np.bool_]:
+        """(n_states, n_terminals) bool: which terminals win in a state or somewhere after it."""
+        live = np.zeros((self.n_states, self.grammar.n_terminals), np.bool_)
+        for state, winner in enumerate(self.winner):
+            if winner >= 0:
+                live[state, winner] = True
+        edges = self.edges if usable is None else self._edges(usable)
+        before: list[list[int]] = [[] for _ in edges]
+        for state, targets in enumerate(edges):
+            for _, target in targets:
+                before[target].append(state)
+        agenda = list(range(self.n_states))
+        while agenda:
+            state = agenda.pop()
+            for other in before[state]:
+                if (live[state] & ~live[other]).any():
+                    live[other] |= live[state]
+                    agenda.append(other)
+        return live
+
+    def side_by_side(self, wanted: Iterable[tuple[int, int]]) -> dict[tuple[int, int], bool]:
+        """Whether some text has a lexeme of the first terminal directly before the beginning of one of the second.
+
+        False is a proof: whatever is written, the longest match takes bytes of the second into the first's lexeme, or loses both.
+        """
+        n = self.grammar.n_terminals
+        fails = np.zeros((n, 256), np.bool_)
+        begins = np.zeros((n, 256), np.bool_)
+        for terminal, states in self.ends.items():
+            fails[terminal] = (self._table[states] < 0).any(axis=0)
+        for terminal, dfa in enumerate(self.automata):
+            if dfa is not None:
+                begins[terminal] = dfa.next_state[0] >= 0
+        at_once = (fails.astype(np.int32) @ begins.T.astype(np.int32)) > 0
+        found: dict[tuple[int, int], bool] = {}
+        self._n_pairs = 0
+        for first, second in wanted:
+            known = bool(at_once[first, second])
+            found[first, second] = known or (first in self.ends and self._parts(first, second))
+        return found
+
+    def _parts(self, first: int, second: int) -> bool:
+        """Whether some beginning of the second makes the lexeme of the first fail before it could end later."""
+        dfa = self.automata[second]
+        if dfa is None:
+            return True
+        inner: list[list[int]] = dfa.next_state.tolist()
+        agenda = [(state, 0) for state in self.ends[first]]
+        seen = set(agenda)
+        for state, other in agenda:  # grows while it is read
+            self._n_pairs += 1
+            if self._n_pairs > MAX_PAIRS:
+                return True
+            outer = self.rows[state]
+            for byte, after in enumerate(inner[other]):
+                if after < 0:
+                    continue
+                target = outer[byte]
+                if target < 0 or (dfa.is_accepting[after] and self.winner[target] in (-1, self.newline)):
+                    return True
+                if self.winner[target] in (-1, self.newline) and (target, after) not in seen:
+                    seen.add((target, after))
+                    agenda.append((target, after))
+        return False
+
+    def longest(self, mode: int, text: bytes, begin: int) -> tuple[int, int]:
+        """The terminal that the longest match at `begin` gives, and its end; (-1, begin) if none."""
+        state = self.union.starts[mode]
+        best = -1, begin
+        has_line_feed = False
+        for at in range(begin, len(text)):
+            state = self.rows[state][text[at]]
+            if state < 0:
+                break
+            has_line_feed |= text[at] == LINE_FEED
+            winner = self.winner[state]
+            if winner >= 0 and (winner != self.newline or has_line_feed):
+                best = winner, at + 1
+        return best

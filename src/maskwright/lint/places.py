@@ -1,0 +1,81 @@
+"""Where the symbols of a grammar stand in its text, and what its comments allow."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.grammar.lark_files import line_and_column, places_of, position_of
+
+Place = tuple[int, int]
+
+_HELPER = re.compile(r"__(?P<rule>.+)_(?:star|plus|repeat_a\d+_b\d+(?:_opt)?)_\d+$")
+_ALLOW = re.compile(r"(?://|\#)[ \t]*maskwright:[ \t]*(?P<what>allow|allow-file)[ \t]+(?P<codes>[a-z-]+(?:[ \t]*,[ \t]*[a-z-]+)*)")
+
+
+def rule_name(name: str) -> str:
+    """The rule that the author wrote, of a nonterminal that Lark made of it.
+
+    >>> rule_name("__expr_star_3"), rule_name("pair{item}"), rule_name("expr")
+    ('expr', 'pair', 'expr')
+    """
+    match = _HELPER.match(name)
+    return (match["rule"] if match else name).partition("{")[0].partition(" ")[0]
+
+
+def place_of_rule(grammar: Grammar, symbol: int) -> Place:
+    """Line and column of a nonterminal's rule; (0, 0) if the text does not hold it."""
+    name = rule_name(grammar.symbol_name(symbol))
+    found = position_of(grammar.text, name)
+    # an imported rule is called module__name
+    return found if found != (0, 0) or "__" not in name else position_of(grammar.text, name.rpartition("__")[2])
+
+
+def place_of_terminal(grammar: Grammar, number: int) -> Place:
+    terminal = grammar.terminals[number]
+    return terminal.line, terminal.column
+
+
+def place_of_name(grammar: Grammar, name: str) -> Place:
+    return position_of(grammar.text, name)
+
+
+def rules_in_text(grammar: Grammar) -> dict[str, tuple[Place, tuple[str, ...]]]:
+    """Each rule that the text defines, in its order: where, and which names stand in its definition."""
+    places = places_of(grammar.text)
+    definitions = sorted((at, name) for name, offsets in places.definitions.items() for at in offsets)
+    uses = sorted((at, name) for name, offsets in places.uses.items() for at in offsets)
+    found: dict[str, tuple[Place, tuple[str, ...]]] = {}
+    position = 0
+    for index, (at, name) in enumerate(definitions):
+        end = definitions[index + 1][0] if index + 1 < len(definitions) else len(grammar.text)
+        while position < len(uses) and uses[position][0] < at:
+            position += 1
+        inside = []
+        while position < len(uses) and uses[position][0] < end:
+            inside.append(uses[position][1])
+            position += 1
+        if name.strip("_")[:1].islower():
+            place, before = found.get(name, (line_and_column(grammar.text, at), ()))
+            found[name] = place, tuple(dict.fromkeys((*before, *inside)))
+    return found
+
+
+def allowed_by_comments(text: str) -> tuple[frozenset[str], frozenset[tuple[int, str]]]:
+    """The codes that comments of a grammar allow: in the whole file, and at lines (the comment's own and the one after).
+
+    >>> allowed_by_comments("// maskwright: allow ambiguity, conflict\\nstart: x")[1] == {
+    ...     (line, code) for line in (1, 2) for code in ("ambiguity", "conflict")}
+    True
+    """
+    everywhere: set[str] = set()
+    at_line: set[tuple[int, str]] = set()
+    for number, line in enumerate(text.split("\n"), start=1):
+        for match in _ALLOW.finditer(line):
+            codes: Iterable[str] = re.split(r"[ \t]*,[ \t]*", match["codes"])
+            if match["what"] == "allow-file":
+                everywhere.update(codes)
+            else:
+                at_line.update((at, code) for code in codes for at in (number, number + 1))
+    return frozenset(everywhere), frozenset(at_line)
