@@ -16,6 +16,7 @@ from maskwright.decoding.texts import Texts, Words
 
 if TYPE_CHECKING:
     from maskwright.decoding.ending import Ending
+    from maskwright.decoding.explanation import Explanation
     from maskwright.maskstore.automaton_store import AutomatonStore
 
 DEFAULT_ROLLBACK = 256
@@ -118,9 +119,11 @@ class Matcher(Texts):
         other._regions = self._regions.copy()
         return other
 
-    def explain(self, token: int) -> str:
-        """Why a token may or may not come next, in words."""
-        return self._explain(0, token)
+    def explain(self, token: int) -> Explanation:
+        """Why a token may or may not come next: see `maskwright.decoding.explain.explain_next`. For people, slow: 2 s the first time."""
+        from maskwright.decoding.explain import explain_next
+
+        return explain_next(self, token)
 
     def shortest_ending(self) -> Ending:
         """A shortest legal ending of the text so far, as bytes and as tokens (end of text not included).

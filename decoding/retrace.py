@@ -1,7 +1,7 @@
 """Reading a text plainly: one byte at a time through the lexer's transducer, explicit stacks through the full LALR tables.
 
 The answers are the engine's (`_kernels`), by other code: no look-ups, no merged states, and whatever is refused is kept with the stacks
-that refuse it. For explaining, not for decoding: some 10 us a byte.
+that refuse it. For explaining, not for decoding: some 25 us a byte of Python.
 """
 
 from __future__ import annotations
@@ -115,14 +115,12 @@ class Machine:
         self.tables = build_lr_tables(grammar, grammar.conflicts)
         self.automaton = build_automaton(reduce(grammar))
         merged = bisimulate(self.tables)
-        modes = lexing_modes(grammar, merged.action != 0, merged.terminal_column)
+        modes = lexing_modes(grammar, merged.action != 0, merged.terminal_column, merged.accessing)
         self.class_of: list[int] = coarsest_partition(self.tables).states.tolist()
         """The engine's LR state of each of ours."""
         of_class = modes.of_state.tolist()
         self.mode_of = [of_class[number] for number in self.class_of]
-        self.transducer = build_transducer(
-            grammar, can_follow(self.tables), modes.competing if len(modes) > 1 else None
-        )
+        self.transducer = build_transducer(grammar, can_follow(self.tables), modes)
         self.next_state: list[list[int]] = self.transducer.next_state.tolist()
         self.output: list[list[int]] = self.transducer.output.tolist()
         self.byte_class: list[int] = self.transducer.byte_class.tolist()
@@ -141,6 +139,8 @@ class Machine:
         brackets = layout.brackets if layout else ()
         self.bracket = {opening: 1 for opening, _ in brackets} | {closing: -1 for _, closing in brackets}
         self.tab_length = layout.tab_length if layout else 1
+        self.corners: dict[int, frozenset[int]] = {}
+        """Remembered by explanations: the nonterminals that each nonterminal's text may begin with."""
 
     def actions(self, state: int, column: int) -> tuple[int, ...]:
         """What the parser may do in a state; a reduction that it can do whatever comes is done even where no terminal fits."""
@@ -160,7 +160,7 @@ class Machine:
         union = build_union_dfa(nfa, [terminal.name for terminal in self.grammar.terminals], STATE_LIMIT, starts)
         rank = terminal_rank(self.grammar.terminals)
         winners = [min(found, key=rank.__getitem__, default=-1) for found in union.accepting]
-        can_grow: list[bool] = (union.next_state >= 0).any(axis=1).tolist()
+        can_grow = [bool(row.any()) for row in union.next_state >= 0]
         next_state: list[list[int]] = union.next_state.tolist()
         return next_state, winners, can_grow, list(union.starts)
 
@@ -208,6 +208,13 @@ class Machine:
                 found.append((lexeme, at, end))
                 at = end
         return found, at
+
+    def ends_before(self, text: bytes, place: Place, mode: int) -> bool:
+        """Whether the lexeme under way could end before the text's last byte, with which no terminal begins."""
+        _, begin = self.lexemes(text[:-1], place, mode)
+        terminal, end, _ = self.longest_match(text[:-1], begin, mode)
+        next_state, _, _, starts = self._union
+        return terminal >= 0 and end == len(text) - 1 and next_state[starts[mode]][text[-1]] < 0
 
 
 @lru_cache(maxsize=4)
@@ -449,6 +456,8 @@ class Retrace:
             after = self.emit(place, transducer.outputs[output])
             if not isinstance(after, Refusal) and machine.grammar.layout is not None and len(after.columns) > 1:
                 after = self._indent(after, 0)
+                if isinstance(after, Refusal):
+                    after = after._replace(kind="end", symbol=END)
             if not isinstance(after, Refusal):
                 after = self._feed(after, END, "end")
             if not isinstance(after, Refusal):

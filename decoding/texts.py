@@ -71,7 +71,7 @@ class Texts:
             if code != kernels.NO_ROOM:
                 break
             self._make_room(slot)
-        if code == kernels.TOO_MANY:
+        if code in (kernels.TOO_MANY, kernels.SPLIT):
             self._refuse(slot, token, code)
         return bool(code == kernels.OK)
 
@@ -105,7 +105,7 @@ class Texts:
             if code != kernels.NO_ROOM:
                 break
             self._make_room(slot)
-        if code == kernels.TOO_MANY:
+        if code in (kernels.TOO_MANY, kernels.SPLIT):
             self._refuse(slot, None, code)
         return bool(code == kernels.OK)
 
@@ -246,6 +246,11 @@ class Texts:
             raise LimitError(
                 f"grammar {grammar.name} has more than {kernels.MAX_STACKS} readings of the text{where}: their number grows with it; "
                 "load the grammar with conflicts='shift', or make its rules less ambiguous"
+            )
+        if code == kernels.SPLIT:
+            raise LimitError(
+                f"grammar {grammar.name} has several readings of the text{where} in which the next lexeme would be read differently, which "
+                "one lexer cannot follow; make its rules less ambiguous, or load the grammar with conflicts='shift'"
             )
         what = f"bytes {data[:40]!r}" if token is None else f"token {token}"
         if token is not None and 0 <= token < vocabulary.size:

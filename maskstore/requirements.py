@@ -94,9 +94,6 @@ class Requirements:
         self.transducer = transducer
         self.modes = modes
         self.n_columns = tables.n_terminals + 1
-        self._mode_can_follow = np.zeros((grammar.n_terminals, len(modes)), np.bool_)
-        for state, symbol in enumerate(tables.accessing.tolist()):
-            self._mode_can_follow[tables.terminal_column == symbol, modes.of_state[state]] |= symbol >= 0
         self.column_of: list[int] = tables.terminal_column.tolist()
         self.rests = Rests(tables.n_terminals + 1)
         self.paths: list[Path] = [()]
@@ -112,10 +109,6 @@ class Requirements:
         tab_length = layout.tab_length if layout else 1
         widest = max(map(len, tokens), default=0) * tab_length
         self.codes = EventCodes(grammar.n_terminals, widest + 1 if layout else 0)
-        if layout:
-            # after a newline an indent or dedents may be on top of the parser's stack
-            inserted = self._mode_can_follow[[layout.newline, layout.indent, layout.dedent]].any(axis=0)
-            self._mode_can_follow[layout.newline] = inserted
         self.mode_code = grammar.n_terminals + 3 * self.codes.n_columns
         """In sequences: this + m says that the next lexeme is read in mode m. Not used with one mode."""
         order = sorted(range(len(tokens)), key=tokens.__getitem__)
@@ -422,7 +415,7 @@ class _ContextualWalk:
         while True:
             code = _compiled.walk_contextual(
                 state, transducer.next_state, transducer.output, output_start, output_symbols, transducer.byte_class,
-                transducer.mode_state, required._mode_can_follow, required.mode_code, self.pending_start, self.pending, data, offsets,
+                transducer.mode_state, required.modes.may_follow, required.mode_code, self.pending_start, self.pending, data, offsets,
                 newline_code, tab_length, self.text, *self.scratch, *self.found, self.n_found, sizes, parent, last, slots,
             )  # fmt: skip
             if code == 2:

@@ -89,8 +89,8 @@ def build_automaton(
         )
     full_tables = build_lr_tables(grammar, grammar.conflicts)
     tables = bisimulate(full_tables)
-    modes = lexing_modes(grammar, tables.action != 0, tables.terminal_column)
-    transducer = build_transducer(grammar, can_follow(full_tables), modes.competing if len(modes) > 1 else None)
+    modes = lexing_modes(grammar, tables.action != 0, tables.terminal_column, tables.accessing)
+    transducer = build_transducer(grammar, can_follow(full_tables), modes)
     ids = vocabulary.text_ids()
     if not len(ids):
         raise VocabularyError(f"vocabulary {vocabulary.name} has no token that stands for text")

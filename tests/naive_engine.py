@@ -210,12 +210,19 @@ class NaiveEngine:
     def competing(self, lr_state: int) -> frozenset[int]:
         """The terminals that compete where a lexeme begins in a state of the parser."""
         takes = {t for t in self.terminals if self.column(t) >= 0 and self.tables.action[lr_state, self.column(t)] != 0}
-        if takes & self.grammar.verbatim:
-            return frozenset(takes - self.kept_out)
         everywhere = frozenset(self.terminals) - self.grammar.verbatim
+        if takes & self.grammar.verbatim:
+            begins = frozenset[int]().union(*map(self.first_bytes, takes & self.grammar.verbatim))
+            refused = (t for t in everywhere - self.kept_out if self.column(t) < 0)
+            return frozenset(takes - self.kept_out).union(t for t in refused if not begins & self.first_bytes(t))
         return (
             everywhere & (takes | self.kept_out | self.reserved) if self.grammar.lexing == "contextual" else everywhere
         )
+
+    @lru_cache(maxsize=1 << 12)  # noqa: B019
+    def first_bytes(self, terminal: int) -> frozenset[int]:
+        regex = compile_pattern(self.grammar.terminals[terminal].pattern or "")
+        return frozenset(byte for byte in range(256) if derivative(regex, byte) != NONE)
 
     @cached_property
     def reserved(self) -> frozenset[int]:
@@ -261,6 +268,17 @@ class NaiveEngine:
     def begins(self) -> tuple[int, ...]:
         """The same for all sets that compete in some state of the parser."""
         return tuple(sorted({self.begin(self.competing(state)) for state in range(len(self.tables.action))}))
+
+    @lru_cache(maxsize=1 << 12)  # noqa: B019
+    def begins_after(self, terminal: int) -> tuple[int, ...]:
+        """The same for the states of the parser that may be on top after a terminal, layout included."""
+        entered, stays = {terminal}, terminal in self.kept_out
+        if self.layout is not None and terminal == self.layout.newline:
+            entered |= {self.layout.indent, self.layout.dedent}
+        columns = {self.column(t) for t in entered} - {-1}
+        states = [s for s, symbol in enumerate(self.tables.accessing.tolist()) if symbol in columns]
+        states += [s for s in range(len(self.tables.action)) if stays and terminal in self.competing(s)]
+        return tuple(sorted({self.begin(self.competing(state)) for state in states}))
 
     def _numbered(self, union: tuple[Regex, ...]) -> int:
         if all(regex == NONE for regex in union):
@@ -335,7 +353,8 @@ class NaiveEngine:
         """May the lexeme under way over all of `text`, last complete at `end`, fail such that the bytes past `end` are read anew?
 
         firsts : the terminals that may come then. begin, anew : the union's states where the lexeme began and where the other reading
-        begins. What else that one emits is not asked: it may end its lexemes anywhere, and go on as some state of the parser lets it.
+        begins. What else that one emits is not asked: it may end its lexemes anywhere, and go on in any state of the parser that its
+        last terminal leads to.
         """
         readings = frozenset({(anew, True)})
         for byte in text[end:]:
@@ -364,7 +383,7 @@ class NaiveEngine:
             if after >= 0 and (not is_first or self.live(after) & firsts):
                 found.add((after, is_first))
                 if self.winner(after) >= 0 and (not is_first or self.winner(after) in firsts):
-                    found |= {(begin, False) for begin in self.begins}
+                    found |= {(begin, False) for begin in self.begins_after(self.winner(after))}
         return frozenset(found)
 
     def may_back_up(self, parse: Parse, rest: bytes, winner: int, end: int, begin: int) -> bool:

@@ -18,6 +18,7 @@ from oracle import Oracle, State, _Pattern
 
 from maskwright.analysis.grammar.grammar import Terminal
 from maskwright.analysis.grammar.lark_loader import Indenter, load_grammar, parse_grammar
+from maskwright.validation.grammar_parse import GrammarParse
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 
@@ -29,7 +30,7 @@ def python() -> Oracle:
 
 @lru_cache(maxsize=64)
 def toy(text: str) -> Oracle:
-    return Oracle(parse_grammar(text, lexing="longest"))
+    return Oracle(parse_grammar(text))
 
 
 def records(name: str) -> list[dict[str, Any]]:
@@ -46,6 +47,54 @@ ONE_ELLIPSIS = 'start: ELLIPSIS | DOT DOT "x"\nDOT: "."\nELLIPSIS: "..."\n'
 COMMENT = 'start: N ("/" "*"? N)*\nN: /[a-z]/\n%ignore /\\/\\*(.|\\n)*?\\*\\//\n%ignore " "\n'
 KEYWORD = 'start: (IF NAME ";")*\nIF: "if"\nNAME: /[a-z]+/\n%ignore " "\n'
 SHADOWED = "start: N (C N)*\nN: /[a-z]/\nC: /#[a-z]*/\nD: /#[a-z]*;?/\n%ignore D\n"
+
+STRINGS = """start: (N | s)*
+s: FS (TEXT | "{" start "}")* FE
+FS: "f'"
+FE: "'"
+TEXT: /[^{}']+/
+N: /[a-z]+/
+%ignore " "
+// maskwright: verbatim = TEXT FE
+"""
+LINES = """start: (v _NL | "if" v ":" _NL _INDENT v _NL _DEDENT)*
+v: N | "<" TEXT? (">" | "{" v "}" TEXT? ">")
+N: /[a-z]+/
+TEXT: /[^{}>]+/
+_NL: /(\\n[ ]*)+/
+%ignore " "
+%declare _INDENT _DEDENT
+// maskwright: verbatim = TEXT
+"""
+REFUSED = """start: "'" TEXT* FE
+TEXT: /[^'\\n\\\\]+/
+FE: "'"
+BROKEN: /\\n|\\\\/
+// maskwright: verbatim = TEXT FE
+// maskwright: refused = BROKEN
+"""
+DIVIDE = """start: e (";" e)*
+e: t ("/" t)*
+t: N | /\\/[^\\/;]+\\//
+N: /[a-z]/
+// maskwright: lexing = contextual
+"""
+RESERVED = """start: "is" N "be" N
+N: /[a-z]+/
+%ignore " "
+// maskwright: lexing = contextual
+"""
+SOFT = RESERVED.replace('N "be"', 'n "be"').replace("start", 'n: N | "be"\nstart')
+TWO_WAYS = """start: (x | y)*
+x: a N "."
+a: N
+y: b N TEXT ";"
+b: N
+N: "n"
+TEXT: /[^;]+/
+%ignore " "
+// maskwright: verbatim = TEXT
+"""
 
 
 @pytest.mark.parametrize(
@@ -111,6 +160,10 @@ def test_toy_grammars(grammar: str, prefix: str, legal_prefix: bool, legal_text:
         ("start: A (C | B)\nA: /a|ab/\nB: /b/\nC: /c/\n", "abc", 4, 3),  # /a|ab/ is a to `re`
         ("start: A B | C\nA: /a/\nB: /b/\nC: /a(.|b)*z/\n", "abz", 4, 3),
         ("start: A B* \nA: /a$/\nB: /b/\n", "ab", 3, 3),
+        (STRINGS, "f'{}", 3, 3),
+        (DIVIDE, "a/;", 4, 3),
+        ("start: A (C | B)*\nA: /a|ab/\nB: /b+/\nC: /cb?/\n// maskwright: verbatim = C\n", "abc", 4, 3),
+        ("start: (A t E)*\nt: T?\nA: /a|aba/\nE: /b/\nT: /[^b]+b?/\n// maskwright: verbatim = T\n", "ab", 4, 4),
     ],
 )
 def test_a_prefix_is_legal_iff_a_legal_text_begins_with_it(
@@ -125,6 +178,52 @@ def test_a_prefix_is_legal_iff_a_legal_text_begins_with_it(
     for text in texts:
         if len(text) <= longest:
             assert oracle.root.feed(text.encode()).is_legal == (text in begins), text
+
+
+@pytest.mark.parametrize(
+    ("grammar", "prefix", "legal_prefix", "legal_text"),
+    [
+        (STRINGS, "f'a b'", True, True),
+        (STRINGS, "f'a f'", True, True),  # no string within a string but in its holes
+        (STRINGS, "f'a {f'b'} '", True, True),
+        (STRINGS, "f'{f'}", False, False),
+        (STRINGS, "'", False, False),  # FE competes only where the parser takes it
+        (STRINGS, "f' ' x", True, True),
+        (STRINGS, "f'\xe9", True, False),
+        (LINES, "<a\n b>\n", True, True),
+        (LINES, "if <\n>:\n x\n", True, True),
+        (LINES, "if <\n>:\nx", False, False),
+        (LINES, "<{\nx}>\n", True, True),  # in the brackets of a hole newlines are dropped
+        (REFUSED, "'ab'", True, True),
+        (REFUSED, "'a\n", False, False),
+        (DIVIDE, "a/b/c", True, True),
+        (DIVIDE, "/a/", True, True),
+        (DIVIDE, "a//b/", True, True),
+        (DIVIDE, "a/b/;", False, False),
+        (DIVIDE, "//", False, False),
+        (RESERVED, "is a be b", True, True),
+        (RESERVED, "isa", False, False),  # a name, also where only "is" can come
+        (RESERVED, "is be ", False, False),  # a keyword, also where only a name can come
+        (RESERVED, "is be", True, False),
+        (SOFT, "is be be b", True, True),
+        (SOFT, "isa", False, False),
+        (TWO_WAYS, "nn .", True, True),
+        (TWO_WAYS, "nn .;", True, True),  # of two stacks one reads a dot, the other a text
+        (TWO_WAYS, "nn . nn;", True, True),
+        (TWO_WAYS, "nn.nn.", True, True),
+        (TWO_WAYS, "nn ;", True, True),
+        (TWO_WAYS, "nn;", False, False),
+    ],
+)
+def test_what_competes_is_up_to_the_parser(grammar: str, prefix: str, legal_prefix: bool, legal_text: bool) -> None:
+    oracle = Oracle(parse_grammar(grammar), "all")
+    assert oracle.is_legal_prefix(prefix.encode()) is legal_prefix
+    assert oracle.is_legal_text(prefix.encode()) is legal_text
+    state = oracle.root
+    for byte in prefix.encode():
+        state = state.feed(bytes([byte]))
+    assert state == oracle.root.feed(prefix.encode())
+    assert (GrammarParse(oracle.grammar).refusal(prefix) is None) is legal_text
 
 
 PREFIXES = [

@@ -189,7 +189,7 @@ def parse_grammar(
         doing = "compiling it to BNF"
         check_sizes(builder, files)
         start = _find_start(start, builder, files)
-        keep = _layout_names(layout, builder)
+        keep = (*_layout_names(layout, builder), *_refused(options.refused, builder, files))
         terminal_defs, lark_rules, ignored = builder.compile([start], set(keep))
     except MaskwrightError:
         raise
@@ -203,6 +203,10 @@ def parse_grammar(
         grammar, unused_terminals=_unused(builder, terminals), conflicts=conflicts or options.conflicts or "all"
     )
     grammar = _with_verbatim(_with_layout(grammar, layout, files), options.verbatim, files)
+    used = {symbol for rule in grammar.rules for symbol in rule.rhs} | grammar.ignored
+    for refused in options.refused:
+        if grammar.terminal_number[refused] in used:
+            raise files.error(f"option refused names {refused}, but a rule or %ignore takes it", refused)
     if soft and lexing != "nfa":
         grammar = soften(grammar, soft)
     if grammar.start not in productive_symbols(grammar):
@@ -234,6 +238,17 @@ def _layout_names(layout: Layout | Indenter | str | None, builder: LarkGrammar) 
     lexed = {name for name, (tree, _) in builder.term_defs if tree is not None} - set(builder.ignore)
     found = (names for names in _LAYOUT_NAMES if names[0] in lexed and declared.issuperset(names[1:]))
     return () if layout is None else next(found, ())
+
+
+def _refused(names: Sequence[str], builder: LarkGrammar, files: GrammarFiles) -> Sequence[str]:
+    """The terminals of option `refused`, which are kept though no rule uses them."""
+    defined = [str(name) for name, (tree, _) in builder.term_defs if tree is not None]
+    for name in names:
+        if name not in defined:
+            raise files.error(
+                f"option refused names {name}, which is no terminal of the grammar" + nearest(name, defined), name
+            )
+    return names
 
 
 def _terminals(

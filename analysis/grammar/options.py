@@ -7,8 +7,11 @@ Lark takes them for comments, so the file stays a plain Lark grammar; whoever lo
     // maskwright: conflicts = all | shift
     // maskwright: soft = match case type
     // maskwright: verbatim = TEXT TEXT_END
+    // maskwright: refused = UNTERMINATED
 
-The keys mean what `load_grammar`'s arguments of these names mean, which go before them; `soft` and `verbatim` may stand on several lines.
+The first four mean what `load_grammar`'s arguments of these names mean, which go before them. `verbatim`: see `Grammar`. `refused` names
+terminals that no rule takes but that are lexed all the same, so that texts with them are refused and not read some other way. The
+last three may stand on several lines.
 """
 
 from __future__ import annotations
@@ -22,8 +25,9 @@ from typing import cast, get_args
 from maskwright.analysis.errors import GrammarError
 from maskwright.analysis.grammar.grammar import Conflicts, Lexing
 
-KEYS = ("start", "lexing", "conflicts", "soft", "verbatim")
+KEYS = ("start", "lexing", "conflicts", "soft", "verbatim", "refused")
 
+_LISTS = ("soft", "verbatim", "refused")
 _LINE = re.compile(r"^[ \t]*//[ \t]*maskwright:(.*)$", re.MULTILINE)
 _CHOICES = {"lexing": get_args(Lexing), "conflicts": get_args(Conflicts)}
 
@@ -37,6 +41,7 @@ class Options:
     conflicts: Conflicts | None = None
     soft: tuple[str, ...] = ()
     verbatim: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
 
 
 def read_options(text: str, at: Callable[[str, int], str]) -> Options:
@@ -58,7 +63,7 @@ def read_options(text: str, at: Callable[[str, int], str]) -> Options:
             close = difflib.get_close_matches(key, KEYS, n=1)
             hint = f"; did you mean {close[0]}?" if close else ""
             raise error(f"no option is named {key!r}{hint} (known: {', '.join(KEYS)})")
-        if key not in ("soft", "verbatim"):
+        if key not in _LISTS:
             if key in found:
                 raise error(f"option {key} is given twice")
             if len(words) > 1:
@@ -74,6 +79,5 @@ def read_options(text: str, at: Callable[[str, int], str]) -> Options:
         one("start"),
         cast("Lexing | None", one("lexing")),
         cast("Conflicts | None", one("conflicts")),
-        tuple(dict.fromkeys(found.get("soft", ()))),
-        tuple(dict.fromkeys(found.get("verbatim", ()))),
+        *(tuple(dict.fromkeys(found.get(key, ()))) for key in _LISTS),
     )

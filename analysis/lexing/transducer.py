@@ -34,6 +34,7 @@ from lark.utils import get_regexp_width
 
 from maskwright.analysis.errors import GrammarError, LimitError
 from maskwright.analysis.grammar.grammar import Grammar, Terminal
+from maskwright.analysis.lexing.modes import Modes
 from maskwright.analysis.lexing.terminal_nfa import UnionDfa, build_terminal_nfa, build_union_dfa
 from maskwright.analysis.lexing.terminals import compile_terminals
 
@@ -139,13 +140,13 @@ def _greatest_width(pattern: str, flags: str) -> int:
 def build_transducer(
     grammar: Grammar,
     can_follow: CanFollow,
-    modes: Sequence[frozenset[int]] | None = None,
+    modes: Modes | None = None,
     limit: int = STATE_LIMIT,
 ) -> Transducer:
     """The transducer of a grammar's terminals.
 
     can_follow : an over-approximation of what the parser takes; ignored terminals are not asked about.
-    modes : the terminals that compete in each mode; None: one mode with all of them.
+    modes : the terminals that compete in each mode, and where; None: one mode with all of them.
 
     Raises TerminalError for a terminal that cannot be compiled, LimitError naming terminals when there are more than `limit` states:
     either too many terminals are alive together, or some terminal's end shows an unbounded number of bytes late.
@@ -174,9 +175,7 @@ class _State:
 
 
 class _Builder:
-    def __init__(
-        self, grammar: Grammar, can_follow: CanFollow, modes: Sequence[frozenset[int]] | None, limit: int
-    ) -> None:
+    def __init__(self, grammar: Grammar, can_follow: CanFollow, modes: Modes | None, limit: int) -> None:
         self.grammar = grammar
         self.limit = limit
         self.newline = grammar.layout.newline if grammar.layout else -1
@@ -184,7 +183,8 @@ class _Builder:
         nfa = build_terminal_nfa(compile_terminals(grammar))
         names = [terminal.name for terminal in grammar.terminals]
         every = frozenset(t for t in range(grammar.n_terminals) if not grammar.terminals[t].is_declared)
-        self.modes = [every] if modes is None else [mode & every for mode in modes]
+        self.modes = [every] if modes is None else [mode & every for mode in modes.competing]
+        self._may_follow = np.ones((grammar.n_terminals, 1), np.bool_) if modes is None else modes.may_follow
         starts = [tuple(int(nfa.initial[t]) for t in sorted(mode)) for mode in self.modes]
         union = build_union_dfa(nfa, names, limit, starts)
         self.union = union
@@ -417,7 +417,7 @@ class _Builder:
 
     def _readings(self, winner: int, data: bytes) -> set[tuple[int, bool]]:
         """Where a fresh lexer can be after some bytes: union state, and whether it is still in its first lexeme."""
-        current = {(start, True) for start in self.union.starts}
+        current = {(start, True) for start in self._starts_after((winner,))}
         for byte in data:
             current = {found for place in current for found in self._read(winner, place, byte)}
         return current
@@ -430,8 +430,13 @@ class _Builder:
         found = [(after, is_first)]
         accepting = self.union.accepting[after]
         if accepting and (not is_first or any(self._follows(winner, terminal) for terminal in accepting)):
-            found += [(start, False) for start in self.union.starts]
+            found += [(start, False) for start in self._starts_after(accepting)]
         return found
+
+    def _starts_after(self, terminals: Sequence[int]) -> list[int]:
+        """The union automaton's states in which a lexeme may begin after one of some terminals."""
+        modes = self._may_follow[list(terminals)].any(axis=0)
+        return [start for mode, start in enumerate(self.union.starts) if modes[mode]]
 
     def _can_survive(self, winner: int, under_way: int, state: int, is_first: bool) -> bool:
         """Whether some bytes that the lexeme under way cannot read, before it could have ended, can be read by the other reading."""

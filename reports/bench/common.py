@@ -45,11 +45,16 @@ def write_record(name: str, command: str, facts: dict[str, Any]) -> Path:
     return path
 
 
-def python_files() -> Iterator[dict[str, Any]]:
-    """Real Python files with their licences, from the evaluation data beside the repository; exits with a message if it is not there."""
-    path = SHARED / "source" / "python.jsonl.xz"
+def shared_records(name: str) -> Iterator[dict[str, Any]]:
+    """The records of a file of the evaluation data, such as "source/json"; exits with a message if it is not there."""
+    path = SHARED / f"{name}.jsonl.xz"
     if not path.exists():
         sys.exit(f"the evaluation data is not there ({path.name}): nothing was measured")
     with lzma.open(path, "rt", encoding="utf-8") as lines:
         for line in lines:
             yield json.loads(line)
+
+
+def python_files() -> Iterator[dict[str, Any]]:
+    """Real Python files with their licences, from the evaluation data."""
+    yield from shared_records("source/python")

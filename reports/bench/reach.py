@@ -26,21 +26,13 @@ import numpy as np
 from common import write_record
 
 import maskwright as mw
-from maskwright.analysis.errors import MaskwrightError, UnknownNameError
+from maskwright.analysis.errors import MaskwrightError
 from maskwright.maskstore.encoders import load_encoder
 from maskwright.validation.reach import ByteParser, Outcome, Reach, judge_negative, judge_positive
 
 HERE = Path(__file__).resolve().parent
-LIBRARY = HERE.parents[1] / "analysis" / "grammar" / "library"
 TOKENIZERS = "mistral-7b-v0.1,tekken"
 SHOWN = 40
-
-
-def library_grammar(name: str) -> mw.Grammar:
-    try:
-        return mw.load_grammar(name)
-    except UnknownNameError:
-        return mw.load_grammar(LIBRARY / f"{name.replace('.', '/')}.lark")
 
 
 def cases_of(name: str) -> ModuleType:
@@ -148,7 +140,7 @@ def main() -> None:
     for name in options.names:
         module = cases_of(name)
         try:
-            grammar = mw.load_grammar(options.grammar) if options.grammar else library_grammar(name)
+            grammar = mw.load_grammar(options.grammar or name)
             begin = time.process_time()
             byte_parser = ByteParser(grammar)
         except MaskwrightError as error:

@@ -5,7 +5,7 @@ engine itself only when that is asked for.
 
 What a user's own engine looks like (`module:function`):
 
-    def function(grammar_text, vocabulary):   # the text of a grammar file; an object with name, tokens, special and eos
+    def function(grammar_text, vocabulary):   # the text of a grammar file; an object with name, tokens, special, eos and encode
         return Session                        # called without arguments for each session
 
     class Session:
@@ -19,9 +19,10 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+from collections.abc import Callable
 from functools import partial
 from importlib import metadata
-from typing import Any, Callable, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -44,7 +45,7 @@ class MissingError(Exception):
 class EngineVocabulary(NamedTuple):
     """What an engine gets to know of a tokenizer. tokens : id -> bytes, b"" for special ones. special : id -> name. eos : ids.
 
-    path : the tokenizer's own file, or "".
+    path : the tokenizer's own file, or "". encode : bytes to the tokens that the tokenizer spells them with.
     """
 
     name: str
@@ -52,10 +53,7 @@ class EngineVocabulary(NamedTuple):
     special: dict[int, str]
     eos: list[int]
     path: str = ""
-
-    @property
-    def n_words(self) -> int:
-        return (len(self.tokens) + 31) // 32
+    encode: Callable[[bytes], list[int]] = list
 
     def end(self, engine: str) -> int:
         """The one end-of-text token that an engine can do with."""
@@ -96,7 +94,8 @@ class EngineGrammar(NamedTuple):
 
 
 class _LlguidanceTokenizer:
-    """What `TokenizerWrapper` asks for. Masks need the bytes only; nothing here is encoded."""
+    """What `TokenizerWrapper` asks for. llguidance encodes the bytes that a grammar forces, and its masks are then of what it gets: a
+    tokenizer that gives nothing makes them wrong."""
 
     bos_token_id = None
 
@@ -106,9 +105,10 @@ class _LlguidanceTokenizer:
         # llguidance marks special tokens by a leading byte 0xFF
         self.tokens = [b"\xff" + special[i].encode() if i in special else t for i, t in enumerate(vocabulary.tokens)]
         self.special_token_ids = sorted(special)
+        self._encode = vocabulary.encode
 
     def __call__(self, text: Any) -> list[int]:
-        return []
+        return self._encode(text.encode() if isinstance(text, str) else bytes(text))
 
 
 class _LlguidanceSession:
@@ -169,8 +169,8 @@ class _XgrammarSession:
 
 
 def xgrammar(grammar: EngineGrammar, vocabulary: EngineVocabulary) -> Callable[[], Any]:
-    """`GrammarMatcher`. Reads EBNF and GBNF, a dialect of Lark (.lark), JSON Schemas (.json), regular expressions (.regex); builtin:json."""
-    package = _package("xgrammar", "xgrammar torch")
+    """`GrammarMatcher`. Reads EBNF, GBNF, a dialect of Lark (.lark), JSON Schemas (.json), regular expressions (.regex); builtin:json."""
+    package = _package("xgrammar")
     _package("torch", "xgrammar torch")
     vocabulary.end("xgrammar")
     info = package.TokenizerInfo(
@@ -226,11 +226,10 @@ def outlines(grammar: EngineGrammar, vocabulary: EngineVocabulary) -> Callable[[
     for token, text in enumerate(vocabulary.tokens):
         if text:
             ids.setdefault(text, []).append(token)
-    expression = grammar.source
-    if grammar.suffix == ".json":
-        expression = package.json_schema.build_regex_from_schema(expression)
-    else:
-        expression = expression.rstrip("\r\n")  # an editor's, not the expression's
+    # the line feed at the end of a file is an editor's, not the expression's
+    is_schema = grammar.suffix == ".json"
+    source = grammar.source
+    expression = package.json_schema.build_regex_from_schema(source) if is_schema else source.rstrip("\r\n")
     return partial(_OutlinesSession, package, package.Index(expression, package.Vocabulary(end, ids)))
 
 
@@ -248,8 +247,9 @@ class _SyncodeSession:
 
     def reset(self) -> None:
         self.constrainer.reset()
-        # the tokens of the text are appended to one prompt token
+        # the tokens of the text are appended to one prompt token; what it is first asked about is the prompt, to be left unread
         self.length = 1
+        self.constrainer.mask_scores(self.ids[:, :1], self.scores)
 
     def fill(self, words: Any) -> None:
         self.scores.zero_()
@@ -268,9 +268,8 @@ class _SyncodeSession:
 
 def syncode(grammar: EngineGrammar, vocabulary: EngineVocabulary) -> Callable[[], Any]:
     """`GrammarConstrainer` of SynCode. Reads Lark; builtin:NAME for its own grammars (python, json, go, ...)."""
-    torch = _package("torch", "syncode torch")
-    transformers = _package("transformers", "syncode transformers")
-    _package("syncode", "syncode")
+    _package("syncode")
+    torch, transformers = _package("torch"), _package("transformers")
     if not vocabulary.path:
         raise UnsupportedError(f"SynCode needs the tokenizer's file, and vocabulary {vocabulary.name} has none")
     if vocabulary.path.endswith(".json"):
@@ -299,7 +298,10 @@ ENGINES: dict[str, tuple[Callable[[EngineGrammar, EngineVocabulary], Callable[[]
 
 
 def make_sessions(engine: str, grammar: EngineGrammar, vocabulary: EngineVocabulary) -> Callable[[], Any]:
-    """What makes sessions of an engine, by name or as `module:function`. Raises UnsupportedError, MissingError, or what the engine raises."""
+    """What makes sessions of an engine, by name or as `module:function`.
+
+    Raises UnsupportedError, MissingError, or what the engine raises.
+    """
     if engine in ENGINES:
         return ENGINES[engine][0](grammar, vocabulary)
     module_name, _, path = engine.partition(":")
@@ -318,7 +320,9 @@ def make_sessions(engine: str, grammar: EngineGrammar, vocabulary: EngineVocabul
         raise UnsupportedError(f"{engine} is a {type(found).__name__}, which cannot be called")
     sessions = found(grammar.source, vocabulary)
     if not callable(sessions):
-        raise UnsupportedError(f"{engine} returned a {type(sessions).__name__}; expected what makes a session when called")
+        raise UnsupportedError(
+            f"{engine} returned a {type(sessions).__name__}; expected what makes a session when called"
+        )
     return sessions  # type: ignore[no-any-return]
 
 
@@ -331,9 +335,9 @@ def version_of(engine: str) -> str:
 
 
 def _package(name: str, install: str = "") -> Any:
+    """Raises MissingError naming the distribution, and what it lacks in its turn."""
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        if error.name != name:
-            raise
-        raise MissingError(install or name, str(error)) from None
+        lacking = "" if error.name == name else f" {error.name}"
+        raise MissingError((install or name) + lacking, str(error)) from None

@@ -3,7 +3,8 @@
     PYTHON host.py
 
 It first writes GREETING. A request is an operation (one byte), a length (uint32, little-endian as everything) and so many bytes; an answer
-is a status (one byte), a length and so many bytes. Any Python from 3.9 on that has NumPy and the engine will do; maskwright is not needed.
+is a status (one byte), a length and so many bytes. Before it answers it may ask for tokens itself, by status ENCODE and some bytes; it then
+wants a length and token ids (int32). Any Python from 3.9 on that has NumPy and the engine will do; maskwright is not needed.
 
 | operation | bytes | answer |
 |---|---|---|
@@ -27,17 +28,22 @@ from typing import Any, BinaryIO
 
 GREETING = b"maskwright audit 1\n"
 START, RESET, FILL, ADVANCE = range(4)
-OK, FAILED, UNSUPPORTED, MISSING = range(4)
+OK, FAILED, UNSUPPORTED, MISSING, ENCODE = range(5)
 HEAD = struct.Struct("<BI")
 TWO = struct.Struct("<qq")
 ONE = struct.Struct("<q")
+LENGTH = struct.Struct("<I")
 
 
 class Host:
-    """engines : the module `engines`. One session at a time, made anew when a text before ended in an error."""
+    """engines : the module `engines`. One session at a time, made anew when a text before ended in an error.
 
-    def __init__(self, engines: Any) -> None:
-        self.engines = engines
+    Times are without what the other side takes to encode.
+    """
+
+    def __init__(self, engines: Any, requests: BinaryIO, answers: BinaryIO) -> None:
+        self.engines, self.requests, self.answers = engines, requests, answers
+        self.encoding = 0
         self.sessions: Any = None
         self.session: Any = None
         self.words: Any = None
@@ -57,16 +63,27 @@ class Host:
                 {int(token): name for token, name in vocabulary["special"].items()},
                 vocabulary["eos"],
                 vocabulary["path"],
+                self.encode,
             ),
         )
         self.session = self.sessions()
         self.words = np.zeros((len(vocabulary["tokens"]) + 31) // 32, dtype=np.uint32)
         answer = {
             "version": self.engines.version_of(facts["engine"]),
-            "python": "%d.%d.%d" % sys.version_info[:3],
+            "python": ".".join(map(str, sys.version_info[:3])),
             "seconds": time.perf_counter() - begin,
         }
         return json.dumps(answer).encode()
+
+    def encode(self, data: bytes) -> list[int]:
+        """The tokens that spell some bytes; () if none do."""
+        begin = time.perf_counter_ns()
+        self.answers.write(HEAD.pack(ENCODE, len(data)) + data)
+        self.answers.flush()
+        (length,) = LENGTH.unpack(_read(self.requests, LENGTH.size))
+        tokens = struct.unpack(f"<{length // 4}i", _read(self.requests, length))
+        self.encoding += time.perf_counter_ns() - begin
+        return list(tokens)
 
     def reset(self, data: bytes) -> bytes:
         if self.session is None:
@@ -76,20 +93,22 @@ class Host:
 
     def fill(self, data: bytes) -> bytes:
         self.words[:] = 0
+        self.encoding = 0
         begin = time.perf_counter_ns()
         self.session.fill(self.words)
-        return ONE.pack(time.perf_counter_ns() - begin) + bytes(self.words.tobytes())
+        return ONE.pack(time.perf_counter_ns() - begin - self.encoding) + bytes(self.words.tobytes())
 
     def advance(self, data: bytes) -> bytes:
         taken, spent = 0, 0
-        for token in struct.unpack("<%di" % (len(data) // 4), data):
+        self.encoding = 0
+        for token in struct.unpack(f"<{len(data) // 4}i", data):
             begin = time.perf_counter_ns()
             answer = self.session.advance(token)
             spent += time.perf_counter_ns() - begin
             if answer is not None and not answer:
                 break
             taken += 1
-        return TWO.pack(spent, taken)
+        return TWO.pack(spent - self.encoding, taken)
 
     def answer(self, operation: int, data: bytes) -> tuple[int, bytes]:
         try:
@@ -98,12 +117,11 @@ class Host:
             raise
         except BaseException as error:  # a panic of Rust's is no Exception
             self.session = None
-            facts = {"message": _message(error)}
             if isinstance(error, self.engines.MissingError):
-                return MISSING, json.dumps({**facts, "package": error.package}).encode()
+                return MISSING, json.dumps({"message": str(error), "package": error.package}).encode()
             if isinstance(error, self.engines.UnsupportedError):
                 return UNSUPPORTED, json.dumps({"message": str(error)}).encode()
-            return FAILED, json.dumps(facts).encode()
+            return FAILED, json.dumps({"message": _message(error)}).encode()
 
 
 def _message(error: BaseException) -> str:
@@ -145,7 +163,7 @@ def main() -> None:
         data = _read(requests, length)
         try:
             if host is None:
-                host = Host(_engines())
+                host = Host(_engines(), requests, answers)
         except ModuleNotFoundError as error:
             status, found = MISSING, json.dumps({"message": str(error), "package": error.name}).encode()
         else:

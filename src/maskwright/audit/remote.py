@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -53,7 +53,8 @@ def check_engine(engine: str) -> None:
 class RemoteEngine:
     """One engine with one grammar, reading one text at a time.
 
-    engine : a name of `ENGINES`, or `module:function`. path : the tokenizer's file, or "". python : the interpreter that has the engine.
+    engine : a name of `ENGINES`, or `module:function`. encode : bytes to the tokenizer's tokens.
+    path : the tokenizer's file, or "". python : the interpreter that has the engine.
     timeout : seconds that a call may take. After CRASH and TIMEOUT the next `reset` starts a new process.
 
     Raises UnknownNameError, MissingExtraError, and MaskwrightError if the engine cannot be started with the grammar.
@@ -64,6 +65,7 @@ class RemoteEngine:
         engine: str,
         grammar: EngineGrammar,
         vocabulary: Vocabulary,
+        encode: Callable[[bytes], list[int]],
         *,
         path: str = "",
         python: str | None = None,
@@ -73,6 +75,9 @@ class RemoteEngine:
         self.engine = engine
         self.timeout = timeout
         self.python = python or sys.executable
+        self._encode = encode
+        has_own = engine not in ENGINES or grammar.own is not None
+        self._advice = "" if has_own else "; it can be given a grammar in its own language (--engine-grammar)"
         self.n_words = n_words(vocabulary.size)
         self._setup = json.dumps(
             {
@@ -135,7 +140,7 @@ class RemoteEngine:
 
     def _start(self) -> dict[str, Any]:
         self.close()
-        self._log = tempfile.TemporaryFile()
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - `close` closes it
         command = [self.python, str(Path(host.__file__))]
         try:
             # a session of its own: Ctrl-C is for this process, which ends the other one
@@ -161,23 +166,25 @@ class RemoteEngine:
             return facts
         except EngineFailed as error:
             self.close()
-            raise MaskwrightError(f"engine {self.engine} cannot be started with this grammar: {error}") from None
+            raise MaskwrightError(
+                f"engine {self.engine} cannot be started with this grammar: {error}{self._advice}"
+            ) from None
         except MaskwrightError:
             self.close()
             raise
 
     def _ask(self, operation: int, data: bytes = b"", limit: float | None = None) -> bytes:
-        process = self._process
-        if process is None or process.stdin is None:
+        if self._process is None:
             raise EngineFailed(CRASH, "its process has ended")
-        try:
-            process.stdin.write(host.HEAD.pack(operation, len(data)) + data)
-            process.stdin.flush()
-        except OSError:
-            self._died()
+        self._send(host.HEAD.pack(operation, len(data)) + data)
         limit = self.timeout if limit is None else limit
-        status, length = host.HEAD.unpack(self._receive(host.HEAD.size, limit))
-        answer = self._receive(length, limit)
+        while True:
+            status, length = host.HEAD.unpack(self._receive(host.HEAD.size, limit))
+            answer = self._receive(length, limit)
+            if status != host.ENCODE:
+                break
+            tokens = np.asarray(self._encode(answer), "<i4").tobytes()
+            self._send(host.LENGTH.pack(len(tokens)) + tokens)
         if status == host.OK:
             return answer
         facts = json.loads(answer)
@@ -187,10 +194,16 @@ class RemoteEngine:
                 f"({facts['message']}): {self.python} -m pip install numpy {facts['package']}; or name a Python that has it (--python)"
             )
         if status == host.UNSUPPORTED:
-            raise MaskwrightError(
-                f"engine {self.engine} cannot be run: {facts['message']}; a grammar in its own language can be given (--engine-grammar)"
-            )
+            raise MaskwrightError(f"engine {self.engine} cannot be run: {facts['message']}{self._advice}")
         raise EngineFailed(EXCEPTION, facts["message"])
+
+    def _send(self, data: bytes) -> None:
+        assert self._process is not None and self._process.stdin is not None
+        try:
+            self._process.stdin.write(data)
+            self._process.stdin.flush()
+        except OSError:
+            self._died()
 
     def _receive(self, size: int, limit: float) -> bytes:
         assert self._process is not None and self._process.stdout is not None

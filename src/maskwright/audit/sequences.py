@@ -37,7 +37,10 @@ class Place(NamedTuple):
 
 
 class TokenSequences:
-    """The sequences of a store's tokens, by number."""
+    """The sequences of a store's tokens, by number.
+
+    A sequence is kept as numbers of terminals, and of marks below 0: of what a lexeme that is begun may become, and others.
+    """
 
     def __init__(self, store: AutomatonStore) -> None:
         table, vocabulary = store.table, store.vocabulary
@@ -56,7 +59,14 @@ class TokenSequences:
         self._steps: list[tuple[int, ...]] = [()]
         self._known: dict[int, Int32] = {}
         columns = self._part(table, places.SYMBOL_COLUMN, self.grammar.n_terminals).tolist()
-        self._terminal_of = {column: terminal for terminal, column in enumerate(columns) if column >= 0}
+        # terminals that the parser treats alike share a column
+        self._of_column = {
+            column: [terminal for terminal, other in enumerate(columns) if other == column]
+            for column in sorted(set(columns))
+            if column >= 0
+        }
+        self._begun: dict[tuple[int, ...], int] = {}
+        self._begun_in: dict[int, int] = {}
         self._led_by = self._terminals_before()
 
     @staticmethod
@@ -68,7 +78,6 @@ class TokenSequences:
         """State of the parser -> terminals that it is reached by."""
         table = self._table
         states, columns = int(table[N_STATES]), int(table[N_COLUMNS])
-        terminal_of = self._terminal_of
         found: dict[int, set[int]] = {}
         actions = self._part(table, ACTION, states * columns).reshape(states, columns)
         for state, column in zip(*(part.tolist() for part in np.nonzero(actions > 0)), strict=True):
@@ -78,8 +87,8 @@ class TokenSequences:
                 first = int(table[ALTERNATIVES]) + action - CONFLICT
                 several = table[first + 1 : first + 1 + int(table[first])].tolist()
             for each in several:
-                if 0 < each <= states and column in terminal_of:
-                    found.setdefault(each - 1, set()).add(terminal_of[column])
+                if 0 < each <= states:
+                    found.setdefault(each - 1, set()).update(self._of_column.get(column, ()))
         return {state: tuple(sorted(terminals)) for state, terminals in found.items()}
 
     def place(self, matcher: Any) -> Place:
@@ -113,7 +122,7 @@ class TokenSequences:
             now = states[alive]
             after, output = self._next[now, classes], self._output[now, classes]
             self._add(number, alive, output, output != 0)
-            self._add(number, alive, np.full(len(alive), _NOTHING), after == DEAD)
+            self._add(number, alive, _NOTHING + now, after == DEAD)
             # where the parser chooses what competes next, the bytes alone do not say
             is_cut = (after < 0) & (after != DEAD)
             if self._has_modes:
@@ -128,7 +137,9 @@ class TokenSequences:
             alive = alive[goes_on & ~is_last]
         return number
 
-    def _add(self, number: Int32, tokens: npt.NDArray[Any], step: npt.NDArray[Any], where: npt.NDArray[np.bool_]) -> None:
+    def _add(
+        self, number: Int32, tokens: npt.NDArray[Any], step: npt.NDArray[Any], where: npt.NDArray[np.bool_]
+    ) -> None:
         """Some tokens' sequences grow by a step."""
         tokens, step = tokens[where], step[where].astype(np.int64)
         if not len(tokens):
@@ -148,18 +159,20 @@ class TokenSequences:
         """Terminals, or a mark. A lexeme that could end where the token does is what it is now; else it is only begun."""
         if step < _CUT:
             return self._outputs(step)
-        if step < _BEGUN:
-            return (-step,)
-        state = step - _BEGUN
+        if step < _NOTHING:
+            return (-_CUT,)
+        state = step - (_NOTHING if step < _BEGUN else _BEGUN)
         end = int(self._end[state])
+        ended = self._outputs(end) if end >= 0 else ()
+        if step < _BEGUN:
+            return (*ended, -_NOTHING)
         if end >= 0:
-            return self._outputs(end)
-        first, last = self._part(self._table, places.ENDING_START, state + 2)[state:].tolist()
-        if first == last:
-            return (-_BEGUN,)
-        at = int(self._table[places.ENDINGS]) + first
-        members, n = int(self._table[at]), int(self._table[at + 1])
-        return (*self._table[at + 2 : at + 2 + n].tolist(), -_BEGUN - (0 if members < 0 else 1 + (members >> 1)))
+            return ended
+        begun = self._begun_in.get(state)
+        if begun is None:
+            terminals = self._may_become(state)
+            begun = self._begun_in[state] = self._begun.setdefault(terminals, len(self._begun))
+        return (-_BEGUN - begun,)
 
     def _outputs(self, number: int) -> tuple[int, ...]:
         begin, end = self._part(self._table, places.OUTPUT_START, number + 2)[number:].tolist()
@@ -179,17 +192,24 @@ class TokenSequences:
             elif step == -_CUT:
                 words.append("...")
             else:
-                begun = self._members(-step - _BEGUN)
+                begun = list(self._begun)[-step - _BEGUN]
                 words.append(f"{_names(self.grammar, begun)} (begun)" if begun else "(begun)")
         return " ".join(words) or "ignored text"
 
-    def _members(self, number: int) -> tuple[int, ...]:
-        """The terminals that a lexeme under way may become, by the number of their set and 1; () for anything."""
-        if number == 0:
-            return ()
-        words = int(self._table[places.N_SET_WORDS])
-        bits = self._part(self._table, places.SET_BITS, number * words)[-words:].view(np.uint32)
-        return tuple(t for column, t in self._terminal_of.items() if int(bits[column >> 5]) >> (column & 31) & 1)
+    def _may_become(self, state: int) -> tuple[int, ...]:
+        """The terminals that may be emitted first from a lexer state on. () for ignored ones."""
+        found: set[int] = set()
+        seen, agenda = {state}, [state]
+        while agenda:
+            now = agenda.pop()
+            quiet = self._output[now] == 0
+            outputs = [*np.unique(self._output[now][~quiet]).tolist(), int(self._end[now])]
+            found.update(symbols[0] for number in outputs if number > 0 and (symbols := self._outputs(number)))
+            for after in np.unique(self._next[now][quiet]).tolist():
+                if after > 0 and after not in seen:
+                    seen.add(after)
+                    agenda.append(after)
+        return tuple(sorted(found))
 
     def before(self, state: int) -> str:
         """The terminal that leads to a state of the parser, in words."""

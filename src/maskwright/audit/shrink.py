@@ -13,13 +13,17 @@ from dataclasses import dataclass, field
 
 Shows = Callable[[bytes], bool]
 
-TESTS = 2_000
+TESTS = 4_000
 """Texts that are tried at most."""
+WINDOWED = 40
+"""Words, and characters, of a text of which every stretch is tried."""
 
 _LINES = re.compile(rb"[^\n]*\n|[^\n]+")
-_WORDS = re.compile(rb"\w+|[ \t]+|[^\w \t]", re.ASCII)
+_WORDS = re.compile(rb"(?:\w|[\xc0-\xff][\x80-\xbf]*)+|[ \t]+|[^\w \t]", re.ASCII)
 _CHARACTERS = re.compile(rb"[\x00-\x7f]|[\xc0-\xff][\x80-\xbf]*|[\x80-\xbf]")
 _PAIRS = {ord("("): ord(")"), ord("["): ord("]"), ord("{"): ord("}")}
+_SHORT = (b"0", b"a")
+"""What may stand for something in brackets."""
 
 
 class _OverError(Exception):
@@ -45,7 +49,8 @@ class _Search:
 def shrink(
     text: bytes, shows: Shows, *, others: Iterable[bytes] = (), tests: int = TESTS, seconds: float = 10.0
 ) -> bytes:
-    """A text no longer than `text` that shows what it shows; removing any one line, word, character or pair of brackets shows it no more.
+    """A text no longer than `text` that shows what it shows; without any one line, word, character or pair of brackets it shows it no more,
+    and, if it is short, without any one stretch.
 
     shows : whether a text does; it must be true of `text`. others : shorter texts to begin with. tests, seconds : after which the
     shortest text so far is returned, whether or not more could be removed.
@@ -65,6 +70,7 @@ def shrink(
                 _remove_chunks(best, units, search)
             _remove_pairs(best, search)
             _remove_chunks(best, _CHARACTERS, search)
+            _remove_windows(best, search)
     except _OverError:
         pass
     return best[0]
@@ -101,14 +107,29 @@ def _remove_chunks(best: list[bytes], units: re.Pattern[bytes], search: _Search)
         best[0] = b""
 
 
+def _remove_windows(best: list[bytes], search: _Search) -> None:
+    """Any stretch of a short text: what can only go together, like a line and the indentation of the next."""
+    for units in (_WORDS, _CHARACTERS):
+        pieces = units.findall(best[0])
+        n = len(pieces)
+        if n > WINDOWED:
+            return
+        for begin, end in sorted(((i, j) for i in range(n) for j in range(i + 1, n + 1)), key=lambda w: w[0] - w[1]):
+            shorter = b"".join(pieces[:begin] + pieces[end:])
+            if search(shorter):
+                best[0] = shorter
+                return
+
+
 def _remove_pairs(best: list[bytes], search: _Search) -> None:
-    """Brackets with what they hold, or around what they hold."""
+    """Brackets with what they hold, or around what they hold; or something short in their place, where there must be something."""
     is_shorter = True
     while is_shorter:
         is_shorter = False
         for begin, end in _brackets(best[0]):
             text = best[0]
-            for shorter in (text[:begin] + text[end + 1 :], text[:begin] + text[begin + 1 : end] + text[end + 1 :]):
+            for middle in (b"", text[begin + 1 : end], *_SHORT):
+                shorter = text[:begin] + middle + text[end + 1 :]
                 if search(shorter):
                     best[0], is_shorter = shorter, True
                     break

@@ -24,7 +24,6 @@ MAX_PAIRS = 20_000
 _READABLE = (string.ascii_lowercase + string.digits + string.ascii_uppercase + string.punctuation + " \n\t\r").encode()
 BYTE_ORDER = bytes(dict.fromkeys(_READABLE + bytes(range(0xC2, 0xF5)) + bytes(range(0x80, 0xC2)) + bytes(range(256))))
 """All bytes, those first that are good to read in an example."""
-_PLACE = np.argsort(np.frombuffer(BYTE_ORDER, np.uint8))
 
 Edges = list[tuple[int, int]]
 
@@ -50,17 +49,24 @@ class Lexer:
         self.newline = grammar.layout.newline if grammar.layout else -1
         self._table: npt.NDArray[np.int32] = self.union.next_state
         self.rows: list[list[int]] = self._table.tolist()
+        self._never_fails: set[tuple[int, int]] = set()
 
     @property
     def n_states(self) -> int:
         return len(self.winner)
 
     @cached_property
+    def representatives(self) -> list[int]:
+        """A byte of each class; bytes of one class do the same in all states."""
+        return sorted(np.unique(self._table, axis=1, return_index=True)[1].tolist())
+
+    @cached_property
     def edges(self) -> list[Edges]:
         """For each state its successors, each once, with the byte best to read that leads there, in the order of `BYTE_ORDER`."""
-        return self._edges(None)
+        return self.usable_edges(None)
 
-    def _edges(self, usable: npt.NDArray[np.bool_] | None) -> list[Edges]:
+    def usable_edges(self, usable: npt.NDArray[np.bool_] | None) -> list[Edges]:
+        """The same over usable bytes only."""
         found = []
         order = np.frombuffer(BYTE_ORDER, np.uint8)
         if usable is not None:
@@ -71,14 +77,13 @@ class Lexer:
             found.append([(int(order[at]), target) for at, target in pairs])
         return found
 
-    def shortest_paths(self, usable: npt.NDArray[np.bool_] | None = None) -> dict[int, bytes]:
-        """State -> a shortest lexeme under way that leads to it from some mode's start, over usable bytes only; in order of length."""
-        edges = self.edges if usable is None else self._edges(usable)
+    @cached_property
+    def shortest_paths(self) -> dict[int, bytes]:
+        """State -> a shortest lexeme under way that leads to it from some mode's start; in order of length."""
         found = dict.fromkeys(self.union.starts, b"")
-        # a start may be entered again after some bytes; as a lexeme under way it is the empty one
         agenda = list(found)
         for state in agenda:  # grows while it is read
-            for byte, target in edges[state]:
+            for byte, target in self.edges[state]:
                 if target not in found:
                     found[target] = found[state] + bytes([byte])
                     agenda.append(target)
@@ -86,7 +91,7 @@ class Lexer:
 
     def lexemes(self, usable: npt.NDArray[np.bool_] | None = None) -> dict[int, bytes]:
         """Terminal -> a shortest text that is lexed as it, over usable bytes only; terminals that always lose are missing."""
-        edges = self.edges if usable is None else self._edges(usable)
+        edges = self.edges if usable is None else self.usable_edges(usable)
         found: dict[int, bytes] = {}
         known = {(start, False): b"" for start in self.union.starts}
         agenda = list(known)
@@ -94,7 +99,9 @@ class Lexer:
             state, has_line_feed = at
             for byte, target in edges[state]:
                 # the best byte to a target need not be the line feed, so that one is tried by itself
-                for read in (byte, LINE_FEED) if self.newline >= 0 and self.rows[state][LINE_FEED] == target else (byte,):
+                for read in (
+                    (byte, LINE_FEED) if self.newline >= 0 and self.rows[state][LINE_FEED] == target else (byte,)
+                ):
                     if usable is not None and not usable[read]:
                         continue
                     following = target, self.newline >= 0 and (has_line_feed or read == LINE_FEED)
@@ -122,7 +129,7 @@ class Lexer:
         for state, winner in enumerate(self.winner):
             if winner >= 0:
                 live[state, winner] = True
-        edges = self.edges if usable is None else self._edges(usable)
+        edges = self.edges if usable is None else self.usable_edges(usable)
         before: list[list[int]] = [[] for _ in edges]
         for state, targets in enumerate(edges):
             for _, target in targets:
@@ -181,17 +188,101 @@ class Lexer:
                     agenda.append((target, after))
         return False
 
+    def after(self, terminal: int, lexeme: bytes, more: bytes) -> tuple[int, int] | None:
+        """What the longest match gives on a lexeme and more bytes, in the first mode in which the lexeme alone is the terminal's.
+
+        Its terminal and end, as `longest` gives them; None if there is no such mode.
+        """
+        for mode in range(len(self.competing)):
+            if self.longest(mode, lexeme, 0) == (terminal, len(lexeme)):
+                return self.longest(mode, lexeme + more, 0)
+        return None
+
     def longest(self, mode: int, text: bytes, begin: int) -> tuple[int, int]:
-        """The terminal that the longest match at `begin` gives, and its end; (-1, begin) if none."""
+        """The terminal that the longest match at `begin` gives, and its end; (-1, begin) if none.
+
+        None too if the text ends inside a lexeme that only the end of the text could make fail, such as an open string: it is unfinished.
+        """
         state = self.union.starts[mode]
         best = -1, begin
         has_line_feed = False
         for at in range(begin, len(text)):
             state = self.rows[state][text[at]]
             if state < 0:
-                break
+                return best
             has_line_feed |= text[at] == LINE_FEED
             winner = self.winner[state]
             if winner >= 0 and (winner != self.newline or has_line_feed):
                 best = winner, at + 1
+        if best[0] < 0 or best[1] == len(text) or self._may_fail(state, text[best[1] :]):
+            return best
+        return -1, begin
+
+    def _may_fail(self, under_way: int, pending: bytes) -> bool:
+        """Whether some bytes make the lexeme under way fail before it could end, while the pending ones and they can be lexed anew."""
+        places = set(self.union.starts)
+        for byte in pending:
+            places = {after for place in places for after in self._anew(place, byte)}
+        agenda = [(under_way, place) for place in sorted(places) if (under_way, place) not in self._never_fails]
+        seen = set(agenda)
+        columns = self._table[:, self.representatives]
+        for lexeme, other in agenda:  # grows while it is read
+            outer, inner = columns[lexeme], columns[other]
+            is_read = inner >= 0
+            if (is_read & (outer < 0)).any():
+                return True
+            codes = np.unique(outer[is_read].astype(np.int64) * self.n_states + inner[is_read])
+            for after, place in zip(*(part.tolist() for part in np.divmod(codes, self.n_states)), strict=True):
+                if self.winner[after] < 0:
+                    following = [place, *self.union.starts] if self.winner[place] >= 0 else [place]
+                    new = [
+                        (after, p) for p in following if (after, p) not in seen and (after, p) not in self._never_fails
+                    ]
+                    seen.update(new)
+                    agenda += new
+            if len(seen) > MAX_PAIRS:
+                return False
+        self._never_fails |= seen
+        return False
+
+    def _anew(self, place: int, byte: int) -> list[int]:
+        """Where a lexer can be after a byte, if each lexeme may end wherever it could."""
+        after = self.rows[place][byte]
+        if after < 0:
+            return []
+        return [after, *self.union.starts] if self.winner[after] >= 0 else [after]
+
+
+class PlainLexer:
+    """The same longest match without the union automaton: nothing is built, each text costs more. For lexings that are only looked at.
+
+    is_open : a text ended inside a lexeme that could have ended before; whether it is unfinished there is not known here.
+    """
+
+    def __init__(self, grammar: Grammar, automata: Sequence[Dfa | None], competing: Sequence[frozenset[int]]) -> None:
+        rank = terminal_rank(grammar.terminals)
+        self.newline = grammar.layout.newline if grammar.layout else -1
+        self.competing = [
+            [(t, dfa) for t in sorted(mode, key=rank.__getitem__) if (dfa := automata[t]) is not None]
+            for mode in competing
+        ]
+        self.is_open = False
+
+    def longest(self, mode: int, text: bytes, begin: int) -> tuple[int, int]:
+        """As `Lexer.longest`."""
+        alive = [(t, dfa, 0) for t, dfa in self.competing[mode]]
+        best = -1, begin
+        has_line_feed = False
+        for at in range(begin, len(text)):
+            byte = text[at]
+            alive = [(t, dfa, after) for t, dfa, s in alive if (after := int(dfa.next_state[s, byte])) >= 0]
+            if not alive:
+                return best
+            has_line_feed |= byte == LINE_FEED
+            for t, dfa, state in alive:
+                if dfa.is_accepting[state]:
+                    if t != self.newline or has_line_feed:
+                        best = t, at + 1
+                    break
+        self.is_open |= best[0] >= 0 and best[1] < len(text)
         return best

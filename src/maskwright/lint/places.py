@@ -11,7 +11,9 @@ from maskwright.analysis.grammar.lark_files import line_and_column, places_of, p
 Place = tuple[int, int]
 
 _HELPER = re.compile(r"__(?P<rule>.+)_(?:star|plus|repeat_a\d+_b\d+(?:_opt)?)_\d+$")
-_ALLOW = re.compile(r"(?://|\#)[ \t]*maskwright:[ \t]*(?P<what>allow|allow-file)[ \t]+(?P<codes>[a-z-]+(?:[ \t]*,[ \t]*[a-z-]+)*)")
+_ALLOW = re.compile(
+    r"(?://|\#)[ \t]*lint:[ \t]*(?P<what>allow|allow-file)[ \t]+(?P<codes>[a-z-]+(?:[ \t]*,[ \t]*[a-z-]+)*)"
+)
 
 
 def rule_name(name: str) -> str:
@@ -65,7 +67,7 @@ def rules_in_text(grammar: Grammar) -> dict[str, tuple[Place, tuple[str, ...]]]:
 def allowed_by_comments(text: str) -> tuple[frozenset[str], frozenset[tuple[int, str]]]:
     """The codes that comments of a grammar allow: in the whole file, and at lines (the comment's own and the one after).
 
-    >>> allowed_by_comments("// maskwright: allow ambiguity, conflict\\nstart: x")[1] == {
+    >>> allowed_by_comments("// lint: allow ambiguity, conflict\\nstart: x")[1] == {
     ...     (line, code) for line in (1, 2) for code in ("ambiguity", "conflict")}
     True
     """

@@ -90,6 +90,7 @@ def analyze(
     *,
     pairs: bool = True,
     exact: bool = False,
+    forecast: bool = True,
     progress: Progress | None = None,
 ) -> AnalysisReport:
     """Facts about a grammar; with a vocabulary also what streamlining makes of its mask store.
@@ -105,6 +106,7 @@ def analyze(
     pairs : also count what a second terminal of context would save.
     exact : also build the store of the grammar's own lexing, "longest" or "contextual", and give its sizes under `engine`; some 10
         CPU seconds more for python.lark at V = 32k.
+    forecast : also say what the engine will cost with tokenizers of two sizes (`maskwright.report.forecast`), without a vocabulary.
 
     Raises as `build_store`. Cost for python.lark: about 6 CPU seconds at V = 32k (reports/record/2026-11-20-streamlining.json).
     """
@@ -127,6 +129,11 @@ def analyze(
         except TerminalError:
             lexers["post"] = None  # a terminal without printable text has no place in the post's reading
     facts["lexer"] = _lexer_facts(grammar, lexers)
+    if forecast:
+        from maskwright.report.forecast import forecast as forecast_costs
+
+        with clock.measure("forecast"):
+            facts["forecast"] = forecast_costs(loaded)
     store = engine = None
     if vocabulary is not None:
         facts["tokenizer"] = {

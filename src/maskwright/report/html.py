@@ -27,6 +27,7 @@ from maskwright.report.svg import (
 from maskwright.report.terminal import (
     Facts,
     engine_rows,
+    forecast_rows,
     largest_states,
     largest_step,
     main_causes,
@@ -468,6 +469,45 @@ def _engine(facts: Facts) -> Iterator[Markup]:
     yield _table(["number", "in words"], [[number, words] for number, words in engine_rows(facts)])
 
 
+def _forecast(facts: Facts) -> Iterator[Markup]:
+    if "forecast" not in facts:
+        return
+    found = facts["forecast"]
+    yield node("h3", "Forecast of costs")
+    if "unavailable" in found:
+        yield node("p", f"There is none: {found['unavailable']}")
+        return
+    yield node(
+        "p",
+        f"What the exact engine of this grammar will cost, from its automata and {found['generic_tokens']:,} made-up tokens of the kinds "
+        "that tokenizers have; no tokenizer was read. Figures are good to a small factor.",
+    )
+    sizes = [f"{int(size) // 1024}k tokens" for size in found["bytes"]]
+    rows: list[list[str | float]] = [
+        [name, *(numbers if len(numbers) > 1 else numbers * len(sizes)), words]
+        for name, numbers, words in forecast_rows(facts)
+    ]
+    yield _table(["", *sizes, "in words"], rows)
+    if found["worst_states"]:
+        yield node("p", "Lexer states with most entries:")
+        states = [
+            [
+                _chip(state_text(state["text"])) if state["text"] else "between lexemes",
+                joined(_terminals(facts, state["may_become"][:4]), " "),
+                *state["entries"].values(),
+            ]
+            for state in found["worst_states"]
+        ]
+        yield _table(["shortest text", "may become", *sizes], states)
+    if found["causes"]:
+        yield node("p", "Rules that make a mask read further down the stack:")
+        causes = [[_chip(cause["rule"]), f"{cause['share']:.0%}", cause["why"]] for cause in found["causes"]]
+        yield _table(["rule, open at the dot", "share of the reads", "what could be done"], causes)
+    if found["advice"]:
+        yield node("p", "What could be rewritten:")
+        yield node("ul", *(node("li", sentence) for sentence in found["advice"]))
+
+
 def _costs(facts: Facts) -> Iterator[Markup]:
     parts = []
     if "store" in facts:
@@ -493,6 +533,7 @@ def _costs(facts: Facts) -> Iterator[Markup]:
     )
     picture = bars_picture([bar for bar in bars if bar[1]], "Seconds by part of the analysis")
     yield _side_by_side(*parts, _figure(picture, caption, "Time and memory"))
+    yield from _forecast(facts)
 
 
 def _footer(facts: Facts) -> Markup:

@@ -101,6 +101,8 @@ def render_terminal(facts: Facts) -> RenderableType:
         parts += _states(facts, "ignored", "most entries originally")
     if "engine" in facts:
         parts += _engine(facts)
+    if "forecast" in facts:
+        parts += _forecast(facts)
     return Constrain(Group(*parts, *_costs(facts)), MAX_WIDTH)
 
 
@@ -227,6 +229,37 @@ def _engine(facts: Facts) -> list[RenderableType]:
     for number, words in engine_rows(facts):
         table.add_row(Text(f"{number:,}", style="bold"), words)
     return [_section(f"exact engine: lexing {found['lexing']}, {found['seconds']:.1f} processor seconds"), table]
+
+
+def forecast_rows(facts: Facts) -> list[tuple[str, list[str], str]]:
+    """What is forecast: its name, a number for each tokenizer size or one for both, and words."""
+    found = facts["forecast"]
+    sizes = list(found["bytes"])
+    entries = [found["entries"][size] for size in sizes]
+    words = f"mean of {found['lexer_states']:,} (worst)"
+    rows = [
+        ("cost of a lexer state", [f"{one['mean']:,.1f} ({one['worst']:,})" for one in entries], words),
+        ("store bytes", [f"{found['bytes'][size]:,}" for size in sizes], ""),
+        ("undecided parses", [f"{found['undecided']:,}"], "wait for the stack"),
+    ]
+    if found["is_open"]:
+        rows.append(("stack automaton", ["open"], "past its budget: the parser is asked"))
+    else:
+        reads = found["stack_reads"]
+        rows.append(("stack cells a mask", [f"{reads['mean']:,.1f}"], f"mean; {reads['p99']:,.0f} at 99 %"))
+    return rows
+
+
+def _forecast(facts: Facts) -> list[RenderableType]:
+    found = facts["forecast"]
+    if "unavailable" in found:
+        return [_section("forecast of costs"), Text(f"none: {found['unavailable']}")]
+    sizes = [f">{int(size) // 1024}k tokens" for size in found["bytes"]]
+    table = _table("", *sizes, "")
+    for name, numbers, words in forecast_rows(facts):
+        table.add_row(name, *numbers, *[""] * (len(sizes) - len(numbers)), words)
+    parts: list[RenderableType] = [_section("forecast of costs, for tokenizers of two sizes"), table]
+    return [*parts, *(Text(shortened(f"- {sentence}", 79)) for sentence in found["advice"][:2])]
 
 
 def _costs(facts: Facts) -> list[RenderableType]:

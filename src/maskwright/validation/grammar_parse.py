@@ -1,5 +1,7 @@
 """Does a grammar take a whole text? Longest match by Python's own `re`, Lark's LALR(1) item sets, Lark's layout; nothing of the engine.
 
+Which terminals compete where a lexeme begins may be up to the parser's state, as the oracle has it.
+
 It is the second opinion on a refusal. Where it refuses a text it says at which lexeme, and everything before that lexeme can be gone on
 with: an LR parser never shifts what cannot be continued.
 """
@@ -11,8 +13,8 @@ from dataclasses import dataclass
 from maskwright.analysis.errors import GrammarError, MissingExtraError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.validation.oracle import Oracle
-from maskwright.validation.oracle_lexing import as_step, rank
-from maskwright.validation.oracle_parsing import Parse, parser_of
+from maskwright.validation.oracle_lexing import Mode, as_step, rank
+from maskwright.validation.oracle_parsing import Place, merged, parser_of
 from maskwright.validation.oracle_patterns import Pattern
 
 
@@ -26,16 +28,15 @@ class Refused:
 
 
 class GrammarParse:
-    """Whole texts under a grammar of lexing "longest".
+    """Whole texts under a grammar of lexing "longest" or "contextual".
 
-    Raises GrammarError for other lexings: which terminals compete in a contextual lexer is up to the parser's tables.
-    Cost: 2 s for python.lark; then some 30 us a lexeme.
+    Raises GrammarError for the lexing "nfa", which cuts a text in many ways. Cost: 2 s for python.lark; then some 30 us a lexeme.
     """
 
     def __init__(self, grammar: Grammar) -> None:
-        if grammar.lexing != "longest":
+        if grammar.lexing == "nfa":
             raise GrammarError(
-                f"grammar {grammar.name}: only lexing 'longest' has an independent parse, not {grammar.lexing!r}"
+                f"grammar {grammar.name}: only lexing 'longest' and 'contextual' have an independent parse, not {grammar.lexing!r}"
             )
         self.grammar = grammar
         lexable = [number for number, terminal in enumerate(grammar.terminals) if terminal.pattern is not None]
@@ -47,31 +48,38 @@ class GrammarParse:
     def refusal(self, text: str) -> Refused | None:
         """Where the grammar refuses a text; None if it takes it. Raises LimitError for a text with too many readings."""
         grammar, parser = self.grammar, self._parser
-        parse: Parse | None = parser.initial
-        begin = 0
-        while begin < len(text):
-            terminal, end = self._longest(text, begin)
-            if terminal is None:
-                return Refused(begin, begin + 1, f"no terminal matches {text[begin : begin + 20]!r}")
-            assert parse is not None
-            after = parser.step(parse, as_step(grammar.layout, (terminal, begin, end), text))
-            if after is None:
-                name = grammar.display_name(terminal)
-                return Refused(begin, end, f"{name} ({text[begin : min(end, begin + 40)]!r}) cannot come here")
-            parse, begin = after, end
-        assert parse is not None
-        if not parser.accepts_end(parse):
-            return Refused(len(text), len(text), "the text cannot end here")
-        if not self._ends_decided(text):
-            return Refused(len(text), len(text), "the end of the text cuts a longer lexeme short")
-        return None
+        places: list[Place] = [(0, parser.initial)]
+        refused = Refused(0, 0, "the text cannot end here")
+        while places:
+            if len(places) > 1:  # stacks on which different terminals compete; merged, they come by where they are
+                places = merged(places)
+            begin, parse = places.pop(0)
+            if begin == len(text):
+                if parser.accepts_end(parse):
+                    cut = Refused(begin, begin, "the end of the text cuts a longer lexeme short")
+                    return None if self._ends_decided(text) else cut
+                refused = Refused(begin, begin, "the text cannot end here")
+                continue
+            for mode in parser.modes(parse):
+                terminal, end = self._longest(text, begin, mode)
+                if terminal is None:
+                    refused = Refused(begin, begin + 1, f"no terminal matches {text[begin : begin + 20]!r}")
+                    continue
+                after = parser.step(parse, as_step(grammar.layout, (terminal, begin, end, mode), text))
+                if after is None:
+                    name = grammar.display_name(terminal)
+                    refused = Refused(begin, end, f"{name} ({text[begin : min(end, begin + 40)]!r}) cannot come here")
+                else:
+                    places.append((end, after))
+        return refused
 
-    def _longest(self, text: str, begin: int) -> tuple[int | None, int]:
+    def _longest(self, text: str, begin: int, mode: Mode) -> tuple[int | None, int]:
         winner, longest = None, begin
         for number, pattern in self._patterns:
-            match = pattern.complete.match(text, begin)
-            if match and match.end() > longest:
-                winner, longest = number, match.end()
+            if mode is None or number in mode:
+                match = pattern.complete.match(text, begin)
+                if match and match.end() > longest:
+                    winner, longest = number, match.end()
         return winner, longest
 
     def _ends_decided(self, text: str) -> bool:

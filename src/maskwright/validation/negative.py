@@ -63,7 +63,7 @@ class Negative:
         def is_legal(prefix: bytes) -> bool | None:
             """Whether the oracle takes a prefix; None if it cannot be asked."""
             try:
-                found = oracle() if store.grammar.lexing == "longest" else None
+                found = oracle()
                 return None if found is None else found.is_legal_prefix(prefix)
             except MaskwrightError:
                 return None

@@ -1,4 +1,4 @@
-"""Which bytes are legal under `longest` lexing with layout, straight from the definition and from no fast code.
+"""Which bytes are legal under `longest` and `contextual` lexing with layout, straight from the definition and from no fast code.
 
 A prefix is legal iff *some* continuation C makes it a legal text. So the lexer here never simulates anything: it takes
 concrete continuations C, lexes prefix + C with Python's own `re`, and keeps the lexemes that begin in the prefix (a
@@ -9,6 +9,9 @@ stacks that are never changed.
 What is sound and what is bounded: every reading is that of a real continuation. The continuations that are tried are
 suffixes of sample strings of the terminals and one character of every class that the patterns distinguish, so a
 terminal that needs more than that to be completed or to fail would be missed (`_completing`, `_can_fail`).
+
+Where the terminals that compete are up to the parser's state, the parser takes every lexeme before the next one is read, also within
+prefix + C. Stacks on which different terminals compete read the text each in its own way, from *places* of their own.
 
 Assumed, as in the definition: after a terminal that the parser shifts some terminal can follow (checked only one
 terminal deep), and some continuation separates two lexemes.
@@ -22,7 +25,7 @@ from dataclasses import dataclass, field
 from maskwright.analysis.errors import GrammarError
 from maskwright.analysis.grammar.grammar import Conflicts, Grammar
 from maskwright.validation.oracle_lexing import Reading, lexer_of
-from maskwright.validation.oracle_parsing import Parse, parser_of
+from maskwright.validation.oracle_parsing import Parse, Place, merged, parser_of
 
 _CHUNK = 256  # bytes between two states that `Oracle.feed` remembers
 
@@ -32,11 +35,11 @@ class Oracle:
 
     conflicts : what the parser does with conflicts, see `Grammar`; Lark's own way by default.
 
-    Raises GrammarError for another lexing than "longest", MissingExtraError without the package regex.
+    Raises GrammarError for the lexing "nfa", MissingExtraError without the package regex.
     """
 
     def __init__(self, grammar: Grammar, conflicts: Conflicts = "shift") -> None:
-        if grammar.lexing != "longest":
+        if grammar.lexing == "nfa":
             raise GrammarError(
                 f"grammar {grammar.name}: the oracle lexes by the longest match; lexing is {grammar.lexing!r}"
             )
@@ -44,7 +47,7 @@ class Oracle:
         self.conflicts = conflicts
         self.lexer = lexer_of(grammar)
         self.parser = parser_of(grammar, conflicts)
-        self.root = State(self, self.parser.initial)
+        self.root = State(self, ((0, self.parser.initial),))
         self._trail: list[tuple[bytes, State]] = [(b"", self.root)]
 
     def is_legal_prefix(self, text: bytes) -> bool:
@@ -71,39 +74,45 @@ class Oracle:
 
 @dataclass(frozen=True)
 class State:
-    """After a text: what is decided has gone into `parse` (None: illegal), the rest is `text` from `start` on.
+    """After a text: what is decided has gone into the parses of `places` (none: illegal), the rest is `text` from there on.
 
-    text : a few decided characters that look-behinds may see, then the undecided ones. rest : bytes of an incomplete
-    last character.
+    places : one where all stacks read alike. text : a few decided characters that look-behinds may see, then the undecided ones.
+    rest : bytes of an incomplete last character.
     """
 
     oracle: Oracle = field(repr=False)
-    parse: Parse | None
+    places: tuple[Place, ...]
     text: str = ""
-    start: int = 0
     rest: bytes = b""
 
     def feed(self, more: bytes) -> State:
         """The state after some more bytes."""
-        if self.parse is None:
+        if not self.places:
             return self
         decoder = codecs.getincrementaldecoder("utf-8")()
         try:
             text = self.text + decoder.decode(self.rest + more)
         except UnicodeDecodeError:
-            return State(self.oracle, None)
+            return State(self.oracle, ())
         lexer, parser = self.oracle.lexer, self.oracle.parser
-        parse: Parse | None = self.parse
-        start = self.start
-        while parse is not None and start < len(text):
-            terminal, end, open_ones = lexer.scan(text, start)
-            if open_ones or end == len(text):
-                break
-            if terminal is None:
-                return State(self.oracle, None)
-            parse, start = parser.step(parse, lexer.step((terminal, start, end), text)), end
-        cut = max(0, start - lexer.context)
-        return State(self.oracle, parse, text[cut:], start - cut, decoder.getstate()[0])
+        agenda, found = list(self.places), []
+        while agenda:
+            if len(agenda) > 1:
+                agenda = merged(agenda)
+            start, parse = agenda.pop(0)
+            for mode in parser.modes(parse):
+                terminal, end, open_ones = lexer.scan(text, start, mode)
+                if start == len(text) or open_ones or end == len(text):
+                    found.append((start, parser.only(parse, mode)))
+                elif terminal is not None:
+                    after = parser.step(parse, lexer.step((terminal, start, end, mode), text))
+                    agenda += [(end, after)] if after is not None else []
+        if not found:
+            return State(self.oracle, ())
+        places = merged(found) if len(found) > 1 else found
+        cut = max(0, min(start for start, _ in places) - lexer.context)
+        moved = tuple((start - cut, parse) for start, parse in places)
+        return State(self.oracle, moved, text[cut:], decoder.getstate()[0])
 
     def allows(self, token: bytes) -> bool:
         return self.feed(token).is_legal
@@ -111,22 +120,29 @@ class State:
     @property
     def is_legal(self) -> bool:
         """Is the text so far a legal prefix?"""
-        if self.parse is None:
-            return False
-        lexer = self.oracle.lexer
-        texts = [self.text + c for c in lexer.completions(self.rest)] if self.rest else [self.text]
-        return any(self._leads_on(reading) for text in texts for reading in lexer.readings(text, self.start))
+        lexer, parser = self.oracle.lexer, self.oracle.parser
+        texts = [self.text + c for c in lexer.completions(self.rest)] if self.rest and self.places else [self.text]
+        return any(
+            self._leads_on(parse, reading)
+            for text in texts
+            for start, parse in self.places
+            for reading in lexer.readings(text, start, parser, parse)
+        )
 
     @property
     def is_legal_text(self) -> bool:
-        parse, lexer, parser = self.parse, self.oracle.lexer, self.oracle.parser
-        chain = None if self.rest else lexer.at_end_of_text(self.text, self.start)
-        for lexeme in chain or ():
-            parse = None if parse is None else parser.step(parse, lexer.step(lexeme, self.text))
-        return chain is not None and parse is not None and parser.accepts_end(parse)
+        lexer, parser = self.oracle.lexer, self.oracle.parser
+        for start, parse in () if self.rest else self.places:
+            for chain in lexer.at_end_of_text(self.text, start, parser, parse):
+                after: Parse | None = parse
+                for lexeme in chain:
+                    after = None if after is None else parser.step(after, lexer.step(lexeme, self.text))
+                if after is not None and parser.accepts_end(after):
+                    return True
+        return False
 
-    def _leads_on(self, reading: Reading) -> bool:
-        parse, parser = self.parse, self.oracle.parser
+    def _leads_on(self, parse: Parse | None, reading: Reading) -> bool:
+        parser = self.oracle.parser
         for step in reading[:-1]:
             parse = None if parse is None else parser.step(parse, step)
         if parse is None:

@@ -1,50 +1,111 @@
-"""The oracle's lexing: longest match over all terminals by Python's `re`, and all that a text may still become.
+"""The oracle's lexing: longest match among the terminals that compete, by Python's `re`, and all that a text may still become.
 
 The lexer here never simulates anything: it takes concrete continuations C, lexes prefix + C, and keeps the lexemes that begin in the
-prefix (a *reading*).
+prefix (a *reading*). Which terminals compete where a lexeme begins may be up to the parser's state (`competing`): then the parser takes
+every lexeme before the next one is read, and stacks among which different terminals compete read the text in different ways.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import NamedTuple, TypeAlias
+from itertools import product
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 from lark.utils import get_regexp_width
 from numpy.typing import NDArray
 
 from maskwright.analysis.grammar.grammar import Grammar, Layout, Terminal
-from maskwright.validation.oracle_patterns import N_CODE_POINTS, Members, Pattern, with_flags
+from maskwright.validation.oracle_patterns import N_CODE_POINTS, Members, Pattern, first_bytes, with_flags
 
-Lexeme: TypeAlias = tuple[int, int, int]  # terminal, begin, end
+if TYPE_CHECKING:
+    from maskwright.validation.oracle_parsing import Parse, Parser
+
+Mode: TypeAlias = (
+    frozenset[int] | None
+)  # the terminals that compete where a lexeme begins; None: all of them, everywhere
+Lexeme: TypeAlias = tuple[int, int, int, Mode]  # terminal, begin, end, what competed
 
 _MEMO_LENGTH = 120  # characters: longer tails are not worth remembering
 _MEMO_SIZE = 1 << 16
 
 
 class Step(NamedTuple):
-    """A lexeme as the parser sees it. Only of a newline: its column, and whether more spaces or tabs may still follow."""
+    """A lexeme as the parser sees it, read by the stacks on which these terminals compete.
+
+    Only of a newline: its column, and whether more spaces or tabs may still follow.
+    """
 
     terminal: int
+    mode: Mode = None
     column: int | None = None
     by_space: bool = False
     by_tab: bool = False
 
 
 Reading: TypeAlias = tuple[Step, ...]
+Head: TypeAlias = tuple[tuple[int, Mode], ...]  # the terminals of a reading, and what competed with each
+MayBackUp: TypeAlias = Callable[[str, int, int, int, Mode], bool]  # text, begin, terminal, end, what competed
 
 
 def as_step(layout: Layout | None, lexeme: Lexeme, text: str) -> Step:
     """A lexeme as the parser sees it, if it is finished."""
-    terminal, begin, end = lexeme
+    terminal, begin, end, mode = lexeme
     if layout is None or terminal != layout.newline:
-        return Step(terminal)
+        return Step(terminal, mode)
     _, line_feed, margin = text[begin:end].rpartition("\n")
     # Lark's Indenter counts all of what follows the line feed, be it a comment, and fails without a line feed
     column = margin.count(" ") + margin.count("\t") * layout.tab_length
-    return Step(terminal, column if line_feed else None)
+    return Step(terminal, mode, column if line_feed else None)
+
+
+def is_modal(grammar: Grammar) -> bool:
+    """Is what competes where a lexeme begins up to the parser?"""
+    return grammar.lexing == "contextual" or bool(grammar.verbatim)
+
+
+def competing(grammar: Grammar, takes: frozenset[int], refused: frozenset[int]) -> Mode:
+    """The terminals that compete where a lexeme begins and the parser has an action for those in `takes`.
+
+    Where it can take a verbatim terminal: those that it can take, but nothing ignored and no newline of the layout, and of the terminals
+    that it never takes (`refused`) those that begin like none of these verbatim ones. Elsewhere no verbatim ones; all others, or in
+    contextual lexing those that it can take, the ignored, the newline and the reserved ones.
+    """
+    if not is_modal(grammar):
+        return None
+    lexable = frozenset(number for number, terminal in enumerate(grammar.terminals) if terminal.pattern is not None)
+    between = grammar.ignored | (frozenset() if grammar.layout is None else {grammar.layout.newline})
+    if takes & grammar.verbatim:
+        begins = frozenset[int]().union(*(_first_bytes(grammar.terminals[t]) for t in takes & grammar.verbatim))
+        others = refused & lexable - between - grammar.verbatim
+        alone = frozenset(t for t in others if not begins & _first_bytes(grammar.terminals[t]))
+        return takes & lexable - between | alone
+    found = takes | between | reserved(grammar) if grammar.lexing == "contextual" else lexable
+    return found & lexable - grammar.verbatim
+
+
+@lru_cache(maxsize=1024)
+def _first_bytes(terminal: Terminal) -> frozenset[int]:
+    return first_bytes(terminal)
+
+
+@lru_cache(maxsize=8)
+def reserved(grammar: Grammar) -> frozenset[int]:
+    """String literals that a pattern also matches, and these patterns, but where rules that are alike otherwise offer both."""
+    rules = {(rule.lhs, rule.rhs) for rule in grammar.rules}
+    found: set[int] = set()
+    for (keyword, one), (number, other) in product(enumerate(grammar.terminals), repeat=2):
+        if one.literal is None or other.literal is not None or other.pattern is None:
+            continue
+        if re.fullmatch(with_flags(other.pattern, other.flags), one.literal) is None:
+            continue
+        places = ((lhs, rhs, at) for lhs, rhs in rules for at, symbol in enumerate(rhs) if symbol == keyword)
+        if not any((lhs, (*rhs[:at], number, *rhs[at + 1 :])) in rules for lhs, rhs, at in places):
+            found |= {keyword, number}
+    return frozenset(found)
 
 
 @lru_cache(maxsize=8)
@@ -68,15 +129,15 @@ class Lexer:
         self._class_of = classes
         first = np.unique(classes, return_index=True)[1]
         self.representatives = sorted((chr(c) for c in first if not 0xD800 <= c < 0xE000), key=_separators_first)
-        self._beginning: dict[str, list[int]] = {}
+        self._beginning: dict[tuple[str, int, Mode], list[int]] = {}
         self._last_suffix: dict[int, str] = {}
         self._readings: dict[tuple[str, int], list[Reading]] = {}
 
-    def scan(self, text: str, begin: int) -> tuple[int | None, int, list[int]]:
+    def scan(self, text: str, begin: int, mode: Mode) -> tuple[int | None, int, list[int]]:
         """The longest match at `begin` if the text ended here (terminal, end), and the terminals whose match there
         could still change if it went on."""
         winner, longest, open_ones = None, begin, []
-        for number in self._candidates(text[max(0, begin - self.context) : begin + 1], min(begin, self.context)):
+        for number in self._candidates(text[max(0, begin - self.context) : begin + 1], min(begin, self.context), mode):
             pattern = self.patterns[number]
             match = pattern.complete.match(text, begin)
             if match and match.end() > longest:
@@ -85,81 +146,100 @@ class Lexer:
                 open_ones.append(number)
         return winner, longest, open_ones
 
-    def _candidates(self, key: str, begin: int) -> list[int]:
+    def _candidates(self, text: str, begin: int, mode: Mode) -> list[int]:
         """The terminals that one character does not rule out, the strongest first."""
+        key = text, begin, mode
         if key not in self._beginning:
-            patterns = ((number, self.patterns[number]) for number in self.ranked)
+            patterns = ((n, self.patterns[n]) for n in self.ranked if mode is None or n in mode)
             self._beginning[key] = [
                 number
                 for number, pattern in patterns
-                if pattern.complete.match(key, begin) or pattern.unfinished.match(key, begin, partial=True)
+                if pattern.complete.match(text, begin) or pattern.unfinished.match(text, begin, partial=True)
             ]
         return self._beginning[key]
 
     def step(self, lexeme: Lexeme, text: str) -> Step:
         return as_step(self.layout, lexeme, text)
 
-    def at_end_of_text(self, text: str, start: int) -> list[Lexeme] | None:
-        """The lexemes of a whole text, or None if it does not lex.
+    def at_end_of_text(self, text: str, start: int, parser: Parser, parse: Parse) -> Iterator[list[Lexeme]]:
+        """The lexemes of a whole text, once for each way in which the parser's stacks read it; nothing if it does not lex.
 
         Where the longest match under way fails only because the text ends, it is backed up, unless nothing else could
         have made it fail.
         """
-        chain = []
-        while start < len(text):
-            terminal, end, open_ones = self.scan(text, start)
-            if terminal is None or (open_ones and end < len(text) and not self._can_fail(text, start, terminal, end)):
-                return None
-            chain.append((terminal, start, end))
-            start = end
-        return chain
+        return self._chains(text, start, len(text), parser, parse, self._can_fail)
+
+    def _chains(
+        self, text: str, start: int, limit: int, parser: Parser, parse: Parse, may_back_up: MayBackUp
+    ) -> Iterator[list[Lexeme]]:
+        """The lexemes that begin before `limit`; `may_back_up` is asked where the longest match could change."""
+        agenda: list[tuple[list[Lexeme], int, Parse]] = [([], start, parse)]
+        while agenda:
+            chain, begin, parse = agenda.pop()
+            if begin >= limit:
+                yield chain
+                continue
+            for mode in parser.modes(parse):
+                terminal, end, open_ones = self.scan(text, begin, mode)
+                if terminal is None:
+                    continue
+                if open_ones and end < len(text) and not may_back_up(text, begin, terminal, end, mode):
+                    continue
+                lexeme = terminal, begin, end, mode
+                after = parser.before_next(parse, self.step(lexeme, text)) if end < limit else parse
+                if after is not None:
+                    agenda.append(([*chain, lexeme], end, after))
 
     @lru_cache(maxsize=4096)  # noqa: B019 (an oracle lives as long as its tests)
-    def _can_fail(self, text: str, begin: int, terminal: int, end: int) -> bool:
+    def _can_fail(self, text: str, begin: int, terminal: int, end: int, mode: Mode) -> bool:
         """Is there a continuation after which the lexeme at `begin` is this one and nothing else can become of it?"""
         tails = (c * times for times in range(1, 5) for c in self.representatives)
-        return any(self.scan(text + tail, begin) == (terminal, end, []) for tail in tails)
+        return any(self.scan(text + tail, begin, mode) == (terminal, end, []) for tail in tails)
 
-    def readings(self, text: str, start: int) -> list[Reading]:
-        """All that continuations can make of the lexemes that begin in ``text[start:]``."""
-        if len(text) > _MEMO_LENGTH:
-            return self._find_readings(text, start)
+    def readings(self, text: str, start: int, parser: Parser, parse: Parse) -> list[Reading]:
+        """All that continuations can make of the lexemes that begin in ``text[start:]``, where the parser stands at `start`."""
+        if len(text) > _MEMO_LENGTH or parser.is_modal:
+            return self._find_readings(text, start, parser, parse)
         if (text, start) not in self._readings:
             if len(self._readings) >= _MEMO_SIZE:
                 self._readings.clear()
-            self._readings[text, start] = self._find_readings(text, start)
+            self._readings[text, start] = self._find_readings(text, start, parser, parse)
         return self._readings[text, start]
 
-    def _find_readings(self, text: str, start: int) -> list[Reading]:
+    def _find_readings(self, text: str, start: int, parser: Parser, parse: Parse) -> list[Reading]:
         found: dict[Reading, None] = {}
-        heads: set[tuple[int, ...]] = set()  # the readings' terminals
+        heads: set[Head] = set()
 
-        def add(chain: list[Lexeme] | None, continuation: str) -> None:
-            if chain is not None:
-                heads.add(tuple(terminal for terminal, _, _ in chain))
-                found[self._reading(chain, text, start, continuation)] = None
+        def add(chains: Iterator[list[Lexeme]], continuation: str) -> None:
+            for chain in chains:
+                heads.add(tuple((terminal, mode) for terminal, _, _, mode in chain))
+                found[self._reading(chain, text, start, continuation, parser, parse)] = None
 
-        add(self.at_end_of_text(text, start), "")
-        head: tuple[int, ...] = ()
-        undecided: list[tuple[int, tuple[int, ...], int]] = []
-        begin, is_sure = start, True
-        while begin < len(text):  # the lexemes if all that is under way fails
-            terminal, end, open_ones = self.scan(text, begin)
-            undecided += [(begin, head, number) for number in open_ones]
-            backs_up = bool(open_ones) and end < len(text)
-            if terminal is None or (backs_up and not self._can_fail(text, begin, terminal, end)):
-                break
-            is_sure &= not backs_up and not (terminal in open_ones and self.patterns[terminal].looks_ahead)
-            head, begin = (*head, terminal), end
+        add(self.at_end_of_text(text, start, parser, parse), "")
+        undecided: list[tuple[int, Head, int]] = []
+        is_sure = True
+        agenda: list[tuple[Head, int, Parse]] = [((), start, parse)]
+        while agenda:  # the lexemes if all that is under way fails
+            head, begin, before = agenda.pop()
+            for mode in parser.modes(before) if begin < len(text) else ():
+                terminal, end, open_ones = self.scan(text, begin, mode)
+                undecided += [(begin, (*head, (number, mode)), number) for number in open_ones]
+                backs_up = bool(open_ones) and end < len(text)
+                if terminal is None or (backs_up and not self._can_fail(text, begin, terminal, end, mode)):
+                    continue
+                is_sure &= not backs_up and not (terminal in open_ones and self.patterns[terminal].looks_ahead)
+                after = parser.before_next(before, self.step((terminal, begin, end, mode), text))
+                if after is not None:
+                    agenda.append(((*head, (terminal, mode)), end, after))
         if not is_sure:
             for c in self.representatives:
-                add(self._decided(text + c, start, len(text)), c)
+                add(self._decided(text + c, start, len(text), parser, parse), c)
         for begin, head, number in undecided:  # the lexemes if this one is completed
             is_newline = self.layout is not None and number == self.layout.newline
             for suffix in self._completing(number, text, begin):
-                if (*head, number) in heads and not is_newline:  # of a newline every column is wanted
+                if head in heads and not is_newline:  # of a newline every column is wanted
                     break
-                add(self._decided(text + suffix, start, len(text)), suffix)
+                add(self._decided(text + suffix, start, len(text), parser, parse), suffix)
         return list(found)
 
     def _completing(self, number: int, text: str, begin: int) -> Iterator[str]:
@@ -171,24 +251,21 @@ class Lexer:
                 self._last_suffix[number] = suffix
                 yield suffix
 
-    def _decided(self, text: str, start: int, limit: int) -> list[Lexeme] | None:
-        """The lexemes that begin before `limit`, None if they do not lex or are not decided yet."""
-        chain = []
-        while start < limit:
-            terminal, end, open_ones = self.scan(text, start)
-            if terminal is None or (open_ones and end < len(text)):
-                return None
-            chain.append((terminal, start, end))
-            start = end
-        return chain
+    def _decided(self, text: str, start: int, limit: int, parser: Parser, parse: Parse) -> Iterator[list[Lexeme]]:
+        """The lexemes that begin before `limit`; nothing if they do not lex or are not decided yet."""
+        return self._chains(text, start, limit, parser, parse, lambda *_: False)
 
-    def _reading(self, chain: list[Lexeme], text: str, start: int, continuation: str) -> Reading:
+    def _reading(
+        self, chain: list[Lexeme], text: str, start: int, continuation: str, parser: Parser, parse: Parse
+    ) -> Reading:
         steps = [self.step(lexeme, text + continuation) for lexeme in chain]
         if steps and self.layout is not None and steps[-1].terminal == self.layout.newline:
-            n = len(text)
-            grows = [self._decided(text + continuation + more, start, n) for more in " \t"]
-            longer = [other is not None and other[-1] == (*chain[-1][:2], chain[-1][2] + 1) for other in grows]
-            steps[-1] = steps[-1]._replace(by_space=longer[0], by_tab=longer[1])
+            terminal, begin, end, mode = chain[-1]
+            longer = [*chain[:-1], (terminal, begin, end + 1, mode)]
+            grows = [
+                longer in self._decided(text + continuation + more, start, len(text), parser, parse) for more in " \t"
+            ]
+            steps[-1] = steps[-1]._replace(by_space=grows[0], by_tab=grows[1])
         return tuple(steps)
 
     def completions(self, rest: bytes) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
@@ -15,10 +15,11 @@ from lark.parsers.lalr_analysis import LALR_Analyzer
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar.grammar import Conflicts, Grammar
 from maskwright.analysis.grammar.normalise import productive_symbols
-from maskwright.validation.oracle_lexing import Step
+from maskwright.validation.oracle_lexing import Mode, Step, competing, is_modal
 
 Stack: TypeAlias = "tuple[int, Stack | None]"
 Stacks: TypeAlias = tuple[Stack, ...]
+Place: TypeAlias = "tuple[int, Parse]"  # where the next lexeme begins, and the parser before it
 
 
 MAX_STACKS = 2_000
@@ -54,6 +55,8 @@ class Parser:
     def __init__(self, grammar: Grammar, conflicts: Conflicts) -> None:
         self.grammar = grammar
         self.layout = grammar.layout
+        self.is_modal = is_modal(grammar)
+        self._modes: dict[int, Mode] = {}
         brackets = () if self.layout is None else self.layout.brackets
         self.change = {opening: 1 for opening, _ in brackets} | {closing: -1 for _, closing in brackets}
         n = grammar.n_terminals
@@ -85,6 +88,8 @@ class Parser:
                     ordered = [] if terminal.name in to else ordered[:1]
                 by[terminal.name] = [(len(rule.expansion), rule.origin.name) for rule in ordered]
             self.shifts[number[id(items)]], self.reduces[number[id(items)]] = to, by
+        taken = set[str]().union(*self.shifts.values(), *self.reduces.values())
+        self._refused = frozenset(number for number in range(n) if f"T{number}" not in taken)
         first = analyzer.lr0_start_states[start]
         self.shifts[number[id(first.transitions[NonTerminal(start)])]]["$END"] = ENDED
         self.initial = Parse(((number[id(first)], None),))
@@ -121,9 +126,32 @@ class Parser:
                     raise LimitError(f"grammar {self.grammar.name} has more than {MAX_STACKS} readings of a text")
         return tuple(found)
 
+    def mode(self, state: int) -> Mode:
+        """The terminals that compete where a lexeme begins in this state of the parser."""
+        if state not in self._modes:
+            names = (*self.shifts[state], *self.reduces[state])
+            takes = frozenset(int(name[1:]) for name in names if name.startswith("T"))
+            self._modes[state] = competing(self.grammar, takes, self._refused)
+        return self._modes[state]
+
+    def modes(self, parse: Parse) -> tuple[Mode, ...]:
+        """The ways in which the stacks read the next lexeme."""
+        return tuple(dict.fromkeys(self.mode(stack[0]) for stack in parse.stacks)) if self.is_modal else (None,)
+
+    def only(self, parse: Parse, mode: Mode) -> Parse:
+        """Without the stacks on which other terminals compete."""
+        if not self.is_modal:
+            return parse
+        return parse._replace(stacks=tuple(stack for stack in parse.stacks if self.mode(stack[0]) == mode))
+
+    def before_next(self, parse: Parse, step: Step) -> Parse | None:
+        """After a lexeme, as far as it matters to what the next one may be."""
+        return self.step(parse, step) if self.is_modal else parse
+
     def step(self, parse: Parse, step: Step) -> Parse | None:
-        """After a lexeme that is finished: None if it is not accepted."""
+        """After a lexeme that is finished, on the stacks that read it so: None if it is not accepted."""
         terminal, column = step.terminal, step.column
+        parse = self.only(parse, step.mode)
         if terminal in self.grammar.ignored:
             return parse
         is_newline = self.layout is not None and terminal == self.layout.newline
@@ -163,8 +191,13 @@ class Parser:
     def leads_on(self, parse: Parse) -> bool:
         """May the text end here, or is there a terminal that the parser accepts next?"""
         newline = -1 if self.layout is None or parse.depth == 0 else self.layout.newline
-        following = (number for number in self.lexable if number != newline)
-        return self.accepts_end(parse) or any(self.shift(parse.stacks, f"T{number}") for number in following)
+        following = [number for number in self.lexable if number != newline]
+        return self.accepts_end(parse) or any(
+            self.shift(self.only(parse, mode).stacks, f"T{number}")
+            for mode in self.modes(parse)
+            for number in following
+            if mode is None or number in mode
+        )
 
     def accepts_end(self, parse: Parse) -> bool:
         stacks = parse.stacks
@@ -172,6 +205,16 @@ class Parser:
             assert self.layout is not None
             stacks = self.shift(stacks, f"T{self.layout.dedent}")
         return bool(self.shift(stacks, "$END"))
+
+
+def merged(places: Iterable[Place]) -> list[Place]:
+    """The places, by where the next lexeme begins; parses that differ in their stacks alone become one."""
+    found: dict[tuple[int, tuple[int, ...], int], list[Stack]] = {}
+    for begin, parse in sorted(places, key=lambda place: place[0]):
+        stacks = found.setdefault((begin, parse.columns, parse.depth), [])
+        for stack in parse.stacks:
+            _add(stacks, stack)
+    return [(begin, Parse(tuple(stacks), columns, depth)) for (begin, columns, depth), stacks in found.items()]
 
 
 def _add(stacks: list[Stack], stack: Stack) -> bool:

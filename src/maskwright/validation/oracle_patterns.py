@@ -136,6 +136,47 @@ class Pattern:
         return [""]
 
 
+def first_bytes(terminal: Terminal) -> frozenset[int]:
+    """The bytes with which the terminal's strings begin; what a look-ahead forbids is not asked."""
+    tree = sre.parse(with_flags(terminal.pattern or "", terminal.flags))
+    codes = np.flatnonzero(_first_characters(tree, tree.state.flags)[0])
+    return frozenset(chr(code).encode("utf-8", "surrogatepass")[0] for code in {_like(code) for code in codes.tolist()})
+
+
+def _like(code: int) -> int:
+    """A code point that begins with the same byte in UTF-8, few for all."""
+    return (
+        code if code < 0x80 else code & ~0x3F if code < 0x800 else code & ~0xFFF if code < 0x10000 else code & ~0x3FFFF
+    )
+
+
+def _first_characters(nodes: Any, flags: int) -> tuple[Members, bool]:
+    """What a sequence may begin with, and whether it may be empty."""
+    found = np.zeros(N_CODE_POINTS, dtype=np.bool_)
+    for op, argument in nodes:
+        members, may_be_empty = _first_of(str(op), argument, flags)
+        found |= members
+        if not may_be_empty:
+            return found, False
+    return found, True
+
+
+def _first_of(op: str, argument: Any, flags: int) -> tuple[Members, bool]:
+    if op in _SINGLE:
+        return _members(_source(op, argument), flags & _MATTERS), False
+    if op == "BRANCH":
+        parts = [_first_characters(nodes, flags) for nodes in argument[1]]
+        return np.logical_or.reduce([members for members, _ in parts]), any(is_empty for _, is_empty in parts)
+    if op == "SUBPATTERN":
+        return _first_characters(argument[3], _combine(flags, argument[1], argument[2]))
+    if op == "ATOMIC_GROUP":
+        return _first_characters(argument, flags)
+    if op in _REPEATS:
+        members, may_be_empty = _first_characters(argument[2], flags)
+        return members, may_be_empty or int(argument[0]) == 0
+    return np.zeros(N_CODE_POINTS, dtype=np.bool_), op != "FAILURE"
+
+
 _SINGLE = ("LITERAL", "NOT_LITERAL", "IN", "ANY")
 _REPEATS = {"MAX_REPEAT": "", "MIN_REPEAT": "?", "POSSESSIVE_REPEAT": "+"}
 _MATTERS = re.IGNORECASE | re.DOTALL | re.ASCII  # the flags on which a set of characters depends

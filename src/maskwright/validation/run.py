@@ -201,8 +201,6 @@ class _Run:
                 f"a store of lexing 'nfa' has no matcher, so --check {check} cannot use it; it can be held against its original "
                 "(--check streamlined)"
             )
-        if check == "oracle" and lexing != "longest":
-            raise GrammarError(f"the oracle knows lexing 'longest' only, not {lexing!r}")
 
     def _corpus(self, paths: list[str]) -> Corpus | None:
         if self.options.check == "sample" and not paths:

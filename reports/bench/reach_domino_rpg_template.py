@@ -1,0 +1,26 @@
+"""Domino's task rpg_template, a character by a template: must accept texts of the task drawn at random with a fixed
+seed, and those of their mutants that still are of the task; must refuse the other mutants (pieces dropped, doubled, swapped or replaced),
+somewhere.
+
+Reference: a reading line by line, with Python's json for the holes (tests/domino_tasks.py).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
+
+
+def positive() -> Iterator[tuple[str, bytes]]:
+    import domino_tasks
+
+    return domino_tasks.positive("rpg_template")
+
+
+def negative() -> Iterator[tuple[str, bytes, int, int]]:
+    import domino_tasks
+
+    return domino_tasks.negative("rpg_template")

@@ -1,0 +1,314 @@
+"""Two engines read texts in step, and their masks are compared, bit by bit.
+
+A token is *over-constrained* if the exact mask has it and the other has not, *under-constrained* the other way round. End-of-text tokens
+count as one; other special tokens are not compared. The engine has left a text where it refuses the true next token, and the text leaves
+the grammar where the exact engine does: both are compared there, and no further.
+
+Differences of one kind at one place of the grammar (terminal before, terminals spelled; see `sequences`) are counted together.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitError
+from maskwright.audit.remote import EXCEPTION, EngineFailed, RemoteEngine
+from maskwright.audit.report import EMPTY, INCONSISTENT, OVER, UNCONSTRAINED, UNDER
+from maskwright.audit.sequences import END_OF_TEXT, TokenSequences
+from maskwright.maskstore.automaton_store import AutomatonStore
+from maskwright.validation.replay import replay
+
+Progress = Callable[[str, int, int], None]
+Words = npt.NDArray[np.uint32]
+Tokens = list[int]
+
+WHOLE = "texts read to their end by both"
+REFUSED = "texts ended by the engine, which refuses them"
+OUTSIDE = "texts that leave the grammar"
+FAILED = "texts ended by a failure of the engine"
+OVER_LIMIT = "texts over a limit of the exact engine"
+NOT_DRAWN = "texts of which no position was drawn"
+
+MOST_RESTARTS = 5
+"""Crashes and time-outs after which an audit ends."""
+
+
+@dataclass(frozen=True)
+class EncodedText:
+    """name : in the corpus. text : what it says. tokens : the tokenizer's, spelling it exactly."""
+
+    name: str
+    text: str
+    tokens: npt.NDArray[np.int32]
+
+
+@dataclass
+class Seen:
+    """A difference while it is counted. at : text and position of the best example; token : there, -1 for none."""
+
+    kind: str
+    before: str = ""
+    number: int | None = None
+    message: str = ""
+    positions: int = 0
+    tokens: int = 0
+    true_refusals: int = 0
+    at: tuple[int, int] = (0, 0)
+    token: int = -1
+    cost: tuple[bool, int] = (True, 1 << 62)
+
+
+_Key = tuple[str, str, int | None, str]
+
+
+class Comparison:
+    """Reads texts with both engines. seen : the differences. counts : of masks and tokens. nanoseconds : of each mask.
+
+    texts_by_outcome : how many texts ended how. gave_up : why the rest was not read, or "".
+    """
+
+    def __init__(
+        self,
+        store: AutomatonStore,
+        remote: RemoteEngine,
+        texts: Sequence[EncodedText],
+        progress: Progress | None = None,
+    ) -> None:
+        self.remote, self.texts, self.progress = remote, texts, progress
+        self.vocabulary = store.vocabulary
+        self.matcher = store.matcher(0)
+        self.sequences = TokenSequences(store)
+        self.lengths = np.array([len(token) for token in self.vocabulary.tokens], np.int64)
+        self.by_length = np.argsort(self.lengths, kind="stable")
+        self.text_bits: Words = np.packbits(
+            np.pad(self.lengths > 0, (0, 32 * store.n_words - len(self.lengths))), bitorder="little"
+        ).view(np.uint32)
+        self.eos = list(self.vocabulary.eos)
+        self.ours = np.zeros(store.n_words, np.uint32)
+        self.seen: dict[_Key, Seen] = {}
+        self.texts_by_outcome: Counter[str] = Counter()
+        names = (
+            "masks",
+            "true_refused",
+            "masks_over",
+            "masks_under",
+            "tokens_over",
+            "tokens_under",
+            "unconstrained",
+            "empty",
+            "failed",
+            "dead_ends",
+            "over_limit",
+        )
+        self.counts = dict.fromkeys(names, 0)
+        self.nanoseconds: dict[str, list[int]] = {"theirs": [], "ours": []}
+        self.restarts = 0
+        self.gave_up = ""
+        self.text = 0
+
+    # --- reading ---
+
+    def warm_up(self) -> None:
+        """A mask of both that is not timed: compiled code is loaded, automata are begun."""
+        with contextlib.suppress(EngineFailed):
+            self.stand_at([])
+            self.fill_ours()
+            self.remote.fill()
+
+    def read(self, max_positions: int, seed: int) -> None:
+        """Compare all positions of the texts, or so many drawn from them."""
+        ends = np.cumsum([len(text.tokens) + 1 for text in self.texts])
+        total = int(ends[-1]) if len(ends) else 0
+        chosen = np.arange(total)
+        if total > max_positions:
+            chosen = np.array(sorted(random.Random(seed).sample(range(total), max_positions)), np.int64)
+        cuts = np.searchsorted(chosen, ends)
+        for number, text in enumerate(self.texts):
+            self.text = number
+            begin, end = (0 if number == 0 else int(cuts[number - 1])), int(cuts[number])
+            wanted = (chosen[begin:end] - (ends[number] - len(text.tokens) - 1)).tolist()
+            if not wanted or self.gave_up:
+                self.texts_by_outcome[NOT_DRAWN] += 1
+                continue
+            self.done, self.total = begin, len(chosen)
+            try:
+                outcome = self._read_text(text.tokens.tolist(), wanted)
+            except LimitError:
+                outcome = OVER_LIMIT
+                self.counts["over_limit"] += 1
+            except EngineFailed as error:
+                self._fail(error)
+                outcome = FAILED
+            self.texts_by_outcome[outcome] += 1
+            self._tell(end)
+
+    def _tell(self, done: int) -> None:
+        if self.progress is not None:
+            self.progress("masks", done, self.total)
+
+    def _read_text(self, tokens: Tokens, wanted: Sequence[int]) -> str:
+        self.at = 0
+        self.remote.reset()
+        self.matcher.reset()
+        at = 0
+        for number, stop in enumerate([*wanted, len(tokens)]):
+            segment = tokens[at:stop]
+            taken = self._take(segment)
+            self.at = at + taken
+            theirs, _ = self.remote.advance(segment[:taken])
+            if theirs < taken:
+                at += theirs
+                self.stand_at(tokens[:at])
+                self._compare(at, tokens[at], is_refused=True)
+                return REFUSED
+            at += taken
+            if at < stop:
+                self._compare(at, tokens[at])
+                return OUTSIDE
+            if number == len(wanted):
+                break
+            if self._compare(at, tokens[at] if at < len(tokens) else None):
+                return REFUSED
+            if number % 64 == 0:
+                self._tell(self.done + number)
+        return WHOLE if self.matcher.is_accepting() else OUTSIDE
+
+    def _take(self, tokens: Tokens) -> int:
+        """Our engine reads tokens until one is illegal; how many it took."""
+        if len(tokens) > 1:
+            return replay(self.matcher, tokens)
+        try:
+            for token in tokens:
+                self.matcher.advance(token)
+        except IllegalTokenError:
+            return 0
+        return len(tokens)
+
+    def stand_at(self, tokens: Tokens) -> bool:
+        """Bring both engines behind some tokens; False if one of them refuses."""
+        self.matcher.reset()
+        if replay(self.matcher, tokens) < len(tokens):
+            return False
+        self.remote.reset()
+        return self.remote.advance(tokens)[0] == len(tokens)
+
+    def fill_ours(self) -> int:
+        """Our mask, and the nanoseconds it took."""
+        begin = time.perf_counter_ns()
+        try:
+            self.matcher.fill(self.ours)
+        except DeadEndError:
+            self.ours[:] = 0
+            return -1
+        return time.perf_counter_ns() - begin
+
+    def _compare(self, at: int, true: int | None, is_refused: bool = False) -> bool:
+        """Compare the masks where both engines stand. true : the next token, None for the end of the text. is_refused : by the engine's
+        advance. Whether the engine refuses it though it is legal."""
+        self.at = at
+        ours_took = self.fill_ours()
+        theirs, theirs_took = self.remote.fill()
+        self.counts["masks"] += 1
+        self.nanoseconds["theirs"].append(theirs_took)
+        if ours_took >= 0:
+            self.nanoseconds["ours"].append(ours_took)
+        else:
+            self.counts["dead_ends"] += 1
+        is_legal = self.has(self.ours, true)
+        is_wrong = is_legal and (is_refused or not self.has(theirs, true))
+        self.counts["true_refused"] += is_wrong
+        kind = self.whole(theirs)
+        if kind is not None:
+            self.counts["unconstrained" if kind == UNCONSTRAINED else "empty"] += 1
+            self._count(kind, true_refusals=int(is_wrong))
+            return is_wrong
+        if is_refused and self.has(theirs, true):
+            self.counts["failed"] += 1
+            self._count(INCONSISTENT, true_refusals=1, token=-1 if true is None else true)
+        for is_over in (True, False):
+            ids, ends = self.differing(theirs, is_over)
+            what = "over" if is_over else "under"
+            self.counts[f"masks_{what}"] += bool(len(ids) or ends)
+            self.counts[f"tokens_{what}"] += len(ids) + ends
+            if not len(ids) and not ends:
+                continue
+            place = self.sequences.place(self.matcher)
+            before = self.sequences.before(place.before)
+            numbers = self.sequences.numbers(place)
+            found, first, n_tokens = np.unique(numbers[ids], return_index=True, return_counts=True)
+            true_number = None
+            if is_over and is_wrong and not self.has(theirs, true):
+                true_number = END_OF_TEXT if true is None else int(numbers[true])
+            rows = [*zip(found.tolist(), ids[first].tolist(), n_tokens.tolist(), strict=True)]
+            for number, token, count in rows + [(END_OF_TEXT, -1, 1)] * ends:
+                is_true = number == true_number
+                token = true if is_true and true is not None else token
+                self._count(
+                    OVER if is_over else UNDER, before, number, tokens=count, token=token, true_refusals=int(is_true)
+                )
+        return is_wrong
+
+    def has(self, words: Words, token: int | None) -> bool:
+        return any(int(words[one >> 5]) >> (one & 31) & 1 for one in (self.eos if token is None else [token]))
+
+    def whole(self, theirs: Words) -> str | None:
+        """What is wrong with a mask as a whole."""
+        if not ((theirs & self.text_bits).any() or self.has(theirs, None)):
+            return EMPTY if (self.ours & self.text_bits).any() or self.has(self.ours, None) else None
+        if not (~theirs & self.text_bits).any():
+            return UNCONSTRAINED if (~self.ours & self.text_bits).any() else None
+        return None
+
+    def differing(self, theirs: Words, is_over: bool) -> tuple[npt.NDArray[np.int64], int]:
+        """Tokens in which the masks differ, the shortest first; and 1 if the end of the text is one of them."""
+        more, less = (self.ours, theirs) if is_over else (theirs, self.ours)
+        ends = int(self.has(more, None) and not self.has(less, None))
+        words = more & ~less & self.text_bits
+        if not words.any():
+            return np.zeros(0, np.int64), ends
+        bits = np.unpackbits(words.view(np.uint8), bitorder="little")[: len(self.lengths)]
+        return self.by_length[bits[self.by_length] != 0], ends
+
+    # --- counting ---
+
+    def _count(
+        self,
+        kind: str,
+        before: str = "",
+        number: int | None = None,
+        message: str = "",
+        *,
+        tokens: int = 0,
+        token: int = -1,
+        true_refusals: int = 0,
+    ) -> None:
+        seen = self.seen.setdefault((kind, before, number, message), Seen(kind, before, number, message))
+        seen.positions += 1
+        seen.tokens += tokens
+        seen.true_refusals += true_refusals
+        cost = (not true_refusals, self.at)
+        if cost < seen.cost:
+            seen.cost, seen.at, seen.token = cost, (self.text, self.at), token
+
+    def _fail(self, error: EngineFailed) -> None:
+        self.counts["failed"] += 1
+        self._count(error.kind, message=cause(error))
+        if error.kind != EXCEPTION:
+            self.restarts += 1
+            if self.restarts >= MOST_RESTARTS:
+                self.gave_up = f"the engine had to be started again {self.restarts} times"
+
+
+def cause(error: EngineFailed) -> str:
+    """What an engine says, without what differs from text to text."""
+    lines = str(error).splitlines()
+    return re.sub(r"\d+", "N", lines[0] if lines else "")[:200]

@@ -1,0 +1,121 @@
+"""From the differences that were counted to findings: the worst first, each with the shortest text found that shows it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from maskwright.analysis.errors import IllegalTokenError, LimitError, VocabularyError
+from maskwright.audit.compare import Comparison, Seen, cause
+from maskwright.audit.remote import CRASH, TIMEOUT, EngineFailed
+from maskwright.audit.report import INCONSISTENT, ORDER, OVER, TRUE_REFUSED, UNDER, Difference
+from maskwright.audit.sequences import END_OF_TEXT
+from maskwright.audit.shrink import shrink
+from maskwright.maskstore.encoders import Encoder
+from maskwright.validation.replay import place_of, replay
+
+_CRASH_TESTS = 30
+"""Texts that are tried to shorten one that kills the engine: each costs a start."""
+
+
+class Findings:
+    """What a comparison has seen, put in order and made short. encoder : spells the texts that are tried."""
+
+    def __init__(self, comparison: Comparison, encoder: Encoder) -> None:
+        self.comparison, self.encoder = comparison, encoder
+        self.shown_token = -1
+
+    def differences(self, examples: int, seconds: float) -> tuple[tuple[Difference, ...], dict[str, int]]:
+        """The differences, so many of each kind with a shortest text; and how many are counted only."""
+        seen = sorted(self.comparison.seen.values(), key=lambda one: (-one.positions, one.cost))
+        # one cause often shows at many places: other terminals first, then the same ones at other places
+        alike: Counter[tuple[str, int | None]] = Counter()
+        turn = {}
+        for one in seen:
+            turn[id(one)] = alike[_kind(one), one.number]
+            alike[_kind(one), one.number] += 1
+        seen.sort(key=lambda one: (ORDER.index(_kind(one)), turn[id(one)]))
+        taken: Counter[str] = Counter()
+        unlisted: Counter[str] = Counter()
+        chosen = []
+        for one in seen:
+            kind = _kind(one)
+            (taken if taken[kind] < examples else unlisted)[kind] += 1
+            if taken[kind] + unlisted[kind] <= examples:
+                chosen.append(one)
+        found: list[Difference] = []
+        for number, one in enumerate(chosen):
+            found.append(self._difference(one, [difference.prefix for difference in found], seconds))
+            if self.comparison.progress is not None:
+                self.comparison.progress("examples shortened", number + 1, len(chosen))
+        return tuple(found), dict(unlisted)
+
+    def _difference(self, seen: Seen, others: Sequence[bytes], seconds: float) -> Difference:
+        text, at = self.comparison.texts[seen.at[0]], seen.at[1]
+        tokens = text.tokens[:at].tolist()
+        prefix = b"".join(self.comparison.vocabulary.tokens[token] for token in tokens)
+        line, column = place_of(text.text, len(prefix))
+        token = seen.token
+        is_shortest = False
+        # one more time-out costs as much as it did
+        if seen.kind != TIMEOUT and self._shows(seen, prefix):
+            tests = {"tests": _CRASH_TESTS} if seen.kind == CRASH else {}
+            prefix = shrink(prefix, lambda data: self._shows(seen, data), others=others, seconds=seconds, **tests)
+            is_shortest = True
+            if seen.number is not None and self._shows(seen, prefix):
+                token = self.shown_token
+        why = ""
+        if token >= 0 and seen.kind == UNDER:
+            tokens = self.encoder.longest_tokens(prefix) if is_shortest else tokens
+            self.comparison.matcher.reset()
+            if replay(self.comparison.matcher, tokens) == len(tokens):
+                why = str(self.comparison.matcher.explain(token)).splitlines()[0]
+        return Difference(
+            kind=_kind(seen),
+            before=seen.before,
+            sequence="" if seen.number is None else self.comparison.sequences.describe(seen.number),
+            positions=seen.positions,
+            tokens=seen.tokens,
+            true_refusals=seen.true_refusals,
+            prefix=prefix,
+            token=None if token < 0 else (token, self.comparison.vocabulary.tokens[token]),
+            is_shortest=is_shortest,
+            place=f"{text.name}:{line}:{column}",
+            message=seen.message,
+            why=why,
+        )
+
+    def _shows(self, seen: Seen, prefix: bytes) -> bool:
+        """Whether a difference of one kind at one place of the grammar shows behind a text. `shown_token`: its shortest token, or -1."""
+        try:
+            tokens = self.encoder.longest_tokens(prefix)
+            if not self.comparison.stand_at(tokens):
+                return False
+            self.comparison.fill_ours()
+            theirs, _ = self.comparison.remote.fill()
+            if seen.kind == INCONSISTENT:
+                is_allowed = self.comparison.has(theirs, seen.token) and self.comparison.has(
+                    self.comparison.ours, seen.token
+                )
+                return is_allowed and self.comparison.remote.advance([seen.token])[0] == 0
+        except (VocabularyError, LimitError, IllegalTokenError):
+            return False
+        except EngineFailed as error:
+            return seen.kind == error.kind and seen.message == cause(error)
+        kind = self.comparison.whole(theirs)
+        if kind is not None or seen.number is None:
+            return kind == seen.kind
+        place = self.comparison.sequences.place(self.comparison.matcher)
+        if self.comparison.sequences.before(place.before) != seen.before:
+            return False
+        ids, ends = self.comparison.differing(theirs, seen.kind == OVER)
+        if seen.number == END_OF_TEXT:
+            self.shown_token = -1
+            return bool(ends)
+        fitting = ids[self.comparison.sequences.numbers(place)[ids] == seen.number]
+        self.shown_token = int(fitting[0]) if len(fitting) else -1
+        return len(fitting) > 0
+
+
+def _kind(seen: Seen) -> str:
+    return TRUE_REFUSED if seen.kind == OVER and seen.true_refusals else seen.kind

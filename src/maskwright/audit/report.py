@@ -1,0 +1,227 @@
+"""What an audit found: counts and rates, times, and each kind of difference with the shortest text that shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.table import Table
+from rich.text import Text as Styled
+
+TRUE_REFUSED = "refuses the true next token"
+OVER = "refuses a legal token"
+UNDER = "allows an illegal token"
+INCONSISTENT = "its mask allows a token that it then refuses"
+UNCONSTRAINED = "mask without constraint"
+EMPTY = "empty mask"
+
+ORDER = (TRUE_REFUSED, UNCONSTRAINED, EMPTY, INCONSISTENT, "exception", "crash", "no answer in time", OVER, UNDER)
+"""Kinds of difference, the worst first."""
+
+SHOWN = 5
+"""Differences of each kind that are shown in a terminal."""
+_TAIL = 160
+"""Characters of a long text's end that are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One way in which the engine differs: a kind, at one place of the grammar.
+
+    before : the terminal before. sequence : the terminals that the tokens spell, from the lexeme under way on; the last may be unfinished.
+    positions : masks with it. tokens : tokens with it, over all those masks. true_refusals : texts that it ended.
+    prefix : a text after which it shows; as short as could be found if `is_shortest`. token : id and bytes there, None for end of text
+    and where the mask as a whole is wrong. message : what the engine said. why : what our engine says of the token.
+    place : where in the corpus the first one is, as name:line:column.
+    """
+
+    kind: str
+    before: str
+    sequence: str
+    positions: int
+    tokens: int
+    true_refusals: int
+    prefix: bytes
+    token: tuple[int, bytes] | None
+    is_shortest: bool
+    place: str
+    message: str = ""
+    why: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        token = None
+        if self.token is not None:
+            token = {"id": self.token[0], "text": shown(self.token[1]), "bytes": self.token[1].hex()}
+        return {
+            "kind": self.kind,
+            "before": self.before,
+            "sequence": self.sequence,
+            "positions": self.positions,
+            "tokens": self.tokens,
+            "true_refusals": self.true_refusals,
+            "prefix": shown(self.prefix),
+            "prefix_bytes": self.prefix.hex(),
+            "token": token,
+            "is_shortest": self.is_shortest,
+            "place": self.place,
+            "message": self.message,
+            "why": self.why,
+        }
+
+
+def shown(data: bytes) -> str:
+    return data.decode("utf-8", "backslashreplace")
+
+
+def spread(nanoseconds: np.typing.NDArray[np.int64]) -> dict[str, float]:
+    """Percentiles, maximum and mean of times, in us."""
+    if not len(nanoseconds):
+        return {}
+    percentiles = np.percentile(nanoseconds, (50, 90, 99)) / 1e3
+    values = dict(zip(("p50", "p90", "p99"), percentiles.tolist(), strict=True))
+    values |= {"max": float(nanoseconds.max()) / 1e3, "mean": float(nanoseconds.mean()) / 1e3}
+    return {name: round(value, 3) for name, value in values.items()}
+
+
+@dataclass(frozen=True)
+class AuditReport:
+    """engine : name, version, python, seconds of its start, grammar. store : grammar and vocabulary. settings : the audit's options.
+
+    texts : outcome -> texts. unreadable : (name, why) of texts that could not be compared. counts : masks compared, and those with each
+    kind of difference; tokens likewise. microseconds : per mask, ours and theirs. differences : the worst kind first, then the most
+    frequent, but the same terminals at other places come later. unlisted : kind -> differences that are counted only. gave_up : why the
+    audit ended early, or "".
+    """
+
+    engine: Mapping[str, Any]
+    store: Mapping[str, str]
+    settings: Mapping[str, Any]
+    texts: Mapping[str, int]
+    unreadable: tuple[tuple[str, str], ...]
+    counts: Mapping[str, int]
+    microseconds: Mapping[str, Mapping[str, float]]
+    differences: tuple[Difference, ...]
+    unlisted: Mapping[str, int]
+    gave_up: str = ""
+    seconds: float = 0.0
+
+    @property
+    def agrees(self) -> bool:
+        """Whether all texts could be compared, and no difference was found."""
+        could_not = self.unreadable or self.gave_up or self.counts["over_limit"]
+        return not (self.differences or self.unlisted or could_not)
+
+    @property
+    def rates(self) -> dict[str, float]:
+        """Shares of the masks compared that have each kind of difference."""
+        masks = max(1, self.counts["masks"])
+        names = ("masks_over", "masks_under", "true_refused", "unconstrained", "empty", "failed")
+        return {name: round(self.counts[name] / masks, 6) for name in names}
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "agrees": self.agrees,
+            "engine": dict(self.engine),
+            "store": dict(self.store),
+            "settings": dict(self.settings),
+            "texts": dict(self.texts),
+            "unreadable": [list(one) for one in self.unreadable],
+            "counts": dict(self.counts),
+            "rates": self.rates,
+            "microseconds": {name: dict(values) for name, values in self.microseconds.items()},
+            "differences": [difference.to_dict() for difference in self.differences],
+            "unlisted": dict(self.unlisted),
+            "gave_up": self.gave_up,
+            "seconds": round(self.seconds, 3),
+        }
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield self._table()
+        if self.microseconds["theirs"]:
+            yield self._times()
+        for kind in ORDER:
+            found = [difference for difference in self.differences if difference.kind == kind]
+            if not found:
+                continue
+            more = self.unlisted.get(kind, 0)
+            places = "place" if len(found) + more == 1 else "places"
+            yield Styled(f"\n{kind}: {len(found) + more:,} {places} of the grammar", style="bold red")
+            yield from map(_render, found[:SHOWN])
+            if len(found) + more > SHOWN:
+                rest = len(found) - SHOWN
+                words = [f"--json has {rest:,} more"] * (rest > 0) + [f"--examples finds texts for {more:,} more"] * (
+                    more > 0
+                )
+                yield Styled("  " + "; ".join(words), style="dim")
+        for name, why in self.unreadable[:SHOWN]:
+            yield Styled(f"\n{name}: {why}", style="red")
+        if self.gave_up:
+            yield Styled(f"\nended early: {self.gave_up}", style="bold red")
+        verdict = "agrees" if self.agrees else "DIFFERS"
+        yield Styled(f"\n{self.engine['name']}: {verdict}", style="bold green" if self.agrees else "bold red")
+
+    def _table(self) -> Table:
+        table = Table(show_header=False, box=None, pad_edge=False, padding=(0, 2, 0, 0))
+        table.add_column(max_width=60)
+        table.add_column()
+        engine = self.engine
+        version = f" {engine['version']}" * bool(engine["version"])
+        table.add_row(
+            "engine",
+            Styled(f"{engine['name']}{version}, grammar {engine['grammar']}, ready in {engine['seconds']:.2f} s"),
+        )
+        table.add_row("against", f"{self.store['grammar']} x {self.store['vocabulary']}, lexing {self.store['lexing']}")
+        for outcome, count in self.texts.items():
+            table.add_row(Styled(outcome), f"{count:,}")
+        names = {
+            "masks": "masks compared",
+            "true_refused": "refuse the true next token",
+            "masks_over": "refuse a legal token",
+            "masks_under": "allow an illegal token",
+            "unconstrained": "without constraint",
+            "empty": "empty",
+            "failed": "engine failures",
+        }
+        for name, words in names.items():
+            share = self.rates.get(name)
+            rate = "" if share is None or not self.counts[name] else f"  ({share:.2%})"
+            table.add_row(words, f"{self.counts[name]:,}{rate}")
+        table.add_row(
+            "tokens refused, allowed wrongly", f"{self.counts['tokens_over']:,}, {self.counts['tokens_under']:,}"
+        )
+        table.add_row("wall time", f"{self.seconds:.1f} s")
+        return table
+
+    def _times(self) -> Table:
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+        table.add_column("us a mask")
+        for name in ("p50", "p90", "p99", "max", "mean"):
+            table.add_column(name, justify="right")
+        for whose, title in (("theirs", self.engine["name"]), ("ours", "maskwright")):
+            table.add_row(Styled(title), *(f"{value:,.1f}" for value in self.microseconds[whose].values()))
+        return table
+
+
+def _render(difference: Difference) -> RenderableType:
+    one = difference
+    lines = []
+    head = f"  after {one.before}: {one.sequence}" if one.sequence else f"  {one.message or one.kind}"
+    counted = f"{one.positions:,} masks, {one.tokens:,} tokens" if one.tokens else f"{one.positions:,} times"
+    lines.append(Styled(f"{head}  ({counted})", style="cyan"))
+    text = shown(one.prefix)
+    prefix = repr(text) if len(text) <= _TAIL else f"... {text[-_TAIL:]!r}"
+    example = Styled(f"    {prefix}")
+    if one.sequence:
+        token = "end of text" if one.token is None else f"{shown(one.token[1])!r}"
+        example.append("  then  ").append(token, style="bold")
+        if one.token is not None:
+            example.append(f" (token {one.token[0]})")
+    if not one.is_shortest:
+        example.append(f"  (not shortened; {one.place})", style="dim")
+    lines.append(example)
+    if one.why:
+        lines.append(Styled(f"    {one.why}", style="dim"))
+    return Group(*lines)

@@ -1,0 +1,204 @@
+"""`audit`: a corpus, an engine and the exact masks put together. In: a store, paths, an engine's name. Out: an `AuditReport`."""
+
+from __future__ import annotations
+
+import os
+import pkgutil
+import time
+from collections.abc import Sequence
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from maskwright.analysis.errors import GrammarError, MaskwrightError, VocabularyError
+from maskwright.analysis.grammar.lark_files import read_file
+from maskwright.analysis.grammar.lark_loader import LIBRARY, library_names
+from maskwright.audit.compare import (
+    FAILED,
+    NOT_DRAWN,
+    OUTSIDE,
+    OVER_LIMIT,
+    REFUSED,
+    WHOLE,
+    Comparison,
+    EncodedText,
+    Progress,
+)
+from maskwright.audit.engines import BUILT_IN, EngineGrammar
+from maskwright.audit.findings import Findings
+from maskwright.audit.remote import RemoteEngine, check_engine
+from maskwright.audit.report import AuditReport, spread
+from maskwright.maskstore.automaton_store import AutomatonStore
+from maskwright.maskstore.encoders import Encoder, check_belongs, load_encoder
+from maskwright.maskstore.tokenizer_files import _file_in
+from maskwright.maskstore.vocabulary import BUILT_IN as BUILT_IN_TOKENIZERS
+from maskwright.maskstore.vocabulary import _locate
+from maskwright.validation.corpus import CorpusError, Text, find_corpus, suffixes_of
+
+
+def audit(
+    store: AutomatonStore,
+    paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    engine: str,
+    *,
+    grammar_text: str,
+    tokenizer: Any = None,
+    engine_grammar: str | os.PathLike[str] | None = None,
+    python: str | None = None,
+    timeout: float = 60.0,
+    suffixes: Sequence[str] = (),
+    field: str = "text",
+    limit: int | None = None,
+    max_positions: int = 10_000,
+    seed: int = 0,
+    examples: int = 10,
+    shrink_seconds: float = 5.0,
+    progress: Progress | None = None,
+) -> AuditReport:
+    """Hold an engine's masks against a store's on the texts of a corpus.
+
+    store : exact masks, of lexing "longest" or "contextual". paths, suffixes, field, limit : the corpus, as `validate` takes it.
+    engine : "llguidance", "outlines", "syncode", "xgrammar", or `module:function` (see `engines`). grammar_text : the grammar as Lark reads
+        it, for engines that read it too. engine_grammar : a file with it in the engine's own language, or builtin:NAME.
+    tokenizer : what encodes the texts, as for `load_encoder`; by default the built-in tokenizer of the store's vocabulary.
+    python : the interpreter that has the engine, by default this one. timeout : seconds that the engine has for a mask, ten times as
+        many for the grammar.
+    max_positions : masks compared; drawn at random (seed) from all positions of the corpus if there are more.
+    examples : differences of each kind for which a shortest text is looked for, shrink_seconds for each at most.
+    progress : called with (what, done, total).
+
+    Raises UnknownNameError for an engine that is not known, MissingExtraError if its package is missing, CorpusError if there are no texts,
+    VocabularyError if the tokenizer is not the store's, MaskwrightError if the engine refuses grammar or vocabulary.
+    Cost: the engine's, and less than 0.5 ms a mask for the pipe and the comparison.
+    """
+    check_engine(engine)
+    for name, value in (("max_positions", max_positions), ("limit", limit)):
+        if value is not None and value < 1:
+            raise MaskwrightError(f"{name} is {value}; expected at least 1")
+    if examples < 0 or timeout <= 0:
+        raise MaskwrightError(f"examples is {examples} and timeout {timeout}; expected at least 0 and more than 0")
+    if store.grammar.lexing == "nfa":
+        raise GrammarError(
+            "a store of lexing 'nfa' has no exact masks to audit against; load the grammar with lexing='longest'"
+        )
+    begin = time.perf_counter()
+    given = [str(path) for path in ([paths] if isinstance(paths, str | os.PathLike) else paths)]
+    encoder, path = _encoder(store, tokenizer)
+    texts, unreadable = _read_corpus(store, encoder, given, suffixes, field, limit, progress)
+    grammar = _engine_grammar(grammar_text, engine_grammar)
+    encode = partial(_encode, encoder)
+    with RemoteEngine(engine, grammar, store.vocabulary, encode, path=path, python=python, timeout=timeout) as remote:
+        facts = {
+            "name": engine,
+            "grammar": store.grammar.name if grammar.own is None else grammar.own_name,
+            **remote.facts,
+        }
+        run = Comparison(store, remote, texts, progress)
+        run.warm_up()
+        run.read(max_positions, seed)
+        differences, unlisted = Findings(run, encoder).differences(examples, shrink_seconds)
+    times = {name: spread(np.array(values, np.int64)) for name, values in run.nanoseconds.items()}
+    return AuditReport(
+        engine=facts,
+        store={
+            "grammar": store.grammar.name,
+            "vocabulary": store.vocabulary.name,
+            "lexing": store.grammar.lexing,
+        },
+        settings={
+            "paths": given,
+            "max_positions": max_positions,
+            "seed": seed,
+            "examples": examples,
+            "timeout": timeout,
+        },
+        texts={name: run.texts_by_outcome[name] for name in _OUTCOMES if run.texts_by_outcome[name]},
+        unreadable=tuple(unreadable),
+        counts=run.counts,
+        microseconds=times,
+        differences=differences,
+        unlisted=unlisted,
+        gave_up=run.gave_up,
+        seconds=time.perf_counter() - begin,
+    )
+
+
+_OUTCOMES = (WHOLE, REFUSED, OUTSIDE, FAILED, OVER_LIMIT, NOT_DRAWN)
+
+
+def grammar_text(source: str) -> str:
+    """The text of a grammar, named as `load_grammar` takes it, without what it imports."""
+    if source.startswith("lark:"):
+        return (pkgutil.get_data("lark", f"grammars/{source.removeprefix('lark:')}.lark") or b"").decode("utf-8")
+    if source in library_names():
+        return read_file(str(LIBRARY.joinpath(*source.split(".")).with_suffix(".lark")))
+    return read_file(source)
+
+
+def _engine_grammar(text: str, own: str | os.PathLike[str] | None) -> EngineGrammar:
+    if own is None:
+        return EngineGrammar(text)
+    name = os.fspath(own)
+    return EngineGrammar(text, "" if name.startswith(BUILT_IN) else read_file(name), name)
+
+
+def _encoder(store: AutomatonStore, source: Any) -> tuple[Encoder, str]:
+    """What encodes texts, and the tokenizer's file where there is one."""
+    if isinstance(source, Encoder):
+        encoder, path = source, ""
+    else:
+        source = source or store.vocabulary.name
+        if source == store.vocabulary.name and source not in BUILT_IN_TOKENIZERS and not Path(source).exists():
+            raise VocabularyError(
+                f"the store's vocabulary {source} is no built-in tokenizer: say what encodes the texts (--tokenizer)"
+            )
+        encoder = load_encoder(source)
+        path = ""
+        if isinstance(source, str | os.PathLike):
+            found, _ = _locate(source)
+            path = str((_file_in(found) if found.is_dir() else found).absolute())
+    check_belongs(encoder, store.vocabulary)
+    return encoder, path
+
+
+def _encode(encoder: Encoder, data: bytes) -> list[int]:
+    """The tokens that spell some bytes; none where no tokens do."""
+    try:
+        try:
+            return encoder.exact_tokens(data.decode()).tokens
+        except UnicodeDecodeError:
+            return encoder.longest_tokens(data)
+    except VocabularyError:
+        return []
+
+
+def _read_corpus(
+    store: AutomatonStore,
+    encoder: Encoder,
+    paths: Sequence[str],
+    suffixes: Sequence[str],
+    field: str,
+    limit: int | None,
+    progress: Progress | None,
+) -> tuple[list[EncodedText], list[tuple[str, str]]]:
+    corpus = find_corpus(paths, tuple(suffixes) or suffixes_of(store.grammar.name), field)
+    texts: list[EncodedText] = []
+    unreadable: list[tuple[str, str]] = []
+    done = 0
+    for text in islice(corpus, limit):
+        done += text.weight
+        if progress is not None:
+            progress("bytes encoded", min(done, corpus.n_bytes), corpus.n_bytes)
+        if not isinstance(text, Text):
+            unreadable.append((text.name, text.reason))
+            continue
+        try:
+            texts.append(EncodedText(text.name, text.text, np.array(encoder.exact_tokens(text.text).tokens, np.int32)))
+        except VocabularyError as error:
+            unreadable.append((text.name, str(error)))
+    if not texts and not unreadable:
+        raise CorpusError(f"there is not one text in {', '.join(paths)}")
+    return texts, unreadable

@@ -1,0 +1,129 @@
+"""`maskwright audit`: which tokens does another engine refuse or allow wrongly?"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, cast
+
+import typer
+from rich.console import Console
+
+from maskwright.cli.common import (
+    ConflictsOption,
+    JsonOption,
+    LexingOption,
+    SoftOption,
+    StartOption,
+    TokenizerOption,
+    app,
+    check_writable,
+    clean_errors,
+    load_or_build_store,
+    progress_bars,
+    tokenizer_source,
+    write_json,
+)
+
+_EPILOG = """Example: maskwright audit llguidance --grammar json.lark --tokenizer mistral-7b-v0.1 data/ --suffix .json
+
+Exit codes: 0 the masks agree; 1 they differ, or a text could not be compared; 2 usage or bad input; 130 interrupted."""
+
+
+@app.command(epilog=_EPILOG)
+def audit(
+    engine: Annotated[
+        str,
+        typer.Argument(
+            metavar="ENGINE",
+            help="llguidance, outlines, syncode, xgrammar, or a function of your own: module:function.",
+        ),
+    ],
+    paths: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="PATH...", help="Files, folders, globs, .jsonl or .jsonl.xz files with a text a record."
+        ),
+    ],
+    grammar: Annotated[
+        str,
+        typer.Option(
+            "--grammar", "-g", metavar="GRAMMAR", help="What the texts are held to, as for maskwright analyze."
+        ),
+    ],
+    tokenizer: TokenizerOption = None,
+    engine_grammar: Annotated[
+        str | None,
+        typer.Option(
+            "--engine-grammar",
+            metavar="FILE",
+            help="The grammar in the engine's own language, by suffix (.lark, .json: JSON Schema, .regex, .ebnf, .gbnf); or builtin:NAME.",
+        ),
+    ] = None,
+    python: Annotated[
+        str | None,
+        typer.Option("--python", metavar="PATH", help="The Python that has the engine; by default this one."),
+    ] = None,
+    timeout: Annotated[
+        float,
+        typer.Option(
+            "--timeout", metavar="S", help="Seconds that the engine has for a mask; ten times as many to start."
+        ),
+    ] = 60.0,
+    max_positions: Annotated[
+        int,
+        typer.Option("--max-positions", "-n", min=1, metavar="N", help="Masks to compare; drawn if there are more."),
+    ] = 10_000,
+    seed: Annotated[int, typer.Option("--seed", help="Of what is drawn.")] = 0,
+    examples: Annotated[
+        int,
+        typer.Option("--examples", min=0, metavar="N", help="Differences of each kind that are shortened and listed."),
+    ] = 10,
+    suffixes: Annotated[
+        list[str] | None,
+        typer.Option("--suffix", metavar=".EXT", help="Of the files of folders; by default by the grammar's name."),
+    ] = None,
+    field: Annotated[str, typer.Option("--field", help="The member of a JSON record that is its text.")] = "text",
+    limit: Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="At most so many texts.")] = None,
+    start: StartOption = None,
+    lexing: LexingOption = None,
+    conflicts: ConflictsOption = None,
+    soft: SoftOption = None,
+    json_file: JsonOption = None,
+) -> None:
+    """Hold another engine's masks against the exact ones: what does it refuse that is legal, and allow that is not?"""
+    with clean_errors():
+        from maskwright.analysis.errors import MaskwrightError
+        from maskwright.audit.remote import check_engine
+        from maskwright.audit.run import audit as run
+        from maskwright.audit.run import grammar_text
+
+        check_engine(engine)
+        check_writable(json_file)
+        if tokenizer is None:
+            raise MaskwrightError("masks are of a vocabulary: say whose (--tokenizer)")
+        if lexing == "nfa":
+            raise MaskwrightError("lexing 'nfa' has no exact masks to audit against: --lexing longest or contextual")
+        store = load_or_build_store(grammar, tokenizer, start, lexing, conflicts, "normalised", False, soft)
+        with progress_bars() as progress:
+            report = run(
+                cast(Any, store),
+                paths,
+                engine,
+                grammar_text=grammar_text(grammar),
+                tokenizer=tokenizer_source(tokenizer),
+                engine_grammar=engine_grammar,
+                python=python,
+                timeout=timeout,
+                suffixes=suffixes or (),
+                field=field,
+                limit=limit,
+                max_positions=max_positions,
+                seed=seed,
+                examples=examples,
+                progress=progress,
+            )
+        if json_file is not None:
+            write_json(json_file, report.to_dict())
+        if json_file is None or str(json_file) != "-":
+            Console().print(report)
+    if not report.agrees:
+        raise typer.Exit(1)

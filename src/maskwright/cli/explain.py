@@ -1,0 +1,161 @@
+"""`maskwright explain`: why a token is refused, or where a text goes wrong."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from maskwright.analysis.errors import MaskwrightError
+from maskwright.cli.common import (
+    ConflictsOption,
+    JsonOption,
+    LexingOption,
+    RefreshOption,
+    SoftOption,
+    StartOption,
+    TokenizerOption,
+    app,
+    check_writable,
+    clean_errors,
+    load_inputs,
+    load_or_build_store,
+    write_json,
+)
+
+if TYPE_CHECKING:
+    from maskwright.analysis.grammar.grammar import Grammar
+    from maskwright.maskstore.automaton_store import AutomatonStore
+
+_EPILOG = """Examples: maskwright explain lark:python --text script.py
+
+printf 'x = (1, 2' | maskwright explain lark:python --text - --token "']'"
+
+Exit codes: 0 the text is the beginning of a legal one, and the token may come; 1 not so; 2 usage or bad input; 130 interrupted."""
+
+_MARKS = {b"\xff\xfe\x00\x00": "UTF-32", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16", b"\x00\x00\xfe\xff": "UTF-32"}
+
+
+@app.command(epilog=_EPILOG)
+def explain(
+    store: Annotated[
+        str,
+        typer.Argument(
+            metavar="STORE", help="A store file; or a grammar, with --tokenizer where tokens are to be named."
+        ),
+    ],
+    text: Annotated[
+        str | None,
+        typer.Option("--text", metavar="FILE", help="The text; - for standard input. With --token, none: its start."),
+    ] = None,
+    token: Annotated[
+        str | None,
+        typer.Option("--token", metavar="T", help="A token after the text: its id, or any text as 'text' in quotes."),
+    ] = None,
+    tokenizer: TokenizerOption = None,
+    start: StartOption = None,
+    lexing: LexingOption = None,
+    conflicts: ConflictsOption = None,
+    soft: SoftOption = None,
+    refresh: RefreshOption = False,
+    json_file: JsonOption = None,
+) -> None:
+    """Why a token may not come after a text, or where a text goes wrong, and what could stand there."""
+    with clean_errors():
+        check_writable(json_file)
+        if text is None and token is None:
+            raise MaskwrightError("nothing to explain: say which text (--text FILE, or - for standard input) or token")
+        data = b"" if text is None else _read(text)
+        wanted = None if token is None else _token(token)
+        from maskwright.decoding.explain import explain_id, explain_text, explain_token
+
+        grammar, compiled = _load(store, tokenizer, start, lexing, conflicts, soft, refresh)
+        if wanted is None:
+            found = explain_text(grammar, data)
+        elif isinstance(wanted, bytes):
+            found = explain_token(grammar, data, wanted, compiled)
+        elif compiled is None:
+            raise MaskwrightError(
+                f"token {wanted} is an id, but no tokenizer is given: name it (--tokenizer), or write the token's text in quotes"
+            )
+        else:
+            found = explain_id(compiled, data, wanted)
+        if json_file is not None:
+            write_json(json_file, found.to_dict())
+        if json_file is None or str(json_file) != "-":
+            Console(soft_wrap=True).print(found, highlight=False)
+    if not found.is_allowed:
+        raise typer.Exit(1)
+
+
+def _load(
+    source: str,
+    tokenizer: str | None,
+    start: str | None,
+    lexing: str | None,
+    conflicts: str | None,
+    soft: list[str] | None,
+    refresh: bool,
+) -> tuple[Grammar, AutomatonStore | None]:
+    """The grammar, and the store where there is one."""
+    from maskwright.analysis.grammar.lark_loader import known_grammars
+
+    is_grammar = source in known_grammars() or source.startswith("lark:") or source.endswith(".lark")
+    if is_grammar and tokenizer is None:
+        return load_inputs(source, None, start, lexing, conflicts, soft)[0], None
+    compiled = load_or_build_store(
+        source, tokenizer if is_grammar else None, start, lexing, conflicts, "normalised", refresh, soft
+    )
+    from maskwright.maskstore.store import MaskStore
+
+    if isinstance(compiled, MaskStore):
+        raise MaskwrightError(
+            f"{source} is a store of lexing 'nfa', whose several hypotheses are not explained: export one with --lexing longest"
+        )
+    return compiled.grammar, compiled
+
+
+def _read(source: str) -> bytes:
+    """The bytes of a text, which must be UTF-8."""
+    try:
+        data = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
+    except OSError as error:
+        raise MaskwrightError(f"the text {source} cannot be read: {error.strerror}") from error
+    shown = "standard input" if source == "-" else source
+    for mark, name in _MARKS.items():
+        if data.startswith(mark):
+            raise MaskwrightError(f"the text {shown} is in {name} by its byte order mark; expected UTF-8: convert it")
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        found = data[error.start : error.start + 1]
+        raise MaskwrightError(
+            f"the text {shown} is not in UTF-8: byte {error.start} (line {line}) is {found!r}, {error.reason}; convert it "
+            "(iconv -f ENCODING -t UTF-8)"
+        ) from error
+    return data
+
+
+def _token(shown: str) -> int | bytes:
+    """A token's id, or the bytes of a literal."""
+    if shown.isdecimal() and shown.isascii():
+        return int(shown[:20])
+    try:
+        found = ast.literal_eval(shown)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        found = None
+    if isinstance(found, str):
+        try:
+            found = found.encode("utf-8")
+        except UnicodeEncodeError:
+            found = None
+    if not isinstance(found, bytes) or not found:
+        raise MaskwrightError(
+            f"the token {shown[:40]!r} is neither an id nor a text in quotes; expected for instance 421, \"' def'\" or \"b'\\\\xc3'\""
+        )
+    return found

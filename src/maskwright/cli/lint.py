@@ -1,0 +1,54 @@
+"""`maskwright lint`: what is wrong with a grammar."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from maskwright.cli.common import (
+    ConflictsOption,
+    GrammarArgument,
+    JsonOption,
+    LexingOption,
+    SoftOption,
+    StartOption,
+    TokenizerOption,
+    app,
+    check_writable,
+    clean_errors,
+    load_inputs,
+    write_json,
+)
+
+
+@app.command(epilog="Example: maskwright lint my.lark --tokenizer mistral-7b-v0.1 --json findings.json")
+def lint(
+    grammar: GrammarArgument,
+    tokenizer: TokenizerOption = None,
+    start: StartOption = None,
+    lexing: LexingOption = None,
+    conflicts: ConflictsOption = None,
+    soft: SoftOption = None,
+    allow: Annotated[
+        list[str] | None,
+        typer.Option("--allow", metavar="CODE", help="A finding that is meant; may be given again."),
+    ] = None,
+    json_file: JsonOption = None,
+) -> None:
+    """Say what is wrong with a grammar: exit code 1 for errors and warnings, 0 if there are none."""
+    with clean_errors():
+        from maskwright.lint import lint_grammar
+
+        check_writable(json_file)
+        loaded, vocabulary = load_inputs(grammar, tokenizer, start, lexing, conflicts, soft)
+        report = lint_grammar(
+            loaded, vocabulary, file=grammar if grammar.endswith(".lark") else loaded.name, allow=allow or ()
+        )
+        if json_file is not None:
+            write_json(json_file, report.to_dict())
+        if json_file is None or str(json_file) != "-":
+            Console(soft_wrap=True).print(str(report), markup=False, highlight=False)
+    if not report.passed:
+        raise typer.Exit(1)

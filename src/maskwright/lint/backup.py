@@ -1,0 +1,123 @@
+"""Lexers that have to back up: how far, and over what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from maskwright.analysis.errors import GrammarError, LimitError
+from maskwright.analysis.lexing.transducer import CanFollow, Transducer, build_transducer
+from maskwright.lint.facts import Facts
+from maskwright.lint.finding import Finding, listed, shown
+
+MANY_LEXEMES = 2
+"""Backing up over more lexemes than this is worth a word."""
+MANY_BYTES = 8
+
+
+def backing_up(facts: Facts) -> Iterator[Finding]:
+    """What building the transducer says: no bound on the bytes to back up over, or a large one."""
+    grammar = facts.grammar
+    modes = facts.modes if len(facts.modes) > 1 else None
+    can_follow = _can_follow(facts)
+    try:
+        transducer = build_transducer(grammar, can_follow, modes)
+    except LimitError as error:
+        is_backup = "back up over" in str(error)
+        names = [
+            t for t in range(grammar.n_terminals) if facts.name(t) in str(error).partition("it stays open whether")[2]
+        ]
+        message = str(error).partition(": ")[2]
+        yield facts.finding(
+            "endless-backup" if is_backup else "too-large",
+            "error",
+            facts.at_terminal(max(names, key=lambda t: len(facts.name(t)))) if names else (0, 0),
+            message,
+            "no store can be built, so no mask can be made",
+            "make these terminals differ sooner, or let the rules build what only the longer one can spell"
+            + ("" if modes else "; lexing='contextual' helps where no place takes both"),
+        )
+        return
+    except GrammarError as error:
+        newline = grammar.layout.newline if grammar.layout else -1
+        yield facts.finding(
+            "layout-newline",
+            "error",
+            facts.at_terminal(newline) if newline >= 0 else (0, 0),
+            str(error).partition(": ")[2],
+            "no store can be built, so no mask can be made",
+            r"write the newline as in (\r?\n[\t ]*)+, and let no other terminal go on past it",
+        )
+        return
+    yield from _long(facts, transducer)
+
+
+def _can_follow(facts: Facts) -> CanFollow:
+    """As decoding has it: some state that the first leads to has an action for the second."""
+    n = facts.grammar.n_terminals
+    follows = np.zeros((n, n), np.bool_)
+    for state, symbol in enumerate(facts.tables.accessing.tolist()):
+        if 0 <= symbol < n:
+            follows[symbol] |= facts.acceptable[state, :n]
+    rows: list[list[bool]] = follows.tolist()
+    return lambda first, second: rows[first][second]
+
+
+def _long(facts: Facts, transducer: Transducer) -> Iterator[Finding]:
+    """For each terminal the most lexemes, or bytes, that are read again when what seemed to continue it does not."""
+    lexemes = [0] * transducer.n_states
+    most: dict[int, tuple[int, int, int]] = {}  # terminal -> lexemes, bytes, state
+    for state, fallback in enumerate(transducer.fallback):
+        if fallback < 0:
+            continue
+        again = transducer.again[state]
+        n_bytes = len(transducer.pending[state])
+        if again is not None:
+            # an earlier state: what is read again was there first
+            lexemes[state] = len(again[0]) + 1 + lexemes[again[1]]
+        found = lexemes[state], n_bytes, state
+        most[fallback] = max(most.get(fallback, (0, 0, 0)), found)
+    for terminal, (n_lexemes, n_bytes, state) in sorted(most.items()):
+        if n_lexemes <= MANY_LEXEMES and n_bytes <= MANY_BYTES:
+            continue
+        alive = [facts.name(t) for t in transducer.live[state]]
+        how_far = f"{n_bytes} bytes" if n_bytes else f"{n_lexemes} lexemes"
+        yield facts.finding(
+            "long-backup",
+            "info",
+            facts.at_terminal(terminal),
+            f"past {facts.name(terminal)} the lexer may read up to {how_far} of what could become {listed(alive)}, and have to back up",
+            "exact all the same; the lexer and the store have states for each such place",
+            "make these terminals differ sooner",
+        )
+
+
+def newline_without_line_feed(facts: Facts) -> Iterator[Finding]:
+    """Whether the layout's newline matches texts that have no line feed: they have no column."""
+    layout = facts.grammar.layout
+    dfa = None if layout is None else facts.automata[layout.newline]
+    if layout is None or dfa is None:
+        return
+    found = {0: b""}
+    agenda = [0]
+    example = None
+    for state in agenda:  # grows while it is read
+        if dfa.is_accepting[state]:
+            example = found[state]
+            break
+        for byte in (*range(0x20, 0x7F), *range(0x20), *range(0x7F, 0x100)):
+            target = int(dfa.next_state[state, byte])
+            if byte != 0x0A and target >= 0 and target not in found:
+                found[target] = found[state] + bytes([byte])
+                agenda.append(target)
+    if example is not None:
+        yield facts.finding(
+            "newline-without-line-feed",
+            "info",
+            facts.at_terminal(layout.newline),
+            f"the layout's newline {facts.name(layout.newline)} also matches texts without a line feed, which have no column",
+            "such a lexeme cannot end: a text that begins it has to go on to a line feed, and cannot end before",
+            "let the newline end in a line feed and blanks, (comment? \\r?\\n blanks)+, and let a text end in a newline",
+            shown(example),
+        )

@@ -1,0 +1,368 @@
+"""LALR(1) conflicts as texts: how the parser gets there, and where there is one a text with two readings.
+
+A conflict's two actions are followed side by side, over symbols that both can read, until the stacks are equal again: then whatever
+completes one completes the other, and the text has two derivations. The search goes by the length of the text, terminals and
+nonterminals alike being read in one step, without look-ahead: every derivation found is one of the grammar's.
+
+Source: Isradisaikul and Myers, Finding counterexamples from parsing conflicts (2015), the search for unifying counterexamples.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from maskwright.analysis.lr.conflicts import Conflict, conflicts
+from maskwright.analysis.lr.encoding import ACCEPT
+from maskwright.lint.facts import Facts
+from maskwright.lint.finding import Finding, Severity, listed, plural, shown
+from maskwright.lint.places import place_of_name, rule_name
+from maskwright.lint.texts import Tree, TreeStack, states_of
+
+MAX_MODE_CONFLICTS = 50
+"""Conflicts whose stacks are looked at for differing modes."""
+MAX_GROUPS = 12
+"""Groups of conflicts for which texts are looked for; the rest are reported without."""
+MAX_STEPS = 60_000
+"""Pairs of stacks made for all conflicts together."""
+MAX_DEPTH = 60
+"""Symbols on a stack that is followed."""
+MAX_STACKS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Ambiguity:
+    """One sentence, two derivations of it."""
+
+    first: Tree
+    second: Tree
+
+
+def conflict_findings(facts: Facts) -> Iterator[Finding]:
+    """Each group of conflicts of the same rules, with a text that leads there, and one with two readings if it was found."""
+    found = conflicts(facts.grammar)
+    groups: dict[tuple[str, tuple[tuple[str, ...], ...]], list[Conflict]] = {}
+    for conflict in found:
+        items = tuple(a.items for a in conflict.actions if a.kind == "reduce")
+        groups.setdefault((conflict.kind, items), []).append(conflict)
+    search = _Search(facts)
+    for number, members in enumerate(groups.values()):
+        yield _finding(facts, search if number < MAX_GROUPS else None, members)
+
+
+def mode_findings(facts: Facts) -> Iterator[Finding]:
+    """Conflicts after which the stacks are in states that lex differently: one lexer cannot follow both."""
+    grammar = facts.grammar
+    if len(facts.modes) < 2 or grammar.conflicts != "all":
+        return
+    search = _Search(facts)
+    modes: list[int] = facts.modes.of_state.tolist()
+    reported: set[tuple[str, ...]] = set()
+    for conflict in conflicts(grammar)[:MAX_MODE_CONFLICTS]:
+        if conflict.terminal == grammar.n_terminals or conflict.example is None:
+            continue
+        for stack in search.stacks_before(conflict)[:3]:
+            tops = {modes[after[0]] for branch in search.branches(conflict, stack) for after in branch}
+            rules = tuple(item for action in conflict.actions if action.kind == "reduce" for item in action.items)
+            if len(tops) < 2 or rules in reported:
+                continue
+            reported.add(rules)
+            name = rule_name(rules[0].partition(" :")[0])
+            yield facts.finding(
+                "mode-conflict",
+                "warning",
+                place_of_name(grammar, name),
+                f"after {' '.join(map(facts.name, conflict.example))} the text has readings in which the next lexeme is read differently",
+                "one lexer cannot follow them: the text below is refused, or has no token that may come next",
+                "left-factor the rules so that one reading is left there, let the same terminals compete in both (--lexing longest), or "
+                "load the grammar with conflicts='shift'",
+                _leading_text(facts, conflict),
+            )
+
+
+def _finding(facts: Facts, search: _Search | None, members: list[Conflict]) -> Finding:
+    first = min(members, key=lambda c: (c.example is None, len(c.example or ())))
+    reducing = next(action for action in first.actions if action.kind == "reduce")
+    rule = rule_name(reducing.items[0].partition(" :")[0])
+    symbol = next(
+        (
+            s
+            for s in range(facts.grammar.n_terminals, facts.grammar.n_terminals + facts.grammar.n_nonterminals)
+            if rule_name(facts.grammar.symbol_name(s)) == rule
+        ),
+        None,
+    )
+    place = (0, 0) if symbol is None else facts.at_rule(symbol)
+    before = listed(list(dict.fromkeys(c.terminal_name for c in members)))
+    actions = [f"{action.kind}: {listed(list(action.items), 3)}" for action in first.actions]
+    what = "\n".join([f"{first.kind} conflict before {before}", *actions])
+    if len(members) > 1:
+        what = what.replace("\n", f" ({plural(len(members), 'cell')} of the tables)\n", 1)
+    if first.example_text:
+        what += f"\nafter: {first.example_text}"
+    stacks = [] if search is None else search.stacks_before(first)
+    lead = _leading_text(facts, first)
+    ambiguity = None if search is None else search.ambiguity(first, stacks)
+    policy = facts.grammar.conflicts
+    nothing = facts.grammar.lexing == "nfa"
+    if ambiguity is not None:
+        text = _text_of(facts, ambiguity.first)
+        one, two = _apart(ambiguity)
+        if text is None:
+            what += f"\nsentence: {' '.join(map(facts.name, ambiguity.first.terminals()))}"
+        readings = f"\nreading 1: {bracketed(facts, one)}\nreading 2: {bracketed(facts, two)}"
+        severity: Severity = "warning" if policy == "all" or nothing else "info"
+        return facts.finding(
+            "ambiguity",
+            severity,
+            place,
+            what + readings,
+            "both readings are followed on stacks of their own; each such place in a text adds stacks, and past the limit on readings a "
+            "text is refused with a LimitError"
+            if policy == "all"
+            else "the parser shifts rather than reduces, and reduces by the first rule: one reading is left, and the text is allowed",
+            "write the rules so that one reading is left (a rule for each level of precedence), or say that this is meant: "
+            "// lint: allow ambiguity",
+            text or "",
+        )
+    if policy == "all" or nothing:
+        return facts.finding(
+            "conflict",
+            "info",
+            place,
+            what,
+            "all actions are followed, on several stacks, until one is left: nothing is refused, masks there cost more",
+            "left-factor the rules, or give the parser more to tell them apart by before it has to decide",
+            lead,
+        )
+    refused = None if search is None else search.refused(first, stacks)
+    return facts.finding(
+        "conflict",
+        "warning",
+        place,
+        what,
+        "the parser shifts rather than reduces, and reduces by the first rule: "
+        + (
+            "the text below is refused though the rules have it"
+            if refused
+            else "texts that need another action are refused"
+        ),
+        "load the grammar with conflicts='all' (--conflicts all), or left-factor the rules",
+        lead if refused is None else refused,
+    )
+
+
+def _leading_text(facts: Facts, conflict: Conflict) -> str:
+    if conflict.example is None:
+        return ""
+    try:
+        text = facts.text(conflict.example)
+    except ValueError:  # no lexer: the terminals' names have to do
+        return ""
+    return "" if text is None else shown(text)
+
+
+def _text_of(facts: Facts, tree: Tree) -> str | None:
+    """A sentence as a text, if it is read as that sentence."""
+    try:
+        text = facts.writer.text(tuple(tree.terminals()))
+        return None if text is None or not facts.reader.read(text).accepted else shown(text)
+    except ValueError:
+        return None
+
+
+def _apart(ambiguity: Ambiguity) -> tuple[Tree, Tree]:
+    """The least constituent that the two derivations read differently."""
+    one, two = ambiguity.first, ambiguity.second
+    while one.symbol == two.symbol and one.children is not None and two.children is not None:
+        if [c.symbol for c in one.children] != [c.symbol for c in two.children]:
+            break
+        differing = [pair for pair in zip(one.children, two.children, strict=True) if pair[0] != pair[1]]
+        if len(differing) != 1 or differing[0][0].symbol != differing[0][1].symbol:
+            break
+        one, two = differing[0]
+    return one, two
+
+
+def bracketed(facts: Facts, tree: Tree) -> str:
+    """A derivation on one line: ``expr[expr[1 + 1] + 1]``; chains of rules with one part as ``a>..>z[...]``; empty parts are left out."""
+    rules = facts.reduced
+    try:
+        lexemes = facts.writer.lexemes
+    except ValueError:
+        lexemes = {}
+
+    def leaf(terminal: int) -> str:
+        lexeme = lexemes.get(terminal)
+        text = "" if lexeme is None else lexeme.decode("utf-8", "backslashreplace")
+        return text if text.isprintable() and text.strip() else facts.name(terminal)
+
+    def chain(names: list[str]) -> str:
+        return ">".join(names if len(names) <= 3 else [names[0], "..", names[-1]])
+
+    def write(at: Tree) -> str:
+        names = []
+        while at.children is not None:
+            names.append(rule_name(rules.symbol_name(at.symbol)))
+            inner = [child for child in at.children if child.children != ()]
+            if len(inner) != 1:
+                parts = [part for part in map(write, inner) if part]
+                return f"{chain(names)}[{' '.join(parts)}]"
+            at = inner[0]
+        return f"{chain(names)}[{leaf(at.symbol)}]" if names else leaf(at.symbol)
+
+    try:
+        text = write(tree)
+    except RecursionError:
+        return "(too deep to be shown)"
+    return text if len(text) <= 400 else text[:200] + " ... " + text[-190:]
+
+
+class _Search:
+    """Texts of conflicts. One budget of steps for all of them, spent in the order of the conflicts."""
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+        self.tables = facts.all_tables
+        self.rules = facts.reduced
+        self.n_terminals = self.rules.n_terminals
+        self.n_steps = MAX_STEPS
+
+    def reduce(self, stack: TreeStack, rule: int) -> TreeStack | None:
+        """The stack after a reduction; None if it is not the automaton's."""
+        children: list[Tree] = []
+        below: TreeStack | None = stack
+        for _ in self.rules.rules[rule].rhs:
+            if below is None or below[1] is None:
+                return None
+            children.append(below[1])
+            below = below[2]
+        if below is None:
+            return None
+        lhs = self.rules.rules[rule].lhs
+        after = int(self.facts.automaton.transitions[below[0], lhs])
+        return None if after < 0 else (after, Tree(lhs, tuple(children[::-1])), below)
+
+    def closed(self, stacks: list[TreeStack], terminal: int) -> list[TreeStack]:
+        """The stacks and all that reductions before a terminal make of them."""
+        found: dict[tuple[int, ...], TreeStack] = {}
+        agenda = list(stacks)
+        for stack in agenda:  # grows while it is read
+            states = states_of(stack)
+            if states in found or len(states) > MAX_DEPTH or len(found) > MAX_STACKS:
+                continue
+            found[states] = stack
+            for action in self.tables.actions(stack[0], terminal):
+                if action < 0 and (after := self.reduce(stack, -action - 1)) is not None:
+                    agenda.append(after)
+        return list(found.values())
+
+    def shifted(self, stacks: list[TreeStack], terminal: int) -> list[TreeStack]:
+        found: list[TreeStack] = []
+        for stack in self.closed(stacks, terminal):
+            for action in self.tables.actions(stack[0], terminal):
+                if 0 < action < ACCEPT:
+                    found.append((action - 1, Tree(terminal), stack))
+        return found
+
+    def stacks_before(self, conflict: Conflict) -> list[TreeStack]:
+        """The stacks with the conflict's state on top, after its example and before its terminal."""
+        if conflict.example is None or len(conflict.example) > MAX_DEPTH:
+            return []
+        is_end = conflict.terminal == self.n_terminals
+        stacks: list[TreeStack] = [(0, None, None)]
+        for terminal in conflict.example if is_end else conflict.example[:-1]:
+            stacks = self.shifted(stacks, terminal)
+        return [stack for stack in self.closed(stacks, conflict.terminal) if stack[0] == conflict.state]
+
+    def branches(self, conflict: Conflict, stack: TreeStack) -> list[list[TreeStack]]:
+        """For each action of the conflict the stacks after it and the conflict's terminal; after it alone at the end of the text."""
+        found = []
+        for action in self.tables.actions(conflict.state, conflict.terminal):
+            if action == ACCEPT:
+                found.append([stack])
+            elif action > 0:
+                found.append([(action - 1, Tree(conflict.terminal), stack)])
+            else:
+                after = self.reduce(stack, -action - 1)
+                if after is None:
+                    continue
+                if conflict.terminal == self.n_terminals:
+                    found.append(
+                        [s for s in self.closed([after], conflict.terminal) if s[0] == self.facts.automaton.accepting]
+                    )
+                else:
+                    found.append(self.shifted([after], conflict.terminal))
+        return [stacks for stacks in found if stacks]
+
+    def ambiguity(self, conflict: Conflict, stacks: list[TreeStack]) -> Ambiguity | None:
+        """A sentence with a derivation through each of two of the conflict's actions; None if none was found within the budget."""
+        for stack in stacks[:3]:
+            branches = self.branches(conflict, stack)
+            for i, left in enumerate(branches):
+                for right in branches[i + 1 :]:
+                    found = self._meet([(one, two) for one in left for two in right])
+                    if found is not None:
+                        return found
+        return None
+
+    def _meet(self, pairs: list[tuple[TreeStack, TreeStack]]) -> Ambiguity | None:
+        """Read on with both stacks until they are equal, then complete them."""
+        try:
+            writer = self.facts.writer
+        except ValueError:
+            return None
+        agenda = [(0, number, one, two) for number, (one, two) in enumerate(pairs)]
+        count = len(agenda)
+        known: set[tuple[tuple[int, ...], tuple[int, ...]]] = set()
+        completed = self.facts.automaton.completed
+        budget = self.n_steps // 3
+        while agenda and budget > 0:
+            cost, _, one, two = heapq.heappop(agenda)
+            states = states_of(one), states_of(two)
+            if states in known:
+                continue
+            known.add(states)
+            if states[0] == states[1]:
+                whole = writer.completion(one)
+                other = writer.completion(two)
+                if whole is not None and other is not None and whole != other:
+                    return Ambiguity(whole, other)
+                continue
+            following: list[tuple[int, TreeStack, TreeStack]] = []
+            for rule in completed[one[0]]:
+                if (after := self.reduce(one, rule)) is not None:
+                    following.append((cost, after, two))
+            for rule in completed[two[0]]:
+                if (after := self.reduce(two, rule)) is not None:
+                    following.append((cost, one, after))
+            targets = dict(writer.moves[two[0]])
+            for symbol, target in writer.moves[one[0]]:
+                other_target = targets.get(symbol)
+                if other_target is not None:
+                    tree = writer.tree_of(symbol)
+                    following.append((cost + writer.cost[symbol], (target, tree, one), (other_target, tree, two)))
+            budget -= 1 + len(following)
+            self.n_steps -= 1 + len(following)
+            for price, left, right in following:
+                if len(states[0]) < MAX_DEPTH and len(states[1]) < MAX_DEPTH:
+                    count += 1
+                    heapq.heappush(agenda, (price, count, left, right))
+        return None
+
+    def refused(self, conflict: Conflict, stacks: list[TreeStack]) -> str | None:
+        """A text of the rules, by an action that the parser does not take, that the parser refuses."""
+        try:
+            writer, reader = self.facts.writer, self.facts.reader
+        except ValueError:
+            return None
+        found: list[bytes] = []
+        for stack in stacks[:3]:
+            for branch in self.branches(conflict, stack)[1:]:
+                for after in branch:
+                    tree = writer.completion(after)
+                    text = None if tree is None else writer.text(tuple(tree.terminals()))
+                    if text is not None and not reader.read(text).accepted:
+                        found.append(text)
+        return shown(min(found, key=lambda text: (len(text), text))) if found else None

@@ -1,0 +1,191 @@
+"""What the checks share, each found once and when it is first asked for: automata, tables, shortest texts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError, TerminalError
+from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.grammar.normalise import reduce
+from maskwright.analysis.lexing import compile_pattern, compile_terminal
+from maskwright.analysis.lexing.dfa import Dfa
+from maskwright.analysis.lexing.modes import Modes, lexing_modes
+from maskwright.analysis.lr.automaton import Automaton, bits, build_automaton
+from maskwright.analysis.lr.encoding import LrTables
+from maskwright.analysis.lr.lookaheads import Lookaheads, lookaheads, nullable_symbols
+from maskwright.analysis.lr.tables import tables_of
+from maskwright.lint.finding import Finding, Severity
+from maskwright.lint.lexer import Lexer
+from maskwright.lint.places import Place, place_of_rule, place_of_terminal
+from maskwright.lint.reading import Reader
+from maskwright.lint.texts import Writer
+
+
+class Facts:
+    """A grammar and what is known of it.
+
+    faulty : terminal -> (code, why) for those that have no automaton a lexer can use. file : what findings call the grammar's file.
+    """
+
+    def __init__(self, grammar: Grammar, file: str) -> None:
+        self.grammar = grammar
+        self.file = file
+        self.automata: list[Dfa | None] = []
+        self.faulty: dict[int, tuple[str, str]] = {}
+        for number, terminal in enumerate(grammar.terminals):
+            try:
+                self.automata.append(None if terminal.is_declared else compile_terminal(terminal, where=grammar.name))
+            except MaskwrightError as error:
+                self.automata.append(None)
+                self.faulty[number] = self._fault(number, error)
+
+    def _fault(self, number: int, error: MaskwrightError) -> tuple[str, str]:
+        terminal = self.grammar.terminals[number]
+        try:
+            dfa = compile_pattern(terminal.pattern or "", terminal.flags)
+        except (TerminalError, LimitError):
+            return "too-large" if isinstance(error, LimitError) else "unsupported-pattern", str(error)
+        return ("matches-nothing" if dfa.is_empty else "matches-empty"), str(error)
+
+    @cached_property
+    def reduced(self) -> Grammar:
+        return reduce(self.grammar)
+
+    @cached_property
+    def automaton(self) -> Automaton:
+        return build_automaton(self.reduced)
+
+    @cached_property
+    def lookaheads(self) -> Lookaheads:
+        return lookaheads(self.automaton)
+
+    @cached_property
+    def tables(self) -> LrTables:
+        """The LALR(1) tables as decoding has them; state numbers are those of `automaton`."""
+        return tables_of(self.automaton, self.lookaheads, self.grammar.conflicts)
+
+    @cached_property
+    def all_tables(self) -> LrTables:
+        """The same with all actions of every cell."""
+        return tables_of(self.automaton, self.lookaheads, "all")
+
+    @cached_property
+    def acceptable(self) -> npt.NDArray[np.bool_]:
+        """(n_states, n_terminals + 1) bool: the columns that each state of the parser has an action for; the last one is the end."""
+        acceptable: npt.NDArray[np.bool_] = self.tables.action != 0
+        return acceptable
+
+    @property
+    def reading_lexing(self) -> Literal["longest", "contextual"]:
+        """The lexing in which texts are read here: the grammar's own, and "longest" for one of lexing "nfa"."""
+        return "contextual" if self.grammar.lexing == "contextual" else "longest"
+
+    @cached_property
+    def modes(self) -> Modes:
+        """Which terminals compete where."""
+        return self.modes_of(self.reading_lexing)
+
+    def modes_of(self, lexing: Literal["longest", "contextual"]) -> Modes:
+        tables = self.tables
+        grammar = replace(self.grammar, lexing=lexing)
+        return lexing_modes(grammar, self.acceptable, tables.terminal_column, tables.accessing)
+
+    @cached_property
+    def lexer(self) -> Lexer:
+        """Raises GrammarError if a terminal is faulty, LimitError if the terminals together have too many states."""
+        if self.faulty:
+            names = ", ".join(self.grammar.terminals[t].name for t in self.faulty)
+            raise GrammarError(f"there is no lexer while some terminals cannot be compiled ({names})")
+        return Lexer(self.grammar, self.automata, self.modes.competing)
+
+    @cached_property
+    def reader(self) -> Reader:
+        """Reads texts as decoding does."""
+        return Reader(self.grammar, self.lexer, self.modes, self.tables)
+
+    @cached_property
+    def writer(self) -> Writer:
+        """Writes texts of terminal sequences."""
+        return Writer(self.grammar, self.automaton, self.lexer, self.lexer.lexemes())
+
+    @cached_property
+    def used(self) -> frozenset[int]:
+        """The terminals in rules that a text can use."""
+        n = self.grammar.n_terminals
+        return frozenset(symbol for rule in self.reduced.rules for symbol in rule.rhs if symbol < n)
+
+    @cached_property
+    def follows(self) -> list[int]:
+        """For each terminal, as bits, those that stand directly after it in some sentence. Exact, since the rules are reduced."""
+        return follow_pairs(self.reduced)
+
+    def text(self, terminals: Sequence[int]) -> bytes | None:
+        """The beginning of a text with these terminals, if it is read as them; None if it cannot be written so, or not found to be."""
+        text = self.writer.text(terminals)
+        return text if text is not None and self.reader.read(text).reached == len(text) else None
+
+    def name(self, terminal: int) -> str:
+        if terminal == self.grammar.n_terminals:
+            return "the end of the text"
+        return self.grammar.display_name(terminal)
+
+    def finding(
+        self,
+        code: str,
+        severity: Severity,
+        place: Place,
+        message: str,
+        decoding: str,
+        remedy: str,
+        example: str = "",
+    ) -> Finding:
+        return Finding(code, severity, self.file, *place, message, decoding, remedy, example)
+
+    def at_terminal(self, number: int) -> Place:
+        return place_of_terminal(self.grammar, number)
+
+    def at_rule(self, symbol: int) -> Place:
+        """The place of a nonterminal of the grammar itself (not of the reduced one)."""
+        return place_of_rule(self.grammar, symbol)
+
+
+def follow_pairs(grammar: Grammar) -> list[int]:
+    """For each terminal of a reduced grammar, as bits, the terminals that stand directly after it in some sentence.
+
+    X before Y is there iff some rule has ``.. B w C ..`` with w nullable, X in LAST(B), Y in FIRST(C). Cost: O(size * length) unions.
+    """
+    n_terminals, n = grammar.n_terminals, grammar.n_terminals + grammar.n_nonterminals
+    nullable = nullable_symbols(grammar)
+    first = [1 << s if s < n_terminals else 0 for s in range(n)]
+    last = list(first)
+    for found, backwards in ((first, False), (last, True)):
+        grew = True
+        while grew:
+            grew = False
+            for rule in grammar.rules:
+                union = found[rule.lhs]
+                for symbol in reversed(rule.rhs) if backwards else rule.rhs:
+                    union |= found[symbol]
+                    if symbol not in nullable:
+                        break
+                if union != found[rule.lhs]:
+                    found[rule.lhs] = union
+                    grew = True
+    after_last: dict[int, int] = {}  # LAST set -> FIRST sets that come after it
+    for rule in grammar.rules:
+        for i, left in enumerate(rule.rhs):
+            for right in rule.rhs[i + 1 :]:
+                after_last[last[left]] = after_last.get(last[left], 0) | first[right]
+                if right not in nullable:
+                    break
+    follows = [0] * n_terminals
+    for lefts, rights in after_last.items():
+        for terminal in bits(lefts):
+            follows[terminal] |= rights
+    return follows

@@ -1,0 +1,317 @@
+"""Texts that longest match, contextual lexing and Lark's own lexers read differently.
+
+Candidates are texts in which the lexings have something to disagree about: a text of a terminal that another one wins, two terminals that
+run together, a lexeme that begins with one of a terminal that Lark tries first. Each is read with each lexing by the same LALR tables,
+and the shortest on which two disagree is kept.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any, Literal
+
+from lark.common import LexerConf
+from lark.exceptions import LexError, UnexpectedInput
+from lark.indenter import DedentError, Indenter
+from lark.lexer import (
+    BasicLexer,
+    ContextualLexer,
+    LexerThread,
+    PatternRE,
+    PatternStr,
+    TerminalDef,
+)
+
+from maskwright.analysis.errors import LimitError
+from maskwright.analysis.grammar.grammar import Grammar, Layout
+from maskwright.analysis.lr.automaton import bits
+from maskwright.analysis.lr.tables import tables_of
+from maskwright.lint.facts import Facts
+from maskwright.lint.finding import Finding, shown
+from maskwright.lint.lexer import PlainLexer
+from maskwright.lint.reading import Reader, Stack
+from maskwright.lint.texts import Tree, TreeStack, Writer
+
+MAX_CANDIDATES = 400
+"""Texts that are read with every lexing. A number, not a time: findings must not depend on the machine."""
+
+MAX_VARIANTS = 4
+"""Texts of one terminal that others lay claim to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """accepted : the text is a whole text. terminals : as far as it was read, without what layout inserts."""
+
+    accepted: bool
+    terminals: tuple[int, ...]
+
+
+def lexing_findings(facts: Facts) -> Iterator[Finding]:
+    """The shortest text for which another lexing than the grammar's own says something else."""
+    grammar = facts.grammar
+    own = facts.reading_lexing
+    other: Literal["longest", "contextual"] = "contextual" if own == "longest" else "longest"
+    readers: dict[str, Any] = {own: _Ours(facts.reader)}
+    try:
+        modes = facts.modes_of(other)
+        lexer = PlainLexer(grammar, facts.automata, modes.competing)
+        readers[other] = _Ours(Reader(grammar, lexer, modes, facts.tables))
+    except LimitError:
+        pass  # too many modes: contextual lexing cannot be had
+    readers["Lark's contextual"] = _Larks(facts, is_contextual=True)
+    readers["Lark's basic"] = _Larks(facts, is_contextual=False)
+    best: dict[str, tuple[int, bytes, Outcome, Outcome]] = {}
+    for text in candidates(facts):
+        try:
+            text.decode("utf-8")
+        except UnicodeDecodeError:
+            continue
+        mine: Outcome = readers[own].read(text)
+        for name, reader in readers.items():
+            if name == own or (name in best and best[name][:2] <= (len(text), text)):
+                continue
+            theirs = reader.read(text)
+            if theirs is None:  # not known
+                continue
+            if mine.accepted != theirs.accepted or (mine.accepted and mine.terminals != theirs.terminals):
+                best[name] = len(text), text, mine, theirs
+    for name in readers:
+        if name not in best:
+            continue
+        _, text, mine, theirs = best[name]
+        ours = not name.startswith("Lark")
+        yield facts.finding(
+            "lexing-differs" if ours else "lark-differs",
+            "info",
+            (0, 0),
+            f"{own} lexing {_says(facts, mine)}, {name} lexer {_says(facts, theirs)}".replace(
+                f"{name} lexer", f"{name} lexing" if ours else f"{name} lexer"
+            ),
+            f"masks follow {own} lexing" + ("" if ours else ", so they do not always agree with a parser made by Lark"),
+            f"choose by --lexing {other}; or make the terminals differ, so that all agree"
+            if ours
+            else "declare keywords that may be names as soft (--soft), or make the terminals differ, so that all agree",
+            shown(text),
+        )
+
+
+def _says(facts: Facts, outcome: Outcome) -> str:
+    names = " ".join(facts.name(t) for t in outcome.terminals) or "no terminal"
+    return f"reads {names}" if outcome.accepted else f"refuses the text below (after {names})"
+
+
+def candidates(facts: Facts) -> list[bytes]:
+    """Texts about which lexings may disagree, the shortest first, at most MAX_CANDIDATES."""
+    writer, lexer = facts.writer, facts.lexer
+    n = facts.grammar.n_terminals
+    acceptable = facts.acceptable
+    paths = list(writer.paths().items())
+    found: dict[bytes, None] = {}
+    # each terminal at the nearest place that takes it, and at the nearest that does not take what wins over it
+    contested = _contested(facts)
+    for terminal, variants in contested.items():
+        for lexeme, rivals in variants:
+            for with_rival in (False, True):
+                for state, symbols in paths:
+                    if acceptable[state, terminal] and any(acceptable[state, r] for r in rivals) == with_rival:
+                        found |= dict.fromkeys(_texts(facts, writer, symbols, terminal, lexeme))
+                        break
+    done: set[tuple[int, int]] = set()
+    for state, symbols in paths:
+        if not symbols or symbols[-1] >= n or symbols[-1] not in writer.lexemes:
+            continue
+        x = symbols[-1]
+        for y in bits(facts.follows[x]):
+            if (x, y) in done or y not in writer.lexemes or not acceptable[state, y]:
+                continue
+            done.add((x, y))
+            own, other = writer.lexemes[x], writer.lexemes[y]
+            if lexer.after(x, own, other) != (x, len(own)):
+                found |= dict.fromkeys(_texts(facts, writer, symbols, y, other, is_glued=True))
+    ordered = sorted(found, key=lambda text: (len(text), text))
+    return ordered[:MAX_CANDIDATES]
+
+
+def _contested(facts: Facts) -> dict[int, list[tuple[bytes, list[int]]]]:
+    """Terminal -> short texts of it that are also another's, or begin with a lexeme of one that Lark tries first; with these others."""
+    lexer = facts.lexer
+    grammar = facts.grammar
+    order = _lark_order(grammar)
+    found: dict[int, dict[tuple[int, ...], bytes]] = {}
+    known: dict[tuple[int, int], bytes] = {(start, -1): b"" for start in lexer.union.starts}
+    agenda = list(known)
+    for at in agenda:  # grows while it is read
+        state, earlier = at
+        accepting = lexer.union.accepting[state]
+        for terminal in accepting:
+            rivals = tuple(t for t in accepting if t != terminal)
+            if earlier >= 0 and order[earlier] < order[terminal] and earlier != terminal:
+                rivals = (*rivals, earlier)
+            if rivals:
+                found.setdefault(terminal, {}).setdefault(rivals, known[at])
+        first = min((*accepting, earlier) if earlier >= 0 else accepting, key=order.__getitem__, default=earlier)
+        for byte, target in lexer.edges[state]:
+            if (target, first) not in known and len(known) < 20_000:
+                known[target, first] = known[at] + bytes([byte])
+                agenda.append((target, first))
+    return {
+        t: [(lexeme, list(rivals)) for rivals, lexeme in list(variants.items())[:MAX_VARIANTS]]
+        for t, variants in sorted(found.items())
+    }
+
+
+def _lark_order(grammar: Grammar) -> list[int]:
+    """For each terminal its place in the order in which Lark's lexers try them."""
+    definitions = {d.name: d for d in _definitions(grammar)}
+
+    def key(number: int) -> tuple[int, int, int, str]:
+        d = definitions.get(grammar.terminals[number].name)
+        return (0, 0, 0, "") if d is None else (-d.priority, -d.pattern.max_width, -len(d.pattern.value), d.name)
+
+    place = [0] * grammar.n_terminals
+    for i, number in enumerate(sorted(range(grammar.n_terminals), key=key)):
+        place[number] = i
+    return place
+
+
+def _texts(
+    facts: Facts, writer: Writer, symbols: tuple[int, ...], terminal: int, lexeme: bytes, is_glued: bool = False
+) -> list[bytes]:
+    """The text of a viable prefix and the lexeme, completed."""
+    before = writer.yield_of(symbols)
+    if before is None or len(before) > 40:
+        return []
+    head = writer.text(before)
+    if head is None:
+        return []
+    if not is_glued:
+        spaced = writer.text((*before, terminal), {len(before): lexeme})
+        if spaced is None:
+            return []
+        head = spaced[: len(spaced) - len(lexeme)]
+    stacks = [after for stack in facts.reader.stacks_after(before) for after in facts.reader.shift(stack, terminal)]
+    if not stacks:
+        return []
+    rest = _completion(writer, stacks[0])
+    own = writer.lexemes.get(terminal, lexeme)
+    whole = None if rest is None else writer.text((terminal, *rest), {0: own})
+    if whole is None:
+        return []
+    tail = whole[len(own) :] if whole.startswith(own) else b""
+    return list(dict.fromkeys([head + lexeme + tail]))
+
+
+def _completion(writer: Writer, stack: Stack) -> tuple[int, ...] | None:
+    """Terminals that complete a text from a stack of states."""
+    states = []
+    at: Stack | None = stack
+    while at is not None:
+        states.append(at[0])
+        at = at[1]
+    built: TreeStack = (0, None, None)
+    for state in states[-2::-1]:
+        built = (state, Tree(-1), built)  # what has been read is not written again
+    tree = writer.completion(built)
+    return None if tree is None else tuple(t for t in tree.terminals() if t >= 0)
+
+
+class _Ours:
+    def __init__(self, reader: Reader) -> None:
+        self.reader = reader
+        self.lexer = reader.lexer
+        layout = reader.grammar.layout
+        self.inserted = () if layout is None else (layout.indent, layout.dedent)
+
+    def read(self, text: bytes) -> Outcome | None:
+        if isinstance(self.lexer, PlainLexer):
+            self.lexer.is_open = False
+        reading = self.reader.read(text)
+        if isinstance(self.lexer, PlainLexer) and self.lexer.is_open:
+            return None
+        return Outcome(reading.accepted, tuple(t for t in reading.terminals if t not in self.inserted))
+
+
+def _definitions(grammar: Grammar) -> list[TerminalDef]:
+    found = []
+    for terminal in grammar.terminals:
+        if terminal.pattern is None:
+            continue
+        kind: Any = PatternRE if terminal.literal is None else PatternStr
+        value = terminal.pattern if terminal.literal is None else terminal.literal
+        found.append(TerminalDef(terminal.name, kind(value, tuple(terminal.flags)), terminal.priority))
+    return found
+
+
+class _Larks:
+    """Lark's own lexers and `Indenter` before our LALR tables, which shift rather than reduce, as Lark's do."""
+
+    def __init__(self, facts: Facts, is_contextual: bool) -> None:
+        grammar = self.grammar = facts.grammar
+        self.tables = tables_of(facts.automaton, facts.lookaheads, "shift")
+        layout = grammar.layout
+        names = [t.name for t in grammar.terminals]
+        ignored = [names[i] for i in sorted(grammar.ignored)]
+        conf = LexerConf(_definitions(grammar), re, ignored, skip_validation=True)
+        always = () if layout is None else (names[layout.newline],)
+        self.lexer: Any
+        if is_contextual:
+            states: dict[int, Collection[str]] = {}
+            for state in range(self.tables.n_states):
+                row = self.tables.action[state, : grammar.n_terminals].nonzero()[0].tolist()
+                states[state] = {names[t] for t in row}
+            self.lexer = ContextualLexer(conf, states, always)
+        else:
+            self.lexer = BasicLexer(conf)
+        self.postlex = None if layout is None else _indenter(grammar, layout)
+        self.n_rules = list(zip(self.tables.rule_lhs.tolist(), self.tables.rule_length.tolist(), strict=True))
+
+    def read(self, text: bytes) -> Outcome:
+        position = SimpleNamespace(position=0)
+        thread: Any = LexerThread.from_text(self.lexer, text.decode())
+        stream: Any = thread.lex(position)
+        if self.postlex is not None:
+            stream = self.postlex.process(stream)
+        stack = [0]
+        terminals: list[int] = []
+        layout = self.grammar.layout
+        inserted = () if layout is None else (layout.indent, layout.dedent)
+        try:
+            for token in stream:
+                terminal = self.grammar.terminal_number[token.type]
+                if not self._shift(stack, terminal):
+                    return Outcome(False, tuple(terminals))
+                if terminal not in inserted:
+                    terminals.append(terminal)
+                position.position = stack[-1]
+        except (LexError, UnexpectedInput, DedentError, IndexError, AssertionError):
+            # the last two are the Indenter's: a newline without a line feed, a text that ends inside brackets
+            return Outcome(False, tuple(terminals))
+        return Outcome(self._shift(stack, self.grammar.n_terminals), tuple(terminals))
+
+    def _shift(self, stack: list[int], terminal: int) -> bool:
+        while True:
+            action = int(self.tables.action[stack[-1], terminal])
+            if action >= 0:
+                if action and terminal < self.grammar.n_terminals:
+                    stack.append(action - 1)
+                return bool(action)
+            lhs, length = self.n_rules[-action - 1]
+            del stack[len(stack) - length :]
+            stack.append(int(self.tables.goto[stack[-1], lhs]))
+
+
+def _indenter(grammar: Grammar, layout: Layout) -> Any:
+    names = [terminal.name for terminal in grammar.terminals]
+    members = {
+        "NL_type": names[layout.newline],
+        "OPEN_PAREN_types": [names[opening] for opening, _ in layout.brackets],
+        "CLOSE_PAREN_types": [names[closing] for _, closing in layout.brackets],
+        "INDENT_type": names[layout.indent],
+        "DEDENT_type": names[layout.dedent],
+        "tab_len": layout.tab_length,
+    }
+    return type("Layout", (Indenter,), members)()

@@ -1,0 +1,200 @@
+"""Terminals that the rules put side by side and that no text can have so; places from which nothing leads on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from maskwright.analysis.lr.automaton import bits
+from maskwright.lint.facts import Facts
+from maskwright.lint.finding import Finding, listed, plural, shown
+
+
+@dataclass(frozen=True)
+class Sides:
+    """next_to : for each terminal, as bits, those that can stand directly after it in a text. apart : those that can stand after it with
+    ignored text between. after_ignored : the same with a given ignored terminal, and more ignored text, between."""
+
+    next_to: list[int]
+    apart: list[int]
+    after_ignored: dict[int, int]
+
+
+def sides_of(facts: Facts) -> Sides:
+    """What can stand beside what in texts, by longest match alone."""
+    grammar, lexer = facts.grammar, facts.lexer
+    n = grammar.n_terminals
+    ignored = sorted(grammar.ignored)
+    inserted = 0
+    separators = list(ignored)
+    layout = grammar.layout
+    if layout is not None:
+        inserted = 1 << layout.indent | 1 << layout.dedent
+        if layout.brackets:
+            separators.append(layout.newline)  # between brackets it is as good as ignored
+    everything = [t for t, dfa in enumerate(facts.automata) if dfa is not None]
+    wanted = dict.fromkeys((x, y) for x in everything for y in bits(facts.follows[x]) if facts.automata[y] is not None)
+    wanted |= dict.fromkeys((x, i) for x in everything for i in separators)
+    wanted |= dict.fromkeys((i, y) for i in separators for y in everything)
+    found = lexer.side_by_side(wanted)
+    next_to = [inserted] * n
+    for (x, y), can in found.items():
+        if can:
+            next_to[x] |= 1 << y
+    after_ignored = {}
+    for i in separators:
+        chain = {i}
+        agenda = [i]
+        for at in agenda:  # grows while it is read
+            new = [j for j in separators if next_to[at] >> j & 1 and j not in chain]
+            chain.update(new)
+            agenda += new
+        after_ignored[i] = _union(next_to[j] for j in sorted(chain))
+    apart = [_union(after_ignored[i] for i in separators if next_to[x] >> i & 1) for x in range(n)]
+    return Sides(next_to, apart, after_ignored)
+
+
+def adjacent(facts: Facts) -> Iterator[Finding]:
+    """What longest match joins though the rules part it, and what can begin where nothing leads on."""
+    sides = sides_of(facts)
+    yield from never_adjacent(facts, sides)
+    yield from stuck_after_ignored(facts, sides)
+
+
+def never_adjacent(facts: Facts, sides: Sides) -> Iterator[Finding]:
+    """Pairs that follow one another by the rules while longest match joins them, and nothing ignorable may stand between."""
+    n = facts.grammar.n_terminals
+    declared = {t for t, dfa in enumerate(facts.automata) if dfa is None}
+    stuck = _stuck_states(facts, sides)
+    for x in range(n):
+        if x in declared or x not in facts.lexer.ends:
+            continue
+        possible = sides.next_to[x] | sides.apart[x]
+        bad = [y for y in bits(facts.follows[x] & ~possible) if y in facts.lexer.ends]
+        if not bad:
+            continue
+        names = [facts.name(y) for y in bad]
+        lexemes = facts.writer.lexemes
+        both = lexemes[x] + lexemes[bad[0]]
+        winner, end = facts.lexer.after(x, lexemes[x], lexemes[bad[0]]) or (-1, 0)
+        reads = f"{shown(both)} begins with {facts.name(winner)} {shown(both[:end])}" if winner >= 0 else ""
+        is_idle = bad == [x] == [winner] and _is_idle(facts, x)
+        follows = "follows" if len(bad) == 1 else "follow"
+        what = f"{listed(names)} {follows} {facts.name(x)} in the rules, but no text has them side by side"
+        remedy = (
+            "let something stand between them: %ignore blanks, or put a separator into the rules; "
+            "or make the terminals differ so that the first ends where the second begins"
+        )
+        if x in stuck:
+            yield facts.finding(
+                "stuck-after-terminal",
+                "error",
+                facts.at_terminal(x),
+                f"{what}, and at some places nothing else can come: {reads or 'the longest match joins them'}",
+                f"masks let {facts.name(x)} begin there; after it no token leads to a whole text",
+                remedy,
+                stuck[x],
+            )
+        else:
+            yield facts.finding(
+                "never-adjacent",
+                "info" if is_idle else "warning",
+                facts.at_terminal(x),
+                f"{what}: {reads or 'the longest match joins them'}",
+                "none: where the rules take two, one does as well"
+                if is_idle
+                else "texts that need them so are never allowed",
+                remedy,
+                shown(both),
+            )
+
+
+def _is_idle(facts: Facts, x: int) -> bool:
+    """Whether at the nearest place that takes a terminal twice all that may come then may come after one."""
+    reader = facts.reader
+    for state, symbols in facts.writer.paths().items():
+        if facts.acceptable[state, x] and (before := facts.writer.yield_of(symbols)) is not None:
+            twice = reader.next_terminals((*before, x, x))
+            if twice or reader.stacks_after((*before, x, x)):
+                return twice <= reader.next_terminals((*before, x))
+    return False
+
+
+def _stuck_states(facts: Facts, sides: Sides) -> dict[int, str]:
+    """Terminal -> a shortest text that ends with it and after which the rules take only what cannot stand there."""
+    found: dict[int, str] = {}
+    n = facts.grammar.n_terminals
+    writer = facts.writer
+    for state, symbols in writer.paths().items():
+        if not symbols or symbols[-1] >= n or symbols[-1] in found or facts.acceptable[state, n]:
+            continue
+        x = symbols[-1]
+        following = facts.acceptable[state, :n].nonzero()[0].tolist()
+        possible = sides.next_to[x] | sides.apart[x]
+        if facts.automata[x] is None or any(possible >> y & 1 for y in following):
+            continue
+        before = writer.yield_of(symbols)
+        text = None if before is None else facts.text(before)
+        found[x] = "" if text is None else shown(text)
+    return found
+
+
+def stuck_after_ignored(facts: Facts, sides: Sides) -> Iterator[Finding]:
+    """Ignored terminals, such as comments, that can begin where nothing that can end them is allowed."""
+    grammar, lexer = facts.grammar, facts.lexer
+    n = grammar.n_terminals
+    layout = grammar.layout
+    live = lexer.live()
+    avoiding = frozenset(opening for opening, _ in layout.brackets) if layout is not None else frozenset[int]()
+    paths = facts.writer.paths(avoiding)
+    for i in sorted(grammar.ignored):
+        if i not in lexer.ends:
+            continue
+        may_become = 0  # what a text that begins like it may still be lexed as
+        for state in lexer.ends[i]:
+            for terminal in live[state].nonzero()[0].tolist():
+                may_become |= 1 << terminal
+        may_become |= _union(sides.after_ignored[j] for j in bits(may_become) if j in sides.after_ignored and j != i)
+        # outside brackets a newline is not ignored
+        after = _after_outside(facts, sides, i)
+        places: list[str] = []
+        n_places = 0
+        for state, symbols in paths.items():
+            last = symbols[-1] if symbols else -1
+            if last >= n or facts.acceptable[state, n] or (last >= 0 and not sides.next_to[last] >> i & 1):
+                continue
+            following = facts.acceptable[state, :n].nonzero()[0].tolist()
+            if not following or any((after | may_become) >> y & 1 for y in following):
+                continue
+            n_places += 1
+            before = facts.writer.yield_of(symbols)
+            text = None if before is None else facts.text((*before, i))
+            if text is not None and not places:
+                places.append(shown(text))
+        if n_places:
+            ends = [facts.name(y) for y in bits(after) if y in facts.used]
+            yield facts.finding(
+                "stuck-after-ignored",
+                "warning",
+                facts.at_terminal(i),
+                f"ignored terminal {facts.name(i)} can begin at {plural(n_places, 'place')} where the rules take nothing that can stand "
+                "after it" + (f" (only {listed(ends)} can)" if ends else ""),
+                "masks let it begin anywhere; there no token ever leads out of it",
+                "make it part of the terminal that ends it (as a comment in the newline terminal), or let it end by itself",
+                *places,
+            )
+
+
+def _after_outside(facts: Facts, sides: Sides, i: int) -> int:
+    """What can stand after an ignored terminal, more ignored text between, where newlines are not dropped."""
+    chain = [i]
+    for at in chain:  # grows while it is read
+        chain += [j for j in sorted(facts.grammar.ignored) if sides.next_to[at] >> j & 1 and j not in chain]
+    return _union(sides.next_to[j] for j in chain)
+
+
+def _union(sets: Iterable[int]) -> int:
+    found = 0
+    for one in sets:
+        found |= one
+    return found

@@ -1,0 +1,134 @@
+"""Does the grammar take this text? The lexer's longest match and the LALR tables, read plainly; for the short texts of findings.
+
+Where conflicts leave several actions each is followed, on threads of its own; with contextual lexing each thread lexes for itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.lexing.modes import Modes
+from maskwright.analysis.lr.encoding import ACCEPT, LrTables
+from maskwright.lint.lexer import Lexer, PlainLexer
+
+Stack: TypeAlias = "tuple[int, Stack | None]"
+
+MAX_THREADS = 2_000
+"""Steps of all threads over one text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What became of a text. accepted : it is a whole text. reached : how many bytes some thread lexed and parsed. terminals : those of the
+    thread that came furthest, what layout inserts among them."""
+
+    accepted: bool
+    reached: int
+    terminals: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Thread:
+    at: int
+    stack: Stack
+    columns: tuple[int, ...] = (0,)
+    depth: int = 0
+    terminals: tuple[int, ...] = ()
+
+
+class Reader:
+    """Texts under a grammar with lexing "longest" or "contextual"."""
+
+    def __init__(self, grammar: Grammar, lexer: Lexer | PlainLexer, modes: Modes, tables: LrTables) -> None:
+        self.grammar, self.lexer, self.tables = grammar, lexer, tables
+        self.mode_of: list[int] = modes.of_state.tolist()
+        self.rules = list(zip(tables.rule_lhs.tolist(), tables.rule_length.tolist(), strict=True))
+        layout = grammar.layout
+        self.change = {} if layout is None else {o: 1 for o, _ in layout.brackets} | {c: -1 for _, c in layout.brackets}
+
+    def read(self, text: bytes) -> Reading:
+        agenda = [_Thread(0, (0, None))]
+        best = agenda[0]
+        for thread in agenda:  # grows while it is read
+            if thread.at > best.at:
+                best = thread
+            if thread.at == len(text):
+                if self._may_end(thread):
+                    return Reading(True, thread.at, thread.terminals)
+                continue
+            if len(agenda) > MAX_THREADS:
+                break
+            terminal, end = self.lexer.longest(self.mode_of[thread.stack[0]], text, thread.at)
+            if terminal >= 0:
+                agenda += self.step(thread, terminal, end, text[thread.at : end])
+        return Reading(False, best.at, best.terminals)
+
+    def stacks_after(self, terminals: tuple[int, ...]) -> list[Stack]:
+        """The parser's stacks after a terminal sequence, what layout inserts being part of it; none if it is no beginning of a text."""
+        stacks: list[Stack] = [(0, None)]
+        for terminal in terminals:
+            stacks = [after for stack in stacks for after in self.shift(stack, terminal)][:MAX_THREADS]
+        return stacks
+
+    def next_terminals(self, terminals: tuple[int, ...]) -> set[int]:
+        """The terminals that the parser takes after a sequence."""
+        stacks = self.stacks_after(terminals)
+        return {t for t in range(self.tables.n_terminals) if any(self.shift(stack, t) for stack in stacks)}
+
+    def shift(self, stack: Stack, terminal: int) -> list[Stack]:
+        """The stacks after a terminal; the end of the text is number n_terminals."""
+        found: list[Stack] = []
+        agenda = [stack]
+        for current in agenda:  # grows while it is read
+            if len(agenda) > MAX_THREADS:
+                break
+            for action in self.tables.actions(current[0], terminal):
+                if action == ACCEPT:
+                    found.append(current)
+                elif action > 0:
+                    found.append((action - 1, current))
+                else:
+                    lhs, length = self.rules[-action - 1]
+                    below: Stack | None = current
+                    for _ in range(length):
+                        assert below is not None
+                        below = below[1]
+                    assert below is not None
+                    agenda.append((int(self.tables.goto[below[0], lhs]), below))
+        return found
+
+    def step(self, thread: _Thread, terminal: int, end: int, lexeme: bytes) -> list[_Thread]:
+        """The threads after a lexeme."""
+        layout = self.grammar.layout
+        if terminal in self.grammar.ignored:
+            return [_Thread(end, thread.stack, thread.columns, thread.depth, thread.terminals)]
+        columns = thread.columns
+        sequence = [terminal]
+        if layout is not None and terminal == layout.newline:
+            if thread.depth:
+                return [_Thread(end, thread.stack, columns, thread.depth, thread.terminals)]
+            margin = lexeme.rpartition(b"\n")[2]
+            column = margin.count(b" ") + margin.count(b"\t") * layout.tab_length
+            if column > columns[-1]:
+                columns, sequence = (*columns, column), [terminal, layout.indent]
+            while column < columns[-1]:
+                columns = columns[:-1]
+                sequence.append(layout.dedent)
+            if column != columns[-1]:
+                return []
+        stacks = [thread.stack]
+        for symbol in sequence:
+            stacks = [after for stack in stacks for after in self.shift(stack, symbol)]
+        depth = max(0, thread.depth + self.change.get(terminal, 0))
+        terminals = (*thread.terminals, *sequence)
+        return [_Thread(end, stack, columns, depth, terminals) for stack in stacks]
+
+    def _may_end(self, thread: _Thread) -> bool:
+        stacks = [thread.stack]
+        layout = self.grammar.layout
+        for _ in thread.columns[1:]:
+            assert layout is not None
+            stacks = [after for stack in stacks for after in self.shift(stack, layout.dedent)]
+        return any(self.shift(stack, self.tables.n_terminals) for stack in stacks)

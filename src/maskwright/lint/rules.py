@@ -1,0 +1,190 @@
+"""Rules and terminals that do nothing, or that nothing can come of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from maskwright.analysis.grammar.normalise import productive_symbols
+from maskwright.analysis.grammar.options import read_options
+from maskwright.analysis.lr.loops import endless_cycle
+from maskwright.lint.facts import Facts
+from maskwright.lint.finding import Finding, listed
+from maskwright.lint.places import place_of_name, rule_name, rules_in_text
+
+
+def unproductive(facts: Facts) -> Iterator[Finding]:
+    """Nonterminals from which no finite text can be derived."""
+    grammar = facts.grammar
+    productive = productive_symbols(grammar)
+    reported: set[str] = set()
+    for symbol in range(grammar.n_terminals, grammar.n_terminals + grammar.n_nonterminals):
+        name = rule_name(grammar.symbol_name(symbol))
+        if symbol in productive or name in reported:
+            continue
+        reported.add(name)
+        users = dict.fromkeys(rule_name(grammar.symbol_name(r.lhs)) for r in grammar.rules if symbol in r.rhs)
+        used = [user for user in users if user != name]
+        dropped = f"the alternatives with it in {listed(used)}" if used else "the alternatives with it"
+        yield facts.finding(
+            "unproductive-rule",
+            "error",
+            facts.at_rule(symbol),
+            f"no finite text can be derived from rule {name!r}: each of its alternatives leads back to a rule without an end",
+            f"{dropped} are dropped; no token that only they would allow is ever allowed",
+            f"give {name!r} an alternative that ends, of terminals or of rules that end",
+        )
+
+
+def unreachable(facts: Facts) -> Iterator[Finding]:
+    """Rules that the text defines and that the start symbol does not lead to; with each the rules that only it uses."""
+    grammar = facts.grammar
+    defined = rules_in_text(grammar)
+    start = grammar.symbol_name(grammar.start)
+    live = {rule_name(name) for name in grammar.nonterminals} | {
+        name.rpartition("__")[2] for name in grammar.nonterminals
+    }
+    # a template leaves a nonterminal for each of its calls, and none of its own where all calls are inside others
+    agenda = [name for name in defined if name in live]
+    for name in agenda:  # grows while it is read
+        for used in defined[name][1]:
+            if used in defined and used not in live:
+                live.add(used)
+                agenda.append(used)
+    dead = [name for name in defined if name not in live]
+    users = {name: [other for other in dead if other != name and name in defined[other][1]] for name in dead}
+    done: set[str] = set()
+    for root in [*(name for name in dead if not users[name]), *dead]:
+        if root in done:
+            continue
+        done.add(root)
+        group = [root]
+        for name in group:  # grows while it is read
+            new = [used for used in defined[name][1] if used in users and used not in done]
+            done.update(new)
+            group += new
+        others = f", nor to {listed(group[1:])}, which only it uses" if len(group) > 1 else ""
+        yield facts.finding(
+            "unreachable-rule",
+            "warning",
+            defined[root][0],
+            f"start symbol {start!r} does not lead to rule {root!r}{others}",
+            "nothing that the rule says is ever allowed",
+            f"use {root!r} in a rule, remove it, or name it as the start symbol (--start {root}); "
+            "if it is another start symbol, say so: // lint: allow unreachable-rule",
+        )
+
+
+def unused_terminals(facts: Facts) -> Iterator[Finding]:
+    """Terminals that nothing needs."""
+    for name in facts.grammar.unused_terminals:
+        yield facts.finding(
+            "unused-terminal",
+            "warning",
+            place_of_name(facts.grammar, name),
+            f"neither the rules, nor %ignore, nor another terminal needs terminal {name}",
+            "none: it is not part of the lexer",
+            "remove it, or use it",
+        )
+    used = facts.used
+    layout = facts.grammar.layout
+    members = () if layout is None else (layout.newline, layout.indent, layout.dedent)
+    refused = read_options(
+        facts.grammar.text, lambda message, _: message
+    ).refused  # no rule takes them, and that is meant
+    for number, terminal in enumerate(facts.grammar.terminals):
+        if terminal.name in refused:
+            continue
+        if number not in used and number not in facts.grammar.ignored and number not in members:
+            yield facts.finding(
+                "unused-terminal",
+                "warning",
+                facts.at_terminal(number),
+                f"terminal {facts.name(number)} stands only in rules that no text can use",
+                "it takes part in the longest match all the same, so texts that lex as it are refused",
+                "repair or remove the rules that use it",
+            )
+        elif number in members and number not in used:
+            yield facts.finding(
+                "layout-unbalanced",
+                "warning",
+                facts.at_terminal(number),
+                f"no rule takes the layout's terminal {terminal.name}",
+                "a text in which the layout would insert it is refused",
+                "use it in the rules (NEWLINE INDENT body DEDENT), or load the grammar without a layout",
+            )
+
+
+def ignored_in_rules(facts: Facts) -> Iterator[Finding]:
+    """Terminals that are ignored and that rules wait for all the same."""
+    grammar = facts.grammar
+    for number in sorted(grammar.ignored & facts.used):
+        where = dict.fromkeys(rule_name(grammar.symbol_name(rule.lhs)) for rule in grammar.rules if number in rule.rhs)
+        yield facts.finding(
+            "ignored-in-rule",
+            "error",
+            facts.at_terminal(number),
+            f"terminal {facts.name(number)} is ignored, but rules wait for it ({listed(list(where))})",
+            "the parser never sees it, so what needs it is refused, and a text that leads there is stuck",
+            "ignore another terminal that leaves these texts out, or take it out of the rules",
+        )
+
+
+def endless_derivations(facts: Facts) -> Iterator[Finding]:
+    """A rule that derives itself."""
+    found = endless_cycle(facts.reduced)
+    if found is None:
+        return
+    cycle, is_hidden = found
+    names = [rule_name(facts.reduced.symbol_name(symbol)) for symbol in cycle]
+    chain = " -> ".join(names)
+    what = "begins with itself after symbols that may be empty" if is_hidden else "derives itself"
+    is_error = facts.grammar.conflicts == "all"
+    yield facts.finding(
+        "endless-derivation",
+        "error" if is_error else "warning",
+        place_of_name(facts.grammar, names[0]),
+        f"rule {names[0]!r} {what} ({chain}), so a text has readings without end",
+        "a parser that follows all actions would never come to an end: the grammar is refused"
+        if is_error
+        else "the parser takes the first rule; if it would reduce for ever the grammar is refused",
+        "take the cycle out of these rules, or make the symbols before it required",
+    )
+
+
+def unbalanced_layout(facts: Facts) -> Iterator[Finding]:
+    """Rules in which indents and dedents do not pair, or that open a block without a newline."""
+    layout = facts.grammar.layout
+    if layout is None:
+        return
+    rules = facts.reduced
+    depth = [0] * rules.n_terminals
+    depth[layout.indent], depth[layout.dedent] = 1, -1
+    # the balance of each nonterminal, from its shortest yields outward; a second, other balance is a fault
+    balance: dict[int, int] = {t: depth[t] for t in range(rules.n_terminals)}
+    reported: set[str] = set()
+    grew = True
+    while grew:
+        grew = False
+        for rule in rules.rules:
+            if any(symbol not in balance for symbol in rule.rhs):
+                continue
+            total = sum(balance[symbol] for symbol in rule.rhs)
+            name = rule_name(rules.symbol_name(rule.lhs))
+            if rule.lhs not in balance:
+                balance[rule.lhs] = total
+                grew = True
+            elif balance[rule.lhs] != total and name not in reported:
+                reported.add(name)
+    start = rule_name(rules.symbol_name(rules.start))
+    if not reported and balance.get(rules.start, 0):
+        reported.add(start)
+    for name in sorted(reported, key=lambda name: (place_of_name(facts.grammar, name), name)):
+        indent, dedent = facts.name(layout.indent), facts.name(layout.dedent)
+        yield facts.finding(
+            "layout-unbalanced",
+            "error",
+            place_of_name(facts.grammar, name),
+            f"rule {name!r} has as many {indent} as {dedent} in some of its texts only",
+            "the layout closes every indented block, at the end of the text at the latest: texts with the others are never complete",
+            f"pair each {indent} with a {dedent} in the same rule",
+        )

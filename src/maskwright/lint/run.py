@@ -1,0 +1,121 @@
+"""All checks of a grammar, in order; what cannot be checked is said."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+
+from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError, UnknownNameError
+from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.grammar.lark_files import nearest
+from maskwright.analysis.grammar.normalise import productive_symbols
+from maskwright.lint import backup, conflicts, lexings, neighbours, rules, terminals, tokens, whitespace
+from maskwright.lint.facts import Facts
+from maskwright.lint.finding import CODES, SEVERITIES, Finding, Report
+from maskwright.lint.places import allowed_by_comments
+from maskwright.maskstore.vocabulary import Vocabulary
+
+Check = Callable[[Facts], Iterator[Finding]]
+
+OF_RULES: tuple[Check, ...] = (
+    rules.unproductive,
+    rules.unreachable,
+    rules.unused_terminals,
+    rules.ignored_in_rules,
+    rules.unbalanced_layout,
+    terminals.faulty,
+    whitespace.endless_whitespace,
+)
+OF_PARSING: tuple[Check, ...] = (rules.endless_derivations, conflicts.conflict_findings)
+OF_LEXING: tuple[Check, ...] = (
+    terminals.equal,
+    terminals.never_lexed,
+    terminals.reserved_words,
+    terminals.idle_priorities,
+    terminals.open_lookaheads,
+    neighbours.adjacent,
+    backup.backing_up,
+    backup.newline_without_line_feed,
+    lexings.lexing_findings,
+    conflicts.mode_findings,
+)
+"""Checks of a lexer that takes the longest match: not of lexing "nfa"."""
+
+
+def lint_grammar(
+    grammar: Grammar,
+    vocabulary: Vocabulary | None = None,
+    *,
+    file: str | os.PathLike[str] | None = None,
+    allow: Iterable[str] = (),
+) -> Report:
+    """What is wrong with a grammar, and with a vocabulary what its tokens cannot write.
+
+    file : what findings call the grammar's file; by default the grammar's name. allow : codes of findings to leave out, as a comment
+    ``// lint: allow CODE`` in the grammar does for its own line and the next, ``allow-file CODE`` for all.
+
+    The same findings in the same order for the same grammar and vocabulary, on every machine.
+    Raises UnknownNameError for a code that there is not. Cost: python.lark takes some 3 CPU seconds.
+    """
+    wanted = frozenset(allow)
+    for code in sorted(wanted):
+        if code not in CODES:
+            raise UnknownNameError(f"no finding has the code {code!r}" + nearest(code, sorted(CODES)))
+    facts = Facts(grammar, os.fspath(file) if file is not None else grammar.name)
+    skipped: list[str] = []
+    found: list[Finding] = []
+    if grammar.start not in productive_symbols(grammar):
+        found += rules.unproductive(facts)
+        skipped.append("all else: no text can be derived from the start symbol")
+    else:
+        found += _run(facts, OF_RULES, skipped)
+        found += _run(facts, OF_PARSING, skipped)
+        if facts.faulty:
+            skipped.append("lexing, texts and the vocabulary: a terminal has no automaton")
+        else:
+            if grammar.lexing == "nfa":
+                skipped.append("longest match: lexing is 'nfa'")
+                found += _run(facts, (terminals.equal,), skipped)
+            else:
+                found += _run(facts, OF_LEXING, skipped)
+            if vocabulary is not None:
+                found += _run(facts, (lambda facts: tokens.vocabulary_findings(facts, vocabulary),), skipped)
+    everywhere, at_line = allowed_by_comments(grammar.text)
+    unique = list(dict.fromkeys(found))
+    kept = [f for f in unique if f.code not in wanted and f.code not in everywhere and (f.line, f.code) not in at_line]
+    # those without a place come last
+    kept.sort(key=lambda f: (f.line == 0, f.line, f.column, SEVERITIES.index(f.severity), f.code, f.message))
+    return Report(
+        grammar=grammar.name,
+        lexing=grammar.lexing,
+        conflicts=grammar.conflicts,
+        tokenizer=None if vocabulary is None else vocabulary.name,
+        findings=tuple(kept),
+        skipped=tuple(dict.fromkeys(skipped)),
+        n_allowed=len(unique) - len(kept),
+    )
+
+
+def _run(facts: Facts, checks: Iterable[Check], skipped: list[str]) -> list[Finding]:
+    """The findings of the checks. One that a limit ends is left out, and the limit is said."""
+    found: list[list[Finding]] = []
+    for check in checks:
+        try:
+            found.append(list(check(facts)))
+        except LimitError as error:
+            found.append([_too_large(facts, error)])
+        except GrammarError as error:
+            skipped.append(str(error))
+    return list(chain.from_iterable(found))
+
+
+def _too_large(facts: Facts, error: MaskwrightError) -> Finding:
+    return facts.finding(
+        "too-large",
+        "error",
+        (0, 0),
+        str(error),
+        "no store can be built, so no mask can be made",
+        "make what the message names smaller, or split the grammar",
+    )

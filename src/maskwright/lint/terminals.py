@@ -1,0 +1,278 @@
+"""Terminals by themselves and against each other: which can never be lexed, which take texts from others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from maskwright.analysis.grammar.grammar import Terminal
+from maskwright.analysis.lexing import lookahead_beyond_end
+from maskwright.analysis.lexing.dfa import Dfa
+from maskwright.analysis.lexing.transducer import terminal_rank
+from maskwright.lint.facts import Facts
+from maskwright.lint.finding import Finding, Severity, listed, shown
+from maskwright.lint.lexer import Lexer
+
+MAX_TRIED = 200
+"""Texts that are tried to show one reserved word."""
+
+_REMEDIES = {
+    "matches-nothing": "correct the pattern, or remove the terminal",
+    "matches-empty": "require at least one character (+ in place of *), and make the terminal optional in the rules",
+    "unsupported-pattern": "write the pattern without the construct that the message names",
+    "too-large": "shorten the pattern's repetitions",
+}
+
+
+def faulty(facts: Facts) -> Iterator[Finding]:
+    """Terminals without an automaton that a lexer can use."""
+    for number, (code, why) in facts.faulty.items():
+        pattern = shown(facts.grammar.terminals[number].pattern or "")
+        message = {
+            "matches-nothing": f"the pattern {pattern} matches no text at all",
+            "matches-empty": f"the pattern {pattern} matches the empty string, so a lexer would not advance",
+        }.get(code, why.partition(": ")[2] or why)
+        yield facts.finding(
+            code,
+            "error",
+            facts.at_terminal(number),
+            f"terminal {facts.name(number)}: {message}",
+            "no store can be built, so no mask can be made",
+            _REMEDIES[code],
+        )
+
+
+def equal(facts: Facts) -> Iterator[Finding]:
+    """Terminals with the same language. Of the lexer's only; those that lose by it are here and not among `never_lexed`."""
+    for number, other in equal_terminals(facts).items():
+        is_exclusive = facts.grammar.lexing == "longest"
+        if facts.grammar.lexing == "nfa":
+            decoding = "both are followed, so each text of them is read twice"
+        elif is_exclusive:
+            decoding = f"each text is lexed as {facts.name(other)}; what needs {facts.name(number)} is refused"
+        else:
+            decoding = f"{facts.name(number)} is lexed only where the parser cannot take {facts.name(other)}"
+        yield facts.finding(
+            "equal-terminals",
+            "error" if is_exclusive else "warning",
+            facts.at_terminal(number),
+            f"terminals {facts.name(number)} and {facts.name(other)} match the same texts"
+            + ("" if facts.grammar.lexing == "nfa" else f"; {why_wins(facts, other, number)}"),
+            decoding,
+            "make them one terminal, and let the rules say which of its uses is meant",
+        )
+
+
+def equal_terminals(facts: Facts) -> dict[int, int]:
+    """Each terminal that another one with the same texts goes before -> that other one."""
+    rank = terminal_rank(facts.grammar.terminals)
+    first: dict[Dfa, int] = {}
+    found = {}
+    for number in sorted(range(facts.grammar.n_terminals), key=rank.__getitem__):
+        dfa = facts.automata[number]
+        if dfa is not None and first.setdefault(dfa, number) != number:
+            found[number] = first[dfa]
+    return dict(sorted(found.items()))
+
+
+def never_lexed(facts: Facts) -> Iterator[Finding]:
+    """Terminals that win nowhere under the grammar's lexing."""
+    lexer, grammar = facts.lexer, facts.grammar
+    equal = equal_terminals(facts)
+    competing = frozenset().union(*lexer.competing)
+    for number, dfa in enumerate(facts.automata):
+        if dfa is None or number in lexer.ends or number in equal or number not in competing:
+            continue
+        winners = _winners_over(lexer, number)
+        names = [facts.name(winner) for winner in winners]
+        what = "each text of it is also a text of" if len(names) == 1 else "each text of it is also one of"
+        reason = f"; {why_wins(facts, winners[0], number)}" if len(winners) == 1 else ""
+        is_used = number in facts.used
+        yield facts.finding(
+            "never-lexed",
+            "error" if is_used else "warning",
+            facts.at_terminal(number),
+            f"terminal {facts.name(number)} is never lexed: {what} {listed(names)}, which wins{reason}",
+            f"what needs {facts.name(number)} is refused"
+            if is_used
+            else f"its texts are never ignored; they are read as {listed(names)}",
+            f"give {facts.name(number)} a higher priority ({grammar.terminals[number].name}.1), or make the patterns differ"
+            if is_used
+            else "remove it, or give it a higher priority",
+            shown(dfa.shortest()),
+        )
+
+
+def _winners_over(lexer: Lexer, terminal: int) -> list[int]:
+    found: dict[int, None] = {}
+    for state, accepting in enumerate(lexer.union.accepting):
+        if terminal in accepting:
+            found[lexer.winner[state]] = None
+    return list(found)
+
+
+def why_wins(facts: Facts, winner: int, loser: int) -> str:
+    """Why of two terminals that match the same text the first wins."""
+    first, second = facts.grammar.terminals[winner], facts.grammar.terminals[loser]
+    name = facts.name(winner)
+    if first.priority != second.priority:
+        return f"{name} has the higher priority"
+    if (first.literal is None) != (second.literal is None):
+        return f"{name} is a string literal"
+    return f"{name} comes first in Lark's order of patterns (greatest width, then length of the pattern, then name)"
+
+
+def reserved_words(facts: Facts) -> Iterator[Finding]:
+    """Patterns and the string literals that they match: these are reserved, unless a rule offers both. Verbatim ones reserve nothing."""
+    grammar, lexer = facts.grammar, facts.lexer
+    alone: dict[int, set[int]] = {}
+    for rule in facts.reduced.rules:
+        if len(rule.rhs) == 1:
+            alone.setdefault(rule.lhs, set()).add(rule.rhs[0])
+    soft = {(x, y) for symbols in alone.values() for x in symbols for y in symbols if x < grammar.n_terminals}
+    texts = {
+        t: terminal.literal for t, terminal in enumerate(grammar.terminals) if terminal.literal and t in facts.used
+    }
+    for pattern, dfa in enumerate(facts.automata):
+        is_literal = grammar.terminals[pattern].literal is not None
+        if dfa is None or is_literal or pattern not in facts.used or pattern in grammar.verbatim:
+            continue
+        literals = [
+            literal
+            for literal, text in texts.items()
+            if dfa.matches(text.encode("utf-8", "surrogatepass"))
+            and lexer.rank[literal] < lexer.rank[pattern]
+            and literal not in grammar.verbatim
+            and (literal, pattern) not in soft
+        ]
+        if not literals:
+            continue
+        names = [facts.name(literal) for literal in literals]
+        number = "a string literal" if len(literals) == 1 else f"{len(literals)} string literals"
+        example = _refused_name(facts, pattern, literals)
+        yield facts.finding(
+            "reserved-words",
+            "info",
+            facts.at_terminal(pattern),
+            f"{facts.name(pattern)} also matches {number} of the rules, which win: {listed(names)}",
+            f"these words are never {facts.name(pattern)}" + (": the text below is refused" if example else ""),
+            "none if they are meant to be reserved; a word that may be both is soft (--soft WORD), or the rules offer both",
+            "" if example is None else shown(example),
+        )
+
+
+def _refused_name(facts: Facts, pattern: int, literals: list[int]) -> bytes | None:
+    """A short text in which a literal stands where the rules take the pattern only."""
+    writer, acceptable = facts.writer, facts.acceptable
+    n_tried = 0
+    for state, symbols in writer.paths().items():
+        if not acceptable[state, pattern] or n_tried >= MAX_TRIED:
+            continue
+        for literal in literals:
+            if acceptable[state, literal]:
+                continue
+            before = writer.yield_of(symbols)
+            text = None if before is None else writer.text((*before, literal))
+            if text is not None and len(facts.reader.read(text).terminals) == len(before or ()):
+                return text
+            n_tried += 1
+    return None
+
+
+def idle_priorities(facts: Facts) -> Iterator[Finding]:
+    """Priorities without which every text is lexed alike."""
+    lexer, grammar = facts.lexer, facts.grammar
+    tied = [accepting for accepting in lexer.union.accepting if len(accepting) > 1]
+    for number, terminal in enumerate(grammar.terminals):
+        if not terminal.priority:
+            continue
+        without = list(grammar.terminals)
+        without[number] = Terminal(
+            terminal.name, terminal.pattern, terminal.flags, terminal.literal, 0, terminal.line, terminal.column
+        )
+        rank = terminal_rank(without)
+        if all(min(found, key=rank.__getitem__) == min(found, key=lexer.rank.__getitem__) for found in tied):
+            yield facts.finding(
+                "idle-priority",
+                "info",
+                facts.at_terminal(number),
+                f"terminal {facts.name(number)} has priority {terminal.priority}, without which the same terminals would win",
+                "none: the longest match wins before any priority; only ties are decided by it (Lark's own lexers try it first)",
+                "remove the priority, unless the grammar is for Lark too",
+            )
+
+
+def open_lookaheads(facts: Facts) -> Iterator[Finding]:
+    """Look-aheads that may reach past the lexeme's end, where an automaton of the lexeme cannot see."""
+    grammar = facts.grammar
+    for number, terminal in enumerate(grammar.terminals):
+        if terminal.is_declared or number in facts.faulty:
+            continue
+        beyond = lookahead_beyond_end(terminal, where=grammar.name)
+        if not beyond:
+            continue
+        example = _unseen(facts, number)
+        severity: Severity = "info" if example is None else "warning"
+        yield facts.finding(
+            "open-lookahead",
+            severity,
+            facts.at_terminal(number),
+            f"terminal {facts.name(number)} looks past its own end ({listed(list(dict.fromkeys(beyond)))}), which is not enforced",
+            "no text was found that Python's re would lex otherwise and that the rules take"
+            if example is None
+            else f"masks allow the text below, in which Python's re does not match {facts.name(number)}",
+            "let another terminal say what may not come next: a longer one that takes the forbidden text wins over this one",
+            "" if example is None else shown(example),
+        )
+
+
+def _unseen(facts: Facts, number: int) -> bytes | None:
+    """A text in which the automaton ends a lexeme of the terminal where re does not, and that the parser takes all the same."""
+    grammar, lexer, writer = facts.grammar, facts.lexer, facts.writer
+    terminal = grammar.terminals[number]
+    lexeme = writer.lexemes.get(number)
+    if lexeme is None or number not in facts.used:
+        return None
+    compiled = re.compile(f"(?{terminal.flags}:{terminal.pattern})" if terminal.flags else terminal.pattern or "")
+    lexemes = [lexeme, *_other_lexemes(facts, number)]
+    following = [t for t in writer.lexemes if facts.follows[number] >> t & 1 or t in grammar.ignored]
+    for state, symbols in writer.paths().items():
+        if not facts.acceptable[state, number]:
+            continue
+        before = writer.yield_of(symbols)
+        if before is None:
+            return None
+        for own in lexemes:
+            head = writer.text((*before, number), {len(before): own})
+            if head is None or not head.endswith(own):
+                continue
+            for after in following:
+                for more in (writer.lexemes[after], *_other_lexemes(facts, after)):
+                    if lexer.after(number, own, more) != (number, len(own)):
+                        continue
+                    try:
+                        match = compiled.match((own + more).decode())
+                        text = (head + more).decode().encode()
+                    except UnicodeDecodeError:
+                        continue
+                    if match is not None and match.end() == len(own.decode()):
+                        continue
+                    if facts.reader.read(text).reached == len(text):
+                        return text
+        return None  # the nearest place is as good as any
+    return None
+
+
+def _other_lexemes(facts: Facts, number: int) -> list[bytes]:
+    """A few more lexemes of a terminal, one for each first byte class and each state in which it wins."""
+    lexer = facts.lexer
+    found: dict[bytes, None] = {}
+    for state, path in lexer.shortest_paths.items():
+        if lexer.winner[state] == number and path:
+            found[path] = None
+    dfa = facts.automata[number]
+    if dfa is not None:
+        for byte, after in lexer.edges[lexer.union.starts[0]]:
+            if dfa.next_state[0, byte] >= 0 and lexer.winner[after] == number:
+                found[bytes([byte])] = None
+    return list(found)[:12]

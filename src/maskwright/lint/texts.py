@@ -1,0 +1,274 @@
+"""Shortest texts: of a symbol, up to a state of the parser, from a stack to the end of a text; and how terminals are written side by side.
+
+A text is written with the shortest lexeme of each terminal, and an ignored lexeme where two would run together. Layout is written as
+lines that are indented by one space a level. What is written is always read again by the caller, so a text that does not come out as it
+was meant is never shown.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.lr.automaton import Automaton
+from maskwright.lint.lexer import Lexer
+
+MAX_LENGTH = 2_000
+"""Terminals of the longest sequence that is written out."""
+MAX_COMPLETIONS = 3_000
+"""Stacks looked at for a shortest end of a text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A derivation: a symbol and what its rule derives. children is None for a terminal."""
+
+    symbol: int
+    children: tuple[Tree, ...] | None = None
+
+    def terminals(self) -> Iterator[int]:
+        agenda = [self]
+        while agenda:
+            tree = agenda.pop()
+            if tree.children is None:
+                yield tree.symbol
+            else:
+                agenda += tree.children[::-1]
+
+
+TreeStack: TypeAlias = "tuple[int, Tree | None, TreeStack | None]"
+
+
+def states_of(stack: TreeStack | None) -> tuple[int, ...]:
+    """The states of a stack, the bottom one last."""
+    found = []
+    while stack is not None:
+        found.append(stack[0])
+        stack = stack[2]
+    return tuple(found)
+
+
+class Writer:
+    """Texts of a grammar's reduced rules.
+
+    lexemes : terminal -> how it is written; a terminal without one is in no text that is written here.
+    cost : of each symbol its shortest yield, in bytes and one for each lexeme; -1 if it has none.
+    """
+
+    def __init__(self, grammar: Grammar, automaton: Automaton, lexer: Lexer, lexemes: dict[int, bytes]) -> None:
+        self.grammar, self.automaton, self.lexer, self.lexemes = grammar, automaton, lexer, lexemes
+        self.rules = automaton.grammar
+        inserted = () if grammar.layout is None else (grammar.layout.indent, grammar.layout.dedent)
+        costs = {terminal: 1 + len(lexeme) for terminal, lexeme in lexemes.items()} | dict.fromkeys(inserted, 1)
+        self.cost, self.body = _shortest_yields(self.rules, costs)
+        self._trees: dict[int, Tree] = {}
+        self._paths: dict[frozenset[int], dict[int, tuple[int, ...]]] = {}
+
+    def yield_of(self, symbols: Iterable[int]) -> tuple[int, ...] | None:
+        """A shortest terminal sequence of the symbols in a row; None if there is none, or past MAX_LENGTH terminals."""
+        word: list[int] = []
+        agenda = list(symbols)[::-1]
+        while agenda:
+            symbol = agenda.pop()
+            if self.cost[symbol] < 0 or len(word) > MAX_LENGTH:
+                return None
+            if self.rules.is_nonterminal(symbol):
+                agenda += self.body[symbol][::-1]
+            else:
+                word.append(symbol)
+        return tuple(word)
+
+    def tree_of(self, symbol: int) -> Tree:
+        """The derivation of a shortest yield. The symbol has one."""
+        known = self._trees.get(symbol)
+        if known is not None:
+            return known
+        done: list[Tree] = []
+        agenda: list[tuple[int, bool]] = [(symbol, False)]
+        while agenda:
+            at, is_built = agenda.pop()
+            if not self.rules.is_nonterminal(at):
+                done.append(Tree(at))
+            elif is_built:
+                n = len(self.body[at])
+                done[len(done) - n :] = [Tree(at, tuple(done[len(done) - n :]))]
+            else:
+                agenda.append((at, True))
+                agenda += [(inner, False) for inner in self.body[at][::-1]]
+        self._trees[symbol] = done[0]
+        return done[0]
+
+    @cached_property
+    def moves(self) -> list[list[tuple[int, int]]]:
+        """For each state of the automaton its (symbol, next state), of symbols that have a text."""
+        found = []
+        for row in self.automaton.transitions.tolist():
+            found.append([(s, target) for s, target in enumerate(row) if target >= 0 and self.cost[s] >= 0])
+        return found
+
+    def paths(self, avoiding: frozenset[int] = frozenset()) -> dict[int, tuple[int, ...]]:
+        """State -> the symbols of a viable prefix with a shortest text that leads there, without the symbols to avoid; by length."""
+        known = self._paths.get(avoiding)
+        if known is not None:
+            return known
+        best = {0: 0}
+        came: dict[int, tuple[int, int]] = {}
+        done: dict[int, tuple[int, ...]] = {}
+        agenda = [(0, 0)]
+        while agenda:
+            cost, state = heapq.heappop(agenda)
+            if state in done:
+                continue
+            before, symbol = came.get(state, (-1, -1))
+            done[state] = (*done[before], symbol) if state else ()
+            for symbol, target in self.moves[state]:
+                length = cost + self.cost[symbol]
+                if symbol not in avoiding and (target not in best or length < best[target]):
+                    best[target], came[target] = length, (state, symbol)
+                    heapq.heappush(agenda, (length, target))
+        self._paths[avoiding] = done
+        return done
+
+    def completion(self, stack: TreeStack) -> Tree | None:
+        """The derivation of a whole text that begins with what the stack holds, as short as possible; None if none is found.
+
+        Each step takes an item that is under way on top of the stack to its end by shortest yields, and reduces by it.
+        """
+        items, rules = self.automaton.items, self.rules
+        agenda: list[tuple[int, int, TreeStack]] = [(0, 0, stack)]
+        known: set[tuple[int, ...]] = set()
+        count = 0
+        while agenda and count < MAX_COMPLETIONS:
+            cost, _, current = heapq.heappop(agenda)
+            states = states_of(current)
+            if states in known:
+                continue
+            known.add(states)
+            if current[0] == self.automaton.accepting and len(states) == 2:
+                return current[1]
+            for item in self.automaton.kernels[current[0]]:
+                number = items.rule[item]
+                if number == len(rules.rules):  # the whole text: its end is the accepting state, or the start
+                    if item == items.start:
+                        following = self._finished(current, 0, rules.start, (rules.start,))
+                        price = self.cost[rules.start]
+                    else:
+                        continue
+                else:
+                    rule = rules.rules[number]
+                    dot = item - items.first[number]
+                    rest = rule.rhs[dot:]
+                    price = sum(self.cost[s] for s in rest) if all(self.cost[s] >= 0 for s in rest) else -1
+                    following = None if price < 0 else self._finished(current, dot, rule.lhs, rest)
+                if following is not None and price >= 0:
+                    count += 1
+                    heapq.heappush(agenda, (cost + price, count, following))
+        return None
+
+    def _finished(self, stack: TreeStack, dot: int, lhs: int, rest: Sequence[int]) -> TreeStack | None:
+        """The stack after `rest` has been read and the rule reduced by, `dot` of whose symbols are on it."""
+        children: list[Tree] = []
+        below: TreeStack | None = stack
+        for _ in range(dot):
+            if below is None or below[1] is None:
+                return None
+            children.append(below[1])
+            below = below[2]
+        if below is None:
+            return None
+        if lhs == self.rules.start and not dot and rest == (lhs,):
+            tree = self.tree_of(lhs)
+        else:
+            tree = Tree(lhs, (*children[::-1], *(self.tree_of(s) for s in rest)))
+        after = int(self.automaton.transitions[below[0], lhs])
+        return None if after < 0 else (after, tree, below)
+
+    def text(self, terminals: Sequence[int], instead: Mapping[int, bytes] | None = None) -> bytes | None:
+        """The terminals written as a text; None if some of them cannot be, or cannot be kept apart.
+
+        instead : position -> what is written there, in place of the terminal's own lexeme.
+        """
+        layout = self.grammar.layout
+        written: list[tuple[int, bytes]] = []
+        level = 0
+        for position, terminal in enumerate(terminals):
+            if layout is not None and terminal in (layout.indent, layout.dedent):
+                level += 1 if terminal == layout.indent else -1
+                if not written or written[-1][0] != layout.newline or level < 0:
+                    if position and terminal == layout.dedent and position >= len(terminals) - level - 1:
+                        continue  # what is open at the end is closed there
+                    return None
+                newline = written[-1][1]
+                written[-1] = layout.newline, newline[: newline.rfind(b"\n") + 1] + b" " * level
+                continue
+            lexeme = (instead or {}).get(position, self.lexemes.get(terminal))
+            if lexeme is None:
+                return None
+            if layout is not None and terminal == layout.newline:
+                lexeme += b" " * level
+            written.append((terminal, lexeme))
+        text = b""
+        for position, (terminal, lexeme) in enumerate(written):
+            if position and not self._stays(written[position - 1], (terminal, lexeme)):
+                separator = self._separator(written[position - 1], (terminal, lexeme))
+                if separator is None:
+                    return None
+                text += separator
+            text += lexeme
+        return text
+
+    def _stays(self, left: tuple[int, bytes], right: tuple[int, bytes]) -> bool:
+        """Whether the left lexeme is still lexed as it is with the right one directly after it, in some mode."""
+        if left[0] == right[0] == self.lexer.newline:
+            return True
+        found = self.lexer.after(*left, right[1])
+        # None: the left one is to be misread, or is only begun
+        return found is None or found == (left[0], len(left[1]))
+
+    def _separator(self, left: tuple[int, bytes], right: tuple[int, bytes]) -> bytes | None:
+        candidates = [(self.lexemes[i], i) for i in self.grammar.ignored if i in self.lexemes]
+        for lexeme, terminal in sorted(candidates, key=lambda pair: (len(pair[0]), pair)):
+            if self._stays(left, (terminal, lexeme)) and self._stays((terminal, lexeme), right):
+                return lexeme
+        return None
+
+
+def _shortest_yields(grammar: Grammar, costs: dict[int, int]) -> tuple[list[int], list[tuple[int, ...]]]:
+    """For each symbol the cost of a cheapest yield, -1 if it has none, and the body it begins with; of several, by the first rule.
+
+    Source: D. Knuth, A generalization of Dijkstra's algorithm (1977).
+    """
+    n = grammar.n_terminals + grammar.n_nonterminals
+    cost = [costs.get(t, -1) for t in range(grammar.n_terminals)] + [-1] * grammar.n_nonterminals
+    body: list[tuple[int, ...]] = [()] * n
+    uses: dict[int, list[int]] = {}
+    missing = []
+    total = []
+    agenda: list[tuple[int, int]] = []
+    for number, rule in enumerate(grammar.rules):
+        inner = [s for s in rule.rhs if grammar.is_nonterminal(s)]
+        outer = [cost[s] for s in rule.rhs if not grammar.is_nonterminal(s)]
+        missing.append(len(inner) if min(outer, default=0) >= 0 else -1)
+        total.append(sum(outer))
+        for symbol in inner:
+            uses.setdefault(symbol, []).append(number)
+        if missing[number] == 0:
+            agenda.append((total[number], number))
+    heapq.heapify(agenda)
+    while agenda:
+        length, number = heapq.heappop(agenda)
+        lhs = grammar.rules[number].lhs
+        if cost[lhs] >= 0:
+            continue
+        cost[lhs], body[lhs] = length, grammar.rules[number].rhs
+        for other in uses.get(lhs, ()):
+            if missing[other] > 0:
+                missing[other] -= 1
+                total[other] += length
+                if missing[other] == 0:
+                    heapq.heappush(agenda, (total[other], other))
+    return cost, body

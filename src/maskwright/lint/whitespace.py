@@ -1,0 +1,141 @@
+"""Places where blanks may be emitted without end: nothing in the grammar stops a model that has begun to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from maskwright.analysis.lexing.dfa import Dfa
+from maskwright.lint.facts import Facts
+from maskwright.lint.finding import Finding, listed
+from maskwright.lint.places import rule_name
+
+BLANKS = b" \t\n\r\f\v"
+
+
+def endless_whitespace(facts: Facts) -> Iterator[Finding]:
+    """Ignored terminals, terminals and rules that match blanks of any length."""
+    grammar = facts.grammar
+    layout = grammar.layout
+    inserted = () if layout is None else (layout.indent, layout.dedent)
+    blank: dict[int, bool] = {}  # terminal that matches some blanks -> whether of any length
+    for number, dfa in enumerate(facts.automata):
+        if dfa is not None and number not in facts.faulty:
+            only = only_blanks(dfa)
+            if not only.is_empty:
+                blank[number] = _is_infinite(only)
+    ignored = [t for t in sorted(grammar.ignored) if t in blank and t not in facts.used]
+    if ignored:
+        is_endless = [t for t in ignored if blank[t]]
+        why = (
+            "of any length"
+            if is_endless
+            else "any number of times in a row, though each is short: a bound inside the terminal bounds nothing"
+        )
+        yield facts.finding(
+            "endless-whitespace",
+            "info",
+            facts.at_terminal(ignored[0]),
+            f"blanks are ignored between any two lexemes, {why} ({listed([facts.name(t) for t in ignored])})",
+            "a model that has begun to emit blanks may go on until the token limit: every mask allows more of them",
+            "write the blanks that are needed into the rules, optional and bounded, in place of %ignore; or bound them by a restriction",
+        )
+    for terminal, is_long in blank.items():
+        # a verbatim terminal is text within a text, where blanks are as good as anything
+        if is_long and terminal in facts.used - grammar.ignored - grammar.verbatim:
+            yield facts.finding(
+                "endless-whitespace",
+                "info",
+                facts.at_terminal(terminal),
+                f"terminal {facts.name(terminal)} matches blanks of any length",
+                "a model that has begun to emit blanks there may go on until the token limit",
+                "bound its repetition: {1,8} in place of + or *",
+            )
+    yield from _endless_rules(facts, {t for t in blank if t not in grammar.ignored} | set(inserted))
+
+
+def only_blanks(dfa: Dfa) -> Dfa:
+    """The texts of the automaton that are blanks alone."""
+    table = dfa.next_state.copy()
+    table[:, np.setdiff1d(np.arange(256), np.frombuffer(BLANKS, np.uint8))] = -1
+    return Dfa.minimal(table, dfa.is_accepting)
+
+
+def _is_infinite(dfa: Dfa) -> bool:
+    """Whether the automaton, all of whose states are of use, has a cycle."""
+    successors = [np.unique(row[row >= 0]).tolist() for row in dfa.next_state]
+    return _cyclic(dict(enumerate(successors))) is not None
+
+
+def _endless_rules(facts: Facts, blank: set[int]) -> Iterator[Finding]:
+    """Rules that repeat themselves around blanks alone."""
+    rules = facts.reduced
+    visible = {t for t in blank if facts.automata[t] is not None}
+    derives: set[int] = set(blank)  # symbols that derive some blanks, or nothing
+    something: set[int] = set(visible)  # of these, with at least one blank
+    grew = True
+    while grew:
+        grew = False
+        for rule in rules.rules:
+            if all(symbol in derives for symbol in rule.rhs):
+                if rule.lhs not in derives:
+                    derives.add(rule.lhs)
+                    grew = True
+                if rule.lhs not in something and any(symbol in something for symbol in rule.rhs):
+                    something.add(rule.lhs)
+                    grew = True
+    whole: dict[int, list[int]] = {}
+    growing: dict[int, list[int]] = {}
+    for rule in rules.rules:
+        if not all(symbol in derives for symbol in rule.rhs):
+            continue
+        for position, symbol in enumerate(rule.rhs):
+            if rules.is_nonterminal(symbol):
+                whole.setdefault(rule.lhs, []).append(symbol)
+                rest = rule.rhs[:position] + rule.rhs[position + 1 :]
+                if any(other in something for other in rest):
+                    growing.setdefault(rule.lhs, []).append(symbol)
+    reported: set[str] = set()
+    for source, targets in sorted(growing.items()):
+        name = rule_name(rules.symbol_name(source))
+        if name in reported or not any(_reaches(whole, target, source) for target in targets):
+            continue
+        reported.add(name)
+        symbol = facts.grammar.n_terminals + facts.grammar.nonterminals.index(rules.symbol_name(source))
+        yield facts.finding(
+            "endless-whitespace",
+            "info",
+            facts.at_rule(symbol),
+            f"rule {name!r} repeats blanks without end",
+            "a model that has begun to emit blanks there may go on until the token limit",
+            "bound the repetition: item~0..4 in place of item*",
+        )
+
+
+def _reaches(graph: dict[int, list[int]], source: int, target: int) -> bool:
+    agenda = [source]
+    seen = {source}
+    for node in agenda:  # grows while it is read
+        if node == target:
+            return True
+        new = [n for n in dict.fromkeys(graph.get(node, ())) if n not in seen]
+        seen.update(new)
+        agenda += new
+    return False
+
+
+def _cyclic(graph: dict[int, list[int]]) -> int | None:
+    """A node on or before a cycle; None if there is none. Nodes without a way on are taken away until none is left."""
+    n_ways = {node: len(targets) for node, targets in graph.items()}
+    before: dict[int, list[int]] = {}
+    for node, targets in graph.items():
+        for target in targets:
+            before.setdefault(target, []).append(node)
+    agenda = [node for node, n in n_ways.items() if not n]
+    for node in agenda:  # grows while it is read
+        for other in before.get(node, ()):
+            n_ways[other] -= 1
+            if not n_ways[other]:
+                agenda.append(other)
+    return next((node for node, n in n_ways.items() if n), None)

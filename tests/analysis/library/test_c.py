@@ -1,0 +1,102 @@
+"""The grammar c: cases by hand, held against gcc as well where it is installed, texts of the data, and texts drawn under the masks."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tomllib
+
+import pytest
+from library_cases import CASES, accepted, byte_parser, library_grammar, records, refused, sampled
+
+from maskwright.analysis.lr.conflicts import conflicts
+
+GCC = shutil.which("gcc")
+
+NO_SYMBOLS = {"c-dev-0273", "c-dev-0300", "c-dev-0301"}
+"""What the reference refuses at a name that is no typedef name; without a symbol table it can be one, and the next token is refused."""
+
+C23 = {"c-dev-0516"}
+"""pycparser reads a number of C23."""
+
+SYNTAX = re.compile(r"error: (?:expected |stray |missing terminating|unterminated|empty character|invalid suffix)")
+"""The errors of gcc that are about syntax, as it words them."""
+
+
+def errors(text: str) -> list[str]:
+    """The errors that gcc reports in a text that is preprocessed."""
+    command = [str(GCC), "-fsyntax-only", "-w", "-std=gnu17", "-x", "cpp-output", "-"]
+    done = subprocess.run(command, input=text.encode(), capture_output=True, check=False, env={"LC_ALL": "C"})
+    lines = [line for line in done.stderr.decode(errors="replace").splitlines() if "error: " in line]
+    return lines or (["refused"] if done.returncode else [])
+
+
+def test_conflicts() -> None:
+    """Only where a name may be a typedef name or something else."""
+    found = conflicts(library_grammar("c"))
+    assert len(found) == 10
+    readings = [" ".join(item for action in conflict.actions for item in action.items) for conflict in found]
+    assert all(re.search(r"typedef_(?:name|member) : (?:plain |qualifiers )?NAME \.", reading) for reading in readings)
+
+
+@pytest.mark.parametrize("text", accepted("c"))
+def test_accepts(text: bytes) -> None:
+    assert byte_parser("c").refusal(text) is None
+
+
+@pytest.mark.parametrize(("text", "at"), refused("c"))
+def test_refuses(text: bytes, at: int) -> None:
+    assert byte_parser("c").refusal(text) == at
+
+
+@pytest.mark.skipif(GCC is None, reason="gcc is not installed")
+def test_gcc_agrees() -> None:
+    cases = tomllib.loads((CASES / "c.toml").read_text(encoding="utf-8"))
+    for case in cases["accept"]:
+        assert errors(case["text"]) == [], case["name"]
+    for case in cases["refuse"]:
+        assert (errors(case["text"]) == []) == case.get("gcc", False), case["name"]
+
+
+def test_names_need_no_declaration() -> None:
+    """Each occurrence may be a typedef name; a parser with a symbol table refuses what has no typedef."""
+    parser = byte_parser("c")
+    for statement in (b"a b;", b"a *b;", b"a (b);", b"a = (b)c;", b"a (b(c, d e));", b"a ** b, c;", b"for (a b; ; ) ;"):
+        assert parser.accepts(b"void f(void) { " + statement + b" }"), statement
+    for statement in (b"a b c;", b"a b + c;", b"a(b c) + d;", b"a = b c;", b"(a b);", b"f((a)b c);", b"if (a b) ;"):
+        assert not parser.accepts(b"void f(void) { " + statement + b" }"), statement
+
+
+def test_many_readings_stay_few_stacks() -> None:
+    parser = byte_parser("c")
+    for text in (b"(a)" * 400 + b"b", b"(a)(" * 400 + b"b" + b")" * 400, b"(a)*(" * 400 + b"b" + b")" * 400):
+        assert parser.accepts(b"int f(int a) { return " + text + b"; }")
+    for text in (b"T " + b"*(" * 400 + b"a" + b")" * 400, b"a(" * 400 + b"b" + b")" * 400, b"a *b, " * 400 + b"*c"):
+        assert parser.accepts(b"void f(void) { " + text + b"; }"), text[:20]
+
+
+def test_damaged_texts() -> None:
+    for record in records("negative/c", 1000):
+        at = byte_parser("c").refusal(record["text"].encode())
+        lower, upper = record["first_bad_lower"], record["first_bad_upper"]
+        assert at is not None, record["id"]
+        lower -= record["id"] in C23
+        assert lower <= at <= upper + (record["id"] in NO_SYMBOLS), record["id"]
+
+
+def test_texts_before_the_damage() -> None:
+    texts = {record["valid_text"] for record in records("negative/c", 1000)}
+    assert all(byte_parser("c").refusal(text.encode()) is None for text in texts)
+
+
+@pytest.mark.skipif(GCC is None, reason="gcc is not installed")
+def test_drawn_texts() -> None:
+    """None is a dead end; gcc finds nothing wrong with their syntax where no name is taken for a type."""
+    n = 0
+    for text in sampled("c", 40):
+        said = errors(text)
+        n += not said
+        wrong = [line for line in said[:1] if SYNTAX.search(line)]
+        assert not wrong or re.search(r"[A-Za-z_$\\\u0080-\U0010ffff]", text), (text, wrong)
+    assert n >= 5

@@ -1,0 +1,80 @@
+"""The grammar lark: cases by hand, held against Lark's own parser as well, every grammar file that is at hand, and mutants of the cases."""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+from pathlib import Path
+
+import pytest
+from lark_syntax import accepts
+from library_cases import SHARED, accepted, byte_parser, library_grammar, refused, sampled
+
+from maskwright.analysis.grammar import load_grammar
+from maskwright.analysis.lr.conflicts import conflicts
+
+ROOT = Path(__file__).parents[3]
+NOT_LARK = "reports/bench/grammars/python.lark"
+"""In the dialect of llguidance, with & and ~ in terminals."""
+
+PIECES = (
+    '"', "/", "\\", "\n", "\r\n", " ", ":", ".", "..", ",", "[", "]", "(", ")", "{", "}", "|", "?", "!", "?!", "*", "~", "->", "-", "1",
+    "a", "b", "_", "A", "_A", "x", "i", "%ignore ", "%import ", "%declare ", "%extend ", "//", "#", "\n|", "\n//c\n", '"a"', "/b/", '"\\x',
+    "é", "?_", "\\\n",
+)  # fmt: skip
+
+
+def grammar_files() -> list[Path]:
+    spec = importlib.util.find_spec("lark")
+    assert spec is not None and spec.origin is not None
+    folders = [ROOT / "analysis", ROOT / "tests", ROOT / "reports", Path(spec.origin).parent, SHARED]
+    return [path for folder in folders for path in sorted(folder.rglob("*.lark"))]
+
+
+def test_conflicts() -> None:
+    assert conflicts(library_grammar("lark")) == ()
+
+
+@pytest.mark.parametrize("text", accepted("lark"))
+def test_accepts(text: bytes) -> None:
+    assert byte_parser("lark").refusal(text) is None and accepts(text.decode())
+
+
+@pytest.mark.parametrize(("text", "at"), refused("lark"))
+def test_refuses(text: bytes, at: int) -> None:
+    assert byte_parser("lark").refusal(text) == at and not accepts(text.decode())
+
+
+@pytest.mark.parametrize("path", grammar_files(), ids=lambda path: "/".join(path.parts[-3:]))
+def test_files(path: Path) -> None:
+    text = path.read_text("utf-8")
+    assert byte_parser("lark").accepts(text.encode()) == accepts(text) == (path != ROOT / NOT_LARK)
+
+
+def test_sampled_texts() -> None:
+    for text in sampled("lark", 150):
+        assert accepts(text), text
+
+
+def test_it_reads_itself_and_loads() -> None:
+    text = (ROOT / "analysis" / "grammar" / "library" / "lark.lark").read_bytes()
+    assert byte_parser("lark").accepts(text)
+    assert load_grammar("lark").digest == library_grammar("lark").digest
+
+
+def test_mutants() -> None:
+    parser = byte_parser("lark")
+    chosen = random.Random(7)
+    good, bad = ([case.values[0].decode() for case in cases("lark")] for cases in (accepted, refused))
+    verdicts = {True: 0, False: 0}
+    for _ in range(1500):
+        text = chosen.choice(bad if chosen.random() < 0.2 else good)
+        for _ in range(chosen.randint(1, 2)):
+            at = chosen.randrange(len(text) + 1)
+            text = text[:at] + chosen.choice((*PIECES, "")) + text[at + chosen.choice((0, 0, 1, 2)) :]
+        # Lark reads a text with a line feed behind it, which would make something else of these
+        text = text.rstrip("\\\r")
+        is_accepted = parser.accepts(text.encode())
+        verdicts[is_accepted] += 1
+        assert is_accepted == accepts(text), text
+    assert min(verdicts.values()) > 150

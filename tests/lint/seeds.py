@@ -1,0 +1,409 @@
+"""A grammar for each kind of finding that has the defect, and the same grammar mended, on which the check is silent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from maskwright.analysis.grammar import Grammar, parse_grammar
+from maskwright.maskstore.vocabulary import Vocabulary
+
+LAYOUT = """
+start: (line | block)*
+line: NAME _NEWLINE
+block: NAME ":" _NEWLINE _INDENT line+ _DEDENT
+NAME: /[a-z]+/
+%declare _INDENT _DEDENT
+%ignore " "
+"""
+
+
+@dataclass(frozen=True)
+class Seed:
+    """line, column : where the finding stands. example : its text, as shown. missing : bytes that the vocabulary does not hold."""
+
+    code: str
+    severity: str
+    defect: str
+    clean: str
+    line: int
+    column: int
+    words: tuple[str, ...]
+    example: str = ""
+    options: dict[str, Any] = field(default_factory=dict)
+    missing: bytes = b""
+    clean_missing: bytes = b""
+
+
+def vocabulary(missing: bytes = b"", special: dict[int, str] | None = None, eos: tuple[int, ...] = (0,)) -> Vocabulary:
+    """One token a byte, but for the missing ones; a few longer ones."""
+    tokens = [b"", *(bytes([b]) for b in range(256) if b not in missing)]
+    tokens += [t for t in (b"true", b'":', b"  ") if not set(t) & set(missing)]
+    names = {0: "<eos>"} | (special or {})
+    return Vocabulary("bytes", tuple(b"" if i in names else t for i, t in enumerate(tokens)), names, eos)
+
+
+def grammar_of(text: str, **options: Any) -> Grammar:
+    return parse_grammar(text, name="seed.lark", **options)
+
+
+SEEDS = (
+    Seed(
+        "unproductive-rule",
+        "error",
+        'start: "a" | other\nother: "b" other',
+        'start: "a" | other\nother: "b" other | "c"',
+        2,
+        1,
+        ("'other'", "start"),
+    ),
+    Seed(
+        "unreachable-rule",
+        "warning",
+        'start: "a"\n// a comment with dead: in it\ndead: "b" inner\ninner: "c"',
+        'start: "a" dead\ndead: "b" inner\ninner: "c"',
+        3,
+        1,
+        ("'dead'", "inner"),
+    ),
+    Seed("unused-terminal", "warning", 'start: "a"\n\nIDLE: "b"', 'start: "a" IDLE\n\nIDLE: "b"', 3, 1, ("IDLE",)),
+    Seed(
+        "unused-terminal",
+        "warning",
+        'start: "a" | other\nother: WAITS other\nWAITS: "b"',
+        'start: "a" | other\nother: WAITS other | "."\nWAITS: "b"',
+        3,
+        1,
+        ("WAITS", "no text can use"),
+    ),
+    Seed(
+        "ignored-in-rule",
+        "error",
+        "start: NAME WS NAME\nNAME: /[a-z]+/\nWS: /[ ]+/\n%ignore WS",
+        "start: NAME WS NAME\nNAME: /[a-z]+/\nWS: /[ ]+/\n%ignore /#.*\\n/",
+        3,
+        1,
+        ("WS", "start"),
+    ),
+    Seed("matches-empty", "error", "start: A\nA: /b*/", "start: A\nA: /b+/", 2, 1, ("A", "empty")),
+    Seed("matches-nothing", "error", "start: A\nA: /b(?<!b)/", "start: A\nA: /b(?<!c)/", 2, 1, ("A", "no text")),
+    Seed("unsupported-pattern", "error", "start: A\nA: /(a|b)\\1/", "start: A\nA: /(a|b)b/", 2, 1, ("A", "back")),
+    Seed("too-large", "error", "start: A\nA: /(a|b)*a(a|b){30}/", "start: A\nA: /(a|b)*a(a|b){3}/", 2, 1, ("A",)),
+    Seed(
+        "equal-terminals",
+        "error",
+        'start: "x" WORD | "y" ID\nWORD: /[a-w]+/\nID: /[a-w][a-w]*/',
+        'start: "x" WORD | "y" ID\nWORD: /[a-w]+/\nID: /[a-w]_[a-w]*/',
+        2,
+        1,
+        ("WORD", "ID", "same texts"),
+    ),
+    Seed(
+        "never-lexed",
+        "error",
+        'start: KEY | NAME "="\nKEY: "if" | "else"\nNAME.2: /[a-z]+/',
+        'start: KEY | NAME "="\nKEY.3: "if" | "else"\nNAME.2: /[a-z]+/',
+        2,
+        1,
+        ("KEY", "NAME", "higher priority"),
+        "'if'",
+    ),
+    Seed(
+        "never-lexed",
+        "warning",
+        "start: TEXT\nTEXT.1: /[a-z#]+/\nNOTE: /#[a-z]*/\n%ignore NOTE",
+        "start: TEXT\nTEXT: /[a-z]+/\nNOTE: /#[a-z]*/\n%ignore NOTE",
+        3,
+        1,
+        ("NOTE", "TEXT"),
+        "'#'",
+    ),
+    Seed(
+        "reserved-words",
+        "info",
+        'start: "let" NAME "=" NAME\nNAME: /[a-z]+/\n%ignore " "',
+        'start: "LET" NAME "=" NAME\nNAME: /[a-z]+/\n%ignore " "',
+        2,
+        1,
+        ("NAME", "LET", "a string literal"),
+        "'let let'",
+    ),
+    Seed(
+        "idle-priority",
+        "info",
+        "start: NAME | NUMBER\nNAME: /[a-z]+/\nNUMBER.3: /[0-9]+/",
+        "start: NAME | NUMBER\nNAME: /[0-9a-z]+/\nNUMBER.3: /[0-9]+/",
+        3,
+        1,
+        ("NUMBER", "priority 3"),
+    ),
+    Seed(
+        "open-lookahead",
+        "warning",
+        "start: (ZERO | DIGITS)+\nZERO: /0(?![1-9])/\nDIGITS: /[1-9]+/",
+        "start: (ZERO | DIGITS)+\nZERO: /0(?!1)0/\nDIGITS: /[1-9]+/",
+        2,
+        1,
+        ("ZERO", "(?![1-9])"),
+        "'01'",
+    ),
+    Seed(
+        "open-lookahead",
+        "info",
+        'start: ZERO ";"\nZERO: /0(?![1-9])/',
+        'start: ZERO ";"\nZERO: /0/',
+        2,
+        1,
+        ("ZERO", "(?![1-9])"),
+    ),
+    Seed(
+        "never-adjacent",
+        "warning",
+        'start: NAME NUMBER? "."\nNAME: /[a-z0-9]+/\nNUMBER: /[0-9]+!/',
+        'start: NAME NUMBER? "."\nNAME: /[a-z0-9]+/\nNUMBER: /[0-9]+!/\n%ignore " "',
+        2,
+        1,
+        ("NUMBER follows NAME", "never allowed"),
+        "'a0!'",
+    ),
+    Seed(
+        "never-adjacent",
+        "info",
+        'start: NAME+ "."\nNAME: /[a-z]+/',
+        'start: NAME+ "."\nNAME: /[a-z]+/\n%ignore " "',
+        2,
+        1,
+        ("NAME follows NAME", "one does as well"),
+        "'aa'",
+    ),
+    Seed(
+        "stuck-after-terminal",
+        "error",
+        'start: "let" NAME ";"\nNAME: /[a-z]+/',
+        'start: "let" " " NAME ";"\nNAME: /[a-z]+/',
+        1,
+        8,
+        ("NAME follows LET", "'leta' begins with NAME"),
+        "'let'",
+    ),
+    Seed(
+        "stuck-after-ignored",
+        "warning",
+        'start: (NAME "=" NAME NL)*\nNAME: /[a-z]+/\nNL: /\\n/\nNOTE: /#[^\\n]*/\n%ignore NOTE',
+        'start: (NAME "=" NAME NL)*\nNAME: /[a-z]+/\nNL: /\\n/\nNOTE: /#[^\\n]*\\n/\n%ignore NOTE',
+        4,
+        1,
+        ("NOTE", "places", "NL"),
+        "'a#'",
+    ),
+    Seed(
+        "ambiguity",
+        "warning",
+        'start: sum\nsum: sum "+" sum | NUMBER\nNUMBER: /[0-9]+/',
+        'start: sum\nsum: sum "+" NUMBER | NUMBER\nNUMBER: /[0-9]+/',
+        2,
+        1,
+        (
+            "before PLUS",
+            "reading 1: sum[sum[0] + sum[sum[0] + sum[0]]]",
+            "reading 2: sum[sum[sum[0] + sum[0]] + sum[0]]",
+        ),
+        "'0+0+0'",
+    ),
+    Seed(
+        "ambiguity",
+        "info",
+        'start: sum\nsum: sum "+" sum | NUMBER\nNUMBER: /[0-9]+/',
+        'start: sum\nsum: sum "+" NUMBER | NUMBER\nNUMBER: /[0-9]+/',
+        2,
+        1,
+        ("one reading is left",),
+        "'0+0+0'",
+        {"conflicts": "shift"},
+    ),
+    Seed(
+        "conflict",
+        "info",
+        'start: one "x" "y" | two "x" "z"\none: "a"\ntwo: "a"',
+        'start: one "x" "y" | two "x" "z"\none: "a"\ntwo: "b"',
+        2,
+        1,
+        ("reduce/reduce conflict before X", "one : A .", "two : A .", "nothing is refused"),
+        "'ax'",
+    ),
+    Seed(
+        "conflict",
+        "warning",
+        'start: one "x" "y" | two "x" "z"\none: "a"\ntwo: "a"',
+        'start: one "x" "y" | two "x" "z"\none: "a"\ntwo: "b"',
+        2,
+        1,
+        ("the text below is refused though the rules have it",),
+        "'axz'",
+        {"conflicts": "shift"},
+    ),
+    Seed(
+        "endless-derivation",
+        "error",
+        'start: chain\nchain: other | "a"\nother: chain | "b"',
+        'start: chain\nchain: other | "a"\nother: "c" chain | "b"',
+        2,
+        1,
+        ("'chain' derives itself", "other"),
+    ),
+    Seed(
+        "endless-backup",
+        "error",
+        'start: (A | LONG | END)*\nA: "a"\nLONG: /a+b/\nEND: "c"',
+        'start: (A | LONG | END)*\nA: "a"\nLONG: /ab/\nEND: "c"',
+        3,
+        1,
+        ("any number", "LONG"),
+    ),
+    Seed(
+        "long-backup",
+        "info",
+        'start: (A | LONG | END)*\nA: "a"\nLONG: /a{6}b/\nEND: "c"',
+        'start: (A | LONG | END)*\nA: "a"\nLONG: /a{2}b/\nEND: "c"',
+        2,
+        1,
+        ("lexemes", "LONG"),
+    ),
+    Seed(
+        "endless-whitespace",
+        "info",
+        'start: "a" "b"\n\n%ignore /[ ]+/',
+        'start: "a" "b"\n\n%ignore /#[a-z]/',
+        3,
+        1,
+        ("ignored between any two lexemes", "of any length"),
+    ),
+    Seed(
+        "endless-whitespace",
+        "info",
+        'start: "a" "b"\n\n%ignore /[ ]{1,4}/',
+        'start: "a" "b"',
+        3,
+        1,
+        ("any number of times",),
+    ),
+    Seed(
+        "endless-whitespace",
+        "info",
+        'start: "a" BLANKS "b"\nBLANKS: /[ \\n]+/',
+        'start: "a" BLANKS "b"\nBLANKS: /[ \\n]{1,3}/',
+        2,
+        1,
+        ("BLANKS", "of any length"),
+    ),
+    Seed(
+        "endless-whitespace",
+        "info",
+        'start: "a" gap "b"\ngap: (" " | "\\n")*',
+        'start: "a" gap "b"\ngap: (" " | "\\n")~0..3',
+        2,
+        1,
+        ("'gap' repeats blanks",),
+    ),
+    Seed(
+        "layout-newline",
+        "error",
+        LAYOUT + "_NEWLINE: /\\n[ ]*/",
+        LAYOUT + "_NEWLINE: /(\\n[ ]*)+/",
+        8,
+        1,
+        ("_NEWLINE", "blank lines"),
+    ),
+    Seed(
+        "newline-without-line-feed",
+        "info",
+        LAYOUT + "_NEWLINE: /(\\n[ ]*|#[^\\n]*)+/",
+        LAYOUT + "_NEWLINE: /((#[^\\n]*)?\\n[ ]*)+/",
+        8,
+        1,
+        ("_NEWLINE",),
+        "'#'",
+    ),
+    Seed(
+        "layout-unbalanced",
+        "error",
+        LAYOUT.replace("line+ _DEDENT", "line+ _DEDENT | NAME _NEWLINE _INDENT") + "_NEWLINE: /(\\n[ ]*)+/",
+        LAYOUT + "_NEWLINE: /(\\n[ ]*)+/",
+        4,
+        1,
+        ("'block'", "_INDENT"),
+    ),
+    Seed(
+        "layout-unbalanced",
+        "warning",
+        LAYOUT.replace("_INDENT line+ _DEDENT", "line+") + "_NEWLINE: /(\\n[ ]*)+/",
+        LAYOUT + "_NEWLINE: /(\\n[ ]*)+/",
+        6,
+        10,
+        ("no rule takes", "_INDENT"),
+    ),
+    Seed(
+        "lexing-differs",
+        "info",
+        'start: "a" "[" TEXT "]" | "b" NUMBER\nTEXT.1: /[c-z0-9]+/\nNUMBER: /[0-9]+/',
+        'start: "a" "[" TEXT "]" | "b" NUMBER\nTEXT.1: /[c-z]+/\nNUMBER: /[0-9]+/',
+        0,
+        0,
+        ("longest lexing refuses", "contextual lexing reads"),
+        "'b0'",
+    ),
+    Seed(
+        "mode-conflict",
+        "warning",
+        'start: n "0" n | "a" "0" DOTS\nn: NAME | "a"\nNAME: /[ab]{2,}/\nDOTS: /[.]+|bb/',
+        'start: n "0" n | "c" "0" DOTS\nn: NAME | "a"\nNAME: /[ab]{2,}/\nDOTS: /[.]+|bb/',
+        2,
+        1,
+        ('after A "0"',),
+        "'a0'",
+        {"lexing": "contextual"},
+    ),
+    Seed(
+        "lark-differs",
+        "info",
+        'start: (A | AB)+\nA: /a+/\nAB: "ab"',
+        'start: (A | AB)+\nA: /a+/\nAB: "bb"',
+        0,
+        0,
+        ("Lark's",),
+        "'ab'",
+    ),
+    Seed(
+        "missing-bytes",
+        "info",
+        "start: TEXT\nTEXT: /[a-z]+/",
+        "start: TEXT\nTEXT: /[a-y]+/",
+        0,
+        0,
+        ("0x7A",),
+        missing=b"z",
+        clean_missing=b"z",
+    ),
+    Seed(
+        "missing-bytes",
+        "warning",
+        'start: "x" | MARK\nMARK: "<>"',
+        'start: "x" | MARK\nMARK: "<>"',
+        2,
+        1,
+        ("MARK", "0x3E"),
+        missing=b">",
+    ),
+    Seed(
+        "vocabulary-dead-end",
+        "error",
+        'start: "{" pairs "}" | "n"\npairs: NAME ("," NAME)*\nNAME: /[a-z]+/',
+        'start: "{" pairs "}" | "n"\npairs: NAME ("," NAME)*\nNAME: /[a-z]+/',
+        0,
+        0,
+        ("no tokens of bytes complete",),
+        "'{'",
+        missing=b"}",
+        clean_missing=b",",
+    ),
+)

@@ -1,0 +1,70 @@
+"""Every kind of finding: a grammar with the defect, where it is found, and the grammar mended, where it is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from lint.seeds import SEEDS, Seed, grammar_of, vocabulary
+
+from maskwright.lint import CODES, Report, lint_grammar
+
+SENSIBLE = r"""
+?start: value
+?value: object | array | STRING | NUMBER | "true" | "false" | "null"
+array: "[" [value ("," value)*] "]"
+object: "{" [pair ("," pair)*] "}"
+pair: STRING ":" value
+STRING: /"([^"\\\x00-\x1f]|\\["\\\/bfnrt]|\\u[0-9a-fA-F]{4})*"/
+NUMBER: /-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?/
+%ignore /[ \t\n\r]+/
+"""
+
+
+def lint(seed: Seed, text: str, missing: bytes) -> Report:
+    uses_tokens = bool(seed.missing)
+    return lint_grammar(grammar_of(text, **seed.options), vocabulary(missing) if uses_tokens else None)
+
+
+def name(seed: Seed) -> str:
+    return f"{seed.code}-{seed.severity}-{seed.line}"
+
+
+@pytest.mark.parametrize("seed", SEEDS, ids=name)
+def test_the_defect_is_found(seed: Seed) -> None:
+    report = lint(seed, seed.defect, seed.missing)
+    found = [f for f in report.findings if (f.code, f.severity) == (seed.code, seed.severity)]
+    assert found, str(report)
+    here = [f for f in found if (f.line, f.column) == (seed.line, seed.column)]
+    assert here, str(report)
+    said = [f for f in here if all(word in f"{f.message} {f.decoding}" for word in seed.words)]
+    assert said and (not seed.example or said[0].example == seed.example), str(report)
+    assert said[0].remedy and said[0].decoding and said[0].file == "seed.lark"
+    assert report.passed == all(f.severity == "info" for f in report.findings)
+
+
+@pytest.mark.parametrize("seed", SEEDS, ids=name)
+def test_the_mended_grammar_is_clean_of_it(seed: Seed) -> None:
+    report = lint(seed, seed.clean, seed.clean_missing)
+    assert [f for f in report.findings if f.code == seed.code] == [] and report.skipped == ()
+
+
+def test_every_code_has_a_seed_and_a_section() -> None:
+    # the last two depend on the vocabulary alone: test_tokens
+    assert {seed.code for seed in SEEDS} | {"no-eos", "special-token-text"} == set(CODES)
+    page = (Path(__file__).parents[2] / "docs" / "linting.md").read_text(encoding="utf-8")
+    assert [code for code in CODES if f"### {code}\n" not in page] == []
+
+
+def test_a_sensible_grammar_is_clean() -> None:
+    report = lint_grammar(grammar_of(SENSIBLE), vocabulary())
+    assert report.passed and [f.code for f in report.findings] == ["endless-whitespace"]
+
+
+@pytest.mark.parametrize("lexing", ["longest", "contextual", "nfa"])
+@pytest.mark.parametrize("conflicts", ["all", "shift"])
+def test_the_same_findings_each_time(lexing: str, conflicts: str) -> None:
+    text = SENSIBLE + 'dead: NAME\nNAME: /[a-z]+/\nIDLE: "x"\n'
+    first, second = (lint_grammar(grammar_of(text, lexing=lexing, conflicts=conflicts)) for _ in range(2))
+    assert first == second and {f.code for f in first.findings} >= {"unreachable-rule", "unused-terminal"}
+    assert (first.skipped != ()) == (lexing == "nfa")

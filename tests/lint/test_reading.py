@@ -1,0 +1,143 @@
+"""The plain reader, the shortest texts and the side-by-side pairs against the engine, Lark-free definitions and brute force."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from engine_cases import random_contextual_grammar, random_layout_grammar, random_longest_grammar
+from grammars import random_grammar
+from lint.seeds import grammar_of, vocabulary
+
+from maskwright.analysis.errors import MaskwrightError
+from maskwright.analysis.grammar import Grammar
+from maskwright.analysis.grammar.normalise import reduce
+from maskwright.analysis.legality.deciders import NEVER, Deciders
+from maskwright.analysis.legality.follow import pair_verdicts
+from maskwright.decoding.matcher import Matcher
+from maskwright.lint.conflicts import Ambiguity, _Search
+from maskwright.lint.facts import Facts, follow_pairs
+from maskwright.lint.lexer import Lexer, PlainLexer
+from maskwright.lint.texts import Tree
+from maskwright.maskstore.store import build_store
+
+CASES = tomllib.loads((Path(__file__).parents[1] / "data/cases/engine.toml").read_text(encoding="utf-8"))["case"]
+
+
+def is_text(matcher: Matcher, text: bytes) -> bool | None:
+    """None where the engine cannot follow the readings (`mode-conflict`)."""
+    matcher.reset()
+    try:
+        matcher.advance_bytes(text)
+    except MaskwrightError as error:
+        return None if "several readings" in str(error) else False
+    return matcher.is_accepting()
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if "grammar" in c], ids=lambda case: case["name"])
+def test_texts_of_the_engines_cases(case: dict[str, Any]) -> None:
+    options = {k: case[k] for k in ("lexing", "conflicts", "soft") if k in case}
+    try:
+        grammar = grammar_of(case["grammar"], **options)
+    except MaskwrightError:
+        pytest.skip("the case is about loading")
+    if grammar.lexing == "nfa":
+        pytest.skip("no reader for lexing nfa")
+    reader = Facts(grammar, "x").reader
+    for text in case.get("legal", ()):
+        assert reader.read(text.encode()).accepted, text
+    for text in case.get("open", ()):
+        assert not reader.read(text.encode()).accepted, text
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("kind", [random_longest_grammar, random_layout_grammar, random_contextual_grammar])
+def test_reader_agrees_with_the_engine(kind: Any, seed: int) -> None:
+    grammar = kind(seed)
+    try:
+        matcher = Matcher(build_store(grammar, vocabulary()))
+    except MaskwrightError:
+        return  # refused for reasons of its own
+    facts = Facts(grammar, "x")
+    rng = random.Random(seed)
+    lexemes = list(facts.writer.lexemes.values())
+    texts = [b"".join(rng.choices([*lexemes, b" ", b"a", b"\n"], k=rng.randint(1, 6))) for _ in range(60)]
+    for text in texts:
+        expected = is_text(matcher, text)
+        assert expected is None or facts.reader.read(text).accepted == expected, text
+    # what is written for a state of the parser can be gone on with
+    for symbols in list(facts.writer.paths().values())[:20]:
+        before = facts.writer.yield_of(symbols)
+        text = None if before is None else facts.text(before)
+        if text is not None:
+            matcher.reset()
+            matcher.advance_bytes(text)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_follow_pairs_are_the_follow_graph(seed: int) -> None:
+    grammar = reduce(random_grammar(seed))
+    table = pair_verdicts(Deciders(grammar))
+    follows = follow_pairs(grammar)
+    for x, y in itertools.product(range(grammar.n_terminals), repeat=2):
+        assert bool(follows[x] >> y & 1) == (table[x, y] != NEVER)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_side_by_side_by_trying(seed: int) -> None:
+    """Whatever two short texts show side by side is said to be possible."""
+    grammar = random_longest_grammar(seed)
+    facts = Facts(grammar, "x")
+    lexer, plain = facts.lexer, PlainLexer(grammar, facts.automata, facts.modes.competing)
+    n = range(grammar.n_terminals)
+    said = lexer.side_by_side(itertools.product(n, n))
+    words = [bytes(w) for k in (1, 2, 3) for w in itertools.product(b"ab0. #x", repeat=k)]
+    for text in words:
+        assert lexer.longest(0, text, 0) == plain.longest(0, text, 0) or plain.is_open
+        first, end = lexer.longest(0, text, 0)
+        if first >= 0 and end < len(text):
+            second, after = lexer.longest(0, text, end)
+            if second >= 0 and after == len(text):
+                assert said[first, second], (text, first, second)
+
+
+def test_pairs_that_never_stand_side_by_side() -> None:
+    grammar = grammar_of('start: NAME | NUMBER | DOT\nNAME: /[a-z]+/\nNUMBER: /[0-9]+/\nDOT: "."')
+    facts = Facts(grammar, "x")
+    number = grammar.terminal_number
+    lexer = Lexer(grammar, facts.automata)
+    every = list(number.values())
+    said = lexer.side_by_side(itertools.product(every, every))
+    never = {(a, b) for a in number for b in number if not said[number[a], number[b]]}
+    assert never == {("NAME", "NAME"), ("NUMBER", "NUMBER")}
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_ambiguities_are_two_derivations_of_one_sentence(seed: int) -> None:
+    from maskwright.analysis.lr.conflicts import conflicts
+
+    grammar = random_longest_grammar(seed)
+    facts = Facts(grammar, "x")
+    search = _Search(facts)
+    search.n_steps = 3_000
+    for conflict in conflicts(grammar)[:4]:
+        found = search.ambiguity(conflict, search.stacks_before(conflict))
+        if isinstance(found, Ambiguity):
+            assert found.first != found.second
+            assert list(found.first.terminals()) == list(found.second.terminals())
+            for tree in (found.first, found.second):
+                assert tree.symbol == facts.reduced.start
+                check_derivation(facts.reduced, tree)
+
+
+def check_derivation(grammar: Grammar, tree: Tree) -> None:
+    if tree.children is None:
+        assert not grammar.is_nonterminal(tree.symbol)
+        return
+    assert tuple(child.symbol for child in tree.children) in {rule.rhs for rule in grammar.rules_of[tree.symbol]}
+    for child in tree.children:
+        check_derivation(grammar, child)
