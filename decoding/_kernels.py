@@ -23,6 +23,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from maskwright.analysis.grammar.grammar import CONSISTENT_TABS
 from maskwright.analysis.lexing.transducer import DEAD, RESTART
 from maskwright.analysis.lr.tables import ACCEPT, CONFLICT
 from maskwright.maskstore._engine_kernels import edge_slot
@@ -429,7 +430,14 @@ def indent(table, memory, region, column):  # type: ignore[no-untyped-def]
     arena = region + np.int64(memory[region + ARENA])
     indents = np.int64(memory[region + W_INDENTS])
     top = memory[arena + 3 * indents]
-    if column > top:
+    is_consistent = table[TAB_LENGTH] == CONSISTENT_TABS
+    if is_consistent:
+        wide, wide_top = wide_column(column), wide_column(top)
+        if wide > wide_top and narrow_column(column) <= narrow_column(top):
+            return np.int64(ILLEGAL)
+    else:
+        wide, wide_top = np.int64(column), np.int64(top)
+    if wide > wide_top:
         code = feed(table, memory, region, table[INDENT])
         if code != OK:
             return code
@@ -440,14 +448,27 @@ def indent(table, memory, region, column):  # type: ignore[no-untyped-def]
         memory[region + W_INDENTS] = used
         memory[region + W_USED] = used + 1
         return OK
-    while column < top:
+    while wide < wide_top:
         code = feed(table, memory, region, table[DEDENT])
         if code != OK:
             return code
         indents = np.int64(memory[arena + 3 * indents + 1])
         top = memory[arena + 3 * indents]
+        wide_top = wide_column(top) if is_consistent else np.int64(top)
         memory[region + W_INDENTS] = indents
     return OK if column == top else ILLEGAL
+
+
+@njit(cache=True, nogil=True)
+def wide_column(column):  # type: ignore[no-untyped-def]
+    """A column of `CONSISTENT_TABS` with tabs of 8."""
+    return np.int64(8 * (column // CONSISTENT_TABS) + column % CONSISTENT_TABS)
+
+
+@njit(cache=True, nogil=True)
+def narrow_column(column):  # type: ignore[no-untyped-def]
+    """A column of `CONSISTENT_TABS` with tabs of 1."""
+    return np.int64(column // CONSISTENT_TABS + column % CONSISTENT_TABS)
 
 
 @njit(cache=True, nogil=True)
@@ -675,6 +696,7 @@ def can_end(table, memory, region):  # type: ignore[no-untyped-def]
     output = np.int64(table[table[END_OUTPUT] + memory[region + W_LEXER]])
     if output < 0:
         return np.int64(ILLEGAL)
+    memory[region + W_COLUMN] = 0  # a newline that ends the text is behind its last line, whatever blanks follow
     symbols = np.int64(table[OUTPUT_SYMBOLS])
     code = emit(
         table,

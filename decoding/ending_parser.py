@@ -50,6 +50,7 @@ class EndingParser:
     def __init__(self, store: AutomatonStore, lexer: EndingLexer) -> None:
         table, grammar = store.table, store.grammar
         self.lexer = lexer
+        self.layout = grammar.layout
         n_states, self.n_columns = int(table[lr.N_STATES]), int(table[lr.N_COLUMNS])
         n_nonterminals, n_rules = int(table[lr.N_NONTERMINALS]), int(table[lr.N_RULES])
         action = part_of(table, lr.ACTION, n_states, self.n_columns)

@@ -189,11 +189,12 @@ class EndingSearch:
             if symbol == parser.newline and depth > 0:
                 continue
             frames = self._shift(frames, parser.column_of[symbol])
-            if symbol == parser.newline:
-                if column > indents[-1]:
+            if symbol == parser.newline and parser.layout is not None:
+                compare = parser.layout.compare
+                if compare(column, indents[-1]) == 1:
                     frames = self._shift(frames, parser.indent, self._pay(column))
                     indents = (*indents, column)
-                while column < indents[-1]:
+                while compare(column, indents[-1]) == -1:
                     frames = self._shift(frames, parser.dedent)
                     indents = indents[:-1]
                 if column != indents[-1]:
@@ -260,7 +261,7 @@ class EndingSearch:
             place, state, column = read
         if lexer.end_output[state] < 0:
             return False
-        ended = self._emit(place, lexer.end_output[state], column)
+        ended = self._emit(place, lexer.end_output[state], 0)
         if ended is None:
             return False
         frames: Sequence[Frame] = ended.frames

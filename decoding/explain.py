@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, StoreError
-from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.grammar.grammar import CONSISTENT_TABS, Grammar
 from maskwright.analysis.lexing.transducer import START
 from maskwright.decoding import _kernels as kernels
 from maskwright.decoding.explanation import (
@@ -204,7 +204,7 @@ class _Explainer:
         place = places[0]
         found: dict[str, Any] = {"grammar": self.grammar.name, "what": what, "position": at, "depth": place.depth}
         if self.grammar.layout is not None:
-            found["columns"] = place.columns
+            found["columns"] = tuple(map(self.shown_column, place.columns))
         live = self.machine.transducer.live[place.lexer]
         names = listed(self.names(live)) if place.lexer != START else ""
         if text is None:
@@ -370,8 +370,9 @@ class _Explainer:
         return self.names(found[::-1])
 
     def why(self, kind: str, refusal: Refusal, symbols: tuple[int, ...], text: bytes | None) -> str:
-        place, column, names = refusal.place, refusal.column, listed(self.names(symbols), 4)
-        open_columns = ", ".join(map(str, place.columns))
+        place, names = refusal.place, listed(self.names(symbols), 4)
+        column, *opened = map(self.shown_column, (refusal.column, *place.columns))
+        open_columns = ", ".join(map(str, opened))
         if kind == "bytes":
             live = self.machine.transducer.live[place.lexer]
             shown = f"with {shown_bytes(text[-1:])}" if text else "with that byte"
@@ -385,6 +386,8 @@ class _Explainer:
             if not lexeme and text is not None:
                 return f"no terminal that could stand here begins {shown}"
             return f"{lexeme or 'the lexeme under way'} may become {listed(self.names(live), 6)}, none of which goes on {shown}"
+        if kind == "tabs":
+            return "a line begins with tabs and blanks that do not agree with those of the open block: use one of them only"
         if kind == "column":
             return f"a line begins at column {column}, where no block is open (open: {open_columns}){self.tabs(text)}"
         if kind == "indent":
@@ -402,8 +405,18 @@ class _Explainer:
         is_block = layout is not None and self.trace.expected(place.stacks) == [layout.indent]
         return f"{names} cannot come here" + (": a block must begin, so the line must be indented" if is_block else "")
 
+    def shown_column(self, column: int) -> int:
+        """A column with tabs of 8, where the layout counts tabs and blanks apart."""
+        if self.machine.tab_length != CONSISTENT_TABS or column < 0:
+            return column
+        return 8 * (column // CONSISTENT_TABS) + column % CONSISTENT_TABS
+
     def tabs(self, text: bytes | None) -> str:
-        if text is None or b"\t" not in text[text.rfind(b"\n", 0, len(text) - 1) + 1 :]:
+        if (
+            self.machine.tab_length == CONSISTENT_TABS
+            or text is None
+            or b"\t" not in text[text.rfind(b"\n", 0, len(text) - 1) + 1 :]
+        ):
             return ""
         return f"; a tab counts {self.machine.tab_length} columns"
 

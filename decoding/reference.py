@@ -124,10 +124,10 @@ class ReferenceDecoder:
         assert self.layout is not None  # INVARIANT: only grammars with layout have events
         indents = state.indents
         stacks = state.stacks
-        if column > indents[-1]:
+        if self.layout.compare(column, indents[-1]) == 1:
             stacks = self.parser.shift(stacks, self.layout.indent)
             indents = (*indents, column)
-        while column < indents[-1]:
+        while self.layout.compare(column, indents[-1]) == -1:
             stacks = self.parser.shift(stacks, self.layout.dedent)
             indents = indents[:-1]
         if not stacks or column != indents[-1]:

@@ -60,16 +60,16 @@ class Place(NamedTuple):
     read: Read | None
 
 
-Kind = Literal["bytes", "terminal", "newline", "indent", "dedent", "column", "end", "unfinished"]
+Kind = Literal["bytes", "terminal", "newline", "indent", "dedent", "column", "tabs", "end", "unfinished"]
 
 
 class Refusal(NamedTuple):
     """Why a reading stops.
 
     kind : "bytes": the lexer goes on with no such byte. "terminal", "newline", "indent", "dedent", "end": the parser refuses that.
-    "column": a line begins where no block is open. "unfinished": the text cannot end inside a lexeme.
-    place : where it stops. symbol : the terminal, or END. stacks : those that refuse, after all that could be reduced. column : the
-    line's.
+    "column": a line begins where no block is open. "tabs": its tabs and blanks do not compare with the open block's. "unfinished": the
+    text cannot end inside a lexeme. place : where it stops. symbol : the terminal, or END. stacks : those that refuse, after all that
+    could be reduced. column : the line's.
     """
 
     kind: Kind
@@ -308,14 +308,17 @@ class Retrace:
     def _indent(self, place: Place, column: int) -> Place | Refusal:
         layout = self.machine.grammar.layout
         assert layout is not None
-        if column < place.columns[-1] and column not in place.columns:
+        order = layout.compare(column, place.columns[-1])
+        if order is None:
+            return Refusal("tabs", place, layout.indent, (), column)
+        if order < 0 and column not in place.columns:
             return Refusal("column", place, layout.dedent, (), column)
-        if column > place.columns[-1]:
+        if order > 0:
             after = self._feed(place, layout.indent, "indent", column)
             if isinstance(after, Refusal):
                 return after
             return after._replace(columns=(*place.columns, column), read=(layout.indent, INSERTED, place.read))
-        while column < place.columns[-1]:
+        while column != place.columns[-1]:
             after = self._feed(place, layout.dedent, "dedent", column)
             if isinstance(after, Refusal):
                 return after
@@ -453,7 +456,8 @@ class Retrace:
             if output < 0:
                 refused.append(Refusal("unfinished", place))
                 continue
-            after = self.emit(place, transducer.outputs[output])
+            # a newline that ends the text is behind its last line, whatever blanks follow
+            after = self.emit(place._replace(column=0), transducer.outputs[output])
             if not isinstance(after, Refusal) and machine.grammar.layout is not None and len(after.columns) > 1:
                 after = self._indent(after, 0)
                 if isinstance(after, Refusal):

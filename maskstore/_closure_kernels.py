@@ -294,6 +294,8 @@ def close_roots(  # type: ignore[no-untyped-def]
         full = room(8, n_items, limit, sizes, mask_hash, dense, ids, node_hash, node_state, edge_keys, visit_keys)
         if full != 0 or sizes[N_EDGES] + n_cells + 2 > edge_keys.shape[0]:
             return full if full != 0 else 6
+        if sizes[N_VISITS] + n_cells + 2 > visit_keys.shape[0]:
+            return 7
         first_edge = sizes[N_EDGES]
         begin = 0
         for cell in range(n_cells):

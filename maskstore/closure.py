@@ -34,6 +34,9 @@ Progress = Callable[[int, int], None]
 EDGE_BUDGET = 4_000_000
 BYTES_BUDGET = 3 << 30
 
+FIRST_CAPACITY = 1 << 16
+"""Edges and visits that the tables begin with room for: a power of two."""
+
 
 @dataclass(frozen=True)
 class Closure:
@@ -200,12 +203,12 @@ class _Table:
         self.node_mask = np.zeros(capacity, np.int32)
         self.node_hash = np.zeros(capacity, np.int64)
         self.node_slots = free_slots(capacity)
-        self.edge_keys = np.full(1 << 16, -1, np.int64)
-        self.edge_node = np.zeros(1 << 16, np.int32)
-        self.edge_mask = np.zeros(1 << 16, np.int32)
-        self.edge_slots = free_slots(1 << 16)
-        self.visit_keys = np.zeros(1 << 16, np.int64)
-        self.visit_slots = free_slots(1 << 16)
+        self.edge_keys = np.full(FIRST_CAPACITY, -1, np.int64)
+        self.edge_node = np.zeros(FIRST_CAPACITY, np.int32)
+        self.edge_mask = np.zeros(FIRST_CAPACITY, np.int32)
+        self.edge_slots = free_slots(FIRST_CAPACITY)
+        self.visit_keys = np.zeros(FIRST_CAPACITY, np.int64)
+        self.visit_slots = free_slots(FIRST_CAPACITY)
         collector.sizes[kernels.N_NODES] = 1 + n_roots
 
     @property

@@ -314,9 +314,12 @@ class NaiveEngine:
             known.setdefault(is_special + tuple(self.read(state, byte) for state in sorted(found)), byte)
         return bytes(sorted(known.values()))
 
-    def can_end(self, terminal: int, lexeme: bytes) -> bool:
-        """A newline of the layout without a line feed has no column."""
-        return terminal >= 0 and (self.layout is None or terminal != self.layout.newline or b"\n" in lexeme)
+    @lru_cache(maxsize=1 << 16)  # noqa: B019
+    def winner_of(self, state: int, has_line_feed: bool) -> int:
+        """The winner; a newline of the layout has no column without a line feed, so it leaves the place to the next best."""
+        newline = -1 if self.layout is None or has_line_feed else self.layout.newline
+        regexes = zip(self.terminals, self.union[state], strict=True)
+        return next((t for t, regex in regexes if t != newline and is_nullable(regex)), -1)
 
     def scan(self, text: bytes, begin: int, state: int = 0) -> tuple[int, int, int]:
         """The longest match at `begin` (winner or -1, its end), and the union's state at the end of the text; -1 if all have failed.
@@ -328,8 +331,9 @@ class NaiveEngine:
             state = self.read(state, text[at])
             if state < 0:
                 break
-            if self.can_end(self.winner(state), text[begin : at + 1]):
-                winner, end = self.winner(state), at + 1
+            found = self.winner_of(state, b"\n" in text[begin : at + 1])
+            if found >= 0:
+                winner, end = found, at + 1
         return winner, end, state
 
     @lru_cache(maxsize=1 << 16)  # noqa: B019
@@ -524,7 +528,11 @@ class NaiveEngine:
             is_over = state < 0 or end == len(rest)
             if winner < 0 or not (is_over or self.may_back_up(parse, rest, winner, end, begin)):
                 continue
-            if self._ends(self.step(parse, winner, rest[:end]), rest[end:]):
+            is_last_newline = self.layout is not None and winner == self.layout.newline and end == len(rest)
+            lexeme = (
+                b"\n" if is_last_newline else rest[:end]
+            )  # the text's end is behind its last line, whatever blanks follow
+            if self._ends(self.step(parse, winner, lexeme), rest[end:]):
                 return True
         return False
 

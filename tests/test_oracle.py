@@ -357,12 +357,12 @@ def test_incomplete_and_invalid_utf8(python: Oracle, prefix: bytes, legal: bool)
         ("x", False),
         ("x\n", True),
         ("if x:\n  y\n", True),
-        ("if x:\n  y\n\t", False),
+        ("if x:\n  y\n\t", True),  # blanks that end a text have no column
         ("if x:\n  if y:\n    z\n", True),
         ("if x:\n", False),
-        ("x\n  ", False),
+        ("x\n  ", True),
         ("x\n#", True),
-        ("x\n#a b", False),  # Lark's Indenter counts the comment's space as a column
+        ("x\n#a b", True),
         ("x #", False),  # and fails on a newline lexeme without a line feed
         ('x = """a\n', False),
         ('x = f"""a\n', False),
@@ -390,7 +390,8 @@ def test_newline_that_cannot_grow() -> None:
     assert oracle.is_legal_prefix(b"x;\n")  # tabs may follow
     assert oracle.is_legal_text(b"x;\n\tx;\n")
     assert oracle.is_legal_text(b"x;\n\tx;\n\t")  # the end of the text closes the block
-    assert not oracle.is_legal_prefix(b"x;\n\tx;\n\t\t")
+    assert oracle.is_legal_text(b"x;\n\tx;\n\t\t")  # whatever its column
+    assert not oracle.is_legal_prefix(b"x;\n\tx;\n\tx")
     fixed = Indenter("NL", "_INDENT", "_DEDENT")
     oracle = Oracle(parse_grammar(block.replace("[\\t]*", ""), lexing="longest", layout=fixed))
     assert oracle.is_legal_prefix(b"x")
@@ -438,7 +439,8 @@ def test_legal_texts_are_those_that_lark_parses(python: Oracle) -> None:
     n_legal = 0
     for text in random_texts(3000, seed=1):
         try:
-            parser.parse(text)
+            # blanks and a comment behind the last line feed have no column here; for the Indenter they do
+            parser.parse(re.sub(r"(\A[ \t\f]*|(?<=\n)[ \t]*)(#[^\n]*)?\Z", "", text))
             parses = True
         except (lark.exceptions.LarkError, IndexError):  # IndexError: see `_Lexer.step`
             parses = False

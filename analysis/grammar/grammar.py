@@ -22,6 +22,10 @@ Conflicts = Literal["all", "shift"]
 INT32 = range(-(2**31), 2**31)
 _MAX_TAB_LENGTH = 1000
 
+CONSISTENT_TABS = 1000
+"""As a layout's tab length: tabs and blanks are counted apart (a column is so many times the tabs plus the blanks), and lines compare as in
+CPython: by tabs of 8 columns, but a line is refused where tabs of 1 column would make it another comparison."""
+
 
 @dataclass(frozen=True, slots=True)
 class Terminal:
@@ -62,9 +66,10 @@ class Layout:
 
     After each lexeme of `newline` outside brackets, its column (spaces and tabs after the last line feed, a tab
     counting `tab_length` columns) is compared with the stack of open columns and yields one `indent`, nothing, or some
-    `dedent`. Inside brackets newlines are dropped. All members but `tab_length` are terminal numbers.
+    `dedent`. Inside brackets newlines are dropped. Blanks that end the text have no column: they close all that is open. All members
+    but `tab_length` are terminal numbers. A tab length of `CONSISTENT_TABS` compares columns as CPython does.
 
-    Source: Lark 1.3, `lark.indenter.Indenter`.
+    Source: Lark 1.3, `lark.indenter.Indenter` (which takes blanks at the end for an indent); CPython, Parser/lexer/lexer.c.
     """
 
     newline: int
@@ -72,6 +77,26 @@ class Layout:
     dedent: int
     brackets: tuple[tuple[int, int], ...]
     tab_length: int = 8
+
+    def compare(self, column: int, opened: int) -> int | None:
+        """1 where a line at `column` is further in than the open column, 0 where they are equal, -1 where it is less far in. None: refused.
+
+        >>> layout = Layout(0, 1, 2, (), CONSISTENT_TABS)
+        >>> tab = CONSISTENT_TABS
+        >>> layout.compare(tab, 4), layout.compare(tab + 4, tab), layout.compare(8, tab), layout.compare(4, tab)
+        (None, 1, None, -1)
+        """
+        if column == opened:
+            return 0
+        if self.tab_length != CONSISTENT_TABS:
+            return 1 if column > opened else -1
+        tabs, blanks = (
+            column // CONSISTENT_TABS - opened // CONSISTENT_TABS,
+            column % CONSISTENT_TABS - opened % CONSISTENT_TABS,
+        )
+        if 8 * tabs + blanks < 0:
+            return -1
+        return 1 if 8 * tabs + blanks > 0 and tabs + blanks > 0 else None
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from lark.load_grammar import Grammar as LarkGrammar
 from lark.load_grammar import load_grammar as lark_load_grammar
 
 from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError, UnknownNameError
-from maskwright.analysis.grammar.grammar import Conflicts, Grammar, Layout, Lexing, Rule, Terminal
+from maskwright.analysis.grammar.grammar import CONSISTENT_TABS, Conflicts, Grammar, Layout, Lexing, Rule, Terminal
 from maskwright.analysis.grammar.lark_errors import translate
 from maskwright.analysis.grammar.lark_files import (
     OR_PATH,
@@ -36,6 +36,8 @@ from maskwright.analysis.grammar.lark_files import (
 from maskwright.analysis.grammar.lark_limits import check_sizes
 from maskwright.analysis.grammar.normalise import productive_symbols
 from maskwright.analysis.grammar.options import read_options
+from maskwright.analysis.grammar.restrict import replacements
+from maskwright.analysis.grammar.restrict import restrict as restricted
 from maskwright.analysis.grammar.soft import soften
 
 LARK_WHEEL_STARTS = {"python": "file_input", "lark": "start"}
@@ -82,6 +84,7 @@ def load_grammar(
     layout: Layout | Indenter | Literal["auto"] | None = "auto",
     conflicts: Conflicts | None = None,
     soft: Sequence[str] | None = None,
+    restrict: Sequence[str] | None = None,
 ) -> Grammar:
     """The grammar of a `.lark` file, or of a name: ``"python"`` is our own, ``"lark:python"`` is `python.lark` of Lark's own wheel.
 
@@ -94,9 +97,10 @@ def load_grammar(
         without declared terminals.
     soft : string literals that may also stand for a pattern that matches them, as `_` may be a name; see `soft`. By default none, but
         `_` for python.lark. Says nothing where lexing is "nfa", which takes a literal and a pattern alike.
+    restrict : restrictions of style or safety, ``NAME`` or ``NAME=VALUE``, such as ``["no_comments", "imports=os,sys"]``; see `restrict`.
 
-    Raises UnknownNameError for a name that is neither a file nor a known grammar, GrammarError for everything that is
-    wrong in the file, LimitError if it would grow past one of this module's limits.
+    Raises UnknownNameError for a name that is neither a file nor a known grammar, or a restriction that it does not know; GrammarError for
+    everything that is wrong in the file or with a restriction; LimitError if it would grow past one of this module's limits.
     """
     shown = os.fsdecode(source)
     if shown.startswith("lark:"):
@@ -114,6 +118,7 @@ def load_grammar(
             layout=layout,
             conflicts=conflicts,
             soft=LARK_WHEEL_SOFT.get(name, ()) if soft is None else soft,
+            restrict=restrict,
         )
     if isinstance(source, str) and shown in library_names():
         path = LIBRARY.joinpath(*shown.split(".")).with_suffix(".lark")
@@ -129,6 +134,7 @@ def load_grammar(
         layout=layout,
         conflicts=conflicts,
         soft=soft,
+        restrict=restrict,
         folder=path.parent,
         display=shown,
     )
@@ -158,13 +164,14 @@ def parse_grammar(
     layout: Layout | Indenter | Literal["auto"] | None = "auto",
     conflicts: Conflicts | None = None,
     soft: Sequence[str] | None = None,
+    restrict: Sequence[str] | None = None,
     folder: str | os.PathLike[str] | None = None,
     display: str | None = None,
 ) -> Grammar:
     """The grammar written in `text`, in Lark's grammar language.
 
-    start, lexing, layout, conflicts, soft : see `load_grammar`. folder : where `%import .relative` looks. display : what error messages
-    call the text; `name` by default.
+    start, lexing, layout, conflicts, soft, restrict : see `load_grammar`. folder : where `%import .relative` looks. display : what error
+    messages call the text; `name` by default.
 
     >>> print(parse_grammar('start: "a" start "b" | "a" "b"'))
     <Grammar <text>: 2 terminals, 1 nonterminals, 2 rules, start 'start'>
@@ -189,8 +196,9 @@ def parse_grammar(
         doing = "compiling it to BNF"
         check_sizes(builder, files)
         start = _find_start(start, builder, files)
-        keep = (*_layout_names(layout, builder), *_refused(options.refused, builder, files))
-        terminal_defs, lark_rules, ignored = builder.compile([start], set(keep))
+        more = replacements(options.restrictions, restrict or ())
+        keep = (*_layout_names(layout, builder), *_refused(options.refused, builder, files), *more)
+        terminal_defs, lark_rules, ignored = builder.compile([start, *more], set(keep))
     except MaskwrightError:
         raise
     except RecursionError as error:
@@ -199,16 +207,20 @@ def parse_grammar(
         raise translate(error, files, doing) from error
     terminals = _terminals(terminal_defs, builder, lark_rules, keep, text)
     grammar = _to_bnf(name, files, start, terminals, lark_rules, ignored, lexing)
-    grammar = replace(
-        grammar, unused_terminals=_unused(builder, terminals), conflicts=conflicts or options.conflicts or "all"
-    )
+    meant = {name for restriction in options.restrictions for name in restriction.replacements}
+    unused = tuple(name for name in _unused(builder, terminals) if name not in meant)
+    grammar = replace(grammar, unused_terminals=unused, conflicts=conflicts or options.conflicts or "all")
     grammar = _with_verbatim(_with_layout(grammar, layout, files), options.verbatim, files)
+    if options.tabs and grammar.layout is not None:
+        grammar = replace(grammar, layout=replace(grammar.layout, tab_length=CONSISTENT_TABS))
     used = {symbol for rule in grammar.rules for symbol in rule.rhs} | grammar.ignored
     for refused in options.refused:
         if grammar.terminal_number[refused] in used:
             raise files.error(f"option refused names {refused}, but a rule or %ignore takes it", refused)
     if soft and lexing != "nfa":
         grammar = soften(grammar, soft)
+    if restrict:
+        grammar = restricted(grammar, restrict)
     if grammar.start not in productive_symbols(grammar):
         raise files.error(
             f"start symbol {start!r} is unproductive: no finite text can be derived from it; "

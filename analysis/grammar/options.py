@@ -8,10 +8,15 @@ Lark takes them for comments, so the file stays a plain Lark grammar; whoever lo
     // maskwright: soft = match case type
     // maskwright: verbatim = TEXT TEXT_END
     // maskwright: refused = UNTERMINATED
+    // maskwright: tabs = consistent
+    // maskwright: restriction no_comments = COMMENT: _NEWLINE:_BARE_NEWLINE
+    // maskwright: convention variable_name = variable_name:atom
+    // maskwright: allowed imports = module .:relative_module
 
 The first four mean what `load_grammar`'s arguments of these names mean, which go before them. `verbatim`: see `Grammar`. `refused` names
-terminals that no rule takes but that are lexed all the same, so that texts with them are refused and not read some other way. The
-last three may stand on several lines.
+terminals that no rule takes but that are lexed all the same, so that texts with them are refused and not read some other way. These
+three may stand on several lines. `tabs`: columns compare as in CPython (`CONSISTENT_TABS`), not by tabs of 8 as in Lark. The last three
+declare restrictions, which hold where they are asked for; see `restrict`.
 """
 
 from __future__ import annotations
@@ -25,11 +30,31 @@ from typing import cast, get_args
 from maskwright.analysis.errors import GrammarError
 from maskwright.analysis.grammar.grammar import Conflicts, Lexing
 
-KEYS = ("start", "lexing", "conflicts", "soft", "verbatim", "refused")
+KEYS = ("start", "lexing", "conflicts", "soft", "verbatim", "refused", "tabs")
 
 _LISTS = ("soft", "verbatim", "refused")
+_RESTRICTIONS = ("restriction", "convention", "allowed")
 _LINE = re.compile(r"^[ \t]*//[ \t]*maskwright:(.*)$", re.MULTILINE)
-_CHOICES = {"lexing": get_args(Lexing), "conflicts": get_args(Conflicts)}
+_CHOICES = {"lexing": get_args(Lexing), "conflicts": get_args(Conflicts), "tabs": ("consistent",)}
+
+
+@dataclass(frozen=True, slots=True)
+class Restriction:
+    """A restriction that the file declares: what `restrict` may ask for by its name.
+
+    pairs : for a "restriction", (A, B): each use of A becomes one of B; B is "" where A goes, A is "" where B is lexed and refused. For a
+        "convention", (A, B): it is about the words of A, and what it takes from A may be a B. For "allowed", (A, B): the list is about A,
+        but with A ".": B goes unless "." is in the list.
+    """
+
+    kind: str
+    name: str
+    pairs: tuple[tuple[str, str], ...]
+
+    @property
+    def replacements(self) -> tuple[str, ...]:
+        """The symbols that have to be compiled though nothing else may lead to them."""
+        return tuple(dict.fromkeys(new for _, new in self.pairs if new)) if self.kind == "restriction" else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +67,8 @@ class Options:
     soft: tuple[str, ...] = ()
     verbatim: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
+    tabs: str | None = None
+    restrictions: tuple[Restriction, ...] = ()
 
 
 def read_options(text: str, at: Callable[[str, int], str]) -> Options:
@@ -50,6 +77,7 @@ def read_options(text: str, at: Callable[[str, int], str]) -> Options:
     Raises GrammarError for a line that is no option, an option that is unknown or given twice, or a value that it cannot have.
     """
     found: dict[str, list[str]] = {}
+    declared: dict[str, Restriction] = {}
     for line in _LINE.finditer(text):
         key, equals, value = (part.strip() for part in line[1].partition("="))
         words = value.split()
@@ -59,10 +87,14 @@ def read_options(text: str, at: Callable[[str, int], str]) -> Options:
 
         if not (key and equals and words):
             raise error("expected an option as in: // maskwright: lexing = contextual")
+        kind, _, name = key.partition(" ")
+        if kind in _RESTRICTIONS:
+            _declare(declared, kind, name.strip(), words, error)
+            continue
         if key not in KEYS:
-            close = difflib.get_close_matches(key, KEYS, n=1)
+            close = difflib.get_close_matches(key, (*KEYS, *_RESTRICTIONS), n=1)
             hint = f"; did you mean {close[0]}?" if close else ""
-            raise error(f"no option is named {key!r}{hint} (known: {', '.join(KEYS)})")
+            raise error(f"no option is named {key!r}{hint} (known: {', '.join((*KEYS, *_RESTRICTIONS))})")
         if key not in _LISTS:
             if key in found:
                 raise error(f"option {key} is given twice")
@@ -75,9 +107,37 @@ def read_options(text: str, at: Callable[[str, int], str]) -> Options:
     def one(key: str) -> str | None:
         return found.get(key, [None])[0]
 
+    soft, verbatim, refused = (tuple(dict.fromkeys(found.get(key, ()))) for key in _LISTS)
     return Options(
         one("start"),
         cast("Lexing | None", one("lexing")),
         cast("Conflicts | None", one("conflicts")),
-        *(tuple(dict.fromkeys(found.get(key, ()))) for key in _LISTS),
+        soft,
+        verbatim,
+        refused,
+        one("tabs"),
+        tuple(declared.values()),
     )
+
+
+def _declare(
+    declared: dict[str, Restriction], kind: str, name: str, words: list[str], error: Callable[[str], GrammarError]
+) -> None:
+    """Add a line to the restrictions. The lines of one name are of one kind."""
+    if not re.fullmatch(r"\w+", name):
+        raise error(f"expected a name for the {kind}, as in: // maskwright: restriction no_comments = COMMENT:")
+    pairs = []
+    for word in words:
+        old, colon, new = word.rpartition(":") if ":" in word else (word, "", "")
+        if not (old or new) or (kind != "restriction" and not old) or (kind == "restriction" and not colon):
+            expected = "A:B, A: or :B" if kind == "restriction" else "A or A:B"
+            raise error(f"{kind} {name} has {word!r}; expected {expected}")
+        pairs.append((old, new))
+    before = declared.get(name)
+    if before is not None and before.kind != kind:
+        raise error(f"{kind} {name} is declared as a {before.kind} before; give it another name")
+    if kind == "allowed" and before is None and pairs[0][0] == ".":
+        raise error(
+            f"allowed {name} begins with '.'; expected the rule that the list is about, as in: module .:relative_module"
+        )
+    declared[name] = Restriction(kind, name, (*(before.pairs if before else ()), *pairs))

@@ -126,16 +126,21 @@ def _contested(nfa: TerminalNfa, union: UnionDfa) -> frozenset[int]:
 
 def _reserved(grammar: Grammar, union: UnionDfa) -> frozenset[int]:
     """Literals that a pattern also matches, and those patterns, but for those that the rules offer as alternatives."""
-    alone: dict[int, set[int]] = {}
+    rules = {(rule.lhs, rule.rhs) for rule in grammar.rules}
+    uses: dict[int, list[tuple[int, tuple[int, ...], int]]] = {}
     for rule in grammar.rules:
-        if len(rule.rhs) == 1 and rule.rhs[0] < grammar.n_terminals:
-            alone.setdefault(rule.lhs, set()).add(rule.rhs[0])
+        for place, symbol in enumerate(rule.rhs):
+            uses.setdefault(symbol, []).append((rule.lhs, rule.rhs, place))
+
+    def is_soft(literal: int, pattern: int) -> bool:
+        return any((lhs, (*rhs[:i], pattern, *rhs[i + 1 :])) in rules for lhs, rhs, i in uses.get(literal, ()))
+
     found: set[int] = set()
     for accepting in union.accepting:
         literals = [t for t in accepting if grammar.terminals[t].literal is not None]
         patterns = [t for t in accepting if grammar.terminals[t].literal is None]
         for literal in literals:
             for pattern in patterns:
-                if not any({literal, pattern} <= terminals for terminals in alone.values()):
+                if not is_soft(literal, pattern):
                     found |= {literal, pattern}
     return frozenset(found)

@@ -122,10 +122,13 @@ def build_union_dfa(
     rows: list[npt.NDArray[np.int32]] = []
     while len(rows) < len(members):
         targets = columns[list(members[len(rows)])]
-        row = np.full(columns.shape[1], -1, np.int32)
-        for klass in np.flatnonzero((targets >= 0).any(axis=0)):
-            column = targets[:, klass]
-            reached = tuple(np.unique(column[column >= 0]).tolist())
+        # classes that lead to the same states are looked at once, in the order of their first
+        _, first, same = np.unique(targets, axis=1, return_index=True, return_inverse=True)
+        found = np.full(len(first), -1, np.int32)
+        for kind in np.argsort(first).tolist():
+            reached = tuple(sorted(set(targets[:, first[kind]].tolist()) - {-1}))
+            if not reached:
+                continue
             if reached not in number:
                 number[reached] = len(members)
                 members.append(reached)
@@ -136,8 +139,8 @@ def build_union_dfa(
                         f"the terminals together have more than {limit} lexer states; those alive side by side in one state are "
                         f"{guilty}: make them shorter or more alike"
                     )
-            row[klass] = number[reached]
-        rows.append(row)
+            found[kind] = number[reached]
+        rows.append(found[same.reshape(-1)])
     accepting = tuple(tuple(sorted({int(nfa.terminal[s]) for s in set_ if nfa.is_accepting[s]})) for set_ in members)
     return UnionDfa(
         _read_only(np.stack(rows)[:, byte_class]), tuple(members), accepting, tuple(number[start] for start in starts)

@@ -191,6 +191,9 @@ class _Builder:
         self.table: list[list[int]] = union.next_state.tolist()
         rank = terminal_rank(grammar.terminals)
         self.winner = [min(found, key=rank.__getitem__, default=-1) for found in union.accepting]
+        self.winner_but_newline = [
+            min((t for t in found if t != self.newline), key=rank.__getitem__, default=-1) for found in union.accepting
+        ]
         self.live = self._live_winners(union)
         _columns, byte_class = np.unique(union.next_state, axis=1, return_inverse=True)
         byte_class = byte_class.reshape(-1)
@@ -207,6 +210,7 @@ class _Builder:
         self.states: list[_State] = []
         self.nested: list[int] = []
         self.outputs: dict[Outputs, int] = {(): 0}
+        self._starts: dict[tuple[int, ...], list[int]] = {}
         self._survives: dict[tuple[int, int, int, bool], bool] = {}
 
     def _live_winners(self, union: UnionDfa) -> list[tuple[int, ...]]:
@@ -328,7 +332,7 @@ class _Builder:
             winner = self.winner[after]
             if winner >= 0:
                 if winner == self.newline and not has_line_feed:
-                    winner = -1  # such a newline has no column, so it cannot end
+                    winner = self.winner_but_newline[after]  # such a newline has no column, so it cannot end
                 if max(self.table[after]) < 0:
                     return (START, self._emitted(winner)) if winner >= 0 else (DEAD, ())
                 return self._add(_State(after, has_line_feed, winner)), ()
@@ -435,8 +439,11 @@ class _Builder:
 
     def _starts_after(self, terminals: Sequence[int]) -> list[int]:
         """The union automaton's states in which a lexeme may begin after one of some terminals."""
-        modes = self._may_follow[list(terminals)].any(axis=0)
-        return [start for mode, start in enumerate(self.union.starts) if modes[mode]]
+        key = tuple(terminals)
+        if key not in self._starts:
+            modes = self._may_follow[list(key)].any(axis=0)
+            self._starts[key] = [start for mode, start in enumerate(self.union.starts) if modes[mode]]
+        return self._starts[key]
 
     def _can_survive(self, winner: int, under_way: int, state: int, is_first: bool) -> bool:
         """Whether some bytes that the lexeme under way cannot read, before it could have ended, can be read by the other reading."""

@@ -108,7 +108,7 @@ def _bracket(text: str, tokens: list[Piece], rng: random.Random) -> str | None:
     if not brackets:
         return None
     token = rng.choice(brackets)
-    what = rng.choice(["", "", text[token.begin] * 2, *BRACKETS])
+    what: str = rng.choice(["", "", text[token.begin] * 2, *BRACKETS])
     return text[: token.begin] + what + text[token.end :]
 
 

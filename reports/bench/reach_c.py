@@ -1,10 +1,10 @@
 """C: must accept every C file of the evaluation data after `gcc -E`: its own lines, and the whole unit with its headers' lines. Must refuse
 the texts of negative/c, between the bounds that their records prove or pycparser reports.
 
-Reference: C17 and gcc 12 by default. A file's own lines are those that gcc's line markers ascribe to the file itself. They are a translation
-unit, since files are included between external declarations. gcc preprocesses with all folders of the file's repository that hold headers
-in its path; a header that the data lacks is an empty file, so its macros stay in the text as names and calls. Such a unit cannot be compiled,
-for lack of types; that it is C is what the record's `checks` say of the file as it was. The other units gcc compiled for these checks.
+Reference: C17 and gcc 12 by default. A file's own lines are those that gcc's line markers ascribe to the file itself. They are a unit of
+their own, since files are included between external declarations. gcc preprocesses with all folders of the file's repository that hold
+headers in its path; a header that the data lacks is an empty file, so its macros stay in the text as names and calls. Such a unit cannot
+be compiled, for lack of types; that it is C is what the record's `checks` say of the file as it was. The other units gcc compiled there.
 """
 
 from __future__ import annotations

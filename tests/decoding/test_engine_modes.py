@@ -112,7 +112,10 @@ def test_rows_equal_the_naive_engines(kind: str, seed: int) -> None:
 @pytest.mark.parametrize(("kind", "seed"), CASES[::3])
 def test_rows_equal_the_naive_engines_on_several_stacks(kind: str, seed: int) -> None:
     for number in range(2):
-        check_rows(*case(kind, seed, "all"), number, 8)
+        try:
+            check_rows(*case(kind, seed, "all"), number, 8)
+        except LimitError as error:  # after rows that were right, stacks came to read in different ways
+            assert "read differently" in str(error)
 
 
 @pytest.mark.slow
@@ -127,7 +130,7 @@ def test_rows_equal_the_naive_engines_on_many_grammars(kind: str, conflicts: Con
                 assert found is not None
                 compared += len(check_rows(*found, number, 10))
         except LimitError as error:
-            assert "readings" in str(error)
+            assert "readings" in str(error)  # too many, or several that read on differently
     assert compared > 5 * MORE
 
 

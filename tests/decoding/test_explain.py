@@ -11,12 +11,19 @@ from io import StringIO
 from typing import Any
 
 import pytest
-from engine_cases import longest, random_layout_grammar, random_longest_grammar, random_vocabulary, real_store, vocabulary_of
+from engine_cases import (
+    longest,
+    random_layout_grammar,
+    random_longest_grammar,
+    random_vocabulary,
+    real_store,
+    vocabulary_of,
+)
 from naive_engine import NaiveEngine
 from rich.console import Console
 
 from maskwright.analysis.errors import GrammarError, LimitError, StoreError
-from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.grammar.grammar import CONSISTENT_TABS, Grammar
 from maskwright.decoding.explain import explain_id, explain_next, explain_text, explain_token
 from maskwright.decoding.explanation import Explanation
 from maskwright.decoding.retrace import Retrace, machine_of
@@ -212,6 +219,15 @@ def test_layout_in_words(text: str, why: str, expected: str) -> None:
     assert why in found.summary
     assert expected in found.expected
     assert found.is_allowed == (not why)
+
+
+def test_tabs_and_blanks_that_do_not_agree() -> None:
+    grammar = longest(LINES)
+    assert grammar.layout is not None
+    grammar = replace(grammar, layout=replace(grammar.layout, tab_length=CONSISTENT_TABS))
+    found = explain_text(grammar, b"if a:\n\ta = b\n        a = b\n")
+    assert "tabs and blanks that do not agree" in found.summary and found.columns == (0, 8)
+    assert explain_text(grammar, b"if a:\n\ta = b\n\ta = b\n  ").is_whole
 
 
 def test_a_whole_text_a_prefix_and_the_end() -> None:

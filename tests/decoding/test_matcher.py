@@ -80,7 +80,7 @@ def test_ids_out_of_range(token: int) -> None:
     assert not matcher.is_allowed(token)
     with pytest.raises(IllegalTokenError, match=r"out of range.*0 to 10"):
         matcher.advance(token)
-    assert "out of range" in matcher.explain(token)
+    assert "out of range" in matcher.explain(token).summary
     assert row(matcher) == row(after(0))
 
 
@@ -146,8 +146,8 @@ def test_several_end_of_text_ids_and_none() -> None:
 
 def test_explanations() -> None:
     matcher = after(0)
-    assert matcher.explain(1) == "token 1 (b'+') may come next"
-    assert "cannot come; what can:" in matcher.explain(3)
+    assert matcher.explain(1).summary == "token 1 (b'+') may come next"
+    assert "cannot come; what can:" in matcher.explain(3).summary
     assert row(matcher) == row(after(0))
 
 

@@ -117,7 +117,7 @@ def test_python_of_larks_wheel_within_its_time() -> None:
     grammar = load_grammar("lark:python")
     begin = time.process_time()
     report = lint_grammar(grammar)
-    assert time.process_time() - begin < 10  # some 3 s; a busy machine's clock runs on
+    assert time.process_time() - begin < 15  # some 4 s; more on a busy machine
     assert report.skipped == () and report.counts["error"] == 0
     found = {(f.code, f.line) for f in report.findings if f.severity == "warning"}
     assert {code for code, _ in found} <= {"unreachable-rule", "never-lexed", "open-lookahead"}

@@ -20,6 +20,7 @@ GRAMMARS = {
     "a terminal that is begun": ('start: "x" ("->" | "=>") "y" | "n"', b">", "x"),
     "begun beside one that cannot come": ('start: "x" "->" "y" | "-" "z" | "x" "."', b">", "x-"),
     "a lexeme with one way out": ("start: TEXT\nTEXT: /'[a-z]*'|<[a-z]*>/", b">", "<"),
+    "a literal that may yet become a name": ('start: NAME "." | "ab" "0"\nNAME: /[ab]+c?/\n%ignore " "', b"0", "ab "),
     "the first byte": ('start: "a" "b"', b"a", ""),
     "nothing is missing": ('start: "a" "b"', b"c", None),
     "bytes of characters": ('start: /[é]/ "." | "e"', b"\xa9", "Ã"),

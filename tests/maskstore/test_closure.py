@@ -15,10 +15,12 @@ from engine_cases import ids, longest, random_layout_grammar, random_longest_gra
 from numba import njit
 
 from maskwright.analysis.errors import DeadEndError, GrammarError
+from maskwright.analysis.grammar import parse_grammar
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.decoding import _kernels as kernels
 from maskwright.decoding.matcher import Matcher
-from maskwright.maskstore.automaton_store import AutomatonStore
+from maskwright.maskstore import closure
+from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
 from maskwright.maskstore.closure import Closure
 from maskwright.maskstore.engine_table import engine_table
 from maskwright.maskstore.stack_automaton import Budget, StackAutomaton, build_automaton
@@ -259,3 +261,15 @@ def test_beyond_its_budget_an_automaton_is_open(budget: Budget) -> None:
             matcher.advance_bytes(text)
             matcher.fill(row)
         assert rows[0].any() and (rows[0] == rows[1]).all(), text
+
+
+def test_tables_that_begin_small_grow_to_the_same_automaton(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A root has an edge and a visit for every cell: room for all of them is looked for before."""
+    values = " | ".join(f'"v{i}"' for i in range(40))
+    brackets = " | ".join(f'"{chr(97 + i)}(" x ")"' for i in range(20))
+    grammar = parse_grammar(f"start: x+\nx: {values} | {brackets}")
+    vocabulary = Vocabulary("bytes", (*(bytes([b]) for b in range(128)), b")x", b"v1v", b""), {130: "</s>"}, (130,))
+    expected = build_automaton_store(grammar, vocabulary)
+    monkeypatch.setattr(closure, "FIRST_CAPACITY", 16)
+    found = build_automaton_store(grammar, vocabulary)
+    assert np.array_equal(found.table, expected.table)

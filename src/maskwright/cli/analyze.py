@@ -13,6 +13,7 @@ from maskwright.cli.common import (
     GrammarArgument,
     JsonOption,
     LexingOption,
+    RestrictOption,
     SoftOption,
     StartOption,
     TokenizerOption,
@@ -34,6 +35,7 @@ def analyze(
     lexing: LexingOption = None,
     conflicts: ConflictsOption = None,
     soft: SoftOption = None,
+    restrict: RestrictOption = None,
     json_file: JsonOption = None,
     html: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write one self-contained page.")] = None,
     pairs: Annotated[
@@ -42,15 +44,18 @@ def analyze(
     exact: Annotated[
         bool, typer.Option("--exact", help="Also build the store of lexing longest, and report its sizes.")
     ] = False,
+    forecast: Annotated[
+        bool, typer.Option("--forecast/--no-forecast", help="Say what masks and stores will cost with any tokenizer.")
+    ] = True,
 ) -> None:
     """Analyse a grammar; with a tokenizer, how far its mask store shrinks and why."""
     with clean_errors():
         from maskwright.report.analysis import analyze as run
 
         check_writable(json_file, html)
-        loaded, vocabulary = load_inputs(grammar, tokenizer, start, lexing, conflicts, soft)
+        loaded, vocabulary = load_inputs(grammar, tokenizer, start, lexing, conflicts, soft, restrict)
         with progress_bars() as progress:
-            report = run(loaded, vocabulary, pairs=pairs, exact=exact, progress=progress)
+            report = run(loaded, vocabulary, pairs=pairs, exact=exact, forecast=forecast, progress=progress)
         if html is not None:
             write_text(html, report.to_html())
         if json_file is not None:

@@ -11,6 +11,7 @@ from maskwright.cli.common import (
     ConflictsOption,
     JsonOption,
     LexingOption,
+    RestrictOption,
     SoftOption,
     StartOption,
     TokenizerOption,
@@ -87,6 +88,7 @@ def audit(
     lexing: LexingOption = None,
     conflicts: ConflictsOption = None,
     soft: SoftOption = None,
+    restrict: RestrictOption = None,
     json_file: JsonOption = None,
 ) -> None:
     """Hold another engine's masks against the exact ones: what does it refuse that is legal, and allow that is not?"""
@@ -102,7 +104,7 @@ def audit(
             raise MaskwrightError("masks are of a vocabulary: say whose (--tokenizer)")
         if lexing == "nfa":
             raise MaskwrightError("lexing 'nfa' has no exact masks to audit against: --lexing longest or contextual")
-        store = load_or_build_store(grammar, tokenizer, start, lexing, conflicts, "normalised", False, soft)
+        store = load_or_build_store(grammar, tokenizer, start, lexing, conflicts, "normalised", False, soft, restrict)
         with progress_bars() as progress:
             report = run(
                 cast(Any, store),

@@ -80,6 +80,15 @@ SoftOption = Annotated[
         help="A keyword of the grammar that may be a name too; may be given again. By default as the grammar says; _ for lark:python.",
     ),
 ]
+RestrictOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--restrict",
+        metavar="NAME[=VALUE]",
+        help="A restriction of style or safety, such as no_comments, function_name=[a-z_]+ or imports=os,numpy.* for python; "
+        "may be given again. A name that is none lists those of the grammar.",
+    ),
+]
 RulesOption = Annotated[
     Literal["normalised", "lark"],
     typer.Option("--rules", help="Lexing nfa: what always-verdicts are judged on; the normalised rules prove more."),
@@ -164,13 +173,26 @@ def tokenizer_source(name: str | None) -> str | None:
     return str(model_folder(BUNDLED)) if name == BUNDLED else name
 
 
+def is_grammar(source: str) -> bool:
+    """Whether an argument names a grammar; else it is a store file."""
+    from maskwright.analysis.grammar.lark_loader import known_grammars
+
+    return source in known_grammars() or source.startswith("lark:") or source.endswith(".lark")
+
+
 def load_inputs(
-    grammar: str, tokenizer: str | None, start: str | None, lexing: Any, conflicts: Any, soft: list[str] | None = None
+    grammar: str,
+    tokenizer: str | None,
+    start: str | None,
+    lexing: Any,
+    conflicts: Any,
+    soft: list[str] | None = None,
+    restrict: list[str] | None = None,
 ) -> tuple[Grammar, Vocabulary | None]:
     from maskwright.analysis.grammar import load_grammar
     from maskwright.maskstore.vocabulary import load_vocabulary
 
-    loaded = load_grammar(grammar, start=start, lexing=lexing, conflicts=conflicts, soft=soft)
+    loaded = load_grammar(grammar, start=start, lexing=lexing, conflicts=conflicts, soft=soft, restrict=restrict)
     return loaded, None if tokenizer is None else load_vocabulary(cast("str", tokenizer_source(tokenizer)))
 
 
@@ -183,18 +205,22 @@ def load_or_build_store(
     rules: Any,
     refresh: bool,
     soft: list[str] | None = None,
+    restrict: list[str] | None = None,
 ) -> MaskStore | AutomatonStore:
     """The store of a store file, or of a grammar and a tokenizer (from the cache if it is there)."""
     if tokenizer is None:
-        from maskwright.analysis.grammar.lark_loader import known_grammars
         from maskwright.maskstore.fileformat import load_store
 
-        if source in known_grammars() or source.endswith(".lark"):
+        if is_grammar(source):
             raise MaskwrightError(f"{source} is a grammar, not a store: say for which tokenizer (--tokenizer)")
+        if restrict:
+            raise MaskwrightError(
+                f"{source} is a store, whose grammar is what it is: restrict the grammar, and build a store of it"
+            )
         return load_store(source)
     from maskwright.cache import cached_store
 
-    grammar, vocabulary = load_inputs(source, tokenizer, start, lexing, conflicts, soft)
+    grammar, vocabulary = load_inputs(source, tokenizer, start, lexing, conflicts, soft, restrict)
     assert vocabulary is not None
     with progress_bars() as progress:
         return cached_store(grammar, vocabulary, rules=rules, progress=progress, refresh=refresh)

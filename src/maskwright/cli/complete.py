@@ -19,10 +19,12 @@ from maskwright.cli.common import (
     JsonOption,
     LexingOption,
     RefreshOption,
+    RestrictOption,
     StartOption,
     app,
     check_writable,
     clean_errors,
+    is_grammar,
     progress_bars,
     write_json,
 )
@@ -96,6 +98,7 @@ def complete(
     start: StartOption = None,
     lexing: LexingOption = None,
     conflicts: ConflictsOption = None,
+    restrict: RestrictOption = None,
     refresh: RefreshOption = False,
     json_file: JsonOption = None,
 ) -> None:
@@ -110,10 +113,14 @@ def complete(
         _silence_transformers()
         from maskwright.completion import check_model, load_model, read_prompt, start_completion
 
-        if _is_grammar(store):
+        if is_grammar(store):
             loaded = load_model(model, device)
-            compiled = _build(store, loaded, start, lexing, conflicts, refresh)
+            compiled = _build(store, loaded, start, lexing, conflicts, restrict, refresh)
         else:
+            if restrict:
+                raise MaskwrightError(
+                    f"{store} is a store, whose grammar is what it is: restrict the grammar, and name that"
+                )
             compiled = _load(store)
             read_prompt(compiled.matcher(), text.encode("utf-8", "surrogatepass"))  # before the model takes its time
             loaded = load_model(model, device)
@@ -178,17 +185,19 @@ def _prompt(prompt: str | None, path: Path | None) -> str:
         raise MaskwrightError(f"the prompt is not UTF-8: {error.reason} at byte {error.start}") from None
 
 
-def _is_grammar(source: str) -> bool:
-    return source.startswith("lark:") or source.endswith(".lark")
-
-
 def _build(
-    source: str, model: LanguageModel, start: str | None, lexing: Any, conflicts: Any, refresh: bool
+    source: str,
+    model: LanguageModel,
+    start: str | None,
+    lexing: Any,
+    conflicts: Any,
+    restrict: list[str] | None,
+    refresh: bool,
 ) -> AutomatonStore:
     from maskwright.analysis.grammar import load_grammar
     from maskwright.cache import cached_store
 
-    grammar = load_grammar(source, start=start, lexing=lexing, conflicts=conflicts)
+    grammar = load_grammar(source, start=start, lexing=lexing, conflicts=conflicts, restrict=restrict)
     with progress_bars() as progress:
         return _decodes(source, cached_store(grammar, model.vocabulary, progress=progress, refresh=refresh))
 

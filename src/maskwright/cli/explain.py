@@ -16,12 +16,14 @@ from maskwright.cli.common import (
     JsonOption,
     LexingOption,
     RefreshOption,
+    RestrictOption,
     SoftOption,
     StartOption,
     TokenizerOption,
     app,
     check_writable,
     clean_errors,
+    is_grammar,
     load_inputs,
     load_or_build_store,
     write_json,
@@ -61,6 +63,7 @@ def explain(
     lexing: LexingOption = None,
     conflicts: ConflictsOption = None,
     soft: SoftOption = None,
+    restrict: RestrictOption = None,
     refresh: RefreshOption = False,
     json_file: JsonOption = None,
 ) -> None:
@@ -73,7 +76,7 @@ def explain(
         wanted = None if token is None else _token(token)
         from maskwright.decoding.explain import explain_id, explain_text, explain_token
 
-        grammar, compiled = _load(store, tokenizer, start, lexing, conflicts, soft, refresh)
+        grammar, compiled = _load(store, tokenizer, start, lexing, conflicts, soft, refresh, restrict)
         if wanted is None:
             found = explain_text(grammar, data)
         elif isinstance(wanted, bytes):
@@ -100,15 +103,14 @@ def _load(
     conflicts: str | None,
     soft: list[str] | None,
     refresh: bool,
+    restrict: list[str] | None,
 ) -> tuple[Grammar, AutomatonStore | None]:
     """The grammar, and the store where there is one."""
-    from maskwright.analysis.grammar.lark_loader import known_grammars
-
-    is_grammar = source in known_grammars() or source.startswith("lark:") or source.endswith(".lark")
-    if is_grammar and tokenizer is None:
-        return load_inputs(source, None, start, lexing, conflicts, soft)[0], None
+    from_grammar = is_grammar(source)
+    if from_grammar and tokenizer is None:
+        return load_inputs(source, None, start, lexing, conflicts, soft, restrict)[0], None
     compiled = load_or_build_store(
-        source, tokenizer if is_grammar else None, start, lexing, conflicts, "normalised", refresh, soft
+        source, tokenizer if from_grammar else None, start, lexing, conflicts, "normalised", refresh, soft, restrict
     )
     from maskwright.maskstore.store import MaskStore
 

@@ -16,6 +16,7 @@ from maskwright.cli.common import (
     JsonOption,
     LexingOption,
     RefreshOption,
+    RestrictOption,
     RulesOption,
     SoftOption,
     StartOption,
@@ -40,6 +41,7 @@ def export(
     lexing: LexingOption = None,
     conflicts: ConflictsOption = None,
     soft: SoftOption = None,
+    restrict: RestrictOption = None,
     rules: RulesOption = "normalised",
     original: Annotated[
         bool, typer.Option("--original", help="Lexing nfa: keep every entry, no streamlining, for comparison.")
@@ -57,12 +59,12 @@ def export(
         if tokenizer is None:
             raise MaskwrightError("a mask store is for one tokenizer: name it (--tokenizer)")
         if original:
-            loaded, vocabulary = load_inputs(grammar, tokenizer, start, lexing, conflicts, soft)
+            loaded, vocabulary = load_inputs(grammar, tokenizer, start, lexing, conflicts, soft, restrict)
             assert vocabulary is not None
             with progress_bars() as progress:
                 store = build_store(loaded, vocabulary, streamlined=False, progress=progress)
         else:
-            store = load_or_build_store(grammar, tokenizer, start, lexing, conflicts, rules, refresh, soft)
+            store = load_or_build_store(grammar, tokenizer, start, lexing, conflicts, rules, refresh, soft, restrict)
         save_store(store, output)
         facts = {**store_info(output), "cpu_seconds": seconds_since(begin)}
         if json_file is not None:

@@ -15,6 +15,7 @@ from maskwright.cli.common import (
     JsonOption,
     LexingOption,
     RefreshOption,
+    RestrictOption,
     RulesOption,
     SoftOption,
     StartOption,
@@ -35,6 +36,7 @@ def info(
     lexing: LexingOption = None,
     conflicts: ConflictsOption = None,
     soft: SoftOption = None,
+    restrict: RestrictOption = None,
     rules: RulesOption = "normalised",
     refresh: RefreshOption = False,
     json_file: JsonOption = None,
@@ -45,7 +47,7 @@ def info(
         from maskwright.report.store_facts import render_store_facts
 
         begin = time.process_time()
-        loaded = load_or_build_store(store, tokenizer, start, lexing, conflicts, rules, refresh, soft)
+        loaded = load_or_build_store(store, tokenizer, start, lexing, conflicts, rules, refresh, soft, restrict)
         seconds = seconds_since(begin)
         if tokenizer is None:
             facts = store_info(store)

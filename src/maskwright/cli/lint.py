@@ -12,6 +12,7 @@ from maskwright.cli.common import (
     GrammarArgument,
     JsonOption,
     LexingOption,
+    RestrictOption,
     SoftOption,
     StartOption,
     TokenizerOption,
@@ -31,6 +32,7 @@ def lint(
     lexing: LexingOption = None,
     conflicts: ConflictsOption = None,
     soft: SoftOption = None,
+    restrict: RestrictOption = None,
     allow: Annotated[
         list[str] | None,
         typer.Option("--allow", metavar="CODE", help="A finding that is meant; may be given again."),
@@ -42,7 +44,7 @@ def lint(
         from maskwright.lint import lint_grammar
 
         check_writable(json_file)
-        loaded, vocabulary = load_inputs(grammar, tokenizer, start, lexing, conflicts, soft)
+        loaded, vocabulary = load_inputs(grammar, tokenizer, start, lexing, conflicts, soft, restrict)
         report = lint_grammar(
             loaded, vocabulary, file=grammar if grammar.endswith(".lark") else loaded.name, allow=allow or ()
         )

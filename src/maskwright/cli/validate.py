@@ -11,10 +11,12 @@ from rich.console import Console
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.cli.common import (
     JsonOption,
+    RestrictOption,
     TokenizerOption,
     app,
     check_writable,
     clean_errors,
+    is_grammar,
     load_or_build_store,
     progress_bars,
     tokenizer_source,
@@ -45,6 +47,7 @@ def validate(
         ),
     ] = "replay",
     tokenizer: TokenizerOption = None,
+    restrict: RestrictOption = None,
     reference: Annotated[
         str | None,
         typer.Option(
@@ -101,9 +104,15 @@ def validate(
         from maskwright.validation.run import validate as run
 
         check_writable(json_file, resume)
-        is_grammar = store.startswith("lark:") or store.endswith(".lark")
         loaded = load_or_build_store(
-            store, tokenizer if is_grammar else None, None, "longest", "all", "normalised", False
+            store,
+            tokenizer if is_grammar(store) else None,
+            None,
+            None,
+            None,
+            "normalised",
+            False,
+            restrict=restrict,
         )
         next_token = None
         if model is not None:

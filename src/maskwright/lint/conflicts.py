@@ -10,6 +10,7 @@ Source: Isradisaikul and Myers, Finding counterexamples from parsing conflicts (
 from __future__ import annotations
 
 import heapq
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -28,7 +29,10 @@ MAX_STEPS = 60_000
 """Pairs of stacks made for all conflicts together."""
 MAX_DEPTH = 60
 """Symbols on a stack that is followed."""
-MAX_STACKS = 500
+MAX_STACKS = 100
+"""Stacks of one text that are followed."""
+MAX_BRANCHES = 8
+"""Of these, for each of two actions that are held against each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,7 +306,7 @@ class _Search:
             branches = self.branches(conflict, stack)
             for i, left in enumerate(branches):
                 for right in branches[i + 1 :]:
-                    found = self._meet([(one, two) for one in left for two in right])
+                    found = self._meet(list(itertools.product(left[:MAX_BRANCHES], right[:MAX_BRANCHES])))
                     if found is not None:
                         return found
         return None

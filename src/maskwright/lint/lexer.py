@@ -47,6 +47,11 @@ class Lexer:
         self.rank = terminal_rank(grammar.terminals)
         self.winner = [min(found, key=self.rank.__getitem__, default=-1) for found in self.union.accepting]
         self.newline = grammar.layout.newline if grammar.layout else -1
+        self.winner_but_newline = [
+            min((t for t in found if t != self.newline), key=self.rank.__getitem__, default=-1)
+            for found in self.union.accepting
+        ]
+        """What wins if the lexeme has no line feed: a newline without one has no column, so it cannot end."""
         self._table: npt.NDArray[np.int32] = self.union.next_state
         self.rows: list[list[int]] = self._table.tolist()
         self._never_fails: set[tuple[int, int]] = set()
@@ -109,26 +114,45 @@ class Lexer:
                         continue
                     known[following] = known[at] + bytes([read])
                     agenda.append(following)
-                    winner = self.winner[target]
-                    if winner >= 0 and (winner != self.newline or following[1]):
+                    winner = self._winner(target, following[1])
+                    if winner >= 0:
                         found.setdefault(winner, known[following])
         return found
 
+    def _winner(self, state: int, has_line_feed: bool) -> int:
+        winner = self.winner[state]
+        return self.winner_but_newline[state] if winner == self.newline and not has_line_feed else winner
+
     @cached_property
     def ends(self) -> dict[int, list[int]]:
-        """Terminal -> the states in which it wins."""
+        """Terminal -> the states in which it wins, for some lexeme that leads there."""
         found: dict[int, list[int]] = {}
-        for state, winner in enumerate(self.winner):
-            if winner >= 0:
+        for state, winners in enumerate(self._winners):
+            for winner in winners:
                 found.setdefault(winner, []).append(state)
+        return found
+
+    @cached_property
+    def _winners(self) -> list[list[int]]:
+        """What wins in each state: one terminal or none, but for lexemes with and without a line feed if the newline wins."""
+        without = set(self.union.starts)
+        agenda = list(without)
+        for state in agenda if self.newline >= 0 else ():  # grows while it is read
+            row = self._table[state]
+            new = set(row[(row >= 0) & (np.arange(256) != LINE_FEED)].tolist()) - without
+            without |= new
+            agenda += sorted(new)
+        found = []
+        for state, winner in enumerate(self.winner):
+            both = {winner, self.winner_but_newline[state]} if winner == self.newline and state in without else {winner}
+            found.append(sorted(both - {-1}))
         return found
 
     def live(self, usable: npt.NDArray[np.bool_] | None = None) -> npt.NDArray[np.bool_]:
         """(n_states, n_terminals) bool: which terminals win in a state or somewhere after it."""
         live = np.zeros((self.n_states, self.grammar.n_terminals), np.bool_)
-        for state, winner in enumerate(self.winner):
-            if winner >= 0:
-                live[state, winner] = True
+        for state, winners in enumerate(self._winners):
+            live[state, winners] = True
         edges = self.edges if usable is None else self.usable_edges(usable)
         before: list[list[int]] = [[] for _ in edges]
         for state, targets in enumerate(edges):
@@ -142,6 +166,26 @@ class Lexer:
                     live[other] |= live[state]
                     agenda.append(other)
         return live
+
+    def may_become(self, terminal: int, lexeme: bytes, usable: npt.NDArray[np.bool_] | None = None) -> set[int]:
+        """What a lexeme of a terminal may still be lexed as if more usable bytes follow."""
+        if usable is None:
+            live, edges = self._all_live, self.edges
+        else:
+            live, edges = self.live(usable), self.usable_edges(usable)
+        found: set[int] = set()
+        for start in self.union.starts:
+            state = start
+            for byte in lexeme:
+                state = self.rows[state][byte] if state >= 0 else -1
+            if state >= 0 and terminal in self._winners[state]:
+                for _, target in edges[state]:
+                    found.update(live[target].nonzero()[0].tolist())
+        return found
+
+    @cached_property
+    def _all_live(self) -> npt.NDArray[np.bool_]:
+        return self.live()
 
     def side_by_side(self, wanted: Iterable[tuple[int, int]]) -> dict[tuple[int, int], bool]:
         """Whether some text has a lexeme of the first terminal directly before the beginning of one of the second.
@@ -211,8 +255,8 @@ class Lexer:
             if state < 0:
                 return best
             has_line_feed |= text[at] == LINE_FEED
-            winner = self.winner[state]
-            if winner >= 0 and (winner != self.newline or has_line_feed):
+            winner = self._winner(state, has_line_feed)
+            if winner >= 0:
                 best = winner, at + 1
         if best[0] < 0 or best[1] == len(text) or self._may_fail(state, text[best[1] :]):
             return best
@@ -280,9 +324,8 @@ class PlainLexer:
                 return best
             has_line_feed |= byte == LINE_FEED
             for t, dfa, state in alive:
-                if dfa.is_accepting[state]:
-                    if t != self.newline or has_line_feed:
-                        best = t, at + 1
+                if dfa.is_accepting[state] and (t != self.newline or has_line_feed):
+                    best = t, at + 1
                     break
         self.is_open |= best[0] >= 0 and best[1] < len(text)
         return best

@@ -193,7 +193,7 @@ def _texts(
         if spaced is None:
             return []
         head = spaced[: len(spaced) - len(lexeme)]
-    stacks = [after for stack in facts.reader.stacks_after(before) for after in facts.reader.shift(stack, terminal)]
+    stacks = facts.reader.stacks_after((*before, terminal))
     if not stacks:
         return []
     rest = _completion(writer, stacks[0])

@@ -134,7 +134,13 @@ def _stuck_states(facts: Facts, sides: Sides) -> dict[int, str]:
         if facts.automata[x] is None or any(possible >> y & 1 for y in following):
             continue
         before = writer.yield_of(symbols)
-        text = None if before is None else facts.text(before)
+        if before is None or x not in writer.lexemes:
+            continue
+        # a longer lexeme may come of it where that is allowed
+        instead = facts.lexer.may_become(x, writer.lexemes[x])
+        if instead & (facts.reader.next_terminals(before[:-1]) | facts.grammar.ignored):
+            continue
+        text = facts.text(before)
         found[x] = "" if text is None else shown(text)
     return found
 

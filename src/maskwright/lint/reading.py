@@ -17,6 +17,8 @@ Stack: TypeAlias = "tuple[int, Stack | None]"
 
 MAX_THREADS = 2_000
 """Steps of all threads over one text."""
+MAX_STACKS = 100
+"""Stacks made for one terminal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +64,14 @@ class Reader:
                 break
             terminal, end = self.lexer.longest(self.mode_of[thread.stack[0]], text, thread.at)
             if terminal >= 0:
-                agenda += self.step(thread, terminal, end, text[thread.at : end])
+                agenda += self.step(thread, terminal, end, text[thread.at : end], end == len(text))
         return Reading(False, best.at, best.terminals)
 
     def stacks_after(self, terminals: tuple[int, ...]) -> list[Stack]:
         """The parser's stacks after a terminal sequence, what layout inserts being part of it; none if it is no beginning of a text."""
         stacks: list[Stack] = [(0, None)]
         for terminal in terminals:
-            stacks = [after for stack in stacks for after in self.shift(stack, terminal)][:MAX_THREADS]
+            stacks = [after for stack in stacks for after in self.shift(stack, terminal)][:MAX_STACKS]
         return stacks
 
     def next_terminals(self, terminals: tuple[int, ...]) -> set[int]:
@@ -82,7 +84,7 @@ class Reader:
         found: list[Stack] = []
         agenda = [stack]
         for current in agenda:  # grows while it is read
-            if len(agenda) > MAX_THREADS:
+            if len(agenda) > MAX_STACKS:
                 break
             for action in self.tables.actions(current[0], terminal):
                 if action == ACCEPT:
@@ -99,7 +101,7 @@ class Reader:
                     agenda.append((int(self.tables.goto[below[0], lhs]), below))
         return found
 
-    def step(self, thread: _Thread, terminal: int, end: int, lexeme: bytes) -> list[_Thread]:
+    def step(self, thread: _Thread, terminal: int, end: int, lexeme: bytes, is_last: bool) -> list[_Thread]:
         """The threads after a lexeme."""
         layout = self.grammar.layout
         if terminal in self.grammar.ignored:
@@ -111,11 +113,15 @@ class Reader:
                 return [_Thread(end, thread.stack, columns, thread.depth, thread.terminals)]
             margin = lexeme.rpartition(b"\n")[2]
             column = margin.count(b" ") + margin.count(b"\t") * layout.tab_length
-            if column > columns[-1]:
+            if is_last:
+                column = 0  # blanks that end the text have no column
+            order = layout.compare(column, columns[-1])
+            if order == 1:
                 columns, sequence = (*columns, column), [terminal, layout.indent]
-            while column < columns[-1]:
+            while order == -1:
                 columns = columns[:-1]
                 sequence.append(layout.dedent)
+                order = layout.compare(column, columns[-1])
             if column != columns[-1]:
                 return []
         stacks = [thread.stack]

@@ -193,6 +193,10 @@ def _stuck_rule(facts: Facts, restricted: Grammar, writer: Writer, usable: Usabl
         n = next((n for n in range(1, len(before) + 1) if not reader.stacks_after(before[:n])), None)
         if n is not None:
             text = writer.text(before[:n])  # the shortest beginning that is stuck already
+            last = before[n - 1]
+            instead = facts.lexer.may_become(last, writer.lexemes.get(last, b""), usable)
+            if instead & (reader.next_terminals(before[: n - 1]) | facts.grammar.ignored):
+                text = _ended(facts, text, writer)  # a longer lexeme may come of it, unless it is ended
             if text is not None and facts.reader.read(text).reached == len(text):
                 found.append(text)
             continue
@@ -203,6 +207,14 @@ def _stuck_rule(facts: Facts, restricted: Grammar, writer: Writer, usable: Usabl
         if text is not None and path is not None and _begins(facts, text, path):
             found.append(text + path)
     return min(found, key=lambda text: (len(text), text), default=None)
+
+
+def _ended(facts: Facts, text: bytes | None, writer: Writer) -> bytes | None:
+    """The text and a shortest ignored lexeme."""
+    ignored = sorted(
+        (writer.lexemes[i] for i in facts.grammar.ignored if i in writer.lexemes), key=lambda b: (len(b), b)
+    )
+    return None if text is None or not ignored else text + ignored[0]
 
 
 def _begun(

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from maskwright.analysis.errors import GrammarError, MissingExtraError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.validation.oracle import Oracle
-from maskwright.validation.oracle_lexing import Mode, as_step, rank
+from maskwright.validation.oracle_lexing import Mode, as_step, may_end, rank
 from maskwright.validation.oracle_parsing import Place, merged, parser_of
 from maskwright.validation.oracle_patterns import Pattern
 
@@ -65,7 +65,10 @@ class GrammarParse:
                 if terminal is None:
                     refused = Refused(begin, begin + 1, f"no terminal matches {text[begin : begin + 20]!r}")
                     continue
-                after = parser.step(parse, as_step(grammar.layout, (terminal, begin, end, mode), text))
+                step = as_step(grammar.layout, (terminal, begin, end, mode), text)
+                if end == len(text) and step.column is not None:
+                    step = step._replace(column=0)  # what ends the text is behind its last line, whatever blanks it has
+                after = parser.step(parse, step)
                 if after is None:
                     name = grammar.display_name(terminal)
                     refused = Refused(begin, end, f"{name} ({text[begin : min(end, begin + 40)]!r}) cannot come here")
@@ -78,7 +81,7 @@ class GrammarParse:
         for number, pattern in self._patterns:
             if mode is None or number in mode:
                 match = pattern.complete.match(text, begin)
-                if match and match.end() > longest:
+                if match and match.end() > longest and may_end(self.grammar.layout, number, match[0]):
                     winner, longest = number, match.end()
         return winner, longest
 

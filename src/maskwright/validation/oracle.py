@@ -122,7 +122,7 @@ class State:
         """Is the text so far a legal prefix?"""
         lexer, parser = self.oracle.lexer, self.oracle.parser
         texts = [self.text + c for c in lexer.completions(self.rest)] if self.rest and self.places else [self.text]
-        return any(
+        return self.is_legal_text or any(
             self._leads_on(parse, reading)
             for text in texts
             for start, parse in self.places
@@ -136,7 +136,12 @@ class State:
             for chain in lexer.at_end_of_text(self.text, start, parser, parse):
                 after: Parse | None = parse
                 for lexeme in chain:
-                    after = None if after is None else parser.step(after, lexer.step(lexeme, self.text))
+                    step = lexer.step(lexeme, self.text)
+                    if lexeme[2] == len(self.text) and step.column is not None:
+                        step = step._replace(
+                            column=0
+                        )  # what ends the text is behind its last line, whatever blanks it has
+                    after = None if after is None else parser.step(after, step)
                 if after is not None and parser.accepts_end(after):
                     return True
         return False

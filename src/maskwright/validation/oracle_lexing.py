@@ -62,6 +62,11 @@ def as_step(layout: Layout | None, lexeme: Lexeme, text: str) -> Step:
     return Step(terminal, mode, column if line_feed else None)
 
 
+def may_end(layout: Layout | None, terminal: int, lexeme: str) -> bool:
+    """A newline of the layout without a line feed has no column and is none."""
+    return layout is None or terminal != layout.newline or "\n" in lexeme
+
+
 def is_modal(grammar: Grammar) -> bool:
     """Is what competes where a lexeme begins up to the parser?"""
     return grammar.lexing == "contextual" or bool(grammar.verbatim)
@@ -140,7 +145,7 @@ class Lexer:
         for number in self._candidates(text[max(0, begin - self.context) : begin + 1], min(begin, self.context), mode):
             pattern = self.patterns[number]
             match = pattern.complete.match(text, begin)
-            if match and match.end() > longest:
+            if match and match.end() > longest and may_end(self.layout, number, match[0]):
                 winner, longest = number, match.end()
             if pattern.unfinished.match(text, begin, partial=True):
                 open_ones.append(number)
@@ -196,6 +201,15 @@ class Lexer:
         tails = (c * times for times in range(1, 5) for c in self.representatives)
         return any(self.scan(text + tail, begin, mode) == (terminal, end, []) for tail in tails)
 
+    def _only_ends(self, text: str, lexeme: Lexeme) -> bool:
+        """Whether a lexeme is this only if the text ends here, since it gave way to a newline that has no line feed yet."""
+        terminal, begin, end, mode = lexeme
+        if self.layout is None or terminal == self.layout.newline or end < len(text):
+            return False
+        newline = self.patterns[self.layout.newline].complete.match(text, begin)
+        competes = newline is not None and newline.end() == end and (mode is None or self.layout.newline in mode)
+        return competes and not self._can_fail(text, begin, terminal, end, mode)
+
     def readings(self, text: str, start: int, parser: Parser, parse: Parse) -> list[Reading]:
         """All that continuations can make of the lexemes that begin in ``text[start:]``, where the parser stands at `start`."""
         if len(text) > _MEMO_LENGTH or parser.is_modal:
@@ -212,6 +226,8 @@ class Lexer:
 
         def add(chains: Iterator[list[Lexeme]], continuation: str) -> None:
             for chain in chains:
+                if chain and self._only_ends(text + continuation, chain[-1]):
+                    continue
                 heads.add(tuple((terminal, mode) for terminal, _, _, mode in chain))
                 found[self._reading(chain, text, start, continuation, parser, parse)] = None
 

@@ -13,7 +13,7 @@ from lark.grammar import Terminal as LarkTerminal
 from lark.parsers.lalr_analysis import LALR_Analyzer
 
 from maskwright.analysis.errors import LimitError
-from maskwright.analysis.grammar.grammar import Conflicts, Grammar
+from maskwright.analysis.grammar.grammar import CONSISTENT_TABS, Conflicts, Grammar
 from maskwright.analysis.grammar.normalise import productive_symbols
 from maskwright.validation.oracle_lexing import Mode, Step, competing, is_modal
 
@@ -168,9 +168,9 @@ class Parser:
     def _indent(self, parse: Parse, column: int) -> Parse | None:
         assert self.layout is not None
         stacks, columns = parse.stacks, parse.columns
-        if column > columns[-1]:
+        if self.layout.compare(column, columns[-1]) == 1:
             stacks, columns = self.shift(stacks, f"T{self.layout.indent}"), (*columns, column)
-        while column < columns[-1]:
+        while self.layout.compare(column, columns[-1]) == -1:
             stacks, columns = self.shift(stacks, f"T{self.layout.dedent}"), columns[:-1]
         return parse._replace(stacks=stacks, columns=columns) if stacks and column == columns[-1] else None
 
@@ -181,8 +181,12 @@ class Parser:
             assert self.layout is not None
             unit = 1 if step.by_space else self.layout.tab_length
             least, top = step.column, max(step.column, parse.columns[-1])
-            wanted = (*parse.columns, *range(top + 1, top + unit + 1))
-            columns |= {column for column in wanted if column >= least and (column - least) % unit == 0}
+            if self.layout.tab_length == CONSISTENT_TABS:
+                wanted = (*parse.columns, top + 1, top + CONSISTENT_TABS)
+                columns |= {column for column in wanted if _leads_to(step, least, column)}
+            else:
+                wanted = (*parse.columns, *range(top + 1, top + unit + 1))
+                columns |= {column for column in wanted if column >= least and (column - least) % unit == 0}
         for column in sorted(columns, key=lambda column: -1 if column is None else column):
             after = self.step(parse, step._replace(column=column))
             if after is not None:
@@ -205,6 +209,15 @@ class Parser:
             assert self.layout is not None
             stacks = self.shift(stacks, f"T{self.layout.dedent}")
         return bool(self.shift(stacks, "$END"))
+
+
+def _leads_to(step: Step, least: int, column: int) -> bool:
+    """Whether more blanks and tabs, counted apart, lead from one column to another."""
+    tabs, blanks = (
+        column // CONSISTENT_TABS - least // CONSISTENT_TABS,
+        column % CONSISTENT_TABS - least % CONSISTENT_TABS,
+    )
+    return (tabs == 0 or (tabs > 0 and step.by_tab)) and (blanks == 0 or (blanks > 0 and step.by_space))
 
 
 def merged(places: Iterable[Place]) -> list[Place]:

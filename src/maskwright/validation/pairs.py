@@ -34,7 +34,7 @@ TOKENS = 16
 
 @dataclass(frozen=True)
 class OraclePairs:
-    """The check. Units are texts. Needs the package regex, and lexing "longest"."""
+    """The check. Units are texts. Needs the package regex."""
 
     seed: int = 0
     name: str = "oracle"

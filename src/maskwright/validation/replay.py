@@ -2,12 +2,11 @@
 
 A refusal is put before others that share no code with the engine:
 
-- The grammar's own parse (`grammar_parse`) decides where it can be had (lexing "longest"). If it takes the text, or goes on past the byte
-  at which the engine refuses, the refusal is false: the engine refused what the grammar takes. If it stops there too, the text is outside
-  the grammar, and what the reference parser says tells whose fault that is: the text's, or the grammar's, which is narrower than the
-  language.
+- The grammar's own parse (`grammar_parse`) decides. If it takes the text, or goes on past the byte at which the engine refuses, the
+  refusal is false: the engine refused what the grammar takes. If it stops there too, the text is outside the grammar, and what the
+  reference parser says tells whose fault that is: the text's, or the grammar's, which is narrower than the language.
 - A token that the mask refuses though the engine takes its bytes one by one is refused falsely whatever others say.
-- Where there is no such parse the reference decides: a text that it refuses is outside, any other refusal counts as false.
+- Where that parse is undecided the reference decides: a text that it refuses is outside, any other refusal counts as false.
 """
 
 from __future__ import annotations
@@ -98,7 +97,7 @@ def _why(matcher: Any, token: int) -> str:
     try:
         if matcher.is_allowed(token):
             return f"the mask refuses token {token}, which may come next"
-        return str(matcher.explain(token))
+        return str(matcher.explain(token).summary)
     except (IllegalTokenError, DeadEndError) as error:
         return str(error)
 
@@ -129,26 +128,25 @@ class SecondOpinion:
 
     def __init__(self, grammar: Grammar, reference: Reference | None) -> None:
         self.reference = reference
-        self.parse = GrammarParse(grammar) if grammar.lexing == "longest" else None
+        self.parse = GrammarParse(grammar)
 
     def judge(self, text: str, offset: int) -> tuple[str, list[str]]:
         """The class of a refusal at a byte offset, and what was said."""
         said = []
         stops: Literal["here", "later", "unknown"] = "unknown"
-        if self.parse is not None:
-            try:
-                refused = self.parse.refusal(text)
-            except MaskwrightError as error:
-                said.append(f"the grammar's own parse is undecided: {error}")
+        try:
+            refused = self.parse.refusal(text)
+        except MaskwrightError as error:
+            said.append(f"the grammar's own parse is undecided: {error}")
+        else:
+            if refused is None:
+                stops = "later"
+                said.append("the grammar's own parse takes the text")
             else:
-                if refused is None:
-                    stops = "later"
-                    said.append("the grammar's own parse takes the text")
-                else:
-                    begin = len(text[: refused.begin].encode())
-                    stops = "later" if offset < begin else "here"
-                    line, column = place_of(text, begin)
-                    said.append(f"the grammar's own parse refuses it at {line}:{column}: {refused.why}")
+                begin = len(text[: refused.begin].encode())
+                stops = "later" if offset < begin else "here"
+                line, column = place_of(text, begin)
+                said.append(f"the grammar's own parse refuses it at {line}:{column}: {refused.why}")
         answer = None
         if self.reference is not None:
             verdict = self.reference.judge(text)

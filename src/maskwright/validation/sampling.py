@@ -68,7 +68,7 @@ class _Sampler:
         self.eos = frozenset(self.store.vocabulary.eos)
         self.reference = make_reference(check.reference, check.reference_seconds)
         grammar = self.store.grammar
-        self.parse = GrammarParse(grammar) if grammar.lexing == "longest" else None
+        self.parse = GrammarParse(grammar)
 
     def run(self, number: int, text: str | None, cause: str | None) -> Outcome:
         rng = random.Random(f"{self.check.seed}:{number}")
