@@ -40,14 +40,15 @@ def extend_sequence(sequence, symbol, sizes, parent, last, slots):  # type: igno
 
 @njit(cache=True, nogil=True)
 def walk_longest(  # type: ignore[no-untyped-def]
-    start, next_state, output, output_start, output_symbols, byte_class, data, offsets, shared, newline_code, tab_length,
+    start, next_state, output, output_start, output_symbols, byte_class, data, offsets, shared, newline_code, tab_length, dead,
     states, sequences, columns, end_state, end_sequence, sizes, parent, last, slots,
 ):  # fmt: skip
     """Read every token from lexer state `start`.
 
     data, offsets : the tokens, sorted. shared : (n_tokens,) int32; leading bytes that a token shares with the one before it.
     newline_code : (3,) int32; the layout's newline terminal or -1, the code of column 0 after a line feed in the token, and the code of
-        no further columns without one. tab_length : columns of a tab.
+        no further columns without one. tab_length : columns of a tab. dead : (n,) bool; sequences not to go on with, by number; those
+        from n on are not known yet.
     states, sequences, columns : (longest token + 1,) int32, scratch. Written, (n_tokens,) int32: end_state (-1: the lexer refuses the
         token) and end_sequence. Returns whether the sequence table had room.
     """
@@ -81,6 +82,9 @@ def walk_longest(  # type: ignore[no-untyped-def]
                 sequence = extend_sequence(sequence, symbol, sizes, parent, last, slots)
                 if sequence == FULL:
                     return False
+            if sequence < dead.shape[0] and dead[sequence]:
+                dead_at = depth
+                break
             if byte == LINE_FEED:
                 column = ABSOLUTE
             elif byte == SPACE:
@@ -123,7 +127,7 @@ def shared_bytes(data, offsets, shared):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def walk_contextual(  # type: ignore[no-untyped-def]
     start, next_state, output, output_start, output_symbols, byte_class, mode_state, mode_can_follow, mode_code,
-    pending_start, pending, data, offsets, newline_code, tab_length, text, length, again, place, state, sequence, column,
+    pending_start, pending, data, offsets, shared, newline_code, tab_length, dead, text, length, again, place, state, sequence, column,
     found_token, found_state, found_sequence, n_found, sizes, parent, last, slots,
 ):  # fmt: skip
     """`walk_longest` where the parser's state chooses what competes: every mode is followed wherever a lexeme begins.
@@ -136,7 +140,12 @@ def walk_contextual(  # type: ignore[no-untyped-def]
     """
     n_found[0] = 0
     n_modes = mode_state.shape[0]
+    deepest = -1  # the byte at which the last reading of the token before ended, if none was left
     for token in range(offsets.shape[0] - 1):
+        if deepest >= 0 and shared[token] > deepest:
+            continue
+        deepest = 0
+        found_before = n_found[0]
         size = offsets[token + 1] - offsets[token]
         for i in range(size):
             text[0, i] = data[offsets[token] + i]
@@ -175,6 +184,8 @@ def walk_contextual(  # type: ignore[no-untyped-def]
                         after = extend_sequence(here, mode_code + mode, sizes, parent, last, slots)
                         if after == FULL:
                             return 1
+                        if after < dead.shape[0] and dead[after]:
+                            continue
                         target = row
                         if not first:
                             target = rows
@@ -189,6 +200,7 @@ def walk_contextual(  # type: ignore[no-untyped-def]
                         sequence[target] = after
                         state[target] = mode_state[mode]
                     if first:
+                        deepest = max(deepest, size - length[row] + place[row])
                         rows -= 1
                     continue
             byte = text[row, place[row]]
@@ -196,6 +208,7 @@ def walk_contextual(  # type: ignore[no-untyped-def]
             out = output[state[row], klass]
             after = next_state[state[row], klass]
             if after == -1:
+                deepest = max(deepest, size - length[row] + place[row])
                 rows -= 1
                 continue
             for i in range(output_start[out], output_start[out + 1]):
@@ -209,6 +222,10 @@ def walk_contextual(  # type: ignore[no-untyped-def]
                 sequence[row] = extend_sequence(sequence[row], symbol, sizes, parent, last, slots)
                 if sequence[row] == FULL:
                     return 1
+            if sequence[row] < dead.shape[0] and dead[sequence[row]]:
+                deepest = max(deepest, size - length[row] + place[row])
+                rows -= 1
+                continue
             if after == -2:
                 begin = pending_start[state[row]]
                 n = pending_start[state[row] + 1] - begin
@@ -237,4 +254,6 @@ def walk_contextual(  # type: ignore[no-untyped-def]
                     column[row] += tab_length
             state[row] = after
             place[row] += 1
+        if n_found[0] > found_before:
+            deepest = -1
     return 0

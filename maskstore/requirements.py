@@ -27,6 +27,7 @@ from maskwright.analysis.lexing.transducer import RESTART, START, Transducer
 from maskwright.analysis.lr.tables import LrTables
 from maskwright.maskstore import _kernels, _walk_kernels
 from maskwright.maskstore.events import EventCodes
+from maskwright.maskstore.feasible import Feasible
 from maskwright.maskstore.suspended import WHATEVER, Rests
 
 _compiled: Any = _walk_kernels
@@ -91,6 +92,7 @@ class Requirements:
     ) -> None:
         """tokens, token_ids : those that stand for text. eos : those that end it."""
         self.grammar = grammar
+        self._tables = tables
         self.transducer = transducer
         self.modes = modes
         self.n_columns = tables.n_terminals + 1
@@ -235,6 +237,7 @@ class Requirements:
         ending_of, endings = self.endings
         by_id = np.argsort(ids, kind="stable")
         keys_of_state: list[tuple[Int64, Int32, Int64]] = []
+        feasible = Feasible(self._tables, self.column_of, self.modes.of_state, self.mode_code, len(self.modes))
         contextual = None if transducer.n_modes == 1 else _ContextualWalk(self, longest)
         for state in range(transducer.n_states):
             while True:
@@ -245,8 +248,10 @@ class Requirements:
                         output_symbols,
                         data,
                         offsets,
+                        shared,
                         newline_code,
                         tab_length,
+                        feasible.dead,
                         sizes,
                         parent,
                         last,
@@ -255,7 +260,8 @@ class Requirements:
                 else:
                     full = not _compiled.walk_longest(
                         state, transducer.next_state, transducer.output, output_start, output_symbols, transducer.byte_class, data,
-                        offsets, shared, newline_code, tab_length, *scratch, end_state, end_sequence, sizes, parent, last, slots,
+                        offsets, shared, newline_code, tab_length, feasible.dead, *scratch, end_state, end_sequence, sizes, parent, last,
+                        slots,
                     )  # fmt: skip
                 if not full:
                     break
@@ -263,10 +269,13 @@ class Requirements:
                 slots = np.full(2 * len(parent), -1, np.int32)
                 _walk_kernels.refill_sequences(int(sizes[0]), parent, last, slots)
             if contextual is None:
-                alive = by_id[end_state[by_id] >= 0]
-                token, ended, sequence = ids[alive], end_state[alive], end_sequence[alive]
+                read = by_id[end_state[by_id] >= 0]
+                token, ended, sequence = ids[read], end_state[read], end_sequence[read]
             else:
                 token, ended, sequence = contextual.outcomes(ids)
+            feasible.extend(parent, last, int(sizes[0]))
+            alive = ~feasible.dead[sequence]
+            token, ended, sequence = token[alive], ended[alive], sequence[alive]
             keys = sequence.astype(np.int64) * len(endings) + ending_of[ended]
             group = np.empty(len(keys), np.int32)
             firsts = np.empty(len(keys), np.int32)
@@ -404,8 +413,8 @@ class _ContextualWalk:
         self.pending = pending.astype(np.uint8)
 
     def run(
-        self, state: int, output_start: Int32, output_symbols: Int32, data: npt.NDArray[np.uint8], offsets: Int64, newline_code: Int32,
-        tab_length: int, sizes: Int64, parent: Int32, last: Int32, slots: Int32,
+        self, state: int, output_start: Int32, output_symbols: Int32, data: npt.NDArray[np.uint8], offsets: Int64, shared: Int32,
+        newline_code: Int32, tab_length: int, dead: npt.NDArray[np.bool_], sizes: Int64, parent: Int32, last: Int32, slots: Int32,
     ) -> bool:  # fmt: skip
         """Walk from a state; whether the table of sequences is full."""
         required, transducer = self.required, self.required.transducer
@@ -415,8 +424,9 @@ class _ContextualWalk:
         while True:
             code = _compiled.walk_contextual(
                 state, transducer.next_state, transducer.output, output_start, output_symbols, transducer.byte_class,
-                transducer.mode_state, required.modes.may_follow, required.mode_code, self.pending_start, self.pending, data, offsets,
-                newline_code, tab_length, self.text, *self.scratch, *self.found, self.n_found, sizes, parent, last, slots,
+                transducer.mode_state, required.modes.may_follow, required.mode_code, self.pending_start, self.pending,
+                data, offsets, shared, newline_code, tab_length, dead, self.text, *self.scratch, *self.found,
+                self.n_found, sizes, parent, last, slots,
             )  # fmt: skip
             if code == 2:
                 self.found = [np.concatenate([array, array]) for array in self.found]

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from maskwright.analysis.grammar.grammar import Grammar, Rule
+from maskwright.analysis.lr.tables import ACCEPT, LrTables
 
 Word: TypeAlias = tuple[int, ...]
 Item: TypeAlias = tuple[Rule, int, int]  # a rule, how much of it is read, the column in which it began
@@ -219,3 +220,29 @@ def jointly_legal(grammar: Grammar, context: Word, first: Word, second: Word, ma
 def interchangeable(grammar: Grammar, x: int, y: int, max_length: int) -> bool:
     """u x v in L iff u y v in L, for all |u x v| <= `max_length`."""
     return refutes_interchange(grammar, x, y, max_length) is None
+
+
+def states_below(tables: LrTables, states: set[int]) -> set[int]:
+    return {
+        p
+        for s in states
+        for p in tables.predecessors[tables.predecessor_start[s] : tables.predecessor_start[s + 1]].tolist()
+    }
+
+
+def states_after(tables: LrTables, states: set[int], column: int) -> set[int]:
+    """The states on top once a terminal is shifted, whatever lies below those that are there now."""
+    reached, agenda, found = set(states), sorted(states), set()
+    while agenda:
+        state = agenda.pop()
+        for action in tables.actions(state, column):
+            if 0 < action < ACCEPT:
+                found.add(action - 1)
+            elif action < 0:
+                here = {state}
+                for _ in range(int(tables.rule_length[-action - 1])):
+                    here = states_below(tables, here)
+                targets = {int(tables.goto[s, tables.rule_lhs[-action - 1]]) for s in here} - {-1}
+                agenda += sorted(targets - reached)
+                reached |= targets
+    return found

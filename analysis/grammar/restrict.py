@@ -24,10 +24,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from maskwright.analysis.errors import GrammarError, UnknownNameError
+from maskwright.analysis.grammar.conventions import Convention, apply_conventions
 from maskwright.analysis.grammar.grammar import Grammar, Rule
 from maskwright.analysis.grammar.normalise import productive_symbols, reduce
 from maskwright.analysis.grammar.options import Restriction, read_options
-from maskwright.analysis.grammar.words import Convention, allow_only, apply_conventions, assemble
+from maskwright.analysis.grammar.words import allow_only, assemble
 
 _OPTION_LINES = re.compile(r"^[ \t]*//.*$", re.MULTILINE)
 
