@@ -18,14 +18,14 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
 	@touch $@
 
-# The four jobs: analyse Lark's own python.lark against the Mistral-7B v0.1 vocabulary and write the report; export the store; replay
-# files of the standard library through its masks; complete a function with the bundled model, with masks and without.
+# The four jobs: analyse Lark's own python.lark against the Mistral-7B v0.1 vocabulary and write the report; export the store of the
+# library's python; replay files of the standard library through its masks; complete a function with the bundled model, with masks and without.
 demo: $(STAMP)
 	@mkdir -p out
 	$(BIN)/maskwright analyze lark:python --tokenizer $(TOKENIZER) --html out/report.html --json out/report.json
-	$(BIN)/maskwright export lark:python --tokenizer $(TOKENIZER) -o out/python.safetensors
+	$(BIN)/maskwright export python --tokenizer $(TOKENIZER) -o out/python.safetensors
 	$(BIN)/maskwright validate out/python.safetensors "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("stdlib"))')/*.py"
-	printf '$(PROMPT)' | $(BIN)/maskwright complete lark:python --max-tokens 60 --temperature 0.7 --seed 1 --compare
+	printf '$(PROMPT)' | $(BIN)/maskwright complete python --max-tokens 60 --temperature 0.7 --seed 1 --compare
 
 test: $(STAMP)
 	$(BIN)/python -m pytest

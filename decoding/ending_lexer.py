@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.grammar.grammar import CONSISTENT_TABS
 from maskwright.analysis.lexing.transducer import RESTART
 from maskwright.decoding import _kernels as engine
 from maskwright.decoding._ending_kernels import COSTLY, relax_lexer
@@ -188,9 +190,23 @@ class EndingLexer:
                 apart[terminal] = np.minimum(apart[terminal], np.maximum(1 + self.least[state, :n] - width, 0))
         return np.minimum(apart, COSTLY)
 
+    def further_in(self, top: int) -> Sequence[int]:
+        """Columns that open a block inside one at `top`, a cheapest one among them."""
+        if self.tab_length == CONSISTENT_TABS:
+            return top + 1, top + CONSISTENT_TABS
+        return range(top + 1, top + self.widest_step + 1)
+
+    def bytes_further_in(self, column: int, top: int) -> int:
+        """Bytes that lead from a column to one that opens a block inside one at `top`, at least."""
+        if self.tab_length == CONSISTENT_TABS:
+            # tabs count as blanks do in one of the two comparisons
+            return max(0, self.indentation(top) + 1 - self.indentation(column))
+        return -(-max(0, top + 1 - column) // self.widest_step)
+
     def indentation(self, column: int) -> int:
         """Bytes that make a column, at least."""
-        return column // self.widest_step + column % self.widest_step
+        step = self.tab_length if self.tab_length == CONSISTENT_TABS else self.widest_step
+        return column // step + column % step
 
 
 def part_of(table: Int32, place: int, *shape: int) -> Int32:

@@ -42,9 +42,10 @@ class Frame:
 
 
 class EndingParser:
-    """LR tables with least costs. A cost matrix has a row and a column for each class of terminals and three more: `new_line`
-    after a newline or dedent whose indentation is still to be paid for, `indented` where it has been read, and `fresh` within a rule after
-    one whose depth is unknown, hence free. From one stack to the next, `fresh` becomes `new_line`.
+    """LR tables with least costs. A cost matrix has a row and a column for each class of terminals and four more: `new_line`
+    after a newline or dedent whose indentation is still to be paid for, `indented` where it has been read, `fresh` within a rule after
+    one whose depth is unknown, hence free, and `ending` after a dedent that no newline comes before: only at the end of the text. From one
+    stack to the next, `fresh` becomes `new_line`.
     """
 
     def __init__(self, store: AutomatonStore, lexer: EndingLexer) -> None:
@@ -144,15 +145,15 @@ class EndingParser:
         self.apart = np.full((len(rows), len(self.column_of)), COSTLY, np.int64)
         for number, row in enumerate(rows):
             self.apart[number, columns] = row
-        self.new_line, self.indented, self.fresh = range(len(rows), len(rows) + 3)
-        self.n_classes = len(rows) + 3
+        self.new_line, self.indented, self.fresh, self.ending = range(len(rows), len(rows) + 4)
+        self.n_classes = len(rows) + 4
         # how much worse a class may be than another after the same text
         spread = max((int((one - other).max(initial=0)) for one in rows for other in rows), default=0)
         self.spread = spread if spread < COSTLY else COSTLY
 
     def _symbol_costs(self, n_nonterminals: int) -> Int32:
         """What each column costs by the class before and the class after."""
-        n = self.n_classes - 3
+        n = self.new_line
         costs = np.full((self.n_columns + n_nonterminals, self.n_classes, self.n_classes), COSTLY, np.int64)
         for column, members in enumerate(self.members):
             cost = costs[column]
@@ -161,15 +162,17 @@ class EndingParser:
                 if column == self.indent and self.lexer.end != terminal and width >= COSTLY:
                     cost[[self.new_line, self.fresh], self.fresh] = 1
                 elif column == self.dedent and width >= COSTLY:
-                    cost[np.arange(n), np.arange(n)] = 0
-                    cost[n:, self.fresh] = 0
+                    cost[:n, self.ending] = 0
+                    cost[n : self.ending, self.fresh] = 0
+                    cost[self.ending, self.ending] = 0
                 elif terminal == self.newline:
                     cost[:n, self.fresh] = np.minimum(cost[:n, self.fresh], width + self.apart[:, terminal])
-                    cost[n:, self.fresh] = width
+                    cost[n : self.ending, self.fresh] = width
                 elif self.class_of[terminal] >= 0:
                     after = self.class_of[terminal]
                     cost[:n, after] = np.minimum(cost[:n, after], width + self.apart[:, terminal])
-                    cost[self.indented :, after] = np.minimum(cost[self.indented :, after], width)
+                    behind = cost[self.indented : self.ending, after]
+                    cost[self.indented : self.ending, after] = np.minimum(behind, width)
         return np.minimum(costs, COSTLY).astype(np.int32)
 
     def _cost_items(self, table: Int32, n_nonterminals: int) -> None:

@@ -320,8 +320,7 @@ class EndingSearch:
             return place.options
         parser, top = self.parser, place.indents[-1]
         frames = self._shift(place.frames, parser.column_of[parser.newline])
-        step = self.lexer.widest_step
-        pay = min((self._pay(column) for column in range(top + 1, top + step + 1)), default=0)
+        pay = min(self._pay(column) for column in self.lexer.further_in(top))
         inner = self._shift(frames, parser.indent, pay)
         opened = parser.values(inner, parser.indented)
         options = []
@@ -338,10 +337,8 @@ class EndingSearch:
         if least >= COSTLY:
             return COSTLY
         options, opened = self._newline_options(place)
-        further = max(0, place.indents[-1] + 1 - column)
-        anew = place.indents[-1] + 1
-        step = lexer.widest_step
-        found = max(least, min(-(-further // step), 1 - (-anew // step))) + opened
+        top = place.indents[-1]
+        found = max(least, min(lexer.bytes_further_in(column, top), 1 + lexer.bytes_further_in(0, top))) + opened
         for wanted, value in options:
             bytes_left = 1 + lexer.indentation(wanted)
             if column <= wanted:

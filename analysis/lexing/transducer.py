@@ -441,7 +441,7 @@ class _Builder:
         """The union automaton's states in which a lexeme may begin after one of some terminals."""
         key = tuple(terminals)
         if key not in self._starts:
-            modes = self._may_follow[list(key)].any(axis=0)
+            modes: npt.NDArray[np.bool_] = np.asarray(self._may_follow[list(key)].any(axis=0))
             self._starts[key] = [start for mode, start in enumerate(self.union.starts) if modes[mode]]
         return self._starts[key]
 

@@ -1,6 +1,6 @@
 """The three experiments on real code, as `maskwright validate` runs them, and completions of held-out files by the bundled model.
 
-python reports/bench/validation.py [--quick]
+python reports/bench/validation.py [--quick] [--grammar GRAMMAR] [--python EXECUTABLE]
 
 1 true next tokens: the standard library and the Python files of the evaluation data, V = 32,000 and 131,072; and what replay costs beside
   encoding the same texts with `tokenizers` (the bundled model's tokenizer.json, the only one in that format at hand).
@@ -12,13 +12,11 @@ python reports/bench/validation.py [--quick]
 from __future__ import annotations
 
 import argparse
-import ast
 import contextlib
-import io
 import random
+import sys
 import sysconfig
 import time
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -29,29 +27,20 @@ import maskwright as mw
 from maskwright.completion import next_token_of, start_completion
 from maskwright.maskstore.encoders import load_encoder
 from maskwright.models import BUNDLED, is_held_out, model_folder
+from maskwright.validation.references import make_reference
 
 LIBRARY = Path(sysconfig.get_path("stdlib"))
-
-
-def parses(text: str) -> bool:
-    with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
-        warnings.simplefilter("ignore")
-        try:
-            ast.parse(text)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return False
-    return True
 
 
 def library_files() -> list[Path]:
     return [path for path in sorted(LIBRARY.rglob("*.py")) if "site-packages" not in path.parts]
 
 
-def replayed(store: Any, quick: bool) -> dict[str, Any]:
+def replayed(store: Any, reference: str, quick: bool) -> dict[str, Any]:
     paths = [str(LIBRARY / "*.py"), str(LIBRARY / "asyncio"), str(LIBRARY / "email")]
     if not quick:
         paths += [str(LIBRARY / "[a-su-z]*"), str(SHARED / "source" / "python.jsonl.xz")]
-    report = mw.validate(store, paths, check="replay", suffixes=[".py"])
+    report = mw.validate(store, paths, check="replay", suffixes=[".py"], reference=reference)
     return report.to_dict()
 
 
@@ -87,8 +76,12 @@ def costs(store: Any, name: str) -> dict[str, float]:
     }
 
 
-def completions(store: Any, model: Any, n: int) -> dict[str, Any]:
+def completions(store: Any, model: Any, judge: Any, n: int) -> dict[str, Any]:
     """Prefixes of held-out files that end inside a line somewhere, completed by 60 tokens."""
+
+    def parses(text: str) -> bool:
+        return bool(judge.judge(text).answer == "accepted")
+
     chosen = random.Random(7)
     files = [path for path in library_files() if is_held_out(path.relative_to(LIBRARY).as_posix())]
     counts = {"prefixes": 0, "constrained": 0, "closed_by_the_grammar": 0, "unconstrained": 0}
@@ -107,7 +100,7 @@ def completions(store: Any, model: Any, n: int) -> dict[str, Any]:
                     store, prefix, model, max_tokens=60, temperature=0.7, top_p=0.95, seed=tries
                 )
             except mw.IllegalTokenError:
-                continue  # outside python.lark
+                continue  # outside the grammar
             begin = time.perf_counter()
             for _ in generation:
                 if len(first) == counts["prefixes"]:
@@ -124,10 +117,7 @@ def completions(store: Any, model: Any, n: int) -> dict[str, Any]:
             counts["constrained"] += parses(whole)
             counts["unconstrained"] += parses(prefix + free.data.decode("utf-8", "replace"))
             if not parses(whole):
-                try:
-                    ast.parse(whole)
-                except (SyntaxError, ValueError) as error:
-                    refused.append(str(error)[:80])
+                refused.append(judge.judge(whole).message[:80])
             step()
     first.sort()
     return {**counts, "refused_by_cpython": refused, "first_token_s": {"p50": first[len(first) // 2], "max": first[-1]}}
@@ -142,32 +132,47 @@ def track_of(n: int) -> Any:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small amounts, no record")
-    quick = parser.parse_args().quick
+    parser.add_argument("--grammar", default="python")
+    parser.add_argument(
+        "--python", default=sys.executable, help="whose parser judges; the grammar python is that of 3.13"
+    )
+    args = parser.parse_args()
+    quick, reference = args.quick, f"python:{args.python}"
+    judge = make_reference(reference)
     facts: dict[str, Any] = {}
-    grammar = mw.load_grammar("lark:python")
+    grammar = mw.load_grammar(args.grammar)
     for name in ("mistral-7b-v0.1", "tekken"):
         store: Any = mw.cached_store(grammar, mw.load_vocabulary(name))
-        facts[f"replay {name}"] = {**replayed(store, quick), "costs": costs(store, name)}
+        facts[f"replay {name}"] = {**replayed(store, reference, quick), "costs": costs(store, name)}
         print(name, facts[f"replay {name}"]["costs"])
         if name == "mistral-7b-v0.1":
             facts["streamlined"] = mw.validate(
                 store, [str(LIBRARY / "*.py")], check="streamlined", amount=3_000 if quick else 300_000
             ).to_dict()
             facts["sample uniform"] = mw.validate(
-                store, check="sample", amount=20 if quick else 500, budget=800, cuts=2
+                store, check="sample", amount=20 if quick else 500, budget=800, cuts=2, reference=reference
             ).to_dict()
     tiny: Any = mw.cached_store(grammar, mw.load_vocabulary(str(model_folder())))
     model = mw.load_model(BUNDLED)
     facts["sample model"] = mw.validate(
-        tiny, check="sample", amount=10 if quick else 500, budget=200, cuts=2, next_token=next_token_of(model)
+        tiny,
+        check="sample",
+        amount=10 if quick else 500,
+        budget=200,
+        cuts=2,
+        next_token=next_token_of(model),
+        reference=reference,
     ).to_dict()
-    facts["completions"] = completions(tiny, model, 5 if quick else 200)
+    facts["completions"] = completions(tiny, model, judge, 5 if quick else 200)
     print(facts["completions"])
     for one in facts.values():
         for name in ("findings", "settings"):  # these name places on this machine
             one.pop(name, None)
     if not quick:
-        write_record("validation", "python reports/bench/validation.py", facts)
+        command = f"python reports/bench/validation.py --grammar {args.grammar}"
+        write_record(
+            "validation" if args.grammar == "python" else f"validation-{args.grammar.replace(':', '-')}", command, facts
+        )
 
 
 if __name__ == "__main__":

@@ -37,9 +37,11 @@ if TYPE_CHECKING:
     from maskwright.cache import cached_store
     from maskwright.completion import complete, load_model
     from maskwright.decoding.adapters import MaskwrightLogitsProcessor, apply_mask
+    from maskwright.decoding.explanation import Explanation
     from maskwright.decoding.generation import Completion, generate
     from maskwright.decoding.matcher import Batch, Matcher
     from maskwright.decoding.reference import ReferenceDecoder
+    from maskwright.lint import lint_grammar
     from maskwright.maskstore.automaton_store import AutomatonStore
     from maskwright.maskstore.fileformat import load_store, save_store, store_info
     from maskwright.maskstore.store import MaskStore, build_store
@@ -60,6 +62,7 @@ _HOME = {
     "DeadEndError": "maskwright.analysis.errors",
     "Deciders": "maskwright.analysis.legality",
     "Explainer": "maskwright.analysis.legality",
+    "Explanation": "maskwright.decoding.explanation",
     "Grammar": "maskwright.analysis.grammar",
     "GrammarError": "maskwright.analysis.errors",
     "IllegalTokenError": "maskwright.analysis.errors",
@@ -89,6 +92,7 @@ _HOME = {
     "complete": "maskwright.completion",
     "generate": "maskwright.decoding.generation",
     "interchange_classes": "maskwright.analysis.legality",
+    "lint_grammar": "maskwright.lint",
     "load_grammar": "maskwright.analysis.grammar",
     "load_model": "maskwright.completion",
     "load_store": "maskwright.maskstore.fileformat",
@@ -121,6 +125,7 @@ __all__ = [
     "DeadEndError",
     "Deciders",
     "Explainer",
+    "Explanation",
     "Grammar",
     "GrammarError",
     "IllegalTokenError",
@@ -150,6 +155,7 @@ __all__ = [
     "complete",
     "generate",
     "interchange_classes",
+    "lint_grammar",
     "load_grammar",
     "load_model",
     "load_store",

@@ -14,6 +14,7 @@ from grammars import random_grammar
 from maskwright.analysis.errors import DeadEndError, GrammarError, LimitError
 from maskwright.analysis.grammar import Grammar, load_grammar, parse_grammar
 from maskwright.decoding import _kernels as engine
+from maskwright.decoding import ending_search
 from maskwright.decoding.ending import Ending, min_bytes_left, shortest_ending
 from maskwright.decoding.matcher import Matcher
 from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
@@ -263,7 +264,8 @@ def test_python_endings() -> None:
         "x = '''abc": "'''\n",
         "try:": "0\nexcept:0\n",
         "def f():\n    try:\n        x": "\n    except:0\n",
-        "def f():\n  if x:\n    pass\n ": " ",
+        "def f():\n  if x:\n    pass\n ": "",  # blanks at the end of a text have no column
+        "def f():\n  if x:\n    pass\n  x": "\n",
         "class A:\n    def f(self):\n": "\t0\n",
         "": "",
     }
@@ -276,7 +278,7 @@ def test_python_endings() -> None:
         assert_spelt(matcher, ending)
     matcher.reset()
     matcher.advance_bytes("# caf\u00e9".encode()[:-1])
-    assert shortest_ending(matcher).data == b"\x80\n"
+    assert shortest_ending(matcher).data == b"\x80"
 
 
 def test_python_endings_match_a_search_over_all_bytes() -> None:
@@ -293,6 +295,26 @@ def test_python_endings_match_a_search_over_all_bytes() -> None:
             n_compared += 1
             assert ending.data == expected
     assert n_compared >= 6
+
+
+def test_blocks_that_the_end_of_the_text_closes_are_ended_fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bounds know that a block ends without a newline only there, and that tabs get no further in than blanks."""
+    text = """
+// maskwright: tabs = consistent
+start: (line _NL)* [line]
+line: "x" | "try:" suite "end"
+suite: _NL _INDENT (line _NL)+ _DEDENT | _NL _INDENT (line _NL)* line _DEDENT
+_NL: /(\\r?\\n[\\t ]*|#[^\\n]*)+/
+COMMENT: /#[^\\n]*/
+%ignore COMMENT
+%ignore /[ \\f]+/
+%declare _INDENT _DEDENT
+"""
+    store = store_of(parse_grammar(text), byte_vocabulary())
+    matcher = store.matcher()
+    matcher.advance_bytes(b"try:\n    try:\n        try:\n")
+    monkeypatch.setattr(ending_search, "MAX_NODES", 300)
+    assert shortest_ending(matcher).data == b"         x\n        end\n    end\nend"
 
 
 def test_deep_texts_are_ended() -> None:

@@ -91,7 +91,9 @@ def complete(
     reference: Annotated[
         str | None,
         typer.Option(
-            "--reference", metavar="R", help="Who judges the texts: python, json, none, or a command that reads one."
+            "--reference",
+            metavar="R",
+            help="Who judges the texts: python, python:EXECUTABLE, json, none, or a command that reads one.",
         ),
     ] = None,
     device: Annotated[str | None, typer.Option("--device", metavar="D", help="cpu, cuda, ...")] = None,

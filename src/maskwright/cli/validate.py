@@ -53,8 +53,8 @@ def validate(
         typer.Option(
             "--reference",
             metavar="PARSER",
-            help="python, json, none, or a command that reads a text on standard input, or from the file {}, and ends with 0 if it takes "
-            "it. By default by the grammar's name.",
+            help="python, python:EXECUTABLE, json, none, or a command that reads a text on standard input, or from the file {}, and ends "
+            "with 0 if it takes it. By default by the grammar's name.",
         ),
     ] = None,
     reference_seconds: Annotated[

@@ -43,6 +43,10 @@ def unreachable(facts: Facts) -> Iterator[Finding]:
     live = {rule_name(name) for name in grammar.nonterminals} | {
         name.rpartition("__")[2] for name in grammar.nonterminals
     }
+    restrictions = read_options(grammar.text, lambda message, _: message).restrictions
+    live |= {
+        new for restriction in restrictions for new in restriction.replacements
+    }  # compiled where they are asked for
     # a template leaves a nonterminal for each of its calls, and none of its own where all calls are inside others
     agenda = [name for name in defined if name in live]
     for name in agenda:  # grows while it is read
@@ -88,9 +92,9 @@ def unused_terminals(facts: Facts) -> Iterator[Finding]:
     used = facts.used
     layout = facts.grammar.layout
     members = () if layout is None else (layout.newline, layout.indent, layout.dedent)
-    refused = read_options(
-        facts.grammar.text, lambda message, _: message
-    ).refused  # no rule takes them, and that is meant
+    options = read_options(facts.grammar.text, lambda message, _: message)
+    # no rule takes them, and that is meant
+    refused = {*options.refused, *(new for one in options.restrictions for old, new in one.pairs if not old)}
     for number, terminal in enumerate(facts.grammar.terminals):
         if terminal.name in refused:
             continue

@@ -8,6 +8,7 @@ import os
 import re
 import selectors
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -78,7 +79,8 @@ while (head := source.readline()):
 
 
 class ChildReference:
-    """CPython's own parser ("python") or `json.loads` ("json"), in one child that is started again after a crash or a hang.
+    """CPython's own parser ("python", or "python:EXECUTABLE" for another version than this process has) or `json.loads` ("json"), in one
+    child that is started again after a crash or a hang.
 
     `json.loads` takes NaN and Infinity, which JSON has not; what the grammar must not take, `--check negative` says.
     """
@@ -86,6 +88,12 @@ class ChildReference:
     def __init__(self, name: str, seconds: float) -> None:
         self.name = name
         self.seconds = seconds
+        self._kind, _, executable = name.partition(":")
+        self._executable = executable or sys.executable
+        if shutil.which(self._executable) is None:
+            raise MaskwrightError(
+                f"the reference {name!r} names no program: {self._executable!r} is not there, or not executable"
+            )
         self._child: subprocess.Popen[bytes] | None = None
 
     def judge(self, text: str) -> Verdict:
@@ -122,7 +130,7 @@ class ChildReference:
         if self._child is None or self._child.poll() is not None:
             self.close()
             self._child = subprocess.Popen(
-                [sys.executable, "-I", "-c", _SERVER, self.name], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                [self._executable, "-I", "-c", _SERVER, self._kind], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL, start_new_session=True,
             )  # fmt: skip
         return self._child
@@ -179,12 +187,15 @@ class CommandReference:
 
 
 def make_reference(name: str, seconds: float = 10.0) -> Reference | None:
-    """The parser of a name: "python", "json", "none", or a command. Raises MaskwrightError for a command that cannot be read."""
+    """The parser of a name: "python", "python:EXECUTABLE", "json", "none", or a command.
+
+    Raises MaskwrightError for one that cannot be run.
+    """
     if seconds <= 0:
         raise MaskwrightError(f"the reference's time limit is {seconds:g} s; expected more than 0")
     if name == "none":
         return None
-    if name in ("python", "json"):
+    if name in ("python", "json") or name.startswith("python:"):
         return ChildReference(name, seconds)
     return CommandReference(name, seconds)
 

@@ -136,10 +136,10 @@ def test_open_literals_full_of_backslashes_do_not_hang(literal: str) -> None:
 def test_names_that_are_no_grammar(tmp_path: Path) -> None:
     (tmp_path / "jason.lark").write_text(A)
     cases = [
-        ("", UnknownNameError, r"name is empty \(known: lark:lark, lark:python; or a path to a .lark file\)"),
+        ("", UnknownNameError, r"name is empty \(known: c, .*, lark:lark, lark:python; or a path to a .lark file\)"),
         ("lark:pyton", UnknownNameError, "no grammar 'lark:pyton' in Lark's wheel; did you mean 'lark:python'"),
         ("lark:../grammars/python", UnknownNameError, "in Lark's wheel"),
-        ("pythn", UnknownNameError, "no grammar is named 'pythn'; did you mean 'lark:python'"),
+        ("pythn", UnknownNameError, "no grammar is named 'pythn'; did you mean 'python' or 'lark:python'"),
         (str(tmp_path / "json.lark"), UnknownNameError, "json.lark' does not exist; did you mean .*jason.lark"),
         (str(tmp_path / "jason.lark" / "x"), UnknownNameError, "does not exist"),
         (str(tmp_path), GrammarError, "is a directory; expected a .lark file"),
