@@ -1,6 +1,6 @@
 """The three experiments on real code, as `maskwright validate` runs them, and completions of held-out files by the bundled model.
 
-python reports/bench/validation.py [--quick] [--grammar GRAMMAR] [--python EXECUTABLE]
+python reports/bench/validation.py [--quick] [--grammar GRAMMAR] [--python EXECUTABLE] [--only PARTS]
 
 1 true next tokens: the standard library and the Python files of the evaluation data, V = 32,000 and 131,072; and what replay costs beside
   encoding the same texts with `tokenizers` (the bundled model's tokenizer.json, the only one in that format at hand).
@@ -29,6 +29,7 @@ from maskwright.maskstore.encoders import load_encoder
 from maskwright.models import BUNDLED, is_held_out, model_folder
 from maskwright.validation.references import make_reference
 
+PARTS = ("replay", "streamlined", "uniform", "model", "completions")
 LIBRARY = Path(sysconfig.get_path("stdlib"))
 
 
@@ -133,6 +134,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small amounts, no record")
     parser.add_argument("--grammar", default="python")
+    parser.add_argument("--only", metavar="PARTS", help=f"some of {','.join(PARTS)}; the record holds these alone")
     parser.add_argument(
         "--python", default=sys.executable, help="whose parser judges; the grammar python is that of 3.13"
     )
@@ -141,30 +143,34 @@ def main() -> None:
     judge = make_reference(reference)
     facts: dict[str, Any] = {}
     grammar = mw.load_grammar(args.grammar)
+    only = set(args.only.split(",")) if args.only else set(PARTS)
     for name in ("mistral-7b-v0.1", "tekken"):
+        if not only & ({"replay"} if name == "tekken" else {"replay", "streamlined", "uniform"}):
+            continue
         store: Any = mw.cached_store(grammar, mw.load_vocabulary(name))
-        facts[f"replay {name}"] = {**replayed(store, reference, quick), "costs": costs(store, name)}
-        print(name, facts[f"replay {name}"]["costs"])
-        if name == "mistral-7b-v0.1":
+        if "replay" in only:
+            facts[f"replay {name}"] = {**replayed(store, reference, quick), "costs": costs(store, name)}
+            print(name, facts[f"replay {name}"]["costs"])
+        if name == "mistral-7b-v0.1" and "streamlined" in only:
             facts["streamlined"] = mw.validate(
                 store, [str(LIBRARY / "*.py")], check="streamlined", amount=3_000 if quick else 300_000
             ).to_dict()
+        if name == "mistral-7b-v0.1" and "uniform" in only:
             facts["sample uniform"] = mw.validate(
                 store, check="sample", amount=20 if quick else 500, budget=800, cuts=2, reference=reference
             ).to_dict()
-    tiny: Any = mw.cached_store(grammar, mw.load_vocabulary(str(model_folder())))
-    model = mw.load_model(BUNDLED)
-    facts["sample model"] = mw.validate(
-        tiny,
-        check="sample",
-        amount=10 if quick else 500,
-        budget=200,
-        cuts=2,
-        next_token=next_token_of(model),
-        reference=reference,
-    ).to_dict()
-    facts["completions"] = completions(tiny, model, judge, 5 if quick else 200)
-    print(facts["completions"])
+            print(facts["sample uniform"]["classes"])
+    if only & {"model", "completions"}:
+        tiny: Any = mw.cached_store(grammar, mw.load_vocabulary(str(model_folder())))
+        model = mw.load_model(BUNDLED)
+        if "completions" in only:
+            facts["completions"] = completions(tiny, model, judge, 5 if quick else 200)
+            print(facts["completions"])
+        if "model" in only:
+            facts["sample model"] = mw.validate(
+                tiny, check="sample", amount=10 if quick else 500, budget=200, cuts=2, next_token=next_token_of(model),
+                reference=reference,
+            ).to_dict()  # fmt: skip
     for one in facts.values():
         for name in ("findings", "settings"):  # these name places on this machine
             one.pop(name, None)

@@ -14,7 +14,7 @@ from peers.engine import GRAMMARS, UnsupportedError, Work
 
 
 class _Tokenizer:
-    """What `TokenizerWrapper` asks for. Masks need the bytes only; nothing here is encoded."""
+    """What `TokenizerWrapper` asks for. llguidance encodes the bytes that a grammar forces; here by the longest token each time."""
 
     bos_token_id = None
 
@@ -25,9 +25,23 @@ class _Tokenizer:
             b"\xff" + work.special[i].encode() if i in work.special else t for i, t in enumerate(work.tokens)
         ]
         self.special_token_ids = sorted(work.special)
+        self._number = {
+            token: number for number, token in enumerate(work.tokens) if token and number not in work.special
+        }
+        self._longest = max(map(len, self._number))
 
     def __call__(self, text: str | bytes) -> list[int]:
-        return []
+        data = text.encode() if isinstance(text, str) else bytes(text)
+        found, at = [], 0
+        while at < len(data):
+            width = next(
+                (n for n in range(min(self._longest, len(data) - at), 0, -1) if data[at : at + n] in self._number), 0
+            )
+            if not width:
+                break
+            found.append(self._number[data[at : at + width]])
+            at += width
+        return found
 
 
 class Matcher:
