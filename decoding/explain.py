@@ -21,12 +21,12 @@ from maskwright.decoding.explanation import (
     Lexeme,
     Near,
     Position,
-    StackView,
     listed,
     shown_bytes,
     shown_ranges,
 )
 from maskwright.decoding.retrace import END, Machine, Place, Refusal, Retrace, machine_of
+from maskwright.decoding.stack_views import StackViews
 from maskwright.maskstore import engine_table as places_of_table
 
 if TYPE_CHECKING:
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 MOST_LEXEMES = 12
 MOST_STACKS = 4
-MOST_RULES = 10
 MOST_NEAR = 8
 FEW = 6
 """Names that a sentence has room for."""
@@ -109,6 +108,7 @@ class _Explainer:
         self.store = store
         self.matcher = matcher
         self.trace = Retrace(machine)
+        self.views = StackViews(self.trace)
 
     # ------------------------------------------------------------------------------------------------------ questions
 
@@ -354,7 +354,7 @@ class _Explainer:
                 for stack in member.stacks:
                     by_stack.setdefault(stack, []).append(member.symbol)
             views = tuple(
-                self.view(stack, self.names(symbols)) for stack, symbols in list(by_stack.items())[:MOST_STACKS]
+                self.views.view(stack, self.names(symbols)) for stack, symbols in list(by_stack.items())[:MOST_STACKS]
             )
             symbols = tuple(dict.fromkeys(member.symbol for member in members))
             why = self.why(kind, members[0], symbols, text)
@@ -420,63 +420,6 @@ class _Explainer:
             return ""
         return f"; a tab counts {self.machine.tab_length} columns"
 
-    def view(self, stack: int, refuses: tuple[str, ...]) -> StackView:
-        states = self.trace.stacks.states(stack)
-        automaton = self.machine.automaton
-        state = states[-1]
-        symbols = [automaton.accessing[s] for s in states[1:]]
-        items = automaton.kernels[state]
-        return StackView(
-            refuses,
-            state,
-            tuple(self.symbol(s) for s in symbols),
-            tuple(map(automaton.items.text, items)),
-            self.rules_around(states),
-            self.names(self.trace.expected((stack,))),
-        )
-
-    def symbol(self, symbol: int) -> str:
-        return self.machine.automaton.grammar.display_name(symbol)
-
-    def rules_around(self, states: Sequence[int]) -> tuple[str, ...]:
-        """The rules that wait for the one on top of a stack, the innermost first: one chain of them, at most MOST_RULES."""
-        automaton = self.machine.automaton
-        items, grammar = automaton.items, automaton.grammar
-        n = grammar.n_terminals
-        found: list[str] = []
-        at = len(states) - 1
-        item = min(automaton.kernels[states[at]])
-        while items.rule[item] < len(grammar.rules) and len(found) < MOST_RULES:
-            rule = items.rule[item]
-            at -= item - items.first[rule]
-            wanted = grammar.rules[rule].lhs
-            # a kernel item before a symbol whose first corner the finished rule may be
-            outer = [
-                i
-                for i in automaton.kernels[states[at]]
-                if items.symbol[i] >= n and (items.symbol[i] == wanted or wanted in self._corners(items.symbol[i]))
-            ]
-            if not outer:
-                break  # only a state that lies on no stack
-            item = min(outer)
-            found.append(items.text(item))
-        return tuple(found)
-
-    def _corners(self, symbol: int) -> frozenset[int]:
-        """The nonterminals that a nonterminal's text may begin with, through first symbols."""
-        known = self.machine.corners
-        if symbol not in known:
-            grammar = self.machine.automaton.grammar
-            seen, agenda = {symbol}, [symbol]
-            while agenda:
-                here = agenda.pop()
-                for rule in grammar.rules_of[here]:
-                    if rule.rhs and grammar.is_nonterminal(rule.rhs[0]) and rule.rhs[0] not in seen:
-                        seen.add(rule.rhs[0])
-                        agenda.append(rule.rhs[0])
-            known[symbol] = frozenset(seen)
-        return known[symbol]
-
     def continuations(self, places: list[Place], since: Any) -> tuple[Attempt, ...]:
         """What an allowed token does: for each way to read it the terminals complete, those that may be under way, and the rules there."""
         found = []
@@ -494,7 +437,7 @@ class _Explainer:
                 if symbol not in self.grammar.ignored and symbol != self.machine.newline:
                     after = self.trace.shift(way.stacks, self.trace.column(symbol))[0]
                     break
-            views = tuple(self.view(stack, ()) for stack in after[:MOST_STACKS])
+            views = tuple(self.views.view(stack, ()) for stack in after[:MOST_STACKS])
             found.append(Attempt(self.read_since(way, since), self.names(taken), "", views))
         return tuple(found)
 

@@ -13,7 +13,6 @@ from typing import Literal, NamedTuple
 from maskwright.analysis.errors import GrammarError, LimitError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.grammar.normalise import reduce
-from maskwright.analysis.lexing.modes import lexing_modes
 from maskwright.analysis.lexing.terminal_nfa import build_terminal_nfa, build_union_dfa
 from maskwright.analysis.lexing.terminals import compile_terminals
 from maskwright.analysis.lexing.transducer import (
@@ -22,14 +21,13 @@ from maskwright.analysis.lexing.transducer import (
     RESTART,
     START,
     STATE_LIMIT,
-    build_transducer,
     terminal_rank,
 )
 from maskwright.analysis.lr.automaton import build_automaton
-from maskwright.analysis.lr.bisimulation import bisimulate, coarsest_partition
-from maskwright.analysis.lr.tables import ACCEPT, CONFLICT, ERROR, build_lr_tables
+from maskwright.analysis.lr.bisimulation import coarsest_partition
+from maskwright.analysis.lr.tables import ACCEPT, CONFLICT, ERROR
 from maskwright.decoding._kernels import MAX_STACKS, SPACE, TAB
-from maskwright.maskstore.stack_automaton import can_follow
+from maskwright.maskstore.stack_automaton import build_lexer_and_parser
 
 END = -1
 """The end of the text, where a terminal is expected."""
@@ -112,15 +110,13 @@ class Machine:
                 f"grammar {grammar.name}: lexing 'nfa' keeps several hypotheses, which are not explained; load it with lexing='longest'"
             )
         self.grammar = grammar
-        self.tables = build_lr_tables(grammar, grammar.conflicts)
+        found = build_lexer_and_parser(grammar)
+        self.tables, modes, self.transducer = found.full_tables, found.modes, found.transducer
         self.automaton = build_automaton(reduce(grammar))
-        merged = bisimulate(self.tables)
-        modes = lexing_modes(grammar, merged.action != 0, merged.terminal_column, merged.accessing)
         self.class_of: list[int] = coarsest_partition(self.tables).states.tolist()
         """The engine's LR state of each of ours."""
         of_class = modes.of_state.tolist()
         self.mode_of = [of_class[number] for number in self.class_of]
-        self.transducer = build_transducer(grammar, can_follow(self.tables), modes)
         self.next_state: list[list[int]] = self.transducer.next_state.tolist()
         self.output: list[list[int]] = self.transducer.output.tolist()
         self.byte_class: list[int] = self.transducer.byte_class.tolist()

@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from maskwright.analysis.errors import GrammarError, LimitError, VocabularyError
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.lexing.modes import lexing_modes
-from maskwright.analysis.lexing.transducer import build_transducer
+from maskwright.analysis.lexing.modes import Modes, lexing_modes
+from maskwright.analysis.lexing.transducer import Transducer, build_transducer
 from maskwright.analysis.lr.bisimulation import bisimulate
 from maskwright.analysis.lr.tables import LrTables, build_lr_tables
 from maskwright.maskstore.closure import BYTES_BUDGET, EDGE_BUDGET, Closure, MaskCollector, close
@@ -72,6 +72,24 @@ def can_follow(tables: LrTables) -> Callable[[int, int], bool]:
 
 
 @dataclass(frozen=True)
+class LexerAndParser:
+    """What reads texts of a grammar. full_tables : LALR tables as the grammar has them. tables : the same, bisimilar states merged."""
+
+    full_tables: LrTables
+    tables: LrTables
+    modes: Modes
+    transducer: Transducer
+
+
+def build_lexer_and_parser(grammar: Grammar) -> LexerAndParser:
+    """Raises as `build_lr_tables`, `lexing_modes` and `build_transducer`."""
+    full_tables = build_lr_tables(grammar, grammar.conflicts)
+    tables = bisimulate(full_tables)
+    modes = lexing_modes(grammar, tables.action != 0, tables.terminal_column, tables.accessing)
+    return LexerAndParser(full_tables, tables, modes, build_transducer(grammar, can_follow(full_tables), modes))
+
+
+@dataclass(frozen=True)
 class Budget:
     """What a closed automaton may take. edges : of the automaton. bytes : of the tables while it is made."""
 
@@ -87,19 +105,17 @@ def build_automaton(
         raise GrammarError(
             f"grammar {grammar.name}: lexing 'nfa' keeps several hypotheses and has no stack automaton; load it with lexing='longest'"
         )
-    full_tables = build_lr_tables(grammar, grammar.conflicts)
-    tables = bisimulate(full_tables)
-    modes = lexing_modes(grammar, tables.action != 0, tables.terminal_column, tables.accessing)
-    transducer = build_transducer(grammar, can_follow(full_tables), modes)
+    found = build_lexer_and_parser(grammar)
+    tables = found.tables
     ids = vocabulary.text_ids()
     if not len(ids):
         raise VocabularyError(f"vocabulary {vocabulary.name} has no token that stands for text")
     report = (lambda name: None) if progress is None else (lambda name: lambda done, total: progress(name, done, total))
     required = Requirements(
         grammar,
-        transducer,
+        found.transducer,
         tables,
-        modes,
+        found.modes,
         [vocabulary.tokens[i] for i in ids],
         np.array(ids, np.int32),
         vocabulary.eos,

@@ -10,7 +10,7 @@ import json
 import lzma
 import random
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -80,3 +80,15 @@ def sampled(name: str, n: int, seed: int = 1) -> Iterator[str]:
         data += matcher.shortest_ending().data
         assert byte_parser(name).refusal(bytes(data)) is None
         yield data.decode()
+
+
+def mutants(name: str, pieces: Sequence[str], n: int, seed: int) -> Iterator[str]:
+    """Cases of a grammar, one in five of a refused one, with one or two pieces put in, some of them for a character or two."""
+    chosen = random.Random(seed)
+    good, bad = ([case.values[0].decode() for case in cases(name)] for cases in (accepted, refused))
+    for _ in range(n):
+        text = chosen.choice(bad if chosen.random() < 0.2 else good)
+        for _ in range(chosen.randint(1, 2)):
+            at = chosen.randrange(len(text) + 1)
+            text = text[:at] + chosen.choice((*pieces, "")) + text[at + chosen.choice((0, 0, 1, 2)) :]
+        yield text

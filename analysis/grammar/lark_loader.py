@@ -102,6 +102,39 @@ def load_grammar(
     Raises UnknownNameError for a name that is neither a file nor a known grammar, or a restriction that it does not know; GrammarError for
     everything that is wrong in the file or with a restriction; LimitError if it would grow past one of this module's limits.
     """
+    found = _find_source(source)
+    return parse_grammar(
+        found.text,
+        name=found.name,
+        start=start or found.start,
+        lexing=lexing,
+        layout=layout,
+        conflicts=conflicts,
+        soft=found.soft if soft is None else soft,
+        restrict=restrict,
+        folder=found.folder,
+        display=found.display,
+    )
+
+
+def grammar_text(source: str | os.PathLike[str]) -> str:
+    """The text of a grammar, named as for `load_grammar`, without what it imports. Raises as `load_grammar` for what cannot be read."""
+    return _find_source(source).text
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """A grammar's text, and what is known of it. start, soft : None where the text itself says."""
+
+    text: str
+    name: str
+    display: str
+    folder: Path | None = None
+    start: str | None = None
+    soft: Sequence[str] | None = None
+
+
+def _find_source(source: str | os.PathLike[str]) -> _Source:
     shown = os.fsdecode(source)
     if shown.startswith("lark:"):
         name = shown.removeprefix("lark:")
@@ -109,35 +142,14 @@ def load_grammar(
             raise UnknownNameError(
                 f"no grammar {short_name(shown)} in Lark's wheel" + nearest(shown, known_grammars(), OR_PATH)
             )
-        data = pkgutil.get_data("lark", f"grammars/{name}.lark") or b""
-        return parse_grammar(
-            data.decode("utf-8"),
-            name=f"{name}.lark",
-            start=start or LARK_WHEEL_STARTS[name],
-            lexing=lexing,
-            layout=layout,
-            conflicts=conflicts,
-            soft=LARK_WHEEL_SOFT.get(name, ()) if soft is None else soft,
-            restrict=restrict,
-        )
+        text = (pkgutil.get_data("lark", f"grammars/{name}.lark") or b"").decode("utf-8")
+        file = f"{name}.lark"
+        return _Source(text, file, file, start=LARK_WHEEL_STARTS[name], soft=LARK_WHEEL_SOFT.get(name, ()))
     if isinstance(source, str) and shown in library_names():
         path = LIBRARY.joinpath(*shown.split(".")).with_suffix(".lark")
-        text, name, shown = read_file(str(path)), shown, path.name
-    else:
-        text, path = read_file(shown, known_grammars()), Path(shown)
-        name = path.name
-    return parse_grammar(
-        text,
-        name=name,
-        start=start,
-        lexing=lexing,
-        layout=layout,
-        conflicts=conflicts,
-        soft=soft,
-        restrict=restrict,
-        folder=path.parent,
-        display=shown,
-    )
+        return _Source(read_file(str(path)), shown, path.name, path.parent)
+    path = Path(shown)
+    return _Source(read_file(shown, known_grammars()), path.name, shown, path.parent)
 
 
 def library_names() -> tuple[str, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pkgutil
 import time
 from collections.abc import Sequence
 from functools import partial
@@ -15,7 +14,6 @@ import numpy as np
 
 from maskwright.analysis.errors import GrammarError, MaskwrightError, VocabularyError
 from maskwright.analysis.grammar.lark_files import read_file
-from maskwright.analysis.grammar.lark_loader import LIBRARY, library_names
 from maskwright.audit.compare import (
     FAILED,
     NOT_DRAWN,
@@ -127,15 +125,6 @@ def audit(
 
 
 _OUTCOMES = (WHOLE, REFUSED, OUTSIDE, FAILED, OVER_LIMIT, NOT_DRAWN)
-
-
-def grammar_text(source: str) -> str:
-    """The text of a grammar, named as `load_grammar` takes it, without what it imports."""
-    if source.startswith("lark:"):
-        return (pkgutil.get_data("lark", f"grammars/{source.removeprefix('lark:')}.lark") or b"").decode("utf-8")
-    if source in library_names():
-        return read_file(str(LIBRARY.joinpath(*source.split(".")).with_suffix(".lark")))
-    return read_file(source)
 
 
 def _engine_grammar(text: str, own: str | os.PathLike[str] | None) -> EngineGrammar:

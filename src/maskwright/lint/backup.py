@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from maskwright.analysis.errors import GrammarError, LimitError
-from maskwright.analysis.lexing.transducer import CanFollow, Transducer, build_transducer
+from maskwright.analysis.lexing.transducer import Transducer, build_transducer
 from maskwright.lint.facts import Facts
 from maskwright.lint.finding import Finding, listed, shown
+from maskwright.maskstore.stack_automaton import can_follow
 
 MANY_LEXEMES = 2
 """Backing up over more lexemes than this is worth a word."""
@@ -19,10 +18,8 @@ MANY_BYTES = 8
 def backing_up(facts: Facts) -> Iterator[Finding]:
     """What building the transducer says: no bound on the bytes to back up over, or a large one."""
     grammar = facts.grammar
-    modes = facts.modes if len(facts.modes) > 1 else None
-    can_follow = _can_follow(facts)
     try:
-        transducer = build_transducer(grammar, can_follow, modes)
+        transducer = build_transducer(grammar, can_follow(facts.tables), facts.modes)
     except LimitError as error:
         is_backup = "back up over" in str(error)
         names = [
@@ -36,7 +33,7 @@ def backing_up(facts: Facts) -> Iterator[Finding]:
             message,
             "no store can be built, so no mask can be made",
             "make these terminals differ sooner, or let the rules build what only the longer one can spell"
-            + ("" if modes else "; lexing='contextual' helps where no place takes both"),
+            + ("" if len(facts.modes) > 1 else "; lexing='contextual' helps where no place takes both"),
         )
         return
     except GrammarError as error:
@@ -51,17 +48,6 @@ def backing_up(facts: Facts) -> Iterator[Finding]:
         )
         return
     yield from _long(facts, transducer)
-
-
-def _can_follow(facts: Facts) -> CanFollow:
-    """As decoding has it: some state that the first leads to has an action for the second."""
-    n = facts.grammar.n_terminals
-    follows = np.zeros((n, n), np.bool_)
-    for state, symbol in enumerate(facts.tables.accessing.tolist()):
-        if 0 <= symbol < n:
-            follows[symbol] |= facts.acceptable[state, :n]
-    rows: list[list[bool]] = follows.tolist()
-    return lambda first, second: rows[first][second]
 
 
 def _long(facts: Facts, transducer: Transducer) -> Iterator[Finding]:

@@ -163,13 +163,12 @@ class _Sampler:
             text = (data + ending.data).decode("utf-8")
         except UnicodeDecodeError as error:
             return REFUSED_GRAMMAR, f"not UTF-8 at byte {error.start}", (data + ending.data).decode("utf-8", "replace")
-        if self.parse is not None:
-            try:
-                refused = self.parse.refusal(text)
-            except MaskwrightError as error:
-                return "limit", str(error), text
-            if refused is not None:
-                return REFUSED_GRAMMAR, refused.why, text
+        try:
+            refused = self.parse.refusal(text)
+        except MaskwrightError as error:
+            return "limit", str(error), text
+        if refused is not None:
+            return REFUSED_GRAMMAR, refused.why, text
         if self.reference is None:
             return ACCEPTED, "", text
         verdict = self.reference.judge(text)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
-import random
 from pathlib import Path
 
 import pytest
 from lark_syntax import accepts
-from library_cases import SHARED, accepted, byte_parser, library_grammar, refused, sampled
+from library_cases import SHARED, accepted, byte_parser, library_grammar, mutants, refused, sampled
 
 from maskwright.analysis.grammar import load_grammar
 from maskwright.analysis.lr.conflicts import conflicts
@@ -64,14 +63,8 @@ def test_it_reads_itself_and_loads() -> None:
 
 def test_mutants() -> None:
     parser = byte_parser("lark")
-    chosen = random.Random(7)
-    good, bad = ([case.values[0].decode() for case in cases("lark")] for cases in (accepted, refused))
     verdicts = {True: 0, False: 0}
-    for _ in range(1500):
-        text = chosen.choice(bad if chosen.random() < 0.2 else good)
-        for _ in range(chosen.randint(1, 2)):
-            at = chosen.randrange(len(text) + 1)
-            text = text[:at] + chosen.choice((*PIECES, "")) + text[at + chosen.choice((0, 0, 1, 2)) :]
+    for text in mutants("lark", PIECES, 1500, 7):
         # Lark reads a text with a line feed behind it, which would make something else of these
         text = text.rstrip("\\\r")
         is_accepted = parser.accepts(text.encode())

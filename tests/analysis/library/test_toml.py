@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import random
 import tomllib
 
 import pytest
-from library_cases import accepted, byte_parser, library_grammar, records, refused, sampled
+from library_cases import accepted, byte_parser, library_grammar, mutants, records, refused, sampled
 
 from maskwright.analysis.lr.conflicts import conflicts
 
@@ -94,14 +93,8 @@ def test_conformance_suite() -> None:
 
 def test_mutants() -> None:
     parser = byte_parser("toml")
-    chosen = random.Random(11)
-    good, bad = ([case.values[0].decode() for case in cases("toml")] for cases in (accepted, refused))
     verdicts = {True: 0, False: 0}
-    for _ in range(1500):
-        text = chosen.choice(bad if chosen.random() < 0.2 else good)
-        for _ in range(chosen.randint(1, 2)):
-            at = chosen.randrange(len(text) + 1)
-            text = text[:at] + chosen.choice((*PIECES, "")) + text[at + chosen.choice((0, 0, 1, 2)) :]
+    for text in mutants("toml", PIECES, 1500, 11):
         text = text.removeprefix("\ufeff")
         if ":60" in text or "0000-" in text:
             continue  # tomllib has neither leap seconds nor the year 0
