@@ -2,10 +2,9 @@
 
 `table` is one flat int32 array with everything that does not change (`engine_table`): LALR tables, transducer, look-ups, stack
 automaton, tokens' bytes. `memory` is one flat int32 array with a region for each text; a region begins with the places below, then
-the history, then the arena; CACHE is the place of a cache of runs elsewhere in memory (0: none, -1: wanted). Arena records have three
-places: a stack frame (LR state, frame below, height), an open indent (column,
-indent below, -), or a member of a list of stacks (frame, next member, -1 - length). Records never change, so a stack is copied by copying
-its number.
+the history, then scratch (`scratch_size`), then the arena; CACHE is the place of a cache of runs elsewhere in memory (0: none, -1:
+wanted). Arena records have three places: a stack frame (LR state, frame below, height), an open indent (column, indent below, -), or a
+member of a list of stacks (frame, next member, -1 - length). Records never change, so a stack is copied by copying its number.
 
 "Stacks" are the readings of a text: the number of a stack's top frame if there is one reading, LIST - the number of a list's first
 member if there are several. What is made last has the greatest number, so the records in use end behind it.
@@ -111,6 +110,9 @@ the last thing read was a newline with its column.
 MARKED: numbers of masks to be written to a bitmask; WRITTEN: whether the bitmask holds anything yet.
 """
 
+KEPT = WRITTEN - W_LEXER
+"""The W_ places."""
+
 # results
 OK = 0
 ILLEGAL = -1
@@ -154,6 +156,16 @@ CACHE_STRIDE = 16
 
 CACHED_RUNS = 24
 """The oldest gives way to a new one: the lexer states that nested constructs of one kind go through, each with two heights and more."""
+
+
+def scratch_size(table):  # type: ignore[no-untyped-def]
+    """Places before the arena in which functions keep what they have to keep: no memory is allocated for it, so a GPU can run them.
+
+    From the arena down: KEPT places of the state under way (`can_go_on`), AGAIN bytes to be read anew (`read_byte`), and 5 MAX_STACKS of
+    stacks where the grammar has conflicts (`shift_all`).
+    """
+    has_conflicts = table[DEFAULT] > table[ALTERNATIVES]
+    return KEPT + int(table[AGAIN]) + (5 * MAX_STACKS if has_conflicts else 0)
 
 
 @njit(cache=True, nogil=True)
@@ -276,20 +288,20 @@ def shift_one(table, memory, arena, used, capacity, frame, column, limit):  # ty
 @njit(cache=True, nogil=True)
 def shift_all(table, memory, arena, used, capacity, stacks, column):  # type: ignore[no-untyped-def]
     """`shift_one` for some stacks, following all actions of conflicts; of equal stacks one is kept."""
-    agenda = np.empty(4 * MAX_STACKS, np.int32)
-    found = np.empty(MAX_STACKS, np.int32)
+    agenda = arena - KEPT - np.int64(table[AGAIN]) - 5 * MAX_STACKS
+    found_at = agenda + 4 * MAX_STACKS
     n_found = 0
     columns = table[N_COLUMNS]
     steps = 0
     while stacks != 0:
-        agenda[0] = first_stack(memory, arena, stacks)
+        memory[agenda] = first_stack(memory, arena, stacks)
         stacks = other_stacks(memory, arena, stacks)
         n = 1
         while n > 0:
             n -= 1
-            frame = np.int64(agenda[n])
+            frame = np.int64(memory[agenda + n])
             steps += 1
-            if n + 16 > agenda.shape[0] or steps > 64 * MAX_STACKS:
+            if n + 16 > 4 * MAX_STACKS or steps > 64 * MAX_STACKS:
                 return TOO_MANY
             state = memory[arena + 3 * frame]
             rule = table[table[DEFAULT] + state]
@@ -303,7 +315,7 @@ def shift_all(table, memory, arena, used, capacity, stacks, column):  # type: ig
                 if action >= CONFLICT:
                     first = table[ALTERNATIVES] + action - CONFLICT + 1
                     count = table[first - 1]
-                    if n + count > agenda.shape[0]:
+                    if n + count > 4 * MAX_STACKS:
                         return TOO_MANY
             for i in range(count):
                 each = action if first == 0 else table[first + i]
@@ -315,13 +327,13 @@ def shift_all(table, memory, arena, used, capacity, stacks, column):  # type: ig
                     push(memory, arena, used, np.int64(each - 1), frame)
                     new = True
                     for k in range(n_found):
-                        if same_stack(memory, arena, np.int64(found[k]), used):
+                        if same_stack(memory, arena, np.int64(memory[found_at + k]), used):
                             new = False
                             break
                     if new:
                         if n_found + 1 > MAX_STACKS:
                             return TOO_MANY
-                        found[n_found] = used
+                        memory[found_at + n_found] = used
                         n_found += 1
                         used += 1
                     continue
@@ -331,18 +343,18 @@ def shift_all(table, memory, arena, used, capacity, stacks, column):  # type: ig
                 state = memory[arena + 3 * below]
                 target = table[table[GOTO] + state * table[N_NONTERMINALS] + table[table[RULE_LHS] - each - 1]]
                 push(memory, arena, used, np.int64(target), below)
-                agenda[n] = used
+                memory[agenda + n] = used
                 n += 1
                 used += 1
     if n_found == 0:
         return ILLEGAL
     if n_found == 1:
-        return np.int64(found[0])
+        return np.int64(memory[found_at])
     head = NO_FRAME
     for k in range(n_found - 1, -1, -1):
         if used + 1 > capacity:
             return NO_ROOM
-        record(memory, arena, used, np.int64(found[k]), head, -1 - (n_found - k))
+        record(memory, arena, used, np.int64(memory[found_at + k]), head, -1 - (n_found - k))
         head = used
         used += 1
     return LIST - head
@@ -542,7 +554,7 @@ def mode_state(table, memory, arena, stacks):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def read_byte(table, memory, region, byte):  # type: ignore[no-untyped-def]
     """Feed one byte to lexer, layout and parser: OK or an error. A contextual lexer that backs up reads what was pending anew."""
-    again = memory[:0]
+    again = region + np.int64(memory[region + ARENA]) - KEPT - np.int64(table[AGAIN])
     classes = np.int64(table[N_CLASSES])
     waiting = 0
     while True:
@@ -569,16 +581,14 @@ def read_byte(table, memory, region, byte):  # type: ignore[no-untyped-def]
             if code != OK:
                 return code
         if after == RESTART:
-            if again.shape[0] == 0:
-                again = np.empty(table[AGAIN], np.int32)
             begin = np.int64(table[table[PENDING_START] + state])
             end = np.int64(table[table[PENDING_START] + state + 1])
-            if waiting + 1 + end - begin > again.shape[0]:
+            if waiting + 1 + end - begin > table[AGAIN]:
                 return np.int64(TOO_MANY)
-            again[waiting] = byte
+            memory[again + waiting] = byte
             waiting += 1
             for i in range(end - 1, begin - 1, -1):
-                again[waiting] = table[table[PENDING] + i]
+                memory[again + waiting] = table[table[PENDING] + i]
                 waiting += 1
             after = np.int64(0)
         elif table[table[STATE_FLAGS] + after] & IS_NEWLINE:
@@ -587,7 +597,7 @@ def read_byte(table, memory, region, byte):  # type: ignore[no-untyped-def]
         if waiting == 0:
             return np.int64(OK)
         waiting -= 1
-        byte = np.int64(again[waiting])
+        byte = np.int64(memory[again + waiting])
 
 
 @njit(cache=True, nogil=True)
@@ -669,7 +679,9 @@ def can_go_on(table, memory, region):  # type: ignore[no-untyped-def]
     answer = may_become(table, memory, region)
     if table[N_MODES] == 1 or answer != ILLEGAL:
         return answer
-    kept = memory[region + W_LEXER : region + W_FRESH + 1].copy()
+    kept = region + np.int64(memory[region + ARENA]) - KEPT
+    for i in range(KEPT):
+        memory[kept + i] = memory[region + W_LEXER + i]
     while answer == ILLEGAL:
         state = np.int64(memory[region + W_LEXER])
         if table[table[PENDING_START] + state] == table[table[PENDING_START] + state + 1]:
@@ -679,8 +691,8 @@ def can_go_on(table, memory, region):  # type: ignore[no-untyped-def]
             answer = may_become(table, memory, region)
         else:
             break
-    for i in range(kept.shape[0]):
-        memory[region + W_LEXER + i] = kept[i]
+    for i in range(KEPT):
+        memory[region + W_LEXER + i] = memory[kept + i]
     return answer
 
 

@@ -36,7 +36,7 @@ class Texts:
         self._table = store.table.view()
         self._table.setflags(write=False)
         self._n_words = store.n_words
-        arena = kernels.REGION_HEADER + max_rollback * kernels.SAVED
+        arena = kernels.REGION_HEADER + max_rollback * kernels.SAVED + kernels.scratch_size(self._table)
         places = arena + 3 * _FIRST_RECORDS
         self._memory = np.zeros(size * places, np.int32)
         self._regions = np.arange(size, dtype=np.int64) * places
