@@ -32,7 +32,6 @@ from stores import (
 
 from maskwright.analysis.errors import GrammarError, MaskwrightError, StoreError
 from maskwright.analysis.grammar import parse_grammar
-from maskwright.maskstore import _check_kernels as kernels
 from maskwright.maskstore import _parse_kernels as lr
 from maskwright.maskstore import fileformat
 from maskwright.maskstore.automaton_store import AutomatonStore
@@ -264,9 +263,25 @@ def test_cut_off(tmp_path: Path) -> None:
 
 def test_checksum() -> None:
     rng = np.random.default_rng(1)
-    for n in (0, 1, 2, 1000):
+    block = fileformat._BLOCK
+    for n in (0, 1, 2, 1000, block, 2 * block + 3):
         table = rng.integers(-(2**31), 2**31, n).astype(np.int32)
-        assert f"{int(kernels.checksum(table)):016x}" == checksum_by_definition(table)
+        assert fileformat._table_checksum(table) == checksum_by_definition(table)
+    assert fileformat._table_checksum(np.full(3 * block, -1, np.int32)) == checksum_by_definition(
+        np.full(3 * block, -1)
+    )
+
+
+def test_an_automaton_is_loaded_without_what_builds_entries(tmp_path: Path) -> None:
+    """Importing that takes as long as all the rest together, and a decoder is kept waiting."""
+    small_automaton().save(tmp_path / "s")
+    script = "import sys, maskwright; maskwright.load_store(sys.argv[1]).matcher(); print(*sys.modules)"
+    run = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path / "s")], capture_output=True, text=True, check=True
+    )
+    modules = set(run.stdout.split())
+    assert {"maskwright.maskstore.tablecheck", "maskwright.decoding.matcher"} <= modules
+    assert not {"networkx", "maskwright.analysis.legality", "maskwright.maskstore.store"} & modules
 
 
 # Files made up to mislead

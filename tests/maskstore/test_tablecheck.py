@@ -11,19 +11,20 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from grammars import random_grammar
 from stores import small_automaton
 
-from maskwright.analysis.errors import GrammarError, StoreError
-from maskwright.analysis.lr.tables import LrTables, build_lr_tables
-from maskwright.maskstore import _check_kernels as kernels
+from maskwright.analysis.errors import GrammarError, LimitError, StoreError
+from maskwright.analysis.lr.tables import ACCEPT, CONFLICT, LrTables, build_lr_tables
 from maskwright.maskstore import _parse_kernels as lr
 from maskwright.maskstore import engine_table as places
 from maskwright.maskstore import tablecheck
 from maskwright.maskstore.automaton_store import AutomatonStore
+from maskwright.maskstore.stackcheck import bad_reduction
 from maskwright.maskstore.tablecheck import ANY, NUMBERS, PARTS, SETTINGS, check_table, part_bytes
 
 TESTS = Path(__file__).parents[1]
@@ -202,7 +203,7 @@ def table_without_tabs(store: AutomatonStore) -> np.ndarray:
 # Stacks
 
 
-def bad_reduction(tables: LrTables) -> bool:
+def naive_bad_reduction(tables: LrTables) -> bool:
     """Whether some reduction pops a stack below its bottom or has no goto, over sets of states."""
     n_states = len(tables.action)
 
@@ -233,12 +234,21 @@ def bad_reduction(tables: LrTables) -> bool:
     return False
 
 
-def found_reduction(tables: LrTables) -> tuple[int, int]:
+def found_reduction(tables: LrTables, limit: int = 1 << 20) -> tuple[int, int] | None:
     flat = [np.ascontiguousarray(a, np.int32).ravel() for a in (tables.action, tables.alternatives, tables.goto)]
     rest = [np.ascontiguousarray(a, np.int32) for a in (tables.default_rule, tables.rule_lhs, tables.rule_length)]
-    starts, below = kernels.states_below(*flat, len(tables.action))
-    state, rule = kernels.bad_reduction(*flat, *rest, starts, below, 1 << 20)
-    return int(state), int(rule)
+    return bad_reduction(*flat, *rest, limit)
+
+
+def only_reduction(tables: LrTables, state: int, rule: int) -> dict[str, np.ndarray]:
+    """The tables with no reduction but one: shifts and gotos stay, so the stacks are the same."""
+    alternatives = tables.alternatives.copy()
+    for first in {int(a) - CONFLICT for a in tables.action.ravel().tolist() if a >= CONFLICT}:
+        members = slice(first + 1, first + 1 + int(alternatives[first]))
+        alternatives[members] = np.where(alternatives[members] < 0, ACCEPT, alternatives[members])
+    default = np.full_like(tables.default_rule, -1)
+    default[state] = rule
+    return {"action": np.maximum(tables.action, 0), "alternatives": alternatives, "default_rule": default}
 
 
 def test_reductions_are_checked_as_the_definition_says() -> None:
@@ -250,7 +260,7 @@ def test_reductions_are_checked_as_the_definition_says() -> None:
             tables = build_lr_tables(random_grammar(seed))
         except GrammarError:
             continue
-        assert found_reduction(tables)[0] == kernels.FINE and not bad_reduction(tables)
+        assert found_reduction(tables) is None and not naive_bad_reduction(tables)
         for _ in range(6):
             name = rng.choice(["goto", "rule_length", "rule_lhs", "action", "default_rule"])
             array = getattr(tables, name).copy()
@@ -263,8 +273,12 @@ def test_reductions_are_checked_as_the_definition_says() -> None:
                 "default_rule": rng.randrange(-1, len(tables.rule_lhs)),
             }[name]
             changed = replace(tables, **{name: array})
-            expected = bad_reduction(changed)
-            assert (found_reduction(changed)[0] >= 0) == expected
+            expected = naive_bad_reduction(changed)
+            found = found_reduction(changed)
+            assert (found is not None) == expected
+            if found is not None:
+                only = replace(changed, **only_reduction(changed, *found))
+                assert naive_bad_reduction(only), "the state and the rule named are not those at fault"
             n_bad += expected
             n_good += not expected
     assert n_bad > 100 and n_good > 100
@@ -274,6 +288,37 @@ def test_reductions_that_take_too_long_to_check(monkeypatch: pytest.MonkeyPatch)
     store = small_automaton()
     monkeypatch.setattr(tablecheck, "WORK_LIMIT", 3)
     assert "reductions cannot be checked in 3 steps" in refused_table(store, store.table.copy())
+
+
+@pytest.mark.parametrize("shape", ["stacks", "rules", "conflicts"])
+def test_made_up_tables_take_neither_for_ever_nor_all_memory(shape: str) -> None:
+    """Long rules where any stack is possible, many rules in one state, and conflicts that share their alternatives."""
+    n = 100
+    column = np.arange(n, dtype=np.int32)[:, None]
+    arrays = {
+        # no state but 0 itself is above state 0, so that no stack is too short
+        "action": np.broadcast_to(column.T + 1, (n, n)).copy() if shape == "stacks" else column + 1,
+        "goto": np.zeros_like(column),
+        "alternatives": np.zeros(0, np.int32),
+        "default_rule": np.zeros(n, np.int32),
+        "rule_lhs": np.zeros(2000, np.int32),
+        "rule_length": np.full(2000, 1, np.int32),
+    }
+    arrays["action"][0], arrays["default_rule"][0] = 0, -1
+    arrays["action"][1:, 0] = np.where(arrays["action"][1:, 0] == 1, 2, arrays["action"][1:, 0])
+    assert found_reduction(SimpleNamespace(**arrays), 30_000) is None
+    if shape == "conflicts":
+        arrays["action"] = CONFLICT + 0 * column + column.T
+        arrays["alternatives"] = np.full(
+            200, 15, np.int32
+        )  # 15 actions from each place on, all of them shifts to state 14
+    else:
+        arrays["rule_length"][:] = 4000
+    if shape == "rules":
+        arrays["action"] = np.repeat(arrays["action"], 2000, axis=1)
+        arrays["action"][7] = -1 - np.arange(2000)
+    with pytest.raises(LimitError, match="reductions cannot be checked in 30,000 steps"):
+        found_reduction(SimpleNamespace(**arrays), 30_000)
 
 
 def test_a_stack_that_is_popped_below_its_bottom() -> None:

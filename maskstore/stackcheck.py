@@ -1,0 +1,111 @@
+"""Whether LALR tables reduce on a stack that is too short, or down to a state without the goto: (state, rule), or None if never.
+
+A stack is a path of gotos and shifts from state 0. So walking back from a state, as far as a rule is long, meets every state that the
+reduction can uncover. All states are walked back from at once, a step a round: a file's tables come from anyone, and NumPy is quicker
+here than compiled code is to load.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.analysis.errors import LimitError
+from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT
+
+Array = npt.NDArray[Any]
+Pairs = tuple[Array, Array]
+
+
+class Work:
+    """Steps that may still be taken, so that made-up tables take neither for ever nor all memory."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.left = limit
+
+    def spend(self, steps: int) -> None:
+        """Raises: LimitError, before the arrays for the steps are made."""
+        self.left -= steps
+        if self.left < 0:
+            raise LimitError(f"reductions cannot be checked in {self.limit:,} steps")
+
+
+def bad_reduction(
+    action: Array,
+    alternatives: Array,
+    goto: Array,
+    default_rule: Array,
+    rule_lhs: Array,
+    rule_length: Array,
+    limit: int,
+) -> tuple[int, int] | None:
+    """A state and a rule by which it reduces where it must not; None if there is none.
+
+    All arrays are int32, flat, as `LrTables` has them, every number in them in range. limit : steps of the search, each some 50 bytes.
+
+    Raises: LimitError past that limit. Cost: O(states x what they are reached from, for each round; log for sorting).
+    """
+    n_states, n_rules = len(default_rule), len(rule_lhs)
+    work = Work(limit)
+    state, value = _actions(action, alternatives, n_states, work)
+    starts, below = _below(state, value, goto, n_states)
+    reduces, defaults = value < 0, np.flatnonzero(default_rule >= 0)
+    keys = [state[reduces] * n_rules - value[reduces] - 1, defaults * n_rules + default_rule[defaults]]
+    state, rule = np.divmod(np.unique(np.concatenate(keys)), max(1, n_rules))
+    # what lies `depth` below the tops of stacks, sorted by those tops, as long as these reduce by longer rules
+    origin = top = np.unique(state)
+    depth = 0
+    while len(state):
+        work.spend(len(state))
+        is_due = rule_length[rule] == depth
+        due = np.flatnonzero(is_due)
+        which, place = _each(np.searchsorted(origin, state[due]), np.searchsorted(origin, state[due], "right"), work)
+        is_missing = goto.reshape(n_states, -1)[top[place], rule_lhs[rule[due[which]]]] < 0
+        if is_missing.any():
+            first = due[which[is_missing.argmax()]]
+            return int(state[first]), int(rule[first])
+        state, rule = state[~is_due], rule[~is_due]
+        is_short = np.isin(state, origin[top == 0])
+        if is_short.any():
+            return int(state[is_short.argmax()]), int(rule[is_short.argmax()])
+        goes_on = np.isin(origin, state)
+        origin, top = origin[goes_on], top[goes_on]
+        which, place = _each(starts[top], starts[top + 1], work)
+        origin, top = np.divmod(np.unique(origin[which] * n_states + below[place]), n_states)
+        depth += 1
+    return None
+
+
+def _actions(action: Array, alternatives: Array, n_states: int, work: Work) -> Pairs:
+    """States and their actions, int64, those of conflicts one by one."""
+    place = np.flatnonzero(action)
+    state, value = place // (len(action) // n_states), action[place].astype(np.int64)
+    is_conflict = value >= CONFLICT
+    conflicts = np.unique(state[is_conflict] * len(alternatives) + value[is_conflict] - CONFLICT)
+    where, first = np.divmod(conflicts, max(1, len(alternatives)))
+    which, at = _each(first + 1, first + 1 + alternatives[first], work)
+    state = np.concatenate([state[~is_conflict], where[which]])
+    return state, np.concatenate([value[~is_conflict], alternatives[at].astype(np.int64)])
+
+
+def _below(state: Array, value: Array, goto: Array, n_states: int) -> Pairs:
+    """The states that can lie directly below each state on a stack: (n_states + 1,) starts, and the states."""
+    shifts = (value > 0) & (value < ACCEPT)
+    place = np.flatnonzero(goto >= 0)
+    keys = [
+        (value[shifts] - 1) * n_states + state[shifts],
+        goto[place].astype(np.int64) * n_states + place // (len(goto) // n_states),
+    ]
+    above, below = np.divmod(np.unique(np.concatenate(keys)), n_states)
+    return np.searchsorted(above, np.arange(n_states + 1)), below
+
+
+def _each(begins: Array, ends: Array, work: Work) -> Pairs:
+    """For each i and each place in begins[i] .. ends[i] - 1: i, and the place."""
+    counts = ends - begins
+    work.spend(int(counts.sum(dtype=np.int64)))
+    which = np.repeat(np.arange(len(counts)), counts)
+    return which, np.arange(len(which)) + (begins - (np.cumsum(counts) - counts))[which]
