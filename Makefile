@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 TOKENIZER ?= mistral-7b-v0.1
 PROMPT ?= def read_numbers(path):\n    """Read numbers from a file, one a line."""\n
 
-.PHONY: setup demo test lint bench bench-peers check-all clean
+.PHONY: setup demo test lint bench bench-peers check-gpu-compile check-all clean
 
 setup: $(STAMP)
 
@@ -49,11 +49,17 @@ bench-peers: $(STAMP)
 	.venv-peers/bin/python -m pip install --quiet torch==2.13.0 numpy xgrammar==0.2.8 llguidance==1.9.1 outlines-core==0.2.14 kbnf==0.4.2
 	$(BIN)/python reports/bench/masks.py --peers-python .venv-peers/bin/python --engines ours,llguidance,xgrammar,kbnf,outlines
 
+# The GPU engine compiled to machine code, on a machine that need not have a GPU; in a Python of its own, since CUDA's compilers are large.
+check-gpu-compile: $(STAMP)
+	$(PYTHON) -m venv .venv-gpu
+	.venv-gpu/bin/python -m pip install --quiet 'numba-cuda[cu13]' 'cuda-toolkit==13.0.*' 'nvidia-nvjitlink==13.0.*' -e .
+	.venv-gpu/bin/python scripts/compile_gpu_engine.py
+
 # Everything that takes minutes: slow tests, benchmarks, pyformlang on python.lark, the Coq proofs where Coq is installed.
-check-all: lint test bench
+check-all: lint test bench check-gpu-compile
 	$(BIN)/python -m pytest -m slow
 	$(BIN)/python reports/bench/pyformlang_agreement.py
 	@if command -v coqc >/dev/null; then $(MAKE) -C proofs; else echo "coqc is not installed: the proofs were not checked (apt-get install coq)"; fi
 
 clean:
-	rm -rf $(VENV) .venv-peers build dist out *.egg-info
+	rm -rf $(VENV) .venv-peers .venv-gpu build dist out *.egg-info

@@ -20,6 +20,7 @@ way is in the region too, in the W_ places, and functions return one number.
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 from numba import njit
 
 from maskwright.analysis.grammar.grammar import CONSISTENT_TABS
@@ -158,13 +159,13 @@ CACHED_RUNS = 24
 """The oldest gives way to a new one: the lexer states that nested constructs of one kind go through, each with two heights and more."""
 
 
-def scratch_size(table):  # type: ignore[no-untyped-def]
+def scratch_size(table: npt.NDArray[np.int32]) -> int:
     """Places before the arena in which functions keep what they have to keep: no memory is allocated for it, so a GPU can run them.
 
     From the arena down: KEPT places of the state under way (`can_go_on`), AGAIN bytes to be read anew (`read_byte`), and 5 MAX_STACKS of
     stacks where the grammar has conflicts (`shift_all`).
     """
-    has_conflicts = table[DEFAULT] > table[ALTERNATIVES]
+    has_conflicts = bool(table[DEFAULT] > table[ALTERNATIVES])
     return KEPT + int(table[AGAIN]) + (5 * MAX_STACKS if has_conflicts else 0)
 
 

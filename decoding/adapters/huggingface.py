@@ -11,7 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, MaskwrightError, VocabularyError
-from maskwright.decoding.adapters._apply import apply_mask, first_dead_row, need_torch
+from maskwright.decoding._row_kernels import NOTHING
+from maskwright.decoding.kernels import ResidentRows, mend_rows, need_torch
+from maskwright.decoding.kernels.rows import DEFAULT_CAPACITY, check_stores
 from maskwright.decoding.matcher import DEFAULT_ROLLBACK, Matcher
 from maskwright.maskstore.automaton_store import AutomatonStore
 
@@ -47,6 +49,10 @@ class MaskwrightLogitsProcessor:
     Raises when it is called: IllegalTokenError naming row, position and token if another party wrote a token that the grammar refuses;
     DeadEndError if no token can come next; MaskwrightError if the logits do not fit the vocabulary, or if all allowed tokens have been
     ruled out by others. Logits are never all -inf.
+
+    On a GPU masks stay there (`ResidentRows`): a call sends the number of each row, and waits once, for `input_ids`. So that it need not
+    wait for its own result too, a row of which others ruled out everything gets 0 for the tokens that are allowed, and the error
+    comes with the next call, or with `endings`; on the CPU it comes at once.
     Cost: a few us for each row and some two copies of the logits.
     """
 
@@ -85,6 +91,8 @@ class MaskwrightLogitsProcessor:
         self._n_columns = 1 + max(
             [*np.flatnonzero(self._has_text).tolist()[-1:], *self._eos], default=0
         )  # what logits must have
+        self._resident: ResidentRows | None = None
+        self._eos_there: Any = None
         self.reset()
 
     def reset(self) -> None:
@@ -98,8 +106,7 @@ class MaskwrightLogitsProcessor:
         self._n_read: list[int] = []
         self._has_ended: list[bool] = []
         self._is_stray: list[bool] = []
-        self._words = np.zeros((0, 0), np.int32)
-        self._rows: list[npt.NDArray[np.int32]] = []
+        self._judgement: Judgement | None = None
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
         """Masked scores for the prefixes. input_ids : (B, L) integers. scores : (B, N) floating point, N at least the tokenizer's size."""
@@ -115,20 +122,48 @@ class MaskwrightLogitsProcessor:
                 f"{self._n_columns - 1}: the store was built for another tokenizer than the model's"
             )
         try:
+            self._raise_if_dead()
             self._follow(ids)
             return self._mask(scores)
         except BaseException:
             self.reset()  # some rows may be ahead of others
             raise
 
+    def masks(self, ids: Ids) -> npt.NDArray[np.int32]:
+        """The masks for these prefixes, (B, W) int32, on the host, which the call for the same prefixes is going to apply.
+
+        ids : (B, L). Texts that have ended have their end-of-text tokens. Where that call is going to raise, or its logits do not count,
+        there are all tokens.
+        """
+        words = np.zeros((len(ids), max(store.n_words for store in self._stores)), np.int32)
+        try:
+            self._follow(ids)
+        except BaseException:
+            self.reset()  # some rows may be ahead of others
+            raise
+        for row, matcher in enumerate(self._matchers):
+            if self._is_stray[row]:
+                words[row] = -1
+            elif self._has_ended[row]:
+                for token in self._eos:
+                    words[row, token >> 5] |= np.uint32(1 << (token & 31)).view(np.int32)
+            else:
+                try:
+                    matcher.fill(words[row])
+                except DeadEndError:
+                    words[row] = -1
+        return words
+
     def endings(self, sequences: Any) -> list[Ending]:
         """For each sequence that `generate` returned, what completes it: empty where it ended by itself, else a shortest ending.
 
         What max_new_tokens cut off is a beginning of a legal text only; the ending's bytes (or tokens) make it one.
-        Raises MaskwrightError before the first generation, IllegalTokenError if the sequences are not legal beginnings.
+        Raises MaskwrightError before the first generation, and if all allowed tokens had been ruled out by others in its last step;
+        IllegalTokenError if the sequences are not legal beginnings.
         """
         if self._last is None:
             raise MaskwrightError("there was no generation yet, so where the texts begin is not known")
+        self._raise_if_dead()
         ids: Ids = np.asarray(sequences.detach().cpu() if hasattr(sequences, "detach") else sequences, dtype=np.int64)
         rows = len(self._starts)
         found = []
@@ -191,8 +226,6 @@ class MaskwrightLogitsProcessor:
         self._matchers = [Matcher(self._stores[number], self._max_rollback) for number in numbers]
         self._texts = texts
         self._keys = list(zip(numbers, texts, starts, strict=True))
-        self._words = np.zeros((rows, max(store.n_words for store in self._stores)), np.int32)
-        self._rows = list(self._words)
         self._prompt = ids.copy()
         self._last = self._prompt
         for row in range(rows):
@@ -281,36 +314,39 @@ class MaskwrightLogitsProcessor:
             ) from None
 
     def _mask(self, scores: Any) -> Any:
-        for row, matcher in enumerate(self._matchers):
-            words = self._rows[row]
-            if self._is_stray[row]:
-                words[:] = -1  # a draft that the masks refused: these logits do not count
-            elif self._has_ended[row]:
-                words[:] = 0
-            else:
-                try:
-                    matcher.fill(words)
-                except DeadEndError as error:
-                    raise DeadEndError(f"row {row}: {error}") from None
+        resident = self._resident_on(scores.device, len(scores))
+        row_ids = resident.ids([None if self._is_stray[row] else m for row, m in enumerate(self._matchers)])
         masked = scores if self._in_place else scores.clone()
-        apply_mask(masked, self._words)
-        for row, ended in enumerate(self._has_ended):
-            if ended:
-                masked[row, self._eos] = 0.0
-        self._check_alive(masked)
+        resident.apply(masked, row_ids)
+        if any(self._has_ended):
+            # PERF: in one go, and no number comes from the host: texts that have ended have the row NOTHING
+            ends = masked.index_select(1, self._eos_there)
+            ends.masked_fill_((row_ids == NOTHING)[:, None], 0.0)
+            masked.index_copy_(1, self._eos_there, ends)
+        self._judgement = Judgement(mend_rows(masked, row_ids, resident.words), row_ids)
+        if not _is_late(masked.device):
+            self._raise_if_dead()
         return masked
 
-    def _check_alive(self, masked: Any) -> None:
-        is_judged = ~np.array(self._has_ended) & ~np.array(self._is_stray)
-        if masked.device.type == "cpu":
-            row = first_dead_row(masked, self._words, is_judged)
-        else:
-            is_dead = is_judged & ~need_torch().isfinite(masked.amax(-1)).cpu().numpy()
-            row = int(is_dead.argmax()) if is_dead.any() else -1
+    def _resident_on(self, device: Any, rows: int) -> ResidentRows:
+        """The masks on a device; new ones if it is another than before, or if there are more rows than they can serve."""
+        resident = self._resident
+        if resident is None or resident.device != device or resident.capacity <= 2 * rows:
+            resident = ResidentRows(self._stores, device, max(DEFAULT_CAPACITY, 2 * rows + 1))
+            self._resident = resident
+            self._eos_there = need_torch().tensor(self._eos, device=device, dtype=need_torch().long)
+        return resident
+
+    def _raise_if_dead(self) -> None:
+        """Raise if all that a row allowed had been ruled out by others when it was masked last."""
+        judgement, resident = self._judgement, self._resident
+        if judgement is None or resident is None:
+            return
+        self._judgement = None
+        row, row_id = judgement.first()
         if row < 0:
             return
-        bits = np.unpackbits(self._rows[row].view(np.uint8), bitorder="little")
-        allowed = np.flatnonzero(bits[: self.vocabulary.size])
+        allowed = resident.allowed(row_id)
         tokens = self.vocabulary.tokens
         some = ", ".join(f"{i} ({'end of text' if i in self._eos else repr(tokens[i])})" for i in allowed[:5].tolist())
         raise MaskwrightError(
@@ -335,22 +371,6 @@ class MaskwrightLogitsProcessor:
         return row * n // rows
 
 
-def check_stores(stores: Sequence[Any]) -> None:
-    """Raises MaskwrightError unless these are stores that decode, for one tokenizer."""
-    if not stores:
-        raise MaskwrightError("no store is given; expected one, or one for each sequence")
-    for store in stores:
-        if not isinstance(store, AutomatonStore):
-            raise MaskwrightError(
-                f"{store!r} cannot be decoded with: a store of lexing nfa has no matcher; load the grammar with lexing='longest'"
-            )
-        if store.vocabulary.digest != stores[0].vocabulary.digest:
-            raise VocabularyError(
-                f"the stores of one batch are for different vocabularies, {stores[0].vocabulary.name} and {store.vocabulary.name}; "
-                "build all with the model's tokenizer"
-            )
-
-
 def check_same_tokens(ours: Vocabulary, theirs: Vocabulary) -> None:
     """Raises VocabularyError unless each id stands for the same bytes in both; either may have more ids without text at its end."""
     for token in range(max(ours.size, theirs.size)):
@@ -361,6 +381,37 @@ def check_same_tokens(ours: Vocabulary, theirs: Vocabulary) -> None:
                 f"the store is for another tokenizer: token {token} is {first!r} in the store's vocabulary {ours.name} ({ours.size} ids), "
                 f"{second!r} in {theirs.name} ({theirs.size} ids); build the store with the model's tokenizer"
             )
+
+
+def _is_late(device: Any) -> bool:
+    """Whether results come later than the call that asks for them."""
+    return bool(device.type != "cpu")
+
+
+class Judgement:
+    """Which rows had nothing left when they were masked, on its way from the device.
+
+    is_dead : (B,) uint8. row_ids : (B,) int32.
+    """
+
+    def __init__(self, is_dead: Any, row_ids: Any) -> None:
+        torch = need_torch()
+        self._is_dead, self._row_ids, self._event = is_dead, row_ids, None
+        if is_dead.device.type == "cuda":
+            self._is_dead = torch.empty(is_dead.shape, dtype=is_dead.dtype, pin_memory=True)
+            self._is_dead.copy_(is_dead, non_blocking=True)
+            self._event = torch.cuda.Event()
+            self._event.record()
+
+    def first(self) -> tuple[int, int]:
+        """The first such row and its id, or -1 twice. Waits for the step that was masked."""
+        if self._event is not None:
+            self._event.synchronize()
+        is_dead = self._is_dead.cpu().numpy()
+        if not is_dead.any():
+            return -1, -1
+        row = int(is_dead.argmax())
+        return row, int(self._row_ids[row])
 
 
 def shared(first: Ids, second: Ids) -> int:

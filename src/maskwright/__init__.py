@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from maskwright.decoding.adapters import MaskwrightLogitsProcessor, apply_mask
     from maskwright.decoding.explanation import Explanation
     from maskwright.decoding.generation import Completion, generate
+    from maskwright.decoding.gpu import GpuBatch
+    from maskwright.decoding.kernels import ResidentRows
     from maskwright.decoding.matcher import Batch, Matcher
     from maskwright.decoding.reference import ReferenceDecoder
     from maskwright.lint import lint_grammar
@@ -59,6 +61,7 @@ _HOME = {
     "Deciders": "maskwright.analysis.legality",
     "Explainer": "maskwright.analysis.legality",
     "Explanation": "maskwright.decoding.explanation",
+    "GpuBatch": "maskwright.decoding.gpu",
     "Grammar": "maskwright.analysis.grammar",
     "GrammarError": "maskwright.analysis.errors",
     "IllegalTokenError": "maskwright.analysis.errors",
@@ -72,6 +75,7 @@ _HOME = {
     "Matcher": "maskwright.decoding.matcher",
     "MissingExtraError": "maskwright.analysis.errors",
     "ReferenceDecoder": "maskwright.decoding.reference",
+    "ResidentRows": "maskwright.decoding.kernels",
     "StoreError": "maskwright.analysis.errors",
     "Terminal": "maskwright.analysis.grammar",
     "TerminalError": "maskwright.analysis.errors",
@@ -135,6 +139,7 @@ __all__ = [
     "Deciders",
     "Explainer",
     "Explanation",
+    "GpuBatch",
     "Grammar",
     "GrammarError",
     "IllegalTokenError",
@@ -148,6 +153,7 @@ __all__ = [
     "Matcher",
     "MissingExtraError",
     "ReferenceDecoder",
+    "ResidentRows",
     "StoreError",
     "Terminal",
     "TerminalError",

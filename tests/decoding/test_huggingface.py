@@ -15,7 +15,9 @@ import pytest
 
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, MaskwrightError, VocabularyError
 from maskwright.analysis.grammar import parse_grammar
+from maskwright.decoding.adapters import huggingface
 from maskwright.decoding.adapters.huggingface import MaskwrightLogitsProcessor
+from maskwright.decoding.kernels import ResidentRows
 from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
 
@@ -332,6 +334,60 @@ def test_minus_infinity_of_the_model_itself() -> None:
         scores = torch.full((1, N_ROWS), value)
         with pytest.raises(MaskwrightError, match="ruled them all out"):
             MaskwrightLogitsProcessor(store())(torch.tensor([[BOS]]), scores)
+
+
+def dead_scores(value: float = -torch.inf) -> Any:
+    """Two rows, the second of which has nothing left that JSON could begin with."""
+    scores = torch.zeros(2, N_ROWS, dtype=torch.bfloat16)
+    scores[1] = value
+    scores[1, ord("}")] = 1.0
+    return scores
+
+
+@pytest.mark.parametrize("value", [-torch.inf, torch.nan, torch.inf])
+def test_on_a_device_that_is_not_waited_for_the_error_comes_a_call_later(
+    monkeypatch: pytest.MonkeyPatch, value: float
+) -> None:
+    """Until then legal tokens have the same chance, so that drawing from the row neither fails nor leaves the grammar."""
+    monkeypatch.setattr(huggingface, "_is_late", lambda device: True)
+    message = r"row 1: none of the \d+ tokens .* finite logit.*ruled them all out"
+    whole = MaskwrightLogitsProcessor(store())(torch.tensor([[BOS]]), torch.zeros(1, N_ROWS))
+    processor, expected = MaskwrightLogitsProcessor(store()), torch.isfinite(whole[0])
+    assert expected.any() and not expected[ord("}")]
+    for _ in range(2):  # the second time after the first time's error
+        found = processor(torch.tensor([[BOS], [BOS]]), dead_scores(value))
+        assert torch.equal(torch.isfinite(found[1]), expected) and (found[1][expected] == 0).all()
+        with pytest.raises(MaskwrightError, match=message):
+            processor(torch.tensor([[BOS, ord("[")]] * 2), torch.zeros(2, N_ROWS))
+    # the last step of a generation: whoever asks for the endings learns of it
+    processor(torch.tensor([[BOS], [BOS]]), dead_scores(value))
+    with pytest.raises(MaskwrightError, match=message):
+        processor.endings([[BOS, ord("[")]] * 2)
+    assert processor.endings([[BOS, ord("[")]] * 2)[0].data == b"]"
+    # rows that have nothing to choose from because they have ended are no such rows
+    processor = MaskwrightLogitsProcessor(store())
+    for tail in ([], [ord("1")], [ord("1"), EOS], [ord("1"), EOS, PAD]):
+        found = processor(torch.tensor([[BOS, *tail]]), torch.full((1, N_ROWS), 0.0 if len(tail) < 2 else value))
+    assert torch.isfinite(found).nonzero().tolist() == [[0, EOS]] and found[0, EOS] == 0
+
+
+def test_generations_are_the_same_where_errors_come_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = [generate(MaskwrightLogitsProcessor(store()), [PROMPT], seed, do_sample=True).tolist() for seed in range(4)]
+    monkeypatch.setattr(huggingface, "_is_late", lambda device: True)
+    processor = MaskwrightLogitsProcessor(store())
+    assert plain == [generate(processor, [PROMPT], seed, do_sample=True).tolist() for seed in range(4)]
+
+
+def test_masks_stay_where_they_are_from_one_generation_to_the_next() -> None:
+    """And give way to more where a batch needs more; ended and refused rows need none."""
+    processor = MaskwrightLogitsProcessor([store(), store(PAIRS_TEXT)])
+    for _ in range(2):
+        processor.reset()
+        processor(torch.tensor([[BOS]] * 2), torch.zeros(2, N_ROWS))
+        resident = processor._resident
+        assert isinstance(resident, ResidentRows) and resident.n_rows == 3 and resident.capacity == 4096
+    processor(torch.tensor([[BOS]] * 2048), torch.zeros(2048, N_ROWS, dtype=torch.bfloat16))
+    assert processor._resident is not resident and processor._resident.capacity == 4097
 
 
 def test_a_refused_draft_is_left_alone_and_an_accepted_one_is_an_error() -> None:

@@ -1,0 +1,375 @@
+"""The jitted engine for slots of fixed size: texts whose memory never grows, so that a GPU can read tokens and find masks by itself.
+
+A slot's region is that of `_kernels` without a history, and with CAPACITY places of scratch behind its arena. The same functions run on
+the CPU (loops at the end of this file) and, one thread a slot, on a GPU (`kernels/engine_cuda.py`); they allocate nothing.
+
+INVARIANT: a *settled* text has the indent of depth d in record d and the stack frame of height h in record INDENT_ZONE + h, so nothing
+is ever dead but what lies behind the top. `settle` restores this after each token by moving the frames that the token made: a few, where
+`collect` would go through all records. A text with several stacks is not settled; its records are collected when they have filled the
+region.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from maskwright.decoding._kernels import (
+    AFTER,
+    AFTER_END,
+    ARENA,
+    CAPACITY,
+    DEAD_END,
+    FINISHED,
+    HISTORY_AT,
+    IDLE,
+    ILLEGAL,
+    INDENTS,
+    MARKED,
+    N_MARKED,
+    NO_FRAME,
+    NO_ROOM,
+    OK,
+    REGION_HEADER,
+    STACKS,
+    USED,
+    WRITTEN,
+    can_end,
+    collect,
+    find_masks,
+    read_token,
+    record,
+    reset,
+    write_marked,
+)
+from maskwright.maskstore.engine_table import EOS, EOS_IN_MASKS, MASK_IDS, MASKS, N_EOS, N_WORDS, ROWS
+
+INDENT_ZONE = 128
+"""Records of a settled text that only open indents use. A text with more of them is not settled."""
+
+IS_SETTLED = HISTORY_AT
+"""This place of a region has no use where there is no history."""
+
+WITHOUT_END = 1
+"""A result of `find_slot`: OK, but the end-of-text tokens that the masks hold are to be taken out."""
+
+
+@njit(cache=True, nogil=True)
+def begin_slot(table, memory, region):  # type: ignore[no-untyped-def]
+    """The start of a text, settled. ARENA and CAPACITY are set."""
+    reset(table, memory, region)
+    record(memory, region + np.int64(memory[region + ARENA]), INDENT_ZONE, 0, NO_FRAME, 0)
+    memory[region + STACKS] = INDENT_ZONE
+    memory[region + USED] = INDENT_ZONE + 1
+    memory[region + IS_SETTLED] = 1
+
+
+@njit(cache=True, nogil=True)
+def settle(memory, region):  # type: ignore[no-untyped-def]
+    """Restore the invariant after a token. Cost: O(frames and indents that it made).
+
+    BOUND: a new frame of height h has a number of at least INDENT_ZONE + h, since it was made behind a stack that was settled; so, from
+    the lowest up, none is written over before it has been moved.
+    """
+    memory[region + AFTER] = 0
+    if memory[region + IS_SETTLED] == 0:
+        return
+    stacks = np.int64(memory[region + STACKS])
+    if stacks < 0:
+        memory[region + IS_SETTLED] = 0
+        return
+    arena = region + np.int64(memory[region + ARENA])
+    indent = np.int64(memory[region + INDENTS])
+    depth = np.int64(0)
+    while indent >= INDENT_ZONE:
+        indent = np.int64(memory[arena + 3 * indent + 1])
+        depth += 1
+    depth += indent
+    if depth >= INDENT_ZONE:
+        memory[region + IS_SETTLED] = 0
+        return
+    indent = np.int64(memory[region + INDENTS])
+    memory[region + INDENTS] = depth
+    while indent >= INDENT_ZONE:
+        below = np.int64(memory[arena + 3 * indent + 1])
+        record(memory, arena, depth, np.int64(memory[arena + 3 * indent]), depth - 1, 0)
+        indent = below
+        depth -= 1
+    # down to a frame that is in its place, turning the links round; then up again
+    frame = stacks
+    above = np.int64(NO_FRAME)
+    while frame != INDENT_ZONE + memory[arena + 3 * frame + 2]:
+        below = np.int64(memory[arena + 3 * frame + 1])
+        memory[arena + 3 * frame + 1] = above
+        above = frame
+        frame = below
+    while above >= 0:
+        further = np.int64(memory[arena + 3 * above + 1])
+        record(memory, arena, frame + 1, np.int64(memory[arena + 3 * above]), frame, frame + 1 - INDENT_ZONE)
+        frame += 1
+        above = further
+    memory[region + STACKS] = frame
+    memory[region + USED] = frame + 1
+
+
+@njit(cache=True, nogil=True)
+def settle_all(memory, region):  # type: ignore[no-untyped-def]
+    """Settle a text whose records have just been collected, if it has one stack and few indents.
+
+    BOUND: collected records are numbered without gaps, so the frame of height h has a number of at most h + INDENT_ZONE: from the top
+    down, none is written over before it has been moved. The indents wait in the scratch behind the arena.
+    """
+    memory[region + IS_SETTLED] = 0
+    stacks = np.int64(memory[region + STACKS])
+    if stacks < 0:
+        return
+    arena = region + np.int64(memory[region + ARENA])
+    capacity = np.int64(memory[region + CAPACITY])
+    height = np.int64(memory[arena + 3 * stacks + 2])
+    kept = arena + 3 * capacity
+    n = np.int64(0)
+    indent = np.int64(memory[region + INDENTS])
+    while indent >= 0:
+        memory[kept + n] = memory[arena + 3 * indent]
+        indent = np.int64(memory[arena + 3 * indent + 1])
+        n += 1
+    if n > INDENT_ZONE or INDENT_ZONE + height >= capacity:
+        return
+    frame = stacks
+    while frame >= 0:
+        at = arena + 3 * frame
+        state, below, h = np.int64(memory[at]), np.int64(memory[at + 1]), np.int64(memory[at + 2])
+        record(memory, arena, INDENT_ZONE + h, state, INDENT_ZONE + h - 1 if h > 0 else NO_FRAME, h)
+        frame = below
+    for d in range(n):
+        record(memory, arena, d, np.int64(memory[kept + n - 1 - d]), d - 1, 0)
+    memory[region + INDENTS] = n - 1
+    memory[region + STACKS] = INDENT_ZONE + height
+    memory[region + USED] = INDENT_ZONE + height + 1
+    memory[region + IS_SETTLED] = 1
+
+
+@njit(cache=True, nogil=True)
+def tidy(table, memory, region):  # type: ignore[no-untyped-def]
+    """Free the records that a text does not need."""
+    if memory[region + IS_SETTLED]:
+        settle(memory, region)  # what `find_slot` left behind the top
+        return
+    capacity = np.int64(memory[region + CAPACITY])
+    scratch = region + np.int64(memory[region + ARENA]) + 3 * capacity
+    collect(table, memory, region, memory[scratch : scratch + capacity])
+    settle_all(memory, region)
+
+
+@njit(cache=True, nogil=True)
+def move_slot(memory, region, into, capacity):  # type: ignore[no-untyped-def]
+    """Copy a text into a region of another capacity."""
+    n = np.int64(memory[region + ARENA]) + 3 * np.int64(memory[region + USED])
+    for i in range(n):
+        memory[into + i] = memory[region + i]
+    memory[into + CAPACITY] = capacity
+
+
+@njit(cache=True, nogil=True)
+def advance_slot(table, memory, regions, results, lengths, slot, token):  # type: ignore[no-untyped-def]
+    """Read a token: results[slot] says what came of it. True if the slot needs a larger region, the text being as it was."""
+    region = np.int64(regions[slot])
+    code = np.int64(NO_ROOM)
+    for attempt in range(2):
+        if attempt > 0:
+            tidy(table, memory, region)
+        code = np.int64(read_token(table, memory, region, token, True))
+        if code != NO_ROOM:
+            break
+    if code == OK:
+        settle(memory, region)
+        lengths[slot] += 1
+        if memory[region + FINISHED]:
+            code = np.int64(AFTER_END)
+    results[slot] = code
+    return code == NO_ROOM
+
+
+@njit(cache=True, nogil=True)
+def has_token(table, memory, region, token, words):  # type: ignore[no-untyped-def]
+    """Whether a token is in a mask that is marked, or in what has been written."""
+    bit = np.int32(1) << np.int32(token & 31)
+    if memory[region + WRITTEN] and words[token >> 5] & bit:
+        return True
+    for i in range(memory[region + N_MARKED]):
+        place = np.int64(table[MASKS]) + 3 * np.int64(memory[region + MARKED + i])
+        row = np.int64(table[place])
+        if row >= 0 and table[table[ROWS] + row * table[N_WORDS] + (token >> 5)] & bit:
+            return True
+        begin = np.int64(table[MASK_IDS]) + table[place + 1]
+        for at in range(begin, begin + table[place + 2]):
+            if table[at] == token:
+                return True
+    return False
+
+
+@njit(cache=True, nogil=True)
+def find_slot(table, memory, regions, results, slot, words):  # type: ignore[no-untyped-def]
+    """Mark the masks of a slot's text: OK, WITHOUT_END, NO_ROOM (it needs a larger region), or an error. results[slot] says which
+    unless it is one of the first two. words : (>= n_words,) int32, written to when there is no room for more marks."""
+    region = np.int64(regions[slot])
+    code = np.int64(NO_ROOM)
+    for attempt in range(2):
+        if attempt > 0:
+            tidy(table, memory, region)
+        code = np.int64(find_masks(table, memory, region, words))
+        is_open = code == OK and table[EOS_IN_MASKS] == 0 and table[N_EOS] > 0
+        if is_open and has_token(table, memory, region, np.int64(table[table[EOS]]), words):
+            # as in `fill`: the masks say only that the text or a block may end
+            code = np.int64(can_end(table, memory, region))
+            if code == ILLEGAL:
+                code = np.int64(WITHOUT_END)
+        if code != NO_ROOM:
+            break
+    if code == OK and memory[region + WRITTEN] == 0 and memory[region + N_MARKED] == 0:
+        code = np.int64(DEAD_END)
+    if code != WITHOUT_END:
+        results[slot] = code
+    return code
+
+
+@njit(cache=True, nogil=True)
+def marked_word(table, memory, region, w, words):  # type: ignore[no-untyped-def]
+    """Word w of the masks that are marked, without the ids that they have beside their rows."""
+    word = words[w] if memory[region + WRITTEN] else np.int32(0)
+    if w < table[N_WORDS]:
+        for i in range(memory[region + N_MARKED]):
+            row = np.int64(table[table[MASKS] + 3 * np.int64(memory[region + MARKED + i])])
+            if row >= 0:
+                word |= table[table[ROWS] + row * table[N_WORDS] + w]
+    return word
+
+
+@njit(cache=True, nogil=True)
+def take_out_end(table, words):  # type: ignore[no-untyped-def]
+    """Clear the bits of the end-of-text tokens."""
+    for i in range(table[N_EOS]):
+        token = np.int64(table[table[EOS] + i])
+        words[token >> 5] &= ~(np.int32(1) << np.int32(token & 31))
+
+
+@njit(cache=True, nogil=True)
+def begin_slots(table, memory, regions, owners, results, lengths, slots, first, stride, result):  # type: ignore[no-untyped-def]
+    """New texts in some slots, whose regions are first + slot * stride again; results get `result`."""
+    for i in range(slots.shape[0]):
+        slot = slots[i]
+        regions[slot] = first + slot * stride
+        for deep in range(owners.shape[0]):
+            if owners[deep] == slot:
+                owners[deep] = -1
+        begin_slot(table, memory, np.int64(regions[slot]))
+        lengths[slot] = 0
+        results[slot] = result
+
+
+@njit(cache=True, nogil=True)
+def load_slot(memory, regions, owners, results, slot, image, deep_first, deep_stride, deep_capacity):  # type: ignore[no-untyped-def]
+    """Put a text's image into a slot that has just begun; results[slot] is NO_ROOM where neither its region nor a deep one holds it."""
+    region = np.int64(regions[slot])
+    capacity = np.int64(memory[region + CAPACITY])
+    if 2 * np.int64(image[USED]) > capacity:
+        deep = claim_plain(owners, slot) if np.int64(image[USED]) < deep_capacity else np.int64(-1)
+        if deep < 0:
+            results[slot] = NO_ROOM
+            return
+        region = deep_first + deep * deep_stride
+        capacity = np.int64(deep_capacity)
+        regions[slot] = region
+    for i in range(image.shape[0]):
+        memory[region + i] = image[i]
+    memory[region + CAPACITY] = capacity
+    results[slot] = AFTER_END if memory[region + FINISHED] else OK
+
+
+@njit(cache=True, nogil=True)
+def claim_plain(owners, slot):  # type: ignore[no-untyped-def]
+    """A deep region that no slot has, or -1. Where one thread runs."""
+    for deep in range(owners.shape[0]):
+        if owners[deep] < 0:
+            owners[deep] = slot
+            return np.int64(deep)
+    return np.int64(-1)
+
+
+@njit(cache=True, nogil=True)
+def to_deep(memory, regions, owners, slot, deep, deep_first, deep_stride, deep_capacity):  # type: ignore[no-untyped-def]
+    """Move a slot's text into a deep region."""
+    into = deep_first + deep * deep_stride
+    move_slot(memory, np.int64(regions[slot]), into, deep_capacity)
+    regions[slot] = into
+
+
+@njit(cache=True, nogil=True)
+def advance_slots(table, memory, regions, owners, results, lengths, tokens, deep_first, deep_stride, deep_capacity):  # type: ignore[no-untyped-def]
+    """`advance_slot` for all slots that are OK; token -1 = nothing to read. What the kernel of this name does on a GPU."""
+    for slot in range(regions.shape[0]):
+        if results[slot] != OK or tokens[slot] == -1:
+            continue
+        while advance_slot(table, memory, regions, results, lengths, slot, tokens[slot]):
+            deep = claim_plain(owners, slot) if regions[slot] < deep_first else np.int64(-1)
+            if deep < 0:
+                break
+            to_deep(memory, regions, owners, slot, deep, deep_first, deep_stride, deep_capacity)
+
+
+@njit(cache=True, nogil=True)
+def find_slots(table, memory, regions, owners, results, found, words, deep_first, deep_stride, deep_capacity):  # type: ignore[no-untyped-def]
+    """`find_slot` for all slots that are OK; found[slot] is what it returned, IDLE for the others."""
+    for slot in range(regions.shape[0]):
+        found[slot] = IDLE
+        if results[slot] != OK:
+            continue
+        while True:
+            found[slot] = find_slot(table, memory, regions, results, slot, words[slot])
+            if found[slot] != NO_ROOM:
+                break
+            deep = claim_plain(owners, slot) if regions[slot] < deep_first else np.int64(-1)
+            if deep < 0:
+                break
+            to_deep(memory, regions, owners, slot, deep, deep_first, deep_stride, deep_capacity)
+
+
+@njit(cache=True, nogil=True)
+def write_slots(table, memory, regions, results, found, words, held, row_ids):  # type: ignore[no-untyped-def]
+    """The rows of what `find_slots` marked. A slot that is not OK gets the held tokens, and nothing else.
+
+    words : (n_slots, >= n_words) int32. held : (n,) int32 ids. row_ids : (n_slots,) int32, each slot's own number, -1 if it is idle.
+    """
+    for slot in range(regions.shape[0]):
+        row_ids[slot] = -1 if results[slot] == IDLE else slot
+        row = words[slot]
+        is_live = found[slot] == OK or found[slot] == WITHOUT_END
+        if is_live:
+            write_marked(table, memory, np.int64(regions[slot]), row)
+            if found[slot] == WITHOUT_END:
+                take_out_end(table, row)
+                is_live = False
+                for w in range(row.shape[0]):
+                    if row[w] != 0:
+                        is_live = True
+                        break
+                if not is_live:
+                    results[slot] = DEAD_END
+        if not is_live:
+            row[:] = 0
+            for i in range(held.shape[0]):
+                row[held[i] >> 5] |= np.int32(1) << np.int32(held[i] & 31)
+
+
+def new_header(scratch: int, capacity: int) -> npt.NDArray[np.int32]:
+    """The places of a region's header that `begin_slot` leaves alone. scratch : `_kernels.scratch_size`."""
+    header = np.zeros(REGION_HEADER, np.int32)
+    header[ARENA] = REGION_HEADER + scratch
+    header[CAPACITY] = capacity
+    return header
+
+
+def region_size(scratch: int, capacity: int) -> int:
+    """Places of a region."""
+    return REGION_HEADER + scratch + 4 * capacity

@@ -1,0 +1,331 @@
+"""Slots on a device: the rows of a batch of matchers at every step, whatever is admitted, evicted, flagged or moved.
+
+The device here is the CPU, where the functions of the GPU's kernels run in a loop; `test_gpu_simulated.py` runs the kernels themselves.
+"""
+
+from __future__ import annotations
+
+import random
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from engine_cases import ids, longest, random_layout_grammar, random_longest_grammar, random_vocabulary, vocabulary_of
+
+from maskwright.analysis.errors import DeadEndError, GrammarError, IllegalTokenError, MaskwrightError
+from maskwright.decoding import _kernels as kernels
+from maskwright.decoding._slot_kernels import INDENT_ZONE
+from maskwright.decoding.gpu import STATES, GpuBatch
+from maskwright.decoding.matcher import Matcher
+from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
+from maskwright.maskstore.vocabulary import Vocabulary
+
+NESTED = 'start: "(" start ")" | "x" | "[" start'
+AMBIGUOUS = '// maskwright: conflicts = all\nstart: s*\ns: "x" | "x" "x" | "(" start ")"'
+LINES = """
+start: (NAME _NEWLINE | "if" ":" _NEWLINE _INDENT start _DEDENT)+
+NAME: /[ab]+/
+_NEWLINE: /(\\n[ \\t]*)+/
+%declare _INDENT _DEDENT
+%ignore " "
+"""
+
+
+@cache
+def random_store(kind: str, seed: int) -> AutomatonStore | None:
+    grammar = {"plain": random_longest_grammar, "layout": random_layout_grammar}[kind](seed)
+    try:
+        return build_automaton_store(grammar, random_vocabulary(grammar, seed))
+    except GrammarError as error:
+        assert "infinite ambiguity" in str(error)
+        return None
+
+
+@cache
+def store_of(text: str, *tokens: bytes) -> AutomatonStore:
+    return build_automaton_store(longest(text), vocabulary_of(*tokens))
+
+
+def nested() -> AutomatonStore:
+    return store_of(NESTED, b"(", b")", b"[", b"x", b"((((", b"))))", b"()")
+
+
+def row(matcher: Matcher) -> set[int]:
+    words = np.zeros(matcher.store.n_words, np.int32)
+    matcher.fill(words)
+    return ids(words.view(np.uint32))
+
+
+def rows(batch: GpuBatch) -> list[set[int]]:
+    batch.find_rows()
+    return [ids(each) for each in batch.words.numpy().view(np.uint32)]
+
+
+CASES = [("plain", seed) for seed in range(14)] + [("layout", seed) for seed in range(14)]
+
+
+@pytest.mark.parametrize("kind, seed", CASES)
+def test_rows_are_those_of_matchers(kind: str, seed: int) -> None:
+    """Random texts, illegal tokens, ends, evictions and admissions at the start and in the middle of texts."""
+    store = random_store(kind, seed)
+    if store is None:
+        pytest.skip("the grammar is infinitely ambiguous")
+    rng = random.Random(seed)
+    size = 5
+    eos = set(store.vocabulary.eos)
+    batch = GpuBatch(store, size, "cpu", n_records=1024, n_deep=1, deep_records=8192)
+    matchers: list[Matcher | None] = [None] * size
+    flagged = ended = admitted = 0
+    for _ in range(90):
+        found = rows(batch)
+        states = batch.states()
+        for slot, matcher in enumerate(matchers):
+            if matcher is None:
+                assert found[slot] == eos
+            elif states[slot] == "dead end":
+                with pytest.raises(DeadEndError):
+                    row(matcher)
+                assert found[slot] == eos
+            elif states[slot] in ("illegal token", "token out of range", "ended too early"):
+                assert found[slot] == eos
+            elif matcher.is_finished:
+                assert (states[slot], found[slot]) == ("ended", eos)
+            else:
+                assert states[slot] == "reading"
+                assert found[slot] == row(matcher)
+        tokens = []
+        for slot, matcher in enumerate(matchers):
+            if matcher is None or rng.random() < 0.1:
+                tokens.append(-1)
+            elif states[slot] != "reading" or rng.random() > 0.03:
+                tokens.append(rng.choice(sorted(found[slot])))
+            else:
+                tokens.append(rng.randrange(store.vocabulary.size + 2))
+        batch.advance(np.array(tokens))
+        after = batch.states()
+        for slot, (matcher, token) in enumerate(zip(matchers, tokens, strict=True)):
+            if matcher is None or token == -1 or states[slot] != "reading":
+                assert after[slot] == states[slot]
+                continue
+            try:
+                matcher.advance(token)
+                assert after[slot] == ("ended" if matcher.is_finished else "reading")
+                ended += matcher.is_finished
+            except IllegalTokenError:
+                assert after[slot] not in ("reading", "ended", "idle")
+                flagged += 1
+        gone = [slot for slot in range(size) if rng.random() < 0.04]
+        batch.evict(gone)
+        for slot in gone:
+            matchers[slot] = None
+        for slot in range(size):
+            if after[slot] != "reading" or slot in gone:
+                if rng.random() < 0.4:
+                    matcher = store.matcher()
+                    for _ in range(rng.randrange(6)):
+                        choices = sorted(row(matcher) - eos)
+                        if choices:
+                            matcher.advance(rng.choice(choices))
+                    batch.admit([slot], [matcher])
+                    admitted += 1
+                    matchers[slot] = matcher
+                else:
+                    batch.reset([slot])
+                    matchers[slot] = store.matcher()
+    assert admitted and flagged + ended
+
+
+def test_deep_texts_move_to_a_deep_region_and_the_overflow_is_flagged() -> None:
+    store = nested()
+    batch = GpuBatch(store, 3, "cpu", n_records=2 * INDENT_ZONE, n_deep=1, deep_records=1200)
+    batch.admit([0, 1, 2])
+    matcher = store.matcher(0)
+    opening = 4
+    full: dict[int, int] = {}
+    for step in range(400):
+        batch.advance([opening, opening, -1])
+        matcher.advance(opening)
+        found, states = rows(batch), batch.states()
+        for slot in (0, 1):
+            if states[slot] == "no room":
+                full.setdefault(slot, step)
+                assert found[slot] == set(store.vocabulary.eos)
+            else:
+                assert found[slot] == row(matcher)
+        assert states[2] == "reading"
+    assert sorted(full) == [0, 1], "one had the deep region, and filled it at last"
+    assert abs(full[0] - full[1]) > 100
+    # the text is as it was before the token: it goes on elsewhere
+    for slot in (0, 1):
+        taken = batch.fetch(slot)
+        assert int(batch.lengths[slot]) == full[slot]
+        taken.advance(opening)
+        assert row(taken) == row(matcher)
+        ending = taken.shortest_ending()
+        assert ending.data.count(b")") == 4 * (full[slot] + 1)
+    # an evicted slot's deep region serves another, and a text deeper than all regions is flagged
+    batch.evict([0, 1])
+    half = store.matcher(0)
+    for _ in range(60):
+        half.advance(opening)
+    batch.admit([2, 1], [half, matcher])
+    assert batch.states() == ["idle", "no room", "reading"]
+    assert rows(batch)[2] == row(half)
+
+
+def test_without_deep_regions() -> None:
+    batch = GpuBatch(nested(), 1, "cpu", n_records=2 * INDENT_ZONE, n_deep=0)
+    batch.admit([0])
+    for _ in range(60):
+        batch.advance([4])
+    assert batch.states() == ["no room"]
+
+
+def test_several_stacks_are_collected_when_they_fill_the_region() -> None:
+    store = store_of(AMBIGUOUS, b"x", b"xxx", b"(", b")", b"x(x", b"))")
+    batch = GpuBatch(store, 2, "cpu", n_records=512, n_deep=0)
+    batch.admit([0, 1])
+    matchers = [store.matcher(0), store.matcher(0)]
+    rng = random.Random(3)
+    most = 0
+    for _ in range(300):
+        found = rows(batch)
+        tokens = []
+        for slot, matcher in enumerate(matchers):
+            assert found[slot] == row(matcher)
+            depth = max(len(stack) for stack in matcher._stacks(0))
+            most = max(most, len(matcher._stacks(0)))
+            choices = [t for t in sorted(found[slot]) if t not in store.vocabulary.eos and (t != 2 or depth < 12)]
+            tokens.append(rng.choice(choices))
+            matcher.advance(tokens[-1])
+        batch.advance(np.array(tokens))
+    assert batch.states() == ["reading"] * 2
+    assert most > 1
+
+
+def test_many_open_indents() -> None:
+    """More than the zone of a settled text holds."""
+    store = store_of(LINES, b"if:", b"\n", b" ", b"a")
+    batch = GpuBatch(store, 1, "cpu", n_records=2048, n_deep=0)
+    batch.admit([0])
+    matcher = store.matcher(0)
+    for depth in range(INDENT_ZONE + 20):
+        for token in (0, 1, *([2] * (depth + 1))):
+            batch.advance([token])
+            matcher.advance(token)
+        assert rows(batch)[0] == row(matcher), depth
+    again = GpuBatch(store, 1, "cpu", n_records=2048, n_deep=0)
+    again.admit([0], [matcher])
+    for token in (3, 1, 2, 2, 3):
+        for each in (batch, again):
+            each.advance([token])
+        matcher.advance(token)
+        assert rows(batch)[0] == rows(again)[0] == row(matcher)
+
+
+def test_a_fetched_matcher_goes_on() -> None:
+    store = random_store("layout", 1)
+    assert store is not None
+    batch = GpuBatch(store, 1, "cpu")
+    batch.admit([0])
+    rng = random.Random(1)
+    for _ in range(40):
+        choices = sorted(rows(batch)[0] - set(store.vocabulary.eos))
+        if not choices:
+            break
+        batch.advance([rng.choice(choices)])
+        taken = batch.fetch(0, max_rollback=2)
+        assert row(taken) == rows(batch)[0]
+    assert int(batch.lengths[0]) > 10
+    assert taken.is_accepting() == (taken.shortest_ending().data == b"")
+
+
+def test_apply_masks_the_rows_and_leaves_idle_slots_alone() -> None:
+    store = nested()
+    batch = GpuBatch(store, 3, "cpu")
+    batch.admit([0, 2])
+    batch.advance([0, -1, 3])
+    batch.find_rows()
+    logits = torch.randn(3, store.vocabulary.size + 5)
+    before = logits.clone()
+    batch.apply(logits)
+    assert torch.equal(logits[1], before[1])
+    for slot, allowed in ((0, {0, 2, 3, 4}), (2, set(store.vocabulary.eos))):
+        kept = set(torch.isfinite(logits[slot]).nonzero().ravel().tolist())
+        assert kept == allowed
+        assert torch.equal(logits[slot, sorted(kept)], before[slot, sorted(kept)])
+
+
+def test_a_flag_stays_until_the_slot_is_admitted_again() -> None:
+    store = nested()
+    batch = GpuBatch(store, 2, "cpu")
+    batch.admit([0, 1])
+    batch.advance([1, 0])
+    assert batch.states() == ["illegal token", "reading"]
+    batch.advance([0, 3])
+    assert batch.states() == ["illegal token", "reading"]
+    assert batch.lengths.tolist() == [0, 2]
+    with pytest.raises(IllegalTokenError, match="not legal here"):
+        batch.fetch(0).advance(1)
+    batch.reset([0])
+    assert batch.states() == ["reading", "reading"]
+    assert batch.lengths.tolist() == [0, 2]
+
+
+def test_held_tokens() -> None:
+    batch = GpuBatch(nested(), 1, "cpu", held=[3, 1])
+    assert rows(batch) == [{1, 3}]
+    without = build_automaton_store(longest('start: "a"'), Vocabulary("endless", (b"a",), {}, ()))
+    with pytest.raises(MaskwrightError, match="no end-of-text token, so held must name"):
+        GpuBatch(without, 1, "cpu")
+    with pytest.raises(MaskwrightError, match="expected ids from 0 to"):
+        GpuBatch(nested(), 1, "cpu", held=[99])
+
+
+def test_every_result_has_a_name() -> None:
+    codes = {value for name, value in vars(kernels).items() if name.isupper() and isinstance(value, int)}
+    assert set(STATES) <= codes
+    assert len(set(STATES.values())) == len(STATES)
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ({"size": 0}, "size is 0"),
+        ({"size": 1, "n_records": 10}, "n_records 10"),
+        ({"size": 1, "n_deep": -1}, "n_deep -1"),
+        ({"size": 1, "deep_records": 100}, "deep regions larger than the others"),
+        ({"size": 1, "device": "meta"}, "expected cuda or cpu"),
+    ],
+)
+def test_bad_sizes_and_devices(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(MaskwrightError, match=message):
+        GpuBatch(nested(), **{"device": "cpu", **arguments})
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
+def test_no_cuda_device() -> None:
+    with pytest.raises(MaskwrightError, match="PyTorch finds no CUDA device here; use device='cpu'"):
+        GpuBatch(nested(), 1)
+
+
+def test_bad_calls() -> None:
+    batch = GpuBatch(nested(), 2, "cpu")
+    with pytest.raises(MaskwrightError, match=r"tokens have shape \(3,\)"):
+        batch.advance([0, 1, 2])
+    with pytest.raises(MaskwrightError, match="expected 2 integers"):
+        batch.advance(torch.zeros(2))
+    with pytest.raises(MaskwrightError, match=r"logits have shape \(2, 3\)"):
+        batch.apply(torch.zeros(2, 3))
+    with pytest.raises(MaskwrightError, match="logits are a ndarray"):
+        batch.apply(np.zeros((2, 40), np.float32))
+    with pytest.raises(MaskwrightError, match="slot 2 is out of range: the batch has the slots 0 to 1"):
+        batch.admit([0, 1, 2])
+    with pytest.raises(MaskwrightError, match="name one twice"):
+        batch.evict([1, 1])
+    with pytest.raises(MaskwrightError, match="1 matchers are given for 2 slots"):
+        batch.admit([0, 1], [nested().matcher()])
+    with pytest.raises(MaskwrightError, match="a matcher is of another store"):
+        batch.admit([0], [store_of('start: "x"', b"x").matcher()])

@@ -1,0 +1,36 @@
+"""The kernels themselves, threads and all, in Numba's CUDA simulator: the tests of `test_gpu.py`, with every index as Python sees it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_kernels_in_the_simulator() -> None:
+    chosen = [
+        f"tests/decoding/test_gpu.py::{name}"
+        for name in (
+            "test_rows_are_those_of_matchers[plain-0]",
+            "test_rows_are_those_of_matchers[layout-1]",
+            "test_rows_are_those_of_matchers[layout-2]",
+            "test_a_fetched_matcher_goes_on",
+            "test_a_flag_stays_until_the_slot_is_admitted_again",
+            "test_apply_masks_the_rows_and_leaves_idle_slots_alone",
+            "test_held_tokens",
+            "test_without_deep_regions",
+        )
+    ]
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "-x", "-p", "no:cacheprovider", *chosen],
+        cwd=ROOT,
+        env={**os.environ, "NUMBA_ENABLE_CUDASIM": "1", "NUMBA_DISABLE_JIT": "1"},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-1000:]
+    assert f"{len(chosen)} passed" in run.stdout
