@@ -30,12 +30,19 @@ ENDLESS = -2
 REFUSED_REST = -(1 << 30)
 """In place of a rest: no stack accepts it."""
 
+MAX_POPS = 4096
+"""More than the cells that a rule discards; see `flatten_tables`."""
+
+# places in the header of `where`, which begins with the number of sets of states; see `Twins`
+PLACE_START, PLACE_KEYS, PLACE_NUMBERS, SHAPE_OF = range(1, 5)
+TWINS_HEADER = 8
+
 MAX_DEPTH = 512
 MAX_BRANCHES = 64
 MAX_STEPS = 100_000
 
 # rows of `sizes`
-N_CONFIGURATIONS, N_SUSPENDED, N_MEMBERS, N_SETS, N_STEPS, N_PAIRS, N_EDGES, NEXT_PAIR = range(8)
+N_CONFIGURATIONS, N_SUSPENDED, N_MEMBERS, N_SETS, N_STEPS, N_PAIRS, N_EDGES, NEXT_PAIR, N_TWINS = range(9)
 
 
 @njit(cache=True, nogil=True)
@@ -80,6 +87,73 @@ def configuration(rest, pops, pushed, sizes, keys, parts, slots):  # type: ignor
         parts[number, 2] = pushed
         slots[slot] = number
     return slots[slot]
+
+
+@njit(cache=True, nogil=True)
+def twin(rest, tops, rest_symbol, where, outcomes, sizes, twin_keys, twin_rest, twin_slots):  # type: ignore[no-untyped-def]
+    """The least rest that reads alike where one of a set of states is on top (see `twins`); REFUSED_REST if no stack accepts it.
+
+    tops : number of the set. twin_keys : (capacity,) int64; twin_rest : (capacity,) int32; twin_slots : as for `slot_of`.
+    """
+    begin = outcomes[rest]
+    at = where[SHAPE_OF] + 2 * (rest_symbol[rest] * where[0] + tops)
+    mine = outcomes[begin + where[at + 1]]
+    if mine == 0:
+        return REFUSED_REST
+    key = (np.int64(where[at]) << np.int64(32)) ^ np.int64(mine)
+    slot = slot_of(key, twin_keys, twin_slots)
+    if twin_slots[slot] < 0:
+        number = sizes[N_TWINS]
+        sizes[N_TWINS] = number + 1
+        twin_keys[number] = key
+        twin_rest[number] = rest
+        twin_slots[slot] = number
+    return twin_rest[twin_slots[slot]]
+
+
+@njit(cache=True, nogil=True)
+def suspend(  # type: ignore[no-untyped-def]
+    rest, pops, pushed, cell, rest_symbol, where, outcomes, sizes, twin_keys, twin_rest, twin_slots, conf_keys,
+    conf_parts, conf_slots, found,
+    n_found,
+):  # fmt: skip
+    """Add a configuration to found[n_found:], of the rest's least twin behind the last cell read; none if no stack accepts it.
+
+    Returns the new n_found.
+    """
+    if rest >= 0 and outcomes[rest] >= 0:
+        key = pushed * MAX_POPS + pops
+        at = where[where[PLACE_START] + cell]
+        # BOUND: `Places` has every place behind every cell
+        while where[where[PLACE_KEYS] + at] != key:
+            at += 1
+        tops = where[where[PLACE_NUMBERS] + at]
+        rest = twin(rest, tops, rest_symbol, where, outcomes, sizes, twin_keys, twin_rest, twin_slots)
+        if rest == REFUSED_REST:
+            return n_found
+    found[n_found] = configuration(rest, pops, pushed, sizes, conf_keys, conf_parts, conf_slots)
+    return n_found + 1
+
+
+@njit(cache=True, nogil=True)
+def least_twins(  # type: ignore[no-untyped-def]
+    rest_of, top_of, next_place, twin_of, rest_symbol, where, outcomes, sizes, twin_keys, twin_rest, twin_slots
+):  # fmt: skip
+    """The least twins of rests, each with a state on top, from place next_place[0] on; those without outcomes are their own.
+
+    Returns 0 when done, 7 if the table of twins is nearly full.
+    """
+    for place in range(next_place[0], rest_of.shape[0]):
+        if sizes[N_TWINS] + 1 > twin_keys.shape[0]:
+            next_place[0] = place
+            return 7
+        rest = rest_of[place]
+        twin_of[place] = rest
+        if rest >= 0 and outcomes[rest] >= 0:
+            twin_of[place] = twin(
+                rest, top_of[place], rest_symbol, where, outcomes, sizes, twin_keys, twin_rest, twin_slots
+            )
+    return 0
 
 
 @njit(cache=True, nogil=True)
@@ -173,7 +247,9 @@ def next_rule(members, top, after, lr, set_bits, bits):  # type: ignore[no-untyp
 
 @njit(cache=True, nogil=True)
 def advance_configuration(  # type: ignore[no-untyped-def]
-    rest, pushed, cell, lr, rest_symbol, rest_next, known_keys, known_rest, known_slots, sizes, conf_keys, conf_parts, conf_slots,
+    rest, pushed, cell, lr, rest_symbol, rest_next, known_keys, known_rest, known_slots, where, outcomes, twin_keys,
+    twin_rest, twin_slots,
+    sizes, conf_keys, conf_parts, conf_slots,
     set_keys, set_bits, set_slots, work, overlay, heights, rests, found, n_found,
 ):  # fmt: skip
     """Read one cell and go on until the next one is needed.
@@ -245,10 +321,10 @@ def advance_configuration(  # type: ignore[no-untyped-def]
                         length = lr[lr[RULE_LENGTH] - lr[i] - 1]
                         lhs = lr[lr[RULE_LHS] - lr[i] - 1]
                         if height <= length:
-                            found[n_found] = configuration(
-                                rest, length - height, lhs, sizes, conf_keys, conf_parts, conf_slots
-                            )
-                            n_found += 1
+                            n_found = suspend(
+                                rest, length - height, lhs, cell, rest_symbol, where, outcomes, sizes, twin_keys, twin_rest,
+                                twin_slots, conf_keys, conf_parts, conf_slots, found, n_found,
+                            )  # fmt: skip
                         else:
                             below = height - length
                             kept = work[below] if below < height else 0
@@ -274,10 +350,10 @@ def advance_configuration(  # type: ignore[no-untyped-def]
                     length = lr[lr[RULE_LENGTH] + rule]
                     lhs = lr[lr[RULE_LHS] + rule]
                     if height <= length:
-                        found[n_found] = configuration(
-                            ending, length - height, lhs, sizes, conf_keys, conf_parts, conf_slots
-                        )
-                        n_found += 1
+                        n_found = suspend(
+                            ending, length - height, lhs, cell, rest_symbol, where, outcomes, sizes, twin_keys, twin_rest,
+                            twin_slots, conf_keys, conf_parts, conf_slots, found, n_found,
+                        )  # fmt: skip
                     else:
                         below = height - length
                         kept = work[below] if below < height else 0
@@ -289,8 +365,10 @@ def advance_configuration(  # type: ignore[no-untyped-def]
             length = lr[lr[RULE_LENGTH] + rule]
             lhs = lr[lr[RULE_LHS] + rule]
             if height <= length:
-                found[n_found] = configuration(rest, length - height, lhs, sizes, conf_keys, conf_parts, conf_slots)
-                n_found += 1
+                n_found = suspend(
+                    rest, length - height, lhs, cell, rest_symbol, where, outcomes, sizes, twin_keys, twin_rest,
+                    twin_slots, conf_keys, conf_parts, conf_slots, found, n_found,
+                )  # fmt: skip
                 break
             height -= length
             work[height] = lr[goto + work[height - 1] * n_nonterminals + lhs]
@@ -357,7 +435,8 @@ def refill_hashed(hashes, first, n, slots):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def step(  # type: ignore[no-untyped-def]
-    state, cell, lr, rest_symbol, rest_next, known_keys, known_rest, known_slots, sizes, conf_keys, conf_parts, conf_slots, set_keys,
+    state, cell, lr, rest_symbol, rest_next, known_keys, known_rest, known_slots, where, outcomes, twin_keys, twin_rest, twin_slots,
+    sizes, conf_keys, conf_parts, conf_slots, set_keys,
     set_bits, set_slots,
     starts, items, hashes, state_slots, work, overlay, heights, rests, found,
 ):  # fmt: skip
@@ -371,11 +450,16 @@ def step(  # type: ignore[no-untyped-def]
         if pops > 0:
             if n + 8 > found.shape[0]:
                 return ENDLESS
-            found[n] = configuration(rest, pops - 1, pushed, sizes, conf_keys, conf_parts, conf_slots)
-            n += 1
+            n = suspend(
+                rest, pops - 1, pushed, cell, rest_symbol, where, outcomes, sizes, twin_keys, twin_rest, twin_slots,
+                conf_keys, conf_parts,
+                conf_slots, found, n,
+            )  # fmt: skip
             continue
         n = advance_configuration(
-            rest, pushed, cell, lr, rest_symbol, rest_next, known_keys, known_rest, known_slots, sizes, conf_keys, conf_parts, conf_slots,
+            rest, pushed, cell, lr, rest_symbol, rest_next, known_keys, known_rest, known_slots, where, outcomes,
+            twin_keys, twin_rest, twin_slots,
+            sizes, conf_keys, conf_parts, conf_slots,
             set_keys, set_bits, set_slots, work, overlay, heights, rests, found, n,
         )  # fmt: skip
         if n == -1:
@@ -387,7 +471,8 @@ def step(  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def explore(  # type: ignore[no-untyped-def]
-    lr, rest_symbol, rest_next, known_keys, known_rest, known_slots, sizes, conf_keys, conf_parts, conf_slots, set_keys, set_bits,
+    lr, rest_symbol, rest_next, known_keys, known_rest, known_slots, where, outcomes, twin_keys, twin_rest, twin_slots,
+    sizes, conf_keys, conf_parts, conf_slots, set_keys, set_bits,
     set_slots,
     starts, items, hashes, state_slots, step_keys, step_result, step_slots, pair_keys, pair_slots, edge_start, edges,
     work, overlay, heights, rests, found, until,
@@ -397,7 +482,8 @@ def explore(  # type: ignore[no-untyped-def]
     step_keys, step_result : (capacity,) int64, int32; the step of state s on cell c has the key s * n_states + c.
     pair_keys : likewise. edges[edge_start[p] : edge_start[p + 1]] : for each predecessor of the pair's cell REFUSED, ACCEPTED or
     FIRST_STATE + the pair that follows.
-    Returns 0 when done, -1 to be called again (progress, every `until` pairs), ENDLESS, or 1, 2, 3, ... for the table that is nearly full.
+    Returns 0 when done, -1 to be called again (progress, every `until` pairs), ENDLESS, or 1, 2, 3,
+    ... for the table that is nearly full.
     """
     n_cells = lr[N_STATES]
     stop = sizes[NEXT_PAIR] + until
@@ -410,7 +496,7 @@ def explore(  # type: ignore[no-untyped-def]
         begin = lr[lr[PREDECESSOR_START] + cell]
         end = lr[lr[PREDECESSOR_START] + cell + 1]
         width = end - begin
-        # BOUND: a step makes at most found.shape[0] configurations and sets, and one state
+        # BOUND: a step makes at most found.shape[0] configurations, twins and sets, and one state
         slack = width * found.shape[0]
         if sizes[N_CONFIGURATIONS] + slack > conf_keys.shape[0]:
             return 1
@@ -424,15 +510,25 @@ def explore(  # type: ignore[no-untyped-def]
             return 5
         if sizes[N_EDGES] + width > edges.shape[0]:
             return 6
+        if sizes[N_TWINS] + slack > twin_keys.shape[0]:
+            return 7
         at = sizes[N_EDGES]
         edge_start[pair] = at
         for i in range(begin, end):
             below = lr[lr[PREDECESSORS] + i]
-            after = memo_step(
-                state, below, lr, rest_symbol, rest_next, known_keys, known_rest, known_slots, sizes, conf_keys, conf_parts, conf_slots,
-                set_keys, set_bits, set_slots,
-                starts, items, hashes, state_slots, step_keys, step_result, step_slots, work, overlay, heights, rests, found,
-            )  # fmt: skip
+            # PERF: looked up here, since a call that passes some thirty arrays takes 0.4 us and nine of ten edges are known: 0.7 against 22
+            # CPU-s for the 53 million edges of sql's suspended parses (vocabulary of the bundled model, numba 0.68)
+            slot = slot_of(np.int64(state) * n_cells + below, step_keys, step_slots)
+            if step_slots[slot] >= 0:
+                after = step_result[step_slots[slot]]
+            else:
+                after = memo_step(
+                    state, below, lr, rest_symbol, rest_next, known_keys, known_rest, known_slots, where, outcomes,
+                    twin_keys, twin_rest, twin_slots,
+                    sizes, conf_keys, conf_parts, conf_slots,
+                    set_keys, set_bits, set_slots,
+                    starts, items, hashes, state_slots, step_keys, step_result, step_slots, work, overlay, heights, rests, found,
+                )  # fmt: skip
             if after == ENDLESS:
                 return ENDLESS
             if after >= FIRST_STATE:
@@ -460,7 +556,8 @@ def pair_of(state, cell, n_cells, sizes, pair_keys, pair_slots):  # type: ignore
 
 @njit(cache=True, nogil=True)
 def memo_step(  # type: ignore[no-untyped-def]
-    state, cell, lr, rest_symbol, rest_next, known_keys, known_rest, known_slots, sizes, conf_keys, conf_parts, conf_slots, set_keys,
+    state, cell, lr, rest_symbol, rest_next, known_keys, known_rest, known_slots, where, outcomes, twin_keys, twin_rest, twin_slots,
+    sizes, conf_keys, conf_parts, conf_slots, set_keys,
     set_bits, set_slots,
     starts, items, hashes, state_slots, step_keys, step_result, step_slots, work, overlay, heights, rests, found,
 ):  # fmt: skip
@@ -469,7 +566,9 @@ def memo_step(  # type: ignore[no-untyped-def]
     slot = slot_of(key, step_keys, step_slots)
     if step_slots[slot] < 0:
         after = step(
-            state, cell, lr, rest_symbol, rest_next, known_keys, known_rest, known_slots, sizes, conf_keys, conf_parts, conf_slots,
+            state, cell, lr, rest_symbol, rest_next, known_keys, known_rest, known_slots, where, outcomes, twin_keys,
+            twin_rest, twin_slots,
+            sizes, conf_keys, conf_parts, conf_slots,
             set_keys, set_bits, set_slots,
             starts, items, hashes, state_slots, work, overlay, heights, rests, found,
         )  # fmt: skip
@@ -485,8 +584,9 @@ def memo_step(  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def explore_tops(  # type: ignore[no-untyped-def]
-    rest_of, top_of, next_place, pair_of_place, lr, rest_symbol, rest_next, known_keys, known_rest, known_slots, sizes,
-    conf_keys, conf_parts, conf_slots, set_keys, set_bits, set_slots, starts, items, hashes, state_slots,
+    rest_of, top_of, next_place, pair_of_place, lr, rest_symbol, rest_next, known_keys, known_rest, known_slots,
+    where, outcomes, twin_keys, twin_rest, twin_slots, sizes, conf_keys, conf_parts, conf_slots, set_keys, set_bits,
+    set_slots, starts, items, hashes, state_slots,
     step_keys, step_result, step_slots, pair_keys, pair_slots, work, overlay, heights, rests, found, until,
 ):  # fmt: skip
     """The first step of rests, each with a state on top. Parameters and results as in `explore`.
@@ -511,6 +611,8 @@ def explore_tops(  # type: ignore[no-untyped-def]
             return 4
         if sizes[N_PAIRS] + 3 > pair_keys.shape[0]:
             return 5
+        if sizes[N_TWINS] + slack > twin_keys.shape[0]:
+            return 7
         rest = rest_of[place]
         top = top_of[place]
         next_place[0] = place + 1
@@ -518,7 +620,9 @@ def explore_tops(  # type: ignore[no-untyped-def]
         if rest >= 0 and rest_symbol[rest] < columns and lr[lr[ACTION] + top * columns + rest_symbol[rest]] == 0:
             continue
         n = advance_configuration(
-            rest, NOTHING, top, lr, rest_symbol, rest_next, known_keys, known_rest, known_slots, sizes, conf_keys, conf_parts,
+            rest, NOTHING, top, lr, rest_symbol, rest_next, known_keys, known_rest, known_slots, where, outcomes,
+            twin_keys, twin_rest, twin_slots,
+            sizes, conf_keys, conf_parts,
             conf_slots, set_keys, set_bits, set_slots, work, overlay, heights, rests, found, 0,
         )  # fmt: skip
         if n == ENDLESS:

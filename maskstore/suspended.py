@@ -8,12 +8,14 @@ that the LR(0) automaton knows are followed here, once; then
 - a state that accepts (or refuses) every stack that can still follow is decided early,
 - states that agree on all stacks that can follow their last cell are merged.
 
+Rests that read alike from a place are explored once (`twins`).
+
 At the first cell these are the facts "always", "never" and "jointly legal" of streamlining (DESIGN's exact LR deciders).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +24,9 @@ import numpy.typing as npt
 
 from maskwright.analysis.errors import GrammarError, LimitError
 from maskwright.analysis.lr.tables import LrTables
+from maskwright.maskstore import _kernels
 from maskwright.maskstore import _parse_kernels as kernels
+from maskwright.maskstore.twins import Twins
 
 REFUSED_REST = kernels.REFUSED_REST
 NEVER_LEGAL = -1
@@ -142,8 +146,9 @@ class Suspended:
 class _Tables:
     """The growing tables of an exploration."""
 
-    def __init__(self, lr: Int32, rests: Rests) -> None:
+    def __init__(self, lr: Int32, rests: Rests, twins: Twins) -> None:
         self.lr = lr
+        self.twins = twins
         self.rest_symbol = np.array(rests.symbols or [0], np.int32)
         self.rest_next = np.array(rests.nexts or [0], np.int32)
         self.n_cells = int(lr[kernels.N_STATES])
@@ -162,6 +167,9 @@ class _Tables:
         self.items = np.zeros(capacity, np.int32)
         self.hashes = np.zeros(capacity, np.int64)
         self.state_slots = free_slots(capacity)
+        self.twin_keys = np.zeros(capacity, np.int64)
+        self.twin_rest = np.zeros(capacity, np.int32)
+        self.twin_slots = free_slots(capacity)
         self.step_keys = np.zeros(capacity, np.int64)
         self.step_result = np.zeros(capacity, np.int32)
         self.step_slots = free_slots(capacity)
@@ -182,8 +190,9 @@ class _Tables:
 
     def parsing(self) -> tuple[npt.NDArray[Any], ...]:
         return (
-            self.lr, self.rest_symbol, self.rest_next, self.known_keys, self.known_rest, self.known_slots, self.sizes,
-            self.conf_keys, self.conf_parts, self.conf_slots, self.set_keys, self.set_bits, self.set_slots,
+            self.lr, self.rest_symbol, self.rest_next, self.known_keys, self.known_rest, self.known_slots, self.twins.where,
+            self.twins.outcomes, self.twin_keys, self.twin_rest, self.twin_slots, self.sizes, self.conf_keys,
+            self.conf_parts, self.conf_slots, self.set_keys, self.set_bits, self.set_slots,
             self.starts, self.items, self.hashes, self.state_slots, self.step_keys, self.step_result, self.step_slots,
             self.pair_keys, self.pair_slots,
         )  # fmt: skip
@@ -216,6 +225,10 @@ class _Tables:
             kernels.refill(self.pair_keys, sizes[kernels.N_PAIRS], self.pair_slots)
         elif which == 6:
             self.edges = doubled(self.edges)
+        elif which == 7:
+            self.twin_keys, self.twin_rest = doubled(self.twin_keys), doubled(self.twin_rest)
+            self.twin_slots = free_slots(len(self.twin_keys))
+            kernels.refill(self.twin_keys, sizes[kernels.N_TWINS], self.twin_slots)
 
     def learn(self, rest_of: Int32, top_of: Int32, rest_after: Int32) -> None:
         """Facts for `rest_after`: behind this state on top the first rest may be read as the second."""
@@ -257,7 +270,9 @@ def explore(
 
     Raises GrammarError for a grammar whose reductions need not end, LimitError when the tables would take more than `bytes_limit` bytes.
     """
-    work = _Tables(flatten_tables(tables, mode_of_state), rests)
+    n_columns = tables.action.shape[1]
+    columns = sorted({symbol for symbol in rests.symbols if symbol < n_columns})
+    work = _Tables(flatten_tables(tables, mode_of_state), rests, Twins(tables, max(1, len(rests.symbols)), columns))
     places = _Places(tables, mode_of_state, rests, roots, allowed)
     none = np.zeros(0, np.int32)
     rest_of, top_of, pair_of = none, none, none
@@ -267,14 +282,9 @@ def explore(
         if not len(rest_new):
             continue
         work.rest_next = places.next_rest
-        pair_new = np.zeros(len(rest_new), np.int32)
-        next_place = np.zeros(1, np.int64)
-        while (
-            code := _compiled.explore_tops(
-                rest_new, top_new, next_place, pair_new, *work.parsing(), *work.scratch, 1 << 20
-            )
-        ) != 0:
-            _after(code, work, bytes_limit)
+        for column, met, results in places.met():
+            work.twins.add(column, met, results)
+        pair_new = _explore_tops(work, rest_new, top_new, bytes_limit)
         while (code := _compiled.explore(*work.parsing(), work.edge_start, work.edges, *work.scratch, 1 << 18)) != 0:
             _after(code, work, bytes_limit)
         if progress is not None:
@@ -288,11 +298,40 @@ def explore(
         )
         known = least[inverse.reshape(-1)[len(rest_of) - len(rest_new) :]].astype(np.int32)
         needed = places.is_inner(rest_new, top_new)
-        places.learn(rest_new[needed], top_new[needed], known[needed])
+        places.learn(rest_new[needed], top_new[needed], _states(work, classes)[pair_new[needed]])
         work.learn(rest_new[needed], top_new[needed], known[needed])
     if work.n_bytes > bytes_limit:
         raise LimitError(_TOO_MANY.format(bytes_limit >> 20))
     return _merged(work, classes, places, rest_of, top_of, pair_of)
+
+
+def _explore_tops(work: _Tables, rest_of: Int32, top_of: Int32, bytes_limit: int) -> Int32:
+    """What becomes of rests, each with a state on top: REFUSED, ACCEPTED or FIRST_STATE + a pair; of twins once."""
+    twin_of = np.zeros(len(rest_of), np.int32)
+    next_place = np.zeros(1, np.int64)
+    while (
+        code := kernels.least_twins(
+            rest_of, top_of, next_place, twin_of, work.rest_symbol, work.twins.where, work.twins.outcomes, work.sizes,
+            work.twin_keys, work.twin_rest, work.twin_slots,
+        )
+    ) != 0:  # fmt: skip
+        _after(code, work, bytes_limit)
+    keys = twin_of.astype(np.int64) * work.n_cells + top_of
+    group, firsts = np.empty(len(keys), np.int32), np.empty(len(keys), np.int32)
+    n = _kernels.group_equal(keys, group, firsts, np.full(1 << max(4, (2 * len(keys)).bit_length()), -1, np.int32))
+    is_open = twin_of[firsts[:n]] != REFUSED_REST
+    pair_of_group = np.full(n, kernels.REFUSED, np.int32)
+    opened = firsts[:n][is_open]
+    pair_of_open = np.zeros(len(opened), np.int32)
+    next_place[:] = 0
+    while (
+        code := _compiled.explore_tops(
+            twin_of[opened], top_of[opened], next_place, pair_of_open, *work.parsing(), *work.scratch, 1 << 20
+        )
+    ) != 0:
+        _after(code, work, bytes_limit)
+    pair_of_group[is_open] = pair_of_open
+    return pair_of_group[group]
 
 
 def _after(code: int, work: _Tables, bytes_limit: int) -> None:
@@ -331,7 +370,8 @@ class _Places:
         self.next_rest = np.array(rests.nexts or [0], np.int32)
         self.leader: dict[int, int] = {WHATEVER: WHATEVER}
         self.leaders: list[int] = []
-        self._leader_of_key: dict[tuple[int, ...], int] = {}
+        self._leader_of_key: dict[tuple[int, tuple[int, ...]], int] = {}
+        self._met: dict[int, list[tuple[int, tuple[int, ...]]]] = {}
         self._known: dict[tuple[int, int], int] = {}
         self._before: dict[int, set[int]] = {}
         self._kinds: dict[int, set[int]] = {}
@@ -355,6 +395,7 @@ class _Places:
             if rest != WHATEVER:
                 self._levels[length[rest]].append(rest)
         n_columns, n_modes = tables.action.shape[1], int(mode_of_state.max()) + 1
+        self.n_columns = n_columns
         in_mode = [mode_of_state == mode for mode in range(n_modes)]
         # a mode that is asked for stands on top before and after
         self._accessed: list[list[int]] = [np.flatnonzero(tables.accessing == c).tolist() for c in range(n_columns)]
@@ -373,11 +414,13 @@ class _Places:
                 symbol = self.symbols[rest]
                 after = self.leader[int(self.next_rest[rest])]
                 self.next_rest[rest] = after
-                ways = [REFUSED_REST] if after == REFUSED_REST else self._ways(symbol, after)
-                if all(way == REFUSED_REST for way in ways):
+                results = self._results_behind(symbol, after)
+                if not any(results) and after != WHATEVER:
                     self.leader[rest] = REFUSED_REST
                     continue
-                leader = self._leader_of_key.setdefault((symbol, *ways), rest)
+                leader = self._leader_of_key.setdefault((symbol, results), rest)
+                if leader == rest and symbol < self.n_columns:
+                    self._met.setdefault(symbol, []).append((rest, results))
             self.leader[rest] = leader
             if leader not in self._explored:
                 self.leaders.append(leader)
@@ -407,15 +450,24 @@ class _Places:
         table = np.stack([self._inner[rest] for rest in rests.tolist()])
         return np.asarray(table[inverse.reshape(-1), top_of], np.bool_)
 
-    def _ways(self, symbol: int, after: int) -> list[int]:
-        if after == WHATEVER:
-            return [WHATEVER]
-        ways = [self._known[after, top] for top in self._accessed[symbol]]
-        return [WHATEVER] if all(way == WHATEVER for way in ways) else ways
+    def met(self) -> Iterator[tuple[int, Int32, Int32]]:
+        """The leaders since the last call: the column that they begin with, they, and the results of what follows in each state entered."""
+        for column, found in sorted(self._met.items()):
+            leaders = np.array([leader for leader, _ in found], np.int32)
+            yield column, leaders, np.array([results for _, results in found], np.int32).reshape(len(found), -1)
+        self._met = {}
 
-    def learn(self, rest_of: Int32, top_of: Int32, known: Int32) -> None:
-        """What a rest is equivalent to behind a state."""
-        self._known.update(zip(zip(rest_of.tolist(), top_of.tolist(), strict=True), known.tolist(), strict=True))
+    def _results_behind(self, symbol: int, after: int) -> tuple[int, ...]:
+        """What comes of a rest in each state that a symbol leads to."""
+        accessed = self._accessed[symbol]
+        if after < 0 and after in (WHATEVER, REFUSED_REST):
+            return (kernels.ACCEPTED if after == WHATEVER else kernels.REFUSED,) * len(accessed)
+        known = self._known
+        return tuple([known[after, top] for top in accessed])
+
+    def learn(self, rest_of: Int32, top_of: Int32, results: Int32) -> None:
+        """What comes of a rest behind a state: REFUSED, ACCEPTED or a suspended state."""
+        self._known.update(zip(zip(rest_of.tolist(), top_of.tolist(), strict=True), results.tolist(), strict=True))
 
 
 def _classes(work: _Tables) -> Int32:
@@ -450,6 +502,15 @@ def _classes(work: _Tables) -> Int32:
         if kernels.check_classes(n_pairs, work.n_cells, pair_keys, work.edge_start, work.edges, classes, leader):
             return classes
     raise AssertionError("hashes of suspended states collide under eight seeds")
+
+
+def _states(work: _Tables, classes: Int32) -> Int32:
+    """(n_pairs + 2,) int32; what REFUSED, ACCEPTED and the pairs come to: decided, or the least state of the class."""
+    least = np.full(int(classes.max()) + 1, 1 << 30, np.int32)
+    least[: kernels.FIRST_STATE] = kernels.REFUSED, kernels.ACCEPTED
+    kernels.least_states(int(work.sizes[kernels.N_PAIRS]), work.n_cells, work.pair_keys, classes, least)
+    found: Int32 = least[classes]
+    return found
 
 
 def _merged(work: _Tables, classes: Int32, places: _Places, rest_of: Int32, top_of: Int32, pair_of: Int32) -> Suspended:

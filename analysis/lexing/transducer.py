@@ -204,14 +204,17 @@ class _Builder:
         self.byte_class = byte_class.astype(np.uint8)
         self.n_classes = int(byte_class.max()) + 1
         self.byte_of_class = [int(np.flatnonzero(byte_class == c)[0]) for c in range(self.n_classes)]
-        self.readable = [[b for b in self.byte_of_class if row[b] >= 0] for row in self.table]
-        """For each set of the union automaton the bytes that it can read, one of each class."""
+        self.columns: list[list[int]] = union.next_state[:, self.byte_of_class].tolist()
+        """For each set of the union automaton where a byte of each class leads."""
+        self.reads_on = [max(row) >= 0 for row in self.columns]
         self.number: dict[_State, int] = {}
         self.states: list[_State] = []
         self.nested: list[int] = []
         self.outputs: dict[Outputs, int] = {(): 0}
         self._starts: dict[tuple[int, ...], list[int]] = {}
-        self._survives: dict[tuple[int, int, int, bool], bool] = {}
+        self._survives: dict[tuple[int, int, int], bool] = {}
+        self._together: dict[tuple[int, int], tuple[list[int], list[tuple[int, int]]]] = {}
+        self._first_after: dict[int, tuple[list[bool], list[bool]]] = {}
 
     def _live_winners(self, union: UnionDfa) -> list[tuple[int, ...]]:
         """For each set the terminals that win at some set reachable from it, itself included."""
@@ -333,7 +336,7 @@ class _Builder:
             if winner >= 0:
                 if winner == self.newline and not has_line_feed:
                     winner = self.winner_but_newline[after]  # such a newline has no column, so it cannot end
-                if max(self.table[after]) < 0:
+                if not self.reads_on[after]:
                     return (START, self._emitted(winner)) if winner >= 0 else (DEAD, ())
                 return self._add(_State(after, has_line_feed, winner)), ()
             return self._add(self._unfinished(state, after, has_line_feed, byte)), ()
@@ -448,30 +451,61 @@ class _Builder:
     def _can_survive(self, winner: int, under_way: int, state: int, is_first: bool) -> bool:
         """Whether some bytes that the lexeme under way cannot read, before it could have ended, can be read by the other reading."""
         # Over-approximated: the other reading may end its lexemes anywhere, and only its first terminal is held against `winner`.
-        begin = (under_way, state, is_first)
-        known = self._survives.get((winner, *begin))
+        # Behind that one `winner` does not matter: what is found there is shared by all winners, as number -1.
+        begin = (winner if is_first else -1, under_way, state)
+        survives = self._survives
+        known = survives.get(begin)
         if known is not None:
             return known
+        may_end, may_live = self._firsts(winner) if is_first else ([], [])
+        accepting = self.union.accepting
         seen = {begin}
         agenda = [begin]
         while agenda:
-            lexeme, other, first = agenda.pop()
-            for byte in self.readable[other]:
-                places = self._read(winner, (other, first), byte)
-                after = self.table[lexeme][byte]
-                if after < 0:
-                    if not first or any(self._follows(winner, t) for t in self.live[places[0][0]]):
-                        self._survives[winner, *begin] = True
-                        return True
-                elif self.winner[after] < 0:
-                    for place in places:
-                        pair = (after, *place)
-                        if pair not in seen:
+            first, lexeme, other = agenda.pop()
+            fails, goes_on = self._side_by_side(lexeme, other)
+            if fails if first < 0 else any(may_live[place] for place in fails):
+                survives[begin] = True
+                return True
+            for after, place in goes_on:
+                pairs = [(first, after, place)]
+                if accepting[place] if first < 0 else may_end[place]:
+                    pairs += [(-1, after, start) for start in self._starts_after(accepting[place])]
+                for pair in pairs:
+                    if pair not in seen:
+                        known = survives.get(pair)
+                        if known:
+                            survives[begin] = True
+                            return True
+                        if known is None:
                             seen.add(pair)
                             agenda.append(pair)
-        for pair in seen:
-            self._survives[winner, *pair] = False
+        survives.update(dict.fromkeys(seen, False))
         return False
+
+    def _side_by_side(self, lexeme: int, other: int) -> tuple[list[int], list[tuple[int, int]]]:
+        """Where a byte leads that two states of the union automaton are given: the second alone, or both, the first not to an end."""
+        key = lexeme, other
+        found = self._together.get(key)
+        if found is None:
+            # PERF: bytes that lead to the same pair count once: a few of some hundred classes
+            pairs = {pair for pair in zip(self.columns[lexeme], self.columns[other], strict=True) if pair[1] >= 0}
+            found = self._together[key] = (
+                sorted(place for after, place in pairs if after < 0),
+                sorted((after, place) for after, place in pairs if after >= 0 and self.winner[after] < 0),
+            )
+        return found
+
+    def _firsts(self, winner: int) -> tuple[list[bool], list[bool]]:
+        """For each set of the union automaton whether a terminal that may follow `winner` can end there, and there or later."""
+        found = self._first_after.get(winner)
+        if found is None:
+            may = [self._follows(winner, terminal) for terminal in range(self.grammar.n_terminals)]
+            found = self._first_after[winner] = (
+                [any(may[t] for t in accepting) for accepting in self.union.accepting],
+                [any(may[t] for t in live) for live in self.live],
+            )
+        return found
 
 
 def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

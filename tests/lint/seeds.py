@@ -98,6 +98,52 @@ SEEDS = (
         1,
         ("WORD", "ID", "same texts"),
     ),
+    Seed(  # a verbatim terminal meets only what the parser can take beside it
+        "equal-terminals",
+        "error",
+        '// maskwright: verbatim = TEXT\nstart: QUOTE (TEXT | RAW) QUOTE WORD\nQUOTE: "`"\nTEXT: /[a-w]+/\nRAW: /[a-w][a-w]*/\n'
+        "WORD: /[a-z]+/",
+        '// maskwright: verbatim = TEXT\nstart: QUOTE TEXT QUOTE RAW\nQUOTE: "`"\nTEXT: /[a-w]+/\nRAW: /[a-w][a-w]*/',
+        4,
+        1,
+        ("TEXT", "RAW", "same texts"),
+    ),
+    Seed(  # a NAME can follow a NUMBER, but not there
+        "refused-dead-end",
+        "warning",
+        '// maskwright: refused = GLUED\nstart: "x" NUMBER "from" NUMBER | "y" NUMBER NAME\nNUMBER: /[0-9]+/\nNAME: /[a-z]+/\n'
+        'GLUED: /[0-9]+from/\n%ignore " "',
+        '// maskwright: refused = GLUED\nstart: "x" NUMBER "from" NUMBER | "y" NUMBER NAME\nNUMBER: /[0-9]+/\nNAME: /[a-z]+/\n'
+        'GLUED: /[0-9]+[a-z]+/\n%ignore " "',
+        5,
+        1,
+        ("GLUED", "NUMBER"),
+        "'x0f'",
+    ),
+    Seed(  # where a NAME may come too, the text goes on as one
+        "refused-dead-end",
+        "warning",
+        '// maskwright: refused = GLUED\nstart: "x" NUMBER "from" NUMBER | "y" NUMBER NAME\nNUMBER: /[0-9]+/\nNAME: /[a-z]+/\n'
+        'GLUED: /[0-9]+from/\n%ignore " "',
+        '// maskwright: refused = GLUED\nstart: "x" NUMBER ("from" | NAME) NUMBER | "y" NUMBER NAME\nNUMBER: /[0-9]+/\nNAME: /[a-z]+/\n'
+        'GLUED: /[0-9]+from/\n%ignore " "',
+        5,
+        1,
+        ("GLUED", "NUMBER"),
+    ),
+    Seed(
+        "verbatim-bracket",
+        "warning",
+        "// maskwright: verbatim = END TEXT\n"
+        + LAYOUT.replace("line: NAME", 'line: NAME ("{" TEXT END | "{" "}")?')
+        + "_NEWLINE: /(\\n[ ]*)+/\nTEXT: /[^{}\\n]+/\nEND: /[}]/",
+        "// maskwright: verbatim = TEXT\n"
+        + LAYOUT.replace("line: NAME", 'line: NAME ("{" TEXT "}" | "{" "}")?')
+        + "_NEWLINE: /(\\n[ ]*)+/\nTEXT: /[^{}\\n]+/",
+        11,
+        1,
+        ("END", "newlines are still dropped"),
+    ),
     Seed(
         "never-lexed",
         "error",

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from maskwright.analysis.errors import GrammarError, LimitError
-from maskwright.analysis.lexing.transducer import Transducer, build_transducer
+from maskwright.analysis.lexing.transducer import Transducer
 from maskwright.lint.facts import Facts
 from maskwright.lint.finding import Finding, listed, shown
-from maskwright.maskstore.stack_automaton import can_follow
 
 MANY_LEXEMES = 2
 """Backing up over more lexemes than this is worth a word."""
@@ -19,7 +18,7 @@ def backing_up(facts: Facts) -> Iterator[Finding]:
     """What building the transducer says: no bound on the bytes to back up over, or a large one."""
     grammar = facts.grammar
     try:
-        transducer = build_transducer(grammar, can_follow(facts.tables), facts.modes)
+        transducer = facts.transducer
     except LimitError as error:
         is_backup = "back up over" in str(error)
         names = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Literal
@@ -16,6 +16,7 @@ from maskwright.analysis.grammar.normalise import reduce
 from maskwright.analysis.lexing import compile_pattern, compile_terminal
 from maskwright.analysis.lexing.dfa import Dfa
 from maskwright.analysis.lexing.modes import Modes, lexing_modes
+from maskwright.analysis.lexing.transducer import Transducer, build_transducer
 from maskwright.analysis.lr.automaton import Automaton, bits, build_automaton
 from maskwright.analysis.lr.encoding import LrTables
 from maskwright.analysis.lr.lookaheads import Lookaheads, lookaheads, nullable_symbols
@@ -80,6 +81,24 @@ class Facts:
         """(n_states, n_terminals + 1) bool: the columns that each state of the parser has an action for; the last one is the end."""
         acceptable: npt.NDArray[np.bool_] = self.tables.action != 0
         return acceptable
+
+    @cached_property
+    def can_follow(self) -> Callable[[int, int], bool]:
+        """`stack_automaton.can_follow` of the tables."""
+        # PERF: that module brings numba along, 0.3 of the 5 CPU-s that `maskwright lint python` took
+        n = self.tables.n_terminals
+        follows = np.zeros((n, n), np.bool_)
+        for state, symbol in enumerate(self.tables.accessing.tolist()):
+            if 0 <= symbol < n:
+                follows[symbol] |= self.acceptable[state, :n]
+        column: list[int] = self.tables.terminal_column.tolist()
+        rows: list[list[bool]] = follows.tolist()
+        return lambda first, second: column[first] >= 0 <= column[second] and rows[column[first]][column[second]]
+
+    @cached_property
+    def transducer(self) -> Transducer:
+        """Raises LimitError, GrammarError as `build_transducer`."""
+        return build_transducer(self.grammar, self.can_follow, self.modes)
 
     @property
     def reading_lexing(self) -> Literal["longest", "contextual"]:

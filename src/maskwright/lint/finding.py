@@ -35,6 +35,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         "newline-without-line-feed": "the layout's newline matches texts without a line feed",
         "no-eos": "the vocabulary has no token that ends a text",
         "open-lookahead": "a look-ahead past the terminal's end is not enforced",
+        "refused-dead-end": "masks lead to a text that can only become a terminal that no rule takes",
         "reserved-words": "string literals are taken from a pattern that matches them too",
         "special-token-text": "a literal of the grammar spells a special token",
         "stuck-after-ignored": "an ignored terminal can begin where nothing can come after it",
@@ -44,6 +45,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         "unreachable-rule": "the start symbol does not lead to a rule",
         "unsupported-pattern": "a terminal's pattern cannot be compiled to an automaton",
         "unused-terminal": "nothing needs a terminal",
+        "verbatim-bracket": "a verbatim terminal looks like a bracket of the layout",
         "vocabulary-dead-end": "a text that masks allow and that no token sequence completes",
     }
 )

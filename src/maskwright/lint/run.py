@@ -10,7 +10,7 @@ from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.grammar.lark_files import nearest
 from maskwright.analysis.grammar.normalise import productive_symbols
-from maskwright.lint import backup, conflicts, lexings, neighbours, rules, terminals, tokens, whitespace
+from maskwright.lint import backup, conflicts, lexings, neighbours, refused, rules, terminals, tokens, whitespace
 from maskwright.lint.facts import Facts
 from maskwright.lint.finding import CODES, SEVERITIES, Finding, Report
 from maskwright.lint.places import allowed_by_comments
@@ -34,9 +34,11 @@ OF_LEXING: tuple[Check, ...] = (
     terminals.reserved_words,
     terminals.idle_priorities,
     terminals.open_lookaheads,
+    terminals.verbatim_brackets,
     neighbours.adjacent,
     backup.backing_up,
     backup.newline_without_line_feed,
+    refused.refused_dead_ends,
     lexings.lexing_findings,
     conflicts.mode_findings,
 )

@@ -45,7 +45,7 @@ def faulty(facts: Facts) -> Iterator[Finding]:
 def equal(facts: Facts) -> Iterator[Finding]:
     """Terminals with the same language. Of the lexer's only; those that lose by it are here and not among `never_lexed`."""
     for number, other in equal_terminals(facts).items():
-        is_exclusive = facts.grammar.lexing == "longest"
+        is_exclusive = facts.grammar.lexing == "longest" and number not in facts.lexer.ends
         if facts.grammar.lexing == "nfa":
             decoding = "both are followed, so each text of them is read twice"
         elif is_exclusive:
@@ -64,15 +64,27 @@ def equal(facts: Facts) -> Iterator[Finding]:
 
 
 def equal_terminals(facts: Facts) -> dict[int, int]:
-    """Each terminal that another one with the same texts goes before -> that other one."""
+    """Each terminal that another one with the same texts goes before, in some mode where both compete -> that other one."""
     rank = terminal_rank(facts.grammar.terminals)
-    first: dict[Dfa, int] = {}
+    earlier: dict[Dfa, list[int]] = {}
     found = {}
     for number in sorted(range(facts.grammar.n_terminals), key=rank.__getitem__):
         dfa = facts.automata[number]
-        if dfa is not None and first.setdefault(dfa, number) != number:
-            found[number] = first[dfa]
+        if dfa is None:
+            continue
+        rivals = earlier.setdefault(dfa, [])
+        met = [other for other in rivals if _compete(facts, number, other)]
+        if met:
+            found[number] = met[0]
+        rivals.append(number)
     return dict(sorted(found.items()))
+
+
+def _compete(facts: Facts, one: int, other: int) -> bool:
+    """Whether two terminals compete somewhere: a verbatim one does so only where the parser can take it."""
+    if facts.grammar.lexing == "nfa":
+        return True
+    return any(one in mode and other in mode for mode in facts.modes.competing)
 
 
 def never_lexed(facts: Facts) -> Iterator[Finding]:
@@ -276,3 +288,31 @@ def _other_lexemes(facts: Facts, number: int) -> list[bytes]:
             if dfa.next_state[0, byte] >= 0 and lexer.winner[after] == number:
                 found[bytes([byte])] = None
     return list(found)[:12]
+
+
+def verbatim_brackets(facts: Facts) -> Iterator[Finding]:
+    """Verbatim terminals that look like brackets of the layout and are none."""
+    grammar = facts.grammar
+    if grammar.layout is None or grammar.lexing == "nfa":
+        return
+    brackets = {terminal: pair for pair in grammar.layout.brackets for terminal in pair}
+    for number in sorted(grammar.verbatim - set(brackets)):
+        twins = [terminal for terminal in sorted(brackets) if facts.automata[terminal] == facts.automata[number]]
+        if not twins:
+            continue
+        opening, closing = brackets[twins[0]]
+        closes = twins[0] == closing
+        partner = opening if closes else closing
+        yield facts.finding(
+            "verbatim-bracket",
+            "warning",
+            facts.at_terminal(number),
+            f"verbatim terminal {facts.name(number)} looks like {facts.name(twins[0])}, but is no bracket to the layout",
+            "brackets are counted wrong: "
+            + (
+                f"after {facts.name(partner)} and it newlines are still dropped"
+                if closes
+                else "newlines behind it are not dropped"
+            ),
+            f"use {facts.name(twins[0])} itself, make it verbatim, or give {facts.name(partner)} a verbatim form too",
+        )

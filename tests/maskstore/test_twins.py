@@ -1,0 +1,63 @@
+"""Twins: what is explored once for many rests. That verdicts stay those of whole stacks is tested in `test_suspended`."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from engine_cases import random_longest_grammar
+
+from maskwright.analysis.errors import GrammarError
+from maskwright.analysis.grammar import parse_grammar
+from maskwright.analysis.lr.bisimulation import bisimulate
+from maskwright.analysis.lr.tables import build_lr_tables
+from maskwright.maskstore.stack_automaton import build_automaton
+from maskwright.maskstore.twins import Places, Twins, rules_of
+from maskwright.maskstore.vocabulary import Vocabulary
+
+
+def counts(n_keywords: int) -> dict[str, int]:
+    """Keywords that may be names, each with one use of its own."""
+    every = [f"k{letter}" for letter in "abcdefghijklmn"]
+    words = every[:n_keywords]
+    uses = "".join(f' | "{word}"' + ' "!"' * (1 + i) + " name" for i, word in enumerate(words))
+    names = "".join(f' | "{word}"' for word in words)
+    text = f'start: (item ";")*\nitem: "(" item ")" | name "." name | name{uses}\nname: NAME{names}\nNAME: /[a-z]+/\n%ignore " "'
+    tokens = [
+        b"",
+        *(bytes([byte]) for byte in range(256)),
+        b" k",
+        *(f"{word}{more}".encode() for word in every for more in (".k", ";", " ", ";(")),
+    ]
+    return build_automaton(parse_grammar(text), Vocabulary("bytes", tuple(tokens), {0: "<eos>"}, (0,))).counts
+
+
+def test_keywords_that_may_be_names_share_the_name_s_suspended_parses(monkeypatch: pytest.MonkeyPatch) -> None:
+    shared = counts(14)
+    monkeypatch.setattr(Twins, "add", lambda self, column, rests, results: None)
+    alone = counts(14)
+    same = ["never", "distinct", "classes", "roots", "nodes", "edges", "masks"]
+    assert [shared[key] for key in same] == [alone[key] for key in same]
+    assert shared["suspended"] < 0.75 * alone["suspended"]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_places_hold_what_can_be_on_top(seed: int) -> None:
+    try:
+        tables = bisimulate(build_lr_tables(random_longest_grammar(seed)))
+    except GrammarError:
+        pytest.skip("the grammar is infinitely ambiguous")
+    places = Places(tables)
+    below = [
+        set(tables.predecessors[tables.predecessor_start[s] : tables.predecessor_start[s + 1]].tolist())
+        for s in range(tables.n_states)
+    ]
+    for state in range(tables.n_states):
+        rules = places.rules[places.rule_start[state] : places.rule_start[state + 1]].tolist()
+        assert rules == rules_of(tables, state)
+        for rule, number in zip(rules, places.set_after[places.rule_start[state] :].tolist(), strict=False):
+            cells = {state}
+            for _ in range(int(tables.rule_length[rule])):
+                cells = {under for cell in cells for under in below[cell]}
+            naive = {int(tables.goto[cell, tables.rule_lhs[rule]]) for cell in cells} - {-1}
+            found = places.members[places.set_start[number] : places.set_start[number + 1]]
+            assert set(found.tolist()) == naive and (np.diff(found) > 0).all()
