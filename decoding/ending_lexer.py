@@ -27,6 +27,7 @@ class EndingLexer:
 
     least : (n_states, n_terminals + 1) bytes to the end of each lexeme, if it is next. backs_up[q] : whether it may have ended before.
     apart[t, u] : bytes that stand at least between lexemes t and u. moves[q] : (byte, class) of one byte each that does something else.
+    same_line, next_line : (n_states,) bytes until a further byte ends the layout's newline, without and with a line feed.
     """
 
     def __init__(self, store: AutomatonStore, alphabet: bytes) -> None:
@@ -62,6 +63,7 @@ class EndingLexer:
         self.width: list[int] = self.least[0].tolist()
         self.apart = self._apart()
         newline = layout.newline if layout else -1
+        self.same_line, self.next_line = self._bytes_to_end(newline)
         if layout and layout.brackets:
             self.apart = np.minimum(self.apart, self.width[newline])
         tab = int(table[places.TAB_LENGTH])
@@ -74,6 +76,8 @@ class EndingLexer:
         )
         self.tab_length = tab
         self.widest_step = tab if has_tabs else 1
+        # with tabs of several columns, a deeper line may be one of fewer bytes
+        self.deeper_is_longer = self.widest_step == 1 or tab == CONSISTENT_TABS
 
     def _moves(self, state: int) -> list[tuple[int, int]]:
         """The first byte of each kind in the order of preference."""
@@ -82,12 +86,17 @@ class EndingLexer:
             after, emitted = self.next_state[state][klass], self.output[state][klass]
             if not members or after == -1:
                 continue
+            if after == RESTART and not self.pending[state] and not self._begins_a_lexeme(klass):
+                continue
             alone = after == RESTART or (self.is_newline[after] and klass in map(self.class_of.__getitem__, b"\n\t "))
             key = (after, emitted, klass) if alone else (after, emitted)
             best = found.get(key)
             if best is None or PREFERRED.index(members[0]) < PREFERRED.index(best[0]):
                 found[key] = (members[0], klass)
         return sorted(found.values(), key=lambda move: PREFERRED.index(move[0]))
+
+    def _begins_a_lexeme(self, klass: int) -> bool:
+        return any(self.next_state[mode][klass] != -1 for mode in {0, *self.modes})
 
     def _find_backing_up(self) -> list[bool]:
         """For each state whether bytes may already have been read that belong to the lexemes after the next one.
@@ -156,6 +165,29 @@ class EndingLexer:
         source, target, cost = (np.ascontiguousarray(flat[:, i]) for i in range(3))
         relax_lexer(len(flat), source, target, cost, least)
         return least
+
+    def _bytes_to_end(self, terminal: int) -> tuple[list[int], list[int]]:
+        """Least bytes from each state until a byte ends a terminal, without and with a line feed among them."""
+        n = len(self.next_state)
+        least = np.full((2 * n, 1), COSTLY, np.int32)
+        feed = self.class_of[engine.LINE_FEED]
+        edges: list[tuple[int, int, int]] = []
+        for q in range(n if terminal >= 0 else 0):
+            for _, klass in self.moves[q]:
+                after, emitted = self.next_state[q][klass], self.outputs[self.output[q][klass]]
+                if emitted:
+                    if emitted[0] == terminal:
+                        least[q] = 0
+                elif after >= 0:
+                    edges.append((n + q, n + after, 1))
+                    if klass == feed:
+                        edges.append((n + q, after, 1))
+                    if self.by_class[klass] != [engine.LINE_FEED]:
+                        edges.append((q, after, 1))
+        flat = np.array(edges, np.int32).reshape(-1, 3)
+        source, target, cost = (np.ascontiguousarray(flat[:, i]) for i in range(3))
+        relax_lexer(len(flat), source, target, cost, least)
+        return least[:n, 0].tolist(), least[n:, 0].tolist()
 
     def _apart(self) -> Int32:
         n = self.end

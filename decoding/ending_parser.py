@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.lr.tables import ACCEPT, CONFLICT
-from maskwright.decoding._ending_kernels import COSTLY, join, relax_rules
+from maskwright.decoding._ending_kernels import COSTLY, DEDENT, INDENT, PLAIN, join_items, relax_rules
 from maskwright.maskstore import _parse_kernels as lr
 from maskwright.maskstore import engine_table as places
 
@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 from maskwright.decoding.ending_lexer import EndingLexer, part_of
 
 Int32 = npt.NDArray[np.int32]
-Step = tuple[int, int, int]
-"""States to pop, then the nonterminal to push and the class of the last lexeme (`nonterminal * n_classes + class`), and the cost."""
+Step = tuple[int, int, int, int, int]
+"""States to pop, then the nonterminal to push and the class of the last lexeme (`nonterminal * n_classes + class`), and the cost: bytes,
+lines of the block on top of the stack, and lines of the block below the states popped."""
 Steps = tuple[tuple[Step, ...], ...]
 """By the class of the lexeme before, the steps that may pay."""
 MAX_CLASSES = 12
@@ -42,10 +43,12 @@ class Frame:
 
 
 class EndingParser:
-    """LR tables with least costs. A cost matrix has a row and a column for each class of terminals and four more: `new_line`
-    after a newline or dedent whose indentation is still to be paid for, `indented` where it has been read, `fresh` within a rule after
-    one whose depth is unknown, hence free, and `ending` after a dedent that no newline comes before: only at the end of the text. From one
-    stack to the next, `fresh` becomes `new_line`.
+    """LR tables with least costs. A cost matrix has a row and a column for each class of terminals and three more: `new_line` after a
+    newline or dedent whose indentation is still to be paid for, `indented` where it has been read, and `ending` after a dedent that no
+    newline comes before: only at the end of the text.
+
+    How deep a rule's lines stand is known from the stack only, so a cost is bytes without their indentation and a number of lines; both
+    are least by themselves, so bytes + lines * pay is a lower bound. A line of a block that is still to be opened has one byte more.
     """
 
     def __init__(self, store: AutomatonStore, lexer: EndingLexer) -> None:
@@ -70,9 +73,12 @@ class EndingParser:
                 self.members[column].append(terminal)
         self._read_actions(action, table)
         self.has_levels = self._has_levels(store)
+        # what the least newline has beyond a line feed may be indentation already
+        self._deeper = int(self.newline >= 0 and lexer.width[self.newline] == 1)
+        self._counts_inner = self.has_levels and lexer.deeper_is_longer
         self._classify()
         self._cost_items(table, n_nonterminals)
-        self._known: dict[tuple[int, int], tuple[list[int], Steps]] = {}
+        self._known: dict[tuple[int, int], tuple[list[tuple[int, int]], Steps]] = {}
 
     def _read_actions(self, action: Int32, table: Int32) -> None:
         """shifts[s] : (column, state). reduces[s] : (rule, columns as bits). accepts[s] : whether the text may end in this state."""
@@ -105,6 +111,13 @@ class EndingParser:
         """Whether open blocks are the stack's states after an indent: indents and dedents come in pairs within each rule."""
         layout = store.grammar.layout
         if layout is None or len(self.members[self.indent]) > 1 or len(self.members[self.dedent]) > 1:
+            return False
+        read_otherwise = {state for row in self.goto for state in row}
+        for column, targets in enumerate(self.column_targets):
+            if column not in (self.indent, self.dedent):
+                read_otherwise |= targets
+        opened, closed = self.column_targets[self.indent], self.column_targets[self.dedent]
+        if opened & closed or (opened | closed) & read_otherwise:
             return False
         for rule in store.grammar.rules:
             depth = 0
@@ -145,35 +158,37 @@ class EndingParser:
         self.apart = np.full((len(rows), len(self.column_of)), COSTLY, np.int64)
         for number, row in enumerate(rows):
             self.apart[number, columns] = row
-        self.new_line, self.indented, self.fresh, self.ending = range(len(rows), len(rows) + 4)
-        self.n_classes = len(rows) + 4
+        self.new_line, self.indented, self.ending = range(len(rows), len(rows) + 3)
+        self.n_classes = len(rows) + 3
         # how much worse a class may be than another after the same text
         spread = max((int((one - other).max(initial=0)) for one in rows for other in rows), default=0)
         self.spread = spread if spread < COSTLY else COSTLY
 
     def _symbol_costs(self, n_nonterminals: int) -> Int32:
-        """What each column costs by the class before and the class after."""
+        """What each column costs by the class before and the class after: bytes, and lines that begin with it."""
         n = self.new_line
         costs = np.full((self.n_columns + n_nonterminals, self.n_classes, self.n_classes), COSTLY, np.int64)
+        lines = np.zeros(costs.shape, np.int64)
         for column, members in enumerate(self.members):
             cost = costs[column]
             for terminal in members:
                 width = self.lexer.width[terminal]
                 if column == self.indent and self.lexer.end != terminal and width >= COSTLY:
-                    cost[[self.new_line, self.fresh], self.fresh] = 1
+                    cost[n, n] = 0 if self._counts_inner else self._deeper
                 elif column == self.dedent and width >= COSTLY:
                     cost[:n, self.ending] = 0
-                    cost[n : self.ending, self.fresh] = 0
+                    cost[n : self.ending, n] = 0
                     cost[self.ending, self.ending] = 0
                 elif terminal == self.newline:
-                    cost[:n, self.fresh] = np.minimum(cost[:n, self.fresh], width + self.apart[:, terminal])
-                    cost[n : self.ending, self.fresh] = width
+                    cost[:n, n] = np.minimum(cost[:n, n], width + self.apart[:, terminal])
+                    cost[n : self.ending, n] = width
                 elif self.class_of[terminal] >= 0:
                     after = self.class_of[terminal]
                     cost[:n, after] = np.minimum(cost[:n, after], width + self.apart[:, terminal])
-                    behind = cost[self.indented : self.ending, after]
-                    cost[self.indented : self.ending, after] = np.minimum(behind, width)
-        return np.minimum(costs, COSTLY).astype(np.int32)
+                    cost[n : self.ending, after] = np.minimum(cost[n : self.ending, after], width)
+                    lines[column, n, after] = 1
+        lines[costs >= COSTLY] = COSTLY
+        return np.minimum(np.stack([costs, lines], 1), COSTLY).astype(np.int32)
 
     def _cost_items(self, table: Int32, n_nonterminals: int) -> None:
         """steps[s] : what ends a rule under way in state s. An item (s, rule, left) has `left` symbols to read."""
@@ -195,7 +210,8 @@ class EndingParser:
             for rule in rules if self.default[state] < 0 else [self.default[state]]:
                 number[state, rule, 0] = len(order)
                 order.append((state, rule, 0))
-        edges: list[tuple[int, int, int]] = []
+        edges: list[tuple[int, int, int, int]] = []
+        kinds = {self.indent: INDENT, self.dedent: DEDENT} if self.has_levels else {}
         done = n_nonterminals
         empty: set[int] = set()
         while done < len(order):
@@ -204,30 +220,29 @@ class EndingParser:
             if length == 0:
                 empty.add(self.rule_lhs[rule])
             elif left + 1 == length:
-                edges += [(self.rule_lhs[rule], done, symbol) for symbol in sorted(read[state])]
+                edges += [(self.rule_lhs[rule], done, each, kinds.get(each, PLAIN)) for each in sorted(read[state])]
             else:
                 for below in predecessors[starts[state] : starts[state + 1]]:
                     key = (below, rule, left + 1)
                     if key not in number:
                         number[key] = len(order)
                         order.append(key)
-                    edges += [(number[key], done, symbol) for symbol in sorted(read[state])]
+                    edges += [(number[key], done, each, kinds.get(each, PLAIN)) for each in sorted(read[state])]
             done += 1
-        identity = np.full((self.n_classes, self.n_classes), COSTLY, np.int32)
-        np.fill_diagonal(identity, 0)
+        identity = np.full((3, self.n_classes, self.n_classes), COSTLY, np.int32)
+        for part in identity:
+            np.fill_diagonal(part, 0)
         self._identity = identity
-        item_costs = np.full((len(order), self.n_classes, self.n_classes), COSTLY, np.int32)
+        item_costs = np.full((len(order), *identity.shape), COSTLY, np.int32)
         for i, (state, _, left) in enumerate(order):
             if (state >= 0 and left == 0) or i in empty:
                 item_costs[i] = identity
         item_lhs = np.array([self.n_columns + i if i < n_nonterminals else -1 for i in range(len(order))], np.int32)
-        flat = np.array(edges, np.int32).reshape(-1, 3)
-        relax_rules(
-            self._symbol_costs(n_nonterminals),
-            item_costs,
-            item_lhs,
-            *(np.ascontiguousarray(flat[:, i]) for i in range(3)),
-        )
+        flat = np.array(edges, np.int32).reshape(-1, 4)
+        parents, children, symbols, kind = (np.ascontiguousarray(flat[:, i]) for i in range(4))
+        deeper = np.array([self._deeper, 1] if self._counts_inner else [0, 0], np.int32)
+        costs = self._symbol_costs(n_nonterminals)
+        relax_rules(costs, item_costs, item_lhs, parents, children, symbols, kind, deeper)
         found: list[dict[tuple[int, int], Int32]] = [{} for _ in range(n_states)]
         for (state, rule, left), cost in zip(order, item_costs, strict=True):
             if state >= 0 and self.rule_length[rule] > left:
@@ -241,23 +256,26 @@ class EndingParser:
         plain = self.new_line
         steps: list[list[Step]] = [[] for _ in range(self.n_classes)]
         for (pops, lhs), cost in matrices:
-            for before, row in enumerate(cost.tolist()):
-                least = min(row[:plain], default=COSTLY)
+            for before, row in enumerate(cost.transpose(1, 2, 0).tolist()):
+                least, here, behind = min(row[:plain], default=(COSTLY, 0, 0))
                 for after, each in enumerate(row):
-                    if each < COSTLY and (after >= plain or each == least or each < least + self.spread):
-                        into = self.new_line if after == self.fresh else after
-                        steps[before].append((pops, lhs * self.n_classes + into, each))
+                    if each[0] >= COSTLY:
+                        continue
+                    is_worse = least < each[0] >= least + self.spread and each[1] >= here and each[2] >= behind
+                    if after >= plain or not is_worse:
+                        steps[before].append((pops, lhs * self.n_classes + after, *each))
         return tuple(map(tuple, steps))
 
-    def _after(self, state: int, nonterminal: int) -> tuple[list[int], Steps]:
-        """After a nonterminal on a stack with this state on top: costs of accepting there, by class, and the steps that pop it."""
+    def _after(self, state: int, nonterminal: int) -> tuple[list[tuple[int, int]], Steps]:
+        """After a nonterminal on a stack with this state on top: costs of accepting there (bytes and lines, by class), and the steps that
+        pop it."""
         known = self._known.get((state, nonterminal))
         if known is not None:
             return known
-        n = self.n_classes
         reached: dict[int, Int32] = {nonterminal: self._identity.copy()}
         leaving: dict[tuple[int, int], Int32] = {}
         agenda = [nonterminal]
+        nothing = np.zeros(2, np.int32)
         while agenda:
             here = agenda.pop()
             target = self.goto[state][here]
@@ -267,14 +285,25 @@ class EndingParser:
                 into: dict[Any, Int32] = reached if pops == 1 else leaving
                 key = lhs if pops == 1 else (pops - 1, lhs)
                 if key not in into:
-                    into[key] = np.full((n, n), COSTLY, np.int32)
-                if join(reached[here], cost, into[key]) and pops == 1:
+                    into[key] = np.full(self._identity.shape, COSTLY, np.int32)
+                if pops == 1:
+                    # the rule began on this stack, so that all its lines belong to one block
+                    cost = np.stack(
+                        [cost[0], np.minimum(cost[1] + cost[2], COSTLY), np.where(cost[0] < COSTLY, 0, COSTLY)]
+                    )
+                if join_items(reached[here][:2], cost, into[key], PLAIN, nothing) and pops == 1:
                     agenda.append(lhs)
-        ends = [COSTLY] * n
+        ends = [(COSTLY, 0)] * self.n_classes
         for here, cost in reached.items():
             target = self.goto[state][here]
             if target >= 0 and self.accepts[target]:
-                ends = [min(pair) for pair in zip(ends, cost.min(axis=1).tolist(), strict=True)]
+                pairs = zip(ends, cost[0].min(axis=1).tolist(), cost[1].min(axis=1).tolist(), strict=True)
+                ends = [
+                    (min(bytes_, one), min(lines, other) if bytes_ < COSTLY else other)
+                    if one < COSTLY
+                    else (bytes_, lines)
+                    for (bytes_, lines), one, other in pairs
+                ]
         found = self._known[state, nonterminal] = ends, self._steps(sorted(leaving.items(), key=lambda item: item[0]))
         return found
 
@@ -293,41 +322,32 @@ class EndingParser:
                 continue
             nonterminal, before = divmod(wanted, n)
             ends, steps = self._after(frame.state, nonterminal)
-            if before == self.new_line and wanted + 1 not in frame.costs:
-                agenda.append((frame, wanted + 1))
-                continue
-            least = ends[before]
+            least = ends[before][0] + ends[before][1] * frame.pay
             is_complete = True
-            for pops, into, cost in steps[before]:
+            for pops, into, cost, here, behind in steps[before]:
                 base = pop_frames(frame, pops)
                 if base is not None:
                     after = base.costs.get(into)
                     if after is None:
                         agenda.append((base, into))
                         is_complete = False
-                    elif cost + after < least:
-                        least = cost + after
+                    else:
+                        least = min(least, cost + here * frame.pay + behind * base.pay + after)
             if is_complete:
                 agenda.pop()
-                # BOUND: `indented` is the class after `new_line`
-                frame.costs[wanted] = (
-                    min(least, frame.costs[wanted + 1] + frame.pay) if before == self.new_line else least
-                )
+                frame.costs[wanted] = least
         return first.costs[key]
 
     def value(self, state: int, below: Frame | None, pay: int, before: int) -> int:
         """V of the stack of a state on another stack, after a lexeme of a class. pay : as in a frame."""
         least = 0 if self.accepts[state] else COSTLY
-        for pops, into, cost in self.steps[state][before]:
+        for pops, into, cost, here, behind in self.steps[state][before]:
             base = pop_frames(below, pops - 1)
             if base is not None:
                 after = base.costs.get(into)
                 if after is None:
                     after = self._cost(base, into)
-                if cost + after < least:
-                    least = cost + after
-        if before == self.new_line:
-            return min(least, self.value(state, below, pay, self.indented) + pay)
+                least = min(least, cost + here * pay + behind * base.pay + after)
         return least
 
     def values(self, frames: Iterable[Frame], before: int) -> int:

@@ -2,52 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from array import array
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from maskwright.analysis.errors import LimitError
-from maskwright.analysis.lexing.transducer import RESTART
-from maskwright.decoding import _kernels as engine
 from maskwright.decoding._ending_kernels import COSTLY
 
 if TYPE_CHECKING:
     from maskwright.decoding.texts import Texts
     from maskwright.maskstore.automaton_store import AutomatonStore
-from maskwright.decoding.ending_lexer import EndingLexer
-from maskwright.decoding.ending_parser import EndingParser, Frame, pop_frames
-from maskwright.decoding.ending_spelling import PREFERRED, Spelling
+from maskwright.decoding.ending_machine import EndingMachine, Node, Options, Place
+from maskwright.decoding.ending_parser import Frame
+from maskwright.decoding.ending_spelling import Spelling
 
-MAX_KEPT = 200_000
-"""Frames and search nodes that are kept from one call to the next."""
-MAX_NODES = 3_000_000
+MAX_KEPT = 64 << 20
+"""Bytes of what was learnt that are kept from one call to the next."""
+MAX_HELD = 512 << 20
+"""Bytes that one search may take; by the sizes below, which are measured, not what an allocator says."""
+MAX_NODES = 100_000
+"""States that may be looked at beyond `NODES_OF_A_BYTE` for each byte of the ending."""
+NODES_OF_A_BYTE = 8
+MAX_STEPS = 20_000
+"""Steps down, likewise."""
 MAX_READINGS = 50_000
 """Stacks beyond the first in all states looked at: how ambiguous a text may be."""
 
 
-class Place:
-    """Stacks, open indents' columns and the number of open brackets: all that a lexeme's end can change.
+_NODE, _MOVE, _MADE = 300, 100, 500
+"""Bytes of a node's moves, of each of these, and of one of these that has been followed."""
 
-    values[u] : least bytes after lexeme u, if it comes next. bounds[q] : least bytes from lexer state q, and without the newline.
-    """
-
-    __slots__ = ("after", "bounds", "bounds_without", "depth", "frames", "indents", "number", "options", "values")
-
-    def __init__(self, frames: tuple[Frame, ...], indents: tuple[int, ...], depth: int, number: int) -> None:
-        self.frames = frames
-        self.indents = indents
-        self.depth = depth
-        self.number = number
-        self.after: dict[tuple[int, int], Place | None] = {}
-        self.values: list[int] | None = None
-        self.bounds: list[int] = []
-        self.bounds_without: list[int] = []
-        self.options: tuple[list[tuple[int, int]], int] | None = None
-
-
-Node = tuple[Place, int, int, int]
-"""Place, lexer state, column of the newline under way (0 if none is), state of the spelling."""
 Key = tuple[int, int, int, int]
 Move = tuple[int, int, Node | None]
 """A byte, a bound of what is left after it, and where it leads, or None if that is not made yet or illegal."""
@@ -58,16 +44,11 @@ def _key(node: Node) -> Key:
     return place.number, state, column, spelt
 
 
-class EndingSearch:
-    """The search, with all that it has learnt about one store.
-
-    spelling : if given, only endings that its tokens spell.
-    """
+class EndingSearch(EndingMachine):
+    """The search, with all that it has learnt about one store."""
 
     def __init__(self, store: AutomatonStore, spelling: Spelling | None) -> None:
-        self.lexer = EndingLexer(store, PREFERRED if spelling is None else spelling.alphabet)
-        self.parser = EndingParser(store, self.lexer)
-        self.spelling = spelling
+        super().__init__(store, spelling)
         self._name = store.grammar.name
         self._backs_up = np.array(self.lexer.backs_up)
         self._by_terminal = np.ascontiguousarray(self.lexer.least.T)
@@ -75,199 +56,19 @@ class EndingSearch:
         for column in (self.parser.indent, self.parser.dedent):
             if column >= 0 and all(self.lexer.width[t] >= COSTLY for t in self.parser.members[column]):
                 self._text_columns &= ~(1 << column)
+        self._nodes_left = self._readings = 0
         self.forget()
 
     def forget(self) -> None:
-        self._frames: dict[tuple[int, int, int], Frame] = {}
-        self._places: dict[tuple[tuple[int, ...], tuple[int, ...], int], Place] = {}
+        super().forget()
         self._known: dict[Key, int] = {}
         self._children: dict[Key, list[Move]] = {}
 
-    # --- states ---
-
     def start_of(self, texts: Texts, slot: int) -> Node:
         """The state of a text."""
-        if len(self._frames) + len(self._children) + len(self._places) > MAX_KEPT:
+        if self._held > MAX_KEPT:
             self.forget()
-        memory, region = texts._memory, int(texts._regions[texts._slot(slot)])
-        columns = texts._columns(slot)
-        frames = [self._stack(states, columns) for states in texts._stacks(slot)]
-        place = self._place(frames, tuple(columns), int(memory[region + engine.DEPTH]))
-        state = int(memory[region + engine.LEXER])
-        column = int(memory[region + engine.COLUMN]) if self.lexer.is_newline[state] else 0
-        return place, state, column, 0
-
-    def _stack(self, states: Sequence[int], columns: Sequence[int]) -> Frame:
-        opened = self.parser.column_targets[self.parser.indent] if self.parser.has_levels else set()
-        is_level = sum(state in opened for state in states) + 1 == len(columns)
-        level = 0
-        frame: Frame | None = None
-        for state in states:
-            level += is_level and state in opened
-            frame = self._frame(state, frame, self._pay(columns[level]) if is_level else 0)
-        assert frame is not None  # a stack has the start state
-        return frame
-
-    def _frame(self, state: int, below: Frame | None, pay: int) -> Frame:
-        key = (state, -1 if below is None else below.number, pay)
-        found = self._frames.get(key)
-        if found is None:
-            found = self._frames[key] = Frame(state, below, pay, len(self._frames))
-        return found
-
-    def _pay(self, column: int) -> int:
-        if not self.parser.has_levels:
-            return 0
-        # what the least newline has beyond a line feed may be part of the indentation
-        return max(0, self.lexer.indentation(column) - (self.lexer.width[self.parser.newline] - 1))
-
-    def _place(self, frames: Iterable[Frame], indents: tuple[int, ...], depth: int) -> Place:
-        members = {frame.number: frame for frame in frames}
-        key = (tuple(sorted(members)), indents, depth)
-        found = self._places.get(key)
-        if found is None:
-            found = Place(tuple(members[number] for number in key[0]), indents, depth, len(self._places))
-            self._places[key] = found
-        return found
-
-    # --- the machine, as in `_kernels` ---
-
-    def _actions(self, frames: Iterable[Frame], columns: int) -> Iterator[tuple[int, int, Frame]]:
-        """What follows on some columns (bits): column, state and the stack to push it on; state -1 where the text is accepted."""
-        parser = self.parser
-        end = parser.n_columns - 1
-        agenda = [(frame, columns) for frame in frames]
-        done: dict[int, int] = {}
-        while agenda:
-            frame, wanted = agenda.pop()
-            # readings of an ambiguous text meet again
-            known = done.get(frame.number, 0)
-            done[frame.number] = known | wanted
-            wanted &= ~known
-            state = frame.state
-            rules = [(parser.default[state], wanted)]
-            if parser.default[state] < 0:
-                rules = parser.reduces[state]
-                for column, target in parser.shifts[state]:
-                    if wanted >> column & 1:
-                        yield column, target, frame
-                if parser.accepts[state] and wanted >> end & 1:
-                    yield end, -1, frame
-            for rule, before in rules:
-                if wanted & before:
-                    base = pop_frames(frame, parser.rule_length[rule])
-                    if base is not None:
-                        target = parser.goto[base.state][parser.rule_lhs[rule]]
-                        if target >= 0:
-                            agenda.append((self._frame(target, base, base.pay), wanted & before))
-
-    def _shift(self, frames: Iterable[Frame], column: int, pay: int = -1) -> list[Frame]:
-        """The stacks after a column. pay : of the block that an indent opens."""
-        if column < 0:
-            return []
-        found = {}
-        for _, target, below in self._actions(frames, 1 << column):
-            frame = self._frame(target, below, below.pay if pay < 0 else pay)
-            found[frame.number] = frame
-        # the engine gives up where a text has more readings
-        return list(found.values()) if len(found) <= engine.MAX_STACKS else []
-
-    def _accepts(self, frames: Iterable[Frame]) -> bool:
-        """Whether the text may end on one of these stacks."""
-        return any(True for _ in self._actions(frames, 1 << (self.parser.n_columns - 1)))
-
-    def _emit(self, place: Place, output: int, column: int) -> Place | None:
-        """The place after emitted terminals; None if the parser does not take them."""
-        parser = self.parser
-        symbols = self.lexer.outputs[output]
-        key = (output, column if parser.newline in symbols and not place.depth else -1)
-        if key in place.after:
-            return place.after[key]
-        frames: Sequence[Frame] = place.frames
-        indents, depth = place.indents, place.depth
-        for symbol in symbols:
-            if symbol == parser.newline and depth > 0:
-                continue
-            frames = self._shift(frames, parser.column_of[symbol])
-            if symbol == parser.newline and parser.layout is not None:
-                compare = parser.layout.compare
-                if compare(column, indents[-1]) == 1:
-                    frames = self._shift(frames, parser.indent, self._pay(column))
-                    indents = (*indents, column)
-                while compare(column, indents[-1]) == -1:
-                    frames = self._shift(frames, parser.dedent)
-                    indents = indents[:-1]
-                if column != indents[-1]:
-                    frames = []
-            else:
-                depth = max(0, depth + parser.depth_of[symbol])
-            if not frames:
-                break
-        found = place.after[key] = self._place(frames, indents, depth) if frames else None
-        return found
-
-    def _begin(self, place: Place) -> int:
-        """The lexer state in which a lexeme begins; -1 if the stacks disagree."""
-        if len(self.lexer.modes) == 1:
-            return 0
-        modes = {self.lexer.modes[self.parser.mode_of[frame.state]] for frame in place.frames}
-        return modes.pop() if len(modes) == 1 else -1
-
-    def _read(self, place: Place, state: int, column: int, data: bytes) -> tuple[Place, int, int] | None:
-        """After some bytes; None if they are illegal."""
-        lexer = self.lexer
-        waiting = list(reversed(data))
-        while waiting:
-            byte = waiting.pop()
-            if state == 0:
-                state = self._begin(place)
-                if state < 0:
-                    return None
-            klass = lexer.class_of[byte]
-            after, output = lexer.next_state[state][klass], lexer.output[state][klass]
-            if after == -1:
-                return None
-            if output:
-                emitted = self._emit(place, output, column)
-                if emitted is None:
-                    return None
-                place = emitted
-            if after == RESTART:
-                waiting.append(byte)
-                waiting += reversed(lexer.pending[state])
-                after = 0
-            if not lexer.is_newline[after] or byte == engine.LINE_FEED:
-                column = 0
-            elif byte == engine.SPACE:
-                column += 1
-            elif byte == engine.TAB:
-                column += lexer.tab_length
-            state = after
-        return place, state, column
-
-    def _is_end(self, node: Node) -> bool:
-        """Whether the text may end."""
-        place, state, column, spelt = node
-        lexer, parser = self.lexer, self.parser
-        if self.spelling is not None and not self.spelling.is_whole(spelt):
-            return False
-        while lexer.end_output[state] == RESTART:
-            at: Place | None = place
-            if lexer.fallback[state] >= 0:
-                at = self._emit(place, lexer.outputs.index((lexer.fallback[state],)), column)
-            read = None if at is None else self._read(at, 0, column, lexer.pending[state])
-            if read is None:
-                return False
-            place, state, column = read
-        if lexer.end_output[state] < 0:
-            return False
-        ended = self._emit(place, lexer.end_output[state], 0)
-        if ended is None:
-            return False
-        frames: Sequence[Frame] = ended.frames
-        for _ in ended.indents[1:]:
-            frames = self._shift(frames, parser.dedent)
-        return self._accepts(frames)
+        return super().start_of(texts, slot)
 
     # --- bounds ---
 
@@ -305,17 +106,18 @@ class EndingSearch:
             place.bounds_without = self._bounds([*values[: parser.newline], COSTLY, *values[parser.newline + 1 :]])
         return values
 
-    def _bounds(self, values: list[int]) -> list[int]:
+    def _bounds(self, values: list[int]) -> array[int]:
         terminals = [t for t, value in enumerate(values) if value < COSTLY]
-        if not terminals:
-            return np.where(self._backs_up, 0, COSTLY).tolist()  # type: ignore[no-any-return]
-        least = (self._by_terminal[terminals] + np.array([values[t] for t in terminals], np.int32)[:, None]).min(axis=0)
-        least[self._backs_up] = 0
-        bounds: list[int] = np.clip(least, 0, COSTLY).tolist()
-        return bounds
+        if terminals:
+            costs = np.array([values[t] for t in terminals], np.int32)
+            least = (self._by_terminal[terminals] + costs[:, None]).min(axis=0)
+            least[self._backs_up] = 0
+        else:
+            least = np.where(self._backs_up, 0, COSTLY)
+        return array("i", np.clip(least, 0, COSTLY).astype(np.intc).tobytes())
 
-    def _newline_options(self, place: Place) -> tuple[list[tuple[int, int]], int]:
-        """What a newline may lead to: (column, value) of each open block, and the value of a new one."""
+    def _newline_options(self, place: Place) -> Options:
+        """What a newline may lead to."""
         if place.options is not None:
             return place.options
         parser, top = self.parser, place.indents[-1]
@@ -324,10 +126,11 @@ class EndingSearch:
         inner = self._shift(frames, parser.indent, pay)
         opened = parser.values(inner, parser.indented)
         options = []
-        for column in reversed(place.indents):
+        for column, outer in zip(reversed(place.indents), [*reversed(place.indents[:-1]), 0], strict=True):
             options.append((column, parser.values(frames, parser.indented)))
-            frames = self._shift(frames, parser.dedent)
-        place.options = options, opened
+            last = frames
+            frames = self._shift(frames, parser.dedent, self._pay(outer))
+        place.options = options, opened, 0 if self._accepts(last) else COSTLY
         return place.options
 
     def _newline_bound(self, place: Place, state: int, column: int) -> int:
@@ -336,15 +139,20 @@ class EndingSearch:
         least = int(lexer.least[state, self.parser.newline])
         if least >= COSTLY:
             return COSTLY
-        options, opened = self._newline_options(place)
+        options, opened, ended = self._newline_options(place)
+        # at the end of the text it has no column
+        found = least + ended
         top = place.indents[-1]
-        found = max(least, min(lexer.bytes_further_in(column, top), 1 + lexer.bytes_further_in(0, top))) + opened
+        here, below = lexer.same_line[state], lexer.next_line[state]
+        if opened < COSTLY:
+            inner = max(here, lexer.bytes_further_in(column, top)), max(below, 1 + lexer.bytes_further_in(0, top))
+            found = min(found, min(inner) + opened)
         for wanted, value in options:
-            bytes_left = 1 + lexer.indentation(wanted)
+            bytes_left = max(below, 1 + lexer.indentation(wanted))
             if column <= wanted:
-                bytes_left = min(bytes_left, lexer.indentation(wanted - column))
-            found = min(found, max(least, bytes_left) + value)
-        return found
+                bytes_left = min(bytes_left, max(here, lexer.indentation(wanted - column)))
+            found = min(found, bytes_left + value)
+        return min(found, COSTLY)
 
     def _bound(self, node: Node) -> int:
         """A lower bound of the bytes left."""
@@ -365,8 +173,10 @@ class EndingSearch:
         if self.lexer.backs_up[state]:
             return 0
         if first == self.parser.newline and not place.depth:
-            options, opened = self._newline_options(place)
-            value = opened if column > place.indents[-1] else dict(options).get(column, COSTLY)
+            options, opened, _ = self._newline_options(place)
+            layout = self.parser.layout
+            is_inner = layout is not None and layout.compare(column, place.indents[-1]) == 1
+            value = opened if is_inner else dict(options).get(column, COSTLY)
         else:
             value = self._estimate(place)[first]
         whole = len(emitted) == 1 and self.lexer.next_state[state][klass] == 0 and self.lexer.least[state, first] > 0
@@ -408,17 +218,84 @@ class EndingSearch:
             return None
         return (*read, 0 if self.spelling is None else self.spelling.after(node[3], byte))
 
-    def run(self, start: Node) -> bytes | None:
-        """The first of the shortest endings; None if there is none."""
-        self._budget = MAX_NODES
+    def run(self, start: Node, max_nodes: int | None = None) -> bytes | None:
+        """The first of the shortest endings; None if there is none.
+
+        max_nodes : states that may be looked at beyond `NODES_OF_A_BYTE` for each byte; `MAX_NODES` by default.
+        Raises LimitError if these are too few, or take more memory than `MAX_HELD`.
+        """
         self._readings = MAX_READINGS
+        self._nodes_left = (MAX_NODES if max_nodes is None else max_nodes) + NODES_OF_A_BYTE * self._bound(start)
         while True:
             bound = self._bound(start)
-            if bound >= COSTLY or self._budget < 0:
+            if bound >= COSTLY:
                 return None
             found = self._deepen(start, bound)
             if found is not None:
                 return found
+
+    def _count_node(self, moves: list[Move]) -> None:
+        self._held += _NODE + _MOVE * len(moves)
+        self._nodes_left -= 1
+        if self._nodes_left < 0 or self._held > MAX_HELD:
+            what = "states of lexer and parser" if self._nodes_left < 0 else "bytes of memory"
+            n = len(self._children) if self._nodes_left < 0 else MAX_HELD
+            raise LimitError(
+                f"grammar {self._name}: no shortest ending of the text was found among {n:,} {what}; go on with the text and ask again, "
+                "or ask for a short ending that need not be the shortest (short_ending)"
+            )
+
+    def descend(self, start: Node) -> bytes | None:
+        """An ending, hardly ever longer than a shortest one: each byte is one after which the bound is least, and none is taken back
+        unless it leads nowhere, or back to where the text was. None if there is no ending.
+
+        The bound of a state that is left rises above that of the next one, so the search does not stay where the bound is too low.
+        Raises LimitError as `run`. Cost: about a node a byte, memory for one place a lexeme.
+        Source: Korf, "Real-time heuristic search" (1990), LRTA*.
+        """
+        path = bytearray()
+        trail, at = [start], {_key(start): 0}
+        self._readings = 4 * MAX_READINGS
+        steps = MAX_STEPS + NODES_OF_A_BYTE * min(self._bound(start), MAX_NODES)
+        for _ in range(steps):
+            node = trail[-1]
+            if not self._bound(node) and self._is_end(node):
+                return bytes(path)
+            if self._held > MAX_HELD:
+                self.forget()
+            best: Node | None = None
+            chosen, least = 0, COSTLY
+            for byte, guess, _ in sorted(self._moves(node), key=lambda move: move[1]):
+                if guess >= least:
+                    break
+                made = self._made(node, byte)
+                if made is not None and (bound := self._bound(made)) < least:
+                    best, chosen, least = made, byte, bound
+            self._learn(_key(node), min(COSTLY, 1 + least))
+            if best is None:
+                if len(trail) == 1:
+                    return None
+                del at[_key(trail.pop())]
+                path.pop()
+                continue
+            back = at.get(_key(best))
+            if back is None:
+                at[_key(best)] = len(trail)
+                trail.append(best)
+                path.append(chosen)
+            else:
+                for left in trail[back + 1 :]:
+                    del at[_key(left)]
+                del trail[back + 1 :], path[back:]
+        raise LimitError(
+            f"grammar {self._name}: no ending of the text was found in {steps:,} steps; go on with the text and ask again"
+        )
+
+    def _learn(self, key: Key, bound: int) -> None:
+        known = self._known.get(key)
+        if known is None:
+            self._held += _MADE
+        self._known[key] = bound if known is None else max(known, bound)
 
     def _deepen(self, start: Node, bound: int) -> bytes | None:
         """An ending of `bound` bytes. If there is none, more is known about the start afterwards."""
@@ -431,7 +308,7 @@ class EndingSearch:
                 if len(path) == bound:
                     if self._is_end(entered):
                         return bytes(path)
-                    self._known[key] = max(1, self._known.get(key, 0))
+                    self._learn(key, 1)
                     if not agenda:
                         return None
                     path.pop()
@@ -439,9 +316,7 @@ class EndingSearch:
                     moves = self._children.get(key)
                     if moves is None:
                         moves = self._children[key] = self._moves(entered)
-                        self._budget -= 1
-                        if self._budget < 0:
-                            return None
+                        self._count_node(moves)
                     agenda.append((entered, key, moves, [0]))
             node, key, moves, at = agenda[-1]
             entered = None
@@ -452,7 +327,7 @@ class EndingSearch:
                 path.append(moves[at[0] - 1][0])
                 continue
             least = min((each if after is None else self._bound(after) for _, each, after in moves), default=COSTLY)
-            self._known[key] = min(COSTLY, max(1 + least, self._known.get(key, 0)))
+            self._learn(key, min(COSTLY, 1 + least))
             agenda.pop()
             if not agenda:
                 return None
@@ -471,5 +346,5 @@ class EndingSearch:
             moves[at] = byte, least, after
             if after is None:
                 return None
-            self._known[_key(after)] = least
+            self._learn(_key(after), least)
         return after if self._bound(after) <= left else None

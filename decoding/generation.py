@@ -1,7 +1,7 @@
 """One text from a language model, token by token under masks, which ends as a legal text within its budget.
 
 At each step the mask is filled, a token chosen and read; near the end of the budget, or when time is up, the text is closed with its
-shortest ending. Without a matcher the same loop runs free, for comparison.
+shortest ending (or one near it, where the shortest takes long to find). Without a matcher the same loop runs free, for comparison.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.errors import LimitError, MaskwrightError
-from maskwright.decoding.adapters._apply import apply_mask, need_torch
+from maskwright.decoding.ending import Ending, short_ending
 from maskwright.decoding.healing import Healing
+from maskwright.decoding.kernels import apply_mask, need_torch
 
 if TYPE_CHECKING:
-    from maskwright.decoding.ending import Ending
     from maskwright.decoding.matcher import Matcher
     from maskwright.maskstore.vocabulary import Vocabulary
 
@@ -144,7 +144,7 @@ class Generation:
             # a budget so small that the prompt's end was not spelled yet
             self._matcher.advance_bytes(self._healing.rest)
         if self._close and self._matcher is not None and not self._matcher.is_accepting():
-            ending = self._shortest(self._matcher)
+            ending = self._ending(self._matcher)
             for token in ending.tokens:
                 self._matcher.advance(token)
                 self._tokens.append(token)
@@ -215,25 +215,29 @@ class Generation:
         if self._healing.rest:
             there = there.fork()
             there.advance_bytes(self._healing.rest)
-        ending = self._shortest(there)
-        if len(ending.tokens) > self._max_tokens:
+        ending = self._ending(there)
+        if len(ending.tokens) > self._max_tokens and ending.is_shortest:
             raise LimitError(
                 f"max_tokens is {self._max_tokens}, but the shortest ending of the text takes {len(ending.tokens)} tokens "
                 f"({ending.data[:60]!r}); give more tokens, or let the text stay open (close=False)"
             )
 
     def _need(self, left: int) -> int:
-        """Tokens of the shortest ending; decides when to look next."""
+        """Tokens of a short ending; decides when to look next."""
         assert self._matcher is not None
         if self._healing.rest:
             return 0
-        need = len(self._shortest(self._matcher).tokens)
+        try:
+            need = len(self._ending(self._matcher).tokens)
+        except LimitError:
+            # more readings than can be followed: close the text before it gets there
+            return left + 1
         self._next_check = left - max(1, (left - need) // (1 + GROWTH))
         return need
 
-    def _shortest(self, matcher: Matcher) -> Ending:
+    def _ending(self, matcher: Matcher) -> Ending:
         begin = time.perf_counter()
-        ending = matcher.shortest_ending()
+        ending = short_ending(matcher)
         self._ending_seconds += time.perf_counter() - begin
         return ending
 
@@ -357,7 +361,7 @@ def generate(
 class Sampler:
     """Tokens drawn from logits; equal seeds draw equally from equal logits."""
 
-    def __init__(self, temperature: float, top_k: int, top_p: float, seed: int) -> None:
+    def __init__(self, temperature: float, top_k: int, top_p: float, seed: int | tuple[int, ...]) -> None:
         self._temperature, self._top_k, self._top_p = temperature, top_k, top_p
         self._random = np.random.default_rng(seed)
 

@@ -128,11 +128,21 @@ class Matcher(Texts):
     def shortest_ending(self) -> Ending:
         """A shortest legal ending of the text so far, as bytes and as tokens (end of text not included).
 
-        Raises DeadEndError if the vocabulary cannot spell any, LimitError for a text that is too ambiguous.
+        Raises DeadEndError if the vocabulary cannot spell any, LimitError for a text that is too ambiguous or whose search would take too
+        long or too much memory: `short_ending` has no such limits.
         """
         from maskwright.decoding.ending import shortest_ending
 
         return shortest_ending(self)
+
+    def short_ending(self) -> Ending:
+        """A shortest ending if it is found soon, else one that is hardly longer (`is_shortest` says which). For who needs any in time.
+
+        Raises DeadEndError if the vocabulary cannot spell any.
+        """
+        from maskwright.decoding.ending import short_ending
+
+        return short_ending(self)
 
     def min_bytes_left(self) -> int:
         """The length of the shortest ending, in bytes: what a completion budget must leave."""

@@ -384,8 +384,10 @@ def test_python_completions_of_the_bundled_model() -> None:
 def test_samples_drawn_by_a_model(store: AutomatonStore, model: LanguageModel) -> None:
     """The drawing keeps a cache; a function that reads each text anew from its start draws the same."""
     fast, words = next_token_of(model, seed=3), np.zeros(store.n_words, np.uint32)
-    sampler = Sampler(0.8, 0, 1.0, 3)
-    for _ in range(4):
+    texts: list[list[int]] = []
+    for number in (0, 1, 2, 1):
+        fast.begin_text(number)
+        sampler = Sampler(0.8, 0, 1.0, (3, number))
         matcher, tokens = store.matcher(), []
         while len(tokens) < 12 and not matcher.is_finished:
             matcher.fill(words)
@@ -396,9 +398,12 @@ def test_samples_drawn_by_a_model(store: AutomatonStore, model: LanguageModel) -
             assert fast(tokens, words) == expected, "also where a text is as long as the one before, or longer"
             matcher.advance(expected)
             tokens.append(expected)
+        texts.append(tokens)
+    # a sample is drawn again as it was, and others differ
+    assert texts[3] == texts[1] and len({tuple(text) for text in texts}) == 3
     everything = np.full(store.n_words, 0xFFFFFFFF, np.uint32)
     for tokens in ([], [], [7], [7], [7, 8, 9], [7, 8]):  # the same text again, a longer one, a shorter one
-        assert 0 <= fast(tokens, everything) < model.vocabulary.size
+        assert 0 <= fast(tokens, everything) < 32 * store.n_words
 
 
 def test_validate_with_a_model(runner: CliRunner, folder: Path, store: AutomatonStore) -> None:

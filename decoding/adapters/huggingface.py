@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, MaskwrightError, VocabularyError
 from maskwright.decoding._row_kernels import NOTHING
+from maskwright.decoding.ending import short_ending
 from maskwright.decoding.kernels import ResidentRows, mend_rows, need_torch
 from maskwright.decoding.kernels.rows import DEFAULT_CAPACITY, check_stores
 from maskwright.decoding.matcher import DEFAULT_ROLLBACK, Matcher
@@ -155,7 +156,7 @@ class MaskwrightLogitsProcessor:
         return words
 
     def endings(self, sequences: Any) -> list[Ending]:
-        """For each sequence that `generate` returned, what completes it: empty where it ended by itself, else a shortest ending.
+        """For each sequence that `generate` returned, what completes it: empty where it ended by itself, else `Matcher.short_ending`.
 
         What max_new_tokens cut off is a beginning of a legal text only; the ending's bytes (or tokens) make it one.
         Raises MaskwrightError before the first generation, and if all allowed tokens had been ruled out by others in its last step;
@@ -175,7 +176,7 @@ class MaskwrightLogitsProcessor:
                 if matcher.is_finished:
                     break
                 self._advance(matcher, row, position, tokens[position])
-            found.append(matcher.shortest_ending())
+            found.append(short_ending(matcher))
         return found
 
     def _follow(self, ids: Ids) -> None:

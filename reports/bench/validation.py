@@ -13,14 +13,17 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import datetime
+import json
 import random
+import subprocess
 import sys
 import sysconfig
 import time
 from pathlib import Path
 from typing import Any
 
-from common import SHARED, write_record
+from common import RECORDS, SHARED, write_record
 from rich.progress import track
 
 import maskwright as mw
@@ -130,18 +133,51 @@ def track_of(n: int) -> Any:
     yield lambda: next(progress, None)
 
 
+class Record:
+    """The record of the day, written after each part, so that one may be asked for at a time; parts measured before stay in it."""
+
+    def __init__(self, grammar: str, python: str, is_quick: bool) -> None:
+        self.name = f"validation-{grammar.replace(':', '-')}"
+        self.command = f"python reports/bench/validation.py --grammar {grammar}"
+        self.is_quick = is_quick
+        self.judge = subprocess.run([python, "-V"], capture_output=True, text=True, check=True).stdout.strip()
+        self.facts: dict[str, Any] = {}
+        path = RECORDS / f"{datetime.date.today().isoformat()}-{self.name}.json"
+        if path.exists():
+            before = json.loads(path.read_text("utf-8"))
+            self.facts = {name: part for name, part in before.items() if name not in ("date", "command", "machine")}
+
+    def add(self, name: str, part: dict[str, Any]) -> None:
+        refused = [finding for finding in part.pop("findings", []) if finding.get("failure")]
+        if name.startswith("sample"):
+            part["refused"] = [short(finding) for finding in refused]
+        part.pop("settings", None)  # it names places on this machine
+        print(name, {key: part[key] for key in part if key in ("classes", "causes", "figures", "costs")} or part)
+        self.facts[name] = {"judged_by": self.judge, **part}
+        if not self.is_quick:
+            write_record(self.name, self.command, self.facts)
+
+
+def short(finding: dict[str, Any]) -> dict[str, str]:
+    """A refused text: why, and its end."""
+    text = finding.get("minimal", finding).get("text", finding["before"])
+    return {"why": finding["why"], "text": text[-200:], "ending": finding["ending"]}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small amounts, no record")
     parser.add_argument("--grammar", default="python")
-    parser.add_argument("--only", metavar="PARTS", help=f"some of {','.join(PARTS)}; the record holds these alone")
+    parser.add_argument(
+        "--only", metavar="PARTS", help=f"some of {','.join(PARTS)}; the others stay in the day's record"
+    )
     parser.add_argument(
         "--python", default=sys.executable, help="whose parser judges; the grammar python is that of 3.13"
     )
     args = parser.parse_args()
     quick, reference = args.quick, f"python:{args.python}"
     judge = make_reference(reference)
-    facts: dict[str, Any] = {}
+    record = Record(args.grammar, args.python, args.quick)
     grammar = mw.load_grammar(args.grammar)
     only = set(args.only.split(",")) if args.only else set(PARTS)
     for name in ("mistral-7b-v0.1", "tekken"):
@@ -149,36 +185,26 @@ def main() -> None:
             continue
         store: Any = mw.cached_store(grammar, mw.load_vocabulary(name))
         if "replay" in only:
-            facts[f"replay {name}"] = {**replayed(store, reference, quick), "costs": costs(store, name)}
-            print(name, facts[f"replay {name}"]["costs"])
+            record.add(f"replay {name}", {**replayed(store, reference, quick), "costs": costs(store, name)})
         if name == "mistral-7b-v0.1" and "streamlined" in only:
-            facts["streamlined"] = mw.validate(
-                store, [str(LIBRARY / "*.py")], check="streamlined", amount=3_000 if quick else 300_000
-            ).to_dict()
+            amount = 3_000 if quick else 300_000
+            report = mw.validate(store, [str(LIBRARY / "*.py")], check="streamlined", amount=amount)
+            record.add("streamlined", report.to_dict())
         if name == "mistral-7b-v0.1" and "uniform" in only:
-            facts["sample uniform"] = mw.validate(
-                store, check="sample", amount=20 if quick else 500, budget=800, cuts=2, reference=reference
-            ).to_dict()
-            print(facts["sample uniform"]["classes"])
+            amount = 20 if quick else 500
+            report = mw.validate(store, check="sample", amount=amount, budget=800, cuts=2, reference=reference)
+            record.add("sample uniform", report.to_dict())
     if only & {"model", "completions"}:
         tiny: Any = mw.cached_store(grammar, mw.load_vocabulary(str(model_folder())))
         model = mw.load_model(BUNDLED)
         if "completions" in only:
-            facts["completions"] = completions(tiny, model, judge, 5 if quick else 200)
-            print(facts["completions"])
+            record.add("completions", completions(tiny, model, judge, 5 if quick else 200))
         if "model" in only:
-            facts["sample model"] = mw.validate(
-                tiny, check="sample", amount=10 if quick else 500, budget=200, cuts=2, next_token=next_token_of(model),
+            report = mw.validate(
+                tiny, check="sample", amount=10 if quick else 500, budget=400, cuts=2, next_token=next_token_of(model),
                 reference=reference,
-            ).to_dict()  # fmt: skip
-    for one in facts.values():
-        for name in ("findings", "settings"):  # these name places on this machine
-            one.pop(name, None)
-    if not quick:
-        command = f"python reports/bench/validation.py --grammar {args.grammar}"
-        write_record(
-            "validation" if args.grammar == "python" else f"validation-{args.grammar.replace(':', '-')}", command, facts
-        )
+            )  # fmt: skip
+            record.add("sample model", report.to_dict())
 
 
 if __name__ == "__main__":

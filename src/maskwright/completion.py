@@ -10,7 +10,7 @@ import os
 import socket
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,10 +25,10 @@ from maskwright.analysis.errors import (
     UnknownNameError,
     VocabularyError,
 )
-from maskwright.decoding.adapters._apply import apply_mask, need_torch
 from maskwright.decoding.adapters.huggingface import check_same_tokens, check_stores
 from maskwright.decoding.generation import Completion, Generation, ModelReader, Sampler, generate
 from maskwright.decoding.healing import split_for_healing
+from maskwright.decoding.kernels import apply_mask, need_torch
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
 from maskwright.models import BUNDLED, model_folder
 
@@ -171,26 +171,34 @@ def complete(
     return start_completion(store, prompt, loaded, **options).run()
 
 
-def next_token_of(
-    model: LanguageModel, temperature: float = 0.8, seed: int = 0
-) -> Callable[[Sequence[int], npt.NDArray[np.uint32]], int]:
-    """Draws the next token by a model: from the tokens so far and the mask, (ceil(V / 32),) uint32, of those allowed. For `validate`."""
-    sampler = Sampler(temperature, 0, 1.0, seed)
-    read: list[int] = []
-    reader: ModelReader | None = None
+class ModelDraw:
+    """Draws the next token by a model, text by text; equal numbers of texts draw equally, whatever was drawn before."""
 
-    def draw(tokens: Sequence[int], words: npt.NDArray[np.uint32]) -> int:
-        nonlocal reader
-        if reader is not None and len(tokens) == len(read) + 1 and list(tokens[:-1]) == read:
-            reader.push(tokens[-1])
+    def __init__(self, model: LanguageModel, temperature: float, seed: int) -> None:
+        self._model, self._temperature, self._seed = model, temperature, seed
+        self._read: list[int] = []
+        self._reader: ModelReader | None = None
+        self.begin_text(0)
+
+    def begin_text(self, number: int) -> None:
+        """Another text is drawn from here on."""
+        self._sampler = Sampler(self._temperature, 0, 1.0, (self._seed, number))
+        self._reader = None
+
+    def __call__(self, tokens: Sequence[int], words: npt.NDArray[np.uint32]) -> int:
+        if self._reader is not None and len(tokens) == len(self._read) + 1 and list(tokens[:-1]) == self._read:
+            self._reader.push(tokens[-1])
         else:
-            reader = ModelReader(model.model, [*model.tokens_of(""), *tokens])
-        read[:] = tokens
-        logits = reader.logits()
+            self._reader = ModelReader(self._model.model, [*self._model.tokens_of(""), *tokens])
+        self._read[:] = tokens
+        logits = self._reader.logits()
         apply_mask(logits, words)
-        return sampler.choose(logits)
+        return self._sampler.choose(logits)
 
-    return draw
+
+def next_token_of(model: LanguageModel, temperature: float = 0.8, seed: int = 0) -> ModelDraw:
+    """Draws the next token by a model: from the tokens so far and the mask, (ceil(V / 32),) uint32, of those allowed. For `validate`."""
+    return ModelDraw(model, temperature, seed)
 
 
 def read_prompt(matcher: Matcher, data: bytes, name: str = "the prompt") -> None:

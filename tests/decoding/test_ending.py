@@ -14,8 +14,9 @@ from grammars import random_grammar
 from maskwright.analysis.errors import DeadEndError, GrammarError, LimitError
 from maskwright.analysis.grammar import Grammar, load_grammar, parse_grammar
 from maskwright.decoding import _kernels as engine
+from maskwright.decoding import ending as ending_module
 from maskwright.decoding import ending_search
-from maskwright.decoding.ending import Ending, min_bytes_left, shortest_ending
+from maskwright.decoding.ending import Ending, min_bytes_left, short_ending, shortest_ending
 from maskwright.decoding.matcher import Matcher
 from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
 from maskwright.maskstore.vocabulary import Vocabulary
@@ -102,6 +103,28 @@ _NEWLINE: /(\n[ ]*)+/
 %declare _INDENT _DEDENT
 """
 
+# what follows a block stands at the column of what came before it, in the same rule
+ENDED = r"""
+start: line*
+line: "x" _NL
+    | "do" _NL _INDENT line+ _DEDENT "end" _NL
+    | "try" _NL line "or" _NL line
+    | "a" _NL "b" _NL "c" _NL
+    | "in" _NL _INDENT "a" _NL "b" _NL "c" _NL _DEDENT
+_NL: /(\n[ ]*|#[#y]*)+/
+COMMENT: /#[#y]*/
+%ignore COMMENT
+%declare _INDENT _DEDENT
+"""
+
+TABS = r"""
+// maskwright: tabs = consistent
+start: line*
+line: "x" _NL | "do" _NL _INDENT line+ _DEDENT "end" _NL
+_NL: /(\n[ \t]*)+/
+%declare _INDENT _DEDENT
+"""
+
 AMBIGUOUS = r"""
 start: e
 e: e "+" e | e "**" e | "(" e ")" | INT | "x"
@@ -117,6 +140,8 @@ TEXTS = {
     "spaces back up": SPACES_BACK_UP,
     "blocks": BLOCKS,
     "no tabs": NO_TABS,
+    "ended": ENDED,
+    "tabs": TABS,
     "ambiguous": AMBIGUOUS,
 }
 
@@ -315,6 +340,96 @@ COMMENT: /#[^\\n]*/
     matcher.advance_bytes(b"try:\n    try:\n        try:\n")
     monkeypatch.setattr(ending_search, "MAX_NODES", 300)
     assert shortest_ending(matcher).data == b"         x\n        end\n    end\nend"
+
+
+DEEP = b"".join(b" " * 7 * depth + b"do\n" for depth in range(4)) + b" " * 28
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (DEEP, b"x\n" + b"".join(b" " * 7 * depth + b"end\n" for depth in (3, 2, 1, 0))),
+        (DEEP + b"x\n", b" " * 21 + b"end\n" + b"".join(b" " * 7 * depth + b"end\n" for depth in (2, 1, 0))),
+        (DEEP + b"try", None),
+        (DEEP + b"a", None),
+        (DEEP + b"in", None),
+        (DEEP + b"try\n" + b" " * 28 + b"in\n", None),
+        (DEEP[:-28] + b" " * 40 + b"#yyyyyyyy", None),
+    ],
+)
+def test_the_bound_knows_how_deep_the_lines_of_a_rule_stand(
+    monkeypatch: pytest.MonkeyPatch, text: bytes, expected: bytes | None
+) -> None:
+    """Else the search would look at all lines that are as long as an indentation."""
+    matcher = named_store("ended").matcher()
+    matcher.advance_bytes(text)
+    monkeypatch.setattr(ending_search, "MAX_NODES", 20)
+    monkeypatch.setattr(ending_search, "NODES_OF_A_BYTE", 4)
+    ending = shortest_ending(matcher)
+    assert_spelt(matcher, ending)
+    assert expected is None or ending.data == expected
+
+
+def test_a_try_within_blocks_is_ended_fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second half of the statement has to be indented as deep as the first."""
+    matcher = python_store().matcher()
+    matcher.advance_bytes(b"class A:\n    def f(self):\n        def g():\n            try:")
+    monkeypatch.setattr(ending_search, "MAX_NODES", 20)
+    monkeypatch.setattr(ending_search, "NODES_OF_A_BYTE", 4)
+    assert shortest_ending(matcher).data == b"0\n    \texcept:0\n"
+
+
+def test_columns_of_blanks_and_tabs_are_compared_as_the_layout_does() -> None:
+    """Nine blanks are more than a tab, though the tab's number is larger."""
+    matcher = named_store("tabs").matcher()
+    matcher.advance_bytes(b"do\n\tdo\n         ")
+    assert shortest_ending(matcher).data == b"x\n\tend\nend\n"
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_short_endings_end_the_text_where_the_search_may_not_look(name: str) -> None:
+    store, n_longer = named_store(name), 0
+    for matcher in random_texts(store, random.Random(name), 12, 14):
+        shortest = shortest_ending(matcher)
+        ending_module._search_of(store, None).forget()
+        ending = short_ending(matcher, max_nodes=-(10**6))
+        assert_spelt(matcher, ending)
+        assert ending.is_shortest == matcher.is_accepting() and len(ending.data) >= len(shortest.data)
+        n_longer += len(ending.data) - len(shortest.data)
+        assert short_ending(matcher) == shortest
+    # where lexemes back up the bound knows little
+    assert n_longer <= (48 if name in ("backing up", "spaces back up") else 12)
+
+
+def test_a_search_that_takes_too_much_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = named_store("ended")
+    matcher = store.matcher()
+    matcher.advance_bytes(DEEP)
+    search = ending_module._search_of(store, None)
+    for limit, value, what in (("MAX_NODES", -(10**6), "1 states"), ("MAX_HELD", 20_000, "20,000 bytes of memory")):
+        search.forget()
+        with monkeypatch.context() as patched:
+            patched.setattr(ending_search, limit, value)
+            with pytest.raises(LimitError, match=rf"no shortest ending .* among {what}.*short_ending"):
+                shortest_ending(matcher)
+    search.forget()
+    monkeypatch.setattr(ending_search, "MAX_HELD", 20_000)
+    ending = short_ending(matcher)
+    assert_spelt(matcher, ending)
+    assert not ending.is_shortest and search._held < 40_000
+
+
+def test_what_was_learnt_is_dropped_when_it_is_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = store_of(parse_grammar(JSON, name="json"))
+    monkeypatch.setattr(ending_search, "MAX_KEPT", 200_000)
+    matcher, search = store.matcher(), ending_module._search_of(store, None)
+    most = 0
+    for text in range(200):
+        matcher.reset()
+        matcher.advance_bytes(b'[{"a":' * (text % 17) + b"[" * (text % 13) + b"1")
+        shortest_ending(matcher)
+        most = max(most, search._held)
+    assert 200_000 < most < 400_000
 
 
 def test_deep_texts_are_ended() -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from maskwright.analysis.errors import LimitError, MaskwrightError
 from maskwright.analysis.grammar import parse_grammar
+from maskwright.decoding import ending
 from maskwright.decoding.generation import Completion, Sampler, generate
 from maskwright.decoding.healing import Healing, split_for_healing
 from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
@@ -92,6 +93,17 @@ def test_every_budget_is_kept_and_every_text_parses(prompt: bytes) -> None:
                 assert spelled == found.data
                 reasons.add(found.reason)
     assert reasons == {"end", "tokens"}
+
+
+def test_texts_are_closed_where_the_search_for_a_shortest_ending_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ending, "SHORT_NODES", -(10**6))
+    for seed in range(12):
+        for budget in (9, 17, 40):
+            found = run(random_model(seed, seed / 3), b"[1, ", max_tokens=budget, temperature=1.0, seed=seed)
+            json.loads(b"[1, " + found.data)
+            assert found.is_complete and len(found.tokens) <= budget
+    # that a budget is too small is only said when it is known
+    assert json.loads(b"[[[[" + run(random_model(0), b"[[[[", max_tokens=2).data) is not None
 
 
 def test_a_budget_that_cannot_suffice_is_an_error() -> None:

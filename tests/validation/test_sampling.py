@@ -123,6 +123,34 @@ def test_a_model_chooses_under_the_mask(store: AutomatonStore) -> None:
         validate(store, check="sample", amount=1, next_token=lambda tokens, mask: plus)
 
 
+def test_what_a_model_drew_is_drawn_again_to_be_made_short(store: AutomatonStore) -> None:
+    """A reference that refuses what only the third text has: the drawing knows which text it is at."""
+    pieces = {piece: store.vocabulary.tokens.index(piece.encode()) for piece in "a=("}
+
+    class Draw:
+        number = -1
+
+        def begin_text(self, number: int) -> None:
+            self.number = number
+
+        def __call__(self, tokens: Sequence[int], mask: Any) -> int:
+            return pieces[("a=((((" if self.number == 3 else "aaaaaa")[len(tokens)]]
+
+    command = "sh -c 'if grep -q \\(; then echo a bracket; exit 1; fi'"
+    report = validate(store, check="sample", amount=5, cuts=0, budget=6, reference=command, next_token=Draw())
+    assert report.classes[REFUSED_REFERENCE] == 1 and report.findings[0].why == "a bracket"
+    assert report.findings[0].more["minimal"]["text"] == "a=(a)\n"
+
+
+def test_what_only_one_cut_off_shows_is_shown_short(store: AutomatonStore) -> None:
+    """A reference that refuses texts of one length: hardly any other prefix of a refused text is refused."""
+    command = "sh -c 'if [ $(($(wc -c) % 79)) = 0 ]; then echo of that length; exit 1; fi'"
+    report = validate(store, check="sample", amount=40, cuts=6, budget=150, reference=command)
+    assert 0 < report.classes[REFUSED_REFERENCE] < 40
+    assert report.findings[0].more["minimal"]["why"] == report.findings[0].why == "of that length"
+    assert len(report.findings[0].more["minimal"]["text"].encode()) % 79 == 0
+
+
 def test_an_end_of_text_token_ends_the_text(store: AutomatonStore) -> None:
     report = validate(store, check="sample", amount=1, next_token=lambda tokens, mask: 0)
     assert report.passed and report.figures["tokens"] == 0 and report.figures["closed"] == 1

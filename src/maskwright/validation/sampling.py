@@ -1,7 +1,7 @@
 """Sample: texts drawn under the masks, each closed with its shortest ending, must be texts of the grammar and of the language.
 
-Tokens are drawn uniformly from those allowed, or by a model. After a budget of tokens the text is closed with `Matcher.shortest_ending`;
-so is each of some cut-offs, prefixes of the same text. What comes out is put before the grammar's own parse and the reference parser.
+Tokens are drawn uniformly from those allowed, or by a model. After a budget of tokens the text is closed with `shortest_ending`; so
+is each of some cut-offs, prefixes of the same text. What comes out is put before the grammar's own parse and the reference parser.
 Where texts are given, each sample goes on from a random place of one of them.
 """
 
@@ -16,6 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.errors import DeadEndError, LimitError, MaskwrightError, VocabularyError
+from maskwright.decoding.ending import short_ending
+from maskwright.decoding.ending_search import MAX_NODES
 from maskwright.validation.grammar_parse import GrammarParse
 from maskwright.validation.references import Verdict, make_reference
 from maskwright.validation.replay import BEFORE, OVER_LIMIT, replay
@@ -28,7 +30,9 @@ NO_ENDING = "no ending"
 UNDECIDED = "the reference crashed or hung"
 
 NextToken = Callable[[Sequence[int], npt.NDArray[np.uint32]], int]
-"""From the tokens so far and the mask of those allowed (bit i of word w is token 32 w + i) to the next; an end-of-text id ends the text."""
+"""From the tokens so far and the mask of those allowed (bit i of word w is token 32 w + i) to the next; an end-of-text id ends the text.
+If it has a method `begin_text`, that is called with the number of each sample: a sample that is drawn again to be made short must come
+out as it did before, in whatever order and process."""
 
 Draw = tuple[int, str | None, str | None]
 """Number of a sample, the text that it goes on from, and the cause of its refusal if that is to be made short."""
@@ -72,6 +76,9 @@ class _Sampler:
 
     def run(self, number: int, text: str | None, cause: str | None) -> Outcome:
         rng = random.Random(f"{self.check.seed}:{number}")
+        begin_text = getattr(self.check.next_token, "begin_text", None)
+        if begin_text is not None:
+            begin_text(number)
         try:
             tokens = self.prompt(text, rng)
             n_prompt = len(tokens)
@@ -83,6 +90,7 @@ class _Sampler:
         n_drawn = len(tokens) - n_prompt
         places = sorted(rng.sample(range(len(tokens)), min(self.check.cuts, len(tokens)))) if tokens else []
         facts: Outcome = {"class": ACCEPTED, "tokens": n_drawn, "closed": len(places) + 1, "characters": 0, "limits": 0}
+        refused = len(tokens)
         for place in [len(tokens), *places]:
             kind, said, closed = self.close(tokens[:place])
             facts["characters"] += len(closed)
@@ -92,12 +100,14 @@ class _Sampler:
                 facts["class"] == ACCEPTED or _SEVERITY.index(kind) < _SEVERITY.index(facts["class"])
             ):
                 facts |= {"class": kind, **self.shown(tokens[:place], closed, said)}
+                refused = place
         if cause is not None:
-            self.minimise(tokens, cause, facts)
+            self.minimise(tokens[:refused], cause, facts)
         return facts
 
     def minimise(self, tokens: list[int], cause: str, facts: Outcome) -> None:
-        """Look for the shortest prefix whose closure is refused for the same cause; of long texts, for a short one."""
+        """Look for the shortest prefix whose closure is refused for the same cause, as that of all the tokens is; of long texts, for a
+        short one."""
         stride = max(1, -(-len(tokens) // MINIMAL_STEPS))
         first = self.first_refused(tokens, range(0, len(tokens) + stride, stride), facts["class"], cause)
         place = self.first_refused(tokens, range(max(0, first - stride + 1), first), facts["class"], cause)
@@ -153,7 +163,8 @@ class _Sampler:
             # what was drawn under the masks is refused by them now
             return REFUSED_GRAMMAR, "the masks refuse what they allowed before", data.decode("utf-8", "replace")
         try:
-            ending = matcher.shortest_ending()
+            # where the shortest takes too long to find, one near it shows as well what the masks let in
+            ending = short_ending(matcher, max_nodes=MAX_NODES)
         except (DeadEndError, LimitError) as error:
             return NO_ENDING, str(error), data.decode("utf-8", "replace")
         spelt = list(ending.tokens)
