@@ -97,16 +97,17 @@ from maskwright.maskstore.engine_table import (
 
 # places in a text's region
 (
-    LEXER, COLUMN, DEPTH, INDENTS, STACKS, FINISHED, USED, CAPACITY, N_HISTORY, MAX_HISTORY, HISTORY_AT, ARENA, CACHE, AFTER,
+    LEXER, COLUMN, DEPTH, INDENTS, STACKS, FINISHED, USED, CAPACITY, N_HISTORY, MAX_HISTORY, HISTORY_AT, ARENA, CACHE, AFTER, ENDS,
     W_LEXER, W_COLUMN, W_DEPTH, W_INDENTS, W_STACKS, W_USED, W_AFTER, W_FRESH, WRITTEN, N_MARKED, MARKED,
-) = range(25)  # fmt: skip
+) = range(26)  # fmt: skip
 MOST_MARKED = 16
 REGION_HEADER = MARKED + MOST_MARKED
 SAVED = 6
 """The first places of a region are what a token changes and a rollback restores.
 
 AFTER: the stacks after a newline (before its column is obeyed) or an error, 0 if not known: several look-ups, and the bytes of an
-indentation one after the other, ask for the same. W_ places: the state after what is being read, until it is known to be legal; W_FRESH:
+indentation one after the other, ask for the same. ENDS: 0, or what `can_end` said of these stacks: 1 + 2 the number of the lexer's output
+at the end + whether the text may end. W_ places: the state after what is being read, until it is known to be legal; W_FRESH:
 the last thing read was a newline with its column.
 MARKED: numbers of masks to be written to a bitmask; WRITTEN: whether the bitmask holds anything yet.
 """
@@ -141,6 +142,13 @@ TOO_LONG = -12
 LIST = -16
 """Stacks below this are lists."""
 
+NATURAL = np.int64(0x7FFFFFFF)
+"""`x & NATURAL` is x, for what cannot be negative.
+
+PERF: a compiler that knows so leaves out what makes negative indices count from the end, in an index made of it too. (An expression: as a
+function it would be compiled for each constant that it is called with.)
+"""
+
 LINE_FEED = 10
 SPACE = 32
 TAB = 9
@@ -154,6 +162,10 @@ LONG_RUN = 48
 """A run over more frames than this looks for its continuation in the cache, at heights that CACHE_STRIDE divides."""
 
 CACHE_STRIDE = 16
+
+REMEMBERED_BITS = 15
+MOST_REMEMBERED = (1 << REMEMBERED_BITS) - 1
+"""Two of what a block remembers of its ends fit into a place."""
 
 CACHED_RUNS = 24
 """The oldest gives way to a new one: the lexer states that nested constructs of one kind go through, each with two heights and more."""
@@ -180,6 +192,7 @@ def reset(table, memory, region):  # type: ignore[no-untyped-def]
     memory[region + FINISHED] = 0
     memory[region + USED] = 2
     memory[region + AFTER] = 0
+    memory[region + ENDS] = 0
     memory[region + N_HISTORY] = 0
     memory[region + HISTORY_AT] = 0
     forget_runs(table, memory, region, 0)
@@ -254,14 +267,19 @@ def same_stack(memory, arena, a, b):  # type: ignore[no-untyped-def]
 def shift_one(table, memory, arena, used, capacity, frame, column, limit):  # type: ignore[no-untyped-def]
     """The stack after a terminal, made of records from `used` on; ILLEGAL, NO_ROOM, TOO_MANY (a conflict), ENDED, or TOO_LONG after
     more than `limit` reductions."""
-    columns = np.int64(table[N_COLUMNS])
-    nonterminals = np.int64(table[N_NONTERMINALS])
+    columns = table[N_COLUMNS] & NATURAL
+    nonterminals = table[N_NONTERMINALS] & NATURAL
+    defaults = table[DEFAULT] & NATURAL
+    actions = table[ACTION] & NATURAL
+    gotos = table[GOTO] & NATURAL
+    lengths = table[RULE_LENGTH] & NATURAL
+    symbols = table[RULE_LHS] & NATURAL
     begin = used
-    state = np.int64(memory[arena + 3 * frame])
+    state = memory[arena + 3 * frame] & NATURAL
     while used < capacity:
-        rule = np.int64(table[table[DEFAULT] + state])
+        rule = np.int64(table[defaults + state])
         if rule < 0:
-            action = np.int64(table[table[ACTION] + state * columns + column])
+            action = np.int64(table[actions + state * columns + column])
             if action > 0:
                 if action >= ACCEPT:
                     return ENDED if action == ACCEPT else TOO_MANY
@@ -273,9 +291,12 @@ def shift_one(table, memory, arena, used, capacity, frame, column, limit):  # ty
         limit -= 1
         if limit < 0:
             return TOO_LONG
-        for _ in range(table[table[RULE_LENGTH] + rule]):
+        for _ in range(table[lengths + rule]):
             frame = np.int64(memory[arena + 3 * frame + 1])
-        state = np.int64(table[table[GOTO] + memory[arena + 3 * frame] * nonterminals + table[table[RULE_LHS] + rule]])
+        state = (
+            table[gotos + (memory[arena + 3 * frame] & NATURAL) * nonterminals + (table[symbols + rule] & NATURAL)]
+            & NATURAL
+        )
         # what this reduction popped and was made by this call is free again
         used = max(begin, frame + 1)
         if used >= capacity:
@@ -284,6 +305,28 @@ def shift_one(table, memory, arena, used, capacity, frame, column, limit):  # ty
         frame = used
         used += 1
     return NO_ROOM
+
+
+@njit(cache=True, nogil=True)
+def reduce_anyway(table, memory, arena, used, capacity, frame):  # type: ignore[no-untyped-def]
+    """The top frame of a stack once all is reduced that is whatever comes, made of records from `used` on; or NO_ROOM."""
+    begin = used
+    state = memory[arena + 3 * frame] & NATURAL
+    rule = np.int64(table[(table[DEFAULT] & NATURAL) + state])
+    while rule >= 0:
+        for _ in range(table[(table[RULE_LENGTH] & NATURAL) + rule]):
+            frame = np.int64(memory[arena + 3 * frame + 1])
+        state = (memory[arena + 3 * frame] & NATURAL) * (table[N_NONTERMINALS] & NATURAL) + (
+            table[(table[RULE_LHS] & NATURAL) + rule] & NATURAL
+        )
+        state = table[(table[GOTO] & NATURAL) + state] & NATURAL
+        used = max(begin, frame + 1)
+        if used >= capacity:
+            return np.int64(NO_ROOM)
+        push(memory, arena, used, state, frame)
+        frame = used
+        rule = np.int64(table[(table[DEFAULT] & NATURAL) + state])
+    return np.int64(frame)
 
 
 @njit(cache=True, nogil=True)
@@ -386,16 +429,18 @@ def begin_work(memory, region):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def stacks_after(table, memory, region, column):  # type: ignore[no-untyped-def]
     """The stacks under way after a terminal, or what came in place of them."""
-    return shift(
-        table,
-        memory,
-        region + np.int64(memory[region + ARENA]),
-        np.int64(memory[region + W_USED]),
-        np.int64(memory[region + CAPACITY]),
-        np.int64(memory[region + W_STACKS]),
-        np.int64(column),
-        np.int64(NO_LIMIT),
-    )
+    if column < 0:
+        return np.int64(ILLEGAL)
+    arena = region + (memory[region + ARENA] & NATURAL)
+    used = memory[region + W_USED] & NATURAL
+    capacity = memory[region + CAPACITY] & NATURAL
+    stacks = np.int64(memory[region + W_STACKS])
+    # PERF: `shift`, which would be one more call on the way
+    if stacks >= 0:
+        found = np.int64(shift_one(table, memory, arena, used, capacity, stacks, np.int64(column), np.int64(NO_LIMIT)))
+        if found != TOO_MANY:
+            return found
+    return np.int64(shift_all(table, memory, arena, used, capacity, stacks, np.int64(column)))
 
 
 @njit(cache=True, nogil=True)
@@ -414,7 +459,7 @@ def feed(table, memory, region, column):  # type: ignore[no-untyped-def]
 def know_newline(table, memory, region):  # type: ignore[no-untyped-def]
     """W_AFTER becomes known. OK or NO_ROOM."""
     if memory[region + W_AFTER] == 0:
-        stacks = stacks_after(table, memory, region, table[table[SYMBOL_COLUMN] + table[NEWLINE]])
+        stacks = stacks_after(table, memory, region, np.int64(table[table[SYMBOL_COLUMN] + table[NEWLINE]]))
         if stacks == NO_ROOM:
             return np.int64(NO_ROOM)
         memory[region + W_AFTER] = stacks
@@ -451,7 +496,7 @@ def indent(table, memory, region, column):  # type: ignore[no-untyped-def]
     else:
         wide, wide_top = np.int64(column), np.int64(top)
     if wide > wide_top:
-        code = feed(table, memory, region, table[INDENT])
+        code = feed(table, memory, region, np.int64(table[INDENT]))
         if code != OK:
             return code
         used = np.int64(memory[region + W_USED])
@@ -462,7 +507,7 @@ def indent(table, memory, region, column):  # type: ignore[no-untyped-def]
         memory[region + W_USED] = used + 1
         return OK
     while wide < wide_top:
-        code = feed(table, memory, region, table[DEDENT])
+        code = feed(table, memory, region, np.int64(table[DEDENT]))
         if code != OK:
             return code
         indents = np.int64(memory[arena + 3 * indents + 1])
@@ -497,7 +542,7 @@ def emit(table, memory, region, begin, end):  # type: ignore[no-untyped-def]
             if code == OK:
                 code = np.int64(indent(table, memory, region, np.int64(memory[region + W_COLUMN])))
         else:
-            code = feed(table, memory, region, table[table[SYMBOL_COLUMN] + symbol])
+            code = feed(table, memory, region, np.int64(table[table[SYMBOL_COLUMN] + symbol]))
         if code != OK:
             return code
         if not is_newline:
@@ -507,31 +552,57 @@ def emit(table, memory, region, begin, end):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
+def shifts_any(table, state, members):  # type: ignore[no-untyped-def]
+    """Whether an LR state shifts some terminal of a set without a reduction before."""
+    words = table[N_SET_WORDS] & NATURAL
+    bits = (table[SET_BITS] & NATURAL) + members * words
+    shifts = (table[SHIFT_BITS] & NATURAL) + state * words
+    found = np.int32(0)
+    for w in range(words):
+        found |= table[bits + w] & table[shifts + w]
+    return found != 0
+
+
+@njit(cache=True, nogil=True)
 def accepts_any(table, memory, region, stacks, used, members):  # type: ignore[no-untyped-def]
     """Whether some terminal of a set can be shifted: OK, ILLEGAL, or an error."""
-    arena = region + np.int64(memory[region + ARENA])
-    words = np.int64(table[N_SET_WORDS])
-    bits = np.int64(table[SET_BITS]) + members * words
+    arena = region + (memory[region + ARENA] & NATURAL)
+    capacity = memory[region + CAPACITY] & NATURAL
+    if stacks >= 0:
+        if shifts_any(table, (memory[arena + 3 * stacks] & NATURAL), members):
+            return np.int64(OK)
+        stacks = reduce_anyway(table, memory, arena, used, capacity, stacks)
+        if stacks < 0:
+            return stacks
+        used = max(used, stacks + 1)
     member = stacks
     while member != 0:
-        shifts = table[SHIFT_BITS] + memory[arena + 3 * first_stack(memory, arena, member)] * words
-        for w in range(words):
-            if table[bits + w] & table[shifts + w] != 0:
-                return np.int64(OK)
+        if shifts_any(table, (memory[arena + 3 * first_stack(memory, arena, member)] & NATURAL), members):
+            return np.int64(OK)
         member = other_stacks(memory, arena, member)
-    capacity = np.int64(memory[region + CAPACITY])
+    words = table[N_SET_WORDS] & NATURAL
+    bits = (table[SET_BITS] & NATURAL) + members * words
     for attempt in range(2):
         limit = np.int64(FEW_REDUCTIONS if attempt == 0 else NO_LIMIT)
         is_too_long = False
-        for column in range(table[N_COLUMNS]):
-            if (table[bits + (column >> 5)] >> (column & 31)) & 1:
-                found = shift(table, memory, arena, used, capacity, stacks, np.int64(column), limit)
-                if not is_error(found) or found == ENDED:
-                    return np.int64(OK)
-                if found == TOO_LONG:
-                    is_too_long = True
-                elif found != ILLEGAL:
-                    return found
+        for w in range(words):
+            left = (table[bits + w] & NATURAL) | (np.int64(table[bits + w] < 0) << 31)
+            column = 32 * w
+            while left != 0:
+                if left & 255 == 0:
+                    left >>= 8
+                    column += 8
+                    continue
+                if left & 1:
+                    found = shift(table, memory, arena, used, capacity, stacks, column, limit)
+                    if not is_error(found) or found == ENDED:
+                        return np.int64(OK)
+                    if found == TOO_LONG:
+                        is_too_long = True
+                    elif found != ILLEGAL:
+                        return found
+                left >>= 1
+                column += 1
         if not is_too_long:
             break
     return np.int64(ILLEGAL)
@@ -555,11 +626,11 @@ def mode_state(table, memory, arena, stacks):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def read_byte(table, memory, region, byte):  # type: ignore[no-untyped-def]
     """Feed one byte to lexer, layout and parser: OK or an error. A contextual lexer that backs up reads what was pending anew."""
-    again = region + np.int64(memory[region + ARENA]) - KEPT - np.int64(table[AGAIN])
-    classes = np.int64(table[N_CLASSES])
+    again = region + (memory[region + ARENA] & NATURAL) - KEPT - (table[AGAIN] & NATURAL)
+    classes = table[N_CLASSES] & NATURAL
     waiting = 0
     while True:
-        state = np.int64(memory[region + W_LEXER])
+        state = memory[region + W_LEXER] & NATURAL
         if state == 0:
             arena = region + np.int64(memory[region + ARENA])
             state = mode_state(table, memory, arena, np.int64(memory[region + W_STACKS]))
@@ -651,7 +722,9 @@ def may_become(table, memory, region):  # type: ignore[no-untyped-def]
         n = np.int64(table[table[ENDINGS] + at + 1])
         begin = np.int64(table[ENDINGS]) + at + 2
         at += 2 + n
-        answer = emit(table, memory, region, begin, begin + n)
+        answer = np.int64(OK)
+        if n > 0:
+            answer = emit(table, memory, region, begin, begin + n)
         if answer == OK:
             # a set's number is doubled, and one more if the newline is in it: in brackets it is dropped and anything may come
             if members < 0 or (members & 1 and memory[region + W_DEPTH] > 0):
@@ -677,6 +750,18 @@ def may_become(table, memory, region):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def can_go_on(table, memory, region):  # type: ignore[no-untyped-def]
     """Whether the lexeme under way may become something that the parser accepts, or be backed up over: OK, ILLEGAL or an error."""
+    # PERF: what `may_become` would find first, where it has to ask nothing else
+    at = (table[ENDINGS] & NATURAL) + (
+        table[(table[ENDING_START] & NATURAL) + (memory[region + W_LEXER] & NATURAL)] & NATURAL
+    )
+    stacks = np.int64(memory[region + W_STACKS])
+    if table[at + 1] == 0 and memory[region + W_FRESH] == 0:
+        members = np.int64(table[at])
+        if members < 0 or (members & 1 and memory[region + W_DEPTH] > 0):
+            return np.int64(OK)
+        arena = region + (memory[region + ARENA] & NATURAL)
+        if stacks >= 0 and shifts_any(table, (memory[arena + 3 * stacks] & NATURAL), members >> 1):
+            return np.int64(OK)
     answer = may_become(table, memory, region)
     if table[N_MODES] == 1 or answer != ILLEGAL:
         return answer
@@ -699,39 +784,86 @@ def can_go_on(table, memory, region):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def can_end(table, memory, region):  # type: ignore[no-untyped-def]
-    """Whether the text so far is legal as it stands: OK, ILLEGAL or an error."""
-    arena = region + np.int64(memory[region + ARENA])
+    """Whether the text so far is legal as it stands: OK, ILLEGAL or an error.
+
+    PERF: asked for each mask behind a newline. The answer is kept until the stacks change, and each open block remembers what came of
+    closing it (`close_blocks`).
+    """
+    kept = np.int64(table[(table[END_OUTPUT] & NATURAL) + (memory[region + LEXER] & NATURAL)])
+    if kept >= 0 and (memory[region + ENDS] - 1) >> 1 == kept:
+        return np.int64(ILLEGAL if memory[region + ENDS] & 1 else OK)
     begin_work(memory, region)
-    while table[table[END_OUTPUT] + memory[region + W_LEXER]] == RESTART:
+    while table[(table[END_OUTPUT] & NATURAL) + (memory[region + W_LEXER] & NATURAL)] == RESTART:
         code = back_up(table, memory, region)
         if code != OK:
             return code
-    output = np.int64(table[table[END_OUTPUT] + memory[region + W_LEXER]])
+    output = np.int64(table[(table[END_OUTPUT] & NATURAL) + (memory[region + W_LEXER] & NATURAL)])
     if output < 0:
         return np.int64(ILLEGAL)
     memory[region + W_COLUMN] = 0  # a newline that ends the text is behind its last line, whatever blanks follow
-    symbols = np.int64(table[OUTPUT_SYMBOLS])
-    code = emit(
-        table,
-        memory,
-        region,
-        symbols + table[table[OUTPUT_START] + output],
-        symbols + table[table[OUTPUT_START] + output + 1],
-    )
-    indents = np.int64(memory[region + W_INDENTS])
-    while code == OK and memory[arena + 3 * indents + 1] >= 0:
-        code = feed(table, memory, region, table[DEDENT])
-        indents = np.int64(memory[arena + 3 * indents + 1])
+    symbols = table[OUTPUT_SYMBOLS] & NATURAL
+    starts = (table[OUTPUT_START] & NATURAL) + output
+    begin = symbols + (table[starts] & NATURAL)
+    end = symbols + (table[starts + 1] & NATURAL)
+    has_newline = end > begin and table[end - 1] == table[NEWLINE]
+    code = np.int64(OK)
+    if end - has_newline > begin:
+        code = emit(table, memory, region, begin, end - has_newline)
+    if code == OK and has_newline and memory[region + W_DEPTH] == 0:
+        code = feed_newline(table, memory, region)
     if code == OK:
-        code = feed(table, memory, region, table[N_COLUMNS] - 1)
-        return np.int64(OK) if code == ENDED else (np.int64(ILLEGAL) if code == OK else code)
+        code = np.int64(close_blocks(table, memory, region))
+    if kept >= 0 and ILLEGAL <= code <= OK:
+        memory[region + ENDS] = 1 + 2 * kept + (code == OK)
     return code
 
 
 @njit(cache=True, nogil=True)
-def read_byte_of(table, at):  # type: ignore[no-untyped-def]
-    """Byte `at` of the tokens' text, four to a place."""
-    return (table[table[TOKEN_BYTES] + (at >> 2)] >> (8 * (at & 3))) & 255
+def close_blocks(table, memory, region):  # type: ignore[no-untyped-def]
+    """Whether the state under way may end the text once dedents have closed all blocks: OK, ILLEGAL or an error.
+
+    Mostly the frame of a block's indent was made just before the record of the indent, and the dedent completes a rule that goes back to
+    it. What follows then depends on the state after the dedent alone; so the record keeps, in its third place, 1 + 2 that state +
+    whether the text may end, for the last two such states (a block may end behind a newline and, at the end of the text, without one).
+    """
+    arena = region + (memory[region + ARENA] & NATURAL)
+    indents = memory[region + W_INDENTS] & NATURAL
+    asked = np.int64(-1)  # the first block whose answer is not known
+    key = np.int64(0)
+    answer = np.int64(OK)
+    while answer == OK and memory[arena + 3 * indents + 1] >= 0:
+        answer = np.int64(feed(table, memory, region, np.int64(table[DEDENT])))
+        if answer != OK:
+            break
+        stacks = np.int64(memory[region + W_STACKS])
+        if asked < 0 and stacks >= 0:
+            state = memory[arena + 3 * stacks] & NATURAL
+            rule = np.int64(table[(table[DEFAULT] & NATURAL) + state])
+            left = np.int64(table[(table[RULE_LENGTH] & NATURAL) + rule]) if rule >= 0 else np.int64(0)
+            frame = stacks
+            while left > 0 and frame >= indents:
+                frame = np.int64(memory[arena + 3 * frame + 1])
+                left -= 1
+            if frame == indents - 1:
+                key = 1 + 2 * state
+                known = memory[arena + 3 * indents + 2] & NATURAL
+                for _ in range(2):
+                    if known & MOST_REMEMBERED == key or known & MOST_REMEMBERED == key + 1:
+                        return np.int64(ILLEGAL if known & 1 else OK)
+                    known >>= REMEMBERED_BITS
+                if key < MOST_REMEMBERED:
+                    asked = indents
+        indents = memory[arena + 3 * indents + 1] & NATURAL
+    if answer == OK:
+        answer = np.int64(feed(table, memory, region, np.int64(table[N_COLUMNS]) - 1))
+        if answer == ENDED:
+            answer = np.int64(OK)
+        elif answer == OK:
+            answer = np.int64(ILLEGAL)
+    if asked >= 0 and ILLEGAL <= answer <= OK:
+        known = (memory[arena + 3 * asked + 2] & NATURAL) & MOST_REMEMBERED
+        memory[arena + 3 * asked + 2] = (known << REMEMBERED_BITS) + key + (answer == OK)
+    return answer
 
 
 @njit(cache=True, nogil=True)
@@ -741,16 +873,21 @@ def read_bytes(table, data, from_tokens, begin, end, memory, region, commit):  #
     data : int32 bytes; with from_tokens they are the tokens' and data is not used. Returns OK or an error.
     """
     begin_work(memory, region)
-    classes = np.int64(table[N_CLASSES])
+    classes = table[N_CLASSES] & NATURAL
+    class_of = table[BYTE_CLASS] & NATURAL
+    next_state = table[NEXT_STATE] & NATURAL
+    output = table[OUTPUT] & NATURAL
+    flags = table[STATE_FLAGS] & NATURAL
+    tokens = table[TOKEN_BYTES] & NATURAL
     is_contextual = table[N_MODES] > 1
-    state = np.int64(memory[region + W_LEXER])
+    state = memory[region + W_LEXER] & NATURAL
     for at in range(begin, end):
-        byte = np.int64(read_byte_of(table, at)) if from_tokens else np.int64(data[at])
-        place = state * classes + table[table[BYTE_CLASS] + byte]
-        after = np.int64(table[table[NEXT_STATE] + place])
+        byte = (table[tokens + (at >> 2)] >> (8 * (at & 3))) & 255 if from_tokens else np.int64(data[at]) & 255
+        step = state * classes + (table[class_of + byte] & NATURAL)
+        after = np.int64(table[next_state + step])
         # PERF: `read_byte` for the bytes of which it would only take the next state
-        if after >= 0 and table[table[OUTPUT] + place] == 0 and not (is_contextual and state == 0):
-            if table[table[STATE_FLAGS] + after] & IS_NEWLINE:
+        if after >= 0 and table[output + step] == 0 and not (is_contextual and state == 0):
+            if table[flags + after] & IS_NEWLINE:
                 step_column(table, memory, region, byte)
             state = after
             continue
@@ -758,11 +895,13 @@ def read_bytes(table, data, from_tokens, begin, end, memory, region, commit):  #
         code = read_byte(table, memory, region, byte)
         if code != OK:
             return code
-        state = np.int64(memory[region + W_LEXER])
+        state = memory[region + W_LEXER] & NATURAL
     memory[region + W_LEXER] = state
     code = can_go_on(table, memory, region)
     if code == OK and commit:
         remember(memory, region)
+        if memory[region + STACKS] != memory[region + W_STACKS]:
+            memory[region + ENDS] = 0  # BOUND: new stacks have a greater number than those that they come from
         for i in range(5):
             memory[region + LEXER + i] = memory[region + W_LEXER + i]
         memory[region + USED] = memory[region + W_USED]
@@ -792,6 +931,7 @@ def rollback(table, memory, region, n):  # type: ignore[no-untyped-def]
     for i in range(SAVED):
         memory[region + i] = memory[region + REGION_HEADER + at * SAVED + i]
     memory[region + AFTER] = 0
+    memory[region + ENDS] = 0
     memory[region + HISTORY_AT] = at
     memory[region + N_HISTORY] -= n
     forget_runs(table, memory, region, memory[region + USED])
@@ -931,19 +1071,18 @@ def run(table, memory, region, node, frame, words):  # type: ignore[no-untyped-d
     Right-recursive texts (nested ternaries, lambdas) make a run go down the whole stack. What a node adds from a frame down never
     changes, so past LONG_RUN frames it is kept, for one frame of each run: the next run finds it after a few more steps.
     """
-    arena = region + np.int64(memory[region + ARENA])
-    n_cells = np.int64(table[N_STATES])
-    n_roots = np.int64(table[N_ROOTS])
-    n_slots = np.int64(table[N_EDGE_SLOTS])
-    edges = np.int64(table[EDGES])
-    nodes = np.int64(table[NODES]) - 2 * (n_roots + 1)
-    pairs = np.int64(table[EDGE_PAIRS])
-    pair = pairs + 2 * table[table[ROOTS] + (node - 1) * n_cells + memory[arena + 3 * frame]]
+    arena = region + (memory[region + ARENA] & NATURAL)
+    n_cells = table[N_STATES] & NATURAL
+    n_slots = table[N_EDGE_SLOTS] & NATURAL
+    edges = table[EDGES] & NATURAL
+    nodes = (table[NODES] & NATURAL) - 2 * ((table[N_ROOTS] & NATURAL) + 1)
+    pairs = table[EDGE_PAIRS] & NATURAL
+    pair = pairs + 2 * (table[(table[ROOTS] & NATURAL) + (node - 1) * n_cells + memory[arena + 3 * frame]] & NATURAL)
     steps = 1
     kept = 0
     while True:
-        node = np.int64(table[pair])
-        mask = np.int64(table[pair + 1])
+        node = table[pair] & NATURAL
+        mask = table[pair + 1] & NATURAL
         if mask > 0:
             mark(table, memory, region, mask, words)
             if kept > 0:
@@ -975,7 +1114,7 @@ def run(table, memory, region, node, frame, words):  # type: ignore[no-untyped-d
                     memory[slot] = frame
                     memory[slot + 1] = node
                     write_one(memory[kept : slot + width], table[:0])
-        pair = pairs + 2 * table[nodes + 2 * node]
+        pair = pairs + 2 * (table[nodes + 2 * node] & NATURAL)
         if table[nodes + 2 * node + 1] != 0:
             # exceptions from the node's default edge
             key = np.int32(node * n_cells + memory[arena + 3 * frame])
@@ -983,7 +1122,7 @@ def run(table, memory, region, node, frame, words):  # type: ignore[no-untyped-d
             while True:
                 found = table[edges + 2 * at]
                 if found == key:
-                    pair = pairs + 2 * table[edges + 2 * at + 1]
+                    pair = pairs + 2 * (table[edges + 2 * at + 1] & NATURAL)
                     break
                 if found < 0:
                     break
@@ -1141,7 +1280,8 @@ def forget_runs(table, memory, region, first):  # type: ignore[no-untyped-def]
 def collect(table, memory, region, moved):  # type: ignore[no-untyped-def]
     """Drop the arena records that neither the text nor its history needs. moved : (capacity,) int32, scratch.
 
-    INVARIANT: a record refers to earlier records only, so one pass down marks all and one pass up moves all.
+    INVARIANT: a record refers to earlier records only, so one pass down marks all, indents by 1 and the others by 0, and one pass up
+    moves all.
     """
     arena = region + np.int64(memory[region + ARENA])
     used = np.int64(memory[region + USED])
@@ -1151,14 +1291,14 @@ def collect(table, memory, region, moved):  # type: ignore[no-untyped-def]
         at = region
         if back > 0:
             at = region + REGION_HEADER + ((memory[region + HISTORY_AT] - back) % longest) * SAVED
-        moved[memory[at + INDENTS]] = 0
+        moved[memory[at + INDENTS]] = 1
         moved[end_of(np.int64(memory[at + STACKS])) - 1] = 0
     for number in range(used - 1, -1, -1):
         if moved[number] < 0:
             continue
         at = arena + 3 * number
         if memory[at + 1] >= 0:
-            moved[memory[at + 1]] = 0
+            moved[memory[at + 1]] = moved[number]
         if memory[at + 2] < 0:
             moved[memory[at]] = 0
     kept = 0
@@ -1167,7 +1307,8 @@ def collect(table, memory, region, moved):  # type: ignore[no-untyped-def]
             continue
         at = arena + 3 * number
         second = memory[at + 1]
-        third = memory[at + 2]
+        # what a block remembers of its end (`close_blocks`) holds for the old numbers
+        third = 0 if moved[number] == 1 else memory[at + 2]
         first = moved[memory[at]] if third < 0 else memory[at]
         record(
             memory, arena, kept, np.int64(first), np.int64(moved[second] if second >= 0 else second), np.int64(third)
@@ -1183,6 +1324,7 @@ def collect(table, memory, region, moved):  # type: ignore[no-untyped-def]
         memory[at + STACKS] = moved[stacks] if stacks >= 0 else LIST - moved[LIST - stacks]
     memory[region + USED] = kept
     memory[region + AFTER] = 0
+    memory[region + ENDS] = 0
     forget_runs(table, memory, region, 0)
 
 

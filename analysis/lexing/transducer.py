@@ -160,7 +160,8 @@ class _State:
     """under_way : the union automaton's state, -1 where nothing is under way. has_line_feed : in the lexeme; False without layout.
 
     winner : the terminal that won at the last place where the lexeme could have ended, or -1. again : None there; past it what the
-    bytes since then come to when they are read again. pending : those bytes, with several modes.
+    bytes since then come to when they are read again. pending : those bytes, with several modes. begins : a mode's start, where nothing
+    has been read; `(ab)*c` may be where it began in the middle of a lexeme too.
     """
 
     under_way: int
@@ -168,6 +169,7 @@ class _State:
     winner: int = -1
     again: Again | None = None
     pending: bytes = b""
+    begins: bool = False
 
     @property
     def backs_up(self) -> bool:
@@ -242,7 +244,7 @@ class _Builder:
         self._add(nothing)
         # no text rests in those of several modes: it stands in START until the parser's state is known
         starts = self.union.starts if len(self.modes) > 1 else ()
-        mode_state = [self._add(_State(start)) for start in starts] or [START]
+        mode_state = [self._add(_State(start, begins=True)) for start in starts] or [START]
         next_rows, output_rows = [], []
         count = 0
         while count < len(self.states):

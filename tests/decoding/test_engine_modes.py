@@ -278,6 +278,23 @@ def test_what_a_mode_refuses(before: str, after: str) -> None:
     assert not naive.is_legal_prefix((before + after).encode())
 
 
+@pytest.mark.parametrize("pattern", ["(ab)*c", "(ab|b)*a?c", "(ab)*(ba)*c"])
+def test_a_lexeme_that_comes_back_to_where_its_mode_begins(pattern: str) -> None:
+    """Behind `ab` the lexer may stand where the mode's lexemes begin, in the middle of one."""
+    grammar = longest(f'// maskwright: verbatim = A\nstart: "q" A "r"\nA: /{pattern}/')
+    store = build_automaton_store(grammar, vocabulary_of(b"ab", b"cr", b"qab", singles=b"abcqr"))
+    naive = NaiveEngine(grammar, "shift")
+    for text in (b"", b"q", b"qa", b"qab", b"qb", b"qabab", b"qabc", b"qababcr"):
+        if not naive.is_legal_prefix(text):
+            continue
+        matcher = store.matcher()
+        matcher.advance_bytes(text)
+        words = np.zeros(store.n_words, np.uint32)
+        matcher.fill(words)
+        eos = set(store.vocabulary.eos) if naive.is_legal_text(text) else set()
+        assert ids(words) == naive.allowed(text, store.vocabulary.tokens) | eos, text
+
+
 def test_the_twin_finds_a_missing_mode() -> None:
     """The comparison can fail: verbatim terminals change what is legal."""
     plain: Grammar = dataclasses.replace(longest(NESTED, "nested"), verbatim=frozenset())
