@@ -42,6 +42,7 @@ bench: $(STAMP)
 	$(BIN)/python reports/bench/engine_replay.py
 	$(BIN)/python reports/bench/oracle_agreement.py
 	$(BIN)/python reports/bench/validation.py
+	$(BIN)/python reports/bench/gpu.py
 
 # Masks beside the peers', in a Python of their own: they need not agree with this package on what else is installed.
 bench-peers: $(STAMP)

@@ -7,6 +7,7 @@ given to new texts and taken back.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -161,7 +162,10 @@ class GpuBatch:
     @property
     def nbytes(self) -> int:
         """Bytes of device memory that tables, rows and texts take."""
-        tensors = (self._table, self._memory, self._regions, self._owners, self._tokens, self.words, self.results)
+        tensors = (
+            self._table, self._memory, self._regions, self._owners, self._tokens, self._found, self._row_ids, self._holds,
+            self.results, self.lengths, self.words,
+        )  # fmt: skip
         return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
     def advance(self, tokens: Any) -> None:
@@ -336,6 +340,7 @@ class _Cuda:
                 f"numba-cuda is not installed or does not fit this Python's Numba ({error}): pip install 'maskwright[gpu]'"
             ) from None
         self._torch, self._cuda, self._kernels, self._device = torch, cuda, engine_cuda, device
+        self._launchers: dict[tuple[Any, int, int], Any] = {}
         simulated = is_simulated()
         self._warp = 1 if simulated else engine_cuda.WARP
         self._writers = 3 if simulated else engine_cuda.WRITERS
@@ -365,8 +370,21 @@ class _Cuda:
             kernel[blocks, threads](*arguments)
             return
         with self._torch.cuda.device(self._device):
-            stream = self._cuda.external_stream(self._torch.cuda.current_stream().cuda_stream)
-            kernel[blocks, threads, stream](*arguments)
+            handle = int(self._torch.cuda.current_stream().cuda_stream)
+            launcher = self._launchers.get((kernel, blocks, handle))
+            if launcher is None:
+                launcher = self._configured(kernel, blocks, threads, handle)
+                self._launchers[kernel, blocks, handle] = launcher
+            launcher(*arguments)
+
+    def _configured(self, kernel: Any, blocks: int, threads: int, handle: int) -> Any:
+        """A kernel with its grid and stream. Kept, since making one takes longer than the launch."""
+        from numba.core.errors import NumbaPerformanceWarning
+
+        with warnings.catch_warnings():
+            # a block a slot is what there is to do, however few slots there are
+            warnings.simplefilter("ignore", NumbaPerformanceWarning)
+            return kernel[blocks, threads, self._cuda.external_stream(handle) if handle else 0]
 
 
 _Backend = _Cpu | _Cuda
