@@ -140,7 +140,8 @@ def walk_contextual(  # type: ignore[no-untyped-def]
     """
     n_found[0] = 0
     n_modes = mode_state.shape[0]
-    deepest = -1  # the byte at which the last reading of the token before ended, if none was left
+    # the last byte that a reading of the token before looked at, if none was left; what is read anew is so because of byte again[row]
+    deepest = -1
     for token in range(offsets.shape[0] - 1):
         if deepest >= 0 and shared[token] > deepest:
             continue
@@ -200,7 +201,7 @@ def walk_contextual(  # type: ignore[no-untyped-def]
                         sequence[target] = after
                         state[target] = mode_state[mode]
                     if first:
-                        deepest = max(deepest, size - length[row] + place[row])
+                        deepest = max(deepest, size - length[row] + max(place[row], again[row]))
                         rows -= 1
                     continue
             byte = text[row, place[row]]
@@ -208,7 +209,7 @@ def walk_contextual(  # type: ignore[no-untyped-def]
             out = output[state[row], klass]
             after = next_state[state[row], klass]
             if after == -1:
-                deepest = max(deepest, size - length[row] + place[row])
+                deepest = max(deepest, size - length[row] + max(place[row], again[row]))
                 rows -= 1
                 continue
             for i in range(output_start[out], output_start[out + 1]):
@@ -223,7 +224,7 @@ def walk_contextual(  # type: ignore[no-untyped-def]
                 if sequence[row] == FULL:
                     return 1
             if sequence[row] < dead.shape[0] and dead[sequence[row]]:
-                deepest = max(deepest, size - length[row] + place[row])
+                deepest = max(deepest, size - length[row] + max(place[row], again[row]))
                 rows -= 1
                 continue
             if after == -2:
