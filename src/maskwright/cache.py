@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 FOLDER_VARIABLE = "MASKWRIGHT_CACHE"
 
+BUILD_VERSION = 2
+"""To be raised when stores come out otherwise in a form that older readers take: 2, masks of contextual lexing had lacked tokens."""
+
 _OURS = re.compile(r"store-[0-9a-f]{64}\.safetensors|\.maskwright-[0-9a-f]{16}\.tmp")
 
 _logger = logging.getLogger(__name__)
@@ -95,9 +98,10 @@ def clear_cache() -> int:
 
 
 def _key(grammar: Grammar, vocabulary: Vocabulary, rules: str) -> str:
-    # the grammar's digest covers lexing and conflicts. The version stands for the algorithms: a corrected one must not serve
+    # the grammar's digest covers lexing and conflicts. The versions stand for the algorithms: a corrected one must not serve
     # what its forerunner built. And what \w matches is a matter of the running Python's Unicode version
-    facts = (grammar.digest, vocabulary.digest, str(FORMAT_VERSION), __version__, rules, unicodedata.unidata_version)
+    versions = (str(FORMAT_VERSION), __version__, str(BUILD_VERSION))
+    facts = (grammar.digest, vocabulary.digest, *versions, rules, unicodedata.unidata_version)
     return hashlib.sha256(" ".join(facts).encode()).hexdigest()
 
 

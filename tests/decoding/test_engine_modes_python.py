@@ -1,0 +1,35 @@
+"""Masks of the library's python within f-strings, under a vocabulary of real size: each token's bit is what reading its bytes says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from maskwright.analysis.grammar import load_grammar
+from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
+from maskwright.maskstore.vocabulary import load_vocabulary
+
+TEXTS = (
+    "f'a", "f\"a", "f\"{a}", "f\"{a:", "f\"{a:b", "f\"{a:{b}", "f\"{a!r", "f\"{{", "f\"\"\"a", "f\"\"\"a\"", "f\"\"\"a\"\"", "f\"\"\"{{a\"",
+    "f\"\"\"a}}\"", "f\"\"\"{a}\"", "f\"\"\"{a:b}\"", "f\"\"\"{a:", "f\"\"\"{a:b", "f\"\"\"\\", "f'''a'",
+    "f'''a''", "rf\"\"\"a\"", "rf\"a\\",
+    "f\"{f'{a", "f\"{f'{a}", "f\"{(a", "f\"{x:{y", "f\"\"\"a\n\"",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def store() -> AutomatonStore:
+    return build_automaton_store(load_grammar("python"), load_vocabulary("mistral-7b-v0.1"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", TEXTS)
+def test_masks_are_what_reading_the_tokens_says(store: AutomatonStore, text: str) -> None:
+    matcher = store.matcher()
+    matcher.advance_bytes(text.encode())
+    words = np.zeros(store.n_words, np.uint32)
+    matcher.fill(words)
+    bits = np.unpackbits(words.view(np.uint8), bitorder="little")
+    tokens = store.vocabulary.tokens
+    wrong = [tokens[i] for i in range(len(tokens)) if tokens[i] and bool(bits[i]) != matcher.is_allowed(i)]
+    assert wrong == []
