@@ -18,6 +18,7 @@ from maskwright.analysis.errors import MaskwrightError, MissingExtraError
 from maskwright.decoding import _kernels as kernels
 from maskwright.decoding import _slot_kernels as slot_kernels
 from maskwright.decoding.kernels import apply_rows, need_torch
+from maskwright.decoding.kernels.staging import named_device
 from maskwright.decoding.matcher import Matcher
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ class GpuBatch:
             )
         self.store = store
         self.size = size
-        self.device = torch.device(device)
+        self.device = named_device(device)
         self._torch = torch
         self._backend: _Backend = (
             _Cpu() if self.device.type == "cpu" and not is_simulated() else _Cuda(torch, self.device)

@@ -16,6 +16,7 @@ from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.lexing.modes import Modes, lexing_modes
 from maskwright.analysis.lexing.transducer import Transducer, build_transducer
 from maskwright.analysis.lr.bisimulation import bisimulate
+from maskwright.analysis.lr.encoding import can_follow
 from maskwright.analysis.lr.tables import LrTables, build_lr_tables
 from maskwright.maskstore.closure import BYTES_BUDGET, EDGE_BUDGET, Closure, MaskCollector, close
 from maskwright.maskstore.requirements import Newline, Requirements
@@ -52,23 +53,6 @@ class StackAutomaton:
     closure: Closure
     open_roots: tuple[tuple[Int32, Int32], ...]
     counts: dict[str, int]
-
-
-def can_follow(tables: LrTables) -> Callable[[int, int], bool]:
-    """Whether some state that a terminal leads to has an action for another: never less than what can follow it."""
-    n = tables.n_terminals
-    follows = np.zeros((n, n), np.bool_)
-    for state, symbol in enumerate(tables.accessing.tolist()):
-        if 0 <= symbol < n:
-            follows[symbol] |= tables.action[state, :n] != 0
-    column: list[int] = tables.terminal_column.tolist()
-    rows: list[list[bool]] = follows.tolist()
-
-    def answer(first: int, second: int) -> bool:
-        left, right = column[first], column[second]
-        return left >= 0 and right >= 0 and rows[left][right]
-
-    return answer
 
 
 @dataclass(frozen=True)

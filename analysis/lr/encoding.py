@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -153,3 +153,20 @@ def predecessors(action: Array, goto: Array, alternatives: Alternatives) -> tupl
     keys = np.unique(above * n_states + np.concatenate([state, base]))
     start = np.searchsorted(keys, np.arange(n_states + 1) * n_states)
     return start.astype(np.int32), (keys % n_states).astype(np.int32)
+
+
+def can_follow(tables: LrTables) -> Callable[[int, int], bool]:
+    """Whether some state that a terminal leads to has an action for another: never less than what can follow it."""
+    n = tables.n_terminals
+    follows = np.zeros((n, n), np.bool_)
+    for state, symbol in enumerate(tables.accessing.tolist()):
+        if 0 <= symbol < n:
+            follows[symbol] |= tables.action[state, :n] != 0
+    column: list[int] = tables.terminal_column.tolist()
+    rows: list[list[bool]] = follows.tolist()
+
+    def answer(first: int, second: int) -> bool:
+        left, right = column[first], column[second]
+        return left >= 0 and right >= 0 and rows[left][right]
+
+    return answer

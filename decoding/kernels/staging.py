@@ -40,13 +40,18 @@ class Staging:
             self._is_used[self._turn] = True
 
 
+def named_device(device: Any) -> Any:
+    """A device as torch names it. Raises MaskwrightError for what names none."""
+    try:
+        return need_torch().device(device)
+    except (RuntimeError, TypeError) as error:
+        raise MaskwrightError(f"{device!r} is no device: {error}") from None
+
+
 def checked_device(device: Any) -> Any:
     """A device that is there, as torch names it, with its index. Raises MaskwrightError."""
     torch = need_torch()
-    try:
-        found = torch.device(device)
-    except (RuntimeError, TypeError) as error:
-        raise MaskwrightError(f"{device!r} is no device: {error}") from None
+    found = named_device(device)
     if found.type == "cuda":
         if not torch.cuda.is_available():
             raise MaskwrightError(

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+from peers.chart import HEIGHT, STYLE, TOP, WIDTH
+
 COLOURS = {
     "pass": "#5c6670",
     "unconstrained": "#5c6670",
@@ -22,9 +24,7 @@ COLOURS = {
     "xgrammar cpu": "#2b59c3",
     "llguidance": "#c1440e",
 }
-STYLE = """text { font: 12px system-ui, sans-serif; fill: #222; } .quiet { fill: #666; font-size: 11px; }
-.rule { stroke: #ddd; fill: none; } .curve { fill: none; stroke-width: 2; } .title { font-weight: 600; }"""
-WIDTH, HEIGHT, LEFT, TOP = 460.0, 250.0, 58.0, 34.0
+LEFT = 58.0
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,23 @@ class _Bitmasks:
         return self.there
 
 
-class Xgrammar:
+class _Peer:
+    """slots : the texts that are still followed, ascending."""
+
+    bits: _Bitmasks
+    slots: list[int]
+    lost: int
+
+    def _drop(self, fine: Sequence[bool]) -> None:
+        """Go on without the texts whose token was refused. fine : by place in `slots`."""
+        for slot, is_fine in zip(self.slots, fine, strict=True):
+            if not is_fine:
+                self.lost += 1
+                self.bits.host[slot] = -1
+        self.slots = [slot for slot, is_fine in zip(self.slots, fine, strict=True) if is_fine]
+
+
+class Xgrammar(_Peer):
     name = "xgrammar"
 
     def __init__(self, work: GpuWork, device: torch.device, columns: int) -> None:
@@ -126,11 +142,7 @@ class Xgrammar:
         active = [self.matchers[slot] for slot in self.slots]
         fine = self.batch.batch_accept_token(active, [int(tokens[slot]) for slot in self.slots])
         if not all(fine):
-            for slot, is_fine in zip(self.slots, fine, strict=True):
-                if not is_fine:
-                    self.lost += 1
-                    self.bits.host[slot] = -1
-            self.slots = [slot for slot, is_fine in zip(self.slots, fine, strict=True) if is_fine]
+            self._drop(fine)
             active = [self.matchers[slot] for slot in self.slots]
         if active:
             self.batch.batch_fill_next_token_bitmask(active, self.bits.host, self.slots)
@@ -143,7 +155,7 @@ class Xgrammar:
         return next((i for i, token in enumerate(tokens) if not matcher.accept_token(token)), len(tokens))
 
 
-class Llguidance:
+class Llguidance(_Peer):
     name = "llguidance"
 
     def __init__(self, work: GpuWork, device: torch.device, columns: int) -> None:
@@ -180,11 +192,7 @@ class Llguidance:
         pairs = [(self.matchers[slot], int(tokens[slot])) for slot in self.slots]
         fine = self.llguidance.torch.consume_token_par(self.executor, pairs)
         if not all(fine):
-            for slot, is_fine in zip(self.slots, fine, strict=True):
-                if not is_fine:
-                    self.lost += 1
-                    self.bits.host[slot] = -1
-            self.slots = [slot for slot, is_fine in zip(self.slots, fine, strict=True) if is_fine]
+            self._drop(fine)
         if self.slots:
             active = [(self.matchers[slot], slot) for slot in self.slots]
             self.llguidance.torch.fill_next_token_bitmask_par(self.executor, active, self.bits.host)

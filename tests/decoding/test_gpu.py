@@ -298,6 +298,8 @@ def test_every_result_has_a_name() -> None:
         ({"size": 1, "n_deep": -1}, "n_deep -1"),
         ({"size": 1, "deep_records": 100}, "deep regions larger than the others"),
         ({"size": 1, "device": "meta"}, "expected cuda or cpu"),
+        ({"size": 1, "device": "nowhere"}, "'nowhere' is no device"),
+        ({"size": 1, "device": 1.5}, "1.5 is no device"),
     ],
 )
 def test_bad_sizes_and_devices(arguments: dict[str, Any], message: str) -> None:

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
-ROOT = Path(__file__).parents[2]
+from own_process import check_tests
 
 
 def test_kernels_in_the_simulator() -> None:
@@ -24,13 +19,4 @@ def test_kernels_in_the_simulator() -> None:
             "test_without_deep_regions",
         )
     ]
-    run = subprocess.run(
-        [sys.executable, "-m", "pytest", "-x", "-p", "no:cacheprovider", *chosen],
-        cwd=ROOT,
-        env={**os.environ, "NUMBA_ENABLE_CUDASIM": "1", "NUMBA_DISABLE_JIT": "1"},
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-1000:]
-    assert f"{len(chosen)} passed" in run.stdout
+    check_tests(chosen, {"NUMBA_ENABLE_CUDASIM": "1", "NUMBA_DISABLE_JIT": "1"}, timeout=600)

@@ -18,7 +18,7 @@ from maskwright.analysis.lexing.dfa import Dfa
 from maskwright.analysis.lexing.modes import Modes, lexing_modes
 from maskwright.analysis.lexing.transducer import Transducer, build_transducer
 from maskwright.analysis.lr.automaton import Automaton, bits, build_automaton
-from maskwright.analysis.lr.encoding import LrTables
+from maskwright.analysis.lr.encoding import LrTables, can_follow
 from maskwright.analysis.lr.lookaheads import Lookaheads, lookaheads, nullable_symbols
 from maskwright.analysis.lr.tables import tables_of
 from maskwright.lint.finding import Finding, Severity
@@ -84,16 +84,8 @@ class Facts:
 
     @cached_property
     def can_follow(self) -> Callable[[int, int], bool]:
-        """`stack_automaton.can_follow` of the tables."""
-        # PERF: that module brings numba along, 0.3 of the 5 CPU-s that `maskwright lint python` took
-        n = self.tables.n_terminals
-        follows = np.zeros((n, n), np.bool_)
-        for state, symbol in enumerate(self.tables.accessing.tolist()):
-            if 0 <= symbol < n:
-                follows[symbol] |= self.acceptable[state, :n]
-        column: list[int] = self.tables.terminal_column.tolist()
-        rows: list[list[bool]] = follows.tolist()
-        return lambda first, second: column[first] >= 0 <= column[second] and rows[column[first]][column[second]]
+        """`encoding.can_follow` of the tables."""
+        return can_follow(self.tables)
 
     @cached_property
     def transducer(self) -> Transducer:

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import os
 import random
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 from grammars import make_grammar, random_grammar
@@ -16,6 +12,7 @@ from hypothesis import strategies as st
 from naive import affordable_length, is_factor, is_prefix, refutes_always, refutes_joint
 from naive import never_legal as naive_never_legal
 from naive_store import WaysUp
+from own_process import check_tests
 
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar import Grammar, load_grammar, normalise
@@ -23,7 +20,6 @@ from maskwright.analysis.legality.deciders import ALWAYS, ANYWHERE, MAX_LENGTH, 
 from maskwright.analysis.legality.follow import pair_verdicts
 from maskwright.analysis.legality.verdict import START
 
-ROOT = Path(__file__).parents[3]
 CHUNK = 40
 CHUNKS = range(8)
 
@@ -260,13 +256,4 @@ def test_kernels_without_jit() -> None:
         "tests/maskstore/test_walk.py::test_outcomes_of_every_state_and_token[0]",
         "tests/maskstore/test_streamline.py::test_masks_agree[random-0]",
     ]
-    run = subprocess.run(
-        [sys.executable, "-m", "pytest", "-x", "-p", "no:cacheprovider", *chosen],
-        cwd=ROOT,
-        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-    assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-1000:]
-    assert f"{len(chosen)} passed" in run.stdout
+    check_tests(chosen, {"NUMBA_DISABLE_JIT": "1"})
