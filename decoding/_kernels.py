@@ -14,7 +14,8 @@ it calls, and would go on running what they were.
 
 PERF: a call from Python costs about 100 ns and 50 ns for each array; hence two or three arrays (numba 0.68). Results of several values and
 long lists of arguments cost as much as the work (620 against 220 ns a token of python.lark, when both were tried); hence the state under
-way is in the region too, in the W_ places, and functions return one number.
+way is in the region too, in the W_ places, and functions return one number. A call from compiled code passes each array as seven numbers,
+10 ns and more; hence `forceinline` for functions on the way of most tokens, as long as it does not take long to compile.
 """
 
 from __future__ import annotations
@@ -70,6 +71,7 @@ from maskwright.maskstore.engine_table import (
     NEWLINE,
     NEXT_STATE,
     NODES,
+    ONLY_NEWLINE,
     OPEN_ITEMS,
     OPEN_START,
     OUTPUT,
@@ -416,7 +418,7 @@ def shift(table, memory, arena, used, capacity, stacks, column, limit):  # type:
     return shift_all(table, memory, arena, used, capacity, stacks, column)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def begin_work(memory, region):  # type: ignore[no-untyped-def]
     """The W_ places get the state of the text."""
     for i in range(5):
@@ -496,6 +498,12 @@ def indent(table, memory, region, column):  # type: ignore[no-untyped-def]
     else:
         wide, wide_top = np.int64(column), np.int64(top)
     if wide > wide_top:
+        stacks = np.int64(memory[region + W_STACKS])
+        if stacks >= 0:
+            # PERF: asked at each line's end; where a state has no action, no reduction would help
+            state = np.int64(memory[arena + 3 * stacks])
+            if table[table[ACTION] + state * table[N_COLUMNS] + table[INDENT]] == 0:
+                return np.int64(ILLEGAL)
         code = feed(table, memory, region, np.int64(table[INDENT]))
         if code != OK:
             return code
@@ -506,15 +514,21 @@ def indent(table, memory, region, column):  # type: ignore[no-untyped-def]
         memory[region + W_INDENTS] = used
         memory[region + W_USED] = used + 1
         return OK
+    # PERF: most columns asked for are no open indent's
+    below = np.int64(indents)
     while wide < wide_top:
+        below = np.int64(memory[arena + 3 * below + 1])
+        top = memory[arena + 3 * below]
+        wide_top = wide_column(top) if is_consistent else np.int64(top)
+    if column != top:
+        return np.int64(ILLEGAL)
+    while indents != below:
         code = feed(table, memory, region, np.int64(table[DEDENT]))
         if code != OK:
             return code
         indents = np.int64(memory[arena + 3 * indents + 1])
-        top = memory[arena + 3 * indents]
-        wide_top = wide_column(top) if is_consistent else np.int64(top)
-        memory[region + W_INDENTS] = indents
-    return OK if column == top else ILLEGAL
+    memory[region + W_INDENTS] = indents
+    return np.int64(OK)
 
 
 @njit(cache=True, nogil=True)
@@ -551,16 +565,17 @@ def emit(table, memory, region, begin, end):  # type: ignore[no-untyped-def]
     return np.int64(OK)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def shifts_any(table, state, members):  # type: ignore[no-untyped-def]
-    """Whether an LR state shifts some terminal of a set without a reduction before."""
+    """Whether a parser with a state on top shifts some terminal of a set whatever lies below."""
     words = table[N_SET_WORDS] & NATURAL
     bits = (table[SET_BITS] & NATURAL) + members * words
     shifts = (table[SHIFT_BITS] & NATURAL) + state * words
-    found = np.int32(0)
-    for w in range(words):
-        found |= table[bits + w] & table[shifts + w]
-    return found != 0
+    for w in range(words):  # noqa: SIM110
+        # PERF: left early, and so no loop for vectors, which would take longer for a few words
+        if table[bits + w] & table[shifts + w]:
+            return True
+    return False
 
 
 @njit(cache=True, nogil=True)
@@ -623,7 +638,7 @@ def mode_state(table, memory, arena, stacks):  # type: ignore[no-untyped-def]
     return np.int64(table[table[MODE_STATE] + found])
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def read_byte(table, memory, region, byte):  # type: ignore[no-untyped-def]
     """Feed one byte to lexer, layout and parser: OK or an error. A contextual lexer that backs up reads what was pending anew."""
     again = region + (memory[region + ARENA] & NATURAL) - KEPT - (table[AGAIN] & NATURAL)
@@ -672,7 +687,7 @@ def read_byte(table, memory, region, byte):  # type: ignore[no-untyped-def]
         byte = np.int64(memory[again + waiting])
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def step_column(table, memory, region, byte):  # type: ignore[no-untyped-def]
     """The column after a byte of a newline lexeme."""
     if byte == LINE_FEED:
@@ -747,7 +762,7 @@ def may_become(table, memory, region):  # type: ignore[no-untyped-def]
     return answer
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def can_go_on(table, memory, region):  # type: ignore[no-untyped-def]
     """Whether the lexeme under way may become something that the parser accepts, or be backed up over: OK, ILLEGAL or an error."""
     # PERF: what `may_become` would find first, where it has to ask nothing else
@@ -762,6 +777,11 @@ def can_go_on(table, memory, region):  # type: ignore[no-untyped-def]
         arena = region + (memory[region + ARENA] & NATURAL)
         if stacks >= 0 and shifts_any(table, (memory[arena + 3 * stacks] & NATURAL), members >> 1):
             return np.int64(OK)
+        if (members >> 1) + 1 == table[ONLY_NEWLINE]:
+            # PERF: as `may_become` would ask, but what comes of the newline is kept
+            code = know_newline(table, memory, region)
+            if code != OK or not is_error(memory[region + W_AFTER]):
+                return code
     answer = may_become(table, memory, region)
     if table[N_MODES] == 1 or answer != ILLEGAL:
         return answer
@@ -873,30 +893,51 @@ def read_bytes(table, data, from_tokens, begin, end, memory, region, commit):  #
     data : int32 bytes; with from_tokens they are the tokens' and data is not used. Returns OK or an error.
     """
     begin_work(memory, region)
+    begin = read_plain(table, data, from_tokens, begin, end, memory, region)
+    return read_rest(table, data, from_tokens, begin, end, memory, region, commit)
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def byte_at(table, data, from_tokens, at):  # type: ignore[no-untyped-def]
+    """A byte of `read_bytes`."""
+    if from_tokens:
+        return (table[(table[TOKEN_BYTES] & NATURAL) + (at >> 2)] >> (8 * (at & 3))) & 255
+    return np.int64(data[at]) & 255
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def read_plain(table, data, from_tokens, begin, end, memory, region):  # type: ignore[no-untyped-def]
+    """Feed bytes as long as `read_byte` would only take the next state: how far that is. Arguments as of `read_bytes`."""
     classes = table[N_CLASSES] & NATURAL
     class_of = table[BYTE_CLASS] & NATURAL
     next_state = table[NEXT_STATE] & NATURAL
     output = table[OUTPUT] & NATURAL
     flags = table[STATE_FLAGS] & NATURAL
-    tokens = table[TOKEN_BYTES] & NATURAL
     is_contextual = table[N_MODES] > 1
     state = memory[region + W_LEXER] & NATURAL
-    for at in range(begin, end):
-        byte = (table[tokens + (at >> 2)] >> (8 * (at & 3))) & 255 if from_tokens else np.int64(data[at]) & 255
+    at = begin
+    while at < end:
+        byte = byte_at(table, data, from_tokens, at)
         step = state * classes + (table[class_of + byte] & NATURAL)
         after = np.int64(table[next_state + step])
-        # PERF: `read_byte` for the bytes of which it would only take the next state
-        if after >= 0 and table[output + step] == 0 and not (is_contextual and state == 0):
-            if table[flags + after] & IS_NEWLINE:
-                step_column(table, memory, region, byte)
-            state = after
-            continue
-        memory[region + W_LEXER] = state
-        code = read_byte(table, memory, region, byte)
+        if after < 0 or table[output + step] != 0 or (is_contextual and state == 0):
+            break
+        if table[flags + after] & IS_NEWLINE:
+            step_column(table, memory, region, byte)
+        state = after
+        at += 1
+    memory[region + W_LEXER] = state
+    return at
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def read_rest(table, data, from_tokens, begin, end, memory, region, commit):  # type: ignore[no-untyped-def]
+    """What `read_bytes` does once the work is begun."""
+    while begin < end:
+        code = read_byte(table, memory, region, byte_at(table, data, from_tokens, begin))
         if code != OK:
             return code
-        state = memory[region + W_LEXER] & NATURAL
-    memory[region + W_LEXER] = state
+        begin = read_plain(table, data, from_tokens, begin + 1, end, memory, region)
     code = can_go_on(table, memory, region)
     if code == OK and commit:
         remember(memory, region)
@@ -909,7 +950,7 @@ def read_bytes(table, data, from_tokens, begin, end, memory, region, commit):  #
     return code
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, forceinline=True)
 def remember(memory, region):  # type: ignore[no-untyped-def]
     """Add what a rollback restores to the history, which holds the last MAX_HISTORY tokens."""
     longest = memory[region + MAX_HISTORY]
@@ -944,6 +985,10 @@ def read_token(table, memory, region, token, commit):  # type: ignore[no-untyped
         return OUT_OF_RANGE
     if memory[region + FINISHED]:
         return AFTER_END
+    begin = np.int64(table[table[TOKEN_START] + token])
+    end = np.int64(table[table[TOKEN_START] + token + 1])
+    if begin < end:
+        return read_bytes(table, memory, True, begin, end, memory, region, commit)
     for i in range(table[N_EOS]):
         if table[table[EOS] + i] == token:
             answer = can_end(table, memory, region)
@@ -953,11 +998,7 @@ def read_token(table, memory, region, token, commit):  # type: ignore[no-untyped
                 remember(memory, region)
                 memory[region + FINISHED] = 1
             return answer
-    begin = np.int64(table[table[TOKEN_START] + token])
-    end = np.int64(table[table[TOKEN_START] + token + 1])
-    if begin == end:
-        return NO_TEXT
-    return read_bytes(table, memory, True, begin, end, memory, region, commit)
+    return NO_TEXT
 
 
 @njit(cache=True, nogil=True)
@@ -975,8 +1016,9 @@ def add_ids(table, mask, words):  # type: ignore[no-untyped-def]
     begin = np.int64(table[MASK_IDS]) + table[table[MASKS] + 3 * mask + 1]
     ids = table[begin : begin + table[table[MASKS] + 3 * mask + 2]]
     for i in range(ids.shape[0]):
-        token = ids[i]
-        words[token >> 5] |= np.int32(1) << np.int32(token & 31)
+        # PERF: unsigned, so that no index may count from the end: half the time
+        token = np.uint32(ids[i])
+        words[np.uint64(token >> np.uint32(5))] |= np.int32(np.uint32(1) << (token & np.uint32(31)))
 
 
 @njit(cache=True, nogil=True)
@@ -1065,6 +1107,27 @@ def find_run(memory, cache, width, frame, node):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
+def next_edge(table, node, state):  # type: ignore[no-untyped-def]
+    """Where the target and the mask of a node's edge are, for the LR state of the next frame. The node is no root."""
+    nodes = (table[NODES] & NATURAL) - 2 * ((table[N_ROOTS] & NATURAL) + 1)
+    pairs = table[EDGE_PAIRS] & NATURAL
+    if table[nodes + 2 * node + 1] != 0:
+        # exceptions from the node's default edge
+        edges = table[EDGES] & NATURAL
+        n_slots = table[N_EDGE_SLOTS] & NATURAL
+        key = np.int32(node * (table[N_STATES] & NATURAL) + state)
+        at = edge_slot(key, n_slots)
+        while True:
+            found = table[edges + 2 * at]
+            if found == key:
+                return pairs + 2 * (table[edges + 2 * at + 1] & NATURAL)
+            if found < 0:
+                break
+            at = at + 1 if at + 1 < n_slots else 0
+    return pairs + 2 * (table[nodes + 2 * node] & NATURAL)
+
+
+@njit(cache=True, nogil=True)
 def run(table, memory, region, node, frame, words):  # type: ignore[no-untyped-def]
     """Mark the masks of the tokens that a stack allows, from a root node of the automaton.
 
@@ -1073,9 +1136,6 @@ def run(table, memory, region, node, frame, words):  # type: ignore[no-untyped-d
     """
     arena = region + (memory[region + ARENA] & NATURAL)
     n_cells = table[N_STATES] & NATURAL
-    n_slots = table[N_EDGE_SLOTS] & NATURAL
-    edges = table[EDGES] & NATURAL
-    nodes = (table[NODES] & NATURAL) - 2 * ((table[N_ROOTS] & NATURAL) + 1)
     pairs = table[EDGE_PAIRS] & NATURAL
     pair = pairs + 2 * (table[(table[ROOTS] & NATURAL) + (node - 1) * n_cells + memory[arena + 3 * frame]] & NATURAL)
     steps = 1
@@ -1114,19 +1174,7 @@ def run(table, memory, region, node, frame, words):  # type: ignore[no-untyped-d
                     memory[slot] = frame
                     memory[slot + 1] = node
                     write_one(memory[kept : slot + width], table[:0])
-        pair = pairs + 2 * (table[nodes + 2 * node] & NATURAL)
-        if table[nodes + 2 * node + 1] != 0:
-            # exceptions from the node's default edge
-            key = np.int32(node * n_cells + memory[arena + 3 * frame])
-            at = edge_slot(key, n_slots)
-            while True:
-                found = table[edges + 2 * at]
-                if found == key:
-                    pair = pairs + 2 * (table[edges + 2 * at + 1] & NATURAL)
-                    break
-                if found < 0:
-                    break
-                at = at + 1 if at + 1 < n_slots else 0
+        pair = next_edge(table, node, memory[arena + 3 * frame])
 
 
 @njit(cache=True, nogil=True)
@@ -1136,6 +1184,8 @@ def feed_symbol(table, memory, region, symbol):  # type: ignore[no-untyped-def]
         return feed(table, memory, region, symbol)
     arena = region + np.int64(memory[region + ARENA])
     mode = mode_state(table, memory, arena, np.int64(memory[region + W_STACKS]))
+    if mode == SPLIT:
+        return np.int64(SPLIT)
     return np.int64(OK if mode == table[table[MODE_STATE] + symbol - table[N_COLUMNS]] else ILLEGAL)
 
 
@@ -1245,6 +1295,12 @@ def fill(table, memory, region, words):  # type: ignore[no-untyped-def]
         return code
     is_empty = memory[region + WRITTEN] == 0 and memory[region + N_MARKED] == 0
     write_marked(table, memory, region, words)
+    return finish_mask(table, memory, region, words, is_empty)
+
+
+@njit(cache=True, nogil=True)
+def finish_mask(table, memory, region, words, is_empty):  # type: ignore[no-untyped-def]
+    """What `fill` does once the marked masks are written. is_empty : whether there were none."""
     if table[EOS_IN_MASKS] == 0 and table[N_EOS] > 0 and not is_empty:
         # under layout the masks say only that the text or a block may end: dedents down to the first column come before the end
         token = table[table[EOS]]
@@ -1375,38 +1431,3 @@ def replay(table, memory, tokens, begin, words, result):  # type: ignore[no-unty
             return at
     result[0] = OK
     return tokens.shape[0]
-
-
-@njit(cache=True, nogil=True)
-def fill_batch(table, memory, regions, words, results, begin, end):  # type: ignore[no-untyped-def]
-    """`fill` for slots begin .. end - 1. words : (n_slots, >= n_words) int32; results : (n_slots,) int32, IDLE for those to leave alone.
-
-    Returns whether all are OK.
-    """
-    fine = True
-    for slot in range(begin, end):
-        if results[slot] == IDLE:
-            continue
-        code = fill(table, memory, regions[slot], words[slot])
-        if code == NO_ROOM and make_room(table, memory, regions[slot]):
-            code = fill(table, memory, regions[slot], words[slot])
-        results[slot] = code
-        fine = fine and results[slot] == OK
-    return fine
-
-
-@njit(cache=True, nogil=True)
-def advance_batch(table, memory, regions, tokens, results):  # type: ignore[no-untyped-def]
-    """`read_token` for slots whose results are IDLE (token -1 = nothing to read); they hold what came of it. Returns whether all are OK."""
-    fine = True
-    for slot in range(regions.shape[0]):
-        if results[slot] != IDLE:
-            continue
-        code = np.int64(OK)
-        if tokens[slot] != -1:
-            code = read_token(table, memory, regions[slot], tokens[slot], True)
-            if code == NO_ROOM and make_room(table, memory, regions[slot]):
-                code = read_token(table, memory, regions[slot], tokens[slot], True)
-        results[slot] = code
-        fine = fine and code == OK
-    return fine

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.errors import MaskwrightError
+from maskwright.decoding import _batch_kernels as batch_kernels
 from maskwright.decoding import _kernels as kernels
 from maskwright.decoding.texts import Texts, Words
 
@@ -187,12 +188,14 @@ class Batch(Texts):
             results[:] = kernels.IDLE
             results[[self._slot(slot) for slot in slots]] = kernels.OK
         if self._pool is None:
-            fine = kernels.fill_batch(self._table, self._memory, self._regions, self._words, results, 0, self.size)
+            fine = batch_kernels.fill_batch(
+                self._table, self._memory, self._regions, self._words, results, 0, self.size
+            )
         else:
             cuts = [self.size * i // self._n_threads for i in range(self._n_threads + 1)]
             parts = [
                 self._pool.submit(
-                    kernels.fill_batch, self._table, self._memory, self._regions, self._words, results, begin, end
+                    batch_kernels.fill_batch, self._table, self._memory, self._regions, self._words, results, begin, end
                 )
                 for begin, end in itertools.pairwise(cuts)
             ]
@@ -213,7 +216,9 @@ class Batch(Texts):
             )
         results = self._results
         results[:] = kernels.IDLE
-        if kernels.advance_batch(self._table, self._memory, self._regions, array.astype(np.int64, copy=False), results):
+        if batch_kernels.advance_batch(
+            self._table, self._memory, self._regions, array.astype(np.int64, copy=False), results
+        ):
             return
         failures = [
             (slot, code)

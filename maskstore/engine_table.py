@@ -4,12 +4,12 @@ One array, because a call from Python to compiled code pays for each; flat, beca
 
 Layout: `HEADER` places of numbers and offsets, then the LALR tables (`flatten_tables`), then the parts below. All offsets count places
 from the array's start, but those inside OUTPUT_START, ENDING_START, LOOKUP_START, PATH_START and TOKEN_START, which count members of
-the part that they lead to (bytes for the tokens).
+the part that they lead to (bytes for the tokens). SHIFT_BITS are the terminals that a parser with a state on top shifts, whatever lies
+below (`surely_shifted`); ONLY_NEWLINE is 1 + the number of the set that holds the newline alone, or 0.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -17,13 +17,14 @@ import numpy.typing as npt
 
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.lr.encoding import LrTables
 from maskwright.maskstore import _engine_kernels as kernels
 from maskwright.maskstore._parse_kernels import HEADER, N_STATES
 from maskwright.maskstore.closure import Closure
+from maskwright.maskstore.feasible import surely_shifted
 from maskwright.maskstore.mask_rows import MaskRows, share_rows
 from maskwright.maskstore.masks import n_words
 from maskwright.maskstore.requirements import flat
+from maskwright.maskstore.shortcuts import shortened
 from maskwright.maskstore.stack_automaton import StackAutomaton
 from maskwright.maskstore.suspended import flatten_tables
 from maskwright.maskstore.vocabulary import Vocabulary
@@ -38,8 +39,8 @@ Int32 = npt.NDArray[np.int32]
     EOS, N_EOS,
     TAB_LENGTH, NEWLINE, INDENT, DEDENT, AFTER_NEWLINE, N_WORDS, EOS_IN_MASKS, N_LEXER_STATES,
     N_MODES, MODE_STATE, MODE_OF_STATE, FALLBACK, PENDING_START, PENDING, AGAIN, REST_SYMBOL, REST_NEXT,
-    OPEN_START, OPEN_ITEMS,
-) = range(16, 16 + 56)  # fmt: skip
+    OPEN_START, OPEN_ITEMS, ONLY_NEWLINE,
+) = range(16, 16 + 57)  # fmt: skip
 
 # flags of a lexer state
 MAY_END_NEWLINE, IS_NEWLINE = 1, 2
@@ -74,7 +75,7 @@ def engine_table(grammar: Grammar, vocabulary: Vocabulary, automaton: StackAutom
     """The table of a closed stack automaton."""
     tables, required = automaton.tables, automaton.required
     transducer = required.transducer
-    table = _Flat(flatten_tables(replace(tables, goto=past_chains(tables)), required.modes.of_state))
+    table = _Flat(flatten_tables(shortened(tables), required.modes.of_state))
     header = table.header
     header[N_CLASSES] = transducer.next_state.shape[1]
     header[N_LEXER_STATES] = transducer.n_states
@@ -103,29 +104,6 @@ def engine_table(grammar: Grammar, vocabulary: Vocabulary, automaton: StackAutom
     header[N_WORDS] = n_words(vocabulary.size)
     header[EOS_IN_MASKS] = layout is None
     return table.done()
-
-
-def past_chains(tables: LrTables) -> Int32:
-    """Gotos past states that only reduce one symbol to another: (n_states, n_nonterminals) int32, -1 = none.
-
-    Whatever comes next, such a state gives way to the goto of the other symbol; so no stack that has shifted a terminal holds it on
-    account of that goto.
-    """
-    goto = tables.goto.copy()
-    chain = {
-        state: int(tables.rule_lhs[rule])
-        for state, rule in enumerate(tables.default_rule.tolist())
-        if rule >= 0 and tables.rule_length[rule] == 1
-    }
-    changed = True
-    while changed:  # a cycle of such states would reduce for ever; `loops` refuses it
-        changed = False
-        for state, lhs in chain.items():
-            rows, columns = np.nonzero(goto == state)
-            further = goto[rows, lhs] >= 0
-            goto[rows[further], columns[further]] = goto[rows[further], lhs]
-            changed |= bool(further.any())
-    return goto
 
 
 def _add_modes(table: _Flat, grammar: Grammar, automaton: StackAutomaton) -> None:
@@ -173,6 +151,8 @@ def _add_endings(table: _Flat, automaton: StackAutomaton) -> None:
                 code = 2 * sets.setdefault(columns, len(sets)) + (required.newline in members)
             place += [code, len(symbols), *symbols]
         places.append(place)
+    newline = required.column_of[required.newline] if required.newline >= 0 else -1
+    table.header[ONLY_NEWLINE] = sets.get(frozenset({newline}), -1) + 1
     starts, members_flat = flat([places[ending] for ending in ending_of.tolist()])
     table.add(ENDING_START, starts)
     table.add(ENDINGS, members_flat)
@@ -180,8 +160,7 @@ def _add_endings(table: _Flat, automaton: StackAutomaton) -> None:
     words = (n_columns + 31) // 32
     table.header[N_SET_WORDS] = words
     table.add(SET_BITS, _bits([sorted(columns) for columns in sets], words))
-    shifts = (tables.action > 0) & (tables.action < 1 << 29)
-    table.add(SHIFT_BITS, _bits([np.flatnonzero(row).tolist() for row in shifts], words))
+    table.add(SHIFT_BITS, surely_shifted(tables).view(np.int32))
 
 
 def _bits(members: list[list[int]], words: int) -> Int32:
@@ -263,8 +242,9 @@ def _add_edges(table: _Flat, closure: Closure) -> None:
     is_exception = number[cut:] != nodes[node_of, 0]
     nodes[np.unique(node_of[is_exception]), 1] = 1
     keys = key[cut:][is_exception].astype(np.int32)
-    # PERF: three quarters full; a power of two would leave up to half of the places free
-    slots = np.full((max(8, len(keys) * 4 // 3), 2), -1, np.int32)
+    # PERF: every other key that is asked for has the default, and is looked for up to the next free place: six places on if seven tenths
+    # are full, 2.5 if half are, but the table should stay small
+    slots = np.full((max(8, len(keys) * 10 // 7), 2), -1, np.int32)
     kernels.fill_edges(keys, number[cut:][is_exception], slots)
     table.header[N_NODES] = closure.n_nodes
     table.add(NODES, nodes)

@@ -1,4 +1,5 @@
-"""Which terminal sequences can no parser read, whatever its stack? Only the state on top is followed; below it anything may lie.
+"""Which terminals and sequences of them can no parser read, or any, whatever its stack? Only the state on top is followed; below it
+anything may lie.
 
 A sequence of the walk (`requirements`) grows symbol by symbol, and each has a set of states that the parser can be in after it: from a
 state that must reduce, the parser may come to any state that the LR(0) automaton has below. A sequence without such a state is *dead*. That
@@ -17,6 +18,8 @@ from numba import njit
 from maskwright.analysis.lr.tables import ACCEPT, CONFLICT, LrTables
 
 Int32 = npt.NDArray[np.int32]
+
+Words = npt.NDArray[np.uint32]
 
 NOWHERE, ANYWHERE = 0, 1
 """The first sets of states: none, and all."""
@@ -86,6 +89,45 @@ class Feasible:
             number = self._number[key] = len(self._sets)
             self._sets.append(states)
         return number
+
+
+def surely_shifted(tables: LrTables) -> Words:
+    """The terminals that a parser with a state on top shifts, after whatever reductions, whatever lies below.
+
+    (n_states, ceil(columns / 32)) uint32; bit i of word w, the little end first, is column 32 w + i. Where the actions of a cell conflict,
+    one of them does. The greatest solution: a parse that never meets an error shifts, since none reduces for ever (`loops`).
+    """
+    starts, rules, target_start, targets = _reductions(tables)
+    n_words = (tables.action.shape[1] + 31) // 32
+    shifts = (tables.action > 0) & (tables.action < ACCEPT)
+    reduces = np.zeros((len(rules), tables.action.shape[1]), np.bool_)
+    for state in range(tables.n_states):
+        mine = slice(int(starts[state]), int(starts[state + 1]))
+        reduces[mine] = tables.action[state] == -1 - rules[mine, None]
+        for column in np.flatnonzero(tables.action[state] >= CONFLICT).tolist():
+            actions = tables.actions(state, column)
+            shifts[state, column] = any(0 < each < ACCEPT for each in actions)
+            reduces[mine, column] = np.isin(-1 - rules[mine], actions)
+    shifted, found = _words(shifts, n_words), _words((tables.action != 0) & (tables.action != ACCEPT), n_words)
+    # a reduction that leads nowhere is one that no stack comes to
+    leads = np.flatnonzero(np.diff(target_start))
+    state_of = np.repeat(np.arange(tables.n_states), np.diff(starts))[leads]
+    columns = _words(reduces[leads], n_words)
+    while True:
+        fewer = shifted.copy()
+        if len(leads):
+            after = np.bitwise_and.reduceat(found[targets], target_start[leads], axis=0)
+            np.bitwise_or.at(fewer, state_of, columns & after)
+        if (fewer == found).all():
+            return found
+        found = fewer
+
+
+def _words(truths: npt.NDArray[np.bool_], n_words: int) -> Words:
+    """Rows of truths as bits."""
+    padded = np.zeros((len(truths), 32 * n_words), np.bool_)
+    padded[:, : truths.shape[1]] = truths
+    return np.packbits(padded, axis=1, bitorder="little").view("<u4").astype(np.uint32)
 
 
 def _reductions(tables: LrTables) -> tuple[Int32, Int32, Int32, Int32]:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 FOLDER_VARIABLE = "MASKWRIGHT_CACHE"
 
-BUILD_VERSION = 2
+BUILD_VERSION = 3
 """To be raised when stores come out otherwise in a form that older readers take: 2, masks of contextual lexing had lacked tokens."""
 
 _OURS = re.compile(r"store-[0-9a-f]{64}\.safetensors|\.maskwright-[0-9a-f]{16}\.tmp")

@@ -8,11 +8,23 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engine_cases import ids, longest, random_layout_grammar, random_longest_grammar, random_vocabulary, vocabulary_of
+from engine_cases import (
+    ids,
+    longest,
+    random_contextual_grammar,
+    random_layout_grammar,
+    random_longest_grammar,
+    random_verbatim_grammar,
+    random_vocabulary,
+    vocabulary_of,
+)
 
-from maskwright.analysis.errors import DeadEndError, IllegalTokenError, MaskwrightError
+from maskwright.analysis.errors import DeadEndError, GrammarError, IllegalTokenError, LimitError, MaskwrightError
+from maskwright.decoding import _kernels as kernels
 from maskwright.decoding.matcher import Batch, Matcher
 from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
+from maskwright.maskstore.engine_table import engine_table
+from maskwright.maskstore.stack_automaton import Budget, build_automaton
 
 
 @cache
@@ -95,6 +107,68 @@ def test_slots_are_matchers(make: Any, n_threads: int) -> None:
         assert [batch.is_accepting(slot) for slot in range(7)] == [matcher.is_accepting() for matcher in matchers]
         assert [batch.is_finished(slot) for slot in range(7)] == [matcher.is_finished for matcher in matchers]
     assert ended
+
+
+MAKERS = [random_longest_grammar, random_layout_grammar, random_contextual_grammar, random_verbatim_grammar]
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("make", MAKERS)
+@pytest.mark.parametrize("is_open", [False, True], ids=["closed", "open"])
+def test_many_texts_at_few_places(make: Any, seed: int, is_open: bool) -> None:
+    """So many texts that most share their masks with another, but not always whether they may end there."""
+    grammar = make(seed)
+    vocabulary = random_vocabulary(grammar, seed)
+    try:
+        automaton = build_automaton(grammar, vocabulary, budget=Budget(edges=0) if is_open else None)
+    except GrammarError:
+        pytest.skip("no store")
+    store = AutomatonStore(grammar, vocabulary, engine_table(grammar, vocabulary, automaton), automaton.counts)
+    size = 40
+    rng = random.Random(seed)
+    batch, matchers = store.batch(size), [store.matcher() for _ in range(size)]
+    distinct = []
+    for _ in range(25):
+        try:
+            expected = [row(matcher) for matcher in matchers]
+        except LimitError:  # a text with very many readings
+            with pytest.raises(LimitError):
+                rows(batch)
+            break
+        assert rows(batch) == expected
+        distinct.append(len(set(map(frozenset, expected))))
+        tokens = [rng.choice(sorted(found)) if found else -1 for found in expected]
+        try:
+            for matcher, token in zip(matchers, tokens, strict=True):
+                if token >= 0:
+                    matcher.advance(token)
+        except LimitError:
+            with pytest.raises(LimitError):
+                batch.advance(tokens)
+            break
+        batch.advance(tokens)
+    assert distinct[0] == 1 and max(distinct) < size
+
+
+def test_long_runs_and_short_ones() -> None:
+    """Texts nested so deeply that a run of the automaton is longer than what is done for all at once."""
+    grammar = longest('start: test\ntest: "x" | "x" "?" test ":" test | "(" test ")"', "nested")
+    store = build_automaton_store(grammar, vocabulary_of(b"x", b"?", b":", b"(", b")", b"x?x:", b"x)"))
+    depths = [0, 1, kernels.LONG_RUN - 2, *range(kernels.LONG_RUN - 1, kernels.LONG_RUN + 3), 200, 3, 200]
+    batch, matchers = store.batch(len(depths)), [store.matcher() for _ in depths]
+    for slot, depth in enumerate(depths):
+        for text in (b"(" * 3, b"x?x:" * depth, b"x"):
+            batch.advance_bytes(slot, text)
+            matchers[slot].advance_bytes(text)
+    for token in (4, 4, 2):
+        expected = [row(matcher) for matcher in matchers]
+        assert rows(batch) == rows(batch) == expected
+        is_legal = [token in found for found in expected]
+        batch.advance([token if legal else -1 for legal in is_legal])
+        for matcher, legal in zip(matchers, is_legal, strict=True):
+            if legal:
+                matcher.advance(token)
+    assert rows(batch) == [row(matcher) for matcher in matchers]
 
 
 def test_chosen_slots_leave_the_other_rows_alone() -> None:

@@ -1,0 +1,104 @@
+"""LR tables on which a parser takes fewer steps and comes to the same stacks.
+
+Most reductions of an expression only rename: a name becomes an atom, a power, a factor, and so on up to a test, one rule of one symbol
+after the other, because the next terminal ends each of them. Where these steps are the same whatever lies below, one step does for all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.analysis.lr.encoding import LrTables
+
+Int32 = npt.NDArray[np.int32]
+
+
+def shortened(tables: LrTables) -> LrTables:
+    """Tables for decoders: a parser that ends a step by shifting a terminal has the same stacks as under `tables`.
+
+    Rules of no grammar are added: such a one pops as many states as the first of the rules that it stands for, and goes on by the left
+    side of the last.
+    """
+    return _past_units(replace(tables, goto=_past_chains(tables)), tables)
+
+
+def _past_chains(tables: LrTables) -> Int32:
+    """Gotos past states that only reduce one symbol to another: (n_states, n_nonterminals) int32, -1 = none.
+
+    Whatever comes next, such a state gives way to the goto of the other symbol; so no stack that has shifted a terminal holds it on
+    account of that goto.
+    """
+    goto = tables.goto.copy()
+    chain = {
+        state: int(tables.rule_lhs[rule])
+        for state, rule in enumerate(tables.default_rule.tolist())
+        if rule >= 0 and tables.rule_length[rule] == 1
+    }
+    changed = True
+    while changed:  # a cycle of such states would reduce for ever; `loops` refuses it
+        changed = False
+        for state, lhs in chain.items():
+            rows, columns = np.nonzero(goto == state)
+            further = goto[rows, lhs] >= 0
+            goto[rows[further], columns[further]] = goto[rows[further], lhs]
+            changed |= bool(further.any())
+    return goto
+
+
+def _past_units(shorter: LrTables, tables: LrTables) -> LrTables:
+    """Reductions that take those by rules of one symbol along that must follow before the same terminal.
+
+    shorter : to be changed. tables : what the parser is to do.
+    """
+    action = tables.action.copy()
+    lengths, sides = tables.rule_length.tolist(), tables.rule_lhs.tolist()
+    rule_of: dict[tuple[int, int], int] = {}
+    is_unit = np.append(tables.rule_length == 1, False)
+    for state in range(tables.n_states):
+        row = tables.action[state]
+        if tables.default_rule[state] >= 0:
+            continue  # what comes next is not looked at
+        for code in np.unique(row[row < 0]).tolist():
+            below = _below(tables, state, lengths[-code - 1])
+            # columns before which the same has been done so far, and what is to be pushed then
+            agenda = [(np.flatnonzero(row == code), sides[-code - 1], frozenset[int]())]
+            while agenda:
+                columns, pushed, met = agenda.pop()
+                under = below[tables.goto[below, pushed] >= 0]
+                following = tables.action[np.ix_(tables.goto[under, pushed], columns)]
+                next_code = following[0] if len(under) else np.zeros(len(columns), np.int32)
+                same = (following == next_code).all(axis=0) & (next_code < 0)
+                goes_on = same & is_unit[np.where(same, -next_code - 1, -1)]
+                for next_rule in np.unique(-next_code[goes_on] - 1).tolist():
+                    side = sides[next_rule]
+                    here = goes_on & (next_code == -next_rule - 1)
+                    if side in met or (tables.goto[under, side] < 0).any():
+                        goes_on &= ~here
+                        continue
+                    agenda.append((columns[here], side, met | {pushed}))
+                if met and not goes_on.all():
+                    key = lengths[-code - 1], pushed
+                    rule = rule_of.setdefault(key, len(lengths) + len(rule_of))
+                    action[state, columns[~goes_on]] = -rule - 1
+    added = np.array(list(rule_of), np.int32).reshape(-1, 2)
+    return replace(
+        shorter,
+        action=action,
+        rule_length=np.append(tables.rule_length, added[:, 0]).astype(np.int32),
+        rule_lhs=np.append(tables.rule_lhs, added[:, 1]).astype(np.int32),
+    )
+
+
+def _below(tables: LrTables, state: int, depth: int) -> Int32:
+    """The states that can lie so far below a state."""
+    found = np.zeros(tables.n_states, np.bool_)
+    found[state] = True
+    for _ in range(depth):
+        under = np.zeros_like(found)
+        for each in np.flatnonzero(found).tolist():
+            under[tables.predecessors[tables.predecessor_start[each] : tables.predecessor_start[each + 1]]] = True
+        found = under
+    return np.flatnonzero(found).astype(np.int32)
