@@ -1,11 +1,13 @@
 """What the library's grammars reach: corpora that must be accepted, texts that must be refused, and what their stores cost.
 
-    python reports/bench/reach.py NAME... [--limit N] [--grammar FILE] [--stores] [--tokenizers mistral-7b-v0.1,tekken] [--record]
+    python reports/bench/reach.py NAME... [--limit N] [--grammar FILE] [--stores [--beside GRAMMAR]] [--tokenizers mistral-7b-v0.1,tekken]
+        [--record]
 
 The corpora of NAME are in reach_NAME.py beside this file (a dot of the name is an underscore there): `positive()` yields name and text that
 the reference parser accepts, `negative()` name, text it refuses, and the interval of the first byte that cannot come; `KNOWN`, if there,
 says by a text's name why its outcome is another. Each text is put to the exact engine over single bytes. --stores builds the stores of
-real vocabularies and replays the accepted texts, mask and advance at each token. Exit code 1 if an outcome is wrong and not known.
+real vocabularies and replays the accepted texts, mask and advance at each token; --beside does so with another grammar's too, on the texts
+that both accept, turn by turn. Exit code 1 if an outcome is wrong and not known.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from common import write_record
 
 import maskwright as mw
 from maskwright.analysis.errors import MaskwrightError
+from maskwright.maskstore import engine_table as places
 from maskwright.maskstore.encoders import load_encoder
 from maskwright.validation.reach import ByteParser, Outcome, Reach, judge_negative, judge_positive
 
@@ -66,48 +69,77 @@ def facts_of(reach: Reach) -> dict[str, Any]:
     return {**reach.counts, "exceptions": [fact(outcome) for outcome in reach.wrong]}
 
 
-def store_facts(grammar: mw.Grammar, tokenizer: str, texts: Iterable[bytes], n_tokens: int) -> dict[str, Any]:
-    """Size and build time of a store, and what a mask and an advance cost on true next tokens: all in this process's CPU time.
+def store_facts(
+    grammars: Sequence[mw.Grammar], tokenizer: str, texts: Iterable[bytes], n_tokens: int
+) -> list[dict[str, Any]]:
+    """Size and build time of each grammar's store, and what a mask and an advance cost on true next tokens: all in this process's CPU time.
 
+    held : entries that the table holds: cells of roots that do not refuse, the defaults of other nodes, and exceptions from these.
     step_us : a call of `fill` and one of `advance` from Python. engine_us : the same and a look-up in the mask, in one compiled loop.
-    The least of three passes over each text counts. refused_texts : texts whose own tokens are masked somewhere; they are not timed.
+    The least of three passes over each text counts. refused_texts : texts whose own tokens are masked somewhere; no store is timed on them.
     """
     encoder = load_encoder(tokenizer)
-    begin = time.process_time()
-    store: Any = mw.build_store(grammar, encoder.vocabulary)
-    build = time.process_time() - begin
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "store"
-        store.save(path)
-        file_bytes = path.stat().st_size
-    matcher = store.matcher()
-    words = np.zeros(store.n_words, np.uint32)
-    read = refused = 0
-    stepped = replayed = 0.0
+    facts: list[dict[str, Any]] = []
+    matchers: list[Any] = []
+    for grammar in grammars:
+        begin = time.process_time()
+        store: Any = mw.build_store(grammar, encoder.vocabulary)
+        build = time.process_time() - begin
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "store"
+            store.save(path)
+            file_bytes = path.stat().st_size
+        counts = {name: store.counts[name] for name in ("entries", "nodes", "edges", "masks", "open")}
+        facts.append(
+            {
+                "vocabulary": encoder.vocabulary.size,
+                **counts,
+                "held": held_entries(store.table),
+                "table_bytes": store.table.nbytes,
+                "file_bytes": file_bytes,
+                "build_cpu_s": round(build, 2),
+            }
+        )
+        matchers.append(store.matcher())
+    words = np.zeros(matchers[0].store.n_words, np.uint32)
+    read, refused = 0, [0] * len(grammars)
+    times = np.zeros((2, len(grammars)))
     for data in texts:
         tokens = encoder.exact_tokens(data.decode()).tokens
         if not tokens:
             continue
-        matcher.reset()
-        if matcher.replay(tokens) < len(tokens) or not matcher.is_accepting():
-            refused += 1
+        taken = []
+        for matcher in matchers:
+            matcher.reset()
+            taken.append(matcher.replay(tokens) == len(tokens) and matcher.is_accepting())
+        refused = [n + (not is_taken) for n, is_taken in zip(refused, taken, strict=True)]
+        if not all(taken):
             continue
         read += len(tokens)
-        replayed += min(seconds(matcher, partial(matcher.replay, tokens)) for _ in range(3))
-        stepped += min(seconds(matcher, partial(step, matcher, tokens, words)) for _ in range(3))
+        for row, use in enumerate((step, replay)):
+            passes = [
+                [seconds(matcher, partial(use, matcher, tokens, words)) for matcher in matchers] for _ in range(3)
+            ]
+            times[row] += np.min(passes, axis=0)
         if read > n_tokens:
             break
-    return {
-        "vocabulary": encoder.vocabulary.size,
-        **{name: store.counts[name] for name in ("entries", "nodes", "edges", "masks", "open") if name in store.counts},
-        "table_bytes": store.table.nbytes,
-        "file_bytes": file_bytes,
-        "build_cpu_s": round(build, 2),
-        "tokens": read,
-        "refused_texts": refused,
-        "step_us": round(stepped / max(1, read) * 1e6, 3),
-        "engine_us": round(replayed / max(1, read) * 1e6, 3),
-    }
+    for found, n, stepped, replayed in zip(facts, refused, *times.tolist(), strict=True):
+        found |= {
+            "tokens": read,
+            "refused_texts": n,
+            "step_us": round(stepped / max(1, read) * 1e6, 3),
+            "engine_us": round(replayed / max(1, read) * 1e6, 3),
+        }
+    return facts
+
+
+def held_entries(table: Any) -> int:
+    def part(begin: int, end: int) -> Any:
+        return table[table[begin] : table[end]]
+
+    roots, nodes = part(places.ROOTS, places.NODES), part(places.NODES, places.EDGES)
+    edges = part(places.EDGES, places.MASKS)
+    return int((roots > 0).sum() + len(nodes) // 2 + (edges[::2] >= 0).sum())
 
 
 def seconds(matcher: Any, work: Any) -> float:
@@ -124,12 +156,17 @@ def step(matcher: Any, tokens: Sequence[int], words: Any) -> None:
         advance(token)
 
 
+def replay(matcher: Any, tokens: Sequence[int], words: Any) -> None:
+    matcher.replay(tokens)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("names", nargs="+", metavar="NAME", help="grammars of the library")
     parser.add_argument("--grammar", type=Path, help="another grammar than the library's, for the same corpora")
     parser.add_argument("--limit", type=int, default=None, help="texts of each kind")
     parser.add_argument("--stores", action="store_true", help="build the stores, and measure them")
+    parser.add_argument("--beside", help="another grammar whose stores are measured with --stores, by name or file")
     parser.add_argument("--tokenizers", default=TOKENIZERS, help=f"for --stores; {TOKENIZERS} by default")
     parser.add_argument("--tokens", type=int, default=200_000, help="tokens to replay on each store")
     parser.add_argument("--record", action="store_true", help="write reports/record/DATE-reach-NAME.json")
@@ -160,12 +197,13 @@ def main() -> None:
             facts[kind] = facts_of(reach)
             unexplained += len(reach.unexplained)
         if options.stores:
-            facts["stores"] = {}
+            grammars = [grammar, *([mw.load_grammar(options.beside)] if options.beside else [])]
+            kinds = ("stores", f"stores of {options.beside}")
             for tokenizer in options.tokenizers.split(","):
                 texts = (data for _, data in itertools.islice(module.positive(), options.limit) if is_utf8(data))
-                found = store_facts(grammar, tokenizer, texts, options.tokens)
-                facts["stores"][tokenizer] = found
-                print(f"  {tokenizer}: " + ", ".join(f"{key} {value:,}" for key, value in found.items()))
+                for kind, found in zip(kinds, store_facts(grammars, tokenizer, texts, options.tokens), strict=False):
+                    facts.setdefault(kind, {})[tokenizer] = found
+                    print(f"  {kind}, {tokenizer}: " + ", ".join(f"{key} {value:,}" for key, value in found.items()))
         if options.record and options.limit is None:
             write_record(f"reach-{name}", "python reports/bench/reach.py " + " ".join(sys.argv[1:]), facts)
     sys.exit(1 if unexplained else 0)
