@@ -54,8 +54,6 @@ CanFollow = Callable[[int, int], bool]
 """Whether the parser may see the second terminal directly after the first."""
 
 Outputs = tuple[int, ...]
-_Lexeme = tuple[int, bool]
-"""A lexeme under way: the union automaton's state, and whether it has a line feed (see `_State`)."""
 Again = tuple[Outputs, int]
 
 MAX_AGAIN = 12
@@ -216,8 +214,8 @@ class _Builder:
         self.nested: list[int] = []
         self.outputs: dict[Outputs, int] = {(): 0}
         self._starts: dict[tuple[int, ...], list[int]] = {}
-        self._survives: dict[tuple[int, _Lexeme, int], bool] = {}
-        self._together: dict[tuple[_Lexeme, int], tuple[list[int], list[tuple[_Lexeme, int]]]] = {}
+        self._survives: dict[tuple[int, int, int], bool] = {}
+        self._together: dict[tuple[int, int], tuple[list[int], list[tuple[int, int]]]] = {}
         self._first_after: dict[int, tuple[list[bool], list[bool]]] = {}
 
     def _live_winners(self, union: UnionDfa) -> list[tuple[int, ...]]:
@@ -334,9 +332,12 @@ class _Builder:
     def _grow(self, state: _State, byte: int) -> tuple[int, Outputs]:
         after = self.table[state.under_way][byte]
         if after >= 0:
-            has_line_feed = self._has_line_feed(state.has_line_feed, byte, after)
-            winner = self._winner(after, has_line_feed)
+            has_line_feed = state.has_line_feed or (byte == LINE_FEED and self.newline in self.live[after])
+            has_line_feed = has_line_feed and self.newline in self.live[after]
+            winner = self.winner[after]
             if winner >= 0:
+                if winner == self.newline and not has_line_feed:
+                    winner = self.winner_but_newline[after]  # such a newline has no column, so it cannot end
                 if not self.reads_on[after]:
                     return (START, self._emitted(winner)) if winner >= 0 else (DEAD, ())
                 return self._add(_State(after, has_line_feed, winner)), ()
@@ -353,15 +354,6 @@ class _Builder:
         if self.newline in emitted:
             raise GrammarError(self._lost_column(state.winner))
         return target, self._emitted(state.winner) + emitted
-
-    def _has_line_feed(self, before: bool, byte: int, after: int) -> bool:
-        """Whether a lexeme that may become the layout's newline has a line feed, one byte on."""
-        return (before or byte == LINE_FEED) and self.newline in self.live[after]
-
-    def _winner(self, under_way: int, has_line_feed: bool) -> int:
-        """What a lexeme is if it ends here, or -1. A newline without a line feed has no column: it cannot end."""
-        winner = self.winner[under_way]
-        return winner if winner != self.newline or has_line_feed else self.winner_but_newline[under_way]
 
     def _unfinished(self, state: _State, after: int, has_line_feed: bool, byte: int) -> _State:
         """The state inside a lexeme that cannot end where it is."""
@@ -382,8 +374,7 @@ class _Builder:
                 return lost
             places = self._places(state.winner, target, not outputs)
             found = _State(after, has_line_feed, state.winner, (outputs, target))
-        lexeme = after, has_line_feed
-        if not any(self._can_survive(state.winner, lexeme, other, is_first) for other, is_first in sorted(places)):
+        if not any(self._can_survive(state.winner, after, other, is_first) for other, is_first in sorted(places)):
             return lost
         if state.winner == self.newline and byte in _MOVES_COLUMN:
             raise GrammarError(self._lost_column(state.winner))
@@ -459,7 +450,7 @@ class _Builder:
             self._starts[key] = [start for mode, start in enumerate(self.union.starts) if modes[mode]]
         return self._starts[key]
 
-    def _can_survive(self, winner: int, under_way: _Lexeme, state: int, is_first: bool) -> bool:
+    def _can_survive(self, winner: int, under_way: int, state: int, is_first: bool) -> bool:
         """Whether some bytes that the lexeme under way cannot read, before it could have ended, can be read by the other reading."""
         # Over-approximated: the other reading may end its lexemes anywhere, and only its first terminal is held against `winner`.
         # Behind that one `winner` does not matter: what is found there is shared by all winners, as number -1.
@@ -494,25 +485,17 @@ class _Builder:
         survives.update(dict.fromkeys(seen, False))
         return False
 
-    def _side_by_side(self, lexeme: _Lexeme, other: int) -> tuple[list[int], list[tuple[_Lexeme, int]]]:
+    def _side_by_side(self, lexeme: int, other: int) -> tuple[list[int], list[tuple[int, int]]]:
         """Where a byte leads that two states of the union automaton are given: the second alone, or both, the first not to an end."""
         key = lexeme, other
         found = self._together.get(key)
         if found is None:
             # PERF: bytes that lead to the same pair count once: a few of some hundred classes
-            under_way, has_line_feed = lexeme
-            fails, goes_on = set(), set()
-            rows = zip(self.byte_of_class, self.columns[under_way], self.columns[other], strict=True)
-            for byte, after, place in rows:
-                if place < 0:
-                    continue
-                if after < 0:
-                    fails.add(place)
-                    continue
-                has_one = self._has_line_feed(has_line_feed, byte, after)
-                if self._winner(after, has_one) < 0:
-                    goes_on.add(((after, has_one), place))
-            found = self._together[key] = sorted(fails), sorted(goes_on)
+            pairs = {pair for pair in zip(self.columns[lexeme], self.columns[other], strict=True) if pair[1] >= 0}
+            found = self._together[key] = (
+                sorted(place for after, place in pairs if after < 0),
+                sorted((after, place) for after, place in pairs if after >= 0 and self.winner[after] < 0),
+            )
         return found
 
     def _firsts(self, winner: int) -> tuple[list[bool], list[bool]]:

@@ -194,22 +194,6 @@ def test_a_newline_that_the_lexer_would_back_up_over_is_refused(long: str) -> No
         build_transducer(longest(text + '%ignore LONG\n%ignore " "'), lambda first, second: True)
 
 
-def test_comments_that_a_line_feed_would_make_a_newline() -> None:
-    """A newline without a line feed cannot end: `#c##x` is three comments and an x, if no line feed comes."""
-    comment = "COMMENT: /#c*/"
-    grammar = longest(LINES.format(extra=comment, newline="/(#c*){1,3}(\\n[ ]*)*|(\\n[ ]*)+/") + "%ignore COMMENT")
-    transducer = build_transducer(grammar, lambda first, second: True)
-    x = terminals(transducer, b"x")
-    assert x
-    for comments in (b"#", b"#c", b"##", b"#c##", b"#c#c#cc", b"####", b"#c#c#c#c#c"):
-        assert terminals(transducer, comments) == ()
-        assert terminals(transducer, comments + b"x") == x
-    assert terminals(transducer, b"#c#\n") == terminals(transducer, b"\n")
-    grammar = longest(LINES.format(extra=comment, newline="/(\\n[ ]*|#c*)+/") + "%ignore COMMENT")
-    with pytest.raises(LimitError, match="back up over any number"):
-        build_transducer(grammar, lambda first, second: True)
-
-
 def test_newlines_know_whether_they_may_end() -> None:
     grammar = longest(LINES.format(extra="", newline="/(\\n[ ]*|#c*)+/"))
     transducer = build_transducer(grammar, lambda first, second: True)
