@@ -8,8 +8,6 @@ us a step instead of 134 at V = 32,000, and 173 instead of 237 at 131,072; numba
 
 from __future__ import annotations
 
-import zlib
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +16,6 @@ from numba import njit, types
 from numba.extending import intrinsic, overload
 from numba.np.arrayobj import make_array
 
-from maskwright.decoding import _kernels
 from maskwright.decoding._kernels import (
     ARENA,
     DEPTH,
@@ -34,6 +31,7 @@ from maskwright.decoding._kernels import (
     OK,
     REGION_HEADER,
     SAVED,
+    SOURCE,
     STACKS,
     WRITTEN,
     begin_work,
@@ -95,7 +93,7 @@ def _(array, index):  # type: ignore[no-untyped-def]
     return lambda array, index: _prefetch(array, np.int64(index))  # type: ignore[call-arg]
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def begin_runs(table, memory, regions, words, results, begin, first, pairs, frames, slots):  # type: ignore[no-untyped-def]
     """Begin what `find_masks` does for texts whose masks ask for no newline, one reading each. Returns how many runs there are.
 
@@ -149,7 +147,7 @@ def begin_runs(table, memory, regions, words, results, begin, first, pairs, fram
     return n_runs
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def go_on(table, memory, regions, words, begin, first, pairs, frames, slots, n_runs):  # type: ignore[no-untyped-def]
     """Take all runs to their ends, step by step, as `run` does; texts with a long one become ALONE. Arguments as of `begin_runs`."""
     nodes = (table[NODES] & NATURAL) - 2 * ((table[N_ROOTS] & NATURAL) + 1)
@@ -246,7 +244,7 @@ def join(memory, regions, begin, first, after, heads):  # type: ignore[no-untype
 
 
 def _compiled(source: int) -> Any:
-    """`fill_batch` and `advance_batch`. source : a checksum of what they call, see `_row_kernels`."""
+    """`fill_batch` and `advance_batch`. source : see `_kernels.SOURCE`."""
 
     @njit(cache=True, nogil=True)
     def fill_batch(table, memory, regions, words, results, begin, end):  # type: ignore[no-untyped-def]
@@ -351,4 +349,4 @@ def _compiled(source: int) -> Any:
     return fill_batch, advance_batch
 
 
-fill_batch, advance_batch = _compiled(zlib.crc32(Path(_kernels.__file__).read_bytes()))
+fill_batch, advance_batch = _compiled(SOURCE)

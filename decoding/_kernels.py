@@ -20,6 +20,9 @@ way is in the region too, in the W_ places, and functions return one number. A c
 
 from __future__ import annotations
 
+import zlib
+from pathlib import Path
+
 import numpy as np
 import numpy.typing as npt
 from numba import njit
@@ -96,6 +99,13 @@ from maskwright.maskstore.engine_table import (
     TOKEN_START,
     VIEW_START,
 )
+
+SOURCE = zlib.crc32(Path(__file__).read_bytes())
+"""What functions of other files that call these close over.
+
+Numba keeps compiled code for as long as the file of the function stays as it is, and looks at no file of those that it calls; but what a
+function closes over is part of the name under which its code is kept. What is between such a function and this file is not kept by itself.
+"""
 
 # places in a text's region
 (

@@ -10,14 +10,11 @@ A row gives way only if neither this call nor the one before asked for it: LAST_
 
 from __future__ import annotations
 
-import zlib
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numba import njit
 
-from maskwright.decoding import _kernels
 from maskwright.decoding._kernels import (
     CACHE,
     DEAD_END,
@@ -29,6 +26,7 @@ from maskwright.decoding._kernels import (
     N_MARKED,
     NO_ROOM,
     OK,
+    SOURCE,
     WANTS_CACHE,
     WRITTEN,
     can_end,
@@ -187,7 +185,7 @@ def take_out_eos(table, words):  # type: ignore[no-untyped-def]
     return is_left
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def find_row(table, memory, region, ends, store, book, rows, scratch):  # type: ignore[no-untyped-def]
     """The row whose words are what `fill` would write, or an error. Arguments as of `find_rows`, for one region."""
     if memory[region + FINISHED]:
@@ -238,11 +236,7 @@ def find_row(table, memory, region, ends, store, book, rows, scratch):  # type: 
 
 
 def _compiled(source: int) -> Any:
-    """`find_rows`. source : a checksum of what it calls.
-
-    Numba keeps compiled code for as long as the file of the function stays as it is, and looks at no file of those that it calls; but what
-    a function closes over is part of the name under which its code is kept.
-    """
+    """`find_rows`. source : see `_kernels.SOURCE`."""
 
     @njit(cache=True, nogil=True)
     def find_rows(table, memory, regions, ends, store, book, rows, scratch, ids, results):  # type: ignore[no-untyped-def]
@@ -278,4 +272,4 @@ def _compiled(source: int) -> Any:
     return find_rows
 
 
-find_rows = _compiled(zlib.crc32(Path(_kernels.__file__).read_bytes()))
+find_rows = _compiled(SOURCE)

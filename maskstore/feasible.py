@@ -18,7 +18,6 @@ from numba import njit
 from maskwright.analysis.lr.tables import ACCEPT, CONFLICT, LrTables
 
 Int32 = npt.NDArray[np.int32]
-
 Words = npt.NDArray[np.uint32]
 
 NOWHERE, ANYWHERE = 0, 1
@@ -143,10 +142,9 @@ def _reductions(tables: LrTables) -> tuple[Int32, Int32, Int32, Int32]:
         }
         for rule in sorted(found):
             rules.append(rule)
-            reached = _after_reduction(
-                state, int(tables.rule_length[rule]), int(tables.rule_lhs[rule]), tables.predecessor_start,
-                tables.predecessors, tables.goto,
-            )  # fmt: skip
+            below = states_below(state, int(tables.rule_length[rule]), tables.predecessor_start, tables.predecessors)
+            gotos = tables.goto[below, tables.rule_lhs[rule]]
+            reached = np.unique(gotos[gotos >= 0])
             targets.append(reached)
             target_start.append(target_start[-1] + len(reached))
         starts.append(len(rules))
@@ -159,23 +157,19 @@ def _reductions(tables: LrTables) -> tuple[Int32, Int32, Int32, Int32]:
 
 
 @njit(cache=True, nogil=True)
-def _after_reduction(state, length, lhs, predecessor_start, predecessors, goto):  # type: ignore[no-untyped-def]
-    """The states, ascending, that a reduction by a rule of that length can lead to."""
-    n_states = goto.shape[0]
+def states_below(state, depth, predecessor_start, predecessors):  # type: ignore[no-untyped-def]
+    """The states, ascending, that can lie so far below a state on a stack."""
+    n_states = predecessor_start.shape[0] - 1
     here = np.zeros(n_states, np.bool_)
     here[state] = True
-    for _ in range(length):
+    for _ in range(depth):
         below = np.zeros(n_states, np.bool_)
         for s in range(n_states):
             if here[s]:
                 for p in range(predecessor_start[s], predecessor_start[s + 1]):
                     below[predecessors[p]] = True
         here = below
-    reached = np.zeros(n_states, np.bool_)
-    for s in range(n_states):
-        if here[s] and goto[s, lhs] >= 0:
-            reached[goto[s, lhs]] = True
-    return np.flatnonzero(reached).astype(np.int32)
+    return np.flatnonzero(here).astype(np.int32)
 
 
 @njit(cache=True, nogil=True)

@@ -28,7 +28,7 @@ from maskwright.analysis.lr.tables import LrTables
 from maskwright.maskstore import _kernels, _walk_kernels
 from maskwright.maskstore.events import EventCodes
 from maskwright.maskstore.feasible import Feasible
-from maskwright.maskstore.suspended import WHATEVER, Rests
+from maskwright.maskstore.rests import WHATEVER, Rests
 
 _compiled: Any = _walk_kernels
 """The same for calls with unpacked arguments, which numba's stubs do not describe."""

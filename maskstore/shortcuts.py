@@ -6,14 +6,17 @@ after the other, because the next terminal ends each of them. Where these steps 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.lr.encoding import LrTables
+from maskwright.maskstore.feasible import states_below
 
 Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
 
 
 def shortened(tables: LrTables) -> LrTables:
@@ -56,33 +59,14 @@ def _past_units(shorter: LrTables, tables: LrTables) -> LrTables:
     action = tables.action.copy()
     lengths, sides = tables.rule_length.tolist(), tables.rule_lhs.tolist()
     rule_of: dict[tuple[int, int], int] = {}
-    is_unit = np.append(tables.rule_length == 1, False)
-    for state in range(tables.n_states):
+    for state in np.flatnonzero(tables.default_rule < 0).tolist():  # elsewhere what comes next is not looked at
         row = tables.action[state]
-        if tables.default_rule[state] >= 0:
-            continue  # what comes next is not looked at
         for code in np.unique(row[row < 0]).tolist():
-            below = _below(tables, state, lengths[-code - 1])
-            # columns before which the same has been done so far, and what is to be pushed then
-            agenda = [(np.flatnonzero(row == code), sides[-code - 1], frozenset[int]())]
-            while agenda:
-                columns, pushed, met = agenda.pop()
-                under = below[tables.goto[below, pushed] >= 0]
-                following = tables.action[np.ix_(tables.goto[under, pushed], columns)]
-                next_code = following[0] if len(under) else np.zeros(len(columns), np.int32)
-                same = (following == next_code).all(axis=0) & (next_code < 0)
-                goes_on = same & is_unit[np.where(same, -next_code - 1, -1)]
-                for next_rule in np.unique(-next_code[goes_on] - 1).tolist():
-                    side = sides[next_rule]
-                    here = goes_on & (next_code == -next_rule - 1)
-                    if side in met or (tables.goto[under, side] < 0).any():
-                        goes_on &= ~here
-                        continue
-                    agenda.append((columns[here], side, met | {pushed}))
-                if met and not goes_on.all():
-                    key = lengths[-code - 1], pushed
-                    rule = rule_of.setdefault(key, len(lengths) + len(rule_of))
-                    action[state, columns[~goes_on]] = -rule - 1
+            rule = -code - 1
+            below = states_below(state, lengths[rule], tables.predecessor_start, tables.predecessors)
+            for columns, side in _renamed(tables, below, np.flatnonzero(row == code), sides[rule]):
+                number = rule_of.setdefault((lengths[rule], side), len(lengths) + len(rule_of))
+                action[state, columns] = -number - 1
     added = np.array(list(rule_of), np.int32).reshape(-1, 2)
     return replace(
         shorter,
@@ -92,13 +76,27 @@ def _past_units(shorter: LrTables, tables: LrTables) -> LrTables:
     )
 
 
-def _below(tables: LrTables, state: int, depth: int) -> Int32:
-    """The states that can lie so far below a state."""
-    found = np.zeros(tables.n_states, np.bool_)
-    found[state] = True
-    for _ in range(depth):
-        under = np.zeros_like(found)
-        for each in np.flatnonzero(found).tolist():
-            under[tables.predecessors[tables.predecessor_start[each] : tables.predecessor_start[each + 1]]] = True
-        found = under
-    return np.flatnonzero(found).astype(np.int32)
+def _renamed(tables: LrTables, below: Int32, columns: Int64, pushed: int) -> Iterator[tuple[Int64, int]]:
+    """What a nonterminal pushed on one of some states is renamed to, whichever it is: columns, and the last name before them.
+
+    Columns before which nothing is renamed are left out.
+    """
+    is_unit = np.append(tables.rule_length == 1, False)
+    # columns before which the same has been done so far, and what is to be pushed then
+    agenda = [(columns, pushed, frozenset[int]())]
+    while agenda:
+        columns, pushed, met = agenda.pop()
+        under = below[tables.goto[below, pushed] >= 0]
+        following = tables.action[np.ix_(tables.goto[under, pushed], columns)]
+        code = following[0] if len(under) else np.zeros(len(columns), np.int32)
+        same = (following == code).all(axis=0) & (code < 0)
+        goes_on = same & is_unit[np.where(same, -code - 1, -1)]
+        for rule in np.unique(-code[goes_on] - 1).tolist():
+            side = int(tables.rule_lhs[rule])
+            here = goes_on & (code == -rule - 1)
+            if side in met or (tables.goto[under, side] < 0).any():
+                goes_on &= ~here
+            else:
+                agenda.append((columns[here], side, met | {pushed}))
+        if met and not goes_on.all():
+            yield columns[~goes_on], pushed

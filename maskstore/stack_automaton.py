@@ -20,7 +20,8 @@ from maskwright.analysis.lr.encoding import can_follow
 from maskwright.analysis.lr.tables import LrTables, build_lr_tables
 from maskwright.maskstore.closure import BYTES_BUDGET, EDGE_BUDGET, Closure, MaskCollector, close
 from maskwright.maskstore.requirements import Newline, Requirements
-from maskwright.maskstore.suspended import NEVER_LEGAL, WHATEVER, Suspended, explore
+from maskwright.maskstore.rests import WHATEVER
+from maskwright.maskstore.suspended import NEVER_LEGAL, Suspended, explore
 from maskwright.maskstore.vocabulary import Vocabulary
 
 Int32 = npt.NDArray[np.int32]

@@ -38,7 +38,8 @@ from maskwright.analysis.legality.verdict import START
 from maskwright.analysis.lr.tables import LrTables, build_lr_tables
 from maskwright.maskstore import _parse_kernels
 from maskwright.maskstore.events import EventCodes
-from maskwright.maskstore.suspended import NEVER_LEGAL, WHATEVER, Rests, Suspended, explore
+from maskwright.maskstore.rests import WHATEVER, Rests
+from maskwright.maskstore.suspended import NEVER_LEGAL, Suspended, explore
 
 STEPS = ("ignored", "classes", "follow", "pairs", "never", "always", "joint", "exact")
 

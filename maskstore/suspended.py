@@ -26,13 +26,11 @@ from maskwright.analysis.errors import GrammarError, LimitError
 from maskwright.analysis.lr.tables import LrTables
 from maskwright.maskstore import _kernels
 from maskwright.maskstore import _parse_kernels as kernels
+from maskwright.maskstore.rests import WHATEVER, Rests
 from maskwright.maskstore.twins import Twins
 
 REFUSED_REST = kernels.REFUSED_REST
 NEVER_LEGAL = -1
-WHATEVER = -1
-"""A rest with nothing left to read: accepted."""
-
 _compiled: Any = kernels
 """The same for calls with unpacked arguments, which numba's stubs do not describe."""
 
@@ -70,50 +68,6 @@ def flatten_tables(tables: LrTables, mode_of_state: Int32) -> Int32:
             "the grammar has 2^18 nonterminals or more, or a rule of 4,096 symbols or more: too large to suspend its parses"
         )
     return np.concatenate(flat)
-
-
-class Rests:
-    """Sequences to be read, sharing their ends. A rest is a number >= 0, or -1 - n for the end check of terminal set n.
-
-    Set 0 stands for "whatever comes" (`WHATEVER`).
-    """
-
-    def __init__(self, n_columns: int) -> None:
-        self.n_words = (n_columns + 63) // 64
-        self.symbols: list[int] = []
-        self.nexts: list[int] = []
-        self._number: dict[tuple[int, int], int] = {}
-        self.sets: list[frozenset[int]] = [frozenset()]
-        self._set_number: dict[frozenset[int], int] = {}
-
-    def end(self, terminals: frozenset[int]) -> int:
-        """The rest of which some terminal of a set must be acceptable."""
-        number = self._set_number.get(terminals)
-        if number is None:
-            number = self._set_number[terminals] = len(self.sets)
-            self.sets.append(terminals)
-        return -1 - number
-
-    def before(self, symbols: Sequence[int], rest: int) -> int:
-        """The rest that reads some columns, then another rest."""
-        for symbol in reversed(symbols):
-            if symbol < 0:
-                raise ValueError("a terminal that occurs in no rule has no column to read")
-            key = (symbol, rest)
-            number = self._number.get(key)
-            if number is None:
-                number = self._number[key] = len(self.symbols)
-                self.symbols.append(symbol)
-                self.nexts.append(rest)
-            rest = number
-        return rest
-
-    def set_bits(self) -> npt.NDArray[np.uint64]:
-        bits = np.zeros((len(self.sets), self.n_words), np.uint64)
-        for row, members in enumerate(self.sets):
-            for column in members:
-                bits[row, column >> 6] |= np.uint64(1 << (column & 63))
-        return bits
 
 
 @dataclass(frozen=True)

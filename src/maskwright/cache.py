@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 FOLDER_VARIABLE = "MASKWRIGHT_CACHE"
 
 BUILD_VERSION = 3
-"""To be raised when stores come out otherwise in a form that older readers take: 2, masks of contextual lexing had lacked tokens."""
+"""To be raised when stores come out otherwise in a form that older readers take: 2, masks of contextual lexing had lacked tokens;
+3, tables have shortcuts of parses."""
 
 _OURS = re.compile(r"store-[0-9a-f]{64}\.safetensors|\.maskwright-[0-9a-f]{16}\.tmp")
 

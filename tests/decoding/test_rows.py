@@ -27,6 +27,7 @@ from stores import small_store
 from maskwright.analysis.errors import DeadEndError, GrammarError, LimitError, MaskwrightError, VocabularyError
 from maskwright.analysis.grammar import load_grammar
 from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.decoding import _batch_kernels as batch_kernels
 from maskwright.decoding import _kernels as kernels
 from maskwright.decoding import _row_kernels as book_kernels
 from maskwright.decoding.matcher import Batch, Matcher
@@ -452,10 +453,10 @@ def test_devices(monkeypatch: pytest.MonkeyPatch) -> None:
         checked_device("cuda:2")
 
 
-def test_compiled_code_is_kept_under_the_engines_checksum() -> None:
+@pytest.mark.parametrize("function", [book_kernels.find_rows, batch_kernels.fill_batch, batch_kernels.advance_batch])
+def test_compiled_code_is_kept_under_the_engines_checksum(function: Any) -> None:
     """Or a new engine would be used by an old `find_rows`: Numba looks at the file of the function called only."""
-    function = getattr(book_kernels.find_rows, "py_func", book_kernels.find_rows)
-    cells = [cell.cell_contents for cell in function.__closure__]
+    cells = [cell.cell_contents for cell in getattr(function, "py_func", function).__closure__]
     assert cells == [zlib.crc32(Path(kernels.__file__).read_bytes())]
 
 

@@ -13,8 +13,8 @@ from naive import states_after
 from maskwright.analysis.errors import GrammarError
 from maskwright.analysis.lexing.transducer import Transducer
 from maskwright.maskstore.requirements import NO_PATH, Requirements, StateTokens, View
+from maskwright.maskstore.rests import WHATEVER
 from maskwright.maskstore.stack_automaton import build_automaton
-from maskwright.maskstore.suspended import WHATEVER
 from maskwright.maskstore.vocabulary import Vocabulary
 
 Alternative = tuple[tuple[int, ...], frozenset[int] | None]

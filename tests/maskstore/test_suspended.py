@@ -14,7 +14,8 @@ from maskwright.analysis.errors import GrammarError
 from maskwright.analysis.lr.bisimulation import bisimulate
 from maskwright.analysis.lr.tables import LrTables, build_lr_tables
 from maskwright.maskstore import _parse_kernels as kernels
-from maskwright.maskstore.suspended import NEVER_LEGAL, WHATEVER, Rests, Suspended, explore, flatten_tables
+from maskwright.maskstore.rests import WHATEVER, Rests
+from maskwright.maskstore.suspended import NEVER_LEGAL, Suspended, explore, flatten_tables
 
 Rest = tuple[tuple[int, ...], frozenset[int] | None]
 
