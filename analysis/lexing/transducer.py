@@ -54,6 +54,8 @@ CanFollow = Callable[[int, int], bool]
 """Whether the parser may see the second terminal directly after the first."""
 
 Outputs = tuple[int, ...]
+_Lexeme = tuple[int, bool]
+"""A lexeme under way: the union automaton's state, and whether it has a line feed (see `_State`)."""
 Again = tuple[Outputs, int]
 
 MAX_AGAIN = 12
@@ -214,8 +216,10 @@ class _Builder:
         self.nested: list[int] = []
         self.outputs: dict[Outputs, int] = {(): 0}
         self._starts: dict[tuple[int, ...], list[int]] = {}
-        self._survives: dict[tuple[int, int, int], bool] = {}
-        self._together: dict[tuple[int, int], tuple[list[int], list[tuple[int, int]]]] = {}
+        self._reached: dict[int, set[int]] = {}
+        self._stepped: dict[tuple[int, int], tuple[int, Outputs]] = {}
+        self._survives: dict[tuple[int, _Lexeme, int], bool] = {}
+        self._together: dict[tuple[_Lexeme, int], tuple[list[int], list[tuple[_Lexeme, int]]]] = {}
         self._first_after: dict[int, tuple[list[bool], list[bool]]] = {}
 
     def _live_winners(self, union: UnionDfa) -> list[tuple[int, ...]]:
@@ -332,12 +336,9 @@ class _Builder:
     def _grow(self, state: _State, byte: int) -> tuple[int, Outputs]:
         after = self.table[state.under_way][byte]
         if after >= 0:
-            has_line_feed = state.has_line_feed or (byte == LINE_FEED and self.newline in self.live[after])
-            has_line_feed = has_line_feed and self.newline in self.live[after]
-            winner = self.winner[after]
+            has_line_feed = self._has_line_feed(state.has_line_feed, byte, after)
+            winner = self._winner(after, has_line_feed)
             if winner >= 0:
-                if winner == self.newline and not has_line_feed:
-                    winner = self.winner_but_newline[after]  # such a newline has no column, so it cannot end
                 if not self.reads_on[after]:
                     return (START, self._emitted(winner)) if winner >= 0 else (DEAD, ())
                 return self._add(_State(after, has_line_feed, winner)), ()
@@ -355,6 +356,15 @@ class _Builder:
             raise GrammarError(self._lost_column(state.winner))
         return target, self._emitted(state.winner) + emitted
 
+    def _has_line_feed(self, before: bool, byte: int, after: int) -> bool:
+        """Whether a lexeme that may become the layout's newline has a line feed, one byte on."""
+        return (before or byte == LINE_FEED) and self.newline in self.live[after]
+
+    def _winner(self, under_way: int, has_line_feed: bool) -> int:
+        """What a lexeme is if it ends here, or -1. A newline without a line feed has no column: it cannot end."""
+        winner = self.winner[under_way]
+        return winner if winner != self.newline or has_line_feed else self.winner_but_newline[under_way]
+
     def _unfinished(self, state: _State, after: int, has_line_feed: bool, byte: int) -> _State:
         """The state inside a lexeme that cannot end where it is."""
         lost = _State(after, has_line_feed)
@@ -364,6 +374,7 @@ class _Builder:
             pending = state.pending + bytes([byte])
             places = self._readings(state.winner, pending)
             found = _State(after, has_line_feed, state.winner, None, pending)
+            others = self._read_again(state.winner, after, pending)
         else:
             outputs, number = state.again or ((), START)
             target, more = self._step(self.states[number], byte)
@@ -374,11 +385,54 @@ class _Builder:
                 return lost
             places = self._places(state.winner, target, not outputs)
             found = _State(after, has_line_feed, state.winner, (outputs, target))
-        if not any(self._can_survive(state.winner, after, other, is_first) for other, is_first in sorted(places)):
+            others = set() if self._emitted(state.winner) + outputs else {target}
+        lexeme = after, has_line_feed
+        if not any(self._can_survive(state.winner, lexeme, other, is_first) for other, is_first in sorted(places)):
             return lost
         if state.winner == self.newline and byte in _MOVES_COLUMN:
             raise GrammarError(self._lost_column(state.winner))
+        if len(others) == 1:
+            # the same lexeme begun later, behind what is ignored: the two grow, end and fail together, and come to the same
+            other = self.states[others.pop()]
+            if (other.under_way, other.has_line_feed) == (after, has_line_feed):
+                return other
         return found
+
+    def _read_again(self, winner: int, under_way: int, pending: bytes) -> set[int]:
+        """The states to which the pending bytes come in each mode that the lexeme can have begun in, DEAD among them.
+
+        Nothing unless what won is ignored, so that the mode stays, and nothing is emitted on the way.
+        """
+        found: set[int] = set()
+        if self._emitted(winner):
+            return found
+        for start in set(self.union.starts):
+            if under_way not in self._reachable(start):
+                continue
+            begin = self._add(_State(start, begins=True))
+            number, data = START, pending
+            while data and number >= 0:
+                key = number or begin, data[0]
+                if key not in self._stepped:
+                    self._stepped[key] = self._step(self.states[key[0]], data[0])
+                target, emitted = self._stepped[key]
+                if emitted:
+                    return set()
+                number, data = (START, self.states[number].pending + data) if target == RESTART else (target, data[1:])
+            found.add(number)
+        return found
+
+    def _reachable(self, start: int) -> set[int]:
+        """The union automaton's states in a lexeme that begins there."""
+        if start not in self._reached:
+            found: set[int] = set()
+            agenda = [start]
+            while agenda:
+                new = {after for after in self.columns[agenda.pop()] if after >= 0} - found
+                found |= new
+                agenda += new
+            self._reached[start] = found
+        return self._reached[start]
 
     def _lost_column(self, winner: int) -> str:
         return (
@@ -450,7 +504,7 @@ class _Builder:
             self._starts[key] = [start for mode, start in enumerate(self.union.starts) if modes[mode]]
         return self._starts[key]
 
-    def _can_survive(self, winner: int, under_way: int, state: int, is_first: bool) -> bool:
+    def _can_survive(self, winner: int, under_way: _Lexeme, state: int, is_first: bool) -> bool:
         """Whether some bytes that the lexeme under way cannot read, before it could have ended, can be read by the other reading."""
         # Over-approximated: the other reading may end its lexemes anywhere, and only its first terminal is held against `winner`.
         # Behind that one `winner` does not matter: what is found there is shared by all winners, as number -1.
@@ -485,17 +539,25 @@ class _Builder:
         survives.update(dict.fromkeys(seen, False))
         return False
 
-    def _side_by_side(self, lexeme: int, other: int) -> tuple[list[int], list[tuple[int, int]]]:
+    def _side_by_side(self, lexeme: _Lexeme, other: int) -> tuple[list[int], list[tuple[_Lexeme, int]]]:
         """Where a byte leads that two states of the union automaton are given: the second alone, or both, the first not to an end."""
         key = lexeme, other
         found = self._together.get(key)
         if found is None:
             # PERF: bytes that lead to the same pair count once: a few of some hundred classes
-            pairs = {pair for pair in zip(self.columns[lexeme], self.columns[other], strict=True) if pair[1] >= 0}
-            found = self._together[key] = (
-                sorted(place for after, place in pairs if after < 0),
-                sorted((after, place) for after, place in pairs if after >= 0 and self.winner[after] < 0),
-            )
+            under_way, has_line_feed = lexeme
+            fails, goes_on = set(), set()
+            rows = zip(self.byte_of_class, self.columns[under_way], self.columns[other], strict=True)
+            for byte, after, place in rows:
+                if place < 0:
+                    continue
+                if after < 0:
+                    fails.add(place)
+                    continue
+                has_one = self._has_line_feed(has_line_feed, byte, after)
+                if self._winner(after, has_one) < 0:
+                    goes_on.add(((after, has_one), place))
+            found = self._together[key] = sorted(fails), sorted(goes_on)
         return found
 
     def _firsts(self, winner: int) -> tuple[list[bool], list[bool]]:

@@ -194,6 +194,40 @@ def test_a_newline_that_the_lexer_would_back_up_over_is_refused(long: str) -> No
         build_transducer(longest(text + '%ignore LONG\n%ignore " "'), lambda first, second: True)
 
 
+@pytest.mark.parametrize("newline", ["(#c*){1,3}(\\n[ ]*)*|(\\n[ ]*)+", "(\\n[ ]*|#c*)+", "(#c*)*(\\n[ ]*|#c*)+"])
+def test_comments_that_a_line_feed_would_make_a_newline(newline: str) -> None:
+    """A newline without a line feed cannot end: `#c##x` is three comments and an x, if no line feed comes."""
+    grammar = longest(LINES.format(extra="COMMENT: /#c*/", newline=f"/{newline}/") + "%ignore COMMENT")
+    transducer = build_transducer(grammar, lambda first, second: True)
+    x = terminals(transducer, b"x")
+    assert x
+    for comments in (b"#", b"#c", b"##", b"#c##", b"#c#c#cc", b"####", b"#c#c#c#c#c", b"#c#" * 40):
+        assert terminals(transducer, comments) == ()
+        assert terminals(transducer, comments + b"x") == x
+    assert terminals(transducer, b"#c#\n") == terminals(transducer, b"\n")
+    assert terminals(transducer, b"#c#\nx") == (*(terminals(transducer, b"\n") or ()), *x)
+
+
+def test_comments_that_are_emitted_until_a_line_feed_makes_a_newline_of_them_are_a_limit() -> None:
+    """Any number of them would have to be held back."""
+    text = LINES.format(extra="COMMENT: /#c*/", newline="/(\\n[ ]*|#c*)+/").replace(
+        "NAME _NEWLINE |", "NAME COMMENT* _NEWLINE |"
+    )
+    with pytest.raises(LimitError, match="back up over any number"):
+        build_transducer(longest(text), lambda first, second: True)
+
+
+@pytest.mark.parametrize("long", ["/ +x/", "/ +x?x/", "/[ ]{3,}x/"])
+def test_what_is_ignored_may_be_backed_up_over_without_end(long: str) -> None:
+    """Blanks that an x would make a lexeme of: what they come to does not depend on their number."""
+    grammar = longest(f'start: (LONG | "y" | "x")*\nLONG: {long}\n%ignore " "')
+    transducer = build_transducer(grammar, lambda first, second: True)
+    naive = NaiveEngine(grammar)
+    for n in range(9):
+        for last in (b"x", b"y", b"xx", b"yx", b""):
+            assert terminals(transducer, b" " * n + last) == naive_terminals(naive, b" " * n + last)
+
+
 def test_newlines_know_whether_they_may_end() -> None:
     grammar = longest(LINES.format(extra="", newline="/(\\n[ ]*|#c*)+/"))
     transducer = build_transducer(grammar, lambda first, second: True)
