@@ -13,7 +13,8 @@ Reading a byte that u cannot read emits c and those terminals, and goes on from 
 Backing up is kept only where it can come true: some bytes must make the lexeme fail while the other reading survives them, and its
 first terminal must be able to follow c. Otherwise c is forgotten (``0x`` is no DEC_NUMBER and NAME, since these never meet). A
 lexeme that nothing but the end of the text can make fail, like an open comment or long string, is therefore unfinished at the end
-of a text, as in CPython and C, and not backed up over.
+of a text, as in CPython and C, and not backed up over. A lexeme that is where it would be had it begun later, behind what is ignored,
+is taken for that one; so comments that may become a newline are followed in any number.
 
 With several *modes* (contextual lexing) the terminals that compete are chosen where a lexeme begins, by the parser's state. A
 backed-up lexer must then ask the parser again: a state keeps the pending bytes themselves, the transition says `RESTART`, and they
