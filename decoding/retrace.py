@@ -13,16 +13,10 @@ from typing import Literal, NamedTuple
 from maskwright.analysis.errors import GrammarError, LimitError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.grammar.normalise import reduce
+from maskwright.analysis.lexing.lexemes import LINE_FEED, terminal_rank
 from maskwright.analysis.lexing.terminal_nfa import build_terminal_nfa, build_union_dfa
 from maskwright.analysis.lexing.terminals import compile_terminals
-from maskwright.analysis.lexing.transducer import (
-    DEAD,
-    LINE_FEED,
-    RESTART,
-    START,
-    STATE_LIMIT,
-    terminal_rank,
-)
+from maskwright.analysis.lexing.transducer import DEAD, RESTART, START, STATE_LIMIT
 from maskwright.analysis.lr.automaton import build_automaton
 from maskwright.analysis.lr.bisimulation import coarsest_partition
 from maskwright.analysis.lr.tables import ACCEPT, CONFLICT, ERROR

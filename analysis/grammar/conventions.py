@@ -132,8 +132,8 @@ def _parts(grammar: Grammar, number: int, conventions: Sequence[Convention]) -> 
 def _check_ties(before: Grammar, after: Grammar, parts: Mapping[int, Sequence[str]]) -> None:
     """Raises GrammarError where another pattern wins over a terminal by the length of the pattern alone, and not over its parts."""
     from maskwright.analysis.lexing.dfa import intersect
+    from maskwright.analysis.lexing.lexemes import terminal_rank
     from maskwright.analysis.lexing.terminals import compile_terminal
-    from maskwright.analysis.lexing.transducer import terminal_rank
 
     old, new = terminal_rank(before.terminals), terminal_rank(after.terminals)
     for number, names in parts.items():

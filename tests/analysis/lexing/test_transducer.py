@@ -12,7 +12,8 @@ from naive_engine import NaiveEngine
 
 from maskwright.analysis.errors import GrammarError, LimitError
 from maskwright.analysis.grammar.grammar import Grammar, Rule, Terminal
-from maskwright.analysis.lexing.transducer import DEAD, START, Transducer, build_transducer, terminal_rank
+from maskwright.analysis.lexing.lexemes import terminal_rank
+from maskwright.analysis.lexing.transducer import DEAD, START, Transducer, build_transducer
 
 
 def anything_goes(terminals: list[Terminal], ignored: int = 0) -> Grammar:

@@ -1,0 +1,239 @@
+"""Lexemes under way: the union automaton of a lexer's modes, what wins where a lexeme ends, and what may survive where it fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+from lark.utils import get_regexp_width
+
+from maskwright.analysis.grammar.grammar import Grammar, Terminal
+from maskwright.analysis.lexing.modes import Modes
+from maskwright.analysis.lexing.terminal_nfa import UnionDfa, build_terminal_nfa, build_union_dfa
+from maskwright.analysis.lexing.terminals import compile_terminals
+
+LINE_FEED = 10
+
+CanFollow = Callable[[int, int], bool]
+"""Whether the parser may see the second terminal directly after the first."""
+
+Lexeme = tuple[int, bool]
+"""A lexeme under way: the union automaton's state, and whether it has a line feed that makes it a newline of the layout."""
+
+
+def terminal_rank(terminals: Sequence[Terminal]) -> tuple[int, ...]:
+    """For each terminal its place in the order in which ties are decided: the least wins.
+
+    Higher priority first, then literals, then longer greatest width, longer pattern, name (Lark's order).
+    """
+
+    def key(number: int) -> tuple[int, bool, int, int, str]:
+        terminal = terminals[number]
+        pattern = terminal.pattern or ""
+        width = len(terminal.literal) if terminal.literal is not None else _greatest_width(pattern, terminal.flags)
+        return (-terminal.priority, terminal.literal is None, -width, -len(pattern), terminal.name)
+
+    rank = [0] * len(terminals)
+    for place, number in enumerate(sorted(range(len(terminals)), key=key)):
+        rank[number] = place
+    return tuple(rank)
+
+
+def _greatest_width(pattern: str, flags: str) -> int:
+    return int(get_regexp_width(f"(?{flags}:{pattern})" if flags else pattern)[1]) if pattern else 0
+
+
+class Lexemes:
+    """What can be said of a lexeme under way. Its states are those of the union automaton, which begins each mode with what competes there.
+
+    modes : for each the terminals that compete. starts of the modes : `union.starts`.
+    live : for each state the terminals that win there or further on, ascending.
+    byte_class : (256,) uint8; bytes of one class do the same everywhere. byte_of_class : one byte of each.
+    columns : for each state where a byte of each class leads, -1 nowhere; `table` has all 256. reads_on : whether any leads on.
+
+    Raises as `build_transducer`.
+    """
+
+    def __init__(self, grammar: Grammar, can_follow: CanFollow, modes: Modes | None, limit: int) -> None:
+        self.grammar = grammar
+        self.newline = grammar.layout.newline if grammar.layout else -1
+        self._can_follow = can_follow
+        nfa = build_terminal_nfa(compile_terminals(grammar))
+        names = [terminal.name for terminal in grammar.terminals]
+        every = frozenset(t for t in range(grammar.n_terminals) if not grammar.terminals[t].is_declared)
+        self.modes = [every] if modes is None else [mode & every for mode in modes.competing]
+        self._may_follow = np.ones((grammar.n_terminals, 1), np.bool_) if modes is None else modes.may_follow
+        starts = [tuple(int(nfa.initial[t]) for t in sorted(mode)) for mode in self.modes]
+        union = build_union_dfa(nfa, names, limit, starts)
+        self.union = union
+        self.table: list[list[int]] = union.next_state.tolist()
+        rank = terminal_rank(grammar.terminals)
+        self._winners = [min(found, key=rank.__getitem__, default=-1) for found in union.accepting]
+        self._winners_but_newline = [
+            min((t for t in found if t != self.newline), key=rank.__getitem__, default=-1) for found in union.accepting
+        ]
+        self.live = self._live_winners(union)
+        _columns, byte_class = np.unique(union.next_state, axis=1, return_inverse=True)
+        byte_class = byte_class.reshape(-1)
+        # line feed, space and tab mean something to layout: a class each
+        for byte in (LINE_FEED, 32, 9) if grammar.layout else ():
+            if (byte_class == byte_class[byte]).sum() > 1:
+                byte_class[byte] = byte_class.max() + 1
+        self.byte_class = byte_class.astype(np.uint8)
+        self.byte_of_class = [int(np.flatnonzero(byte_class == c)[0]) for c in range(int(byte_class.max()) + 1)]
+        self.columns: list[list[int]] = union.next_state[:, self.byte_of_class].tolist()
+        self.reads_on = [max(row) >= 0 for row in self.columns]
+        self._starts: dict[tuple[int, ...], list[int]] = {}
+        self._reached: dict[int, set[int]] = {}
+        self._survives: dict[tuple[int, Lexeme, int], bool] = {}
+        self._together: dict[tuple[Lexeme, int], tuple[list[int], list[tuple[Lexeme, int]]]] = {}
+        self._first_after: dict[int, tuple[list[bool], list[bool]]] = {}
+
+    def _live_winners(self, union: UnionDfa) -> list[tuple[int, ...]]:
+        """For each set the terminals that win at some set reachable from it, itself included."""
+        n = len(self.table)
+        live = np.zeros((n, self.grammar.n_terminals), np.bool_)
+        for state, winner in enumerate(self._winners):
+            if winner >= 0:
+                live[state, winner] = True
+        successors = [np.unique(row[row >= 0]) for row in union.next_state]
+        predecessors: list[list[int]] = [[] for _ in range(n)]
+        for state, targets in enumerate(successors):
+            for target in targets.tolist():
+                predecessors[target].append(state)
+        agenda = list(range(n))
+        while agenda:
+            state = agenda.pop()
+            for before in predecessors[state]:
+                if (live[state] & ~live[before]).any():
+                    live[before] |= live[state]
+                    agenda.append(before)
+        return [tuple(np.flatnonzero(row).tolist()) for row in live]
+
+    def has_line_feed_after(self, before: bool, byte: int, after: int) -> bool:
+        """Whether a lexeme that may become the layout's newline has a line feed, one byte on."""
+        return (before or byte == LINE_FEED) and self.newline in self.live[after]
+
+    def winner_at(self, under_way: int, has_line_feed: bool) -> int:
+        """What a lexeme is if it ends here, or -1. A newline without a line feed has no column: it cannot end."""
+        winner = self._winners[under_way]
+        return winner if winner != self.newline or has_line_feed else self._winners_but_newline[under_way]
+
+    def reachable(self, start: int) -> set[int]:
+        """The union automaton's states in a lexeme that begins there."""
+        if start not in self._reached:
+            found: set[int] = set()
+            agenda = [start]
+            while agenda:
+                new = {after for after in self.columns[agenda.pop()] if after >= 0} - found
+                found |= new
+                agenda += new
+            self._reached[start] = found
+        return self._reached[start]
+
+    def emitted(self, winner: int) -> tuple[int, ...]:
+        """What comes of a lexeme that ends: the terminal, or nothing if it is ignored."""
+        return () if winner in self.grammar.ignored else (winner,)
+
+    def follows(self, winner: int, first: int) -> bool:
+        """Whether one terminal may come directly behind another: over-approximated."""
+        return (
+            winner in self.grammar.ignored
+            or first in self.grammar.ignored
+            or self.newline in (winner, first)
+            or self._can_follow(winner, first)
+        )
+
+    def readings(self, winner: int, data: bytes) -> set[tuple[int, bool]]:
+        """Where a fresh lexer can be after some bytes: union state, and whether it is still in its first lexeme."""
+        current = {(start, True) for start in self.starts_after((winner,))}
+        for byte in data:
+            current = {found for place in current for found in self._read(winner, place, byte)}
+        return current
+
+    def _read(self, winner: int, place: tuple[int, bool], byte: int) -> list[tuple[int, bool]]:
+        state, is_first = place
+        after = self.table[state][byte]
+        if after < 0:
+            return []
+        found = [(after, is_first)]
+        accepting = self.union.accepting[after]
+        if accepting and (not is_first or any(self.follows(winner, terminal) for terminal in accepting)):
+            found += [(start, False) for start in self.starts_after(accepting)]
+        return found
+
+    def starts_after(self, terminals: Sequence[int]) -> list[int]:
+        """The union automaton's states in which a lexeme may begin after one of some terminals."""
+        key = tuple(terminals)
+        if key not in self._starts:
+            modes: npt.NDArray[np.bool_] = np.asarray(self._may_follow[list(key)].any(axis=0))
+            self._starts[key] = [start for mode, start in enumerate(self.union.starts) if modes[mode]]
+        return self._starts[key]
+
+    def can_survive(self, winner: int, under_way: Lexeme, state: int, is_first: bool) -> bool:
+        """Whether some bytes that the lexeme under way cannot read, before it could have ended, can be read by the other reading."""
+        # Over-approximated: the other reading may end its lexemes anywhere, and only its first terminal is held against `winner`.
+        # Behind that one `winner` does not matter: what is found there is shared by all winners, as number -1.
+        begin = (winner if is_first else -1, under_way, state)
+        survives = self._survives
+        known = survives.get(begin)
+        if known is not None:
+            return known
+        may_end, may_live = self._firsts(winner) if is_first else ([], [])
+        accepting = self.union.accepting
+        seen = {begin}
+        agenda = [begin]
+        while agenda:
+            first, lexeme, other = agenda.pop()
+            fails, goes_on = self._side_by_side(lexeme, other)
+            if fails if first < 0 else any(may_live[place] for place in fails):
+                survives[begin] = True
+                return True
+            for after, place in goes_on:
+                pairs = [(first, after, place)]
+                if accepting[place] if first < 0 else may_end[place]:
+                    pairs += [(-1, after, start) for start in self.starts_after(accepting[place])]
+                for pair in pairs:
+                    if pair not in seen:
+                        known = survives.get(pair)
+                        if known:
+                            survives[begin] = True
+                            return True
+                        if known is None:
+                            seen.add(pair)
+                            agenda.append(pair)
+        survives.update(dict.fromkeys(seen, False))
+        return False
+
+    def _side_by_side(self, lexeme: Lexeme, other: int) -> tuple[list[int], list[tuple[Lexeme, int]]]:
+        """Where a byte leads that two states of the union automaton are given: the second alone, or both, the first not to an end."""
+        key = lexeme, other
+        found = self._together.get(key)
+        if found is None:
+            # PERF: bytes that lead to the same pair count once: a few of some hundred classes
+            under_way, has_line_feed = lexeme
+            fails, goes_on = set(), set()
+            rows = zip(self.byte_of_class, self.columns[under_way], self.columns[other], strict=True)
+            for byte, after, place in rows:
+                if place < 0:
+                    continue
+                if after < 0:
+                    fails.add(place)
+                    continue
+                has_one = self.has_line_feed_after(has_line_feed, byte, after)
+                if self.winner_at(after, has_one) < 0:
+                    goes_on.add(((after, has_one), place))
+            found = self._together[key] = sorted(fails), sorted(goes_on)
+        return found
+
+    def _firsts(self, winner: int) -> tuple[list[bool], list[bool]]:
+        """For each set of the union automaton whether a terminal that may follow `winner` can end there, and there or later."""
+        found = self._first_after.get(winner)
+        if found is None:
+            may = [self.follows(winner, terminal) for terminal in range(self.grammar.n_terminals)]
+            found = self._first_after[winner] = (
+                [any(may[t] for t in accepting) for accepting in self.union.accepting],
+                [any(may[t] for t in live) for live in self.live],
+            )
+        return found
