@@ -15,7 +15,7 @@ from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.grammar.normalise import reduce
 from maskwright.analysis.lexing.lexemes import LINE_FEED, terminal_rank
 from maskwright.analysis.lexing.terminal_nfa import build_terminal_nfa, build_union_dfa
-from maskwright.analysis.lexing.terminals import compile_terminals
+from maskwright.analysis.lexing.terminals import compile_lexemes
 from maskwright.analysis.lexing.transducer import DEAD, RESTART, START, STATE_LIMIT
 from maskwright.analysis.lr.automaton import build_automaton
 from maskwright.analysis.lr.bisimulation import coarsest_partition
@@ -145,7 +145,7 @@ class Machine:
     @cached_property
     def _union(self) -> tuple[list[list[int]], list[int], list[bool], list[int]]:
         """The automaton of all terminals side by side: transitions, winners, whether it can grow, and the start of each mode."""
-        nfa = build_terminal_nfa(compile_terminals(self.grammar))
+        nfa = build_terminal_nfa(compile_lexemes(self.grammar))
         starts = [tuple(int(nfa.initial[t]) for t in sorted(mode)) for mode in self.competing]
         union = build_union_dfa(nfa, [terminal.name for terminal in self.grammar.terminals], STATE_LIMIT, starts)
         rank = terminal_rank(self.grammar.terminals)
@@ -157,13 +157,12 @@ class Machine:
     def longest_match(self, text: bytes, begin: int, mode: int) -> tuple[int, int, bool]:
         """The longest match at `begin`: its terminal or -1, its end, and whether no further text can change it."""
         next_state, winners, can_grow, starts = self._union
-        state, terminal, end, has_line_feed = starts[mode], -1, begin, False
+        state, terminal, end = starts[mode], -1, begin
         for at in range(begin, len(text)):
             state = next_state[state][text[at]]
             if state < 0:
                 return terminal, end, True
-            has_line_feed = has_line_feed or text[at] == LINE_FEED
-            if winners[state] >= 0 and (winners[state] != self.newline or has_line_feed):
+            if winners[state] >= 0:
                 terminal, end = winners[state], at + 1
         return terminal, end, not can_grow[state]
 

@@ -60,7 +60,9 @@ def random_longest_grammar(seed: int) -> Grammar:
     )
 
 
-LAYOUT_NEWLINES = (r"/(\r?\n[ \t]*)+/", r"/(\n[ \t]*|#[ab]*)+/")
+LAYOUT_NEWLINES = (r"/(\r?\n[ \t]*)+/", r"/(\n[ \t]*|#[ab]*)+/", r"/(\n[ \t]*|#[^\n]*)+/", r"/(\n[ \t]*)+|##[ab]*/")
+
+COMMENTS = (r"/#[ab]*/", r"/#[^\n]*/", r"/#[^#]*#/")
 
 
 def random_layout_grammar(seed: int) -> Grammar:
@@ -69,7 +71,7 @@ def random_layout_grammar(seed: int) -> Grammar:
     block = rng.choice(["_NEWLINE _INDENT st+ _DEDENT", "_NEWLINE _INDENT st+ _DEDENT | NAME _NEWLINE"])
     more = rng.choice(["", '| "if" v ":" block "or" ":" block', "| v _NEWLINE _INDENT st _DEDENT", '| "." _NEWLINE'])
     value = rng.choice(['NAME | "(" list ")"', 'NAME | "(" v ("+" v)* ")" | "[" "]"', 'v "+" v | NAME | "(" v ")"'])
-    start = rng.choice(["(st | _NEWLINE)*", "st+", "_NEWLINE* st*"])
+    start = rng.choice(["(st | _NEWLINE)*", "st+", "_NEWLINE* st*", "(st | _NEWLINE)* v?", "v | st+"])
     text = f"""
 start: {start}
 st: v _NEWLINE | "if" v ":" block {more}
@@ -77,14 +79,14 @@ block: {block}
 v: {value}
 list: (v ",")* v?
 NAME: /[ab]+{rng.choice(["", "f?", "(-[ab])?"])}/
-COMMENT: /#[ab]*/
+COMMENT: {rng.choice(COMMENTS)}
 _NEWLINE: {rng.choice(LAYOUT_NEWLINES)}
 %ignore " "
 %ignore COMMENT
 %declare _INDENT _DEDENT
 """
     if rng.random() < 0.3:
-        text = text.replace("%ignore COMMENT\n", "").replace("COMMENT: /#[ab]*/\n", "")
+        text = re.sub("(?m)^(%ignore )?COMMENT.*\n", "", text)
     return longest(text, f"layout-{seed}")
 
 

@@ -177,6 +177,10 @@ class Parse(NamedTuple):
 Place: TypeAlias = tuple[Parse, int]
 
 
+Lexeme = tuple[int, bool]
+"""A lexeme under way: the union's state, and whether it has a line feed."""
+
+
 class NaiveEngine:
     """Legality of texts, prefixes and tokens under `longest` lexing, with verbatim terminals or without, and `contextual` lexing."""
 
@@ -192,7 +196,7 @@ class NaiveEngine:
         ]
         self._union_number = {self.union[0]: 0}
         self._next: dict[tuple[int, int], int] = {}
-        self._live: dict[int, frozenset[int]] = {}
+        self._reached: dict[Lexeme, frozenset[Lexeme]] = {}
         newline = () if self.layout is None else (self.layout.newline,)
         self.kept_out = self.grammar.ignored | frozenset(newline)
         """What is no part of the rules' text: ignored between lexemes, or there for the layout."""
@@ -295,10 +299,6 @@ class NaiveEngine:
             self._next[state, byte] = self._numbered(tuple(derivative(regex, byte) for regex in union))
         return self._next[state, byte]
 
-    @lru_cache(maxsize=1 << 16)  # noqa: B019
-    def winner(self, state: int) -> int:
-        return next((t for t, regex in zip(self.terminals, self.union[state], strict=True) if is_nullable(regex)), -1)
-
     @cached_property
     def alphabet(self) -> bytes:
         """Bytes, one of each class that the terminals tell apart as first, second, ... byte; line feed, space and tab always."""
@@ -321,36 +321,64 @@ class NaiveEngine:
         regexes = zip(self.terminals, self.union[state], strict=True)
         return next((t for t, regex in regexes if t != newline and is_nullable(regex)), -1)
 
+    def grow(self, lexeme: Lexeme, byte: int) -> Lexeme | None:
+        """A lexeme under way one byte on; None if it can become nothing then, as a newline of the layout to which no line feed comes."""
+        after = self.read(lexeme[0], byte), lexeme[1] or byte == 10
+        return after if after[0] >= 0 and self.ahead(after) else None
+
+    def reached(self, lexeme: Lexeme) -> frozenset[Lexeme]:
+        """What it may grow to, itself included."""
+        if lexeme not in self._reached:
+            found, agenda = {lexeme}, [lexeme]
+            while agenda:
+                here, has_line_feed = agenda.pop()
+                for byte in range(256):
+                    place = self.read(here, byte), has_line_feed or byte == 10
+                    if place[0] >= 0 and place not in found:
+                        found.add(place)
+                        agenda.append(place)
+            self._reached[lexeme] = frozenset(found)
+        return self._reached[lexeme]
+
+    @lru_cache(maxsize=1 << 16)  # noqa: B019
+    def ahead(self, lexeme: Lexeme) -> frozenset[int]:
+        """The terminals that win at some place from here on."""
+        return frozenset(self.winner_of(*place) for place in self.reached(lexeme)) - {-1}
+
+    @lru_cache(maxsize=1 << 16)  # noqa: B019
+    def live(self, lexeme: Lexeme) -> frozenset[int]:
+        """The same without what always grows on to a newline of the layout, or to the text's end."""
+        found = set()
+        for place in self.reached(lexeme):
+            winner = self.winner_of(*place)
+            newline = -1 if self.layout is None else self.layout.newline
+            if winner in (-1, newline) or newline not in self.ahead(place) or self._may_end(place, winner):
+                found.add(winner)
+        return frozenset(found) - {-1}
+
+    def _may_end(self, lexeme: Lexeme, winner: int) -> bool:
+        firsts = frozenset(self.terminals)
+        return self._fails(lexeme, frozenset((begin, False, True) for begin in self.begins_after(winner)), firsts)
+
     def scan(self, text: bytes, begin: int, state: int = 0) -> tuple[int, int, int]:
         """The longest match at `begin` (winner or -1, its end), and the union's state at the end of the text; -1 if all have failed.
 
         state : where the union begins; all terminals compete by default.
         """
-        winner, end = -1, begin
+        winner, end, lexeme = -1, begin, (state, False)
         for at in range(begin, len(text)):
-            state = self.read(state, text[at])
-            if state < 0:
-                break
-            found = self.winner_of(state, b"\n" in text[begin : at + 1])
+            after = self.grow(lexeme, text[at])
+            if after is None:
+                return winner, end, -1
+            lexeme = after
+            found = self.winner_of(*lexeme)
             if found >= 0:
                 winner, end = found, at + 1
-        return winner, end, state
+        return winner, end, lexeme[0]
 
     @lru_cache(maxsize=1 << 16)  # noqa: B019
-    def can_grow(self, state: int) -> bool:
-        return any(self.read(state, byte) >= 0 for byte in range(256))
-
-    def live(self, state: int) -> frozenset[int]:
-        """The terminals that win at some state from here on."""
-        if state not in self._live:
-            found, agenda = {state}, [state]
-            while agenda:
-                here = agenda.pop()
-                for after in {self.read(here, byte) for byte in range(256)} - found - {-1}:
-                    found.add(after)
-                    agenda.append(after)
-            self._live[state] = frozenset(map(self.winner, found)) - {-1}
-        return self._live[state]
+    def can_grow(self, lexeme: Lexeme) -> bool:
+        return any(self.grow(lexeme, byte) for byte in range(256))
 
     @lru_cache(maxsize=1 << 16)  # noqa: B019
     def can_fail(self, text: bytes, end: int, firsts: frozenset[int], begin: int = 0, anew: int = 0) -> bool:
@@ -360,34 +388,39 @@ class NaiveEngine:
         begins. What else that one emits is not asked: it may end its lexemes anywhere, and go on in any state of the parser that its
         last terminal leads to.
         """
-        readings = frozenset({(anew, True)})
+        readings = frozenset({(anew, False, True)})
         for byte in text[end:]:
             readings = self._anew(readings, byte, firsts)
-        place = (self.scan(text, 0, begin)[2], readings)
-        found, agenda = {place}, [place]
+        return self._fails((self.scan(text, 0, begin)[2], b"\n" in text), readings, firsts)
+
+    def _fails(self, lexeme: Lexeme, readings: frozenset[tuple[int, bool, bool]], firsts: frozenset[int]) -> bool:
+        """Are there bytes that make the lexeme fail before it wins, and that one of the readings survives?"""
+        found, agenda = {(lexeme, readings)}, [(lexeme, readings)]
         while agenda:
-            state, readings = agenda.pop()
+            here, readings = agenda.pop()
             for byte in self.alphabet:
-                after, others = self.read(state, byte), self._anew(readings, byte, firsts)
-                if after < 0 and others:
-                    return True
-                if others and self.winner(after) < 0 and (after, others) not in found:
+                after, others = self.grow(here, byte), self._anew(readings, byte, firsts)
+                if after is None:
+                    if others:
+                        return True
+                elif others and self.winner_of(*after) < 0 and (after, others) not in found:
                     found.add((after, others))
                     agenda.append((after, others))
         return False
 
     @lru_cache(maxsize=1 << 16)  # noqa: B019 (an engine lives as long as its test)
     def _anew(
-        self, readings: frozenset[tuple[int, bool]], byte: int, firsts: frozenset[int]
-    ) -> frozenset[tuple[int, bool]]:
+        self, readings: frozenset[tuple[int, bool, bool]], byte: int, firsts: frozenset[int]
+    ) -> frozenset[tuple[int, bool, bool]]:
         """Where lexers that may end a lexeme wherever it is complete are after one more byte, and whether in their first lexeme."""
         found = set()
-        for state, is_first in readings:
-            after = self.read(state, byte)
-            if after >= 0 and (not is_first or self.live(after) & firsts):
-                found.add((after, is_first))
-                if self.winner(after) >= 0 and (not is_first or self.winner(after) in firsts):
-                    found |= {(begin, False) for begin in self.begins_after(self.winner(after))}
+        for *lexeme, is_first in readings:
+            after = self.grow((lexeme[0], lexeme[1]), byte)
+            if after is not None and (not is_first or self.ahead(after) & firsts):
+                found.add((*after, is_first))
+                winner = self.winner_of(*after)
+                if winner >= 0 and (not is_first or winner in firsts):
+                    found |= {(begin, False, False) for begin in self.begins_after(winner)}
         return frozenset(found)
 
     def may_back_up(self, parse: Parse, rest: bytes, winner: int, end: int, begin: int) -> bool:
@@ -411,7 +444,7 @@ class NaiveEngine:
                 continue
             for parse, begin in self.parts(whole):
                 winner, end, state = self.scan(text, at, begin)
-                if state >= 0 and (end < len(text) or self.can_grow(state)):
+                if state >= 0 and (end < len(text) or self.can_grow((state, b"\n" in text[at:]))):
                     found[parse, at] = None
                 elif winner >= 0:
                     after = self.step(parse, winner, text[at:end])
@@ -549,9 +582,10 @@ class NaiveEngine:
 
     def _part_goes_on(self, parse: Parse, rest: bytes, begin: int) -> bool:
         winner, end, state = self.scan(rest, 0, begin)
-        if state < 0 or (end == len(rest) and not self.can_grow(state)):
+        lexeme = state, b"\n" in rest
+        if state < 0 or (end == len(rest) and not self.can_grow(lexeme)):
             return winner >= 0 and self._goes_on(self.step(parse, winner, rest[:end]), rest[end:])
-        if any(self._may_become(parse, terminal, state, rest) for terminal in self.live(state)):
+        if any(self._may_become(parse, terminal, state, rest) for terminal in self.live(lexeme)):
             return True
         backs_up = winner >= 0 and end < len(rest) and self.may_back_up(parse, rest, winner, end, begin)
         return backs_up and self._goes_on(self.step(parse, winner, rest[:end]), rest[end:])
@@ -566,7 +600,7 @@ class NaiveEngine:
         found, agenda = {begin}, [begin]
         while agenda:
             here, has_line_feed, column = agenda.pop()
-            if has_line_feed and self.winner(here) == terminal:
+            if has_line_feed and self.winner_of(here, True) == terminal:
                 after = self.step(parse, terminal, b"\n" + b" " * column)
                 if after is not None and self.leads_on(after):
                     return True
@@ -618,7 +652,7 @@ class NaiveEngine:
                     agenda.append((after, text + bytes([byte])))
                     for t, regex in zip(self.terminals, self.union[after], strict=True):
                         if is_nullable(regex):
-                            found.setdefault((t, t == self.winner(after)), text + bytes([byte]))
+                            found.setdefault((t, t == self.winner_of(after, True)), text + bytes([byte]))
         words = {
             wins: [w for (t, w_), w in found.items() if w_ == wins and t not in self.grammar.ignored]
             for wins in (True, False)

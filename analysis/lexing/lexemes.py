@@ -10,16 +10,13 @@ from lark.utils import get_regexp_width
 
 from maskwright.analysis.grammar.grammar import Grammar, Terminal
 from maskwright.analysis.lexing.modes import Modes
-from maskwright.analysis.lexing.terminal_nfa import UnionDfa, build_terminal_nfa, build_union_dfa
-from maskwright.analysis.lexing.terminals import compile_terminals
+from maskwright.analysis.lexing.terminal_nfa import build_terminal_nfa, build_union_dfa
+from maskwright.analysis.lexing.terminals import compile_lexemes
 
 LINE_FEED = 10
 
 CanFollow = Callable[[int, int], bool]
 """Whether the parser may see the second terminal directly after the first."""
-
-Lexeme = tuple[int, bool]
-"""A lexeme under way: the union automaton's state, and whether it has a line feed that makes it a newline of the layout."""
 
 
 def terminal_rank(terminals: Sequence[Terminal]) -> tuple[int, ...]:
@@ -48,7 +45,8 @@ class Lexemes:
     """What can be said of a lexeme under way. Its states are those of the union automaton, which begins each mode with what competes there.
 
     modes : for each the terminals that compete. starts of the modes : `union.starts`.
-    live : for each state the terminals that win there or further on, ascending.
+    winner : for each state the terminal that wins there, or -1. live : the terminals that a lexeme there may still become, ascending:
+        that win there or further on, but no comment that nothing can keep from becoming the layout's newline.
     byte_class : (256,) uint8; bytes of one class do the same everywhere. byte_of_class : one byte of each.
     columns : for each state where a byte of each class leads, -1 nowhere; `table` has all 256. reads_on : whether any leads on.
 
@@ -59,7 +57,7 @@ class Lexemes:
         self.grammar = grammar
         self.newline = grammar.layout.newline if grammar.layout else -1
         self._can_follow = can_follow
-        nfa = build_terminal_nfa(compile_terminals(grammar))
+        nfa = build_terminal_nfa(compile_lexemes(grammar))
         names = [terminal.name for terminal in grammar.terminals]
         every = frozenset(t for t in range(grammar.n_terminals) if not grammar.terminals[t].is_declared)
         self.modes = [every] if modes is None else [mode & every for mode in modes.competing]
@@ -69,11 +67,7 @@ class Lexemes:
         self.union = union
         self.table: list[list[int]] = union.next_state.tolist()
         rank = terminal_rank(grammar.terminals)
-        self._winners = [min(found, key=rank.__getitem__, default=-1) for found in union.accepting]
-        self._winners_but_newline = [
-            min((t for t in found if t != self.newline), key=rank.__getitem__, default=-1) for found in union.accepting
-        ]
-        self.live = self._live_winners(union)
+        self.winner = [min(found, key=rank.__getitem__, default=-1) for found in union.accepting]
         _columns, byte_class = np.unique(union.next_state, axis=1, return_inverse=True)
         byte_class = byte_class.reshape(-1)
         # line feed, space and tab mean something to layout: a class each
@@ -84,20 +78,31 @@ class Lexemes:
         self.byte_of_class = [int(np.flatnonzero(byte_class == c)[0]) for c in range(int(byte_class.max()) + 1)]
         self.columns: list[list[int]] = union.next_state[:, self.byte_of_class].tolist()
         self.reads_on = [max(row) >= 0 for row in self.columns]
+        self._ahead = self._winning(self.winner)
         self._starts: dict[tuple[int, ...], list[int]] = {}
         self._reached: dict[int, set[int]] = {}
-        self._survives: dict[tuple[int, Lexeme, int], bool] = {}
-        self._together: dict[tuple[Lexeme, int], tuple[list[int], list[tuple[Lexeme, int]]]] = {}
+        self._survives: dict[tuple[int, int, int], bool] = {}
+        self._together: dict[tuple[int, int], tuple[list[int], list[tuple[int, int]]]] = {}
         self._first_after: dict[int, tuple[list[bool], list[bool]]] = {}
+        self.live = self._ahead
+        if grammar.layout:
+            self.live = self._winning([w if self._may_stay(state) else -1 for state, w in enumerate(self.winner)])
 
-    def _live_winners(self, union: UnionDfa) -> list[tuple[int, ...]]:
-        """For each set the terminals that win at some set reachable from it, itself included."""
+    def _may_stay(self, state: int) -> bool:
+        """Whether what wins at a state may be what the lexeme is, and no beginning of a newline of the layout for all that can follow."""
+        winner = self.winner[state]
+        if winner == self.newline or self.newline not in self._ahead[state]:
+            return True
+        return any(self.can_survive(winner, state, start, True) for start in self.starts_after((winner,)))
+
+    def _winning(self, winners: list[int]) -> list[tuple[int, ...]]:
+        """For each state which of these win there or further on, ascending. winners : for each state one or -1."""
         n = len(self.table)
         live = np.zeros((n, self.grammar.n_terminals), np.bool_)
-        for state, winner in enumerate(self._winners):
+        for state, winner in enumerate(winners):
             if winner >= 0:
                 live[state, winner] = True
-        successors = [np.unique(row[row >= 0]) for row in union.next_state]
+        successors = [np.unique(row[row >= 0]) for row in self.union.next_state]
         predecessors: list[list[int]] = [[] for _ in range(n)]
         for state, targets in enumerate(successors):
             for target in targets.tolist():
@@ -110,15 +115,6 @@ class Lexemes:
                     live[before] |= live[state]
                     agenda.append(before)
         return [tuple(np.flatnonzero(row).tolist()) for row in live]
-
-    def has_line_feed_after(self, before: bool, byte: int, after: int) -> bool:
-        """Whether a lexeme that may become the layout's newline has a line feed, one byte on."""
-        return (before or byte == LINE_FEED) and self.newline in self.live[after]
-
-    def winner_at(self, under_way: int, has_line_feed: bool) -> int:
-        """What a lexeme is if it ends here, or -1. A newline without a line feed has no column: it cannot end."""
-        winner = self._winners[under_way]
-        return winner if winner != self.newline or has_line_feed else self._winners_but_newline[under_way]
 
     def reachable(self, start: int) -> set[int]:
         """The union automaton's states in a lexeme that begins there."""
@@ -171,7 +167,7 @@ class Lexemes:
             self._starts[key] = [start for mode, start in enumerate(self.union.starts) if modes[mode]]
         return self._starts[key]
 
-    def can_survive(self, winner: int, under_way: Lexeme, state: int, is_first: bool) -> bool:
+    def can_survive(self, winner: int, under_way: int, state: int, is_first: bool) -> bool:
         """Whether some bytes that the lexeme under way cannot read, before it could have ended, can be read by the other reading."""
         # Over-approximated: the other reading may end its lexemes anywhere, and only its first terminal is held against `winner`.
         # Behind that one `winner` does not matter: what is found there is shared by all winners, as number -1.
@@ -206,25 +202,17 @@ class Lexemes:
         survives.update(dict.fromkeys(seen, False))
         return False
 
-    def _side_by_side(self, lexeme: Lexeme, other: int) -> tuple[list[int], list[tuple[Lexeme, int]]]:
+    def _side_by_side(self, lexeme: int, other: int) -> tuple[list[int], list[tuple[int, int]]]:
         """Where a byte leads that two states of the union automaton are given: the second alone, or both, the first not to an end."""
         key = lexeme, other
         found = self._together.get(key)
         if found is None:
             # PERF: bytes that lead to the same pair count once: a few of some hundred classes
-            under_way, has_line_feed = lexeme
-            fails, goes_on = set(), set()
-            rows = zip(self.byte_of_class, self.columns[under_way], self.columns[other], strict=True)
-            for byte, after, place in rows:
-                if place < 0:
-                    continue
-                if after < 0:
-                    fails.add(place)
-                    continue
-                has_one = self.has_line_feed_after(has_line_feed, byte, after)
-                if self.winner_at(after, has_one) < 0:
-                    goes_on.add(((after, has_one), place))
-            found = self._together[key] = sorted(fails), sorted(goes_on)
+            pairs = {pair for pair in zip(self.columns[lexeme], self.columns[other], strict=True) if pair[1] >= 0}
+            found = self._together[key] = (
+                sorted(place for after, place in pairs if after < 0),
+                sorted((after, place) for after, place in pairs if after >= 0 and self.winner[after] < 0),
+            )
         return found
 
     def _firsts(self, winner: int) -> tuple[list[bool], list[bool]]:
@@ -234,6 +222,6 @@ class Lexemes:
             may = [self.follows(winner, terminal) for terminal in range(self.grammar.n_terminals)]
             found = self._first_after[winner] = (
                 [any(may[t] for t in accepting) for accepting in self.union.accepting],
-                [any(may[t] for t in live) for live in self.live],
+                [any(may[t] for t in live) for live in self._ahead],
             )
         return found

@@ -25,10 +25,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from maskwright.analysis.errors import TerminalError
+from maskwright.analysis.errors import GrammarError, TerminalError
 from maskwright.analysis.grammar.grammar import Grammar, Terminal
 from maskwright.analysis.lexing.determinise import determinise
-from maskwright.analysis.lexing.dfa import MAX_STATES, Dfa
+from maskwright.analysis.lexing.dfa import MAX_STATES, Dfa, intersect
 from maskwright.analysis.lexing.messages import check_language, excerpt, name_of, naming
 from maskwright.analysis.lexing.parse import parse
 from maskwright.analysis.lexing.rewrite import resolve
@@ -100,6 +100,29 @@ def compile_terminals(grammar: Grammar) -> tuple[Dfa | None, ...]:
             for terminal in grammar.terminals
         ]
     )
+
+
+def compile_lexemes(grammar: Grammar) -> tuple[Dfa | None, ...]:
+    """As `compile_terminals`, but the layout's newline by `with_line_feed`.
+
+    Raises as `compile_terminals`, and GrammarError for a newline without a text that has one.
+    """
+    automata = list(compile_terminals(grammar))
+    if grammar.layout is not None:
+        newline = grammar.layout.newline
+        automata[newline] = with_line_feed(automata[newline])
+        if automata[newline] is None:
+            raise GrammarError(
+                f"grammar {grammar.name}: the layout's newline {grammar.display_name(newline)} matches no text with a line feed; "
+                r"write it as in (\r?\n[\t ]*)+"
+            )
+    return tuple(automata)
+
+
+def with_line_feed(newline: Dfa | None) -> Dfa | None:
+    """Of the texts of a layout's newline those with a line feed, since others have no column; None if there are none."""
+    found = newline and intersect(newline, compile_pattern(r"[\s\S]*\n[\s\S]*"))
+    return None if found is None or found.is_empty else found
 
 
 def _compile_terminal(terminal: Terminal, where: str, max_states: int) -> _Compiled:

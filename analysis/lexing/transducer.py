@@ -128,7 +128,7 @@ def build_transducer(
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """under_way : the union automaton's state, -1 where nothing is under way. has_line_feed : in the lexeme; False without layout.
+    """under_way : the union automaton's state, -1 where nothing is under way.
 
     winner : the terminal that won at the last place where the lexeme could have ended, or -1. again : None there; past it what the
     bytes since then come to when they are read again. pending : those bytes, with several modes. begins : a mode's start, where nothing
@@ -136,7 +136,6 @@ class _State:
     """
 
     under_way: int
-    has_line_feed: bool = False
     winner: int = -1
     again: Again | None = None
     pending: bytes = b""
@@ -255,13 +254,12 @@ class _Builder:
     def _grow(self, state: _State, byte: int) -> tuple[int, Outputs]:
         after = self.lexemes.table[state.under_way][byte]
         if after >= 0:
-            has_line_feed = self.lexemes.has_line_feed_after(state.has_line_feed, byte, after)
-            winner = self.lexemes.winner_at(after, has_line_feed)
+            winner = self.lexemes.winner[after]
             if winner >= 0:
                 if not self.lexemes.reads_on[after]:
-                    return (START, self.lexemes.emitted(winner)) if winner >= 0 else (DEAD, ())
-                return self._add(_State(after, has_line_feed, winner)), ()
-            return self._add(self._unfinished(state, after, has_line_feed, byte)), ()
+                    return START, self.lexemes.emitted(winner)
+                return self._add(_State(after, winner)), ()
+            return self._add(self._unfinished(state, after, byte)), ()
         if state.winner < 0:
             return DEAD, ()
         if self.has_modes:
@@ -275,15 +273,15 @@ class _Builder:
             raise GrammarError(self._lost_column(state.winner))
         return target, self.lexemes.emitted(state.winner) + emitted
 
-    def _unfinished(self, state: _State, after: int, has_line_feed: bool, byte: int) -> _State:
+    def _unfinished(self, state: _State, after: int, byte: int) -> _State:
         """The state inside a lexeme that cannot end where it is."""
-        lost = _State(after, has_line_feed)
+        lost = _State(after)
         if state.winner < 0:
             return lost
         if self.has_modes:
             pending = state.pending + bytes([byte])
             places = self.lexemes.readings(state.winner, pending)
-            found = _State(after, has_line_feed, state.winner, None, pending)
+            found = _State(after, state.winner, None, pending)
             others = self._read_again(state.winner, after, pending)
         else:
             outputs, number = state.again or ((), START)
@@ -294,11 +292,10 @@ class _Builder:
             if outputs and not self.lexemes.follows(state.winner, outputs[0]):
                 return lost
             places = self._places(state.winner, target, not outputs)
-            found = _State(after, has_line_feed, state.winner, (outputs, target))
+            found = _State(after, state.winner, (outputs, target))
             others = set() if self.lexemes.emitted(state.winner) + outputs else {target}
-        lexeme = after, has_line_feed
         if not any(
-            self.lexemes.can_survive(state.winner, lexeme, other, is_first) for other, is_first in sorted(places)
+            self.lexemes.can_survive(state.winner, after, other, is_first) for other, is_first in sorted(places)
         ):
             return lost
         if state.winner == self.newline and byte in _MOVES_COLUMN:
@@ -306,7 +303,7 @@ class _Builder:
         if len(others) == 1:
             # the same lexeme begun later, behind what is ignored: the two grow, end and fail together, and come to the same
             other = self.states[others.pop()]
-            if (other.under_way, other.has_line_feed) == (after, has_line_feed):
+            if other.under_way == after:
                 return other
         return found
 

@@ -117,6 +117,12 @@ def test_the_empty_text_alone() -> None:
     assert ids(words) == {0, 2}
 
 
+def test_a_newline_of_the_layout_without_line_feeds_is_refused() -> None:
+    text = "start: (NAME _NEWLINE)*\nNAME: /a+/\n_NEWLINE: /;+/\n%declare _INDENT _DEDENT"
+    with pytest.raises(GrammarError, match="newline _NEWLINE matches no text with a line feed"):
+        build_automaton_store(longest(text), vocabulary_of(b"a"))
+
+
 def test_a_lexer_that_would_back_up_without_end_is_a_limit() -> None:
     with pytest.raises(LimitError, match="back up"):
         build_automaton_store(longest('start: (A | B | C)*\nA: "aaa"\nB: /a+b+z/\nC: /b+x/'), vocabulary_of(b"a"))

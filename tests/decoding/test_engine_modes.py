@@ -201,8 +201,6 @@ def test_the_oracle_says_the_same(kind: str, seed: int) -> None:
     """Python's `re` and Lark's item sets instead of derivatives and our tables."""
     pytest.importorskip("regex")
     store, naive = case(kind, seed, "all")
-    if naive.layout is not None and "#" in (naive.grammar.terminals[naive.layout.newline].pattern or ""):
-        pytest.skip("to the oracle, as to Lark, a newline without a line feed is one in brackets")
     oracle, parse = Oracle(naive.grammar, "all"), GrammarParse(naive.grammar)
     rng = random.Random(seed)
     tokens = [token for token in store.vocabulary.tokens if token]

@@ -102,7 +102,7 @@ def test_side_by_side_by_trying(seed: int) -> None:
     """Whatever two short texts show side by side is said to be possible."""
     grammar = random_longest_grammar(seed)
     facts = Facts(grammar, "x")
-    lexer, plain = facts.lexer, PlainLexer(grammar, facts.automata, facts.modes.competing)
+    lexer, plain = facts.lexer, PlainLexer(grammar, facts.lexemes, facts.modes.competing)
     n = range(grammar.n_terminals)
     said = lexer.side_by_side(itertools.product(n, n))
     words = [bytes(w) for k in (1, 2, 3) for w in itertools.product(b"ab0. #x", repeat=k)]
@@ -119,7 +119,7 @@ def test_pairs_that_never_stand_side_by_side() -> None:
     grammar = grammar_of('start: NAME | NUMBER | DOT\nNAME: /[a-z]+/\nNUMBER: /[0-9]+/\nDOT: "."')
     facts = Facts(grammar, "x")
     number = grammar.terminal_number
-    lexer = Lexer(grammar, facts.automata)
+    lexer = Lexer(grammar, facts.lexemes)
     every = list(number.values())
     said = lexer.side_by_side(itertools.product(every, every))
     never = {(a, b) for a in number for b in number if not said[number[a], number[b]]}

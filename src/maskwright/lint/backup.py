@@ -81,28 +81,14 @@ def _long(facts: Facts, transducer: Transducer) -> Iterator[Finding]:
 def newline_without_line_feed(facts: Facts) -> Iterator[Finding]:
     """Whether the layout's newline matches texts that have no line feed: they have no column."""
     layout = facts.grammar.layout
-    dfa = None if layout is None else facts.automata[layout.newline]
-    if layout is None or dfa is None:
-        return
-    found = {0: b""}
-    agenda = [0]
-    example = None
-    for state in agenda:  # grows while it is read
-        if dfa.is_accepting[state]:
-            example = found[state]
-            break
-        for byte in (*range(0x20, 0x7F), *range(0x20), *range(0x7F, 0x100)):
-            target = int(dfa.next_state[state, byte])
-            if byte != 0x0A and target >= 0 and target not in found:
-                found[target] = found[state] + bytes([byte])
-                agenda.append(target)
-    if example is not None:
+    example = facts.no_newline
+    if layout is not None and example is not None:
         yield facts.finding(
             "newline-without-line-feed",
             "info",
             facts.at_terminal(layout.newline),
             f"the layout's newline {facts.name(layout.newline)} also matches texts without a line feed, which have no column",
-            "such a lexeme cannot end: a text that begins it has to go on to a line feed, and cannot end before",
+            "such a text is no newline: another terminal must match it, and end before a line feed makes a newline of it, or it is refused",
             "let the newline end in a line feed and blanks, (comment? \\r?\\n blanks)+, and let a text end in a newline",
             shown(example),
         )

@@ -14,8 +14,9 @@ from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.grammar.normalise import reduce
 from maskwright.analysis.lexing import compile_pattern, compile_terminal
-from maskwright.analysis.lexing.dfa import Dfa
+from maskwright.analysis.lexing.dfa import Dfa, difference
 from maskwright.analysis.lexing.modes import Modes, lexing_modes
+from maskwright.analysis.lexing.terminals import with_line_feed
 from maskwright.analysis.lexing.transducer import Transducer, build_transducer
 from maskwright.analysis.lr.automaton import Automaton, bits, build_automaton
 from maskwright.analysis.lr.encoding import LrTables, can_follow
@@ -108,12 +109,29 @@ class Facts:
         return lexing_modes(grammar, self.acceptable, tables.terminal_column, tables.accessing)
 
     @cached_property
+    def lexemes(self) -> list[Dfa | None]:
+        """The automata, but of the layout's newline what can be one: `with_line_feed`."""
+        newline = self.grammar.layout.newline if self.grammar.layout else -1
+        return [with_line_feed(dfa) if t == newline else dfa for t, dfa in enumerate(self.automata)]
+
+    @cached_property
+    def no_newline(self) -> bytes | None:
+        """A shortest text that the layout's newline matches and that is none: it has no line feed. None if there is none."""
+        newline = self.grammar.layout.newline if self.grammar.layout else -1
+        matched = self.automata[newline] if newline >= 0 else None
+        if matched is None:
+            return None
+        lexemes = self.lexemes[newline]
+        others = matched if lexemes is None else difference(matched, lexemes)
+        return None if others.is_empty else others.shortest()
+
+    @cached_property
     def lexer(self) -> Lexer:
         """Raises GrammarError if a terminal is faulty, LimitError if the terminals together have too many states."""
         if self.faulty:
             names = ", ".join(self.grammar.terminals[t].name for t in self.faulty)
             raise GrammarError(f"there is no lexer while some terminals cannot be compiled ({names})")
-        return Lexer(self.grammar, self.automata, self.modes.competing)
+        return Lexer(self.grammar, self.lexemes, self.modes.competing)
 
     @cached_property
     def reader(self) -> Reader:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.lexing.dfa import Dfa
-from maskwright.analysis.lexing.lexemes import LINE_FEED, terminal_rank
+from maskwright.analysis.lexing.lexemes import terminal_rank
 from maskwright.analysis.lexing.terminal_nfa import UnionDfa, build_terminal_nfa, build_union_dfa
 
 MAX_PAIRS = 20_000
@@ -31,7 +31,7 @@ Edges = list[tuple[int, int]]
 class Lexer:
     """The union automaton of a grammar's terminals, and what wins in its states.
 
-    competing : for each mode the terminals that compete; one mode for lexing "longest".
+    automata : of the lexemes (see `Facts.lexemes`). competing : for each mode the terminals that compete; one mode for lexing "longest".
     """
 
     def __init__(
@@ -44,14 +44,9 @@ class Lexer:
         nfa = build_terminal_nfa(automata)
         starts = [tuple(int(nfa.initial[t]) for t in sorted(mode & every)) for mode in self.competing]
         self.union: UnionDfa = build_union_dfa(nfa, [t.name for t in grammar.terminals], starts=starts)
+        self.newline = grammar.layout.newline if grammar.layout else -1
         self.rank = terminal_rank(grammar.terminals)
         self.winner = [min(found, key=self.rank.__getitem__, default=-1) for found in self.union.accepting]
-        self.newline = grammar.layout.newline if grammar.layout else -1
-        self.winner_but_newline = [
-            min((t for t in found if t != self.newline), key=self.rank.__getitem__, default=-1)
-            for found in self.union.accepting
-        ]
-        """What wins if the lexeme has no line feed: a newline without one has no column, so it cannot end."""
         self._table: npt.NDArray[np.int32] = self.union.next_state
         self.rows: list[list[int]] = self._table.tolist()
         self._never_fails: set[tuple[int, int]] = set()
@@ -106,61 +101,32 @@ class Lexer:
         """Terminal -> a shortest text that is lexed as it, over usable bytes only; terminals that always lose are missing."""
         edges = self.edges if usable is None else self.usable_edges(usable)
         found: dict[int, bytes] = {}
-        known = {(start, False): b"" for start in self.union.starts}
+        known = dict.fromkeys(self.union.starts, b"")
         agenda = list(known)
-        for at in agenda:  # grows while it is read
-            state, has_line_feed = at
+        for state in agenda:  # grows while it is read
             for byte, target in edges[state]:
-                # the best byte to a target need not be the line feed, so that one is tried by itself
-                for read in (
-                    (byte, LINE_FEED) if self.newline >= 0 and self.rows[state][LINE_FEED] == target else (byte,)
-                ):
-                    if usable is not None and not usable[read]:
-                        continue
-                    following = target, self.newline >= 0 and (has_line_feed or read == LINE_FEED)
-                    if following in known:
-                        continue
-                    known[following] = known[at] + bytes([read])
-                    agenda.append(following)
-                    winner = self._winner(target, following[1])
-                    if winner >= 0:
-                        found.setdefault(winner, known[following])
+                if target not in known:
+                    known[target] = known[state] + bytes([byte])
+                    agenda.append(target)
+                    if self.winner[target] >= 0:
+                        found.setdefault(self.winner[target], known[target])
         return found
-
-    def _winner(self, state: int, has_line_feed: bool) -> int:
-        winner = self.winner[state]
-        return self.winner_but_newline[state] if winner == self.newline and not has_line_feed else winner
 
     @cached_property
     def ends(self) -> dict[int, list[int]]:
         """Terminal -> the states in which it wins, for some lexeme that leads there."""
         found: dict[int, list[int]] = {}
-        for state, winners in enumerate(self._winners):
-            for winner in winners:
-                found.setdefault(winner, []).append(state)
-        return found
-
-    @cached_property
-    def _winners(self) -> list[list[int]]:
-        """What wins in each state: one terminal or none, but for lexemes with and without a line feed if the newline wins."""
-        without = set(self.union.starts)
-        agenda = list(without)
-        for state in agenda if self.newline >= 0 else ():  # grows while it is read
-            row = self._table[state]
-            new = set(row[(row >= 0) & (np.arange(256) != LINE_FEED)].tolist()) - without
-            without |= new
-            agenda += sorted(new)
-        found = []
         for state, winner in enumerate(self.winner):
-            both = {winner, self.winner_but_newline[state]} if winner == self.newline and state in without else {winner}
-            found.append(sorted(both - {-1}))
+            if winner >= 0:
+                found.setdefault(winner, []).append(state)
         return found
 
     def live(self, usable: npt.NDArray[np.bool_] | None = None) -> npt.NDArray[np.bool_]:
         """(n_states, n_terminals) bool: which terminals win in a state or somewhere after it."""
         live = np.zeros((self.n_states, self.grammar.n_terminals), np.bool_)
-        for state, winners in enumerate(self._winners):
-            live[state, winners] = True
+        for state, winner in enumerate(self.winner):
+            if winner >= 0:
+                live[state, winner] = True
         edges = self.edges if usable is None else self.usable_edges(usable)
         before: list[list[int]] = [[] for _ in edges]
         for state, targets in enumerate(edges):
@@ -186,7 +152,7 @@ class Lexer:
             state = start
             for byte in lexeme:
                 state = self.rows[state][byte] if state >= 0 else -1
-            if state >= 0 and terminal in self._winners[state]:
+            if state >= 0 and terminal == self.winner[state]:
                 for _, target in edges[state]:
                     found.update(live[target].nonzero()[0].tolist())
         return found
@@ -231,9 +197,9 @@ class Lexer:
             outer = self.rows[state]
             for byte, after in inner[other]:
                 target = outer[byte]
-                if target < 0 or (dfa.is_accepting[after] and self.winner[target] in (-1, self.newline)):
+                if target < 0 or (dfa.is_accepting[after] and self.winner[target] < 0):
                     return True
-                if self.winner[target] in (-1, self.newline) and (target, after) not in seen:
+                if self.winner[target] < 0 and (target, after) not in seen:
                     seen.add((target, after))
                     agenda.append((target, after))
         return False
@@ -268,15 +234,12 @@ class Lexer:
         """
         state = self.union.starts[mode]
         best = -1, begin
-        has_line_feed = False
         for at in range(begin, len(text)):
             state = self.rows[state][text[at]]
             if state < 0:
                 return best
-            has_line_feed |= text[at] == LINE_FEED
-            winner = self._winner(state, has_line_feed)
-            if winner >= 0:
-                best = winner, at + 1
+            if self.winner[state] >= 0:
+                best = self.winner[state], at + 1
         if best[0] < 0 or best[1] == len(text) or self._may_fail(state, text[best[1] :]):
             return best
         return -1, begin
@@ -331,7 +294,6 @@ class PlainLexer:
 
     def __init__(self, grammar: Grammar, automata: Sequence[Dfa | None], competing: Sequence[frozenset[int]]) -> None:
         rank = terminal_rank(grammar.terminals)
-        self.newline = grammar.layout.newline if grammar.layout else -1
         self.competing = [
             [(t, dfa) for t in sorted(mode, key=rank.__getitem__) if (dfa := automata[t]) is not None]
             for mode in competing
@@ -342,15 +304,13 @@ class PlainLexer:
         """As `Lexer.longest`."""
         alive = [(t, dfa, 0) for t, dfa in self.competing[mode]]
         best = -1, begin
-        has_line_feed = False
         for at in range(begin, len(text)):
             byte = text[at]
             alive = [(t, dfa, after) for t, dfa, s in alive if (after := int(dfa.next_state[s, byte])) >= 0]
             if not alive:
                 return best
-            has_line_feed |= byte == LINE_FEED
             for t, dfa, state in alive:
-                if dfa.is_accepting[state] and (t != self.newline or has_line_feed):
+                if dfa.is_accepting[state]:
                     best = t, at + 1
                     break
         self.is_open |= best[0] >= 0 and best[1] < len(text)

@@ -58,7 +58,7 @@ def lexing_findings(facts: Facts) -> Iterator[Finding]:
     readers: dict[str, Any] = {own: _Ours(facts.reader)}
     try:
         modes = facts.modes_of(other)
-        lexer = PlainLexer(grammar, facts.automata, modes.competing)
+        lexer = PlainLexer(grammar, facts.lexemes, modes.competing)
         readers[other] = _Ours(Reader(grammar, lexer, modes, facts.tables))
     except LimitError:
         pass  # too many modes: contextual lexing cannot be had
@@ -132,6 +132,12 @@ def candidates(facts: Facts) -> list[bytes]:
             own, other = writer.lexemes[x], writer.lexemes[y]
             if lexer.after(x, own, other) != (x, len(own)):
                 found |= dict.fromkeys(_texts(facts, writer, symbols, y, other, is_glued=True))
+    if facts.grammar.layout is not None and facts.no_newline is not None:
+        newline = facts.grammar.layout.newline
+        for state, symbols in paths:
+            if acceptable[state, newline]:
+                found |= dict.fromkeys(_texts(facts, writer, symbols, newline, facts.no_newline))
+                break
     ordered = sorted(found, key=lambda text: (len(text), text))
     return ordered[:MAX_CANDIDATES]
 
