@@ -74,7 +74,6 @@ from maskwright.maskstore.engine_table import (
     NEWLINE,
     NEXT_STATE,
     NODES,
-    ONLY_NEWLINE,
     OPEN_ITEMS,
     OPEN_START,
     OUTPUT,
@@ -787,8 +786,8 @@ def can_go_on(table, memory, region):  # type: ignore[no-untyped-def]
         arena = region + (memory[region + ARENA] & NATURAL)
         if stacks >= 0 and shifts_any(table, (memory[arena + 3 * stacks] & NATURAL), members >> 1):
             return np.int64(OK)
-        if (members >> 1) + 1 == table[ONLY_NEWLINE]:
-            # PERF: as `may_become` would ask, but what comes of the newline is kept
+        if members & 1:
+            # PERF: a newline is most often what comes, and what comes of it is kept; else `may_become` asks for all
             code = know_newline(table, memory, region)
             if code != OK or not is_error(memory[region + W_AFTER]):
                 return code

@@ -410,10 +410,11 @@ class Retrace:
 
     def under_way(self, place: Place) -> tuple[int, ...]:
         """The terminals of which one must be acceptable for a text to go on from a place; () if there is no condition."""
-        live = self.machine.transducer.live[place.lexer]
-        is_free = not live or any(terminal in self.machine.grammar.ignored for terminal in live)
-        if not is_free and (self.machine.newline not in live or place.depth == 0):
-            return live
+        outlook = self.machine.transducer.outlook[place.lexer]
+        if outlook is not None and (self.machine.newline not in outlook or place.depth == 0):
+            end = self.machine.grammar.n_terminals
+            dedent = self.machine.grammar.layout.dedent if self.machine.grammar.layout else END
+            return tuple(t for t in sorted(outlook) if t != end) + ((dedent, END) if end in outlook else ())
         if not place.fresh:
             return ()
         # no indent can come any more after a newline whose column is known

@@ -5,7 +5,7 @@ One array, because a call from Python to compiled code pays for each; flat, beca
 Layout: `HEADER` places of numbers and offsets, then the LALR tables (`flatten_tables`), then the parts below. All offsets count places
 from the array's start, but those inside OUTPUT_START, ENDING_START, LOOKUP_START, PATH_START and TOKEN_START, which count members of
 the part that they lead to (bytes for the tokens). SHIFT_BITS are the terminals that a parser with a state on top shifts, whatever lies
-below (`surely_shifted`); ONLY_NEWLINE is 1 + the number of the set that holds the newline alone, or 0.
+below (`surely_shifted`).
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ Int32 = npt.NDArray[np.int32]
     EOS, N_EOS,
     TAB_LENGTH, NEWLINE, INDENT, DEDENT, AFTER_NEWLINE, N_WORDS, EOS_IN_MASKS, N_LEXER_STATES,
     N_MODES, MODE_STATE, MODE_OF_STATE, FALLBACK, PENDING_START, PENDING, AGAIN, REST_SYMBOL, REST_NEXT,
-    OPEN_START, OPEN_ITEMS, ONLY_NEWLINE,
-) = range(16, 16 + 57)  # fmt: skip
+    OPEN_START, OPEN_ITEMS,
+) = range(16, 16 + 56)  # fmt: skip
 
 # flags of a lexer state
 MAY_END_NEWLINE, IS_NEWLINE = 1, 2
@@ -147,12 +147,10 @@ def _add_endings(table: _Flat, automaton: StackAutomaton) -> None:
         for symbols, members in ending if required.transducer.n_modes == 1 else ending[:1]:
             code = -1
             if members is not None:
-                columns = frozenset(required.column_of[terminal] for terminal in members) - {-1}
+                columns = required.columns_of(members)
                 code = 2 * sets.setdefault(columns, len(sets)) + (required.newline in members)
             place += [code, len(symbols), *symbols]
         places.append(place)
-    newline = required.column_of[required.newline] if required.newline >= 0 else -1
-    table.header[ONLY_NEWLINE] = sets.get(frozenset({newline}), -1) + 1
     starts, members_flat = flat([places[ending] for ending in ending_of.tolist()])
     table.add(ENDING_START, starts)
     table.add(ENDINGS, members_flat)

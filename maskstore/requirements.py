@@ -179,11 +179,19 @@ class Requirements:
             ending_of[state] = number.setdefault(ending, len(number))
         return ending_of, list(number)
 
+    def columns_of(self, outlook: frozenset[int]) -> frozenset[int]:
+        """The parser's columns of what may come (see `Transducer.outlook`). Dedents may come before the end of the text."""
+        found = {self.column_of[terminal] for terminal in outlook if terminal < self.grammar.n_terminals}
+        if self.grammar.n_terminals in outlook:
+            found.add(self.n_columns - 1)
+            found |= {self.column_of[self.grammar.layout.dedent]} if self.grammar.layout else set()
+        return frozenset(found) - {-1}
+
     def _ending(self, state: int) -> list[tuple[tuple[int, ...], frozenset[int] | None]]:
-        live = self.transducer.live[state]
-        if not live or any(terminal in self.grammar.ignored for terminal in live):
+        outlook = self.transducer.outlook[state]
+        if outlook is None:
             return [((), None)]
-        found: list[tuple[tuple[int, ...], frozenset[int] | None]] = [((), frozenset(live))]
+        found: list[tuple[tuple[int, ...], frozenset[int] | None]] = [((), outlook)]
         fallback = self.transducer.fallback[state]
         if fallback >= 0:
             emitted = self._fallback(state)
@@ -387,7 +395,7 @@ class Requirements:
             nothing_read = all(column >= self.n_columns for column in part)
             rest = self.rests.before(part, self.rests.end(self.after_newline) if path and nothing_read else WHATEVER)
         else:
-            columns = frozenset(self.column_of[terminal] for terminal in last) - {-1}
+            columns = self.columns_of(last)
             if not columns:
                 return None
             rest = self.rests.before(part, self.rests.end(columns))

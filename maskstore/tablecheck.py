@@ -145,7 +145,6 @@ SETTINGS = (
     places.AFTER_NEWLINE,
     places.EOS_IN_MASKS,
     places.AGAIN,
-    places.ONLY_NEWLINE,
 )
 """The other places of the header, each with a check of its own."""
 
@@ -293,21 +292,10 @@ class _Checks:
         after = int(self.table[places.AFTER_NEWLINE])
         if not 0 <= after < self.sizes["sets"]:
             raise self.refuse(f"set after a newline is {after}, expected 0 to {self.sizes['sets'] - 1}")
-        only, newline = int(self.table[places.ONLY_NEWLINE]), int(column[layout.newline]) if layout else -1
-        if not 0 <= only <= self.sizes["sets"] or (only and not self._is_set(only - 1, newline)):
-            raise self.refuse(f"set of the newline alone is {only - 1}, expected one that holds it alone, or none")
         if layout is None and self.sizes["newlines"]:
             raise self.refuse(
                 f"paths have {self.sizes['newlines']} newlines, expected none, the grammar having no layout"
             )
-
-    def _is_set(self, number: int, column: int) -> bool:
-        """Whether a set holds one terminal and no other."""
-        bits = self.part(places.SET_BITS).reshape(self.sizes["sets"], -1)[number]
-        expected = np.zeros_like(bits)
-        if column >= 0:
-            expected.view(np.uint32)[column >> 5] = 1 << (column & 31)
-        return column >= 0 and bool((bits == expected).all())
 
     def parser(self) -> None:
         action, alternatives, goto = map(self.part, (lr.ACTION, lr.ALTERNATIVES, lr.GOTO))

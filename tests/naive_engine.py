@@ -332,7 +332,7 @@ class NaiveEngine:
             found, agenda = {lexeme}, [lexeme]
             while agenda:
                 here, has_line_feed = agenda.pop()
-                for byte in range(256):
+                for byte in self.alphabet:
                     place = self.read(here, byte), has_line_feed or byte == 10
                     if place[0] >= 0 and place not in found:
                         found.add(place)
@@ -344,21 +344,6 @@ class NaiveEngine:
     def ahead(self, lexeme: Lexeme) -> frozenset[int]:
         """The terminals that win at some place from here on."""
         return frozenset(self.winner_of(*place) for place in self.reached(lexeme)) - {-1}
-
-    @lru_cache(maxsize=1 << 16)  # noqa: B019
-    def live(self, lexeme: Lexeme) -> frozenset[int]:
-        """The same without what always grows on to a newline of the layout, or to the text's end."""
-        found = set()
-        for place in self.reached(lexeme):
-            winner = self.winner_of(*place)
-            newline = -1 if self.layout is None else self.layout.newline
-            if winner in (-1, newline) or newline not in self.ahead(place) or self._may_end(place, winner):
-                found.add(winner)
-        return frozenset(found) - {-1}
-
-    def _may_end(self, lexeme: Lexeme, winner: int) -> bool:
-        firsts = frozenset(self.terminals)
-        return self._fails(lexeme, frozenset((begin, False, True) for begin in self.begins_after(winner)), firsts)
 
     def scan(self, text: bytes, begin: int, state: int = 0) -> tuple[int, int, int]:
         """The longest match at `begin` (winner or -1, its end), and the union's state at the end of the text; -1 if all have failed.
@@ -378,7 +363,7 @@ class NaiveEngine:
 
     @lru_cache(maxsize=1 << 16)  # noqa: B019
     def can_grow(self, lexeme: Lexeme) -> bool:
-        return any(self.grow(lexeme, byte) for byte in range(256))
+        return any(self.grow(lexeme, byte) for byte in self.alphabet)
 
     @lru_cache(maxsize=1 << 16)  # noqa: B019
     def can_fail(self, text: bytes, end: int, firsts: frozenset[int], begin: int = 0, anew: int = 0) -> bool:
@@ -585,10 +570,38 @@ class NaiveEngine:
         lexeme = state, b"\n" in rest
         if state < 0 or (end == len(rest) and not self.can_grow(lexeme)):
             return winner >= 0 and self._goes_on(self.step(parse, winner, rest[:end]), rest[end:])
-        if any(self._may_become(parse, terminal, state, rest) for terminal in self.live(lexeme)):
-            return True
+        for terminal in self.ahead(lexeme):
+            if terminal in self.grammar.ignored and self._goes_on_behind(parse, lexeme, terminal):
+                return True
+            if terminal not in self.grammar.ignored and self._may_become(parse, terminal, state, rest):
+                return True
         backs_up = winner >= 0 and end < len(rest) and self.may_back_up(parse, rest, winner, end, begin)
         return backs_up and self._goes_on(self.step(parse, winner, rest[:end]), rest[end:])
+
+    @lru_cache(maxsize=1 << 14)  # noqa: B019
+    def _goes_on_behind(self, parse: Parse, lexeme: Lexeme, terminal: int) -> bool:
+        """May the lexeme become an ignored one, with the text's end behind it or something acceptable?"""
+        if self.accepts_end(parse):
+            return True
+        seen = {place for place in self.reached(lexeme) if self.winner_of(*place) == terminal}
+        agenda = list(seen)
+        while agenda:
+            place = agenda.pop()
+            for (part, begin), byte in itertools.product(self.parts(parse), self.alphabet):
+                begun, after = self.grow((begin, False), byte), self.grow(place, byte)
+                if begun is None or (after is not None and self.winner_of(*after) >= 0):
+                    continue
+                if after is not None and not self._fails(after, frozenset({(*begun, True)}), frozenset(self.terminals)):
+                    continue
+                for t in self.ahead(begun):
+                    if t not in self.grammar.ignored:
+                        if self._may_become(part, t, begun[0], bytes([byte])):
+                            return True
+                        continue
+                    new = {other for other in self.reached(begun) if self.winner_of(*other) == t} - seen
+                    seen |= new
+                    agenda += new
+        return False
 
     def _may_become(self, parse: Parse, terminal: int, state: int, rest: bytes) -> bool:
         if self.layout is None or terminal != self.layout.newline or parse.depth > 0:

@@ -54,6 +54,7 @@ class Strict(np.ndarray):
 def read_texts(store: AutomatonStore, rng: random.Random) -> None:
     """Read random texts, mostly of tokens that the masks allow. Raises IndexError or EndlessError."""
     for _ in range(3):
+        Strict.reads = 0
         matcher = store.matcher(4)
         words = np.zeros(store.n_words, np.int32).view(Strict)
         for _ in range(12):

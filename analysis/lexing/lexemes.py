@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -45,8 +46,7 @@ class Lexemes:
     """What can be said of a lexeme under way. Its states are those of the union automaton, which begins each mode with what competes there.
 
     modes : for each the terminals that compete. starts of the modes : `union.starts`.
-    winner : for each state the terminal that wins there, or -1. live : the terminals that a lexeme there may still become, ascending:
-        that win there or further on, but no comment that nothing can keep from becoming the layout's newline.
+    winner : for each state the terminal that wins there, or -1. live : the terminals that win there or further on, ascending.
     byte_class : (256,) uint8; bytes of one class do the same everywhere. byte_of_class : one byte of each.
     columns : for each state where a byte of each class leads, -1 nowhere; `table` has all 256. reads_on : whether any leads on.
 
@@ -78,43 +78,51 @@ class Lexemes:
         self.byte_of_class = [int(np.flatnonzero(byte_class == c)[0]) for c in range(int(byte_class.max()) + 1)]
         self.columns: list[list[int]] = union.next_state[:, self.byte_of_class].tolist()
         self.reads_on = [max(row) >= 0 for row in self.columns]
-        self._ahead = self._winning(self.winner)
+        wins = [1 << winner if winner >= 0 else 0 for winner in self.winner]
+        self.live = [_members(found) for found in _gathered(wins, [set(row) - {-1} for row in self.columns])]
         self._starts: dict[tuple[int, ...], list[int]] = {}
         self._reached: dict[int, set[int]] = {}
         self._survives: dict[tuple[int, int, int], bool] = {}
         self._together: dict[tuple[int, int], tuple[list[int], list[tuple[int, int]]]] = {}
         self._first_after: dict[int, tuple[list[bool], list[bool]]] = {}
-        self.live = self._ahead
-        if grammar.layout:
-            self.live = self._winning([w if self._may_stay(state) else -1 for state, w in enumerate(self.winner)])
 
-    def _may_stay(self, state: int) -> bool:
-        """Whether what wins at a state may be what the lexeme is, and no beginning of a newline of the layout for all that can follow."""
+    @cached_property
+    def outlook(self) -> list[frozenset[int] | None]:
+        """For each state what must come, one of these, for a text to go on behind it; None for anything.
+
+        Terminals that the lexeme may become, and if it may be an ignored one, those that may begin behind that: behind a comment that ends
+        with its line only what a line feed begins. Verbatim ones may not. The number of terminals stands for the end of the text.
+        """
+        n = self.grammar.n_terminals
+        every = {
+            t for rule in self.grammar.rules for t in rule.rhs if t < n and not self.grammar.terminals[t].is_declared
+        }
+        successors = [set(row) - {-1} for row in self.columns]
+        own = [0] * len(self.table)
+        for state, winner in enumerate(self.winner):
+            if winner in self.grammar.ignored:
+                own[state] = 1 << n
+                successors[state] |= self._begun_behind(state)
+            elif winner >= 0:
+                own[state] = 1 << winner
+        anything = sum(1 << terminal for terminal in every - self.grammar.verbatim) | 1 << n
+        return [
+            None if found & anything == anything else frozenset(_members(found)) for found in _gathered(own, successors)
+        ]
+
+    def _begun_behind(self, state: int) -> set[int]:
+        """Where the lexeme is that one byte has begun behind an ignored one, which ends at a state where it wins."""
         winner = self.winner[state]
-        if winner == self.newline or self.newline not in self._ahead[state]:
-            return True
-        return any(self.can_survive(winner, state, start, True) for start in self.starts_after((winner,)))
-
-    def _winning(self, winners: list[int]) -> list[tuple[int, ...]]:
-        """For each state which of these win there or further on, ascending. winners : for each state one or -1."""
-        n = len(self.table)
-        live = np.zeros((n, self.grammar.n_terminals), np.bool_)
-        for state, winner in enumerate(winners):
-            if winner >= 0:
-                live[state, winner] = True
-        successors = [np.unique(row[row >= 0]) for row in self.union.next_state]
-        predecessors: list[list[int]] = [[] for _ in range(n)]
-        for state, targets in enumerate(successors):
-            for target in targets.tolist():
-                predecessors[target].append(state)
-        agenda = list(range(n))
-        while agenda:
-            state = agenda.pop()
-            for before in predecessors[state]:
-                if (live[state] & ~live[before]).any():
-                    live[before] |= live[state]
-                    agenda.append(before)
-        return [tuple(np.flatnonzero(row).tolist()) for row in live]
+        found = set()
+        for start in set(self.union.starts):  # the mode stays
+            if state not in self.reachable(start):
+                continue
+            for after, begun in zip(self.columns[state], self.columns[start], strict=True):
+                if begun >= 0 and (
+                    after < 0 or (self.winner[after] < 0 and self.can_survive(winner, after, begun, True))
+                ):
+                    found.add(begun)
+        return found
 
     def reachable(self, start: int) -> set[int]:
         """The union automaton's states in a lexeme that begins there."""
@@ -222,6 +230,28 @@ class Lexemes:
             may = [self.follows(winner, terminal) for terminal in range(self.grammar.n_terminals)]
             found = self._first_after[winner] = (
                 [any(may[t] for t in accepting) for accepting in self.union.accepting],
-                [any(may[t] for t in live) for live in self._ahead],
+                [any(may[t] for t in live) for live in self.live],
             )
         return found
+
+
+def _gathered(own: list[int], successors: list[set[int]]) -> list[int]:
+    """What each state and those reachable from it have, as sets of bits."""
+    found = list(own)
+    predecessors: list[list[int]] = [[] for _ in successors]
+    for state, targets in enumerate(successors):
+        for target in targets:
+            predecessors[target].append(state)
+    agenda = list(range(len(found)))
+    while agenda:
+        state = agenda.pop()
+        for before in predecessors[state]:
+            if found[state] & ~found[before]:
+                found[before] |= found[state]
+                agenda.append(before)
+    return found
+
+
+@lru_cache(maxsize=1 << 12)
+def _members(found: int) -> tuple[int, ...]:
+    return tuple(i for i in range(found.bit_length()) if found >> i & 1)

@@ -66,6 +66,8 @@ class Transducer:
     end_output : (n_states,) int32; what is emitted if the text ends here, -1 if it cannot, RESTART if `pending` must be read again
         after emitting `fallback`.
     live : for each state the terminals that the lexeme under way may still become, ascending. () where nothing is under way.
+    outlook : for each state what must come, one of these, for a text to go on, unless the lexer backs up: terminals, and their number for
+        the end of the text; None for anything. See `Lexemes.outlook`.
     fallback : for each state the terminal emitted when the lexeme fails, if bytes have been read since it could have ended; else -1.
     again : for each state with a fallback what those bytes come to, read again: terminals emitted, and the state. One mode only.
     pending : for each state with a fallback those bytes. Several modes only.
@@ -80,6 +82,7 @@ class Transducer:
     outputs: tuple[Outputs, ...]
     end_output: npt.NDArray[np.int32]
     live: tuple[tuple[int, ...], ...]
+    outlook: tuple[frozenset[int] | None, ...]
     fallback: tuple[int, ...]
     again: tuple[Again | None, ...]
     pending: tuple[bytes, ...]
@@ -187,6 +190,7 @@ class _Builder:
             outputs=tuple(self.outputs),
             end_output=_read_only(np.array(ends, np.int32)),
             live=tuple(self.lexemes.live[s.under_way] if s.under_way >= 0 else () for s in self.states),
+            outlook=tuple(self.lexemes.outlook[s.under_way] if s.under_way >= 0 else None for s in self.states),
             fallback=tuple(s.winner if s.backs_up else -1 for s in self.states),
             again=tuple(s.again for s in self.states),
             pending=tuple(s.pending for s in self.states),

@@ -127,7 +127,7 @@ def test_live_terminals_and_byte_classes(seed: int) -> None:
     for at, byte in enumerate(text):
         _, begin = naive.decided(text[:at])
         under_way = naive.scan(text[:at], begin)[2] if begin < at else -1
-        assert transducer.live[state] == (tuple(sorted(naive.live((under_way, False)))) if under_way >= 0 else ())
+        assert transducer.live[state] == (tuple(sorted(naive.ahead((under_way, False)))) if under_way >= 0 else ())
         if transducer.next_state[state, transducer.byte_class[byte]] < 0:
             break
         state, _ = run(transducer, state, bytes([byte]))
