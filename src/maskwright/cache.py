@@ -31,7 +31,7 @@ FOLDER_VARIABLE = "MASKWRIGHT_CACHE"
 
 BUILD_VERSION = 4
 """To be raised when stores come out otherwise in a form that older readers take: 2, masks of contextual lexing had lacked tokens;
-3, tables have shortcuts of parses; 4, comments that may begin the layout's newline were refused where no newline may come."""
+3, tables have shortcuts of parses; 4, comments were allowed that led nowhere, and refused where they may begin the layout's newline."""
 
 _OURS = re.compile(r"store-[0-9a-f]{64}\.safetensors|\.maskwright-[0-9a-f]{16}\.tmp")
 

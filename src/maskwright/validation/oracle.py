@@ -14,7 +14,7 @@ Where the terminals that compete are up to the parser's state, the parser takes 
 prefix + C. Stacks on which different terminals compete read the text each in its own way, from *places* of their own.
 
 Assumed, as in the definition: after a terminal that the parser shifts some terminal can follow (checked only one
-terminal deep), and some continuation separates two lexemes.
+terminal deep), and some continuation separates two lexemes of which the first is not ignored.
 """
 
 from __future__ import annotations
@@ -153,4 +153,4 @@ class State:
         if parse is None:
             return False
         after = parser.last_step(parse, reading[-1]) if reading else iter([parse])
-        return any(parser.leads_on(found) for found in after)
+        return any(parser.leads_on(found, reading[-1].behind if reading else None) for found in after)

@@ -36,7 +36,8 @@ _MEMO_SIZE = 1 << 16
 class Step(NamedTuple):
     """A lexeme as the parser sees it, read by the stacks on which these terminals compete.
 
-    Only of a newline: its column, and whether more spaces or tabs may still follow.
+    Only of a newline: its column, and whether more spaces or tabs may still follow. Only of an ignored lexeme that is the last of a
+    prefix: the terminals that may begin directly behind it, None for any.
     """
 
     terminal: int
@@ -44,6 +45,7 @@ class Step(NamedTuple):
     column: int | None = None
     by_space: bool = False
     by_tab: bool = False
+    behind: frozenset[int] | None = None
 
 
 Reading: TypeAlias = tuple[Step, ...]
@@ -124,6 +126,7 @@ class Lexer:
 
     def __init__(self, grammar: Grammar) -> None:
         self.layout = grammar.layout
+        self.ignored = grammar.ignored
         lexable = [number for number, terminal in enumerate(grammar.terminals) if terminal.pattern is not None]
         self.ranked = sorted(lexable, key=lambda number: rank(grammar.terminals[number]))
         self.patterns = {number: Pattern(grammar.terminals[number]) for number in lexable}
@@ -201,14 +204,18 @@ class Lexer:
         tails = (c * times for times in range(1, 5) for c in self.representatives)
         return any(self.scan(text + tail, begin, mode) == (terminal, end, []) for tail in tails)
 
-    def _only_ends(self, text: str, lexeme: Lexeme) -> bool:
-        """Whether a lexeme is this only if the text ends here, since it gave way to a newline that has no line feed yet."""
+    def _behind(self, text: str, lexeme: Lexeme) -> frozenset[int] | None:
+        """The terminals that may begin where a lexeme ends; None if the next one may be ignored in its turn."""
         terminal, begin, end, mode = lexeme
-        if self.layout is None or terminal == self.layout.newline or end < len(text):
-            return False
-        newline = self.patterns[self.layout.newline].complete.match(text, begin)
-        competes = newline is not None and newline.end() == end and (mode is None or self.layout.newline in mode)
-        return competes and not self._can_fail(text, begin, terminal, end, mode)
+        found: set[int] = set()
+        for more in self.representatives if end == len(text) else ("",):
+            if more and self.scan(text + more, begin, mode) != (terminal, end, []):
+                continue
+            winner, _, open_ones = self.scan(text + more, end, mode)
+            found |= {*open_ones, *(() if winner is None else (winner,))}
+            if found & self.ignored:
+                return None
+        return frozenset(found)
 
     def readings(self, text: str, start: int, parser: Parser, parse: Parse) -> list[Reading]:
         """All that continuations can make of the lexemes that begin in ``text[start:]``, where the parser stands at `start`."""
@@ -221,15 +228,17 @@ class Lexer:
         return self._readings[text, start]
 
     def _find_readings(self, text: str, start: int, parser: Parser, parse: Parse) -> list[Reading]:
-        found: dict[Reading, None] = {}
+        found: dict[Reading, frozenset[int] | None] = {}
         heads: set[Head] = set()
 
         def add(chains: Iterator[list[Lexeme]], continuation: str) -> None:
             for chain in chains:
-                if chain and self._only_ends(text + continuation, chain[-1]):
-                    continue
                 heads.add(tuple((terminal, mode) for terminal, _, _, mode in chain))
-                found[self._reading(chain, text, start, continuation, parser, parse)] = None
+                reading = self._reading(chain, text, start, continuation, parser, parse)
+                known = found.get(reading, frozenset())
+                is_ignored = chain and chain[-1][0] in self.ignored
+                behind = self._behind(text + continuation, chain[-1]) if is_ignored and known is not None else None
+                found[reading] = None if known is None or behind is None else known | behind
 
         add(self.at_end_of_text(text, start, parser, parse), "")
         undecided: list[tuple[int, Head, int]] = []
@@ -256,7 +265,10 @@ class Lexer:
                 if head in heads and not is_newline:  # of a newline every column is wanted
                     break
                 add(self._decided(text + suffix, start, len(text), parser, parse), suffix)
-        return list(found)
+        return [
+            reading if behind is None else (*reading[:-1], reading[-1]._replace(behind=behind))
+            for reading, behind in found.items()
+        ]
 
     def _completing(self, number: int, text: str, begin: int) -> Iterator[str]:
         """Continuations that complete this terminal's match at `begin`; the one that helped last comes first."""

@@ -192,10 +192,11 @@ class Parser:
             if after is not None:
                 yield after
 
-    def leads_on(self, parse: Parse) -> bool:
-        """May the text end here, or is there a terminal that the parser accepts next?"""
+    def leads_on(self, parse: Parse, behind: frozenset[int] | None = None) -> bool:
+        """May the text end here, or is there a terminal that the parser accepts next, one of `behind` if given?"""
         newline = -1 if self.layout is None or parse.depth == 0 else self.layout.newline
-        following = [number for number in self.lexable if number != newline]
+        behind = None if behind is None or newline in behind else behind  # in brackets a newline is ignored too
+        following = [n for n in self.lexable if n != newline and (behind is None or n in behind)]
         return self.accepts_end(parse) or any(
             self.shift(self.only(parse, mode).stacks, f"T{number}")
             for mode in self.modes(parse)
