@@ -209,10 +209,39 @@ class Machine:
     def _intern(self, threads: frozenset[_Thread], ahead: bool) -> int:
         if ahead and _ACCEPTED in threads:
             return _TRUE
+        threads = self._weakest(threads)
         number = self._set_number.setdefault(threads, len(self._sets))
         if number == len(self._sets):
             self._sets.append(threads)
         return number
+
+    def _weakest(self, threads: frozenset[_Thread]) -> frozenset[_Thread]:
+        """Without threads that match only where another one at their node does: a set is an OR, and sets stay small."""
+        at: dict[int, list[tuple[_Obligation, ...]]] = {}
+        for node, duties in threads:
+            at.setdefault(node, []).append(duties)
+        if all(len(known) == 1 for known in at.values()):
+            return threads
+        found: set[_Thread] = set()
+        for node, known in at.items():
+            kept: list[tuple[_Obligation, ...]] = []
+            for duties in known:
+                self._spend(len(kept))
+                if not any(self._is_weaker(other, duties) for other in kept):
+                    kept = [other for other in kept if not self._is_weaker(duties, other)] + [duties]
+            found.update((node, duties) for duties in kept)
+        return frozenset(found)
+
+    def _is_weaker(self, left: tuple[_Obligation, ...], right: tuple[_Obligation, ...]) -> bool:
+        """Whether the right obligations imply the left ones, as far as the sets of threads show: not A or B implies not A."""
+        for source, negated, threads in left:
+            if not any(
+                (source, negated) == (other[0], other[1])
+                and (threads == other[2] or (negated and self._sets[threads] <= self._sets[other[2]]))
+                for other in right
+            ):
+                return False
+        return True
 
     def _start_set(self, node: int, truth: _Truth, ahead: bool) -> int:
         key = (node, truth)
