@@ -412,9 +412,11 @@ class Retrace:
         """The terminals of which one must be acceptable for a text to go on from a place; () if there is no condition."""
         outlook = self.machine.transducer.outlook[place.lexer]
         if outlook is not None and (self.machine.newline not in outlook or place.depth == 0):
-            end = self.machine.grammar.n_terminals
-            dedent = self.machine.grammar.layout.dedent if self.machine.grammar.layout else END
-            return tuple(t for t in sorted(outlook) if t != end) + ((dedent, END) if end in outlook else ())
+            grammar = self.machine.grammar
+            wanted = tuple(t for t in sorted(outlook) if t != grammar.n_terminals)
+            if grammar.n_terminals not in outlook:
+                return wanted
+            return (*wanted, END) if grammar.layout is None else (*wanted, grammar.layout.dedent, END)
         if not place.fresh:
             return ()
         # no indent can come any more after a newline whose column is known

@@ -184,7 +184,8 @@ class Requirements:
         found = {self.column_of[terminal] for terminal in outlook if terminal < self.grammar.n_terminals}
         if self.grammar.n_terminals in outlook:
             found.add(self.n_columns - 1)
-            found |= {self.column_of[self.grammar.layout.dedent]} if self.grammar.layout else set()
+            if self.grammar.layout is not None:
+                found.add(self.column_of[self.grammar.layout.dedent])
         return frozenset(found) - {-1}
 
     def _ending(self, state: int) -> list[tuple[tuple[int, ...], frozenset[int] | None]]:
