@@ -14,6 +14,7 @@ import numpy.typing as npt
 from maskwright.analysis.errors import GrammarError, LimitError, VocabularyError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.lexing.modes import Modes, lexing_modes
+from maskwright.analysis.lexing.splits import refuse_split
 from maskwright.analysis.lexing.transducer import Transducer, build_transducer
 from maskwright.analysis.lr.bisimulation import bisimulate
 from maskwright.analysis.lr.encoding import can_follow
@@ -67,10 +68,11 @@ class LexerAndParser:
 
 
 def build_lexer_and_parser(grammar: Grammar) -> LexerAndParser:
-    """Raises as `build_lr_tables`, `lexing_modes` and `build_transducer`."""
+    """Raises as `build_lr_tables`, `lexing_modes`, `refuse_split` and `build_transducer`."""
     full_tables = build_lr_tables(grammar, grammar.conflicts)
     tables = bisimulate(full_tables)
     modes = lexing_modes(grammar, tables.action != 0, tables.terminal_column, tables.accessing)
+    refuse_split(grammar, tables, modes)
     return LexerAndParser(full_tables, tables, modes, build_transducer(grammar, can_follow(full_tables), modes))
 
 

@@ -7,12 +7,14 @@ import random
 import re
 from collections.abc import Sequence
 from functools import cache
+from typing import get_args
 
 import numpy as np
 from grammars import random_grammar
 
 from maskwright.analysis.grammar import load_grammar, parse_grammar
-from maskwright.analysis.grammar.grammar import Grammar, Terminal
+from maskwright.analysis.grammar.grammar import Grammar, Lexing, Reserved, Terminal
+from maskwright.analysis.lexing.splits import default_conflicts
 from maskwright.maskstore.automaton_store import AutomatonStore
 from maskwright.maskstore.engine_table import engine_table
 from maskwright.maskstore.stack_automaton import StackAutomaton, build_automaton
@@ -27,7 +29,8 @@ LITERALS = ("a", "b", "c", "ab", "abc", "aa", "..", ".", "0", "é", "ba", "cc", 
 
 def longest(text: str, name: str = "test") -> Grammar:
     """The grammar of a text in Lark's notation, under `longest` lexing unless a line of the text says otherwise."""
-    return parse_grammar(text, name=name)
+    lexing: Lexing | None = None if "maskwright: lexing" in text else "longest"
+    return parse_grammar(text, name=name, lexing=lexing)
 
 
 def random_longest_grammar(seed: int) -> Grammar:
@@ -93,9 +96,10 @@ _NEWLINE: {rng.choice(LAYOUT_NEWLINES)}
 def random_contextual_grammar(seed: int) -> Grammar:
     """The grammars above under `contextual` lexing, or keywords beside the pattern that matches them, reserved or soft."""
     rng = random.Random(seed)
+    reserved = random.Random(-seed).choice(get_args(Reserved))
     if rng.random() < 0.6:
         grammar = (random_layout_grammar if rng.random() < 0.4 else random_longest_grammar)(seed)
-        return dataclasses.replace(grammar, lexing="contextual")
+        return contextual(grammar, reserved)
     one, two, three = rng.sample(["a", "ab", "ba", "abc", "b"], 3)
     soft = rng.choice(["", f' | "{one}"', f' | "{one}" | "{two}"'])
     other = rng.choice(["..", "0", three])
@@ -109,7 +113,17 @@ NAME: /{pattern}/
 DOTS: /\\.+/
 %ignore " "
 """
-    return dataclasses.replace(longest(text, f"keywords-{seed}"), lexing="contextual")
+    return contextual(longest(text, f"keywords-{seed}"), reserved)
+
+
+def contextual(grammar: Grammar, reserved: Reserved) -> Grammar:
+    """The same under `contextual` lexing, with conflicts as `load_grammar` decides them."""
+    return settled(dataclasses.replace(grammar, lexing="contextual", reserved=reserved))
+
+
+def settled(grammar: Grammar) -> Grammar:
+    """The same with conflicts as `load_grammar` decides them where nobody says."""
+    return dataclasses.replace(grammar, conflicts=default_conflicts(dataclasses.replace(grammar, conflicts="all")))
 
 
 STRING_TERMINALS = {"FE": '"\'"', "FX": '"\'b"', "SPEC": "/[^{}']+/", "OPEN": '"{"'}
@@ -124,7 +138,8 @@ def random_verbatim_grammar(seed: int) -> Grammar:
         layout = grammar.layout
         inserted = set() if layout is None else {layout.newline, layout.indent, layout.dedent}
         others = [t for t in range(grammar.n_terminals) if t not in inserted | grammar.ignored]
-        return dataclasses.replace(grammar, verbatim=frozenset(rng.sample(others, rng.randint(1, min(3, len(others))))))
+        chosen = frozenset(rng.sample(others, rng.randint(1, min(3, len(others)))))
+        return settled(dataclasses.replace(grammar, verbatim=chosen))
     fe = rng.choice(["FE", "FE", "(FE | FX)"])
     string = rng.choice([f"FS part* {fe}", f"FS part* {fe}", f"FS TEXT? {fe}", f"FS part (part part)* {fe}"])
     hole = rng.choice(

@@ -219,9 +219,10 @@ class NaiveEngine:
             begins = frozenset[int]().union(*map(self.first_bytes, takes & self.grammar.verbatim))
             refused = (t for t in everywhere - self.kept_out if self.column(t) < 0)
             return frozenset(takes - self.kept_out).union(t for t in refused if not begins & self.first_bytes(t))
-        return (
-            everywhere & (takes | self.kept_out | self.reserved) if self.grammar.lexing == "contextual" else everywhere
-        )
+        if self.grammar.lexing != "contextual":
+            return everywhere
+        in_rules = {symbol for rule in self.grammar.rules for symbol in rule.rhs}
+        return everywhere & (takes | self.kept_out | self.reserved | (everywhere - in_rules))
 
     @lru_cache(maxsize=1 << 12)  # noqa: B019
     def first_bytes(self, terminal: int) -> frozenset[int]:
@@ -230,11 +231,18 @@ class NaiveEngine:
 
     @cached_property
     def reserved(self) -> frozenset[int]:
-        """Keywords and the patterns that match them too, unless rules that differ in nothing else offer both."""
+        """Keywords and the patterns that match them too, unless rules that differ in nothing else offer both.
+
+        None of them, those that are words, or all.
+        """
+        if self.grammar.reserved == "none":
+            return frozenset()
         found: set[int] = set()
         for keyword, pattern in itertools.product(self.terminals, repeat=2):
             literal = self.grammar.terminals[keyword].literal
             if literal is None or self.grammar.terminals[pattern].literal is not None:
+                continue
+            if self.grammar.reserved == "words" and not literal.isidentifier():
                 continue
             regex = compile_pattern(self.grammar.terminals[pattern].pattern or "")
             if is_nullable(reduce(derivative, literal.encode(), regex)) and not self.is_soft(keyword, pattern):

@@ -18,6 +18,7 @@ from maskwright.analysis.errors import GrammarError
 
 Lexing = Literal["longest", "contextual", "nfa"]
 Conflicts = Literal["all", "shift"]
+Reserved = Literal["none", "words", "all"]
 
 INT32 = range(-(2**31), 2**31)
 _MAX_TAB_LENGTH = 1000
@@ -105,6 +106,8 @@ class Grammar:
 
     lexing : how a text becomes lexemes. "longest": the longest match, ties by priority, then string literals, then Lark's order;
         "contextual": the same among the terminals that the parser can take; "nfa": every way to cut the text into lexemes.
+    reserved : which string literals compete everywhere under contextual lexing: "none", those that are "words" and that a pattern
+        matches too, or "all" that a pattern matches; see `lexing.modes`. Says nothing under the other lexings.
     conflicts : what an LALR parser does where several actions are possible. "all": it follows each, on several stacks; "shift": it
         shifts rather than reduces and reduces by the first rule, as Lark does. Says nothing where lexing is "nfa".
     verbatim : terminals for texts within texts, such as the inside of a string with holes. They are lexed where the parser can take one of
@@ -126,6 +129,7 @@ class Grammar:
     unused_terminals: tuple[str, ...] = ()
     conflicts: Conflicts = "all"
     verbatim: frozenset[int] = frozenset()
+    reserved: Reserved = "all"
 
     def __post_init__(self) -> None:
         n_symbols = len(self.terminals) + len(self.nonterminals)
@@ -246,6 +250,7 @@ class Grammar:
             "unused_terminals": list(self.unused_terminals),
             # left out where there are none, so that digests and files of most grammars stay what they were
             **({"verbatim": sorted(self.verbatim)} if self.verbatim else {}),
+            **({"reserved": self.reserved} if self.reserved != "all" else {}),
             "layout": None
             if layout is None
             else {
@@ -271,6 +276,9 @@ class Grammar:
         conflicts = _typed(parts["conflicts"], str, "conflicts")
         if conflicts not in get_args(Conflicts):
             raise GrammarError(f"not a grammar written by maskwright: conflicts is {conflicts!r}")
+        reserved = _typed(data.get("reserved", "all"), str, "reserved")
+        if reserved not in get_args(Reserved):
+            raise GrammarError(f"not a grammar written by maskwright: reserved is {reserved!r}")
         rules = [_items(rule, int, "a rule") for rule in _items(parts["rules"], list, "rules")]
         if not all(rules):
             raise GrammarError("not a grammar written by maskwright: a rule has no left side")
@@ -287,6 +295,7 @@ class Grammar:
             unused_terminals=_items(parts["unused_terminals"], str, "unused_terminals"),
             conflicts=cast(Conflicts, conflicts),
             verbatim=frozenset(_items(data.get("verbatim", []), int, "verbatim")),
+            reserved=cast(Reserved, reserved),
         )
 
     @cached_property

@@ -23,7 +23,16 @@ from lark.load_grammar import Grammar as LarkGrammar
 from lark.load_grammar import load_grammar as lark_load_grammar
 
 from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError, UnknownNameError
-from maskwright.analysis.grammar.grammar import CONSISTENT_TABS, Conflicts, Grammar, Layout, Lexing, Rule, Terminal
+from maskwright.analysis.grammar.grammar import (
+    CONSISTENT_TABS,
+    Conflicts,
+    Grammar,
+    Layout,
+    Lexing,
+    Reserved,
+    Rule,
+    Terminal,
+)
 from maskwright.analysis.grammar.lark_errors import translate
 from maskwright.analysis.grammar.lark_files import (
     OR_PATH,
@@ -43,6 +52,9 @@ from maskwright.analysis.grammar.soft import soften
 LARK_WHEEL_STARTS = {"python": "file_input", "lark": "start"}
 """The grammars of Lark's own wheel that have rules, with the start symbol that reads a whole file."""
 
+LARK_WHEEL_LEXING: Lexing = "longest"
+"""How those grammars are lexed by default. Keywords are reserved then, and compiling takes half as long as with contextual lexing."""
+
 LARK_WHEEL_SOFT = {"python": ("_",)}
 """Keywords of those grammars that are names elsewhere, which their own parsers know from the parser's state alone."""
 
@@ -53,6 +65,7 @@ LIBRARY_PARTS = ("unicode",)
 """Files of the library without rules, to be imported."""
 
 _LEXINGS = get_args(Lexing)
+_RESERVED = get_args(Reserved)
 _CONFLICTS = get_args(Conflicts)
 _LAYOUT_NAMES = (("_NEWLINE", "_INDENT", "_DEDENT"), ("NEWLINE", "INDENT", "DEDENT"), ("_NL", "_INDENT", "_DEDENT"))
 _BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"))
@@ -81,6 +94,7 @@ def load_grammar(
     *,
     start: str | None = None,
     lexing: Lexing | None = None,
+    reserved: Reserved | None = None,
     layout: Layout | Indenter | Literal["auto"] | None = "auto",
     conflicts: Conflicts | None = None,
     soft: Sequence[str] | None = None,
@@ -91,7 +105,10 @@ def load_grammar(
     What is None is as the file itself says in lines such as ``// maskwright: lexing = contextual`` (see `options`), else as below.
 
     start : the start symbol; by default ``start``, or the one that reads a whole file for the grammars of the wheel.
-    lexing, conflicts : how texts are cut into lexemes, and what a parser does with conflicts; see `Grammar`. By default "longest", "all".
+    lexing, reserved : how texts are cut into lexemes, and which literals stay reserved where the parser cannot take them; see `Grammar`. By
+        default "contextual" and "none", as Lark's LALR parser has it; our own grammars and those of the wheel say what they need.
+    conflicts : what a parser does with conflicts; see `Grammar`. By default "all", but "shift" where one lexer could not serve all parses
+        (`lexing.splits`).
     layout : indentation. ``"auto"`` recognises Lark's convention (`%declare _INDENT _DEDENT` beside `_NEWLINE`, as in
         python.lark); an `Indenter` (names) or `Layout` (terminal numbers) states it; None is only for grammars
         without declared terminals.
@@ -107,7 +124,8 @@ def load_grammar(
         found.text,
         name=found.name,
         start=start or found.start,
-        lexing=lexing,
+        lexing=lexing or found.lexing,
+        reserved=reserved,
         layout=layout,
         conflicts=conflicts,
         soft=found.soft if soft is None else soft,
@@ -124,13 +142,14 @@ def grammar_text(source: str | os.PathLike[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """A grammar's text, and what is known of it. start, soft : None where the text itself says."""
+    """A grammar's text, and what is known of it. start, lexing, soft : None where the text itself says."""
 
     text: str
     name: str
     display: str
     folder: Path | None = None
     start: str | None = None
+    lexing: Lexing | None = None
     soft: Sequence[str] | None = None
 
 
@@ -144,7 +163,8 @@ def _find_source(source: str | os.PathLike[str]) -> _Source:
             )
         text = (pkgutil.get_data("lark", f"grammars/{name}.lark") or b"").decode("utf-8")
         file = f"{name}.lark"
-        return _Source(text, file, file, start=LARK_WHEEL_STARTS[name], soft=LARK_WHEEL_SOFT.get(name, ()))
+        soft = LARK_WHEEL_SOFT.get(name, ())
+        return _Source(text, file, file, start=LARK_WHEEL_STARTS[name], lexing=LARK_WHEEL_LEXING, soft=soft)
     if isinstance(source, str) and shown in library_names():
         path = LIBRARY.joinpath(*shown.split(".")).with_suffix(".lark")
         return _Source(read_file(str(path)), shown, path.name, path.parent)
@@ -173,6 +193,7 @@ def parse_grammar(
     name: str = "<text>",
     start: str | None = None,
     lexing: Lexing | None = None,
+    reserved: Reserved | None = None,
     layout: Layout | Indenter | Literal["auto"] | None = "auto",
     conflicts: Conflicts | None = None,
     soft: Sequence[str] | None = None,
@@ -182,7 +203,7 @@ def parse_grammar(
 ) -> Grammar:
     """The grammar written in `text`, in Lark's grammar language.
 
-    start, lexing, layout, conflicts, soft, restrict : see `load_grammar`. folder : where `%import .relative` looks. display : what error
+    start, lexing, reserved, layout, conflicts, soft, restrict : see `load_grammar`. folder : where `%import .relative` looks. display : what error
     messages call the text; `name` by default.
 
     >>> print(parse_grammar('start: "a" start "b" | "a" "b"'))
@@ -190,6 +211,10 @@ def parse_grammar(
     """
     if lexing not in (None, *_LEXINGS):
         raise UnknownNameError(f"no lexing is named {lexing!r}" + nearest(str(lexing), _LEXINGS))
+    if reserved not in (None, *_RESERVED):
+        raise UnknownNameError(
+            f"no choice of reserved literals is named {reserved!r}" + nearest(str(reserved), _RESERVED)
+        )
     if conflicts not in (None, *_CONFLICTS):
         raise UnknownNameError(
             f"no way to treat conflicts is named {conflicts!r}" + nearest(str(conflicts), _CONFLICTS)
@@ -202,7 +227,7 @@ def parse_grammar(
     try:
         text = files.add(files.main, text)
         options = read_options(text, files.at)
-        start, lexing = start or options.start, lexing or options.lexing or "longest"
+        start, lexing = start or options.start, lexing or options.lexing or "contextual"
         soft = options.soft if soft is None else soft
         builder, _ = lark_load_grammar(text, main, [files], False)  # type: ignore[no-untyped-call]
         doing = "compiling it to BNF"
@@ -221,7 +246,10 @@ def parse_grammar(
     grammar = _to_bnf(name, files, start, terminals, lark_rules, ignored, lexing)
     meant = {name for restriction in options.restrictions for name in restriction.replacements}
     unused = tuple(name for name in _unused(builder, terminals) if name not in meant)
-    grammar = replace(grammar, unused_terminals=unused, conflicts=conflicts or options.conflicts or "all")
+    conflicts = conflicts or options.conflicts
+    grammar = replace(grammar, unused_terminals=unused, conflicts=conflicts or "all")
+    if lexing == "contextual":
+        grammar = replace(grammar, reserved=reserved or options.reserved or "none")
     grammar = _with_verbatim(_with_layout(grammar, layout, files), options.verbatim, files)
     if options.tabs and grammar.layout is not None:
         grammar = replace(grammar, layout=replace(grammar.layout, tab_length=CONSISTENT_TABS))
@@ -239,6 +267,12 @@ def parse_grammar(
             "give it an alternative that does not lead back to itself",
             start,
         )
+    if conflicts is None:
+        from maskwright.analysis.lexing.splits import (
+            default_conflicts,
+        )  # lexing imports grammars, so not when this file is imported
+
+        grammar = replace(grammar, conflicts=default_conflicts(grammar))
     return grammar
 
 

@@ -4,6 +4,7 @@ Lark takes them for comments, so the file stays a plain Lark grammar; whoever lo
 
     // maskwright: start = file_input
     // maskwright: lexing = longest | contextual | nfa
+    // maskwright: reserved = none | words | all
     // maskwright: conflicts = all | shift
     // maskwright: soft = match case type
     // maskwright: verbatim = TEXT TEXT_END
@@ -13,7 +14,7 @@ Lark takes them for comments, so the file stays a plain Lark grammar; whoever lo
     // maskwright: convention variable_name = variable_name:atom
     // maskwright: allowed imports = module .:relative_module
 
-The first four mean what `load_grammar`'s arguments of these names mean, which go before them. `verbatim`: see `Grammar`. `refused` names
+The first five mean what `load_grammar`'s arguments of these names mean, which go before them. `verbatim`: see `Grammar`. `refused` names
 terminals that no rule takes but that are lexed all the same, so that texts with them are refused and not read some other way. These two
 and `soft` may stand on several lines. `tabs`: columns compare as in CPython (`CONSISTENT_TABS`), not by tabs of 8 as in Lark. The last
 three declare restrictions, which hold where they are asked for; see `restrict`.
@@ -28,14 +29,19 @@ from dataclasses import dataclass
 from typing import cast, get_args
 
 from maskwright.analysis.errors import GrammarError
-from maskwright.analysis.grammar.grammar import Conflicts, Lexing
+from maskwright.analysis.grammar.grammar import Conflicts, Lexing, Reserved
 
-KEYS = ("start", "lexing", "conflicts", "soft", "verbatim", "refused", "tabs")
+KEYS = ("start", "lexing", "reserved", "conflicts", "soft", "verbatim", "refused", "tabs")
 
 _LISTS = ("soft", "verbatim", "refused")
 _RESTRICTIONS = ("restriction", "convention", "allowed")
 _LINE = re.compile(r"^[ \t]*//[ \t]*maskwright:(.*)$", re.MULTILINE)
-_CHOICES = {"lexing": get_args(Lexing), "conflicts": get_args(Conflicts), "tabs": ("consistent",)}
+_CHOICES = {
+    "lexing": get_args(Lexing),
+    "reserved": get_args(Reserved),
+    "conflicts": get_args(Conflicts),
+    "tabs": ("consistent",),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +69,7 @@ class Options:
 
     start: str | None = None
     lexing: Lexing | None = None
+    reserved: Reserved | None = None
     conflicts: Conflicts | None = None
     soft: tuple[str, ...] = ()
     verbatim: tuple[str, ...] = ()
@@ -111,6 +118,7 @@ def read_options(text: str, at: Callable[[str, int], str]) -> Options:
     return Options(
         one("start"),
         cast("Lexing | None", one("lexing")),
+        cast("Reserved | None", one("reserved")),
         cast("Conflicts | None", one("conflicts")),
         soft,
         verbatim,

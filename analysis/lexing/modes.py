@@ -1,18 +1,27 @@
 """Contextual lexing: which terminals compete where a lexeme begins, by the state of the parser.
 
-Only terminals that the parser could take in its present state compete, so that ``/`` may begin a regular expression here and divide
-there, and ``>>`` may close two lists. Some terminals compete everywhere all the same:
+In a state of the parser exactly the terminals compete that it can take there, and the ignored ones and the layout's newline. So ``/`` may
+begin a regular expression here and divide there, ``>>`` may close two lists, and free text may follow a label. That is what Lark's own
+contextual lexer does. But of the terminals that compete, Lark takes the first in its order that matches, and we take the longest match;
+and rules that derive no text do not count here, while Lark keeps them.
 
-- those whose presence changes nothing, because no other terminal begins like them,
-- ignored terminals and the layout's newline,
-- string literals that a pattern also matches (keywords), and that pattern: a keyword is reserved, and ``isz`` is a name even where
-  only ``is`` could come. If some rule offers the keyword and the pattern as alternatives, the grammar has made it soft.
+`Grammar.reserved` says which string literals compete everywhere all the same, with the patterns that match them:
+
+- "none": none, as in Lark. ``x = y isz`` is read as ``x = y is z`` where only ``is`` could come.
+- "words": literals that are words (`str.isidentifier`) and that some pattern matches. So a keyword is never a name, and ``isz`` is one.
+- "all": every literal that some pattern matches.
+
+If some rule offers a literal and the pattern as alternatives, the grammar has made it soft: it is not reserved. Terminals that are in no
+rule compete everywhere too: they are there to be refused (option `refused`).
+
+Sets of competing terminals that never differ in what they do are one *mode*: where two sets have terminals that begin with the same byte,
+these have to be the same ones. What a mode has beyond a state's own set begins with no byte of that set, and the parser refuses it.
 
 *Verbatim* terminals make modes under both lexings: a state of the parser that can take one of them is a mode of just the terminals that
 it can take, and of those that no rule takes (option `refused`) and none of these verbatim ones begins like; elsewhere verbatim terminals
 do not compete.
 
-(Lark's contextual lexer lets only acceptable terminals compete, and so reads ``x = y isz`` under python.lark.)
+Source: Lark 1.3, `lark.lexer.ContextualLexer`.
 """
 
 from __future__ import annotations
@@ -24,7 +33,7 @@ import numpy.typing as npt
 
 from maskwright.analysis.errors import GrammarError, LimitError
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.lexing.terminal_nfa import TerminalNfa, UnionDfa, build_terminal_nfa, build_union_dfa
+from maskwright.analysis.lexing.terminal_nfa import build_terminal_nfa, build_union_dfa
 from maskwright.analysis.lexing.terminals import compile_terminals
 
 MODE_LIMIT = 256
@@ -58,39 +67,100 @@ def lexing_modes(
     Raises LimitError for more than MODE_LIMIT modes, GrammarError where a verbatim terminal would lock out the layout's newline.
     """
     every = frozenset(t for t in range(grammar.n_terminals) if not grammar.terminals[t].is_declared)
-    common = always = every - grammar.verbatim
-    silent = grammar.ignored if grammar.layout is None else grammar.ignored | {grammar.layout.newline}
-    nfa = build_terminal_nfa(compile_terminals(grammar)) if grammar.lexing == "contextual" or grammar.verbatim else None
-    if grammar.lexing == "contextual" and nfa is not None:
-        start = tuple(int(nfa.initial[t]) for t in sorted(common))
-        union = build_union_dfa(nfa, [terminal.name for terminal in grammar.terminals], starts=[start])
-        always = common - _contested(nfa, union) | _reserved(grammar, union) | silent
-    refused = sorted(t for t in common - silent if terminal_column[t] < 0)
-    number: dict[frozenset[int], int] = {}
-    of_state = np.zeros(len(acceptable), np.int32)
-    for state, row in enumerate(acceptable):
-        taken = frozenset(t for t in every if terminal_column[t] >= 0 and row[terminal_column[t]])
-        verbatim = sorted(taken & grammar.verbatim)
-        if verbatim and nfa is not None:
-            if grammar.layout is not None and grammar.layout.newline in taken:
-                name, newline = grammar.display_name(verbatim[0]), grammar.display_name(grammar.layout.newline)
-                raise GrammarError(
-                    f"grammar {grammar.name}: the parser may take the verbatim terminal {name} and the layout's newline {newline} in one "
-                    "state, where no newline could be read; let the verbatim terminal begin behind a terminal of its own"
-                )
-            begins = (nfa.next_state[nfa.initial[verbatim]] >= 0).any(axis=0)
-            alone = frozenset(t for t in refused if not (begins & (nfa.next_state[nfa.initial[t]] >= 0)).any())
-            competing = taken - silent | alone
+    common = every - grammar.verbatim
+    is_contextual = grammar.lexing == "contextual"
+    begins = _first_bytes(grammar) if is_contextual or grammar.verbatim else np.zeros((0, 256), np.bool_)
+    always = common
+    if is_contextual:
+        in_rules = {symbol for rule in grammar.rules for symbol in rule.rhs}
+        always = _silent(grammar) | (_reserved(grammar) & common) | {t for t in common if t not in in_rules}
+    refused = sorted(t for t in common - _silent(grammar) if terminal_column[t] < 0)
+    lexable = np.array([t for t in sorted(every) if terminal_column[t] >= 0], np.int64)
+    taken_rows, row_of_state = np.unique(acceptable[:, terminal_column[lexable]], axis=0, return_inverse=True)
+    verbatim_sets: dict[frozenset[int], int] = {}
+    sets: dict[frozenset[int], int] = {}
+    set_of_row: list[frozenset[int]] = []
+    for row in taken_rows:
+        taken = frozenset(lexable[row].tolist())
+        if taken & grammar.verbatim:
+            competing = _verbatim_set(grammar, taken, refused, begins)
+            verbatim_sets.setdefault(competing, 0)
         else:
             competing = always | taken & common
-        of_state[state] = number.setdefault(competing, len(number))
+            sets.setdefault(competing, 0)
+        set_of_row.append(competing)
+    # INVARIANT: nothing is ignored where a verbatim terminal can come, so such sets are never joined with others
+    joined = (
+        _joined(sorted(sets, key=lambda one: (-len(one), sorted(one))), begins)
+        if is_contextual
+        else {s: s for s in sets}
+    )
+    mode_of_set = joined | {one: one for one in verbatim_sets}
+    number: dict[frozenset[int], int] = {}
+    of_state = np.zeros(len(acceptable), np.int32)
+    for state, row in enumerate(row_of_state.reshape(-1).tolist()):
+        of_state[state] = number.setdefault(mode_of_set[set_of_row[row]], len(number))
     if len(number) > MODE_LIMIT:
-        advice = ": load the grammar with lexing='longest'" if grammar.lexing == "contextual" else ""
+        advice = ": load the grammar with lexing='longest'" if is_contextual else ""
         raise LimitError(
             f"grammar {grammar.name}: {grammar.lexing} lexing has {len(number)} different sets of competing terminals; at most "
             f"{MODE_LIMIT} are supported{advice}"
         )
     return Modes(tuple(number), of_state, _may_follow(grammar, tuple(number), of_state, terminal_column, accessing))
+
+
+def _silent(grammar: Grammar) -> frozenset[int]:
+    """What may stand between any two lexemes."""
+    return grammar.ignored if grammar.layout is None else grammar.ignored | {grammar.layout.newline}
+
+
+def _first_bytes(grammar: Grammar) -> npt.NDArray[np.bool_]:
+    """(n_terminals, 256) bool: the bytes that a terminal's texts begin with."""
+    nfa = build_terminal_nfa(compile_terminals(grammar))
+    begins = np.zeros((grammar.n_terminals, 256), np.bool_)
+    known = np.array([t for t in range(grammar.n_terminals) if nfa.initial[t] >= 0], np.int64)
+    begins[known] = nfa.next_state[nfa.initial[known]] >= 0
+    return begins
+
+
+def _verbatim_set(
+    grammar: Grammar, taken: frozenset[int], refused: list[int], begins: npt.NDArray[np.bool_]
+) -> frozenset[int]:
+    """What competes where the parser can take a verbatim terminal."""
+    verbatim = sorted(taken & grammar.verbatim)
+    if grammar.layout is not None and grammar.layout.newline in taken:
+        name, newline = grammar.display_name(verbatim[0]), grammar.display_name(grammar.layout.newline)
+        raise GrammarError(
+            f"grammar {grammar.name}: the parser may take the verbatim terminal {name} and the layout's newline {newline} in one "
+            "state, where no newline could be read; let the verbatim terminal begin behind a terminal of its own"
+        )
+    first = begins[verbatim].any(axis=0)
+    return taken - _silent(grammar) | {t for t in refused if not (first & begins[t]).any()}
+
+
+def _joined(sets: list[frozenset[int]], begins: npt.NDArray[np.bool_]) -> dict[frozenset[int], frozenset[int]]:
+    """For each set the mode that it is part of. Greedy: each goes to the first mode that it agrees with.
+
+    A set is seen as what begins with each byte. Two agree if at each byte they have the same, or one has nothing. Cost: O(sets * modes).
+    """
+    numbers: dict[bytes, int] = {}
+    modes = np.full((0, 256), -1, np.int32)
+    members: list[list[frozenset[int]]] = []
+    for one in sets:
+        order = np.array(sorted(one), np.int64)
+        view = np.full(256, -1, np.int32)
+        for byte in np.flatnonzero(begins[order].any(axis=0)).tolist():
+            beginning = order[begins[order, byte]].tobytes()
+            view[byte] = numbers.setdefault(beginning, len(numbers))
+        agrees = ((modes == view) | (modes < 0) | (view < 0)).all(axis=1)
+        if agrees.any():
+            mode = int(agrees.argmax())
+            modes[mode] = np.maximum(modes[mode], view)
+            members[mode].append(one)
+        else:
+            modes = np.concatenate([modes, view[None]])
+            members.append([one])
+    return {one: frozenset[int]().union(*mode) for mode in members for one in mode}
 
 
 def _may_follow(
@@ -113,19 +183,10 @@ def _may_follow(
     return found
 
 
-def _contested(nfa: TerminalNfa, union: UnionDfa) -> frozenset[int]:
-    """Terminals that are alive beside another one after some byte."""
-    reached = np.unique(union.next_state[union.next_state >= 0])
-    found: set[int] = set()
-    for state in reached.tolist():
-        alive = {int(nfa.terminal[member]) for member in union.members[state]}
-        if len(alive) > 1:
-            found |= alive
-    return frozenset(found)
-
-
-def _reserved(grammar: Grammar, union: UnionDfa) -> frozenset[int]:
-    """Literals that a pattern also matches, and those patterns, but for those that the rules offer as alternatives."""
+def _reserved(grammar: Grammar) -> frozenset[int]:
+    """The literals that compete everywhere, and the patterns that match them: `Grammar.reserved`."""
+    if grammar.reserved == "none":
+        return frozenset()
     rules = {(rule.lhs, rule.rhs) for rule in grammar.rules}
     uses: dict[int, list[tuple[int, tuple[int, ...], int]]] = {}
     for rule in grammar.rules:
@@ -135,11 +196,19 @@ def _reserved(grammar: Grammar, union: UnionDfa) -> frozenset[int]:
     def is_soft(literal: int, pattern: int) -> bool:
         return any((lhs, (*rhs[:i], pattern, *rhs[i + 1 :])) in rules for lhs, rhs, i in uses.get(literal, ()))
 
+    every = [
+        t for t in range(grammar.n_terminals) if not grammar.terminals[t].is_declared and t not in grammar.verbatim
+    ]
+    nfa = build_terminal_nfa(compile_terminals(grammar))
+    names = [terminal.name for terminal in grammar.terminals]
+    union = build_union_dfa(nfa, names, starts=[tuple(int(nfa.initial[t]) for t in every)])
     found: set[int] = set()
     for accepting in union.accepting:
-        literals = [t for t in accepting if grammar.terminals[t].literal is not None]
-        patterns = [t for t in accepting if grammar.terminals[t].literal is None]
-        for literal in literals:
+        texts = {t: grammar.terminals[t].literal for t in accepting}
+        patterns = [t for t, text in texts.items() if text is None]
+        for literal, text in texts.items():
+            if text is None or (grammar.reserved == "words" and not text.isidentifier()):
+                continue
             for pattern in patterns:
                 if not is_soft(literal, pattern):
                     found |= {literal, pattern}

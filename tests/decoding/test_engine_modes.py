@@ -58,7 +58,8 @@ def prepared(kind: str, seed: int, conflicts: Conflicts) -> Case | None:
             return None
         return build_automaton_store(grammar, random_vocabulary(grammar, seed)), naive
     except (GrammarError, LimitError) as error:
-        assert "infinite ambiguity" in str(error) or "differ sooner" in str(error)
+        reasons = ("infinite ambiguity", "differ sooner", "one lexer cannot read for both")
+        assert any(reason in str(error) for reason in reasons)
         return None
 
 
@@ -93,7 +94,7 @@ def check_rows(store: AutomatonStore, naive: NaiveEngine, seed: int, length: int
             break
         assert row(matcher) == wanted, text
         allowed = {i for i in range(store.vocabulary.size) if matcher.is_allowed(i)}
-        assert allowed == wanted if store.grammar.conflicts == "shift" else allowed <= wanted, text
+        assert allowed == wanted, text
         going_on = sorted(allowed - set(store.vocabulary.eos))
         if not going_on:
             break
@@ -112,10 +113,7 @@ def test_rows_equal_the_naive_engines(kind: str, seed: int) -> None:
 @pytest.mark.parametrize(("kind", "seed"), CASES[::3])
 def test_rows_equal_the_naive_engines_on_several_stacks(kind: str, seed: int) -> None:
     for number in range(2):
-        try:
-            check_rows(*case(kind, seed, "all"), number, 8)
-        except LimitError as error:  # after rows that were right, stacks came to read in different ways
-            assert "read differently" in str(error)
+        check_rows(*case(kind, seed, "all"), number, 8)
 
 
 @pytest.mark.slow
@@ -130,7 +128,7 @@ def test_rows_equal_the_naive_engines_on_many_grammars(kind: str, conflicts: Con
                 assert found is not None
                 compared += len(check_rows(*found, number, 10))
         except LimitError as error:
-            assert "readings" in str(error)  # too many, or several that read on differently
+            assert "readings" in str(error)  # too many of them
     assert compared > 5 * MORE
 
 

@@ -79,7 +79,7 @@ def competing(grammar: Grammar, takes: frozenset[int], refused: frozenset[int]) 
 
     Where it can take a verbatim terminal: those that it can take, but nothing ignored and no newline of the layout, and of the terminals
     that it never takes (`refused`) those that begin like none of these verbatim ones. Elsewhere no verbatim ones; all others, or in
-    contextual lexing those that it can take, the ignored, the newline and the reserved ones.
+    contextual lexing those that it can take, the ignored, the newline, the reserved ones and those in no rule.
     """
     if not is_modal(grammar):
         return None
@@ -90,8 +90,10 @@ def competing(grammar: Grammar, takes: frozenset[int], refused: frozenset[int]) 
         others = refused & lexable - between - grammar.verbatim
         alone = frozenset(t for t in others if not begins & _first_bytes(grammar.terminals[t]))
         return takes & lexable - between | alone
-    found = takes | between | reserved(grammar) if grammar.lexing == "contextual" else lexable
-    return found & lexable - grammar.verbatim
+    if grammar.lexing != "contextual":
+        return lexable - grammar.verbatim
+    in_rules = frozenset(symbol for rule in grammar.rules for symbol in rule.rhs)
+    return (takes | between | reserved(grammar) | lexable - in_rules) & lexable - grammar.verbatim
 
 
 @lru_cache(maxsize=1024)
@@ -101,11 +103,18 @@ def _first_bytes(terminal: Terminal) -> frozenset[int]:
 
 @lru_cache(maxsize=8)
 def reserved(grammar: Grammar) -> frozenset[int]:
-    """String literals that a pattern also matches, and these patterns, but where rules that are alike otherwise offer both."""
+    """String literals that a pattern also matches, and these patterns, but where rules that are alike otherwise offer both.
+
+    Of the literals those that `Grammar.reserved` names.
+    """
+    if grammar.reserved == "none":
+        return frozenset()
     rules = {(rule.lhs, rule.rhs) for rule in grammar.rules}
     found: set[int] = set()
     for (keyword, one), (number, other) in product(enumerate(grammar.terminals), repeat=2):
         if one.literal is None or other.literal is not None or other.pattern is None:
+            continue
+        if grammar.reserved == "words" and not one.literal.isidentifier():
             continue
         if re.fullmatch(with_flags(other.pattern, other.flags), one.literal) is None:
             continue

@@ -1,0 +1,60 @@
+"""Parses of one text for which different terminals compete: is there a conflict that leads to them?
+
+A contextual lexer asks the parser which terminals compete. Where conflicts leave several parses, these have to agree. If they may not, the
+conflicts are decided when the grammar is loaded, as Lark decides them: shift. So no text gets stuck half-way.
+"""
+
+from __future__ import annotations
+
+from maskwright.analysis.errors import LimitError, MaskwrightError
+from maskwright.analysis.grammar.grammar import Conflicts, Grammar
+from maskwright.analysis.lexing.modes import Modes, lexing_modes
+from maskwright.analysis.lr.agreement import Disagreement, disagreement
+from maskwright.analysis.lr.encoding import LrTables
+from maskwright.analysis.lr.tables import build_lr_tables
+
+
+def find_split(tables: LrTables, modes: Modes) -> Disagreement | None:
+    """The first conflict found after which parses of one text may stand in different modes. None is a proof that there is none."""
+    return disagreement(tables, modes.of_state) if len(modes) > 1 and tables.n_conflicts else None
+
+
+def default_conflicts(grammar: Grammar) -> Conflicts:
+    """What a grammar's parser does with conflicts where nobody says: "all" if one lexer can serve all parses, else "shift".
+
+    A grammar with a fault that keeps it from being compiled has "all"; whoever compiles it learns of the fault.
+    Cost: that of the LALR tables, and where they have conflicts of `disagreement`.
+    """
+    if grammar.lexing == "nfa" or (grammar.lexing == "longest" and not grammar.verbatim):
+        return "all"
+    try:
+        tables = build_lr_tables(grammar, "all")
+        if tables.n_conflicts == 0:
+            return "all"
+        modes = lexing_modes(grammar, tables.action != 0, tables.terminal_column, tables.accessing)
+        return "shift" if find_split(tables, modes) is not None else "all"
+    except MaskwrightError:
+        return "all"
+
+
+def refuse_split(grammar: Grammar, tables: LrTables, modes: Modes) -> None:
+    """Raises LimitError if parses of one text may stand in different modes."""
+    found = find_split(tables, modes)
+    if found is not None:
+        raise LimitError(f"grammar {grammar.name}: {described(grammar, tables, found)}")
+
+
+def described(grammar: Grammar, tables: LrTables, found: Disagreement) -> str:
+    """A disagreement in words, with what to do."""
+    terminal = {column: number for number, column in enumerate(tables.terminal_column.tolist()) if column >= 0}
+    names = [grammar.display_name(terminal[column]) for column in found.columns]
+    read = f"the conflict before {names[0]}" + (f" and then {' '.join(names[1:])}" if names[1:] else "")
+    do = (
+        "stand where different terminals compete"
+        if found.states
+        else "stand where different terminals compete, for all that is known"
+    )
+    return (
+        f"after {read} parses of one text {do}, and one lexer cannot read for both of them; load the grammar with conflicts='shift', "
+        "which decides conflicts as Lark does, or with lexing='longest', or left-factor the rules"
+    )

@@ -1,0 +1,257 @@
+"""Do the parses of one text always stand in states of one class? Under contextual lexing a class is a set of competing terminals.
+
+Where LALR tables have a conflict, a parser that follows all actions goes on with several stacks. A lexer that asks the parser which
+terminals compete can serve them all only if they agree. Two stacks that come of one conflict are equal up to some state, the *base*, and
+differ above it. Of what lies below the base nothing is known but what the automaton allows. From each conflict such pairs are followed
+over all terminals that both stacks can read, until they are equal again. While the two have pushed equal states on what they differ in, they
+do the same and agree; so such a pair is followed only from where a reduction takes the lowest of these states away.
+
+Example: `s: x "b" "c" | y "b" /[c-z]/`, `x: "a"`, `y: "a"` has a conflict before "b": two reductions. Behind "b" one parse takes "c", the
+other the pattern, so the text `abc` has two parses that lex its last letter differently.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT, LrTables
+
+MAX_DIFFERENCE = 48
+"""States above the base of a pair, of both stacks together."""
+MAX_PAIRS = 5_000
+"""Pairs that are followed."""
+
+Above = tuple[int, ...]
+Pair = tuple[int, Above, Above]
+"""A base, and the states that each stack has above it, the top last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """A conflict with two parses that come to stand in states of different classes, or may do so for all that is known.
+
+    state, column : the cell of the conflict. columns : what is read from there on, the conflict's column first. states : where the two
+        parses stand then; None if the search was given up.
+    """
+
+    state: int
+    column: int
+    columns: tuple[int, ...]
+    states: tuple[int, int] | None
+
+
+def disagreement(
+    tables: LrTables, class_of_state: npt.NDArray[np.int32], max_pairs: int = MAX_PAIRS
+) -> Disagreement | None:
+    """The first conflict found with two parses of one text in states of different classes. None is a proof that there is none.
+
+    class_of_state : (n_states,) int32. An answer whose `states` are None says that it is not known: some pair differs in more than
+    MAX_DIFFERENCE states, or there are more than `max_pairs`. Pairs that no text comes to may be among those followed.
+    Cost: O(pairs * terminals) steps of some 10 us.
+    """
+    classes: list[int] = class_of_state.tolist()
+    pairs = _Pairs(tables)
+    # where each pair comes from: the pair before and the terminal read
+    origin: dict[Pair, tuple[Pair, int]] = {}
+    agenda: deque[Pair] = deque()
+
+    def explained(pair: Pair, column: int, states: tuple[int, int] | None) -> Disagreement:
+        columns = [column]
+        while pair in origin:
+            pair, column = origin[pair]
+            columns.append(column)
+        return Disagreement(pair[0], columns[-1], tuple(reversed(columns)), states)
+
+    def follow(pair: Pair, column: int) -> Disagreement | None:
+        try:
+            for after in sorted(pairs.after(pair, column)):
+                tops = _top(after[0], after[1]), _top(after[0], after[2])
+                if classes[tops[0]] != classes[tops[1]]:
+                    return explained(pair, column, tops)
+                for one in sorted(pairs.apart(after)):
+                    if one not in origin:
+                        if len(origin) >= max_pairs:
+                            return explained(pair, column, None)
+                        origin[one] = pair, column
+                        agenda.append(one)
+        except _TooDifferent:
+            return explained(pair, column, None)
+        return None
+
+    for state, column in np.argwhere(tables.action[:, : tables.n_terminals] >= CONFLICT).tolist():
+        answer = follow((state, (), ()), column)
+        if answer is not None:
+            return answer
+    while agenda:
+        pair = agenda.popleft()
+        for column in pairs.columns(pair):
+            answer = follow(pair, column)
+            if answer is not None:
+                return answer
+    return None
+
+
+class _TooDifferent(Exception):
+    pass
+
+
+def _top(base: int, above: Above) -> int:
+    return above[-1] if above else base
+
+
+class _Pairs:
+    """What becomes of pairs of stacks when both read a terminal."""
+
+    def __init__(self, tables: LrTables) -> None:
+        self.tables = tables
+        self.lengths: list[int] = tables.rule_length.tolist()
+        self.symbols: list[int] = tables.rule_lhs.tolist()
+        self._below: dict[int, list[int]] = {}
+        self._through = self._find_through()
+        self._apart: dict[Pair, frozenset[Pair]] = {}
+        self._over: dict[tuple[Pair, int], frozenset[Pair]] = {}
+        self._moved: dict[tuple[int, Above, int], list[Above | None]] = {}
+
+    def columns(self, pair: Pair) -> list[int]:
+        """The terminals that both tops have an action for."""
+        base, first, second = pair
+        rows = self.tables.action[[_top(base, first), _top(base, second)], : self.tables.n_terminals]
+        found: list[int] = np.flatnonzero((rows != 0).all(axis=0)).tolist()
+        return found
+
+    def after(self, pair: Pair, column: int) -> set[Pair]:
+        """The pairs of different stacks once both have shifted a terminal, without what they have in common but the base.
+
+        Raises _TooDifferent.
+        """
+        found: set[Pair] = set()
+        seen = {pair}
+        agenda = [pair]
+        while agenda:
+            base, first, second = agenda.pop()
+            ones, others = self._shift(base, first, column), self._shift(base, second, column)
+            for one in ones:
+                for other in others:
+                    if one is not None and other is not None and one != other:
+                        found.add(_without_common(base, *sorted((one, other))))
+            if None in ones or None in others:
+                for below in self._states_below(base):
+                    deeper = below, (base, *first), (base, *second)
+                    if len(deeper[1]) + len(deeper[2]) > MAX_DIFFERENCE + 2:
+                        raise _TooDifferent
+                    if deeper not in seen:
+                        seen.add(deeper)
+                        agenda.append(deeper)
+        return found
+
+    def apart(self, pair: Pair) -> frozenset[Pair]:
+        """The pairs with different tops that come next of a pair: itself, or if its tops are equal, those behind what they do alike.
+
+        Raises _TooDifferent.
+        """
+        found = self._apart.get(pair)
+        if found is None:
+            seen = {pair}
+            agenda = [pair]
+            while agenda:
+                base, first, second = one = agenda.pop()
+                if _top(base, first) == _top(base, second):
+                    new: set[Pair] | frozenset[Pair]
+                    if first and second:
+                        new = self._passed_over(*_lowest_equal(base, first, second))
+                    else:  # the base itself is on top of one
+                        new = {(below, (base, *first), (base, *second)) for below in self._states_below(base)}
+                    agenda += new - seen
+                    seen |= new
+            found = frozenset(one for one in seen if _top(one[0], one[1]) != _top(one[0], one[2]))
+            self._apart[pair] = found
+        return found
+
+    def _passed_over(self, below: Pair, state: int) -> frozenset[Pair]:
+        """Pairs that have both pushed a state, from where a reduction takes it away: after the reduction, before a terminal."""
+        known = self._over.get((below, state))
+        if known is not None:
+            return known
+        found: set[Pair] = set()
+        for symbol, popped in self._through[state]:
+            agenda = [below]
+            while agenda:
+                base, one, other = agenda.pop()
+                if min(len(one), len(other)) < popped:
+                    if len(one) + len(other) > MAX_DIFFERENCE:
+                        raise _TooDifferent
+                    agenda += [(deeper, (base, *one), (base, *other)) for deeper in self._states_below(base)]
+                    continue
+                one, other = one[: len(one) - popped], other[: len(other) - popped]
+                gotos = int(self.tables.goto[_top(base, one), symbol]), int(self.tables.goto[_top(base, other), symbol])
+                if min(gotos) >= 0:
+                    after = _without_common(base, *sorted(((*one, gotos[0]), (*other, gotos[1]))))
+                    if after[1] or after[2]:
+                        found.add(after)
+        return self._over.setdefault((below, state), frozenset(found))
+
+    def _find_through(self) -> list[list[tuple[int, int]]]:
+        """For each state the reductions that take it away: the nonterminal, and how many states below it they take too."""
+        tables = self.tables
+        found: list[set[tuple[int, int]]] = [set() for _ in range(tables.n_states)]
+        for state in range(tables.n_states):
+            actions = {a for column in np.flatnonzero(tables.action[state]) for a in tables.actions(state, int(column))}
+            for rule in (-action - 1 for action in actions if action < 0):
+                layer = {state}
+                for popped in range(self.lengths[rule] - 1, -1, -1):
+                    for one in layer:
+                        found[one].add((self.symbols[rule], popped))
+                    layer = {below for one in layer for below in self._states_below(one)}
+        return [sorted(of_state) for of_state in found]
+
+    def _shift(self, base: int, above: Above, column: int) -> list[Above | None]:
+        """The stacks above the base after a terminal has been shifted; None among them if a reduction takes the base away."""
+        key = base, above, column
+        if key not in self._moved:
+            found: dict[Above | None, None] = {}
+            seen = {above}
+            agenda = [above]
+            while agenda:
+                stack = agenda.pop()
+                for action in self.tables.actions(_top(base, stack), column):
+                    if 0 < action < ACCEPT:
+                        found[(*stack, action - 1)] = None
+                    elif action < 0:
+                        kept = len(stack) - self.lengths[-action - 1]
+                        if kept < 0:
+                            found[None] = None
+                            continue
+                        state = int(self.tables.goto[_top(base, stack[:kept]), self.symbols[-action - 1]])
+                        after = (*stack[:kept], state)
+                        if len(after) > MAX_DIFFERENCE:
+                            raise _TooDifferent
+                        if state >= 0 and after not in seen:
+                            seen.add(after)
+                            agenda.append(after)
+            self._moved[key] = list(found)
+        return self._moved[key]
+
+    def _states_below(self, state: int) -> list[int]:
+        if state not in self._below:
+            start, end = self.tables.predecessor_start[state : state + 2].tolist()
+            self._below[state] = self.tables.predecessors[start:end].tolist()
+        return self._below[state]
+
+
+def _without_common(base: int, first: Above, second: Above) -> Pair:
+    common = 0
+    while common < min(len(first), len(second)) and first[common] == second[common]:
+        common += 1
+    return _top(base, first[:common]), first[common:], second[common:]
+
+
+def _lowest_equal(base: int, first: Above, second: Above) -> tuple[Pair, int]:
+    """The lowest of the equal states on top of two stacks, and what is below it."""
+    length = 1
+    while length < min(len(first), len(second)) and first[-1 - length] == second[-1 - length]:
+        length += 1
+    return (base, first[:-length], second[:-length]), first[-length]

@@ -1,0 +1,286 @@
+"""What a user's grammar takes, held against Lark's own LALR parser with its contextual lexer.
+
+Lark takes the first terminal in its order that matches, we the longest match: that is the one difference, but for rules that derive no
+text, which Lark keeps. So texts are read by Lark as it is, and by Lark with a lexer that takes the longest match among the terminals that
+Lark's parser can take. We agree with the second on every text.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import pytest
+from lark import Lark, Token
+from lark.exceptions import GrammarError as LarkGrammarError
+from lark.exceptions import LarkError
+from lark.lexer import BasicLexer, ContextualLexer, TerminalDef, TextSlice
+
+from maskwright.analysis.errors import GrammarError, IllegalTokenError, LimitError
+from maskwright.analysis.grammar import Grammar, parse_grammar, reduce
+from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
+from maskwright.maskstore.vocabulary import Vocabulary
+
+PATTERNS = {
+    "[a-z]+": ["a", "if", "of", "do", "iff", "b", "ab"],
+    "[a-z]{2,3}": ["if", "ab", "iff", "dof"],
+    "[ab]+": ["a", "b", "ab", "bba"],
+    "a+b?": ["a", "aab", "aa"],
+    "[0-9]+": ["0", "12", "1"],
+    "[0-9]+(\\.[0-9]+)?": ["0", "1.5", "12"],
+    "\\.+": [".", "..", "..."],
+    "[=<]+": ["=", "==", "<", "<="],
+    "[^\\n;]+": ["a", " x.", "if", "= 1", "<"],
+    "[a-z.]+": ["a", "a.b", ".", "if.", "of"],
+    "(ab)+": ["ab", "abab"],
+}
+LITERALS = (
+    "if",
+    "of",
+    "do",
+    "a",
+    "ab",
+    "b",
+    ".",
+    "...",
+    "=",
+    "==",
+    "<",
+    "<=",
+    "(",
+    ")",
+    ";",
+    "0",
+    "i",
+    "1.",
+    "\\n",
+    "x",
+)
+BYTES = tuple(bytes([byte]) for byte in sorted(set(b"abdfiox.=<();01235 \n")))
+VOCABULARY = Vocabulary(
+    "bytes", (*BYTES, b"if", b" a", b"..", b"==", b"ab", b"; ", b""), {len(BYTES) + 6: "</s>"}, (len(BYTES) + 6,)
+)
+
+ASCII = Vocabulary("ascii", (*(bytes([byte]) for byte in range(128)), b""), {128: "</s>"}, (128,))
+
+
+class LongestLexer(BasicLexer):
+    """Lark's lexer, but for the longest match among its terminals; of equal ones the one that is first in our order."""
+
+    def _build_scanner(self) -> Any:
+        scanner = super()._build_scanner()
+        self.callback = {}  # what tells keywords from names: the order does so here
+        return scanner
+
+    def match(self, text: TextSlice, pos: int) -> tuple[str, str] | None:
+        self.scanner  # noqa: B018 (builds it)
+        found = None
+        for terminal in self.ranked():
+            matched = self.re.compile(terminal.pattern.to_regexp(), self.g_regex_flags).match(text.text, pos)
+            if matched and matched.end() > (pos if found is None else pos + len(found[0])):
+                found = matched[0], terminal.name
+        return found
+
+    def ranked(self) -> list[TerminalDef]:
+        return sorted(
+            self.terminals,
+            key=lambda t: (
+                -t.priority, type(t.pattern).__name__ != "PatternStr", -t.pattern.max_width, -len(t.pattern.value), t.name
+            ),
+        )  # fmt: skip
+
+
+class LongestContextualLexer(ContextualLexer):
+    BasicLexer = LongestLexer
+
+
+def random_text(seed: int) -> str:
+    """A grammar in Lark's notation: rules with the usual operators over literals and patterns that overlap."""
+    rng = random.Random(seed)
+    patterns = rng.sample(list(PATTERNS), rng.randint(1, 3))
+    terminals = [f"T{number}" for number in range(len(patterns))]
+    literals = [f'"{one}"' for one in rng.sample(LITERALS, rng.randint(2, 5))]
+    rules = ["start", "x", "y", "z"][: rng.randint(2, 4)]
+
+    def item(lhs: int, depth: int) -> str:
+        later = rules[lhs + 1 :]
+        kind = rng.random()
+        if kind < 0.35 and later:
+            found = rng.choice(later)
+        elif kind < 0.42 and depth:
+            found = f"({alternatives(lhs, depth - 1)})"
+        elif kind < 0.46:
+            found = f'"(" {rng.choice(rules)} ")"'
+            return found if rng.random() < 0.7 else f"({found})?"
+        else:
+            found = rng.choice([*terminals, *literals, *literals])
+        return found + rng.choice([*[""] * 9, "?", "*", "+"])
+
+    def alternatives(lhs: int, depth: int) -> str:
+        n = rng.choice([1, 1, 2, 2, 3])
+        # alternatives that begin with terminals of their own are seldom beyond LALR(1)
+        first = rng.sample([*terminals, *literals], n) if rng.random() < 0.7 else [""] * n
+        return " | ".join(
+            " ".join([one, *(item(lhs, depth) for _ in range(rng.randint(1, 3)))]).strip() for one in first
+        )
+
+    lines = [f"{name}: {alternatives(number, 1)}" for number, name in enumerate(rules)]
+    lines += [
+        f"{name}{rng.choice(['', '', '', '.1'])}: /{pattern}/"
+        for name, pattern in zip(terminals, patterns, strict=True)
+    ]
+    if rng.random() < 0.5:
+        lines.append('%ignore " "')
+    return "\n".join(lines) + "\n"
+
+
+class Parsers:
+    """A grammar's store, and the two parsers of Lark."""
+
+    def __init__(self, text: str) -> None:
+        self.larks = Lark(text, parser="lalr")
+        self.longest = Lark(text, parser="lalr", _plugins={"ContextualLexer": LongestContextualLexer})
+        grammar = parse_grammar(text, conflicts="shift")
+        if len(reduce(grammar).rules) < len(grammar.rules):
+            raise GrammarError("some rule is unproductive")  # Lark keeps it, and what it could take competes
+        self.grammar: Grammar = grammar
+        self.store: AutomatonStore = build_automaton_store(grammar, VOCABULARY)
+
+    def takes(self, text: str) -> bool:
+        return legal(self.store, text)
+
+    def texts(self, rng: random.Random) -> Iterator[str]:
+        """Texts that Lark's parser takes terminal by terminal, written with a blank between lexemes or none; and what the masks allow."""
+        spelled: dict[str, list[str]] = {
+            t.name: [t.pattern.value]
+            if type(t.pattern).__name__ == "PatternStr"
+            else PATTERNS.get(t.pattern.value, [" "])
+            for t in self.larks.terminals
+        }
+        for _ in range(6):
+            parser = self.larks.parse_interactive()
+            words: list[str] = []
+            for _ in range(rng.randint(1, 9)):
+                choices = sorted(parser.accepts() - {"$END"})
+                if not choices or ("$END" in parser.accepts() and rng.random() < 0.2):
+                    break
+                name = rng.choice(choices)
+                words.append(rng.choice(spelled[name]))
+                parser.feed_token(Token(name, words[-1]))
+            yield rng.choice(["", "", " "]).join(words)
+            if len(words) > 1:
+                words.pop(rng.randrange(len(words)))
+                yield "".join(words)
+        for _ in range(6):
+            matcher, read = self.store.matcher(), b""
+            for _ in range(rng.randint(1, 12)):
+                allowed = [i for i in range(len(VOCABULARY.tokens) - 1) if matcher.is_allowed(i)]
+                if not allowed:
+                    break
+                matcher.advance(chosen := rng.choice(allowed))
+                read += VOCABULARY.tokens[chosen]
+                if matcher.is_accepting() and rng.random() < 0.3:
+                    break
+            yield read.decode()
+
+
+def legal(store: AutomatonStore, text: str) -> bool:
+    matcher = store.matcher()
+    try:
+        matcher.advance_bytes(text.encode())
+    except IllegalTokenError:
+        return False
+    return matcher.is_accepting()
+
+
+def parses(lark: Lark, text: str) -> bool:
+    try:
+        lark.parse(text)
+    except LarkError:
+        return False
+    return True
+
+
+@cache
+def prepared(seed: int) -> Parsers | None:
+    """None where Lark, or our engine, refuses the grammar for a reason that it names."""
+    try:
+        return Parsers(random_text(seed))
+    except LarkGrammarError:  # reduce/reduce conflicts, rules that are defined twice
+        return None
+    except (GrammarError, LimitError) as error:
+        reasons = ("differ sooner", "for ever", "infinite ambiguity", "unproductive")
+        assert any(reason in str(error) for reason in reasons), error
+        return None
+
+
+def check(seed: int) -> tuple[int, int, int]:
+    """Texts of a random grammar: how many were read, taken, and read otherwise by Lark's order of terminals."""
+    parsers = prepared(seed)
+    if parsers is None:
+        return 0, 0, 0
+    rng = random.Random(seed)
+    n_read = n_taken = n_other = 0
+    for text in parsers.texts(rng):
+        mine, by_longest, by_order = parsers.takes(text), parses(parsers.longest, text), parses(parsers.larks, text)
+        assert mine == by_longest, f"seed {seed}: {text!r} is {'taken' if mine else 'refused'}\n{random_text(seed)}"
+        n_read += 1
+        n_taken += mine
+        n_other += by_order != mine
+    return n_read, n_taken, n_other
+
+
+def totals(seeds: range) -> tuple[int, int, int]:
+    found = [check(seed) for seed in seeds]
+    return sum(n for n, _, _ in found), sum(n for _, n, _ in found), sum(n for _, _, n in found)
+
+
+def test_we_take_what_larks_parser_takes_by_the_longest_match() -> None:
+    n_read, n_taken, _ = totals(range(60))
+    assert n_read > 500 and n_taken > 150
+
+
+@pytest.mark.slow
+def test_we_take_what_larks_parser_takes_by_the_longest_match_on_many_grammars() -> None:
+    n_read, n_taken, n_other = totals(range(1000, 4000))
+    assert n_read > 30_000 and n_taken > 8_000 and 0 < n_other < n_read / 20
+
+
+def test_lark_takes_its_first_match_and_we_the_longest() -> None:
+    text = "start: A | B\nA.1: /a/\nB: /ab/\n"
+    parsers = Parsers(text)
+    assert parsers.takes("ab") and parses(parsers.longest, "ab") and not parses(parsers.larks, "ab")
+
+
+@pytest.mark.parametrize(
+    ("text", "taken", "refused"),
+    [
+        ('start: "x" A\nA: /[a-z]+/\n', ["xfoo", "xx"], ["x", "foo"]),
+        (
+            'start: "Thought: " TEXT "\\nAction: " TOOL "\\nInput: " TEXT "\\n"\nTOOL: "search" | "add"\nTEXT: /[^\\n]+/\n',
+            ["Thought: Action: search\nAction: search\nInput: Thought: x\n"],
+            ["Thought: hi\nAction: sum\n", "Thought: \n"],
+        ),
+        ('start: N "is" N\nN: /[a-z]+/\n%ignore " "\n', ["is is is", "a isz"], ["a is", "is a is a"]),
+    ],
+)
+def test_only_what_the_parser_can_take_competes(text: str, taken: list[str], refused: list[str]) -> None:
+    larks = Lark(text, parser="lalr")
+    store = build_automaton_store(parse_grammar(text), ASCII)
+    for one in taken:
+        assert legal(store, one) and parses(larks, one), one
+    for one in refused:
+        assert not legal(store, one) and not parses(larks, one), one
+
+
+def test_reserved_words_are_names_nowhere() -> None:
+    text = 'start: N "is" N | N "=" N\nN: /[a-z=]+/\n%ignore " "\n'
+    none, words, every = (
+        build_automaton_store(parse_grammar(text, reserved=reserved), ASCII) for reserved in ("none", "words", "all")
+    )
+    assert [legal(store, "is is is") for store in (none, words, every)] == [True, False, False]
+    assert [legal(store, "a isz") for store in (none, words, every)] == [True, False, False]
+    assert [legal(store, "= = a") for store in (none, words, every)] == [True, True, False]
+    assert all(legal(store, "a is b") for store in (none, words, every))
