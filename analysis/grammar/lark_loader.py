@@ -203,8 +203,8 @@ def parse_grammar(
 ) -> Grammar:
     """The grammar written in `text`, in Lark's grammar language.
 
-    start, lexing, reserved, layout, conflicts, soft, restrict : see `load_grammar`. folder : where `%import .relative` looks. display : what error
-    messages call the text; `name` by default.
+    start, lexing, reserved, layout, conflicts, soft, restrict : see `load_grammar`. folder : where `%import .relative` looks. display :
+    what error messages call the text; `name` by default.
 
     >>> print(parse_grammar('start: "a" start "b" | "a" "b"'))
     <Grammar <text>: 2 terminals, 1 nonterminals, 2 rules, start 'start'>

@@ -3,8 +3,8 @@
 Where LALR tables have a conflict, a parser that follows all actions goes on with several stacks. A lexer that asks the parser which
 terminals compete can serve them all only if they agree. Two stacks that come of one conflict are equal up to some state, the *base*, and
 differ above it. Of what lies below the base nothing is known but what the automaton allows. From each conflict such pairs are followed
-over all terminals that both stacks can read, until they are equal again. While the two have pushed equal states on what they differ in, they
-do the same and agree; so such a pair is followed only from where a reduction takes the lowest of these states away.
+over all terminals that both stacks can read, until they are equal again. While the two have pushed equal states on what they differ in,
+they do the same and agree; so such a pair is followed only from where a reduction takes the lowest of these states away.
 
 Example: `s: x "b" "c" | y "b" /[c-z]/`, `x: "a"`, `y: "a"` has a conflict before "b": two reductions. Behind "b" one parse takes "c", the
 other the pattern, so the text `abc` has two parses that lex its last letter differently.
@@ -158,7 +158,7 @@ class _Pairs:
             seen = {pair}
             agenda = [pair]
             while agenda:
-                base, first, second = one = agenda.pop()
+                base, first, second = agenda.pop()
                 if _top(base, first) == _top(base, second):
                     new: set[Pair] | frozenset[Pair]
                     if first and second:
