@@ -10,15 +10,18 @@ u = goto(c, C) and u' = goto(p, C), which exists, every kernel item of u is
 
 (a) A -> C . w, its rule begun in c, where A is expected in p too (it is in p's closure) and is in K; or
 (b) A -> G' C . with |G'| = |G|, its rule begun in p, where A in p can only become C: A is C, or the only kernel item of goto(p, A) is
-    some B -> A . and B can only become C (a *chain*).
+    some B -> A . and B can only become C (a *chain*); or
+(c) A -> G' C . w with |G'| = |G| and w not empty, where there is a rule B -> C w and A in p can only become B.
 
 Lemma 1. If S contracts to S' and the LR(0) parser, which reduces whatever comes, can read a terminal t on S (some reductions, then a
 shift) or accept, in n steps, then it can do the same on S' in at most n steps, and the stacks that come out contract, or are equal.
 Proof, by n. Let S = P G C T. An item of the state on top whose rule began above c, or in c by (a), is in the state on top of S' as well,
-by induction over T: what a state's closure adds depends on its items. So (1) a shift on S is one on S', and the stacks contract with T one
-longer; (2) a reduction that pops a part of T is one on S', and they contract with another T; (3) one by A -> C T leads to P G A and P A,
-which contract, as A is in K; (4) one of (b) needs an empty T and leads to P A; then nothing can be done but the reductions of the chain,
-which lead to P C = S'. An acceptance needs a stack of one symbol and S has more, so it comes after (4). There is no other step. QED.
+and one of (c) has its twin there, that of B -> C w, by induction over T: what a state's closure adds depends on what comes after its dots.
+So (1) a shift on S is one on S', and the stacks contract with T one longer; (2) a reduction that pops a part of T is one on S', and they
+contract with another T; (3) one by A -> C T leads to P G A and P A, which contract, as A is in K; (4) one of (b) needs an empty T and leads
+to P A; then nothing can be done but the reductions of the chain, which lead to P C = S'; (5) one of (c) leads to P A and by a chain to P B,
+to which the twin's reduction leads in one step. An acceptance needs a stack of one symbol and S has more, so it comes after (4) or (5).
+There is no other step. QED.
 
 **Simulation.** s <= s' is the greatest relation of states such that for each symbol X with a transition from s there is one from s',
 delta(s, X) <= delta(s', X); for each rule completed in s there is one of equal left side and length completed in s'; and s' accepts if
@@ -147,7 +150,7 @@ class Domination:
         self.items = automaton.items
         self.rules = automaton.grammar.rules
         self.n_terminals = automaton.grammar.n_terminals
-        self.rows: dict[int, dict[int, int]] = {}
+        self._bodies = {(rule.lhs, rule.rhs) for rule in self.rules}
         self._bases: dict[int, dict[int, list[Base]]] = {}
         self._is_contracting: dict[tuple[int, int], bool] = {}
         self._simulates: dict[tuple[int, int], bool] = {}
@@ -249,8 +252,12 @@ class Domination:
                     if lhs not in found:
                         found.add(lhs)
                         agenda.append(lhs)
-                elif self.items.symbol[item] >= 0 or dot != n_left_out + 1 or symbol not in self.chain(below, lhs):
+                elif dot != n_left_out + 1:
                     return False
+                else:
+                    chain, left = self.chain(below, lhs), self.rules[rule].rhs[dot:]
+                    if not (any((other, (symbol, *left)) in self._bodies for other in chain) if left else symbol in chain):
+                        return False
             if self.exact_tops and not self._same_targets(long, short):
                 return False
         return True
