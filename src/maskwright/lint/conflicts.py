@@ -35,6 +35,9 @@ MAX_BRANCHES = 8
 """Of these, for each of two actions that are held against each other."""
 
 
+FREE = "it costs nothing: what one reading can go on with the other can too, so that only one is followed, and no mask is smaller"
+
+
 @dataclass(frozen=True, slots=True)
 class Ambiguity:
     """One sentence, two derivations of it."""
@@ -65,6 +68,8 @@ def mode_findings(facts: Facts) -> Iterator[Finding]:
     reported: set[tuple[str, ...]] = set()
     for conflict in conflicts(grammar)[:MAX_MODE_CONFLICTS]:
         if conflict.terminal == grammar.n_terminals or conflict.example is None:
+            continue
+        if not facts.is_followed(conflict.state, conflict.terminal):
             continue
         for stack in search.stacks_before(conflict)[:3]:
             tops = {modes[after[0]] for branch in search.branches(conflict, stack) for after in branch}
@@ -109,6 +114,7 @@ def _finding(facts: Facts, search: _Search | None, members: list[Conflict]) -> F
     lead = _leading_text(facts, first)
     ambiguity = None if search is None else search.ambiguity(first, stacks)
     policy = facts.grammar.conflicts
+    is_free = policy == "all" and not any(facts.is_followed(c.state, c.terminal) for c in members)
     nothing = facts.grammar.lexing == "nfa"
     if ambiguity is not None:
         text = _text_of(facts, ambiguity.first)
@@ -116,17 +122,21 @@ def _finding(facts: Facts, search: _Search | None, members: list[Conflict]) -> F
         if text is None:
             what += f"\nsentence: {' '.join(map(facts.name, ambiguity.first.terminals()))}"
         readings = f"\nreading 1: {bracketed(facts, one)}\nreading 2: {bracketed(facts, two)}"
-        severity: Severity = "warning" if policy == "all" or nothing else "info"
+        severity: Severity = "warning" if (policy == "all" and not is_free) or nothing else "info"
         return facts.finding(
             "ambiguity",
             severity,
             place,
             what + readings,
-            "both readings are followed on stacks of their own; each such place in a text adds stacks, and past the limit on readings a "
+            FREE
+            if is_free and not nothing
+            else "both readings are followed on stacks of their own; each such place in a text adds stacks, and past the limit on readings a "
             "text is refused with a LimitError"
             if policy == "all"
             else "the parser shifts rather than reduces, and reduces by the first rule: one reading is left, and the text is allowed",
-            "write the rules so that one reading is left (a rule for each level of precedence), or say that this is meant: "
+            "none for masks; for a parser that makes trees give each level of precedence a rule"
+            if is_free and not nothing
+            else "write the rules so that one reading is left (a rule for each level of precedence), or say that this is meant: "
             "// lint: allow ambiguity",
             text or "",
         )
@@ -136,8 +146,12 @@ def _finding(facts: Facts, search: _Search | None, members: list[Conflict]) -> F
             "info",
             place,
             what,
-            "all actions are followed, on several stacks, until one is left: nothing is refused, masks there cost more",
-            "left-factor the rules, or give the parser more to tell them apart by before it has to decide",
+            FREE
+            if is_free and not nothing
+            else "all actions are followed, on several stacks, until one is left: nothing is refused, masks there cost more",
+            "none for masks"
+            if is_free and not nothing
+            else "left-factor the rules, or give the parser more to tell them apart by before it has to decide",
             lead,
         )
     refused = None if search is None else search.refused(first, stacks)

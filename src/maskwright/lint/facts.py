@@ -19,6 +19,7 @@ from maskwright.analysis.lexing.modes import Modes, lexing_modes
 from maskwright.analysis.lexing.terminals import with_line_feed
 from maskwright.analysis.lexing.transducer import Transducer, build_transducer
 from maskwright.analysis.lr.automaton import Automaton, bits, build_automaton
+from maskwright.analysis.lr.domination import prune
 from maskwright.analysis.lr.encoding import LrTables, can_follow
 from maskwright.analysis.lr.lookaheads import Lookaheads, lookaheads, nullable_symbols
 from maskwright.analysis.lr.tables import tables_of
@@ -76,6 +77,19 @@ class Facts:
     def all_tables(self) -> LrTables:
         """The same with all actions of every cell."""
         return tables_of(self.automaton, self.lookaheads, "all")
+
+    @cached_property
+    def _followed(self) -> LrTables:
+        """The tables of all actions that a decoder follows: without superfluous ones."""
+        return prune(self.automaton, self.all_tables)
+
+    def is_followed(self, state: int, terminal: int) -> bool:
+        """Whether a decoder follows several actions in a cell, the state being one of `automaton`; if not, one does for all."""
+        tables = self._followed
+        at = int(np.searchsorted(tables.origin, state))
+        if at == tables.n_states or tables.origin[at] != state:
+            return False
+        return len(tables.actions(at, terminal)) > 1
 
     @cached_property
     def acceptable(self) -> npt.NDArray[np.bool_]:
