@@ -19,6 +19,7 @@ from maskwright.analysis.lr.encoding import ACCEPT
 from maskwright.lint.facts import Facts
 from maskwright.lint.finding import Finding, Severity, listed, plural, shown
 from maskwright.lint.places import place_of_name, rule_name
+from maskwright.lint.remedies import one_action, one_lexing
 from maskwright.lint.texts import Tree, TreeStack, states_of
 
 MAX_MODE_CONFLICTS = 50
@@ -84,8 +85,9 @@ def mode_findings(facts: Facts) -> Iterator[Finding]:
                 place_of_name(grammar, name),
                 f"after {' '.join(map(facts.name, conflict.example))} the text has readings in which the next lexeme is read differently",
                 "one lexer cannot follow them: the text below is refused, or has no token that may come next",
-                "left-factor the rules so that one reading is left there, let the same terminals compete in both (--lexing longest), or "
-                "load the grammar with conflicts='shift'",
+                facts.remedy(
+                    "left-factor the rules so that one reading is left there", one_lexing(grammar), one_action(grammar)
+                ),
                 _leading_text(facts, conflict),
             )
 

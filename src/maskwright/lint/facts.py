@@ -27,6 +27,7 @@ from maskwright.lint.finding import Finding, Severity
 from maskwright.lint.lexer import Lexer
 from maskwright.lint.places import Place, place_of_rule, place_of_terminal
 from maskwright.lint.reading import Reader
+from maskwright.lint.remedies import Remedy, Trials
 from maskwright.lint.texts import Writer
 
 
@@ -39,6 +40,8 @@ class Facts:
     def __init__(self, grammar: Grammar, file: str) -> None:
         self.grammar = grammar
         self.file = file
+        self.trials: Trials | None = None
+        """Where remedies are tried; None while one is being tried."""
         self.automata: list[Dfa | None] = []
         self.faulty: dict[int, tuple[str, str]] = {}
         for number, terminal in enumerate(grammar.terminals):
@@ -189,6 +192,11 @@ class Facts:
         example: str = "",
     ) -> Finding:
         return Finding(code, severity, self.file, *place, message, decoding, remedy, example)
+
+    def remedy(self, otherwise: str, *remedies: Remedy) -> str:
+        """Those of the remedies that help, and what the author may do otherwise."""
+        helpful = [] if self.trials is None else [remedy.text for remedy in remedies if self.trials.helps(remedy)]
+        return "; or ".join([*helpful, otherwise])
 
     def at_terminal(self, number: int) -> Place:
         return place_of_terminal(self.grammar, number)
