@@ -28,6 +28,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from maskwright.analysis.errors import DeadEndError, LimitError
 
 if TYPE_CHECKING:
@@ -94,6 +96,31 @@ def min_bytes_left(texts: Texts, slot: int = 0) -> int:
         return len(_checked(texts, found))
 
 
+def is_completable(texts: Texts, slot: int = 0, max_nodes: int = 2_000) -> bool | None:
+    """Whether some bytes complete the text in a slot, whatever the vocabulary. None: `max_nodes` states (and some for each byte) do not tell."""
+    with _LOCK:
+        search = _search_of(texts.store, None)
+        try:
+            return search.run(search.start_of(texts, slot), max_nodes) is not None
+        except LimitError:
+            return None
+
+
+def refuse_dead(store: AutomatonStore) -> None:
+    """Raises DeadEndError if no text of the grammar can be written with the vocabulary, or the first mask is empty.
+
+    Cost: as `short_ending`; next to nothing if the empty text is legal.
+    """
+    from maskwright.decoding.matcher import Matcher
+
+    matcher = Matcher(store, 0)
+    try:
+        matcher.fill(np.zeros(store.n_words, np.uint32))
+        matcher.short_ending()
+    except LimitError:
+        return
+
+
 def _ending(texts: Texts, slot: int, found_by: Callable[[EndingSearch], tuple[bytes | None, bool]]) -> Ending:
     if texts._is_finished(slot) or texts._is_accepting(slot):
         return Ending(b"", ())
@@ -111,7 +138,7 @@ def _ending(texts: Texts, slot: int, found_by: Callable[[EndingSearch], tuple[by
 
 def _checked(texts: Texts, found: bytes | None) -> bytes:
     if found is None:
-        raise DeadEndError(f"grammar {texts.store.grammar.name}: no bytes complete this text")
+        raise DeadEndError(f"grammar {texts.store.grammar.name}: no bytes complete this text; `maskwright lint` says why")
     return found
 
 

@@ -106,7 +106,7 @@ class Machine:
         self.grammar = grammar
         found = build_lexer_and_parser(grammar)
         self.tables, modes, self.transducer = found.full_tables, found.modes, found.transducer
-        self.automaton = build_automaton(reduce(grammar))
+        self.automaton = build_automaton(reduce(grammar)).restricted(self.tables.origin)
         self.class_of: list[int] = coarsest_partition(self.tables).states.tolist()
         """The engine's LR state of each of ours."""
         of_class = modes.of_state.tolist()

@@ -299,13 +299,24 @@ class Texts:
             self._make_room(slot)
 
     def _dead_end(self, slot: int) -> str:
+        from maskwright.decoding.ending import is_completable
+
         where = f" in slot {slot}" if self.size > 1 else ""
-        allowed = bytes(byte for byte in range(256) if self._allows_bytes(slot, bytes([byte])))
-        return (
-            f"no token of vocabulary {self.store.vocabulary.name} can come next{where}, and the text is not complete under grammar "
-            f"{self.store.grammar.name}. The grammar goes on with the bytes {allowed[:20]!r}, which no token begins with such that the "
-            "rest fits too: use a vocabulary that has them, or a grammar that does not need them"
+        grammar = self.store.grammar.name
+        fact = (
+            f"no token of vocabulary {self.store.vocabulary.name} can come next{where}, and the text is not complete under grammar {grammar}."
         )
+        allowed = bytes(byte for byte in range(256) if self._allows_bytes(slot, bytes([byte])))
+        completable = is_completable(self, slot)
+        if completable is False or not allowed:
+            return (
+                f"{fact} The grammar is at fault, not the vocabulary: no bytes at all complete this text. `maskwright lint` says where it "
+                "leads into dead ends, and what to do"
+            )
+        wanted = f"The grammar goes on with the bytes {allowed[:20]!r}, which no token begins with such that the rest fits too: use"
+        if completable:
+            return f"{fact} {wanted} a vocabulary that has them, or a grammar that does not need them"
+        return f"{fact} {wanted} a vocabulary that has them; or the grammar leads into a dead end, which `maskwright lint` may show"
 
     def _explain(self, slot: int, token: int) -> str:
         token = self._id(token)

@@ -8,12 +8,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.errors import GrammarError, VocabularyError
+from maskwright.analysis.errors import DeadEndError, GrammarError, LimitError, VocabularyError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.legality.judge import Judge, Rules
 from maskwright.analysis.legality.verdict import START
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
     from maskwright.maskstore.automaton_store import AutomatonStore
 
 NO_CELL = -1
+
+MOST_SAID = 3
+"""Findings of lint in the message of a grammar that cannot finish any text."""
 
 Progress = Callable[[str, int, int], None]
 """Called with what is being done, how much of it is done, and how much there is."""
@@ -137,13 +141,16 @@ def build_store(
     streamlined: bool = True,
     rules: Rules = "normalised",
     progress: Progress | None = None,
+    allow_dead: bool = False,
 ) -> MaskStore | AutomatonStore:
     """The store of a grammar and a vocabulary, by the grammar's lexing: "longest" or "contextual" an `AutomatonStore`, "nfa" a `MaskStore`.
 
     streamlined : False keeps every entry; for comparison and tests. Lexing "nfa" only.
     rules : what always-verdicts are judged on, see `Judge`. Lexing "nfa" only.
+    allow_dead : build a store too under which no text can be finished, for who wants to look at it. Under lexing "nfa" only an empty first
+        mask is found.
 
-    Raises TerminalError for a terminal that cannot be compiled, LimitError for an explosion, VocabularyError for a vocabulary without
+    Raises DeadEndError for a grammar that cannot finish any text with the vocabulary, with what lint says; TerminalError for a terminal that cannot be compiled, LimitError for an explosion, VocabularyError for a vocabulary without
     text, GrammarError for options that the lexing does not have. Cost for python.lark at V = 32k: some 10 CPU s, under "nfa" 3.
     """
     if grammar.lexing != "nfa":
@@ -155,8 +162,35 @@ def build_store(
             )
         from maskwright.maskstore.automaton_store import build_automaton_store
 
-        return build_automaton_store(grammar, vocabulary, progress)
-    return build_mask_store(grammar, vocabulary, streamlined=streamlined, rules=rules, progress=progress)
+        store: MaskStore | AutomatonStore = build_automaton_store(grammar, vocabulary, progress)
+    else:
+        store = build_mask_store(grammar, vocabulary, streamlined=streamlined, rules=rules, progress=progress)
+    if not allow_dead:
+        refuse_dead(store)
+    return store
+
+
+def refuse_dead(store: MaskStore | AutomatonStore) -> None:
+    """Raises DeadEndError, with what lint says, for a store under which no text can be finished as far as that is quickly known."""
+    grammar, vocabulary = store.grammar, store.vocabulary
+    # the layers to the right, which a store does not depend on, are looked up by name
+    try:
+        if isinstance(store, MaskStore):
+            decoder = import_module("maskwright.decoding.reference").ReferenceDecoder(store)
+            if not decoder.mask().any():
+                raise DeadEndError("no token can come first")
+        else:
+            import_module("maskwright.decoding.ending").refuse_dead(store)
+    except LimitError:
+        return
+    except DeadEndError as error:
+        findings = import_module("maskwright.lint").lint_grammar(grammar, vocabulary).findings
+        wanted = [f for f in findings if f.severity == "error"] or [f for f in findings if f.severity == "warning"]
+        said = "".join(f"\n{finding}" for finding in wanted[:MOST_SAID])
+        raise DeadEndError(
+            f"grammar {grammar.name} cannot finish any text under vocabulary {vocabulary.name}, so no store is made: {error}"
+            f"{said or '; see `maskwright lint`'}"
+        ) from None
 
 
 def build_mask_store(

@@ -57,6 +57,26 @@ def random_grammar(seed: int) -> Grammar:
     return _from_rows(rows, f"random-{seed}")
 
 
+def random_expressions(seed: int) -> Grammar:
+    """Rules with operators in front, between and behind, several levels and chains of them, all at random: most are ambiguous."""
+    rng = random.Random(seed)
+    names = ["E", "F", "G"][: rng.randint(1, 3)]
+    marks = list("+-!?:.(")[: rng.randint(2, 5)]
+    shapes = ("AmA", "AmA", "AA", "mA", "Am", "AmAmA", "AmAm", "mAm", "A", "n", "mAmA", "mAA", "AmnA", "nA", "An", "AO")
+    lines = []
+    for at, name in enumerate(names):
+        bodies = ["n" if rng.random() < 0.7 or at + 1 == len(names) else names[at + 1]]
+        for shape in rng.choices(shapes, k=rng.randint(1, 4)):
+            letters = {"A": lambda: rng.choice([name, *names]), "m": lambda: rng.choice(marks)}
+            letters |= {"n": lambda: "n", "O": lambda: "O"}
+            bodies.append(" ".join(letters[letter]() for letter in shape))
+        lines.append(f"{name} : {' | '.join(bodies)}")
+    lines.append(f"O : {' | '.join(rng.choices(marks, k=rng.randint(1, 2)))}{rng.choice(['', '', ' |'])}")
+    rng.shuffle(lines)
+    start = rng.choice(["E", "E", "E ; E", "E | E + n"])
+    return make_grammar("\n".join([f"S : {start}", *lines]), f"expressions-{seed}")
+
+
 def grammars() -> st.SearchStrategy[Grammar]:
     """`random_grammar` over all seeds; a failing example prints the grammar with its seed."""
     return st.integers(0, 2**32 - 1).map(random_grammar)

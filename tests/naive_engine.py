@@ -25,7 +25,10 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from lark.utils import get_regexp_width
 
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.lr.tables import ACCEPT, CONFLICT, build_lr_tables
+from maskwright.analysis.grammar.normalise import reduce as reduced
+from maskwright.analysis.lr.automaton import build_automaton
+from maskwright.analysis.lr.lookaheads import lookaheads
+from maskwright.analysis.lr.tables import ACCEPT, CONFLICT, build_lr_tables, tables_of
 
 sre: Any = importlib.import_module("re._parser")  # the parse trees of Python's own `re`
 
@@ -187,7 +190,10 @@ class NaiveEngine:
     def __init__(self, grammar: Grammar, conflicts: Literal["all", "shift"] = "all") -> None:
         self.grammar = grammar
         self.layout = grammar.layout
-        self.tables = build_lr_tables(grammar, conflicts)
+        build_lr_tables(grammar, conflicts)  # refuses what cannot be read
+        automaton = build_automaton(reduced(grammar))
+        self.tables = tables_of(automaton, lookaheads(automaton), conflicts)
+        """With all actions, also those that the engine need not follow."""
         lexable = [t for t, terminal in enumerate(grammar.terminals) if terminal.pattern is not None]
         self.terminals = sorted(lexable, key=self._rank)
         """The strongest first."""

@@ -41,7 +41,7 @@ _NEWLINE: /(\r?\n[ ]*)+/
 %declare _INDENT _DEDENT
 """
 
-AMBIGUOUS_TEXT = 'start: start "=" start | "(" start ")" | /[ab]+/ | "if" start\n%ignore " "'
+AMBIGUOUS_TEXT = 'start: start "=" start | "(" start ")" | /[ab]+/ | "if" start | "if" start "(" start\n%ignore " "'
 
 CONTEXTUAL_TEXT = """
 start: (p | q)+

@@ -104,6 +104,20 @@ class Automaton:
         """The state in which the whole text has been reduced to the start symbol."""
         return int(self.transitions[0, self.grammar.start])
 
+    def restricted(self, states: npt.NDArray[np.int32]) -> Automaton:
+        """The automaton of some states alone, ascending, the start and the accepting state among them; they are numbered anew."""
+        number = np.full(self.n_states + 1, -1, np.int32)  # the last one for no state
+        number[states] = np.arange(len(states), dtype=np.int32)
+        kept: list[int] = states.tolist()
+        return Automaton(
+            self.items,
+            number[self.transitions[states]],
+            tuple(self.kernels[state] for state in kept),
+            tuple(self.closures[state] for state in kept),
+            tuple(self.accessing[state] for state in kept),
+            tuple(self.completed[state] for state in kept),
+        )
+
 
 class _Closure:
     """What a set of nonterminals after a dot adds to a state, the same for all states with that set.

@@ -100,6 +100,7 @@ def bisimulate(tables: LrTables, *, by_symbol: bool = True) -> LrTables:
         alternatives,
         accessing,
         np.append(classes.columns, np.int32(-1))[tables.terminal_column],
+        tables.origin[state_of],
     )
 
 

@@ -38,7 +38,7 @@ class Action:
 class Conflict:
     """A state and a terminal for which the tables have several actions.
 
-    state : its number in `build_lr_tables`. terminal : a terminal's number, or n_terminals for the end of the text.
+    state : its number in the LR(0) automaton. terminal : a terminal's number, or n_terminals for the end of the text.
     terminal_name : as shown.
     actions : to accept or shift comes first, then the reductions in the order of the grammar's rules.
     example : a shortest sequence of terminals that leads the parser here, then the conflicting terminal (unless it is the end);

@@ -36,6 +36,8 @@ class LrTables:
         index; -1 for state 0. After bisimulation it is the merged symbol.
     terminal_column : (grammar.n_terminals,) int32; the column of each of the grammar's terminals; -1 for one that occurs in no rule that
         a text can use.
+    origin : (n_states,) int32, ascending; the state of the LR(0) automaton (`automaton.build_automaton`) that each state is, after
+        bisimulation the least of those that it stands for. States to which no action leads are left out.
     """
 
     n_terminals: int
@@ -49,6 +51,7 @@ class LrTables:
     predecessors: Array
     accessing: Array
     terminal_column: Array
+    origin: Array
 
     @property
     def n_states(self) -> int:
@@ -108,6 +111,7 @@ def finish_tables(
     alternatives: Alternatives,
     accessing: Array,
     terminal_column: Array,
+    origin: Array,
 ) -> LrTables:
     """The tables with all that follows from actions and gotos: default rules and predecessors."""
     start, below = predecessors(action, goto, alternatives)
@@ -124,6 +128,7 @@ def finish_tables(
             below,
             accessing,
             terminal_column,
+            origin,
         )
     ]
     for array in arrays:

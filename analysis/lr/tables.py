@@ -11,6 +11,7 @@ from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.grammar.normalise import reduce
 from maskwright.analysis.lr.automaton import Automaton, bits, build_automaton
 from maskwright.analysis.lr.bisimulation import bisimulate
+from maskwright.analysis.lr.domination import prune
 from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT, ERROR, Alternatives, Array, LrTables, finish_tables
 from maskwright.analysis.lr.lookaheads import Lookaheads, lookaheads
 from maskwright.analysis.lr.loops import refuse_endless, refuse_endless_tables
@@ -23,8 +24,8 @@ Policy = Literal["all", "shift"]
 def build_lr_tables(grammar: Grammar, conflicts: Policy = "all") -> LrTables:
     """The LALR(1) tables of the reduced grammar; a column for each of its terminals.
 
-    conflicts : "all" keeps every action of a cell with several; "shift" prefers to accept, then to shift (as Lark does), then to reduce by
-        the rule that comes first in the grammar (where Lark refuses the grammar).
+    conflicts : "all" keeps every action of a cell with several that some text may need, see `domination`; "shift" prefers to accept, then
+        to shift (as Lark does), then to reduce by the rule that comes first in the grammar (where Lark refuses the grammar).
 
     Raises GrammarError if the language is empty or the parser could reduce for ever (`loops`), LimitError if the automaton is too large
     (`automaton.MAX_STATES`, `automaton.MAX_CELLS`).
@@ -39,7 +40,8 @@ def build_lr_tables(grammar: Grammar, conflicts: Policy = "all") -> LrTables:
     tables = tables_of(automaton, lookaheads(automaton), conflicts)
     if conflicts == "shift":
         refuse_endless_tables(grammar, tables)
-    return tables
+        return tables
+    return prune(automaton, tables)
 
 
 def tables_of(automaton: Automaton, sets: Lookaheads, conflicts: Policy) -> LrTables:
@@ -84,4 +86,5 @@ def tables_of(automaton: Automaton, sets: Lookaheads, conflicts: Policy) -> LrTa
         alternatives,
         accessing,
         np.where(used, np.arange(n_terminals), -1).astype(np.int32),
+        np.arange(automaton.n_states, dtype=np.int32),
     )

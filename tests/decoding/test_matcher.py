@@ -307,12 +307,13 @@ def test_dead_ends_are_explained() -> None:
 
 
 def test_too_many_readings_are_a_limit() -> None:
-    """S : S S S | S S | a doubles its stacks; the error says what to do."""
-    store = build_automaton_store(longest('start: s\ns: s s s | s s | "a"', "doubling"), vocabulary_of(b"a"))
+    """A list on the right of items of one or two: a stack for each number of items; the error says what to do."""
+    grammar = longest('start: list\nlist: item list | item\nitem: "a" | "a" "a"', "lengths")
+    store = build_automaton_store(grammar, vocabulary_of(b"a", b"a" * 16))
     matcher = store.matcher()
     with pytest.raises(LimitError, match=r"readings of the text.*conflicts='shift'"):
         for _ in range(400):
-            matcher.advance(0)
+            matcher.advance(1)
             row(matcher)
 
 

@@ -245,12 +245,23 @@ SEEDS = (
     Seed(
         "ambiguity",
         "warning",
+        'start: s\ns: "i" s | "i" s "e" s | "x"',
+        'start: s\ns: "i" s | "j" s "e" s | "x"',
+        2,
+        1,
+        ("before E", "each such place in a text adds stacks"),
+        "'iixex'",
+    ),
+    Seed(
+        "ambiguity",
+        "info",
         'start: sum\nsum: sum "+" sum | NUMBER\nNUMBER: /[0-9]+/',
         'start: sum\nsum: sum "+" NUMBER | NUMBER\nNUMBER: /[0-9]+/',
         2,
         1,
         (
             "before PLUS",
+            "it costs nothing",
             "reading 1: sum[sum[0] + sum[sum[0] + sum[0]]]",
             "reading 2: sum[sum[sum[0] + sum[0]] + sum[0]]",
         ),

@@ -164,7 +164,7 @@ def test_derived_arrays() -> None:
 def test_arrays_cannot_be_written() -> None:
     tables = build_lr_tables(make_grammar("S : a S b | "))
     arrays = [value for value in vars(tables).values() if isinstance(value, np.ndarray)]
-    assert len(arrays) == 10
+    assert len(arrays) == 11
     for array in arrays:
         assert array.dtype == np.int32 and array.flags.c_contiguous and not array.flags.writeable
     assert repr(tables) == "<LrTables: 5 states, 2 terminals, 1 nonterminals, 2 rules, 0 conflicts>"

@@ -19,6 +19,7 @@ from maskwright.analysis.lr.encoding import ACCEPT
 from maskwright.lint.facts import Facts
 from maskwright.lint.finding import Finding, Severity, listed, plural, shown
 from maskwright.lint.places import place_of_name, rule_name
+from maskwright.lint.remedies import one_action, one_lexing
 from maskwright.lint.texts import Tree, TreeStack, states_of
 
 MAX_MODE_CONFLICTS = 50
@@ -33,6 +34,9 @@ MAX_STACKS = 100
 """Stacks of one text that are followed."""
 MAX_BRANCHES = 8
 """Of these, for each of two actions that are held against each other."""
+
+
+FREE = "it costs nothing: what one reading can go on with the other can too, so that only one is followed, and no mask is smaller"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,8 @@ def mode_findings(facts: Facts) -> Iterator[Finding]:
     for conflict in conflicts(grammar)[:MAX_MODE_CONFLICTS]:
         if conflict.terminal == grammar.n_terminals or conflict.example is None:
             continue
+        if not facts.is_followed(conflict.state, conflict.terminal):
+            continue
         for stack in search.stacks_before(conflict)[:3]:
             tops = {modes[after[0]] for branch in search.branches(conflict, stack) for after in branch}
             rules = tuple(item for action in conflict.actions if action.kind == "reduce" for item in action.items)
@@ -79,8 +85,9 @@ def mode_findings(facts: Facts) -> Iterator[Finding]:
                 place_of_name(grammar, name),
                 f"after {' '.join(map(facts.name, conflict.example))} the text has readings in which the next lexeme is read differently",
                 "one lexer cannot follow them: the text below is refused, or has no token that may come next",
-                "left-factor the rules so that one reading is left there, let the same terminals compete in both (--lexing longest), or "
-                "load the grammar with conflicts='shift'",
+                facts.remedy(
+                    "left-factor the rules so that one reading is left there", one_lexing(grammar), one_action(grammar)
+                ),
                 _leading_text(facts, conflict),
             )
 
@@ -109,6 +116,7 @@ def _finding(facts: Facts, search: _Search | None, members: list[Conflict]) -> F
     lead = _leading_text(facts, first)
     ambiguity = None if search is None else search.ambiguity(first, stacks)
     policy = facts.grammar.conflicts
+    is_free = policy == "all" and not any(facts.is_followed(c.state, c.terminal) for c in members)
     nothing = facts.grammar.lexing == "nfa"
     if ambiguity is not None:
         text = _text_of(facts, ambiguity.first)
@@ -116,17 +124,21 @@ def _finding(facts: Facts, search: _Search | None, members: list[Conflict]) -> F
         if text is None:
             what += f"\nsentence: {' '.join(map(facts.name, ambiguity.first.terminals()))}"
         readings = f"\nreading 1: {bracketed(facts, one)}\nreading 2: {bracketed(facts, two)}"
-        severity: Severity = "warning" if policy == "all" or nothing else "info"
+        severity: Severity = "warning" if (policy == "all" and not is_free) or nothing else "info"
         return facts.finding(
             "ambiguity",
             severity,
             place,
             what + readings,
-            "both readings are followed on stacks of their own; each such place in a text adds stacks, and past the limit on readings a "
+            FREE
+            if is_free and not nothing
+            else "both readings are followed on stacks of their own; each such place in a text adds stacks, and past the limit on readings a "
             "text is refused with a LimitError"
             if policy == "all"
             else "the parser shifts rather than reduces, and reduces by the first rule: one reading is left, and the text is allowed",
-            "write the rules so that one reading is left (a rule for each level of precedence), or say that this is meant: "
+            "none for masks; for a parser that makes trees give each level of precedence a rule"
+            if is_free and not nothing
+            else "write the rules so that one reading is left (a rule for each level of precedence), or say that this is meant: "
             "// lint: allow ambiguity",
             text or "",
         )
@@ -136,8 +148,12 @@ def _finding(facts: Facts, search: _Search | None, members: list[Conflict]) -> F
             "info",
             place,
             what,
-            "all actions are followed, on several stacks, until one is left: nothing is refused, masks there cost more",
-            "left-factor the rules, or give the parser more to tell them apart by before it has to decide",
+            FREE
+            if is_free and not nothing
+            else "all actions are followed, on several stacks, until one is left: nothing is refused, masks there cost more",
+            "none for masks"
+            if is_free and not nothing
+            else "left-factor the rules, or give the parser more to tell them apart by before it has to decide",
             lead,
         )
     refused = None if search is None else search.refused(first, stacks)

@@ -19,6 +19,7 @@ from maskwright.analysis.lexing.modes import Modes, lexing_modes
 from maskwright.analysis.lexing.terminals import with_line_feed
 from maskwright.analysis.lexing.transducer import Transducer, build_transducer
 from maskwright.analysis.lr.automaton import Automaton, bits, build_automaton
+from maskwright.analysis.lr.domination import prune
 from maskwright.analysis.lr.encoding import LrTables, can_follow
 from maskwright.analysis.lr.lookaheads import Lookaheads, lookaheads, nullable_symbols
 from maskwright.analysis.lr.tables import tables_of
@@ -26,6 +27,7 @@ from maskwright.lint.finding import Finding, Severity
 from maskwright.lint.lexer import Lexer
 from maskwright.lint.places import Place, place_of_rule, place_of_terminal
 from maskwright.lint.reading import Reader
+from maskwright.lint.remedies import Remedy, Trials
 from maskwright.lint.texts import Writer
 
 
@@ -38,6 +40,8 @@ class Facts:
     def __init__(self, grammar: Grammar, file: str) -> None:
         self.grammar = grammar
         self.file = file
+        self.trials: Trials | None = None
+        """Where remedies are tried; None while one is being tried."""
         self.automata: list[Dfa | None] = []
         self.faulty: dict[int, tuple[str, str]] = {}
         for number, terminal in enumerate(grammar.terminals):
@@ -76,6 +80,19 @@ class Facts:
     def all_tables(self) -> LrTables:
         """The same with all actions of every cell."""
         return tables_of(self.automaton, self.lookaheads, "all")
+
+    @cached_property
+    def _followed(self) -> LrTables:
+        """The tables of all actions that a decoder follows: without superfluous ones."""
+        return prune(self.automaton, self.all_tables)
+
+    def is_followed(self, state: int, terminal: int) -> bool:
+        """Whether a decoder follows several actions in a cell, the state being one of `automaton`; if not, one does for all."""
+        tables = self._followed
+        at = int(np.searchsorted(tables.origin, state))
+        if at == tables.n_states or tables.origin[at] != state:
+            return False
+        return len(tables.actions(at, terminal)) > 1
 
     @cached_property
     def acceptable(self) -> npt.NDArray[np.bool_]:
@@ -175,6 +192,11 @@ class Facts:
         example: str = "",
     ) -> Finding:
         return Finding(code, severity, self.file, *place, message, decoding, remedy, example)
+
+    def remedy(self, otherwise: str, *remedies: Remedy) -> str:
+        """Those of the remedies that help, and what the author may do otherwise."""
+        helpful = [] if self.trials is None else [remedy.text for remedy in remedies if self.trials.helps(remedy)]
+        return "; or ".join([*helpful, otherwise])
 
     def at_terminal(self, number: int) -> Place:
         return place_of_terminal(self.grammar, number)

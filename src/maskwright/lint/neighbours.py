@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from maskwright.analysis.lr.automaton import bits
 from maskwright.lint.facts import Facts
 from maskwright.lint.finding import Finding, listed, plural, shown
+from maskwright.lint.remedies import contextual, ignored_blanks
 
 
 @dataclass(frozen=True)
@@ -81,9 +82,10 @@ def never_adjacent(facts: Facts, sides: Sides) -> Iterator[Finding]:
         is_idle = bad == [x] == [winner] and _is_idle(facts, x)
         follows = "follows" if len(bad) == 1 else "follow"
         what = f"{listed(names)} {follows} {facts.name(x)} in the rules, but no text has them side by side"
-        remedy = (
-            "let something stand between them: %ignore blanks, or put a separator into the rules; "
-            "or make the terminals differ so that the first ends where the second begins"
+        remedy = facts.remedy(
+            "make the terminals differ so that the first ends where the second begins",
+            ignored_blanks(facts.grammar),
+            contextual(facts.grammar),
         )
         if x in stuck:
             yield facts.finding(

@@ -14,6 +14,7 @@ from maskwright.lint import backup, conflicts, lexings, neighbours, refused, rul
 from maskwright.lint.facts import Facts
 from maskwright.lint.finding import CODES, SEVERITIES, Finding, Report
 from maskwright.lint.places import allowed_by_comments
+from maskwright.lint.remedies import Counts, Trials
 from maskwright.maskstore.vocabulary import Vocabulary
 
 Check = Callable[[Facts], Iterator[Finding]]
@@ -65,6 +66,7 @@ def lint_grammar(
         if code not in CODES:
             raise UnknownNameError(f"no finding has the code {code!r}" + nearest(code, sorted(CODES)))
     facts = Facts(grammar, os.fspath(file) if file is not None else grammar.name)
+    facts.trials = Trials(grammar, _counts)
     skipped: list[str] = []
     found: list[Finding] = []
     if grammar.start not in productive_symbols(grammar):
@@ -97,6 +99,20 @@ def lint_grammar(
         skipped=tuple(dict.fromkeys(skipped)),
         n_allowed=len(unique) - len(kept),
     )
+
+
+def _counts(grammar: Grammar) -> Counts | None:
+    """For `Trials`: the errors and warnings of a grammar of which at most a remedy has changed something."""
+    try:
+        facts = Facts(grammar, grammar.name)
+        lexing = OF_LEXING if grammar.lexing != "nfa" and not facts.faulty else ()
+        checks = [check for check in (*OF_RULES, *lexing) if check is not lexings.lexing_findings]
+        skipped: list[str] = []
+        found = dict.fromkeys(_run(facts, checks, skipped))
+    except MaskwrightError:
+        return None
+    severities = [finding.severity for finding in found]
+    return None if skipped else (severities.count("error"), severities.count("warning"))
 
 
 def _run(facts: Facts, checks: Iterable[Check], skipped: list[str]) -> list[Finding]:

@@ -12,6 +12,7 @@ from maskwright.analysis.lexing.lexemes import terminal_rank
 from maskwright.lint.facts import Facts
 from maskwright.lint.finding import Finding, Severity, listed, shown
 from maskwright.lint.lexer import Lexer
+from maskwright.lint.remedies import contextual, higher_priority
 
 MAX_TRIED = 200
 """Texts that are tried to show one reserved word."""
@@ -108,7 +109,11 @@ def never_lexed(facts: Facts) -> Iterator[Finding]:
             f"what needs {facts.name(number)} is refused"
             if is_used
             else f"its texts are never ignored; they are read as {listed(names)}",
-            f"give {facts.name(number)} a higher priority ({grammar.terminals[number].name}.1), or make the patterns differ"
+            facts.remedy(
+                "make the patterns differ, so that some text is this terminal's alone",
+                higher_priority(grammar, number, winners),
+                contextual(grammar),
+            )
             if is_used
             else "remove it, or give it a higher priority",
             shown(dfa.shortest()),

@@ -277,8 +277,9 @@ def _causes(grammar: Grammar, runs: _Runs) -> list[dict[str, Any]]:
 
     A merged state is shown by the least of those that it stands for, and a state by its least item.
     """
-    lr = build_lr(reduce(grammar))
-    classes = coarsest_partition(build_lr_tables(grammar, grammar.conflicts)).states.tolist()
+    tables = build_lr_tables(grammar, grammar.conflicts)
+    lr = build_lr(reduce(grammar)).restricted(tables.origin)
+    classes = coarsest_partition(tables).states.tolist()
     state_of = {number: state for state, number in reversed(list(enumerate(classes)))}
     total = sum(runs.undecided.values())
     last_symbols = _last_symbols(lr)

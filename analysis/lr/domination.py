@@ -1,0 +1,305 @@
+"""Actions that a parser of an ambiguous grammar need not follow, since another action of the same cell does all that they can do.
+
+A parser that follows all actions of conflicts reads ``1+1+1+1`` with `e : e "+" e | N` on as many stacks as there are ways to begin to
+bracket it. A mask asks for one thing only: what can come next. Every stack but one can then be left out: the one on which all is
+reduced that can be. Two relations of stacks say so. A stack is written as its symbols; the states follow from them.
+
+**Contraction.** Let p be a state, and P any stack with p on top. Let c be the state after P G, where G are one or more symbols. For a
+nonterminal C the stack P G C T *contracts* to P C T (T: any symbols) if C is in a set K of nonterminals such that for each C of K, with
+u = goto(c, C) and u' = goto(p, C), which exists, every kernel item of u is
+
+(a) A -> C . w, its rule begun in c, where A is expected in p too (it is in p's closure) and is in K; or
+(b) A -> G' C . with |G'| = |G|, its rule begun in p, where A in p can only become C: A is C, or the only kernel item of goto(p, A) is
+    some B -> A . and B can only become C (a *chain*); or
+(c) A -> G' C . w with |G'| = |G| and w not empty, where there is a rule B -> C w and A in p can only become B.
+
+Lemma 1. If S contracts to S' and the LR(0) parser, which reduces whatever comes, can read a terminal t on S (some reductions, then a
+shift) or accept, in n steps, then it can do the same on S' in at most n steps, and the stacks that come out contract, or are equal.
+Proof, by n. Let S = P G C T. An item of the state on top whose rule began above c, or in c by (a), is in the state on top of S' as well,
+and one of (c) has its twin there, that of B -> C w, by induction over T: what a state's closure adds depends on what comes after its dots.
+So (1) a shift on S is one on S', and the stacks contract with T one longer; (2) a reduction that pops a part of T is one on S', and they
+contract with another T; (3) one by A -> C T leads to P G A and P A, which contract, as A is in K; (4) one of (b) needs an empty T and leads
+to P A; then nothing can be done but the reductions of the chain, which lead to P C = S'; (5) one of (c) leads to P A and by a chain to P B,
+to which the twin's reduction leads in one step. An acceptance needs a stack of one symbol and S has more, so it comes after (4) or (5).
+There is no other step. QED.
+
+**Simulation.** s <= s' is the greatest relation of states such that for each symbol X with a transition from s there is one from s',
+delta(s, X) <= delta(s', X); for each rule completed in s there is one of equal left side and length completed in s'; and s' accepts if
+s does. For stacks of equal length, each state of the one <= the other's in its place, Lemma 1 holds with equal numbers of steps.
+
+**What is pruned.** Let state q complete r: A -> G B, |G| > 0, and let another action share a cell with r.
+
+(1) If for all p from which G B leads to q the stack P G B contracts to P B, A in p can only become B, then r alone is kept in the
+    cell.
+(2) If q completes another rule r2: A2 -> w of the same length as a rule r1: A1 -> w, and for all p from which w leads to q what A2 can only
+    become in p is <= something on the chain of A1 in p, then r2 is dropped where r1 is kept.
+
+Theorem. The pruned parser reads the same texts as the LR(0) parser, and after each of them can read the same terminals.
+Proof. Let R be the reflexive and transitive closure of contraction and simulation; Lemma 1 holds for it. Claim: if the LR(0) parser can read t on S
+in n steps, coming to S1, then the pruned one can on S, coming to some S2 with S1 R S2. By (n, |S|). Let the first step be an action that was
+dropped. (1) The kept r and the chain lead from S = P G B to P B, on which by Lemma 1 the LR(0) parser can read t in at most n steps,
+and P B is shorter than S. (2) The kept r1 and its chain lead to a stack on which what is left of the n steps, at most n - 1, can be done. Cells of
+chains have one action and are never pruned. So induction goes on; a first step that was not dropped leaves n - 1. An action that leads to a
+shift of t is never missing in LALR(1) look-aheads, so that parser and the LR(0) parser do the same. By induction over the text each
+stack of the LR(0) parser has one of the pruned parser's to which it is related by R; and the pruned parser does nothing that the other
+cannot. QED.
+
+Where the parser's state decides how a text is lexed (`exact_tops`), only those are pruned after which the states on top are the same
+after each terminal: in both relations delta(u, X) = delta(u', X) is asked for instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from maskwright.analysis.lr.automaton import Automaton
+from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT, ERROR, Alternatives, Array, LrTables, finish_tables
+
+Base = tuple[int, int]
+
+MAX_PAIRS = 20_000
+"""Pairs of states looked at for one pair; past it they are taken to differ."""
+
+
+def prune(automaton: Automaton, tables: LrTables) -> LrTables:
+    """The tables of an automaton (`tables_of`, conflicts "all"; not endless) without superfluous actions, nor states that only they lead to.
+
+    Cost: nothing without conflicts; else O(conflicting rules * states), and the pairs of states that are compared.
+    """
+    if not tables.n_conflicts:
+        return tables
+    domination = Domination(automaton)
+    cells = tables.action.copy()
+    alternatives = Alternatives()
+    kept: dict[tuple[int, int], int] = {}
+    for state, column in zip(*(found.tolist() for found in np.nonzero(tables.action >= CONFLICT)), strict=True):
+        key = state, int(tables.action[state, column])
+        if key not in kept:
+            kept[key] = alternatives.encode(domination.kept(state, tables.actions(state, column)))
+        cells[state, column] = kept[key]
+    goto = tables.goto.copy()
+    goto[_never_below(tables, cells, alternatives)] = -1
+    reachable = _reachable(cells, goto, alternatives)
+    number = np.full(tables.n_states, -1, np.int32)
+    number[reachable] = np.arange(len(reachable), dtype=np.int32)
+    renumbered = Alternatives()
+    after: dict[int, int] = {}
+    action = cells[reachable]
+    is_shift = (action > 0) & (action < ACCEPT)
+    action[is_shift] = number[action[is_shift] - 1] + 1
+    for cell in np.unique(action[action >= CONFLICT]).tolist():
+        members = _members(cell, alternatives)
+        after[cell] = renumbered.encode([int(number[a - 1]) + 1 if 0 < a < ACCEPT else a for a in members])
+    for cell, new in after.items():
+        action[cells[reachable] == cell] = new
+    goto = goto[reachable]
+    return finish_tables(
+        action,
+        np.where(goto >= 0, number[goto], -1).astype(np.int32),
+        tables.rule_lhs,
+        tables.rule_length,
+        renumbered,
+        tables.accessing[reachable],
+        tables.terminal_column,
+        tables.origin[reachable],
+    )
+
+
+def _members(cell: int, alternatives: Alternatives) -> list[int]:
+    """The plain actions of a cell."""
+    if cell < CONFLICT:
+        return [cell] if cell != ERROR else []
+    at = cell - CONFLICT
+    return alternatives.values[at + 1 : at + 1 + alternatives.values[at]]
+
+
+def _never_below(tables: LrTables, cells: Array, alternatives: Alternatives) -> Array:
+    """The states on which nothing is ever pushed: each of their actions is a reduction by a rule that is not empty."""
+    found = []
+    for state, row in enumerate(cells):
+        actions = {action for cell in np.unique(row).tolist() for action in _members(cell, alternatives)}
+        if actions and all(action < 0 and tables.rule_length[-action - 1] for action in actions):
+            found.append(state)
+    return np.array(found, np.int32)
+
+
+def _reachable(cells: Array, goto: Array, alternatives: Alternatives) -> Array:
+    """The states to which shifts and gotos lead from the start, ascending."""
+    found = {0}
+    agenda = [0]
+    for state in agenda:  # grows while it is read
+        targets = goto[state][goto[state] >= 0].tolist()
+        for cell in np.unique(cells[state]).tolist():
+            targets += [action - 1 for action in _members(cell, alternatives) if 0 < action < ACCEPT]
+        for target in targets:
+            if target not in found:
+                found.add(target)
+                agenda.append(target)
+    return np.array(sorted(found), np.int32)
+
+
+class Domination:
+    """Which of the actions of one cell another one makes superfluous; see the module."""
+
+    def __init__(self, automaton: Automaton) -> None:
+        self.automaton = automaton
+        grammar = automaton.grammar
+        self.exact_tops = grammar.lexing == "contextual" or bool(grammar.verbatim)
+        self.items = automaton.items
+        self.rules = automaton.grammar.rules
+        self.n_terminals = automaton.grammar.n_terminals
+        self._bodies = {(rule.lhs, rule.rhs) for rule in self.rules}
+        self._bases: dict[int, dict[int, list[Base]]] = {}
+        self._is_contracting: dict[tuple[int, int], bool] = {}
+        self._simulates: dict[tuple[int, int], bool] = {}
+
+    def kept(self, state: int, actions: tuple[int, ...]) -> tuple[int, ...]:
+        """The plain actions of a cell (`LrTables`) that have to be followed, in the same order."""
+        reductions = [-action - 1 for action in actions if action < 0]
+        for rule in reductions:
+            if self.contracts(state, rule):
+                return (-rule - 1,)
+        best = [
+            rule
+            for rule in reductions
+            if not any(
+                other != rule
+                and self.covers(state, other, rule)
+                and (other < rule or not self.covers(state, rule, other))
+                for other in reductions
+            )
+        ]
+        dropped = {
+            rule for rule in reductions if rule not in best and any(self.covers(state, other, rule) for other in best)
+        }
+        return tuple(action for action in actions if -action - 1 not in dropped)
+
+    def contracts(self, state: int, rule: int) -> bool:
+        """Whether after the reduction all else that the state could do can still be done: (1) of the module."""
+        key = state, rule
+        found = self._is_contracting.get(key)
+        if found is None:
+            body, lhs = self.rules[rule].rhs, self.rules[rule].lhs
+            found = len(body) > 1 and body[-1] >= self.n_terminals
+            found = found and all(
+                body[-1] in self.chain(below, lhs) and self._contracts_over(below, before, len(body) - 1, body[-1])
+                for below, before in self.bases(state, rule)
+            )
+            self._is_contracting[key] = found
+        return found
+
+    def covers(self, state: int, rule: int, other: int) -> bool:
+        """Whether reducing by a rule allows all that reducing by the other one does: (2) of the module."""
+        if len(self.rules[rule].rhs) != len(self.rules[other].rhs):
+            return False
+        for below, _ in self.bases(state, other):
+            last = int(self.automaton.transitions[below, self.chain(below, self.rules[other].lhs)[-1]])
+            if not any(
+                self.simulates(last, int(self.automaton.transitions[below, symbol]))
+                for symbol in self.chain(below, self.rules[rule].lhs)
+            ):
+                return False
+        return True
+
+    def bases(self, state: int, rule: int) -> list[Base]:
+        """For each state from which a rule's body leads to `state`: it, and the state before the body's last symbol."""
+        known = self._bases.get(rule)
+        if known is None:
+            known = self._bases[rule] = {}
+            head = self.rules[rule].lhs - self.n_terminals
+            for below, closure in enumerate(self.automaton.closures):
+                if closure >> head & 1:
+                    here = before = below
+                    for symbol in self.rules[rule].rhs:
+                        before, here = here, int(self.automaton.transitions[here, symbol])
+                    known.setdefault(here, []).append((below, before))
+        return known[state]
+
+    def chain(self, below: int, nonterminal: int) -> list[int]:
+        """A nonterminal and what it can only become over a state, in order."""
+        found = [nonterminal]
+        while True:
+            kernel = self.automaton.kernels[self.automaton.transitions[below, found[-1]]]
+            item = kernel[0]
+            rule = self.items.rule[item]
+            if (
+                len(kernel) > 1
+                or self.items.symbol[item] >= 0
+                or rule == len(self.rules)
+                or len(self.rules[rule].rhs) != 1
+            ):
+                return found
+            found.append(self.rules[rule].lhs)
+
+    def _contracts_over(self, below: int, before: int, n_left_out: int, first: int) -> bool:
+        """Whether a stack over p = `below` with c = `before` after G contracts: n_left_out = |G|, first = C."""
+        closure = self.automaton.closures[below]
+        transitions = self.automaton.transitions
+        found = {first}
+        agenda = [first]
+        for symbol in agenda:  # grows while it is read
+            long, short = int(transitions[before, symbol]), int(transitions[below, symbol])
+            if short < 0:
+                return False
+            for item in self.automaton.kernels[long]:
+                rule = self.items.rule[item]
+                dot, lhs = item - self.items.first[rule], self.rules[rule].lhs
+                if dot == 1:
+                    if not closure >> (lhs - self.n_terminals) & 1:
+                        return False
+                    if lhs not in found:
+                        found.add(lhs)
+                        agenda.append(lhs)
+                elif dot != n_left_out + 1:
+                    return False
+                else:
+                    chain, left = self.chain(below, lhs), self.rules[rule].rhs[dot:]
+                    if not (any((other, (symbol, *left)) in self._bodies for other in chain) if left else symbol in chain):
+                        return False
+            if self.exact_tops and not self._same_targets(long, short):
+                return False
+        return True
+
+    def _same_targets(self, state: int, other: int) -> bool:
+        """Whether each transition of a state is one of the other, to the same state."""
+        row = self.automaton.transitions[state]
+        return bool((row[row >= 0] == self.automaton.transitions[other][row >= 0]).all())
+
+    def simulates(self, state: int, other: int) -> bool:
+        """state <= other."""
+        known = self._simulates.get((state, other))
+        if known is None:
+            known = self._simulates[state, other] = self._compare(state, other)
+        return known
+
+    def _compare(self, state: int, other: int) -> bool:
+        seen = {(state, other)}
+        agenda = [(state, other)]
+        for pair in agenda:  # grows while it is read
+            if pair[0] == pair[1] or self._simulates.get(pair, False):
+                continue
+            if len(seen) > MAX_PAIRS or not self._steps_agree(*pair):
+                return False
+            for after in self._targets(*pair):
+                if after[1] < 0:
+                    return False
+                if after not in seen:
+                    seen.add(after)
+                    agenda.append(after)
+        return True
+
+    def _steps_agree(self, state: int, other: int) -> bool:
+        shapes = [
+            {(self.rules[rule].lhs, len(self.rules[rule].rhs)) for rule in self.automaton.completed[s]}
+            for s in (state, other)
+        ]
+        is_accepting = self.automaton.accepting in (state, other)
+        return shapes[0] <= shapes[1] and not is_accepting and (not self.exact_tops or self._same_targets(state, other))
+
+    def _targets(self, state: int, other: int) -> Iterator[Base]:
+        row = self.automaton.transitions[state]
+        symbols = np.flatnonzero(row >= 0)
+        targets: list[int] = self.automaton.transitions[other][symbols].tolist()
+        return zip(row[symbols].tolist(), targets, strict=True)

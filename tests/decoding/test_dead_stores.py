@@ -1,0 +1,77 @@
+"""A store under which no text can be finished is not made, and a dead end says who is at fault: the grammar or the vocabulary."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from engine_cases import longest, vocabulary_of
+from typer.testing import CliRunner
+
+import maskwright as mw
+from maskwright.analysis.errors import DeadEndError
+from maskwright.cli import app
+
+BYTES = vocabulary_of(singles=bytes(range(256)))
+DEAD = {
+    "joined": 'start: N "x"\nN: /[0-9a-z]+/',
+    "never lexed": "start: A B\nA: /[a-c]+/\nB: /[a-z]+/",
+    "two errors": 'start: "T: " TEXT "\\nA: " TOOL "\\n"\nTOOL: "search" | "calculator"\nTEXT: /[^\\n]+/',
+    "stuck in front": 'start: A "."\nA: /[a-b]/\nB.1: /[a-z]/\n%ignore B',
+}
+
+
+@pytest.mark.parametrize("name", DEAD)
+def test_a_dead_grammar_has_no_store(name: str) -> None:
+    grammar = longest(DEAD[name], "dead")
+    with pytest.raises(DeadEndError, match=r"^grammar dead cannot finish any text under vocabulary .*, so no store is made: ") as caught:
+        mw.build_store(grammar, BYTES)
+    findings = [f for f in mw.lint_grammar(grammar, BYTES).findings if f.severity != "info"]
+    assert any(finding.message in str(caught.value) for finding in findings) or not findings
+    store = mw.build_store(grammar, BYTES, allow_dead=True)
+    with pytest.raises(DeadEndError, match=r"no bytes complete this text"):
+        store.matcher().shortest_ending()
+
+
+def test_a_vocabulary_that_lacks_what_every_text_needs() -> None:
+    grammar = longest('start: "a" "é"', "accent")
+    lame = vocabulary_of(b"a", b"\xa9")
+    with pytest.raises(DeadEndError, match=r"accent cannot finish any text under .*no token contains the bytes b'\\xc3'"):
+        mw.build_store(grammar, lame)
+    assert mw.build_store(grammar, lame, allow_dead=True).n_words == 1
+    assert mw.build_store(grammar, vocabulary_of("é".encode(), b"a"))
+
+
+def test_an_empty_first_mask_of_entries() -> None:
+    grammar = mw.parse_grammar('start: "é" "a"', name="accent", lexing="nfa")
+    with pytest.raises(DeadEndError, match="accent cannot finish any text .*no token can come first"):
+        mw.build_store(grammar, vocabulary_of(b"a", b"b"))
+    assert mw.build_store(grammar, vocabulary_of(b"a", b"b"), allow_dead=True)
+
+
+@pytest.mark.parametrize("text", ["start:", 'start: "a"*', 'start: "x" start | "y"'])
+def test_what_can_be_finished_is_built(text: str) -> None:
+    if text == "start:":
+        text = 'start: "a"?'
+    assert mw.build_store(longest(text), BYTES)
+
+
+def test_nothing_is_written_and_nothing_cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MASKWRIGHT_CACHE", str(tmp_path / "cache"))
+    Path("dead.lark").write_text("// maskwright: lexing = longest\n" + DEAD["joined"])
+    result = CliRunner().invoke(app, ["export", "dead.lark", "-t", "python-tiny", "-o", "s.safetensors"])
+    assert result.exit_code == 2
+    assert "cannot finish any text" in result.output and "never-adjacent" in result.output
+    assert not Path("s.safetensors").exists() and not list(tmp_path.rglob("*.safetensors"))
+
+
+def test_a_dead_end_of_the_grammar_is_not_the_vocabularys() -> None:
+    """`B` takes every letter, and after `<` only an `A` could come."""
+    store = mw.build_store(longest('start: "<" A | B\nA: /[a-b]/\nB.1: /[a-z]/', "either"), BYTES)
+    matcher = store.matcher()
+    words = np.zeros(store.n_words, np.uint32)
+    matcher.advance_bytes(b"<")
+    with pytest.raises(DeadEndError, match=r"under grammar either\. The grammar is at fault, not the vocabulary: no bytes at all"):
+        matcher.fill(words)
