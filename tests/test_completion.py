@@ -389,7 +389,7 @@ def test_samples_drawn_by_a_model(store: AutomatonStore, model: LanguageModel) -
         fast.begin_text(number)
         sampler = Sampler(0.8, 0, 1.0, (3, number))
         matcher, tokens = store.matcher(), []
-        while len(tokens) < 12 and not matcher.is_finished:
+        while len(tokens) < 12 and not matcher.is_finished():
             matcher.fill(words)
             reader = ModelReader(model.model, [0, *tokens])
             logits = reader.logits()

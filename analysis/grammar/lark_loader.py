@@ -39,6 +39,7 @@ from maskwright.analysis.grammar.options import read_options
 from maskwright.analysis.grammar.restrict import replacements
 from maskwright.analysis.grammar.restrict import restrict as restricted
 from maskwright.analysis.grammar.soft import soften
+from maskwright.analysis.grammar.sources import is_text
 
 LARK_WHEEL_STARTS = {"python": "file_input", "lark": "start"}
 """The grammars of Lark's own wheel that have rules, with the start symbol that reads a whole file."""
@@ -88,6 +89,9 @@ def load_grammar(
 ) -> Grammar:
     """The grammar of a `.lark` file, or of a name: ``"python"`` is our own, ``"lark:python"`` is `python.lark` of Lark's own wheel.
 
+    source : a name, a path, or the text of a grammar itself: a string that has a line feed, or is one rule (see `parse_grammar`, which
+        takes nothing else).
+
     What is None is as the file itself says in lines such as ``// maskwright: lexing = contextual`` (see `options`), else as below.
 
     start : the start symbol; by default ``start``, or the one that reads a whole file for the grammars of the wheel.
@@ -135,7 +139,11 @@ class _Source:
 
 
 def _find_source(source: str | os.PathLike[str]) -> _Source:
+    if not isinstance(source, str | bytes | os.PathLike):
+        raise GrammarError(f"a grammar is a name, a path or a text; this is a {type(source).__name__}")
     shown = os.fsdecode(source)
+    if is_text(source):
+        return _Source(shown, "<text>", "<text>")
     if shown.startswith("lark:"):
         name = shown.removeprefix("lark:")
         if name not in LARK_WHEEL_STARTS:

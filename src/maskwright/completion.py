@@ -29,6 +29,7 @@ from maskwright.decoding.adapters.huggingface import check_same_tokens, check_st
 from maskwright.decoding.generation import Completion, Generation, ModelReader, Sampler, generate
 from maskwright.decoding.healing import split_for_healing
 from maskwright.decoding.kernels import apply_mask, need_torch
+from maskwright.maskstore.fileformat import as_store
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
 from maskwright.models import BUNDLED, model_folder
 
@@ -164,11 +165,18 @@ def start_completion(
 
 
 def complete(
-    store: AutomatonStore, prompt: str | bytes, model: LanguageModel | str | os.PathLike[str] = BUNDLED, **options: Any
+    store: AutomatonStore | str | os.PathLike[str],
+    prompt: str | bytes,
+    model: LanguageModel | str | os.PathLike[str] = BUNDLED,
+    **options: Any,
 ) -> Completion:
-    """`start_completion(...)`, run to its end: prompt and `data` of the result are a legal text."""
+    """`start_completion(...)`, run to its end: prompt and `data` of the result are a legal text.
+
+    store : a store, or its file. model : a model, or what `load_model` takes.
+    """
+    compiled: Any = as_store(store)  # check_model refuses one without masks
     loaded = model if isinstance(model, LanguageModel) else load_model(model)
-    return start_completion(store, prompt, loaded, **options).run()
+    return start_completion(compiled, prompt, loaded, **options).run()
 
 
 class ModelDraw:
