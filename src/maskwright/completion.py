@@ -6,6 +6,7 @@ tokens are healed, and the model's vocabulary is held against the store's.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import socket
 import urllib.parse
@@ -109,6 +110,28 @@ def load_model(name: str | os.PathLike[str] = BUNDLED, device: str | None = None
     return LanguageModel(
         str(name), model, tokenizer, vocabulary, int(getattr(config, "max_position_embeddings", 0) or 0), begin
     )
+
+
+def check_model_name(name: str | os.PathLike[str]) -> None:
+    """Raises MissingExtraError or UnknownNameError where `load_model` is sure to, without importing what models need."""
+    for package in ("torch", "transformers"):
+        if importlib.util.find_spec(package) is None:
+            raise MissingExtraError(
+                f"{package} is not installed, which models are loaded with: pip install 'maskwright[hf]'"
+            )
+    _source(name)
+
+
+def vocabulary_of(name: str | os.PathLike[str]) -> Vocabulary | None:
+    """The vocabulary of a model, from the files in its folder alone; None where only the loaded model can tell."""
+    source = _source(name)
+    if not Path(source).is_dir():
+        return None
+    try:
+        found = load_vocabulary(source)
+    except MaskwrightError:
+        return None
+    return found if found.eos else None
 
 
 def check_model(store: AutomatonStore, model: LanguageModel) -> None:
