@@ -41,6 +41,22 @@ def productive_symbols(grammar: Grammar) -> frozenset[int]:
     return frozenset(found)
 
 
+def unproductive_cycle(grammar: Grammar, productive: frozenset[int]) -> tuple[int, ...]:
+    """Unproductive symbols, each of which needs the next and the last one the first; the start symbol, unproductive too, needs them all.
+
+    productive : the grammar's productive symbols. The first of the cycle is the one that the grammar numbers least.
+    """
+    path: dict[int, None] = {}
+    symbol = grammar.start
+    while symbol not in path:
+        path[symbol] = None
+        rules = grammar.rules_of.get(symbol, ())
+        symbol = next((s for rule in rules for s in rule.rhs if s not in productive), symbol)
+    cycle = list(path)[list(path).index(symbol) :]
+    first = cycle.index(min(cycle))
+    return (*cycle[first:], *cycle[:first])
+
+
 def reachable_symbols(grammar: Grammar) -> frozenset[int]:
     """The symbols that occur in a sentential form derived from the start symbol. Cost: O(size of the grammar)."""
     found = {grammar.start}
