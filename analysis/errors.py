@@ -15,6 +15,14 @@ class GrammarError(MaskwrightError):
     """A grammar file cannot be read, parsed or used (syntax, undefined or unproductive symbols, layout)."""
 
 
+class EmptyLanguageError(GrammarError):
+    """No finite text can be derived from a grammar's start symbol. grammar : what was read all the same, for `lint_grammar`."""
+
+    def __init__(self, message: str, grammar: object = None) -> None:
+        super().__init__(message)
+        self.grammar = grammar
+
+
 class TerminalError(GrammarError):
     """A terminal's pattern cannot be compiled to a byte automaton, or matches the empty string."""
 

@@ -88,7 +88,7 @@ def explain_next(matcher: Matcher, token: int) -> Explanation:
     explainer = _Explainer(machine_of(store.grammar), store, matcher)
     token = matcher._id(token)
     vocabulary = store.vocabulary
-    if matcher.is_finished:
+    if matcher.is_finished():
         shown = f"token {token}" + (f" ({vocabulary.tokens[token]!r})" if 0 <= token < vocabulary.size else "")
         summary = f"{shown} comes after the end of the text: reset() begins a new one"
         return Explanation(store.grammar.name, f"token {token}", "refused", summary)

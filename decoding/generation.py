@@ -215,12 +215,7 @@ class Generation:
         if self._healing.rest:
             there = there.fork()
             there.advance_bytes(self._healing.rest)
-        ending = self._ending(there)
-        if len(ending.tokens) > self._max_tokens and ending.is_shortest:
-            raise LimitError(
-                f"max_tokens is {self._max_tokens}, but the shortest ending of the text takes {len(ending.tokens)} tokens "
-                f"({ending.data[:60]!r}); give more tokens, or let the text stay open (close=False)"
-            )
+        check_budget(self._ending(there), self._max_tokens)
 
     def _need(self, left: int) -> int:
         """Tokens of a short ending; decides when to look next."""
@@ -324,22 +319,13 @@ def generate(
             raise MaskwrightError("without a matcher, say which vocabulary the model has (vocabulary=...)")
         vocabulary = matcher.store.vocabulary
     stops = [text.encode() if isinstance(text, str) else bytes(text) for text in stop]
-    for what, value, is_fine, expected in (
-        (
-            "prompt_tokens",
-            list(prompt_tokens)[:5],
-            len(prompt_tokens) > 0,
-            "at least one token (the model's begin-of-text)",
-        ),
-        ("max_tokens", max_tokens, max_tokens >= 1, "at least 1"),
-        ("seconds", seconds, seconds is None or seconds > 0, "more than 0"),
-        ("stop", stop, all(stops), "strings that are not empty"),
-        ("temperature", temperature, 0 <= temperature < float("inf"), "0 or more"),
-        ("top_k", top_k, top_k >= 0, "0 (all) or more"),
-        ("top_p", top_p, 0 < top_p <= 1, "more than 0 and at most 1"),
-    ):
-        if not is_fine:
-            raise MaskwrightError(f"{what} is {value!r}; expected {expected}")
+    if not len(prompt_tokens):
+        raise MaskwrightError(
+            f"prompt_tokens is {list(prompt_tokens)!r}; expected at least one token (the model's begin-of-text)"
+        )
+    check_options(
+        max_tokens=max_tokens, seconds=seconds, stop=stops, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed
+    )
     return Generation(
         model,
         matcher,
@@ -356,6 +342,39 @@ def generate(
         close=close,
         heal=heal,
     )
+
+
+def check_options(
+    *,
+    max_tokens: int,
+    seconds: float | None,
+    stop: Sequence[str | bytes],
+    temperature: float,
+    top_k: int,
+    top_p: float,
+    seed: int,
+) -> None:
+    """Raises MaskwrightError for an option of `generate` that is out of range."""
+    for what, value, is_fine, expected in (
+        ("max_tokens", max_tokens, max_tokens >= 1, "at least 1"),
+        ("seconds", seconds, seconds is None or seconds > 0, "more than 0"),
+        ("stop", list(stop), all(stop), "strings that are not empty"),
+        ("temperature", temperature, 0 <= temperature < float("inf"), "0 or more"),
+        ("top_k", top_k, top_k >= 0, "0 (all) or more"),
+        ("top_p", top_p, 0 < top_p <= 1, "more than 0 and at most 1"),
+        ("seed", seed, seed >= 0, "0 or more"),
+    ):
+        if not is_fine:
+            raise MaskwrightError(f"{what} is {value!r}; expected {expected}")
+
+
+def check_budget(ending: Ending, max_tokens: int) -> None:
+    """Raises LimitError if the budget does not even suffice for the shortest ending of a text."""
+    if len(ending.tokens) > max_tokens and ending.is_shortest:
+        raise LimitError(
+            f"max_tokens is {max_tokens}, but the shortest ending of the text takes {len(ending.tokens)} tokens "
+            f"({ending.data[:60]!r}); give more tokens, or let the text stay open (close=False)"
+        )
 
 
 class Sampler:

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.decoding import _batch_kernels as batch_kernels
 from maskwright.decoding import _kernels as kernels
+from maskwright.decoding.spelling import Question
 from maskwright.decoding.texts import Texts, Words
 
 if TYPE_CHECKING:
@@ -99,10 +100,12 @@ class Matcher(Texts):
         """Whether the text is legal as it stands."""
         return self._is_accepting(0)
 
-    @property
     def is_finished(self) -> bool:
         """Whether an end-of-text token has been read."""
         return self._is_finished(0)
+
+    if not TYPE_CHECKING:
+        is_finished = Question(is_finished)  # it was a property
 
     def rollback(self, n: int = 1) -> None:
         """Take back the last n tokens. Raises MaskwrightError if so many are not remembered (`max_rollback`)."""
@@ -111,6 +114,12 @@ class Matcher(Texts):
     def reset(self) -> None:
         """Back to the start of the text."""
         self._reset(0)
+
+    def __repr__(self) -> str:
+        kept = int(self._memory[kernels.N_HISTORY])
+        state = "ended" if self._is_finished(0) else "open"
+        of = f"{self.store.grammar.name} x {self.store.vocabulary.name}"
+        return f"<Matcher {of}: {state}, {kept} of {self.max_rollback} tokens to roll back>"
 
     def fork(self) -> Matcher:
         """A second matcher in the same state, history included. Cost: O(stack and history)."""
@@ -251,6 +260,12 @@ class Batch(Texts):
     def reset(self, slot: int) -> None:
         """Back to the start of a text: the slot is free for another one."""
         self._reset(slot)
+
+    def __repr__(self) -> str:
+        ended = sum(self._is_finished(slot) for slot in range(self.size))
+        threads = f", {self._n_threads} threads" if self._n_threads > 1 else ""
+        of = f"{self.store.grammar.name} x {self.store.vocabulary.name}"
+        return f"<Batch {of}: {self.size} texts, {ended} ended{threads}>"
 
     def copy(self, source: int, target: int) -> None:
         """Make one slot's text, its history included, a copy of another's (beams)."""

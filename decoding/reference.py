@@ -8,6 +8,7 @@ Source: Tran-Thien's streamlining post (2025); Domino (arXiv 2403.06988), algori
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,7 @@ from maskwright.analysis.errors import GrammarError, IllegalTokenError, StoreErr
 from maskwright.analysis.legality.verdict import START
 from maskwright.decoding.lexer import NO_COLUMN, NfaLexer, Symbols
 from maskwright.decoding.parser import LalrParser, Stacks
+from maskwright.decoding.spelling import Question
 from maskwright.maskstore.events import EventCodes
 from maskwright.maskstore.masks import n_words
 from maskwright.maskstore.store import MaskStore
@@ -81,7 +83,7 @@ class ReferenceDecoder:
         """Back to the start of the text."""
         begin = ParserState(self.parser.initial, (0,), 0, START)
         self.hypotheses: tuple[Hypothesis, ...] = (Hypothesis(begin, self.lexer.start, NO_COLUMN),)
-        self.is_finished = False
+        self._finished = False
 
     def read(self, state: ParserState, symbols: Symbols, column: int, codes: EventCodes) -> ParserState | None:
         """The parser's state after a sequence, or None if it is not legal. column : of the newline under way before it."""
@@ -138,7 +140,7 @@ class ReferenceDecoder:
         """The allowed tokens: (ceil(V / 32),) uint32, bit i of word w being token 32 w + i; EOS ids if the text is legal as it stands."""
         words = np.zeros(n_words(self.store.vocabulary.size), np.uint32)
         self.n_masks += 1
-        if self.is_finished:
+        if self._finished:
             return words
         for hypothesis in self.hypotheses:
             for symbols, mask in self._entries_of(hypothesis):
@@ -179,12 +181,12 @@ class ReferenceDecoder:
             raise IllegalTokenError(
                 f"token {token} is out of range: the vocabulary has the ids 0 to {vocabulary.size - 1}"
             )
-        if self.is_finished:
+        if self._finished:
             raise IllegalTokenError(f"token {token} after the end of the text: reset() begins a new one")
         if token in vocabulary.eos:
             if not self.is_accepting():
                 raise IllegalTokenError(f"token {token} ends the text, which is not complete here")
-            self.is_finished = True
+            self._finished = True
             return
         if not vocabulary.tokens[token]:
             raise IllegalTokenError(f"token {token} stands for no text, so no grammar can allow it")
@@ -200,6 +202,13 @@ class ReferenceDecoder:
                 f"{data!r} is not legal here under grammar {self.grammar.name}; the state is unchanged"
             )
         self.hypotheses = found
+
+    def is_finished(self) -> bool:
+        """Whether an end-of-text token has been read."""
+        return self._finished
+
+    if not TYPE_CHECKING:
+        is_finished = Question(is_finished)  # it was an attribute
 
     def is_accepting(self) -> bool:
         """Whether the text so far is legal as it stands."""

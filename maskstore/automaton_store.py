@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +15,9 @@ from maskwright.maskstore.engine_table import engine_table
 from maskwright.maskstore.masks import n_words
 from maskwright.maskstore.stack_automaton import build_automaton
 from maskwright.maskstore.vocabulary import Vocabulary
+
+if TYPE_CHECKING:
+    from maskwright.decoding.matcher import Batch, Matcher
 
 Progress = Callable[[str, int, int], None]
 
@@ -38,13 +40,18 @@ class AutomatonStore:
         """Words of a bitmask: ceil(V / 32)."""
         return n_words(self.vocabulary.size)
 
-    def matcher(self, max_rollback: int = 256) -> Any:
+    def matcher(self, max_rollback: int = 256) -> Matcher:
         """The state of one text, at its start: a `maskwright.Matcher`. max_rollback : tokens that `rollback` can take back."""
-        return _decoding().Matcher(self, max_rollback)
+        # the layer to the right, which a store does not depend on: it is imported when somebody decodes
+        from maskwright.decoding.matcher import Matcher
 
-    def batch(self, size: int, max_rollback: int = 256, n_threads: int = 1) -> Any:
+        return Matcher(self, max_rollback)
+
+    def batch(self, size: int, max_rollback: int = 256, n_threads: int = 1) -> Batch:
         """The states of several texts, at their starts: a `maskwright.Batch`."""
-        return _decoding().Batch(self, size, max_rollback, n_threads)
+        from maskwright.decoding.matcher import Batch
+
+        return Batch(self, size, max_rollback, n_threads)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the store to a file; see `maskwright.maskstore.fileformat.save_store`."""
@@ -57,11 +64,6 @@ class AutomatonStore:
             f"<AutomatonStore {self.grammar.name} x {self.vocabulary.name}: {self.counts.get('nodes', 0):,} nodes, "
             f"{self.counts.get('edges', 0):,} edges, {self.counts.get('masks', 0):,} masks, {self.table.nbytes / 1e6:.1f} MB>"
         )
-
-
-def _decoding() -> Any:
-    """The layer to the right, which a store does not depend on: it is looked up by name when somebody decodes."""
-    return import_module("maskwright.decoding.matcher")
 
 
 def build_automaton_store(grammar: Grammar, vocabulary: Vocabulary, progress: Progress | None = None) -> AutomatonStore:

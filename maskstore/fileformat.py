@@ -47,6 +47,7 @@ from safetensors.numpy import save
 
 from maskwright.analysis.errors import StoreError, VocabularyError
 from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.grammar.sources import GrammarSource, as_grammar
 from maskwright.maskstore.fileheader import (
     AUTOMATON,
     ENTRIES,
@@ -65,7 +66,7 @@ from maskwright.maskstore.fileheader import (
 )
 from maskwright.maskstore.filemap import map_tensor
 from maskwright.maskstore.tokenizer_values import clip
-from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary
 
 if TYPE_CHECKING:
     from maskwright.maskstore.automaton_store import AutomatonStore
@@ -128,15 +129,18 @@ def save_store(store: MaskStore | AutomatonStore, path: str | os.PathLike[str]) 
         **own,
     }
     facts["sha256"] = _content_digest(facts, tensors)
-    replace_file(Path(path), save(tensors, {METADATA_KEY: canonical(facts)}))
+    replace_file(Path(_path(path)), save(tensors, {METADATA_KEY: canonical(facts)}))
 
 
 def load_store(
-    path: str | os.PathLike[str], *, vocabulary: Vocabulary | None = None, grammar: Grammar | None = None
+    path: str | os.PathLike[str],
+    *,
+    vocabulary: VocabularySource | None = None,
+    grammar: GrammarSource | None = None,
 ) -> MaskStore | AutomatonStore:
     """The store that `save_store` wrote; or a StoreError: the whole file is checked, and may come from anyone.
 
-    vocabulary, grammar : refuse a store that was not made for them; the store then holds these very objects.
+    vocabulary, grammar : refuse a store that was not made for them; the store then holds these very objects. Names and paths are taken too.
 
     The arrays are read-only. `Vocabulary.checked` is not kept, being a fact about the machine that built the store. An
     `AutomatonStore`'s table is mapped: it is the file's own pages, of which processes that load the same file share one copy.
@@ -146,7 +150,9 @@ def load_store(
     breaks a rule of the format, or was made for another grammar or vocabulary.
     Cost: O(size of the file).
     """
-    where = os.fspath(path)
+    path = where = _path(path)
+    grammar = None if grammar is None else as_grammar(grammar)
+    vocabulary = None if vocabulary is None else as_vocabulary(vocabulary)
     for _ in range(ATTEMPTS):
         with _opened(path) as file:
             header = read_header(where, file)
@@ -212,13 +218,19 @@ def _automaton_store(
     return AutomatonStore(grammar, vocabulary, table, MappingProxyType(dict(header.facts["counts"])))
 
 
+def as_store(source: MaskStore | AutomatonStore | str | os.PathLike[str]) -> MaskStore | AutomatonStore:
+    """The store itself, or the one that `load_store` finds in a file."""
+    return load_store(source) if isinstance(source, str | bytes | os.PathLike) else source
+
+
 def store_info(path: str | os.PathLike[str]) -> dict[str, Any]:
     """What a store file says about itself, ready for JSON. The arrays are not read, so they are not checked either.
 
     Raises: StoreError as `load_store`, for what can be seen without the arrays. Cost: O(size of the header).
     """
+    path = _path(path)
     with _opened(path) as file:
-        header = read_header(os.fspath(path), file)
+        header = read_header(path, file)
         n_bytes = os.stat(path).st_size
         table = map_tensor(path, TABLE, header) if TABLE in header.tensors else None
     facts, grammar = header.facts, header.grammar
@@ -270,6 +282,12 @@ def _automaton_info(where: str, header: Header, table: Array | None) -> dict[str
         "masks": {"all": sizes["masks"], "rows": parts["rows"] // max(1, 4 * sizes["words"])},
         "table_bytes": parts,
     }
+
+
+def _path(path: object) -> str:
+    if not isinstance(path, str | bytes | os.PathLike):
+        raise StoreError(f"a store's file is named by a path; this is a {type(path).__name__}")
+    return os.fsdecode(path)
 
 
 @contextlib.contextmanager

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from maskwright.analysis.errors import DeadEndError, GrammarError, LimitError, VocabularyError
 from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.grammar.sources import GrammarSource, as_grammar
 from maskwright.analysis.legality.judge import Judge, Rules
 from maskwright.analysis.legality.verdict import START
 from maskwright.analysis.lexing.terminal_nfa import TerminalNfa, build_terminal_nfa
@@ -25,7 +26,7 @@ from maskwright.maskstore.entries import Entries, StateEntries, collect_entries
 from maskwright.maskstore.events import EventCodes
 from maskwright.maskstore.masks import MaskPool, MaskPoolBuilder, n_words
 from maskwright.maskstore.streamline import STEPS, Context, Streamlined, count_entries, streamline
-from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary
 from maskwright.maskstore.walk import Walk
 
 if TYPE_CHECKING:
@@ -135,8 +136,8 @@ class MaskStore:
 
 
 def build_store(
-    grammar: Grammar,
-    vocabulary: Vocabulary,
+    grammar: GrammarSource,
+    vocabulary: VocabularySource,
     *,
     streamlined: bool = True,
     rules: Rules = "normalised",
@@ -145,6 +146,7 @@ def build_store(
 ) -> MaskStore | AutomatonStore:
     """The store of a grammar and a vocabulary, by the grammar's lexing: "longest" or "contextual" an `AutomatonStore`, "nfa" a `MaskStore`.
 
+    grammar, vocabulary : objects, or what `load_grammar` and `load_vocabulary` take: names, paths, a text, a tokenizer, a list of bytes.
     streamlined : False keeps every entry; for comparison and tests. Lexing "nfa" only.
     rules : what always-verdicts are judged on, see `Judge`. Lexing "nfa" only.
     allow_dead : build a store too under which no text can be finished, for who wants to look at it. Under lexing "nfa" only an empty first
@@ -153,6 +155,7 @@ def build_store(
     Raises DeadEndError for a grammar that cannot finish any text with the vocabulary, with what lint says; TerminalError for a terminal that cannot be compiled, LimitError for an explosion, VocabularyError for a vocabulary without
     text, GrammarError for options that the lexing does not have. Cost for python.lark at V = 32k: some 10 CPU s, under "nfa" 3.
     """
+    grammar, vocabulary = as_grammar(grammar), as_vocabulary(vocabulary)
     if grammar.lexing != "nfa":
         if not streamlined or rules != "normalised":
             option = "streamlined=False" if not streamlined else f"rules={rules!r}"

@@ -8,12 +8,12 @@ import importlib.util
 import itertools
 import logging
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -25,12 +25,13 @@ from maskwright.maskstore.tokenizer_table import TokenTable, check_round_trip
 
 _logger = logging.getLogger(__name__)
 
-#: Built-in name -> (package, file inside it). All of them come with mistral-common (Apache-2.0).
+#: Built-in name -> (package, file or folder inside it). Those of Mistral come with mistral-common (Apache-2.0).
 BUILT_IN: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "mistral-7b-v0.1": ("mistral_common", "data/tokenizer.model.v1"),
         "mistral-7b-v0.3": ("mistral_common", "data/mistral_instruct_tokenizer_240323.model.v3"),
         "tekken": ("mistral_common", "data/tekken_240911.json"),
+        "python-tiny": ("maskwright.models", "python-tiny"),
     }
 )
 
@@ -109,6 +110,27 @@ class Vocabulary:
         # A read-only mapping cannot be pickled or copied as it is; engines do send vocabularies to worker processes.
         return type(self), (self.name, self.tokens, dict(self.special), self.eos, self.byte_pieces, self.checked)
 
+    @classmethod
+    def from_tokens(
+        cls,
+        tokens: Sequence[bytes],
+        *,
+        eos: Iterable[str | int] = (),
+        special: Mapping[str, int] | None = None,
+        name: str = "<tokens>",
+    ) -> Vocabulary:
+        """The vocabulary whose id i stands for tokens[i]; b"" for an id that stands for no text.
+
+        eos : the ids, or names, of the tokens that end a text; they become special, and stand for no text. special : other special tokens,
+        by name. Without eos no mask ever allows an end.
+
+        Raises: VocabularyError for a token that is not bytes, or if `special` or `eos` does not fit.
+
+        >>> Vocabulary.from_tokens([b"<eos>", b"a", b"b", b"ab"], eos=[0])
+        <Vocabulary <tokens>: 4 ids, 1 special, eos 0>
+        """
+        return load_vocabulary(tokens, eos=eos, special=special, name=name)
+
     @property
     def size(self) -> int:
         """V, the number of ids, padding included."""
@@ -176,6 +198,10 @@ class Vocabulary:
         return cls(name, tuple(tokens), special, tuple(eos), frozenset(byte_pieces))
 
 
+VocabularySource: TypeAlias = Vocabulary | str | os.PathLike[str] | Sequence[bytes] | object
+"""A vocabulary, or what `load_vocabulary` takes."""
+
+
 def load_vocabulary(
     source: str | os.PathLike[str] | object,
     *,
@@ -184,14 +210,16 @@ def load_vocabulary(
     special: Mapping[str, int] | None = None,
     eos: Iterable[str | int] | None = None,
 ) -> Vocabulary:
-    """The vocabulary of a tokenizer, given by built-in name, file, folder or object.
+    """The vocabulary of a tokenizer, given by built-in name, file, folder, object, or by its tokens themselves.
 
     source : one of
-        a built-in name: `mistral-7b-v0.1`, `mistral-7b-v0.3`, `tekken` (files of the package mistral-common);
+        a built-in name: `python-tiny`, which the bundled model reads, or `mistral-7b-v0.1`, `mistral-7b-v0.3`, `tekken` (files of the
+        package mistral-common);
         a file, known by its content: SentencePiece model, tekken json, tiktoken ranks, Hugging Face `tokenizer.json`;
         a folder with one of these; `tokenizer_config.json`, `special_tokens_map.json` and `generation_config.json`
         beside it are read for added, special and eos tokens;
-        an object of transformers, tokenizers, sentencepiece, tiktoken or mistral-common.
+        an object of transformers, tokenizers, sentencepiece, tiktoken or mistral-common;
+        a list of bytes, token by token (see `Vocabulary.from_tokens`); or a Vocabulary.
     size : V, if the model's embedding has more rows than the tokenizer has ids; the rest is b""
     name : what to call it; by default the built-in name or the file's or folder's
     special : special tokens by name, added to what the source says (a tiktoken rank file says nothing about them)
@@ -208,6 +236,17 @@ def load_vocabulary(
     if isinstance(source, str | os.PathLike):
         path, found_name = _locate(source)
         table = read_path(path, special or {})
+    elif isinstance(source, Vocabulary):
+        if size is None and name is None and special is None and eos is None:
+            return source
+        found_name = source.name
+        table = TokenTable(
+            source.name, list(source.tokens), dict(source.special), set(source.eos), set(source.byte_pieces)
+        )
+        table.name_special({token: name for name, token in (special or {}).items()})
+    elif isinstance(source, list | tuple):
+        found_name = "<tokens>"
+        table = _table_of_tokens(source, special or {})
     else:
         found_name = type(source).__name__
         table = read_object(source)
@@ -246,10 +285,10 @@ def _locate(source: str | os.PathLike[str]) -> tuple[Path, str]:
                 "pip install 'maskwright[tokenizers]'"
             )
         path = Path(spec.submodule_search_locations[0], inside)
-        if not path.is_file():
+        if not path.exists():
             raise VocabularyError(
                 f"the installed package {package} has no {inside}, the file of the built-in vocabulary {source}; "
-                "install a version that has it (1.13 does), or give the file's path"
+                "install a version that has it (mistral-common 1.13 does), or give the file's path"
             )
         return path, str(source)
     path = Path(source)
@@ -261,6 +300,21 @@ def _locate(source: str | os.PathLike[str]) -> tuple[Path, str]:
             f"(built in: {', '.join(BUILT_IN)})"
         )
     return path, path.resolve().name
+
+
+def as_vocabulary(source: VocabularySource) -> Vocabulary:
+    """The vocabulary itself, or the one that `load_vocabulary` makes of a name, a path, a tokenizer or a list of bytes."""
+    return source if isinstance(source, Vocabulary) else load_vocabulary(source)
+
+
+def _table_of_tokens(tokens: Sequence[object], special: Mapping[str, int]) -> TokenTable:
+    found: dict[int, bytes] = {}
+    for token, data in enumerate(tokens):
+        if not isinstance(data, bytes | bytearray):
+            hint = "; encode it: a token is bytes, and may hold a part of a character" if isinstance(data, str) else ""
+            raise VocabularyError(f"<tokens>: token {token} is a {type(data).__name__}; expected bytes{hint}")
+        found[token] = bytes(data)
+    return TokenTable.from_ids("<tokens>", found, {token: name for name, token in special.items()})
 
 
 def _vocabulary(table: TokenTable, name: str, checked: bool) -> Vocabulary:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import re
+import subprocess
 import sys
 import warnings
 from pathlib import Path
@@ -26,7 +29,7 @@ from maskwright.completion import (
     start_completion,
 )
 from maskwright.decoding.adapters import apply_mask
-from maskwright.decoding.generation import ModelReader, Sampler
+from maskwright.decoding.generation import Generation, ModelReader, Sampler, Step
 from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
 from maskwright.maskstore.store import build_store
 from maskwright.maskstore.vocabulary import Vocabulary
@@ -389,7 +392,7 @@ def test_samples_drawn_by_a_model(store: AutomatonStore, model: LanguageModel) -
         fast.begin_text(number)
         sampler = Sampler(0.8, 0, 1.0, (3, number))
         matcher, tokens = store.matcher(), []
-        while len(tokens) < 12 and not matcher.is_finished:
+        while len(tokens) < 12 and not matcher.is_finished():
             matcher.fill(words)
             reader = ModelReader(model.model, [0, *tokens])
             logits = reader.logits()
@@ -415,3 +418,99 @@ def test_validate_with_a_model(runner: CliRunner, folder: Path, store: Automaton
     assert facts["classes"]["accepted"] == 5 and facts["figures"]["characters"] > 0
     wrong = runner.invoke(app, arguments)
     assert wrong.exit_code == 2 and "a model draws samples (--check sample)" in wrong.stderr
+
+
+WITHOUT_TORCH = """
+import json, sys
+from typer.testing import CliRunner
+from maskwright.cli import app
+for arguments in json.loads(sys.argv[1]):
+    result = CliRunner().invoke(app, ["complete", *arguments])
+    assert "torch" not in sys.modules and "transformers" not in sys.modules, arguments
+    print(result.exit_code, " ".join(result.stderr.split())[:300])
+"""
+
+
+def test_everything_is_checked_before_torch_is_loaded(folder: Path, store: AutomatonStore, tmp_path: Path) -> None:
+    store.save(tmp_path / "store.safetensors")
+    (tmp_path / "json.lark").write_text(JSON_TEXT)
+    mine = ["-m", str(folder)]
+    cases = [
+        (["json.lark", "[", *mine, "--max-tokens", "0"], "max_tokens is 0"),
+        (["json.lark", "[", *mine, "--temperature", "-1"], "temperature is -1"),
+        (["json.lark", "[", *mine, "--top-p", "2"], "top_p is 2"),
+        (["json.lark", "[", *mine, "--seed", "-1"], "seed is -1; expected 0 or more"),
+        (["json.lark", "[", *mine, "--reference", "python:nowhere"], "names no program"),
+        (["json.lark", "[", *mine, "--stop", ""], "stop is ['']"),
+        (["none.lark", "[", *mine], "'none.lark' does not exist"),
+        (["json.lark", "[", *mine, "--soft", "if"], "soft keyword 'if' is not a string literal"),
+        (["json.lark", "[", *mine, "--lexing", "nfa"], "has no masks at run time"),
+        (["json.lark", "[}", *mine], "'}' cannot stand at byte 1"),
+        (["json.lark", "[[[[[[", *mine, "--max-tokens", "2"], "max_tokens is 2, but the shortest ending"),
+        (["json.lark", "[", *mine, "-t", "nothing"], "no vocabulary 'nothing'"),
+        (["json.lark", "[", *mine, "-t", "python-tiny"], "the store is for another tokenizer"),
+        (["store.safetensors", "[", *mine, "-t", "python-tiny"], "the store is for another tokenizer"),
+        (["store.safetensors", "[", *mine, "--soft", "if"], "--soft is for a grammar"),
+        (["store.safetensors", "[", *mine, "--lexing", "longest"], "--lexing is for a grammar"),
+        (["json.lark", "[", "-m", "./nowhere"], "there is no model folder"),
+    ]
+    run = subprocess.run(
+        [sys.executable, "-c", WITHOUT_TORCH, json.dumps([arguments for arguments, _ in cases])],
+        cwd=tmp_path, env={**os.environ, "MASKWRIGHT_CACHE": str(tmp_path / "cache")}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr[-2000:]
+    for line, (arguments, message) in zip(run.stdout.splitlines(), cases, strict=True):
+        assert line.startswith("2 error: ") and message in line, (arguments, line)
+
+
+def test_the_tokenizer_may_be_named_and_keywords_softened(runner: CliRunner, folder: Path) -> None:
+    Path("words.lark").write_text('start: (NAME | "if" NAME)+\nNAME: /[a-z]+/\n%ignore " "\n')
+    plain = ["complete", "words.lark", "if if ", "-m", str(folder), "--max-tokens", "8", "--reference", "none"]
+    refused = runner.invoke(app, [*plain, "-t", str(folder)])
+    assert refused.exit_code == 2 and "' ' cannot stand at byte 5" in refused.stderr
+    taken = runner.invoke(app, [*plain, "-t", str(folder), "--soft", "if"])
+    assert taken.exit_code == 0 and taken.stdout.startswith("if if"), taken.stderr
+
+
+def test_an_error_begins_on_a_line_of_its_own(runner: CliRunner, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was written before the error ends in a line feed, on standard output."""
+    for pieces, expected in (((b"1", b"2"), "[12\n"), ((b"1\n",), "[1\n"), ((), "[\n"), ((b"\xc3",), "[\n")):
+
+        def steps(self: Any, pieces: Any = pieces) -> Any:
+            yield from map(Step, pieces)
+            raise MaskwrightError("it went wrong")
+
+        monkeypatch.setattr(Generation, "__iter__", steps)
+        result = runner.invoke(app, ["complete", "json.lark", "[", "-m", str(folder)])
+        assert result.exit_code == 2 and result.stdout == expected and "error: it went wrong" in result.stderr
+
+
+def test_an_older_python_does_not_judge(runner: CliRunner, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from maskwright.cli.complete import _judged
+    from maskwright.validation import references
+
+    monkeypatch.setattr(references, "PYTHON_VERSIONS", {"python": (3, 99)})
+    monkeypatch.setattr(references, "_newer_python", lambda version: None)
+    nested = "x = f'{(}'\n"  # stands for what is new
+    found = _judged(nested, None, "python")
+    assert found is not None and (found["by"], found["answer"]) == ("python", "not judged")
+    assert re.match(
+        r"the grammar is Python 3\.99's and this is Python 3\.\d+: name a newer one .*it says SyntaxError",
+        found["message"],
+    )
+    assert _judged("x = 1\n", None, "python") == {"by": "python", "answer": "accepted", "message": ""}
+    # who names it gets its word, and other grammars have no version
+    for reference, grammar in (("python", "python"), (None, "python.lark")):
+        said = _judged(nested, reference, grammar)
+        assert said is not None and said["answer"] == "refused"
+    monkeypatch.setattr(references, "_newer_python", lambda version: sys.executable)
+    assert references.reference_for("python") == f"python:{sys.executable}"
+    newer = _judged("x = 1\n", None, "python")
+    assert newer is not None and newer["by"] == f"python:{sys.executable}" and newer["answer"] == "accepted"
+
+
+def test_the_files_of_a_model_say_what_the_model_says() -> None:
+    from maskwright.completion import vocabulary_of
+
+    assert vocabulary_of(BUNDLED) == load_model().vocabulary
+    assert vocabulary_of("nobody/nothing") is None

@@ -9,6 +9,7 @@ from lark import Token, Tree
 from lark import exceptions as lark_exceptions
 
 from maskwright.analysis.errors import GrammarError, MaskwrightError
+from maskwright.analysis.grammar.foreign import hint_at, language_of
 from maskwright.analysis.grammar.lark_files import GrammarFiles, caret, places_of
 
 _SYNTAX = re.compile(r"(?P<what>.*?),? at line (?P<line>\d+),? column (?P<column>\d+)", re.DOTALL)
@@ -44,6 +45,11 @@ def translate(error: Exception, files: GrammarFiles, doing: str) -> MaskwrightEr
     syntax = _SYNTAX.match(text) if isinstance(error, lark_exceptions.LarkError) else None
     if syntax:  # Lark parses a text as soon as it is opened
         line, column, what = int(syntax["line"]), int(syntax["column"]), syntax["what"]
+        lines = files.texts[-1].split("\n")
+        if (language := language_of(files.texts[-1])) is not None:
+            what = f"{language} (Lark's parser says: {what})"
+        elif 1 <= line <= len(lines) and (hint := hint_at(lines[line - 1], column)) is not None:
+            column, what = hint[0], f"{what}; {hint[1]}"
         return GrammarError(f"{files.shown[-1]}:{line}:{column}: {what}{caret(files.texts[-1], line, column)}")
     if isinstance(error, lark_exceptions.GrammarError):
         return _translate_symbol_error(error, text, files)

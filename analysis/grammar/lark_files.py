@@ -14,6 +14,7 @@ from typing import Any
 from lark.load_grammar import stdlib_loader
 
 from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError, UnknownNameError
+from maskwright.analysis.grammar.foreign import language_of
 
 MAX_BYTES = 16 << 20
 """A longer file is no grammar."""
@@ -87,6 +88,8 @@ class GrammarFiles:
         opened = places_of(text).open_literal
         if opened is not None:
             message = "a string or regular expression begins here and does not end"
+            if (language := language_of(text)) is not None:
+                message = f"{language} (read as Lark's, {message})"
             raise GrammarError(self.at(message, opened, len(self.texts) - 1))
         # Lark walks terminals that are parts of each other path by path.
         sizes: dict[str, int] = {}
@@ -213,6 +216,9 @@ def places_of(text: str) -> Places:
     return places
 
 
+_HELPER = re.compile(r"__(?P<rule>.+)_(?:star|plus|repeat_a\d+_b\d+(?:_opt)?)_\d+$")
+
+
 def line_and_column(text: str, offset: int) -> tuple[int, int]:
     """Both counted from 1."""
     return text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset)
@@ -226,6 +232,16 @@ def position_of(text: str, name: str) -> tuple[int, int]:
     """
     offset = places_of(text).find(name)
     return (0, 0) if offset is None else line_and_column(text, offset)
+
+
+def rule_name(name: str) -> str:
+    """The rule that the author wrote, of a nonterminal that Lark made of it.
+
+    >>> rule_name("__expr_star_3"), rule_name("pair{item}"), rule_name("expr")
+    ('expr', 'pair', 'expr')
+    """
+    match = _HELPER.match(name)
+    return (match["rule"] if match else name).partition("{")[0].partition(" ")[0]
 
 
 def caret(text: str, line: int, column: int, width: int = 120) -> str:

@@ -22,7 +22,13 @@ from lark.lexer import PatternStr, TerminalDef
 from lark.load_grammar import Grammar as LarkGrammar
 from lark.load_grammar import load_grammar as lark_load_grammar
 
-from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError, UnknownNameError
+from maskwright.analysis.errors import (
+    EmptyLanguageError,
+    GrammarError,
+    LimitError,
+    MaskwrightError,
+    UnknownNameError,
+)
 from maskwright.analysis.grammar.grammar import (
     CONSISTENT_TABS,
     Conflicts,
@@ -40,14 +46,16 @@ from maskwright.analysis.grammar.lark_files import (
     nearest,
     position_of,
     read_file,
+    rule_name,
     short_name,
 )
 from maskwright.analysis.grammar.lark_limits import check_sizes
-from maskwright.analysis.grammar.normalise import productive_symbols
+from maskwright.analysis.grammar.normalise import productive_symbols, unproductive_cycle
 from maskwright.analysis.grammar.options import read_options
 from maskwright.analysis.grammar.restrict import replacements
 from maskwright.analysis.grammar.restrict import restrict as restricted
 from maskwright.analysis.grammar.soft import soften
+from maskwright.analysis.grammar.sources import is_text
 
 LARK_WHEEL_STARTS = {"python": "file_input", "lark": "start"}
 """The grammars of Lark's own wheel that have rules, with the start symbol that reads a whole file."""
@@ -102,6 +110,9 @@ def load_grammar(
 ) -> Grammar:
     """The grammar of a `.lark` file, or of a name: ``"python"`` is our own, ``"lark:python"`` is `python.lark` of Lark's own wheel.
 
+    source : a name, a path, or the text of a grammar itself: a string that has a line feed, or is one rule (see `parse_grammar`, which
+        takes nothing else).
+
     What is None is as the file itself says in lines such as ``// maskwright: lexing = contextual`` (see `options`), else as below.
 
     start : the start symbol; by default ``start``, or the one that reads a whole file for the grammars of the wheel.
@@ -154,7 +165,11 @@ class _Source:
 
 
 def _find_source(source: str | os.PathLike[str]) -> _Source:
+    if not isinstance(source, str | bytes | os.PathLike):
+        raise GrammarError(f"a grammar is a name, a path or a text; this is a {type(source).__name__}")
     shown = os.fsdecode(source)
+    if is_text(source):
+        return _Source(shown, "<text>", "<text>")
     if shown.startswith("lark:"):
         name = shown.removeprefix("lark:")
         if name not in LARK_WHEEL_STARTS:
@@ -261,19 +276,33 @@ def parse_grammar(
         grammar = soften(grammar, soft)
     if restrict:
         grammar = restricted(grammar, restrict)
-    if grammar.start not in productive_symbols(grammar):
-        raise files.error(
-            f"start symbol {start!r} is unproductive: no finite text can be derived from it; "
-            "give it an alternative that does not lead back to itself",
-            start,
-        )
+    productive = productive_symbols(grammar)
+    if grammar.start not in productive:
+        raise EmptyLanguageError(_endless(grammar, productive, files), grammar)
     if conflicts is None:
-        from maskwright.analysis.lexing.splits import (
-            default_conflicts,
-        )  # lexing imports grammars, so not when this file is imported
+        # lexing imports grammars, so not when this file is imported
+        from maskwright.analysis.lexing.splits import default_conflicts
 
         grammar = replace(grammar, conflicts=default_conflicts(grammar))
     return grammar
+
+
+def _endless(grammar: Grammar, productive: frozenset[int], files: GrammarFiles) -> str:
+    """Why no finite text can be derived, at the rule that is to be mended."""
+    cycle = unproductive_cycle(grammar, productive)
+    rules = [rule for symbol in cycle for rule in grammar.rules_of.get(symbol, ())]
+    names = list(dict.fromkeys(rule_name(grammar.symbol_name(symbol)) for symbol in cycle))
+    is_left = all(rule.rhs and rule.rhs[0] not in productive for rule in rules)
+    what = "endless left recursion" if is_left else "endless recursion"
+    start, chain = grammar.symbol_name(grammar.start), " -> ".join([*names, names[0]])
+    if grammar.start in cycle:
+        fault = f"start symbol {start!r} is unproductive: no finite text can be derived from it"
+        name = rule_name(start)
+    else:
+        name = names[0]
+        fault = f"rule {name!r} is unproductive: no finite text can be derived from it, nor from start symbol {start!r}, which needs it"
+    message = f"{fault} ({what}: {chain}); give it an alternative that does not lead back to itself"
+    return str(files.error(message, name))
 
 
 def _find_start(start: str | None, builder: LarkGrammar, files: GrammarFiles) -> str:
@@ -283,6 +312,8 @@ def _find_start(start: str | None, builder: LarkGrammar, files: GrammarFiles) ->
     if start in names:
         return start
     offered = ", ".join(difflib.get_close_matches(start[:200], names, n=3) or names[:8]) or "none, it defines no rules"
+    if any(str(name) == start.upper() for name, _ in builder.term_defs):
+        offered += f" ({start.upper()}, in upper case, is a terminal: write {start.lower()}: ... for a rule)"
     raise GrammarError(
         f"grammar {files.main} has no rule {short_name(start)}{hint}; rules that could be meant: {offered}"
     )

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from maskwright.analysis.errors import GrammarError
 from maskwright.analysis.grammar.grammar import Grammar, Rule
+from maskwright.analysis.grammar.sources import GrammarSource, as_grammar
 
 Body = tuple[int, ...]
 
@@ -38,6 +39,22 @@ def productive_symbols(grammar: Grammar) -> frozenset[int]:
             if missing[number] == 0:
                 agenda.append(grammar.rules[number].lhs)
     return frozenset(found)
+
+
+def unproductive_cycle(grammar: Grammar, productive: frozenset[int]) -> tuple[int, ...]:
+    """Unproductive symbols, each of which needs the next and the last one the first; the start symbol, unproductive too, needs them all.
+
+    productive : the grammar's productive symbols. The first of the cycle is the one that the grammar numbers least.
+    """
+    path: dict[int, None] = {}
+    symbol = grammar.start
+    while symbol not in path:
+        path[symbol] = None
+        rules = grammar.rules_of.get(symbol, ())
+        symbol = next((s for rule in rules for s in rule.rhs if s not in productive), symbol)
+    cycle = list(path)[list(path).index(symbol) :]
+    first = cycle.index(min(cycle))
+    return (*cycle[first:], *cycle[:first])
 
 
 def reachable_symbols(grammar: Grammar) -> frozenset[int]:
@@ -197,7 +214,7 @@ def coarsest_congruence(bodies: dict[int, list[Body]]) -> dict[int, int]:
     return {lhs: least[refined[lhs]] for lhs in bodies}
 
 
-def normalise(grammar: Grammar) -> Grammar:
+def normalise(grammar: GrammarSource) -> Grammar:
     """A grammar of the same terminal language with less choice between rules.
 
     It is reduced, no rule begins with its own left side, no two rules of one nonterminal begin with the same symbol, and
@@ -209,7 +226,7 @@ def normalise(grammar: Grammar) -> Grammar:
 
     Source: Aho, Lam, Sethi, Ullman, Compilers (2nd ed.), 4.3.3 and 4.3.4.
     """
-    rewriter = _Rewriter(reduce(grammar))
+    rewriter = _Rewriter(reduce(as_grammar(grammar)))
     for _ in range(_MAX_ROUNDS):
         rewriter.remove_direct_left_recursion()
         rewriter.left_factor()

@@ -26,8 +26,8 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.errors import LimitError
-from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.grammar.normalise import reduce
+from maskwright.analysis.grammar.sources import GrammarSource, as_grammar
 from maskwright.analysis.legality import _kernels
 from maskwright.analysis.legality.verdict import START, Context, TerminalSequence
 
@@ -53,10 +53,10 @@ class Query:
 class Deciders:
     """The deciders of one grammar. Thread-safe: all scratch space belongs to a call."""
 
-    def __init__(self, grammar: Grammar, *, erased: Iterable[int] = ()) -> None:
+    def __init__(self, grammar: GrammarSource, *, erased: Iterable[int] = ()) -> None:
         """erased : terminals that count as the empty string (layout's indent and dedent, which no text spells)."""
         erased = frozenset(erased)
-        reduced = reduce(grammar)
+        reduced = reduce(as_grammar(grammar))
         self.grammar = reduced
         symbol: list[int] = []
         lhs: list[int] = []

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.grammar.normalise import inline_unit_only, normalise, reduce
+from maskwright.analysis.grammar.sources import GrammarSource, as_grammar
 
 Classes = tuple[tuple[int, ...], ...]
 
 
-def interchange_classes(grammar: Grammar, *, rewrite: bool = False) -> Classes:
+def interchange_classes(grammar: GrammarSource, *, rewrite: bool = False) -> Classes:
     """The classes with two or more members, each sorted, in the order of their least member. Being in one class is a proof.
 
     Declared and ignored terminals, and a layout's own terminals, are in no class: their meaning is not their place in the rules alone.
@@ -24,6 +25,7 @@ def interchange_classes(grammar: Grammar, *, rewrite: bool = False) -> Classes:
 
     Source: partition refinement as in Tran-Thien's streamlining post (2025), which has the form without `rewrite`.
     """
+    grammar = as_grammar(grammar)
     union = _Union(grammar.n_terminals)
     forms = [reduce(grammar)]
     if rewrite:

@@ -20,8 +20,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.grammar.normalise import normalise
+from maskwright.analysis.grammar.sources import GrammarSource, as_grammar
 from maskwright.analysis.legality.deciders import ALWAYS, ANYWHERE, NEVER, Deciders, Prover, Query
 from maskwright.analysis.legality.follow import pair_verdicts
 from maskwright.analysis.legality.verdict import START
@@ -43,7 +43,8 @@ class Judge:
         are the same, the language being the same, and are always made on the normalised rules.
     """
 
-    def __init__(self, grammar: Grammar, rules: Rules = "normalised") -> None:
+    def __init__(self, grammar: GrammarSource, rules: Rules = "normalised") -> None:
+        grammar = as_grammar(grammar)
         self.grammar = grammar
         self.rules = rules
         normalised = normalise(grammar)

@@ -18,6 +18,7 @@ from itertools import pairwise
 
 from maskwright.analysis.errors import GrammarError
 from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.grammar.lark_files import caret, position_of, rule_name
 from maskwright.analysis.lr.digraph import digraph
 from maskwright.analysis.lr.encoding import LrTables
 from maskwright.analysis.lr.lookaheads import nullable_symbols
@@ -80,13 +81,16 @@ def refuse_endless(grammar: Grammar) -> None:
         return
     cycle, is_hidden = found
     chain = " -> ".join(map(grammar.symbol_name, cycle))
+    line, column = position_of(grammar.text, rule_name(grammar.symbol_name(cycle[0])))
+    at = f"{grammar.name}:{line}:{column}" if line else f"grammar {grammar.name}"
+    pointer = caret(grammar.text, line, column) if line else ""
     if is_hidden:
         fault = f"{grammar.symbol_name(cycle[0])!r} begins with itself after symbols that may be empty ({chain})"
     else:
         fault = f"{grammar.symbol_name(cycle[0])!r} derives itself ({chain})"
     raise GrammarError(
-        f"grammar {grammar.name}: infinite ambiguity: {fault}, so that a parser could reduce for ever without reading; "
-        "take the cycle out of these rules, or make the symbols before it required"
+        f"{at}: infinite ambiguity: {fault}, so that a parser could reduce for ever without reading; "
+        f"take the cycle out of these rules, or make the symbols before it required{pointer}"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from types import FrameType
@@ -17,6 +18,7 @@ from maskwright.decoding.kernels import ResidentRows, mend_rows, need_torch
 from maskwright.decoding.kernels.rows import DEFAULT_CAPACITY, check_stores
 from maskwright.decoding.matcher import DEFAULT_ROLLBACK, Matcher
 from maskwright.maskstore.automaton_store import AutomatonStore
+from maskwright.maskstore.fileformat import as_store
 
 if TYPE_CHECKING:
     from maskwright.decoding.ending import Ending
@@ -30,8 +32,8 @@ Key = tuple[int, bytes, int]
 class MaskwrightLogitsProcessor:
     """-inf for every token that the grammar does not allow next: `model.generate(..., logits_processor=[processor])`.
 
-    store : one for all sequences, or a list with one for each sequence of the batch (before beams and num_return_sequences); all for
-        one tokenizer.
+    store : one, or its file, for all sequences, or a list with one for each sequence of the batch (before beams and
+        num_return_sequences); all for one tokenizer.
     tokenizer : the model's, if its tokens shall be compared with the store's; a mismatch is a VocabularyError.
     prompt_lengths : where the constrained text begins, in positions from the left, padding included: a number, or one for each sequence.
         By default it begins behind the prompt, whose length is that of the first call's input.
@@ -59,7 +61,7 @@ class MaskwrightLogitsProcessor:
 
     def __init__(
         self,
-        store: AutomatonStore | Sequence[AutomatonStore],
+        store: AutomatonStore | str | os.PathLike[str] | Sequence[AutomatonStore | str | os.PathLike[str]],
         tokenizer: Any = None,
         *,
         prompt_lengths: int | Sequence[int] | None = None,
@@ -69,7 +71,8 @@ class MaskwrightLogitsProcessor:
         drafts: bool | None = None,
         in_place: bool = False,
     ) -> None:
-        self._stores = tuple(store) if isinstance(store, Sequence) else (store,)
+        given: Any = store if isinstance(store, Sequence) and not isinstance(store, str) else (store,)
+        self._stores: tuple[AutomatonStore, ...] = tuple(as_store(each) for each in given)
         check_stores(self._stores)
         if constrain_prompt and prompt_lengths is not None:
             raise MaskwrightError(
@@ -173,7 +176,7 @@ class MaskwrightLogitsProcessor:
             matcher = Matcher(self._stores[number], 0)
             matcher.advance_bytes(self._prefixes[self._number(row, len(ids), len(self._prefixes), "prefixes")])
             for position in range(self._starts[row * rows // len(ids)], len(tokens)):
-                if matcher.is_finished:
+                if matcher.is_finished():
                     break
                 self._advance(matcher, row, position, tokens[position])
             found.append(short_ending(matcher))

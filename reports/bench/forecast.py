@@ -102,7 +102,7 @@ def on_texts(store: Any, automaton: StackAutomaton) -> dict[str, float]:
                 matcher.advance(int(allowed[rng.randrange(len(allowed))]))
             except (DeadEndError, LimitError):
                 break
-            if matcher.is_finished:
+            if matcher.is_finished():
                 break
     return {"stack_reads": float(np.mean(reads)), "mask_us": float(np.median(times)) / 1000}
 

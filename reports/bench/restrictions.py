@@ -20,7 +20,6 @@ from rich.table import Table
 
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.analysis.grammar import load_grammar
-from maskwright.cli.common import tokenizer_source
 from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
 from maskwright.maskstore.encoders import load_encoder
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
@@ -96,8 +95,8 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=300)
     parser.add_argument("--tokens", type=int, default=20_000, help="places on which masks are timed, at most")
     options = parser.parse_args()
-    vocabulary = load_vocabulary(str(tokenizer_source(options.tokenizer)))
-    encoder = load_encoder(str(tokenizer_source(options.tokenizer)))
+    vocabulary = load_vocabulary(options.tokenizer)
+    encoder = load_encoder(options.tokenizer)
     files = [text for text in (r["text"] for r in python_files()) if len(text) <= MAX_BYTES][: options.files]
     encoded = [encoder.exact_tokens(text).tokens for text in files]
     plain, seconds = build((), vocabulary)

@@ -19,10 +19,11 @@ import platformdirs
 from maskwright import __version__
 from maskwright.analysis.errors import StoreError
 from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.grammar.sources import GrammarSource, as_grammar
 from maskwright.analysis.legality.judge import Rules
 from maskwright.maskstore.fileformat import FORMAT_VERSION, load_store, save_store
 from maskwright.maskstore.store import MaskStore, Progress, build_store
-from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary
 
 if TYPE_CHECKING:
     from maskwright.maskstore.automaton_store import AutomatonStore
@@ -47,8 +48,8 @@ def cache_folder() -> Path:
 
 
 def cached_store(
-    grammar: Grammar,
-    vocabulary: Vocabulary,
+    grammar: GrammarSource,
+    vocabulary: VocabularySource,
     *,
     rules: Rules = "normalised",
     progress: Progress | None = None,
@@ -65,6 +66,7 @@ def cached_store(
 
     Raises: as `build_store`. Cost: as `load_store` if it is in the cache, else as `build_store`.
     """
+    grammar, vocabulary = as_grammar(grammar), as_vocabulary(vocabulary)
     path = cache_folder() / f"store-{_key(grammar, vocabulary, rules)}.safetensors"
     if not refresh and os.path.exists(path):
         try:

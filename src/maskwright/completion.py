@@ -6,6 +6,7 @@ tokens are healed, and the model's vocabulary is held against the store's.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import socket
 import urllib.parse
@@ -29,6 +30,7 @@ from maskwright.decoding.adapters.huggingface import check_same_tokens, check_st
 from maskwright.decoding.generation import Completion, Generation, ModelReader, Sampler, generate
 from maskwright.decoding.healing import split_for_healing
 from maskwright.decoding.kernels import apply_mask, need_torch
+from maskwright.maskstore.fileformat import as_store
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
 from maskwright.models import BUNDLED, model_folder
 
@@ -110,6 +112,28 @@ def load_model(name: str | os.PathLike[str] = BUNDLED, device: str | None = None
     )
 
 
+def check_model_name(name: str | os.PathLike[str]) -> None:
+    """Raises MissingExtraError or UnknownNameError where `load_model` is sure to, without importing what models need."""
+    for package in ("torch", "transformers"):
+        if importlib.util.find_spec(package) is None:
+            raise MissingExtraError(
+                f"{package} is not installed, which models are loaded with: pip install 'maskwright[hf]'"
+            )
+    _source(name)
+
+
+def vocabulary_of(name: str | os.PathLike[str]) -> Vocabulary | None:
+    """The vocabulary of a model, from the files in its folder alone; None where only the loaded model can tell."""
+    source = _source(name)
+    if not Path(source).is_dir():
+        return None
+    try:
+        found = load_vocabulary(source)
+    except MaskwrightError:
+        return None
+    return found if found.eos else None
+
+
 def check_model(store: AutomatonStore, model: LanguageModel) -> None:
     """Raises VocabularyError unless the store was built for the model's tokenizer."""
     check_stores([store])
@@ -164,11 +188,18 @@ def start_completion(
 
 
 def complete(
-    store: AutomatonStore, prompt: str | bytes, model: LanguageModel | str | os.PathLike[str] = BUNDLED, **options: Any
+    store: AutomatonStore | str | os.PathLike[str],
+    prompt: str | bytes,
+    model: LanguageModel | str | os.PathLike[str] = BUNDLED,
+    **options: Any,
 ) -> Completion:
-    """`start_completion(...)`, run to its end: prompt and `data` of the result are a legal text."""
+    """`start_completion(...)`, run to its end: prompt and `data` of the result are a legal text.
+
+    store : a store, or its file. model : a model, or what `load_model` takes.
+    """
+    compiled: Any = as_store(store)  # check_model refuses one without masks
     loaded = model if isinstance(model, LanguageModel) else load_model(model)
-    return start_completion(store, prompt, loaded, **options).run()
+    return start_completion(compiled, prompt, loaded, **options).run()
 
 
 class ModelDraw:

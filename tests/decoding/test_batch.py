@@ -74,7 +74,7 @@ def test_slots_are_matchers(make: Any, n_threads: int) -> None:
         tokens = []
         for slot, matcher in enumerate(matchers):
             draw = rng.random()
-            if matcher.is_finished or draw < 0.03:
+            if matcher.is_finished() or draw < 0.03:
                 matchers[slot].reset()
                 batch.reset(slot)
                 tokens.append(-1)
@@ -105,7 +105,7 @@ def test_slots_are_matchers(make: Any, n_threads: int) -> None:
             if token >= 0:
                 matcher.advance(token)
         assert [batch.is_accepting(slot) for slot in range(7)] == [matcher.is_accepting() for matcher in matchers]
-        assert [batch.is_finished(slot) for slot in range(7)] == [matcher.is_finished for matcher in matchers]
+        assert [batch.is_finished(slot) for slot in range(7)] == [matcher.is_finished() for matcher in matchers]
     assert ended
 
 

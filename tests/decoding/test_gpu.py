@@ -90,7 +90,7 @@ def test_rows_are_those_of_matchers(kind: str, seed: int) -> None:
                 assert found[slot] == eos
             elif states[slot] in ("illegal token", "token out of range", "ended too early"):
                 assert found[slot] == eos
-            elif matcher.is_finished:
+            elif matcher.is_finished():
                 assert (states[slot], found[slot]) == ("ended", eos)
             else:
                 assert states[slot] == "reading"
@@ -111,8 +111,8 @@ def test_rows_are_those_of_matchers(kind: str, seed: int) -> None:
                 continue
             try:
                 matcher.advance(token)
-                assert after[slot] == ("ended" if matcher.is_finished else "reading")
-                ended += matcher.is_finished
+                assert after[slot] == ("ended" if matcher.is_finished() else "reading")
+                ended += matcher.is_finished()
             except IllegalTokenError:
                 assert after[slot] not in ("reading", "ended", "idle")
                 flagged += 1

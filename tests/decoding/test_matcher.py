@@ -105,9 +105,9 @@ def test_special_tokens_without_text_are_never_allowed() -> None:
 
 def test_the_end_of_the_text() -> None:
     matcher = after(0)
-    assert EOS in row(matcher) and matcher.is_allowed(EOS) and matcher.is_accepting() and not matcher.is_finished
+    assert EOS in row(matcher) and matcher.is_allowed(EOS) and matcher.is_accepting() and not matcher.is_finished()
     matcher.advance(EOS)
-    assert matcher.is_finished and matcher.is_accepting() and row(matcher) == set()
+    assert matcher.is_finished() and matcher.is_accepting() and row(matcher) == set()
     assert not any(map(matcher.is_allowed, range(EOS + 1)))
     for token in (0, EOS):
         with pytest.raises(IllegalTokenError, match=r"after the end of the text.*reset\(\)"):
@@ -115,10 +115,10 @@ def test_the_end_of_the_text() -> None:
     with pytest.raises(IllegalTokenError, match="after the end of the text"):
         matcher.advance_bytes(b"1")
     matcher.rollback()
-    assert not matcher.is_finished and row(matcher) == row(after(0))
+    assert not matcher.is_finished() and row(matcher) == row(after(0))
     matcher.advance(EOS)
     matcher.reset()
-    assert not matcher.is_finished and row(matcher) == row(after())
+    assert not matcher.is_finished() and row(matcher) == row(after())
 
 
 def test_the_text_cannot_end_where_it_is_not_complete() -> None:
@@ -134,7 +134,7 @@ def test_several_end_of_text_ids_and_none() -> None:
     matcher.advance(0)
     assert row(matcher) == {1, 2}
     matcher.advance(2)
-    assert matcher.is_finished
+    assert matcher.is_finished()
     none = Vocabulary("none", (b"a", b"b"), {}, ())
     matcher = build_automaton_store(longest('start: "a"'), none).matcher()
     matcher.advance(0)
@@ -289,7 +289,7 @@ def test_forks_are_apart() -> None:
     fork.advance(1)
     assert row(matcher) == row(after(0)) and row(fork) == row(after(0, 1))
     matcher.advance(EOS)
-    assert not fork.is_finished
+    assert not fork.is_finished()
     fork.rollback(2)
     assert row(fork) == row(after())
 
@@ -324,7 +324,7 @@ def test_replay_is_fill_look_up_advance() -> None:
         plain, fast = after(max_rollback=3), after(max_rollback=3)
         tokens: list[int] = []
         legal = 0
-        while len(tokens) < 40 and not plain.is_finished:
+        while len(tokens) < 40 and not plain.is_finished():
             allowed = row(plain)
             tokens.append(rng.choice(sorted(allowed)) if rng.random() < 0.95 else rng.randrange(EOS))
             if tokens[-1] not in allowed:
@@ -332,11 +332,11 @@ def test_replay_is_fill_look_up_advance() -> None:
                 break
             plain.advance(tokens[-1])
             legal += 1
-        n_finished += plain.is_finished
+        n_finished += plain.is_finished()
         assert fast.replay(tokens) == legal
-        assert fast.is_finished == plain.is_finished and fast._stacks(0) == plain._stacks(0)
-        assert plain.is_finished or row(fast) == row(plain)
-        assert fast.replay([0, 0]) == 0 or not plain.is_finished
+        assert fast.is_finished() == plain.is_finished() and fast._stacks(0) == plain._stacks(0)
+        assert plain.is_finished() or row(fast) == row(plain)
+        assert fast.replay([0, 0]) == 0 or not plain.is_finished()
     assert n_refused > 5 and n_finished > 5
 
 

@@ -194,7 +194,7 @@ def test_errors_leave_the_state_as_it_was(small: MaskStore) -> None:
     ):
         with pytest.raises(IllegalTokenError, match=message):
             decoder.advance(token)
-        assert decoder.hypotheses == before and not decoder.is_finished
+        assert decoder.hypotheses == before and not decoder.is_finished()
         assert mask_ids(decoder.mask()) == {3, 5, 6, 7}
     with pytest.raises(IllegalTokenError, match=r"b'a\(' is not legal here"):
         decoder.advance_bytes(b"a(")
@@ -210,14 +210,14 @@ def test_the_end_of_a_text(small: MaskStore) -> None:
     decoder.advance(6)  # the closing bracket ends the word within the token
     assert decoder.is_accepting() and mask_ids(decoder.mask()) == {0}
     decoder.advance(0)
-    assert decoder.is_finished and not decoder.mask().any()
+    assert decoder.is_finished() and not decoder.mask().any()
     for token in (0, 3):
         with pytest.raises(
             IllegalTokenError, match=rf"token {token} after the end of the text: reset\(\) begins a new one"
         ):
             decoder.advance(token)
     decoder.reset()
-    assert not decoder.is_finished and mask_ids(decoder.mask()) == {3, 5, 7}
+    assert not decoder.is_finished() and mask_ids(decoder.mask()) == {3, 5, 7}
 
 
 def test_an_unfinished_word_goes_on_or_ends(small: MaskStore) -> None:

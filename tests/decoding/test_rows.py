@@ -132,7 +132,7 @@ def test_rows_are_what_fill_writes(kind: str, seed: int) -> None:
             if twin is None or words is None or rng.random() < 0.05:
                 twins[slot] = store.matcher()
                 batch.reset(slot)
-            elif not twin.is_finished:
+            elif not twin.is_finished():
                 tokens[slot] = token_of(rng, words)
                 try:
                     twin.advance(tokens[slot])
@@ -319,7 +319,7 @@ def test_copies_under_way_are_of_what_the_step_asked_for(seed: int, capacity: in
         device.queue.append(lambda expected=expected: check(expected))
         device.run(rng.choice([0, 0, 1, 3, 9]))
         for slot, matcher in enumerate(matchers):
-            if matcher is None or matcher.is_finished or rng.random() < 0.1:
+            if matcher is None or matcher.is_finished() or rng.random() < 0.1:
                 matchers[slot] = None if rng.random() < 0.3 else store.matcher()
             else:
                 words = filled(matcher)

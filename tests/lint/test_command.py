@@ -89,6 +89,24 @@ def test_bad_input_is_two(runner: CliRunner, arguments: list[str], message: str)
     assert not list(Path().glob("*.json"))
 
 
+@pytest.mark.parametrize(
+    ("text", "code", "place"),
+    [
+        ('start: "k" a\na: a "x"\n', "unproductive-rule", "2:1"),
+        ('start: start "x"\n', "unproductive-rule", "1:1"),
+        ('start: "a"\nA: /a*/\nb: A\n', "unreachable-rule", "3:1"),
+        ('start: a\na: a | "x"\n', "endless-derivation", "2:1"),
+    ],
+)
+def test_a_grammar_that_can_be_read_has_findings(runner: CliRunner, text: str, code: str, place: str) -> None:
+    """Exit code 1: the grammar is at fault; 2 is for input that is none."""
+    Path("mine.lark").write_text(text)
+    for more in ([], ["-t", "python-tiny"]):
+        result = runner.invoke(app, ["lint", "mine.lark", *more])
+        assert result.exit_code == 1, result.output
+        assert f"mine.lark:{place}: " in result.output and code in result.output
+
+
 def test_findings_that_are_meant(runner: CliRunner) -> None:
     allowed = runner.invoke(app, ["lint", "dead.lark", "--allow", "unreachable-rule"])
     assert allowed.exit_code == 0 and "(1 finding allowed)" in allowed.output

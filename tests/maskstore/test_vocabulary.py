@@ -223,6 +223,11 @@ def own_encoder(name: str) -> Any:
 
         tekken = Tekkenizer.from_file(path)
         return lambda text: tekken.encode(text, bos=False, eos=False)
+    if name == "python-tiny":
+        import tokenizers
+
+        tiny = tokenizers.Tokenizer.from_file(f"{path}/tokenizer.json")
+        return lambda text: tiny.encode(text, add_special_tokens=False).ids
     import sentencepiece
 
     return sentencepiece.SentencePieceProcessor(model_file=path).encode

@@ -121,3 +121,37 @@ def test_interrupted(
     assert result.exit_code == 130 and "interrupted; nothing was kept (--resume FILE would)" in result.output
     result = runner.invoke(app, [*arguments, "--resume", "log.jsonl"])
     assert result.exit_code == 130 and "interrupted; what was done is kept in log.jsonl" in result.output
+
+
+def test_what_is_wrong_with_the_input_is_said_before_a_store_is_built(
+    runner: CliRunner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A store takes half a minute to build: what can be told without it comes first, and what is missing before what is unsaid."""
+    import maskwright.cli.validate as command
+
+    def build(*_: object, **__: object) -> None:
+        raise AssertionError("the store was built first")
+
+    monkeypatch.setattr(command, "load_or_build_store", build)
+    Path("text.json").write_text("[1]")
+    for arguments, message in (
+        (["json", "nothing.json"], "nothing.json: there is no such file or folder"),
+        (
+            ["json", "no*.json", "-t", "tekken"],
+            "no*.json: there is no such file or folder, and as a pattern it fits no file",
+        ),
+        (["none.safetensors", "nothing.json"], "nothing.json: there is no such file or folder"),
+        (["json", "-t", "tekken"], "no texts to validate on"),
+        (["json", "text.json", "-t", "tekken", "--reference", "python:nowhere"], "names no program"),
+        (["json", "text.json", "-t", "tekken", "--reference-seconds", "0", "--reference", "json"], "time limit is 0 s"),
+        (["json", "text.json", "-t", "tekken", "--model", "m"], "a model draws samples"),
+    ):
+        result = runner.invoke(app, ["validate", *arguments])
+        assert result.exit_code == 2 and message in " ".join(result.stderr.split()), (arguments, result.output)
+
+
+def test_a_store_of_the_bundled_vocabulary_knows_its_tokenizer(runner: CliRunner) -> None:
+    Path("text.json").write_text('{"a": [1, 2.5]}')
+    assert runner.invoke(app, ["export", "json", "-t", "python-tiny", "-o", "json.safetensors"]).exit_code == 0
+    result = runner.invoke(app, ["validate", "json.safetensors", "text.json"])
+    assert result.exit_code == 0 and "replay: passed" in result.output, result.output

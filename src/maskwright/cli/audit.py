@@ -20,7 +20,6 @@ from maskwright.cli.common import (
     clean_errors,
     load_or_build_store,
     progress_bars,
-    tokenizer_source,
     write_json,
 )
 
@@ -111,7 +110,7 @@ def audit(
                 paths,
                 engine,
                 grammar_text=grammar_text(grammar),
-                tokenizer=tokenizer_source(tokenizer),
+                tokenizer=tokenizer,
                 engine_grammar=engine_grammar,
                 python=python,
                 timeout=timeout,

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import glob
 import json
+import os
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -35,15 +38,55 @@ app = typer.Typer(
     name="maskwright",
     help="Grammar analysis and mask-store optimisation for grammar-constrained decoding.",
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
 )
+
+
+def _version(is_asked: bool) -> None:
+    if is_asked:
+        from maskwright import __version__
+
+        sys.stdout.write(f"maskwright {__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which version this is.")
+    ] = False,
+) -> None:
+    """Grammar analysis and mask-store optimisation for grammar-constrained decoding."""
+
+
+def _names_of_grammars(incomplete: str) -> list[str]:
+    """For the shell: grammars that come along, and files."""
+    from maskwright.analysis.grammar.lark_loader import known_grammars
+
+    return [name for name in known_grammars() if name.startswith(incomplete)] + _files(incomplete, ".lark")
+
+
+def _names_of_tokenizers(incomplete: str) -> list[str]:
+    from maskwright.maskstore.vocabulary import BUILT_IN
+
+    return [name for name in BUILT_IN if name.startswith(incomplete)] + _files(incomplete)
+
+
+def _files(incomplete: str, suffix: str = "") -> list[str]:
+    """The folders, and files with a suffix, whose paths begin so."""
+    found = sorted(glob.glob(f"{glob.escape(incomplete)}*"))
+    return [
+        path + "/" if os.path.isdir(path) else path for path in found if os.path.isdir(path) or path.endswith(suffix)
+    ]
+
 
 GrammarArgument = Annotated[
     str,
     typer.Argument(
         metavar="GRAMMAR",
+        autocompletion=_names_of_grammars,
         help="A grammar that comes along (python, json, c, ...), a .lark file, or lark:NAME for a grammar of Lark's own wheel.",
     ),
 ]
@@ -53,6 +96,7 @@ TokenizerOption = Annotated[
         "--tokenizer",
         "-t",
         metavar="T",
+        autocompletion=_names_of_tokenizers,
         help="A built-in name (mistral-7b-v0.1, mistral-7b-v0.3, tekken, python-tiny), or a path to a tokenizer.json, *.model, "
         "tekken*.json or *.tiktoken file or a folder with one.",
     ),
@@ -85,8 +129,11 @@ RestrictOption = Annotated[
     typer.Option(
         "--restrict",
         metavar="NAME[=VALUE]",
-        help="A restriction of style or safety, such as no_comments, function_name=[a-z_]+ or imports=os,numpy.* for python; "
-        "may be given again. A name that is none lists those of the grammar.",
+        # rich reads [...] as markup
+        help=escape(
+            "A restriction of style or safety, such as no_comments, function_name=[a-z_]+ or imports=os,numpy.* for python; "
+            "may be given again. A name that is none lists those of the grammar."
+        ),
     ),
 ]
 RulesOption = Annotated[
@@ -166,13 +213,6 @@ def check_writable(*paths: Path | None) -> None:
             )
 
 
-def tokenizer_source(name: str | None) -> str | None:
-    """The folder of a bundled model's tokenizer; any other name as it is."""
-    from maskwright.models import BUNDLED, model_folder
-
-    return str(model_folder(BUNDLED)) if name == BUNDLED else name
-
-
 def is_grammar(source: str) -> bool:
     """Whether an argument names a grammar; else it is a store file."""
     from maskwright.analysis.grammar.lark_loader import known_grammars
@@ -193,7 +233,22 @@ def load_inputs(
     from maskwright.maskstore.vocabulary import load_vocabulary
 
     loaded = load_grammar(grammar, start=start, lexing=lexing, conflicts=conflicts, soft=soft, restrict=restrict)
-    return loaded, None if tokenizer is None else load_vocabulary(cast("str", tokenizer_source(tokenizer)))
+    return loaded, None if tokenizer is None else load_vocabulary(tokenizer)
+
+
+def check_no_grammar_options(
+    source: str, start: str | None, lexing: Any, conflicts: Any, soft: list[str] | None, restrict: list[str] | None
+) -> None:
+    """Raises MaskwrightError for options that say how a grammar is read, beside a store that was built from one."""
+    if restrict:
+        raise MaskwrightError(
+            f"{source} is a store, whose grammar is what it is: restrict the grammar, and build a store of it"
+        )
+    for name, value in (("--start", start), ("--lexing", lexing), ("--conflicts", conflicts), ("--soft", soft)):
+        if value:
+            raise MaskwrightError(
+                f"{source} is a store, whose grammar is what it is: {name} is for a grammar, and for the store that you build of it"
+            )
 
 
 def load_or_build_store(
@@ -213,10 +268,7 @@ def load_or_build_store(
 
         if is_grammar(source):
             raise MaskwrightError(f"{source} is a grammar, not a store: say for which tokenizer (--tokenizer)")
-        if restrict:
-            raise MaskwrightError(
-                f"{source} is a store, whose grammar is what it is: restrict the grammar, and build a store of it"
-            )
+        check_no_grammar_options(source, start, lexing, conflicts, soft, restrict)
         return load_store(source)
     from maskwright.cache import cached_store
 

@@ -20,8 +20,11 @@ from maskwright.cli.common import (
     LexingOption,
     RefreshOption,
     RestrictOption,
+    SoftOption,
     StartOption,
+    TokenizerOption,
     app,
+    check_no_grammar_options,
     check_writable,
     clean_errors,
     is_grammar,
@@ -30,10 +33,14 @@ from maskwright.cli.common import (
 )
 
 if TYPE_CHECKING:
+    from maskwright.analysis.grammar.grammar import Grammar
     from maskwright.completion import LanguageModel
     from maskwright.decoding.generation import Completion, Generation
     from maskwright.maskstore.automaton_store import AutomatonStore
     from maskwright.maskstore.store import MaskStore
+    from maskwright.maskstore.vocabulary import Vocabulary
+
+_NFA = "lexing nfa has no masks at run time; build the store with lexing longest"
 
 REASONS = {
     "end": "the model ended it",
@@ -44,7 +51,7 @@ REASONS = {
 }
 
 
-@app.command(epilog="Example: maskwright complete lark:python 'def mean(numbers):' --compare")
+@app.command(epilog="Example: maskwright complete python 'def mean(numbers):' --compare")
 def complete(
     store: Annotated[
         str, typer.Argument(metavar="STORE", help="A store file for the model's tokenizer; or a grammar.")
@@ -97,9 +104,11 @@ def complete(
         ),
     ] = None,
     device: Annotated[str | None, typer.Option("--device", metavar="D", help="cpu, cuda, ...")] = None,
+    tokenizer: TokenizerOption = None,
     start: StartOption = None,
     lexing: LexingOption = None,
     conflicts: ConflictsOption = None,
+    soft: SoftOption = None,
     restrict: RestrictOption = None,
     refresh: RefreshOption = False,
     json_file: JsonOption = None,
@@ -112,22 +121,6 @@ def complete(
         begin = time.perf_counter()
         check_writable(json_file)
         text = _prompt(prompt, prompt_file)
-        _silence_transformers()
-        from maskwright.completion import check_model, load_model, read_prompt, start_completion
-
-        if is_grammar(store):
-            loaded = load_model(model, device)
-            compiled = _build(store, loaded, start, lexing, conflicts, restrict, refresh)
-        else:
-            if restrict:
-                raise MaskwrightError(
-                    f"{store} is a store, whose grammar is what it is: restrict the grammar, and name that"
-                )
-            compiled = _load(store)
-            read_prompt(compiled.matcher(), text.encode("utf-8", "surrogatepass"))  # before the model takes its time
-            loaded = load_model(model, device)
-        check_model(compiled, loaded)
-        loading = time.perf_counter() - begin
         options: dict[str, Any] = {
             "max_tokens": max_tokens,
             "seconds": seconds,
@@ -136,8 +129,38 @@ def complete(
             "top_p": top_p,
             "seed": seed,
             "stop": tuple(stop or ()),
-            "heal": heal,
         }
+        from maskwright.completion import check_model, check_model_name, load_model, start_completion, vocabulary_of
+        from maskwright.decoding.generation import check_options
+
+        check_options(**options)
+        if reference is not None:
+            _check_reference(reference)
+        # all that can be told without the model is told before it takes its time
+        grammar: Grammar | None = None
+        compiled: AutomatonStore | None = None
+        if is_grammar(store):
+            grammar = _grammar(store, start, lexing, conflicts, soft, restrict)
+            known = vocabulary_of(model)
+            if tokenizer is not None:
+                known = _checked(_vocabulary(tokenizer), known)
+            if known is not None:
+                check_model_name(model)
+                compiled = _build(store, grammar, known, refresh)
+        else:
+            check_no_grammar_options(store, start, lexing, conflicts, soft, restrict)
+            compiled = _load(store, tokenizer)
+        if compiled is not None:
+            _check_prompt(compiled, text, max_tokens, close)
+        check_model_name(model)
+        _silence_transformers()
+        loaded = load_model(model, device)
+        if grammar is not None and tokenizer is None and _is_other(compiled, loaded):
+            compiled = _build(store, grammar, loaded.vocabulary, refresh)
+        assert compiled is not None
+        check_model(compiled, loaded)
+        loading = time.perf_counter() - begin
+        options["heal"] = heal
         is_quiet = json_file is not None and str(json_file) == "-"
         console = Console(stderr=True, highlight=False, soft_wrap=True)
         n_prompt = len(loaded.tokens_of(text))
@@ -187,34 +210,78 @@ def _prompt(prompt: str | None, path: Path | None) -> str:
         raise MaskwrightError(f"the prompt is not UTF-8: {error.reason} at byte {error.start}") from None
 
 
-def _build(
-    source: str,
-    model: LanguageModel,
-    start: str | None,
-    lexing: Any,
-    conflicts: Any,
-    restrict: list[str] | None,
-    refresh: bool,
-) -> AutomatonStore:
+def _check_reference(name: str) -> None:
+    from maskwright.validation.references import make_reference
+
+    judge = make_reference(name)
+    if judge is not None:
+        judge.close()
+
+
+def _grammar(
+    source: str, start: str | None, lexing: Any, conflicts: Any, soft: list[str] | None, restrict: list[str] | None
+) -> Grammar:
     from maskwright.analysis.grammar import load_grammar
+
+    found = load_grammar(source, start=start, lexing=lexing, conflicts=conflicts, soft=soft, restrict=restrict)
+    if found.lexing == "nfa":
+        raise MaskwrightError(f"{source}: {_NFA}")
+    return found
+
+
+def _vocabulary(tokenizer: str) -> Vocabulary:
+    from maskwright.maskstore.vocabulary import load_vocabulary
+
+    return load_vocabulary(tokenizer)
+
+
+def _checked(named: Vocabulary, of_model: Vocabulary | None) -> Vocabulary:
+    from maskwright.decoding.adapters.huggingface import check_same_tokens
+
+    if of_model is not None:
+        check_same_tokens(named, of_model)
+    return named
+
+
+def _build(source: str, grammar: Grammar, vocabulary: Vocabulary, refresh: bool) -> AutomatonStore:
     from maskwright.cache import cached_store
 
-    grammar = load_grammar(source, start=start, lexing=lexing, conflicts=conflicts, restrict=restrict)
     with progress_bars() as progress:
-        return _decodes(source, cached_store(grammar, model.vocabulary, progress=progress, refresh=refresh))
+        return _decodes(source, cached_store(grammar, vocabulary, progress=progress, refresh=refresh))
 
 
-def _load(source: str) -> AutomatonStore:
+def _load(source: str, tokenizer: str | None) -> AutomatonStore:
+    from maskwright.decoding.adapters.huggingface import check_same_tokens
     from maskwright.maskstore.fileformat import load_store
 
-    return _decodes(source, load_store(source))
+    found = _decodes(source, load_store(source))
+    if tokenizer is not None:
+        check_same_tokens(found.vocabulary, _vocabulary(tokenizer))
+    return found
+
+
+def _check_prompt(store: AutomatonStore, text: str, max_tokens: int, close: bool) -> None:
+    """A prompt that some text begins with, and a budget that its ending fits in."""
+    from maskwright.completion import read_prompt
+    from maskwright.decoding.ending import short_ending
+    from maskwright.decoding.generation import EARLY, check_budget
+
+    matcher = store.matcher()
+    read_prompt(matcher, text.encode("utf-8", "surrogatepass"))
+    if close and max_tokens <= EARLY:
+        check_budget(short_ending(matcher), max_tokens)
+
+
+def _is_other(store: AutomatonStore | None, model: LanguageModel) -> bool:
+    """Whether the model's own objects say otherwise what its tokens are than its files did."""
+    return store is None or store.vocabulary.digest != model.vocabulary.digest
 
 
 def _decodes(source: str, store: AutomatonStore | MaskStore) -> AutomatonStore:
     from maskwright.maskstore.automaton_store import AutomatonStore
 
     if not isinstance(store, AutomatonStore):
-        raise MaskwrightError(f"{source}: lexing nfa has no masks at run time; build the store with lexing longest")
+        raise MaskwrightError(f"{source}: {_NFA}")
     return store
 
 
@@ -224,8 +291,16 @@ def _stream(prompt: str, generation: Generation) -> Completion:
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     is_terminal = console.is_terminal
     _write(console, prompt, "dim" if is_terminal else "")
-    for step in generation:
-        _write(console, decoder.decode(step.data), "yellow" if is_terminal and step.is_closing else "")
+    last = prompt[-1:]
+    try:
+        for step in generation:
+            shown = decoder.decode(step.data)
+            _write(console, shown, "yellow" if is_terminal and step.is_closing else "")
+            last = shown[-1:] or last
+    except BaseException:  # what is said of it, Ctrl-C included, begins on a line of its own
+        if last not in ("", "\n"):
+            _write(console, "\n", "")
+        raise
     _write(console, decoder.decode(b"", True), "")
     if is_terminal:
         console.print()
@@ -241,17 +316,7 @@ def _write(console: Console, text: str, style: str) -> None:
 
 
 def _facts(prompt: str, found: Completion, reference: str | None, store: AutomatonStore) -> dict[str, Any]:
-    from maskwright.validation.references import make_reference, reference_for
-
-    name = reference if reference is not None else reference_for(store.grammar.name)
-    judge = make_reference(name)
-    verdict = None
-    if judge is not None:
-        try:
-            answer = judge.judge(prompt + found.data.decode(errors="replace"))
-        finally:
-            judge.close()
-        verdict = {"by": name, "answer": answer.answer, "message": answer.message}
+    whole = prompt + found.data.decode(errors="replace")
     return {
         "completion": found.data.decode(errors="replace"),
         "closing": found.closing.decode(errors="replace"),
@@ -263,8 +328,24 @@ def _facts(prompt: str, found: Completion, reference: str | None, store: Automat
         "seconds_model": round(found.model_seconds, 4),
         "seconds_masks": round(found.mask_seconds, 4),
         "seconds_endings": round(found.ending_seconds, 4),
-        "verdict": verdict,
+        "verdict": _judged(whole, reference, store.grammar.name),
     }
+
+
+def _judged(text: str, reference: str | None, grammar: str) -> dict[str, str] | None:
+    from maskwright.validation.references import is_too_old, make_reference, reference_for, version_note
+
+    name = reference if reference is not None else reference_for(grammar)
+    judge = make_reference(name)
+    if judge is None:
+        return None
+    try:
+        found = judge.judge(text)
+    finally:
+        judge.close()
+    if found.answer == "refused" and reference is None and is_too_old(name, grammar):
+        return {"by": name, "answer": "not judged", "message": f"{version_note(grammar)}; it says {found.message}"}
+    return {"by": name, "answer": found.answer, "message": found.message}
 
 
 def _show_both(prompt: str, found: Completion, free: Completion, facts: dict[str, Any]) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 from rich.console import Console
 
+from maskwright.analysis.errors import EmptyLanguageError
 from maskwright.cli.common import (
     ConflictsOption,
     GrammarArgument,
@@ -23,8 +24,15 @@ from maskwright.cli.common import (
     write_json,
 )
 
+if TYPE_CHECKING:
+    from maskwright.analysis.grammar.grammar import Grammar
 
-@app.command(epilog="Example: maskwright lint my.lark --tokenizer mistral-7b-v0.1 --json findings.json")
+_EPILOG = """Example: maskwright lint my.lark --tokenizer mistral-7b-v0.1 --json findings.json
+
+Exit codes: 0 no errors and no warnings; 1 there are some; 2 usage or bad input, such as a grammar that cannot be read; 130 interrupted."""
+
+
+@app.command(epilog=_EPILOG)
 def lint(
     grammar: GrammarArgument,
     tokenizer: TokenizerOption = None,
@@ -39,12 +47,15 @@ def lint(
     ] = None,
     json_file: JsonOption = None,
 ) -> None:
-    """Say what is wrong with a grammar: exit code 1 for errors and warnings, 0 if there are none."""
+    """Say what is wrong with a grammar, and what that does to a decoder."""
     with clean_errors():
         from maskwright.lint import lint_grammar
 
         check_writable(json_file)
-        loaded, vocabulary = load_inputs(grammar, tokenizer, start, lexing, conflicts, soft, restrict)
+        try:
+            loaded, vocabulary = load_inputs(grammar, tokenizer, start, lexing, conflicts, soft, restrict)
+        except EmptyLanguageError as error:  # a finding like others; the tokenizer has nothing to add to it
+            loaded, vocabulary = cast("Grammar", error.grammar), None
         report = lint_grammar(
             loaded, vocabulary, file=grammar if grammar.endswith(".lark") else loaded.name, allow=allow or ()
         )

@@ -19,7 +19,6 @@ from maskwright.cli.common import (
     is_grammar,
     load_or_build_store,
     progress_bars,
-    tokenizer_source,
     write_json,
 )
 
@@ -101,9 +100,20 @@ def validate(
 ) -> None:
     """Hold a store against texts: are its masks right?"""
     with clean_errors():
+        from maskwright.validation.corpus import check_paths
+        from maskwright.validation.references import make_reference
         from maskwright.validation.run import validate as run
 
         check_writable(json_file, resume)
+        check_paths(paths or [])
+        if model is not None and check != "sample":
+            raise MaskwrightError(f"a model draws samples (--check sample); --check {check} has no use for one")
+        if not paths and check != "sample":
+            raise MaskwrightError("no texts to validate on: name files, folders, globs or .jsonl files")
+        if reference is not None and check in ("replay", "sample"):
+            made = make_reference(reference, reference_seconds)
+            if made is not None:
+                made.close()
         loaded = load_or_build_store(
             store,
             tokenizer if is_grammar(store) else None,
@@ -118,8 +128,6 @@ def validate(
         if model is not None:
             from maskwright.completion import check_model, load_model, next_token_of
 
-            if check != "sample":
-                raise MaskwrightError(f"a model draws samples (--check sample); --check {check} has no use for one")
             language_model = load_model(model)
             check_model(cast(Any, loaded), language_model)
             next_token = next_token_of(language_model, seed=seed)
@@ -129,7 +137,7 @@ def validate(
                     loaded,
                     paths or [],
                     check=check,
-                    tokenizer=tokenizer_source(tokenizer),
+                    tokenizer=tokenizer,
                     reference=reference,
                     reference_seconds=reference_seconds,
                     suffixes=suffixes or (),

@@ -6,24 +6,13 @@ import re
 from collections.abc import Iterable
 
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.grammar.lark_files import line_and_column, places_of, position_of
+from maskwright.analysis.grammar.lark_files import line_and_column, places_of, position_of, rule_name
 
 Place = tuple[int, int]
 
-_HELPER = re.compile(r"__(?P<rule>.+)_(?:star|plus|repeat_a\d+_b\d+(?:_opt)?)_\d+$")
 _ALLOW = re.compile(
     r"(?://|\#)[ \t]*lint:[ \t]*(?P<what>allow|allow-file)[ \t]+(?P<codes>[a-z-]+(?:[ \t]*,[ \t]*[a-z-]+)*)"
 )
-
-
-def rule_name(name: str) -> str:
-    """The rule that the author wrote, of a nonterminal that Lark made of it.
-
-    >>> rule_name("__expr_star_3"), rule_name("pair{item}"), rule_name("expr")
-    ('expr', 'pair', 'expr')
-    """
-    match = _HELPER.match(name)
-    return (match["rule"] if match else name).partition("{")[0].partition(" ")[0]
 
 
 def place_of_rule(grammar: Grammar, symbol: int) -> Place:

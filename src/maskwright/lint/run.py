@@ -10,12 +10,13 @@ from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.grammar.lark_files import nearest
 from maskwright.analysis.grammar.normalise import productive_symbols
+from maskwright.analysis.grammar.sources import GrammarSource, as_grammar
 from maskwright.lint import backup, conflicts, lexings, neighbours, refused, rules, terminals, tokens, whitespace
 from maskwright.lint.facts import Facts
 from maskwright.lint.finding import CODES, SEVERITIES, Finding, Report
 from maskwright.lint.places import allowed_by_comments
 from maskwright.lint.remedies import Counts, Trials
-from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.maskstore.vocabulary import VocabularySource, as_vocabulary
 
 Check = Callable[[Facts], Iterator[Finding]]
 
@@ -47,8 +48,8 @@ OF_LEXING: tuple[Check, ...] = (
 
 
 def lint_grammar(
-    grammar: Grammar,
-    vocabulary: Vocabulary | None = None,
+    grammar: GrammarSource,
+    vocabulary: VocabularySource | None = None,
     *,
     file: str | os.PathLike[str] | None = None,
     allow: Iterable[str] = (),
@@ -61,6 +62,8 @@ def lint_grammar(
     The same findings in the same order for the same grammar and vocabulary, on every machine.
     Raises UnknownNameError for a code that there is not. Cost: python.lark takes some 3 CPU seconds.
     """
+    grammar = as_grammar(grammar)
+    given = None if vocabulary is None else as_vocabulary(vocabulary)
     wanted = frozenset(allow)
     for code in sorted(wanted):
         if code not in CODES:
@@ -83,8 +86,8 @@ def lint_grammar(
                 found += _run(facts, (terminals.equal,), skipped)
             else:
                 found += _run(facts, OF_LEXING, skipped)
-            if vocabulary is not None:
-                found += _run(facts, (lambda facts: tokens.vocabulary_findings(facts, vocabulary),), skipped)
+            if given is not None:
+                found += _run(facts, (lambda facts: tokens.vocabulary_findings(facts, given),), skipped)
     everywhere, at_line = allowed_by_comments(grammar.text)
     unique = list(dict.fromkeys(found))
     kept = [f for f in unique if f.code not in wanted and f.code not in everywhere and (f.line, f.code) not in at_line]
@@ -94,7 +97,7 @@ def lint_grammar(
         grammar=grammar.name,
         lexing=grammar.lexing,
         conflicts=grammar.conflicts,
-        tokenizer=None if vocabulary is None else vocabulary.name,
+        tokenizer=None if given is None else given.name,
         findings=tuple(kept),
         skipped=tuple(dict.fromkeys(skipped)),
         n_allowed=len(unique) - len(kept),

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from maskwright.analysis.errors import GrammarError, TerminalError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.grammar.normalise import normalise
+from maskwright.analysis.grammar.sources import GrammarSource, as_grammar
 from maskwright.analysis.legality.deciders import ALWAYS, NEVER
 from maskwright.analysis.legality.follow import pair_verdicts
 from maskwright.analysis.legality.interchange import interchange_classes
@@ -27,7 +28,7 @@ from maskwright.maskstore.entries import Entries, Reading, collect_entries
 from maskwright.maskstore.pairs import pair_savings
 from maskwright.maskstore.store import MaskStore, Progress, assemble, contexts_of, walk_vocabulary
 from maskwright.maskstore.streamline import STEPS, Context, Streamlined, count_entries, streamline
-from maskwright.maskstore.vocabulary import Vocabulary, post_tokens
+from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary, post_tokens
 from maskwright.maskstore.walk import Walk
 
 if TYPE_CHECKING:
@@ -85,8 +86,8 @@ class _Clock:
 
 
 def analyze(
-    grammar: Grammar,
-    vocabulary: Vocabulary | None = None,
+    grammar: GrammarSource,
+    vocabulary: VocabularySource | None = None,
     *,
     pairs: bool = True,
     exact: bool = False,
@@ -110,6 +111,8 @@ def analyze(
 
     Raises as `build_store`. Cost for python.lark: about 6 CPU seconds at V = 32k (reports/record/2026-11-20-streamlining.json).
     """
+    grammar = as_grammar(grammar)
+    vocabulary = None if vocabulary is None else as_vocabulary(vocabulary)
     clock = _Clock()
     if exact and (vocabulary is None or grammar.lexing == "nfa"):
         what = "it was given no vocabulary" if vocabulary is None else "the grammar's lexing is 'nfa'"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import json
 import lzma
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -146,6 +147,13 @@ def find_corpus(paths: Sequence[str | Path], suffixes: Sequence[str], field: str
         raise CorpusError("no texts to validate on: name files, folders, globs or .jsonl files")
     files = list(found)
     return Corpus(tuple(files), field, sum(file.stat().st_size for file in files))
+
+
+def check_paths(paths: Sequence[str | Path]) -> None:
+    """Raises CorpusError, as `find_corpus` will, for a path that is not there: to be called before work that takes long."""
+    for given in paths:
+        if not Path(given).exists() and not any(map(os.path.isfile, glob.iglob(str(given), recursive=True))):
+            raise CorpusError(f"{given}: there is no such file or folder, and as a pattern it fits no file")
 
 
 def suffixes_of(grammar: str) -> tuple[str, ...]:

@@ -142,7 +142,7 @@ class _Decoders:
         state = self._decoder.hypotheses
         if state in self._known:
             return None
-        self._other.hypotheses, self._other.is_finished = state, self._decoder.is_finished
+        self._other.hypotheses, self._other._finished = state, self._decoder.is_finished()
         masks = self._decoder.mask(), self._other.mask()
         if np.array_equal(*masks):
             self._known.add(state)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import re
@@ -18,6 +19,9 @@ from pathlib import Path
 from typing import IO, Literal, Protocol
 
 from maskwright.analysis.errors import MaskwrightError
+
+PYTHON_VERSIONS = {"python": (3, 13)}
+"""Grammar -> the version of Python whose texts it takes."""
 
 Answer = Literal["accepted", "refused", "limit", "crashed", "hung"]
 
@@ -201,9 +205,42 @@ def make_reference(name: str, seconds: float = 10.0) -> Reference | None:
 
 
 def reference_for(grammar: str) -> str:
-    """The reference for a grammar's texts by its name: its language's own parser where there is one at hand, else "none"."""
+    """The reference for a grammar's texts by its name: its language's own parser where there is one at hand, else "none".
+
+    For a grammar of one version of Python that is this process's Python, or else one on the PATH, that is not older; where there is none
+    it is "python" still: `is_too_old` says so.
+    """
     stem = grammar.lower()
-    return next((name for name in ("python", "json") if stem.startswith(name)), "none")
+    name = next((name for name in ("python", "json") if stem.startswith(name)), "none")
+    if is_too_old(name, grammar) and (found := _newer_python(PYTHON_VERSIONS[grammar])) is not None:
+        return f"python:{found}"
+    return name
+
+
+def is_too_old(reference: str, grammar: str) -> bool:
+    """Whether a reference is this process's Python and older than the grammar's: what it refuses may be right."""
+    return reference == "python" and sys.version_info[:2] < PYTHON_VERSIONS.get(grammar, (0, 0))
+
+
+def version_note(grammar: str) -> str:
+    """Why this process's Python cannot judge a grammar's texts."""
+    ours, its = (".".join(map(str, version[:2])) for version in (sys.version_info, PYTHON_VERSIONS[grammar]))
+    return f"the grammar is Python {its}'s and this is Python {ours}: name a newer one (--reference python:EXECUTABLE)"
+
+
+@functools.cache
+def _newer_python(version: tuple[int, int]) -> str | None:
+    """A Python on the PATH that is at least of a version, and runs."""
+    for minor in range(version[1], version[1] + 6):
+        found = shutil.which(f"python{version[0]}.{minor}")
+        if found is None:
+            continue
+        command = [found, "-I", "-c", "import sys; print(*sys.version_info[:2])"]
+        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+            done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
+            if done.returncode == 0 and done.stdout.split() == [str(version[0]), str(minor)]:
+                return found
+    return None
 
 
 def _read_line(pipe: IO[bytes], seconds: float) -> bytes | None:

@@ -7,6 +7,7 @@ import random
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -74,7 +75,24 @@ BAD = [
     (f'start: A\nA.{"9" * 5000}: "b"', "2:1002", "Exceeds the limit"),
     ('start: "\ud800"', "1:8", "surrogates not allowed"),
     ('start: "a" start', "1:1", "start symbol 'start' is unproductive: .* give it an alternative"),
-    ('start: "x" a\n!a.2: "a" a', "1:1", "start symbol 'start' is unproductive"),
+    (
+        'start: "x" a\n!a.2: "a" a',
+        "2:2",
+        "rule 'a' is unproductive: .* nor from start symbol 'start', .*endless recursion: a -> a",
+    ),
+    (
+        'start: "k" a\na: a "x"',
+        "2:1",
+        r"rule 'a' is unproductive: .*\(endless left recursion: a -> a\); give it an alternative",
+    ),
+    ('start: b\na: b "x"\nb: a "y"', "2:1", r"rule 'a' .*\(endless left recursion: a -> b -> a\)"),
+    ('start: item{2,3}\nitem: "a"', "1:12", r"a repetition is written ~2\.\.3 in Lark, not \{2,3\}"),
+    ('start: "a"{2}', "1:11", r"a repetition is written ~2 in Lark, not \{2\}"),
+    ('start: (item "b"){2,}\nitem: "a"', "1:18", r"is written ~2 and the same again with \* in Lark, not \{2,\}"),
+    ('start: "b" "a"{ , 4 }', "1:15", r"is written ~0\.\.4 in Lark, not \{ , 4 \}"),
+    ('Start: "a"', "1:1", "write start or START, not Start"),
+    ('start: Item\nItem: "a"', "2:1", "all lower case and a terminal's all upper case: write item or ITEM, not Item"),
+    ('start: myRule\nmyRule: "a"', "2:1", "write myrule or MYRULE, not myRule"),
     ('\n\n ?start.2 : "a" start', "3:3", "start symbol 'start' is unproductive"),
     ("start: " + "(" * 3000 + '"a"' + ")" * 3000, None, "nested too deeply"),
 ]
@@ -86,7 +104,7 @@ def test_bad_texts(text: str, place: str | None, message: str) -> None:
         parse_grammar(text, name="g.lark")
     first, *rest = str(caught.value).split("\n")
     assert re.search(message, str(caught.value))
-    assert len(re.findall(r"\d+[:,] ?(?:col|column )?\d+", first.replace("5..2", ""))) <= 1, "one place, not two"
+    assert len(re.findall(r"\d+[:,] ?(?:col|column )?\d+", first.replace("5..2", "").replace("{2,3}", ""))) <= 1, "one place, not two"
     if place is None:
         assert first.startswith("g.lark: ")
     else:
@@ -96,6 +114,65 @@ def test_bad_texts(text: str, place: str | None, message: str) -> None:
         assert pointer.strip() == "^"
         source = text.split("\n")[line - 1]
         assert source[column - 1 : column + 9].startswith(shown[pointer.index("^") :][:9]) or not source.isprintable()
+
+
+GBNF = 'root ::= object\nobject ::= "{" ws "}"\nws ::= [ \\t\\n]*\n'
+FOREIGN = {
+    "GBNF": (
+        GBNF,
+        "1:7",
+        "this is GBNF, llama.cpp's grammar language; expected a grammar in Lark's language: .*`name ::= ...`",
+    ),
+    "GBNF with a quote that opens": ('root ::= "\\"" [^"]* "\\""\n', None, "this is GBNF"),
+    "W3C": ("Letter ::= [a-z]\nWord ::= Letter+\n", None, "this is EBNF as the W3C writes it, or GBNF"),
+    "BNF": ('<start> ::= "a" | <b>\n<b> ::= "b"\n', "1:1", "this is BNF;"),
+    "EBNF": ('letter = "a" | "b" ;\nword = letter , { letter } ;\n', "1:8", "this is EBNF .ISO 14977. or ABNF;"),
+    "ABNF": ('rule = %x41 / "b"\n', None, "this is EBNF .ISO 14977. or ABNF;"),
+    "PEG": ('start <- "a" / "b"\n', None, "this is a parsing expression grammar"),
+    "ANTLR": ("grammar Foo;\nstart : 'a' ;\n", "1:9", "this is an ANTLR grammar;"),
+    "yacc": ("%token A\n%%\nstart: A ;\n%%\n", "1:1", "this is a yacc grammar;"),
+    "JSON Schema": (
+        '{"$schema": "https://x.invalid", "type": "object"}',
+        "1:1",
+        "this is a JSON Schema; .*write what it describes",
+    ),
+    "a schema without its name": ('{"properties": {"a": {"type": "integer"}}}', "1:1", "this is a JSON Schema;"),
+    "a schema that was cut off": ('{"$schema": "https://x.invalid", "type": ', "1:1", "this is a JSON Schema;"),
+    "JSON": ("[1, 2]", "1:1", "this is JSON; expected a grammar"),
+    "a tokenizer": ('{"added_tokens": [], "model": {}}', "1:1", "this is a tokenizer.json; .*--tokenizer"),
+}
+
+
+@pytest.mark.parametrize("case", FOREIGN)
+def test_other_grammar_languages_are_recognised(case: str, tmp_path: Path) -> None:
+    """By what they say, under any name."""
+    text, place, message = FOREIGN[case]
+    for name in ("mine.lark", "mine.gbnf", "mine.json"):
+        (tmp_path / name).write_text(text)
+        with pytest.raises(GrammarError, match=rf"{name}:{place or ''}.*{message}"):
+            load_grammar(tmp_path / name)
+
+
+def test_what_lark_reads_is_no_other_language() -> None:
+    from maskwright.analysis.grammar.foreign import language_of
+    from maskwright.analysis.grammar.lark_loader import grammar_text, known_grammars
+
+    for name in known_grammars():
+        assert language_of(grammar_text(name)) is None, name
+    for text in ("", "\n", "x", "%import common.INT\nstart: INT", '// a = b\nstart: "="', "[", "{"):
+        assert language_of(text) is None
+
+
+@pytest.mark.parametrize("part", ["a" * 9, " ", "<", "=", "{", "{1,", '{"a":', "[", "::", "\n", "a=\n", '"', "_"])
+def test_hints_are_linear(part: str) -> None:
+    """Ten times the text takes at most some thirty times the time, and never seconds."""
+    from maskwright.analysis.grammar.foreign import hint_at, language_of
+
+    text = part * (300_000 // len(part))
+    begin = time.process_time()
+    language_of(text)
+    hint_at(text, len(text) // 2)
+    assert time.process_time() - begin < 3
 
 
 GROWING = {
