@@ -256,7 +256,9 @@ class Domination:
                     return False
                 else:
                     chain, left = self.chain(below, lhs), self.rules[rule].rhs[dot:]
-                    if not (any((other, (symbol, *left)) in self._bodies for other in chain) if left else symbol in chain):
+                    if not (
+                        any((other, (symbol, *left)) in self._bodies for other in chain) if left else symbol in chain
+                    ):
                         return False
             if self.exact_tops and not self._same_targets(long, short):
                 return False

@@ -22,8 +22,6 @@ from maskwright.lint.places import place_of_name, rule_name
 from maskwright.lint.remedies import one_action, one_lexing
 from maskwright.lint.texts import Tree, TreeStack, states_of
 
-MAX_MODE_CONFLICTS = 50
-"""Conflicts whose stacks are looked at for differing modes."""
 MAX_GROUPS = 12
 """Groups of conflicts for which texts are looked for; the rest are reported without."""
 MAX_STEPS = 60_000
@@ -60,36 +58,29 @@ def conflict_findings(facts: Facts) -> Iterator[Finding]:
 
 
 def mode_findings(facts: Facts) -> Iterator[Finding]:
-    """Conflicts after which the stacks are in states that lex differently: one lexer cannot follow both."""
+    """A conflict with parses for which different terminals compete. One lexer cannot follow both (`lexing.splits`)."""
     grammar = facts.grammar
-    if len(facts.modes) < 2 or grammar.conflicts != "all":
+    found = facts.split
+    if found is None:
         return
-    search = _Search(facts)
-    modes: list[int] = facts.modes.of_state.tolist()
-    reported: set[tuple[str, ...]] = set()
-    for conflict in conflicts(grammar)[:MAX_MODE_CONFLICTS]:
-        if conflict.terminal == grammar.n_terminals or conflict.example is None:
-            continue
-        if not facts.is_followed(conflict.state, conflict.terminal):
-            continue
-        for stack in search.stacks_before(conflict)[:3]:
-            tops = {modes[after[0]] for branch in search.branches(conflict, stack) for after in branch}
-            rules = tuple(item for action in conflict.actions if action.kind == "reduce" for item in action.items)
-            if len(tops) < 2 or rules in reported:
-                continue
-            reported.add(rules)
-            name = rule_name(rules[0].partition(" :")[0])
-            yield facts.finding(
-                "mode-conflict",
-                "warning",
-                place_of_name(grammar, name),
-                f"after {' '.join(map(facts.name, conflict.example))} the text has readings in which the next lexeme is read differently",
-                "one lexer cannot follow them: the text below is refused, or has no token that may come next",
-                facts.remedy(
-                    "left-factor the rules so that one reading is left there", one_lexing(grammar), one_action(grammar)
-                ),
-                _leading_text(facts, conflict),
-            )
+    conflict = next((c for c in conflicts(grammar) if (c.state, c.terminal) == (found.state, found.column)), None)
+    reducing = [] if conflict is None else [action for action in conflict.actions if action.kind == "reduce"]
+    rule = rule_name(reducing[0].items[0].partition(" :")[0]) if reducing else ""
+    example = [] if conflict is None or conflict.example is None else list(conflict.example)
+    read = " ".join(map(facts.name, [*example, *found.columns[1:]] if example else found.columns))
+    is_known = "" if found.states else ", for all that is known"
+    is_refused = grammar.conflicts == "all"
+    yield facts.finding(
+        "mode-conflict",
+        "error" if is_refused else "info",
+        place_of_name(grammar, rule) if rule else (0, 0),
+        f"after {read} parses of one text stand where different terminals compete{is_known}",
+        "one lexer cannot read for both: the grammar has no store"
+        if is_refused
+        else "one lexer cannot read for both, so conflicts are decided as Lark decides them: the parser shifts rather than reduces",
+        facts.remedy("left-factor the rules so that one parse is left there", one_lexing(grammar), one_action(grammar)),
+        "" if conflict is None or conflict.example is None else _leading_text(facts, conflict),
+    )
 
 
 def _finding(facts: Facts, search: _Search | None, members: list[Conflict]) -> Finding:
@@ -168,7 +159,8 @@ def _finding(facts: Facts, search: _Search | None, members: list[Conflict]) -> F
             if refused
             else "texts that need another action are refused"
         ),
-        "load the grammar with conflicts='all' (--conflicts all), or left-factor the rules",
+        "left-factor the rules"
+        + ("" if facts.split else ", or load the grammar with conflicts='all' (--conflicts all)"),
         lead if refused is None else refused,
     )
 

@@ -18,6 +18,7 @@ from maskwright.analysis.lexing.dfa import Dfa, difference
 from maskwright.analysis.lexing.modes import Modes, lexing_modes
 from maskwright.analysis.lexing.terminals import with_line_feed
 from maskwright.analysis.lexing.transducer import Transducer, build_transducer
+from maskwright.analysis.lr.agreement import Disagreement, disagreement
 from maskwright.analysis.lr.automaton import Automaton, bits, build_automaton
 from maskwright.analysis.lr.domination import prune
 from maskwright.analysis.lr.encoding import LrTables, can_follow
@@ -93,6 +94,15 @@ class Facts:
         if at == tables.n_states or tables.origin[at] != state:
             return False
         return len(tables.actions(at, terminal)) > 1
+
+    @cached_property
+    def split(self) -> Disagreement | None:
+        """A conflict with parses for which different terminals compete, its state being one of `automaton`."""
+        if self.grammar.lexing == "nfa" or len(self.modes) < 2:
+            return None
+        tables = self._followed
+        found = disagreement(tables, self.modes.of_state[tables.origin]) if tables.n_conflicts else None
+        return None if found is None else replace(found, state=int(tables.origin[found.state]))
 
     @cached_property
     def acceptable(self) -> npt.NDArray[np.bool_]:

@@ -161,10 +161,13 @@ def reserved_words(facts: Facts) -> Iterator[Finding]:
             and lexer.rank[literal] < lexer.rank[pattern]
             and literal not in grammar.verbatim
             and (literal, pattern) not in soft
+            and _compete(facts, literal, pattern)
         ]
         if not literals:
             continue
         names = [facts.name(literal) for literal in literals]
+        is_local = grammar.lexing == "contextual" and grammar.reserved == "none"
+        where = " where the parser can take both" if is_local else ""
         number = "a string literal" if len(literals) == 1 else f"{len(literals)} string literals"
         example = _refused_name(facts, pattern, literals)
         yield facts.finding(
@@ -172,7 +175,7 @@ def reserved_words(facts: Facts) -> Iterator[Finding]:
             "info",
             facts.at_terminal(pattern),
             f"{facts.name(pattern)} also matches {number} of the rules, which win: {listed(names)}",
-            f"these words are never {facts.name(pattern)}" + (": the text below is refused" if example else ""),
+            f"these words are never {facts.name(pattern)}{where}" + (": the text below is refused" if example else ""),
             "none if they are meant to be reserved; a word that may be both is soft (--soft WORD), or the rules offer both",
             "" if example is None else shown(example),
         )
