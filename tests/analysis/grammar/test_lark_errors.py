@@ -104,7 +104,9 @@ def test_bad_texts(text: str, place: str | None, message: str) -> None:
         parse_grammar(text, name="g.lark")
     first, *rest = str(caught.value).split("\n")
     assert re.search(message, str(caught.value))
-    assert len(re.findall(r"\d+[:,] ?(?:col|column )?\d+", first.replace("5..2", "").replace("{2,3}", ""))) <= 1, "one place, not two"
+    assert len(re.findall(r"\d+[:,] ?(?:col|column )?\d+", first.replace("5..2", "").replace("{2,3}", ""))) <= 1, (
+        "one place, not two"
+    )
     if place is None:
         assert first.startswith("g.lark: ")
     else:
