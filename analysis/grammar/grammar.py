@@ -113,6 +113,8 @@ class Grammar:
     verbatim : terminals for texts within texts, such as the inside of a string with holes. They are lexed where the parser can take one of
         them and nowhere else; there only terminals that it can take compete, and nothing is ignored. Where lexing is "nfa" this says
         nothing: a verbatim text may then be read as anything else as well.
+    plain : the grammar before keywords of it were made soft, which is what lexing "nfa" reads; None if none were. No part of equality,
+        digest or files.
     unused_terminals : names that the text defines though neither the rules, nor `%ignore`, nor another terminal needs
         them; they are not among `terminals`.
     """
@@ -130,6 +132,7 @@ class Grammar:
     conflicts: Conflicts = "all"
     verbatim: frozenset[int] = frozenset()
     reserved: Reserved = "all"
+    plain: Grammar | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         n_symbols = len(self.terminals) + len(self.nonterminals)

@@ -272,10 +272,13 @@ def parse_grammar(
     for refused in options.refused:
         if grammar.terminal_number[refused] in used:
             raise files.error(f"option refused names {refused}, but a rule or %ignore takes it", refused)
+    plain = None
     if soft and lexing != "nfa":
-        grammar = soften(grammar, soft)
+        plain, grammar = grammar, soften(grammar, soft)
     if restrict:
+        plain = None if plain is None else restricted(plain, restrict)
         grammar = restricted(grammar, restrict)
+    grammar = replace(grammar, plain=plain)
     productive = productive_symbols(grammar)
     if grammar.start not in productive:
         raise EmptyLanguageError(_endless(grammar, productive, files), grammar)

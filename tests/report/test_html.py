@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import io
+import json
 import re
+import shutil
+import subprocess
+from html import unescape
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from rich.console import Console
 
+from maskwright.analysis.grammar import parse_grammar
+from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.report import html, svg
+from maskwright.report.analysis import analyze
 from maskwright.report.html import render_html
 from maskwright.report.svg import printable
-from maskwright.report.terminal import engine_rows
+from maskwright.report.terminal import engine_rows, render_terminal
 
 Facts = dict[str, Any]
 
@@ -189,3 +199,82 @@ def test_colours_can_be_read(scheme: str) -> None:
 
 def test_same_facts_same_page(facts: Facts) -> None:
     assert render_html(facts) == render_html(dict(reversed(facts.items())))
+
+
+def test_findings_come_first(facts: Facts) -> None:
+    """What is wrong with the grammar stands before all figures, errors before warnings."""
+    grammar = parse_grammar('start: "x" dead? | s\ns: s s | "y"\ndead: dead "z"\nunused: "u"\n')
+    found = analyze(grammar, lint=True, forecast=False).to_dict()
+    severities = [finding["severity"] for finding in found["lint"]["findings"]]
+    assert severities == sorted(severities, key=["error", "warning", "info"].index) and "error" in severities
+    root = parsed(render_html(found))
+    assert headings(root)[0] == "What is wrong with the grammar"
+    text = words(root)
+    for finding in found["lint"]["findings"]:
+        assert (finding["code"] in text) == (finding["severity"] != "info")
+    assert "What is wrong with the grammar" not in headings(parsed(render_html(facts)))
+
+
+def test_findings_cannot_become_markup(facts: Facts) -> None:
+    hostile = "<script>alert('x')</script>"
+    finding = {"code": hostile, "severity": "error", "line": 1, "column": 2, "file": hostile}
+    finding |= {"message": hostile, "decoding": hostile, "remedy": hostile, "example": hostile}
+    facts["lint"] = {"counts": {"error": 25, "warning": 0, "info": 0}, "findings": [finding] * 25, "skipped": [hostile]}
+    page = render_html(facts)
+    assert hostile not in page and "and 5 others: maskwright lint lists them" in words(parsed(page))
+
+
+@pytest.mark.parametrize("text", ['start: "a"', 'start: "a" | "b"', 'start: A\nA: /a/\n%ignore " "'])
+def test_one_is_not_a_plural(text: str) -> None:
+    """Neither report says "1 classes"."""
+    vocabulary = Vocabulary.from_tokens([b"", b"a", b"b"], eos=[0])
+    found = analyze(parse_grammar(text), vocabulary, lint=True).to_dict()
+    file = io.StringIO()
+    Console(file=file, width=80).print(render_terminal(found))
+    nouns = "class|terminal|rule|state|mask|cell|entrie|context|transition|combination|error|warning"
+    plural = re.compile(rf"(?<![\d.,])1 (?:interchange |lexer |further or larger )?(?:{nouns})e?s\b")
+    root = parsed(render_html(found))
+    parts = [words(element) for tag in ("p", "td", "figcaption", "li", "desc") for element in root.iter(tag)]
+    for shown in (*file.getvalue().splitlines(), *parts):
+        assert not plural.search(shown), shown
+
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+PHONE = """<body style="margin:0"><iframe id="page" src="report.html" style="border:0;width:390px;height:800px"></iframe><script>
+document.getElementById("page").onload = event => {
+  const page = event.target.contentDocument, width = page.documentElement.clientWidth;
+  const wide = [...page.querySelectorAll("body *")].filter(element => element.getBoundingClientRect().right > width + 1);
+  const out = wide.filter(element => !element.closest(".scroll")).map(element => element.outerHTML.slice(0, 80));
+  const boxes = [...page.querySelectorAll(".scroll")].filter(box => box.scrollWidth > box.clientWidth + 1);
+  const tables = boxes.filter(box => box.querySelector("table")).map(box => box.textContent.slice(0, 80));
+  document.body.replaceChildren(JSON.stringify([page.documentElement.scrollWidth <= width, out, tables]));
+};</script>"""
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium")
+def test_the_page_fits_a_phone(engine_facts: Facts, tmp_path: Path) -> None:
+    """390 pixels wide: nothing stands out of the page, and tables with words need no scrolling."""
+    assert CHROMIUM is not None
+    facts = {**engine_facts, "lint": {"counts": {"error": 0, "warning": 0, "info": 0}, "findings": [], "skipped": []}}
+    (tmp_path / "report.html").write_text(render_html(facts))
+    (tmp_path / "phone.html").write_text(PHONE)
+    command = [
+        CHROMIUM,
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--allow-file-access-from-files",
+        "--virtual-time-budget=4000",
+    ]
+    command += [
+        f"--user-data-dir={tmp_path / 'profile'}",
+        "--window-size=500,900",
+        "--dump-dom",
+        (tmp_path / "phone.html").as_uri(),
+    ]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    found = json.loads(unescape(re.sub(r"<[^>]*>", "", run.stdout)))
+    assert found[0] is True and found[1] == []
+    assert [
+        text for text in found[2] if "fact it uses" in text or "begins with" in text or "could be done" in text
+    ] == []

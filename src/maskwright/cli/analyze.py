@@ -44,6 +44,10 @@ def analyze(
     exact: Annotated[
         bool, typer.Option("--exact", help="Also build the store of lexing longest, and report its sizes.")
     ] = False,
+    lint: Annotated[
+        bool,
+        typer.Option("--lint/--no-lint", help="Say first what is wrong with the grammar, as maskwright lint does."),
+    ] = True,
     forecast: Annotated[
         bool, typer.Option("--forecast/--no-forecast", help="Say what masks and stores will cost with any tokenizer.")
     ] = True,
@@ -55,7 +59,7 @@ def analyze(
         check_writable(json_file, html)
         loaded, vocabulary = load_inputs(grammar, tokenizer, start, lexing, conflicts, soft, restrict)
         with progress_bars() as progress:
-            report = run(loaded, vocabulary, pairs=pairs, exact=exact, forecast=forecast, progress=progress)
+            report = run(loaded, vocabulary, pairs=pairs, exact=exact, forecast=forecast, lint=lint, progress=progress)
         if html is not None:
             write_text(html, report.to_html())
         if json_file is not None:

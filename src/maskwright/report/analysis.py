@@ -92,6 +92,7 @@ def analyze(
     pairs: bool = True,
     exact: bool = False,
     forecast: bool = True,
+    lint: bool = False,
     progress: Progress | None = None,
 ) -> AnalysisReport:
     """Facts about a grammar; with a vocabulary also what streamlining makes of its mask store.
@@ -102,11 +103,13 @@ def analyze(
     pieces stripped, layout ignored); "sound" is what decoding uses (true bytes of all tokens, layout obeyed).
 
     Lexing: entries, lexer states and parser calls are those of lexing "nfa", whatever lexing the grammar was loaded with: it is
-    the one that streamlining is about. The facts say so under `figures_for`.
+    the one that streamlining is about. The facts say so under `figures_for`. So keywords are not soft in them: "nfa" takes a keyword and a
+    pattern alike without that.
 
     pairs : also count what a second terminal of context would save.
     exact : also build the store of the grammar's own lexing, "longest" or "contextual", and give its sizes under `engine`; some 10
         CPU seconds more for python.lark at V = 32k.
+    lint : also say what is wrong with the grammar (`maskwright.lint`), first in the reports; some 3 CPU seconds more for python.lark.
     forecast : also say what the engine will cost with tokenizers of two sizes (`maskwright.report.forecast`), without a vocabulary.
 
     Raises as `build_store`. Cost for python.lark: about 6 CPU seconds at V = 32k (reports/record/2026-11-20-streamlining.json).
@@ -119,7 +122,7 @@ def analyze(
         raise GrammarError(f"grammar {grammar.name}: exact=True builds the engine of lexing 'longest', but {what}")
     loaded = grammar
     facts: dict[str, Any] = {"grammar": _grammar_facts(grammar), "figures_for": {"lexing": "nfa"}}
-    grammar = replace(grammar, lexing="nfa")
+    grammar = replace(grammar.plain or grammar, lexing="nfa")
     with clock.measure("legality"):
         judges = {rules: Judge(grammar, rules) for rules in RULES}
         facts["interchange"] = _interchange_facts(grammar)
@@ -132,6 +135,9 @@ def analyze(
         except TerminalError:
             lexers["post"] = None  # a terminal without printable text has no place in the post's reading
     facts["lexer"] = _lexer_facts(grammar, lexers)
+    if lint:
+        with clock.measure("lint"):
+            facts["lint"] = _lint_facts(loaded)
     if forecast:
         from maskwright.report.forecast import forecast as forecast_costs
 
@@ -156,6 +162,16 @@ def analyze(
     facts["seconds"] = clock.to_dict()
     facts["peak_rss_mb"] = _peak_rss_mb()
     return AnalysisReport(facts, store, engine)
+
+
+def _lint_facts(grammar: Grammar) -> dict[str, Any]:
+    """What lint says, the gravest first; within a severity by place."""
+    from maskwright.lint import lint_grammar
+    from maskwright.lint.finding import SEVERITIES
+
+    report = lint_grammar(grammar).to_dict()
+    order = sorted(report["findings"], key=lambda finding: SEVERITIES.index(finding["severity"]))
+    return {"counts": report["counts"], "findings": order, "skipped": report["skipped"]}
 
 
 def _grammar_facts(grammar: Grammar) -> dict[str, Any]:

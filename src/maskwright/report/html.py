@@ -26,7 +26,9 @@ from maskwright.report.svg import (
 )
 from maskwright.report.terminal import (
     Facts,
+    counted,
     engine_rows,
+    findings_line,
     forecast_rows,
     largest_states,
     largest_step,
@@ -38,6 +40,7 @@ from maskwright.report.terminal import (
 )
 
 N_LARGEST = 12
+N_FINDINGS = 20
 
 STEP_FACTS = {
     "original": "Every sequence of terminals that some token can complete or begin, from every state of the lexer.",
@@ -74,10 +77,10 @@ GLOSSARY = {
 STYLE = """
 :root { color-scheme: light dark; --paper: #fff; --ink: #1d2430; --soft: #596273; --line: #dfe3ea; --panel: #f5f7fa;
   --before: #d98c2b; --before-ink: #95570b; --after: #1b6fb5; --after-ink: #14578f; --gone: #dce3ec; --never: #eef1f5;
-  --sometimes: #7fb2de; --always: #0b4378; --hover: #d98c2b40; }
+  --sometimes: #7fb2de; --always: #0b4378; --hover: #d98c2b40; --error: #b3261e; }
 @media (prefers-color-scheme: dark) { :root { --paper: #14181f; --ink: #e4e8ee; --soft: #9aa5b5; --line: #2d3542;
   --panel: #1c222c; --before: #e0a04f; --before-ink: #e9b36d; --after: #5aa9e6; --after-ink: #7cbcec; --gone: #2d3644;
-  --never: #1f2630; --sometimes: #2f6a9f; --always: #a9d6fb; --hover: #e0a04f55; } }
+  --never: #1f2630; --sometimes: #2f6a9f; --always: #a9d6fb; --hover: #e0a04f55; --error: #ff8a80; } }
 * { box-sizing: border-box; }
 body { margin: 0 auto; padding: 2.2rem 1.2rem 4rem; max-width: 62rem; background: var(--paper); color: var(--ink);
   font: 16px/1.55 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif; }
@@ -105,8 +108,20 @@ td.n { white-space: nowrap; } .sortable td:last-child { min-width: 17rem; }
 td.main, thead th.main { color: var(--after-ink); font-weight: 700; }
 dt { font-weight: 600; margin-top: .7rem; } dd { margin: 0; max-width: 46rem; }
 .key { display: inline-block; width: .85em; height: .85em; border: 1px solid var(--line); margin-right: .35em; }
+pre { white-space: pre-wrap; overflow-wrap: anywhere; margin: .2rem 0; font: .86em ui-monospace, Menlo, Consolas, monospace; }
+.finding p { margin: .15rem 0; } .error { color: var(--error); } .warning { color: var(--before-ink); }
 .chips code { display: inline-block; margin: 0 .3rem .3rem 0; }
 .keyed { margin-right: 1.2rem; } footer { margin-top: 3rem; overflow-wrap: anywhere; } .readout { min-height: 1.6em; margin: .2rem 0; }
+@media (max-width: 40rem) {
+  .entries, .sortable, .wordy, :is(.entries, .sortable, .wordy) :is(thead, tbody) { display: block; }
+  :is(.entries, .sortable, .wordy) tr { display: grid; column-gap: .5rem; border-bottom: 1px solid var(--line); }
+  :is(.entries, .sortable, .wordy) :is(th, td) { border: 0; min-width: 0; padding: .15rem 0; overflow-wrap: anywhere; }
+  .entries tr { grid-template-columns: repeat(5, 1fr); font-size: .8rem; }
+  .sortable tr { grid-template-columns: minmax(0, 1.6fr) minmax(0, 1.1fr) 4.2rem 3rem; }
+  .wordy tr { grid-template-columns: minmax(0, 1fr) 4rem; }
+  .entries :is(th, td):first-child, :is(.entries, .sortable, .wordy) :is(th, td):last-child { grid-column: 1 / -1; }
+  .entries td:first-child { font-weight: 600; } :is(.entries, .sortable) td:last-child { min-width: 0; }
+  td code { white-space: pre-wrap; } }
 @media print { body { max-width: none; padding: 0; font-size: 10.5pt; } nav, .readout { display: none; }
   figure, .tile, tr, dd { break-inside: avoid; } h2, h3 { break-after: avoid; } .scroll { overflow: visible; }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; } }
@@ -141,6 +156,7 @@ def render_html(facts: Facts) -> str:
     name = facts["grammar"]["name"]
     title = f"Grammar analysis: {name}" + (f" with {facts['tokenizer']['name']}" if "tokenizer" in facts else "")
     sections = {
+        "What is wrong with the grammar": _findings(facts),
         "Entries, step by step": _entries(facts),
         "Grammar and automata": _sizes(facts),
         "Entries and parser calls by lexer state": _distribution(facts),
@@ -222,8 +238,8 @@ def _summary(facts: Facts) -> Iterator[Markup]:
         "A language model writes tokens, a grammar is written in terminals. A mask store prepares the step from one to "
         "the other: for each state of the lexer it lists the sequences of terminals that tokens can lead to, and the "
         "tokens that are allowed if the parser accepts that sequence. Facts about the grammar make most of these entries "
-        f"superfluous; the masks stay exactly the same. This grammar has {grammar['terminals']:,} terminals and "
-        f"{grammar['rules']:,} rules, its lexer {facts['lexer']['sound']['states']:,} states.",
+        f"superfluous; the masks stay exactly the same. This grammar has {counted(grammar['terminals'], 'terminal')} and "
+        f"{counted(grammar['rules'], 'rule')}, its lexer {counted(facts['lexer']['sound']['states'], 'state')}.",
     )
     yield _tiles(
         facts,
@@ -250,10 +266,31 @@ def _summary_without_vocabulary(facts: Facts) -> Iterator[Markup]:
     )
     yield _tiles(
         facts,
-        (f"{grammar['terminals']:,}", f"terminals, in {grammar['rules']:,} rules"),
+        (f"{grammar['terminals']:,}", f"terminals, in {counted(grammar['rules'], 'rule')}"),
         (f"{pairs['never']:,}", f"of {pairs['pairs']:,} pairs of terminals can never stand side by side"),
         (f"{pairs['always']['normalised']:,}", "pairs where the second can always follow the first"),
     )
+
+
+def _findings(facts: Facts) -> Iterator[Markup]:
+    """Errors, then warnings; what is for information is counted only."""
+    if "lint" not in facts:
+        return
+    found = facts["lint"]
+    shown = [finding for finding in found["findings"] if finding["severity"] != "info"]
+    yield node("p", f"maskwright lint: {findings_line(facts)}.", class_="quiet")
+    for finding in shown[:N_FINDINGS]:
+        place = f" at {finding['line']}:{finding['column']}" if finding["line"] else ""
+        head = node("dt", node("span", finding["severity"], class_=finding["severity"]), f" {finding['code']}{place}")
+        parts = [node("pre", finding["message"])]
+        if finding["example"]:
+            parts.append(node("p", "text: ", node("code", shortened(finding["example"], 200))))
+        parts += [node("p", f"when decoding: {finding['decoding']}"), node("p", f"remedy: {finding['remedy']}")]
+        yield node("dl", head, node("dd", *parts), class_="finding")
+    if len(shown) > N_FINDINGS:
+        yield node("p", f"and {counted(len(shown) - N_FINDINGS, 'other')}: maskwright lint lists them", class_="quiet")
+    for reason in found["skipped"]:
+        yield node("p", f"not checked: {reason}", class_="quiet")
 
 
 def _entries(facts: Facts) -> Iterator[Markup]:
@@ -296,7 +333,7 @@ def _sizes(facts: Facts) -> Iterator[Markup]:
     readings = [reading for reading in ("sound", "post") if reading in facts["lexer"]]
     for reading in readings:
         found = facts["lexer"][reading]
-        words = f"{found['transitions']:,} transitions on characters"
+        words = f"{counted(found['transitions'], 'transition')} on characters"
         rows.append((f"Lexer states, {reading} reading", found["states"], words))
     if beyond := facts["lexer"]["open_lookaheads"]:
         words = node("span", "a look-ahead past the terminal's end is not enforced")
@@ -321,10 +358,10 @@ def _sizes(facts: Facts) -> Iterator[Markup]:
             f"brackets ({', '.join(f'{a} {b}' for a, b in layout['brackets']) or 'none'}) are left out; a tab counts "
             f"{layout['tab_length']} columns."
         )
-    counted = facts["figures_for"]["lexing"]
+    figures_for = facts["figures_for"]["lexing"]
     lexing = f"Lexing: {grammar['lexing']}"
-    if grammar["lexing"] != counted:
-        lexing += f"; the figures of this page but those of the exact engine are counted under lexing {counted}"
+    if grammar["lexing"] != figures_for:
+        lexing += f"; the figures of this page but those of the exact engine are counted under lexing {figures_for}"
     yield node("p", f"{lexing}. Layout: {words}", class_="quiet")
 
 
@@ -425,11 +462,13 @@ def _classes(facts: Facts) -> Iterator[Markup]:
     if not found["classes"] and not found["further"]:
         yield node("p", "No two terminals are interchangeable in this grammar.")
         return
+    classes = counted(len(found["classes"]), "class", "classes")
+    further = counted(len(found["further"]), "further or larger class", "further or larger classes")
     yield node(
         "p",
-        f"{len(found['classes'])} classes with {found['terminals']} terminals: the members of a class can be swapped "
-        "everywhere without changing the grammar, so the parser is asked about one of them only. Rewriting the rules into an "
-        f"equivalent form shows {len(found['further'])} further or larger classes.",
+        f"{classes} with {counted(found['terminals'], 'terminal')}: the members of a class can be swapped everywhere without "
+        "changing the grammar, so the parser is asked about one of them only. Rewriting the rules into an equivalent form "
+        f"shows {further}.",
     )
     rows: list[list[str | float]] = []
     for seen, classes in (("rules as loaded", found["classes"]), ("after rewriting", found["further"])):
@@ -442,10 +481,10 @@ def _context(facts: Facts) -> Iterator[Markup]:
         found = facts["remembered"]
         yield node(
             "p",
-            f"In {found['states']:,} lexer states, inside ignored terminals and newlines, the state does not tell which "
+            f"In {counted(found['states'], 'lexer state')}, inside ignored terminals and newlines, the state does not tell which "
             "terminal the parser saw last. The store remembers it: that turns "
             f"{found['mean_entries_alone']:,.1f} entries a state into {found['mean_entries_remembered']:,.1f} on average, in "
-            f"{found['contexts']:,} combinations of state and last terminal.",
+            f"{counted(found['contexts'], 'combination')} of state and last terminal.",
         )
     if "pair_contexts" in facts:
         found = facts["pair_contexts"]
@@ -502,7 +541,7 @@ def _forecast(facts: Facts) -> Iterator[Markup]:
     if found["causes"]:
         yield node("p", "Rules that make a mask read further down the stack:")
         causes = [[_chip(cause["rule"]), f"{cause['share']:.0%}", cause["why"]] for cause in found["causes"]]
-        yield _table(["rule, open at the dot", "share of the reads", "what could be done"], causes)
+        yield _table(["rule, open at the dot", "share of the reads", "what could be done"], causes, "wordy")
     if found["advice"]:
         yield node("p", "What could be rewritten:")
         yield node("ul", *(node("li", sentence) for sentence in found["advice"]))

@@ -161,7 +161,11 @@ def variants_picture(entries: Sequence[dict[str, Any]]) -> Markup:
     places = [left + (right - left) * i / (len(STEP_LABELS) - 1) for i in range(len(STEP_LABELS))]
     content = [_line("rule", left, at(tick), right, at(tick)) for tick in ticks]
     content += [_text(left - 6, at(tick) + 4, f"{tick:,}", "quiet", "end") for tick in ticks]
-    content += [_text(x, bottom + 16, step, "quiet", "middle") for x, step in zip(places, STEP_LABELS, strict=True)]
+    # on two lines in turn: on a phone neighbours would run into each other
+    content += [
+        _text(x, bottom + 16 + 14 * (i % 2), step, "quiet", "middle")
+        for i, (x, step) in enumerate(zip(places, STEP_LABELS, strict=True))
+    ]
     lowest = bottom
     for entry in sorted(entries, key=lambda entry: int(entry["exact"])):
         name = f"{entry['reading']} reading, {RULES_LABELS[entry['rules']]}"
@@ -172,13 +176,13 @@ def variants_picture(entries: Sequence[dict[str, Any]]) -> Markup:
         lowest = min(lowest, at(entry["exact"])) if lowest == bottom else min(lowest - 12, at(entry["exact"]))
         content.append(_text(right + 6, lowest + 4, f"{entry['exact']:,}", f"quiet {entry['reading']}"))
     for index, entry in enumerate(entries):
-        x, y = (20 if index % 2 == 0 else WIDTH / 2 + 10), bottom + 40 + 18 * (index // 2)
+        x, y = (20 if index % 2 == 0 else WIDTH / 2 + 10), bottom + 56 + 18 * (index // 2)
         content.append(_line(f"curve {entry['reading']} {entry['rules']}", x, y - 4, x + 26, y - 4))
         content.append(_text(x + 32, y, f"{entry['reading']}, {RULES_LABELS[entry['rules']]}", "quiet"))
     description = "; ".join(
         f"{e['reading']}, {RULES_LABELS[e['rules']]}: {e['original']:,} to {e['exact']:,}" for e in entries
     )
-    height = bottom + 30 + 18 * ((len(entries) + 1) // 2)
+    height = bottom + 46 + 18 * ((len(entries) + 1) // 2)
     return _picture(WIDTH, height, "Entries by reading and form of the rules", description, *content)
 
 

@@ -22,6 +22,7 @@ from maskwright.report.svg import STEP_LABELS, shortened
 Facts = dict[str, Any]
 
 N_LARGEST = 6
+N_FINDINGS = 5
 MAX_WIDTH = 100
 BAR_WIDTH = 20
 
@@ -73,6 +74,21 @@ def largest_states(facts: Facts, step: str, limit: int) -> list[Facts]:
     return sorted(facts["states"], key=lambda s: (-s[step], -s["exact"], s["state"]))[:limit]
 
 
+def counted(n: int, one: str, many: str = "") -> str:
+    """A number with its noun.
+
+    >>> counted(1, "class", "classes"), counted(2, "class", "classes"), counted(1200, "rule")
+    ('1 class', '2 classes', '1,200 rules')
+    """
+    return f"{n:,} {one if n == 1 else many or one + 's'}"
+
+
+def findings_line(facts: Facts) -> str:
+    """What lint counted."""
+    counts = facts["lint"]["counts"]
+    return f"{counted(counts['error'], 'error')}, {counted(counts['warning'], 'warning')}, {counts['info']:,} info"
+
+
 def times_fewer(before: float, after: float) -> str:
     """How one number relates to another, smaller one, in words.
 
@@ -95,7 +111,7 @@ def terminal_names(facts: Facts) -> dict[str, str]:
 
 def render_terminal(facts: Facts) -> RenderableType:
     """The report for the facts of `maskwright.report.analysis.analyze`, with or without those that need a vocabulary."""
-    parts = [_headline(facts), _sizes(facts), *_classes(facts)]
+    parts = [_headline(facts), *_findings(facts), _sizes(facts), *_classes(facts)]
     if "entries" in facts:
         parts += [*_entries(facts), *_states(facts, "exact", "most entries left")]
         parts += _states(facts, "ignored", "most entries originally")
@@ -123,6 +139,20 @@ def _headline(facts: Facts) -> RenderableType:
     else:
         lines.add_row("analysed without a vocabulary: facts about the grammar only")
     return Panel(lines, title=Text(shortened(title, 70), style="bold"), title_align="left")
+
+
+def _findings(facts: Facts) -> list[RenderableType]:
+    """What lint found, errors first: the first few, a line each."""
+    if "lint" not in facts:
+        return []
+    found = facts["lint"]["findings"]
+    rows = [_section(f"lint: {findings_line(facts)}")]
+    for finding in [each for each in found if each["severity"] != "info"][:N_FINDINGS]:
+        place = f"{finding['line']}:{finding['column']}: " if finding["line"] else ""
+        first = finding["message"].split("\n")[0]
+        shown = f"{place}{finding['severity']} {finding['code']}: {first}"
+        rows.append(Text(shortened(shown, 79), style="red" if finding["severity"] == "error" else "yellow"))
+    return rows
 
 
 def _sizes(facts: Facts) -> RenderableType:
@@ -177,7 +207,8 @@ def _classes(facts: Facts) -> list[RenderableType]:
     found, names = facts["interchange"], terminal_names(facts)
     if not found["classes"] and not found["further"]:
         return [_section("no interchangeable terminals")]
-    title = f"{len(found['classes'])} interchange classes with {found['terminals']} terminals"
+    classes_shown = counted(len(found["classes"]), "interchange class", "interchange classes")
+    title = f"{classes_shown} with {counted(found['terminals'], 'terminal')}"
     table = _table(">", "")
     for sign, classes in (("", found["classes"]), ("+", found["further"])):
         for members in classes:
@@ -268,17 +299,21 @@ def _costs(facts: Facts) -> list[RenderableType]:
     if "remembered" in facts and facts["remembered"]["states"]:
         found = facts["remembered"]
         alone, known = found["mean_entries_alone"], found["mean_entries_remembered"]
-        table.add_row("last terminal remembered", f"{alone:,.1f} -> {known:,.1f} entries, {found['states']:,} states")
+        table.add_row(
+            "last terminal remembered", f"{alone:,.1f} -> {known:,.1f} entries, {counted(found['states'], 'state')}"
+        )
     if "pair_contexts" in facts:
         found = facts["pair_contexts"]
         one, two = found["mean_entries_after_one"], found["mean_entries_after_two"]
         table.add_row(
-            "two terminals of context", f"would leave {one:,.1f} -> {two:,.1f} entries, {found['contexts']:,} contexts"
+            "two terminals of context",
+            f"would leave {one:,.1f} -> {two:,.1f} entries, {counted(found['contexts'], 'context')}",
         )
     if "store" in facts:
         store = facts["store"]
-        size = f"{store['masks']:,} masks in {store['mask_bytes'] / 1000:,.0f} kB"
-        table.add_row("store", f"{store['entries']:,} entries in {store['cells']:,} cells; {size}")
+        size = f"{counted(store['masks'], 'mask')} in {store['mask_bytes'] / 1000:,.0f} kB"
+        entries = counted(store["entries"], "entry", "entries")
+        table.add_row("store", f"{entries} in {counted(store['cells'], 'cell')}; {size}")
     spent = ", ".join(
         f"{part} {seconds[part]:.2f}" for part in seconds if part not in ("total", "wall") and seconds[part]
     )

@@ -33,20 +33,20 @@ _CHUNK = 256  # bytes between two states that `Oracle.feed` remembers
 class Oracle:
     """Legality of texts, prefixes and tokens for one grammar; slow, and written to be believed.
 
-    conflicts : what the parser does with conflicts, see `Grammar`; Lark's own way by default.
+    conflicts : what the parser does with conflicts, see `Grammar`; by default what the grammar says.
 
     Raises GrammarError for the lexing "nfa", MissingExtraError without the package regex.
     """
 
-    def __init__(self, grammar: Grammar, conflicts: Conflicts = "shift") -> None:
+    def __init__(self, grammar: Grammar, conflicts: Conflicts | None = None) -> None:
         if grammar.lexing == "nfa":
             raise GrammarError(
                 f"grammar {grammar.name}: the oracle lexes by the longest match; lexing is {grammar.lexing!r}"
             )
         self.grammar = grammar
-        self.conflicts = conflicts
+        self.conflicts = conflicts or grammar.conflicts
         self.lexer = lexer_of(grammar)
-        self.parser = parser_of(grammar, conflicts)
+        self.parser = parser_of(grammar, self.conflicts)
         self.root = State(self, ((0, self.parser.initial),))
         self._trail: list[tuple[bytes, State]] = [(b"", self.root)]
 
