@@ -11,8 +11,10 @@ from rich.console import Console
 from maskwright.cli.common import (
     ConflictsOption,
     GrammarArgument,
+    GrammarOptions,
     JsonOption,
     LexingOption,
+    ReservedOption,
     RestrictOption,
     SoftOption,
     StartOption,
@@ -33,6 +35,7 @@ def analyze(
     tokenizer: TokenizerOption = None,
     start: StartOption = None,
     lexing: LexingOption = None,
+    reserved: ReservedOption = None,
     conflicts: ConflictsOption = None,
     soft: SoftOption = None,
     restrict: RestrictOption = None,
@@ -42,7 +45,7 @@ def analyze(
         bool, typer.Option("--pairs/--no-pairs", help="Count what a second terminal of context would save.")
     ] = True,
     exact: Annotated[
-        bool, typer.Option("--exact", help="Also build the store of lexing longest, and report its sizes.")
+        bool, typer.Option("--exact", help="Also build the store of the grammar's own lexing, and report its sizes.")
     ] = False,
     lint: Annotated[
         bool,
@@ -57,7 +60,9 @@ def analyze(
         from maskwright.report.analysis import analyze as run
 
         check_writable(json_file, html)
-        loaded, vocabulary = load_inputs(grammar, tokenizer, start, lexing, conflicts, soft, restrict)
+        loaded, vocabulary = load_inputs(
+            grammar, tokenizer, GrammarOptions(start, lexing, reserved, conflicts, soft, restrict)
+        )
         with progress_bars() as progress:
             report = run(loaded, vocabulary, pairs=pairs, exact=exact, forecast=forecast, lint=lint, progress=progress)
         if html is not None:

@@ -9,8 +9,10 @@ from rich.console import Console
 
 from maskwright.cli.common import (
     ConflictsOption,
+    GrammarOptions,
     JsonOption,
     LexingOption,
+    ReservedOption,
     RestrictOption,
     SoftOption,
     StartOption,
@@ -85,6 +87,7 @@ def audit(
     limit: Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="At most so many texts.")] = None,
     start: StartOption = None,
     lexing: LexingOption = None,
+    reserved: ReservedOption = None,
     conflicts: ConflictsOption = None,
     soft: SoftOption = None,
     restrict: RestrictOption = None,
@@ -103,7 +106,9 @@ def audit(
             raise MaskwrightError("masks are of a vocabulary: say whose (--tokenizer)")
         if lexing == "nfa":
             raise MaskwrightError("lexing 'nfa' has no exact masks to audit against: --lexing longest or contextual")
-        store = load_or_build_store(grammar, tokenizer, start, lexing, conflicts, "normalised", False, soft, restrict)
+        store = load_or_build_store(
+            grammar, tokenizer, GrammarOptions(start, lexing, reserved, conflicts, soft, restrict)
+        )
         with progress_bars() as progress:
             report = run(
                 cast(Any, store),

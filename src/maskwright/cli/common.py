@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 from rich.console import Console
@@ -106,14 +106,23 @@ LexingOption = Annotated[
     Literal["longest", "contextual", "nfa"] | None,
     typer.Option(
         "--lexing",
-        help="The lexer semantics; see Grammar. nfa has no fast engine. By default as the grammar says, else longest.",
+        help="The lexer semantics; see Grammar. nfa has no fast engine. By default as the grammar says, else contextual.",
+    ),
+]
+ReservedOption = Annotated[
+    Literal["none", "words", "all"] | None,
+    typer.Option(
+        "--reserved",
+        help="Lexing contextual: string literals that compete everywhere: none, words, or all that a pattern matches too. "
+        "By default as the grammar says, else none.",
     ),
 ]
 ConflictsOption = Annotated[
     Literal["all", "shift"] | None,
     typer.Option(
         "--conflicts",
-        help="What the parser does with LALR conflicts: follow all, or shift as Lark does. By default as the grammar says, else all.",
+        help="What the parser does with LALR conflicts: follow all, or shift as Lark does. By default as the grammar "
+        "says, else all where one lexer can serve all parses.",
     ),
 ]
 SoftOption = Annotated[
@@ -220,47 +229,47 @@ def is_grammar(source: str) -> bool:
     return source in known_grammars() or source.startswith("lark:") or source.endswith(".lark")
 
 
-def load_inputs(
-    grammar: str,
-    tokenizer: str | None,
-    start: str | None,
-    lexing: Any,
-    conflicts: Any,
-    soft: list[str] | None = None,
-    restrict: list[str] | None = None,
-) -> tuple[Grammar, Vocabulary | None]:
-    from maskwright.analysis.grammar import load_grammar
+class GrammarOptions(NamedTuple):
+    """How a grammar is read: the arguments of `load_grammar`."""
+
+    start: str | None = None
+    lexing: Any = None
+    reserved: Any = None
+    conflicts: Any = None
+    soft: list[str] | None = None
+    restrict: list[str] | None = None
+
+    def load(self, source: str) -> Grammar:
+        from maskwright.analysis.grammar import load_grammar
+
+        return load_grammar(source, **self._asdict())
+
+
+def load_inputs(grammar: str, tokenizer: str | None, options: GrammarOptions) -> tuple[Grammar, Vocabulary | None]:
     from maskwright.maskstore.vocabulary import load_vocabulary
 
-    loaded = load_grammar(grammar, start=start, lexing=lexing, conflicts=conflicts, soft=soft, restrict=restrict)
-    return loaded, None if tokenizer is None else load_vocabulary(tokenizer)
+    return options.load(grammar), None if tokenizer is None else load_vocabulary(tokenizer)
 
 
-def check_no_grammar_options(
-    source: str, start: str | None, lexing: Any, conflicts: Any, soft: list[str] | None, restrict: list[str] | None
-) -> None:
+def check_no_grammar_options(source: str, options: GrammarOptions) -> None:
     """Raises MaskwrightError for options that say how a grammar is read, beside a store that was built from one."""
-    if restrict:
+    if options.restrict:
         raise MaskwrightError(
             f"{source} is a store, whose grammar is what it is: restrict the grammar, and build a store of it"
         )
-    for name, value in (("--start", start), ("--lexing", lexing), ("--conflicts", conflicts), ("--soft", soft)):
+    for name, value in options._asdict().items():
         if value:
             raise MaskwrightError(
-                f"{source} is a store, whose grammar is what it is: {name} is for a grammar, and for the store that you build of it"
+                f"{source} is a store, whose grammar is what it is: --{name} is for a grammar, and for the store that you build of it"
             )
 
 
 def load_or_build_store(
     source: str,
     tokenizer: str | None,
-    start: str | None,
-    lexing: Any,
-    conflicts: Any,
-    rules: Any,
-    refresh: bool,
-    soft: list[str] | None = None,
-    restrict: list[str] | None = None,
+    options: GrammarOptions,
+    rules: Any = "normalised",
+    refresh: bool = False,
 ) -> MaskStore | AutomatonStore:
     """The store of a store file, or of a grammar and a tokenizer (from the cache if it is there)."""
     if tokenizer is None:
@@ -268,11 +277,11 @@ def load_or_build_store(
 
         if is_grammar(source):
             raise MaskwrightError(f"{source} is a grammar, not a store: say for which tokenizer (--tokenizer)")
-        check_no_grammar_options(source, start, lexing, conflicts, soft, restrict)
+        check_no_grammar_options(source, options)
         return load_store(source)
     from maskwright.cache import cached_store
 
-    grammar, vocabulary = load_inputs(source, tokenizer, start, lexing, conflicts, soft, restrict)
+    grammar, vocabulary = load_inputs(source, tokenizer, options)
     assert vocabulary is not None
     with progress_bars() as progress:
         return cached_store(grammar, vocabulary, rules=rules, progress=progress, refresh=refresh)

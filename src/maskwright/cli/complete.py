@@ -16,9 +16,11 @@ from rich.text import Text
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.cli.common import (
     ConflictsOption,
+    GrammarOptions,
     JsonOption,
     LexingOption,
     RefreshOption,
+    ReservedOption,
     RestrictOption,
     SoftOption,
     StartOption,
@@ -107,6 +109,7 @@ def complete(
     tokenizer: TokenizerOption = None,
     start: StartOption = None,
     lexing: LexingOption = None,
+    reserved: ReservedOption = None,
     conflicts: ConflictsOption = None,
     soft: SoftOption = None,
     restrict: RestrictOption = None,
@@ -137,10 +140,11 @@ def complete(
         if reference is not None:
             _check_reference(reference)
         # all that can be told without the model is told before it takes its time
+        of_grammar = GrammarOptions(start, lexing, reserved, conflicts, soft, restrict)
         grammar: Grammar | None = None
         compiled: AutomatonStore | None = None
         if is_grammar(store):
-            grammar = _grammar(store, start, lexing, conflicts, soft, restrict)
+            grammar = _grammar(store, of_grammar)
             known = vocabulary_of(model)
             if tokenizer is not None:
                 known = _checked(_vocabulary(tokenizer), known)
@@ -148,7 +152,7 @@ def complete(
                 check_model_name(model)
                 compiled = _build(store, grammar, known, refresh)
         else:
-            check_no_grammar_options(store, start, lexing, conflicts, soft, restrict)
+            check_no_grammar_options(store, of_grammar)
             compiled = _load(store, tokenizer)
         if compiled is not None:
             _check_prompt(compiled, text, max_tokens, close)
@@ -218,12 +222,8 @@ def _check_reference(name: str) -> None:
         judge.close()
 
 
-def _grammar(
-    source: str, start: str | None, lexing: Any, conflicts: Any, soft: list[str] | None, restrict: list[str] | None
-) -> Grammar:
-    from maskwright.analysis.grammar import load_grammar
-
-    found = load_grammar(source, start=start, lexing=lexing, conflicts=conflicts, soft=soft, restrict=restrict)
+def _grammar(source: str, options: GrammarOptions) -> Grammar:
+    found = options.load(source)
     if found.lexing == "nfa":
         raise MaskwrightError(f"{source}: {_NFA}")
     return found

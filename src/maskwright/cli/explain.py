@@ -13,9 +13,11 @@ from rich.console import Console
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.cli.common import (
     ConflictsOption,
+    GrammarOptions,
     JsonOption,
     LexingOption,
     RefreshOption,
+    ReservedOption,
     RestrictOption,
     SoftOption,
     StartOption,
@@ -61,6 +63,7 @@ def explain(
     tokenizer: TokenizerOption = None,
     start: StartOption = None,
     lexing: LexingOption = None,
+    reserved: ReservedOption = None,
     conflicts: ConflictsOption = None,
     soft: SoftOption = None,
     restrict: RestrictOption = None,
@@ -76,7 +79,9 @@ def explain(
         wanted = None if token is None else _token(token)
         from maskwright.decoding.explain import explain_id, explain_text, explain_token
 
-        grammar, compiled = _load(store, tokenizer, start, lexing, conflicts, soft, refresh, restrict)
+        grammar, compiled = _load(
+            store, tokenizer, GrammarOptions(start, lexing, reserved, conflicts, soft, restrict), refresh
+        )
         if wanted is None:
             found = explain_text(grammar, data)
         elif isinstance(wanted, bytes):
@@ -96,22 +101,13 @@ def explain(
 
 
 def _load(
-    source: str,
-    tokenizer: str | None,
-    start: str | None,
-    lexing: str | None,
-    conflicts: str | None,
-    soft: list[str] | None,
-    refresh: bool,
-    restrict: list[str] | None,
+    source: str, tokenizer: str | None, options: GrammarOptions, refresh: bool
 ) -> tuple[Grammar, AutomatonStore | None]:
     """The grammar, and the store where there is one."""
     from_grammar = is_grammar(source)
     if from_grammar and tokenizer is None:
-        return load_inputs(source, None, start, lexing, conflicts, soft, restrict)[0], None
-    compiled = load_or_build_store(
-        source, tokenizer if from_grammar else None, start, lexing, conflicts, "normalised", refresh, soft, restrict
-    )
+        return load_inputs(source, None, options)[0], None
+    compiled = load_or_build_store(source, tokenizer if from_grammar else None, options, refresh=refresh)
     from maskwright.maskstore.store import MaskStore
 
     if isinstance(compiled, MaskStore):

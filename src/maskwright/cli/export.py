@@ -13,9 +13,11 @@ from maskwright.analysis.errors import MaskwrightError
 from maskwright.cli.common import (
     ConflictsOption,
     GrammarArgument,
+    GrammarOptions,
     JsonOption,
     LexingOption,
     RefreshOption,
+    ReservedOption,
     RestrictOption,
     RulesOption,
     SoftOption,
@@ -39,6 +41,7 @@ def export(
     tokenizer: TokenizerOption = None,
     start: StartOption = None,
     lexing: LexingOption = None,
+    reserved: ReservedOption = None,
     conflicts: ConflictsOption = None,
     soft: SoftOption = None,
     restrict: RestrictOption = None,
@@ -58,13 +61,14 @@ def export(
         check_writable(output, json_file)
         if tokenizer is None:
             raise MaskwrightError("a mask store is for one tokenizer: name it (--tokenizer)")
+        options = GrammarOptions(start, lexing, reserved, conflicts, soft, restrict)
         if original:
-            loaded, vocabulary = load_inputs(grammar, tokenizer, start, lexing, conflicts, soft, restrict)
+            loaded, vocabulary = load_inputs(grammar, tokenizer, options)
             assert vocabulary is not None
             with progress_bars() as progress:
                 store = build_store(loaded, vocabulary, streamlined=False, progress=progress)
         else:
-            store = load_or_build_store(grammar, tokenizer, start, lexing, conflicts, rules, refresh, soft, restrict)
+            store = load_or_build_store(grammar, tokenizer, options, rules, refresh)
         save_store(store, output)
         facts = {**store_info(output), "cpu_seconds": seconds_since(begin)}
         if json_file is not None:

@@ -12,9 +12,11 @@ from rich.console import Console
 
 from maskwright.cli.common import (
     ConflictsOption,
+    GrammarOptions,
     JsonOption,
     LexingOption,
     RefreshOption,
+    ReservedOption,
     RestrictOption,
     RulesOption,
     SoftOption,
@@ -34,6 +36,7 @@ def info(
     tokenizer: TokenizerOption = None,
     start: StartOption = None,
     lexing: LexingOption = None,
+    reserved: ReservedOption = None,
     conflicts: ConflictsOption = None,
     soft: SoftOption = None,
     restrict: RestrictOption = None,
@@ -47,7 +50,9 @@ def info(
         from maskwright.report.store_facts import render_store_facts
 
         begin = time.process_time()
-        loaded = load_or_build_store(store, tokenizer, start, lexing, conflicts, rules, refresh, soft, restrict)
+        loaded = load_or_build_store(
+            store, tokenizer, GrammarOptions(start, lexing, reserved, conflicts, soft, restrict), rules, refresh
+        )
         seconds = seconds_since(begin)
         if tokenizer is None:
             facts = store_info(store)

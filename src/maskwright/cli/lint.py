@@ -11,8 +11,10 @@ from maskwright.analysis.errors import EmptyLanguageError
 from maskwright.cli.common import (
     ConflictsOption,
     GrammarArgument,
+    GrammarOptions,
     JsonOption,
     LexingOption,
+    ReservedOption,
     RestrictOption,
     SoftOption,
     StartOption,
@@ -38,6 +40,7 @@ def lint(
     tokenizer: TokenizerOption = None,
     start: StartOption = None,
     lexing: LexingOption = None,
+    reserved: ReservedOption = None,
     conflicts: ConflictsOption = None,
     soft: SoftOption = None,
     restrict: RestrictOption = None,
@@ -53,7 +56,9 @@ def lint(
 
         check_writable(json_file)
         try:
-            loaded, vocabulary = load_inputs(grammar, tokenizer, start, lexing, conflicts, soft, restrict)
+            loaded, vocabulary = load_inputs(
+                grammar, tokenizer, GrammarOptions(start, lexing, reserved, conflicts, soft, restrict)
+            )
         except EmptyLanguageError as error:  # a finding like others; the tokenizer has nothing to add to it
             loaded, vocabulary = cast("Grammar", error.grammar), None
         report = lint_grammar(

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.cli.common import (
+    GrammarOptions,
     JsonOption,
     RestrictOption,
     TokenizerOption,
@@ -114,16 +115,7 @@ def validate(
             made = make_reference(reference, reference_seconds)
             if made is not None:
                 made.close()
-        loaded = load_or_build_store(
-            store,
-            tokenizer if is_grammar(store) else None,
-            None,
-            None,
-            None,
-            "normalised",
-            False,
-            restrict=restrict,
-        )
+        loaded = load_or_build_store(store, tokenizer if is_grammar(store) else None, GrammarOptions(restrict=restrict))
         next_token = None
         if model is not None:
             from maskwright.completion import check_model, load_model, next_token_of
