@@ -99,7 +99,7 @@ class GpuBatch:
         deep_records: int = DEEP_RECORDS,
     ) -> None:
         torch = need_torch()
-        least = 2 * slot_kernels.INDENT_ZONE
+        least = 2 * kernels.INDENT_ZONE
         if size < 1 or n_deep < 0 or n_records < least or (n_deep and deep_records <= n_records):
             raise MaskwrightError(
                 f"size is {size}, n_records {n_records}, n_deep {n_deep} and deep_records {deep_records}; expected at least 1, {least} and "
@@ -261,7 +261,7 @@ class GpuBatch:
         used = int(header[kernels.USED])
         arena: Int32 = self._memory[region + self._arena : region + self._arena + 3 * used].cpu().numpy()
         matcher = Matcher(self.store, max_rollback)
-        matcher._lay_out({0: max(2 * used, slot_kernels.INDENT_ZONE)})
+        matcher._lay_out({0: max(2 * used, kernels.INDENT_ZONE)})
         memory = matcher._memory
         for place in slot_kernels.PLACES_OF_TEXT:
             memory[place] = header[place]
