@@ -178,6 +178,9 @@ REMEMBERED_BITS = 15
 MOST_REMEMBERED = (1 << REMEMBERED_BITS) - 1
 """Two of what a block remembers of its ends fit into a place."""
 
+INDENT_ZONE = 128
+"""Records of a settled slot (`_slot_kernels`) that only open indents use. As many places behind its header say where their frames are."""
+
 CACHED_RUNS = 24
 """The oldest gives way to a new one: the lexer states that nested constructs of one kind go through, each with two heights and more."""
 
@@ -847,6 +850,17 @@ def can_end(table, memory, region):  # type: ignore[no-untyped-def]
     return code
 
 
+@njit(cache=True, nogil=True, forceinline=True)
+def frame_of_block(memory, region, indents):  # type: ignore[no-untyped-def]
+    """The frame on top when a block's indent was made: the one before the record of the indent; NO_FRAME if a settled slot has lost it.
+
+    INVARIANT: where nothing is to be rolled back, HISTORY_AT is 0, but in a settled slot.
+    """
+    if memory[region + MAX_HISTORY] == 0 and memory[region + HISTORY_AT] != 0 and indents < INDENT_ZONE:
+        return np.int64(memory[region + REGION_HEADER + indents])
+    return np.int64(indents - 1)
+
+
 @njit(cache=True, nogil=True)
 def close_blocks(table, memory, region):  # type: ignore[no-untyped-def]
     """Whether the state under way may end the text once dedents have closed all blocks: OK, ILLEGAL or an error.
@@ -854,6 +868,7 @@ def close_blocks(table, memory, region):  # type: ignore[no-untyped-def]
     Mostly the frame of a block's indent was made just before the record of the indent, and the dedent completes a rule that goes back to
     it. What follows then depends on the state after the dedent alone; so the record keeps, in its third place, 1 + 2 that state +
     whether the text may end, for the last two such states (a block may end behind a newline and, at the end of the text, without one).
+    In a settled slot, where frames change places, the frame is looked up (`frame_of_block`).
     """
     arena = region + (memory[region + ARENA] & NATURAL)
     indents = memory[region + W_INDENTS] & NATURAL
@@ -870,10 +885,11 @@ def close_blocks(table, memory, region):  # type: ignore[no-untyped-def]
             rule = np.int64(table[(table[DEFAULT] & NATURAL) + state])
             left = np.int64(table[(table[RULE_LENGTH] & NATURAL) + rule]) if rule >= 0 else np.int64(0)
             frame = stacks
-            while left > 0 and frame >= indents:
+            opened = frame_of_block(memory, region, indents)
+            while left > 0 and frame > opened:
                 frame = np.int64(memory[arena + 3 * frame + 1])
                 left -= 1
-            if frame == indents - 1:
+            if frame == opened and opened >= 0:
                 key = 1 + 2 * state
                 known = memory[arena + 3 * indents + 2] & NATURAL
                 for _ in range(2):

@@ -1,15 +1,24 @@
 """The jitted engine for slots of fixed size: texts whose memory never grows, so that a GPU can read tokens and find masks by itself.
 
-A slot's region is that of `_kernels` without a history, and with CAPACITY places of scratch behind its arena. The same functions run on
-the CPU (loops at the end of this file) and, one thread a slot, on a GPU (`kernels/engine_cuda.py`); they allocate nothing.
+A slot's region is that of `_kernels` with INDENT_ZONE places for its history, and with CAPACITY places of scratch behind its arena. The
+same functions run on the CPU (loops at the end of this file) and, one thread a slot, on a GPU (`kernels/engine_cuda.py`); they allocate
+nothing.
 
 INVARIANT: a *settled* text has the indent of depth d in record d and the stack frame of height h in record INDENT_ZONE + h, so nothing
 is ever dead but what lies behind the top. `settle` restores this after each token by moving the frames that the token made: a few, where
 `collect` would go through all records. A text with several stacks is not settled; its records are collected when they have filled the
 region.
+
+INVARIANT: place d behind a settled region's header is the number of the frame that was on top when the indent of depth d was made, if
+that frame has been on the stack ever since, else NO_FRAME. So what a block remembers of its end (`close_blocks`) holds here too.
 """
 
 from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,18 +29,23 @@ from maskwright.decoding._kernels import (
     AFTER_END,
     ARENA,
     CAPACITY,
+    COLUMN,
     DEAD_END,
+    DEPTH,
     FINISHED,
     HISTORY_AT,
     IDLE,
     ILLEGAL,
+    INDENT_ZONE,
     INDENTS,
+    LEXER,
     MARKED,
     N_MARKED,
     NO_FRAME,
     NO_ROOM,
     OK,
     REGION_HEADER,
+    SOURCE,
     STACKS,
     USED,
     WRITTEN,
@@ -41,21 +55,22 @@ from maskwright.decoding._kernels import (
     read_token,
     record,
     reset,
+    scratch_size,
     write_marked,
 )
 from maskwright.maskstore.engine_table import EOS, EOS_IN_MASKS, MASK_IDS, MASKS, N_EOS, N_WORDS, ROWS
 
-INDENT_ZONE = 128
-"""Records of a settled text that only open indents use. A text with more of them is not settled."""
-
 IS_SETTLED = HISTORY_AT
 """This place of a region has no use where there is no history."""
+
+PLACES_OF_TEXT = (LEXER, COLUMN, DEPTH, INDENTS, STACKS, FINISHED, USED)
+"""The places of a region that say where a text is."""
 
 WITHOUT_END = 1
 """A result of `find_slot`: OK, but the end-of-text tokens that the masks hold are to be taken out."""
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def begin_slot(table, memory, region):  # type: ignore[no-untyped-def]
     """The start of a text, settled. ARENA and CAPACITY are set."""
     reset(table, memory, region)
@@ -63,11 +78,12 @@ def begin_slot(table, memory, region):  # type: ignore[no-untyped-def]
     memory[region + STACKS] = INDENT_ZONE
     memory[region + USED] = INDENT_ZONE + 1
     memory[region + IS_SETTLED] = 1
+    memory[region + REGION_HEADER] = NO_FRAME
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def settle(memory, region):  # type: ignore[no-untyped-def]
-    """Restore the invariant after a token. Cost: O(frames and indents that it made).
+    """Restore the invariants after a token. Cost: O(frames and indents that it made).
 
     BOUND: a new frame of height h has a number of at least INDENT_ZONE + h, since it was made behind a stack that was settled; so, from
     the lowest up, none is written over before it has been moved.
@@ -80,6 +96,7 @@ def settle(memory, region):  # type: ignore[no-untyped-def]
         memory[region + IS_SETTLED] = 0
         return
     arena = region + np.int64(memory[region + ARENA])
+    frame_of = region + REGION_HEADER
     indent = np.int64(memory[region + INDENTS])
     depth = np.int64(0)
     while indent >= INDENT_ZONE:
@@ -89,21 +106,33 @@ def settle(memory, region):  # type: ignore[no-untyped-def]
     if depth >= INDENT_ZONE:
         memory[region + IS_SETTLED] = 0
         return
+    block = depth
     indent = np.int64(memory[region + INDENTS])
     memory[region + INDENTS] = depth
     while indent >= INDENT_ZONE:
         below = np.int64(memory[arena + 3 * indent + 1])
         record(memory, arena, depth, np.int64(memory[arena + 3 * indent]), depth - 1, 0)
+        memory[frame_of + depth] = indent - 1  # its number before it moves
         indent = below
         depth -= 1
     # down to a frame that is in its place, turning the links round; then up again
     frame = stacks
     above = np.int64(NO_FRAME)
     while frame != INDENT_ZONE + memory[arena + 3 * frame + 2]:
+        while block > depth and memory[frame_of + block] > frame:
+            memory[frame_of + block] = NO_FRAME
+            block -= 1
+        if block > depth and memory[frame_of + block] == frame:
+            memory[frame_of + block] = INDENT_ZONE + memory[arena + 3 * frame + 2]
+            block -= 1
         below = np.int64(memory[arena + 3 * frame + 1])
         memory[arena + 3 * frame + 1] = above
         above = frame
         frame = below
+    # BOUND: from here down all frames are where they were, so what is above was popped; blocks' frames ascend with their depth
+    while block >= 0 and (memory[frame_of + block] > frame or memory[frame_of + block] < 0):
+        memory[frame_of + block] = NO_FRAME
+        block -= 1
     while above >= 0:
         further = np.int64(memory[arena + 3 * above + 1])
         record(memory, arena, frame + 1, np.int64(memory[arena + 3 * above]), frame, frame + 1 - INDENT_ZONE)
@@ -113,12 +142,12 @@ def settle(memory, region):  # type: ignore[no-untyped-def]
     memory[region + USED] = frame + 1
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def settle_all(memory, region):  # type: ignore[no-untyped-def]
     """Settle a text whose records have just been collected, if it has one stack and few indents.
 
     BOUND: collected records are numbered without gaps, so the frame of height h has a number of at most h + INDENT_ZONE: from the top
-    down, none is written over before it has been moved. The indents wait in the scratch behind the arena.
+    down, none is written over before it has been moved. The indents wait in the scratch behind the arena, which has 2 INDENT_ZONE places.
     """
     memory[region + IS_SETTLED] = 0
     stacks = np.int64(memory[region + STACKS])
@@ -127,31 +156,45 @@ def settle_all(memory, region):  # type: ignore[no-untyped-def]
     arena = region + np.int64(memory[region + ARENA])
     capacity = np.int64(memory[region + CAPACITY])
     height = np.int64(memory[arena + 3 * stacks + 2])
-    kept = arena + 3 * capacity
+    columns = arena + 3 * capacity
+    frames = columns + INDENT_ZONE
     n = np.int64(0)
     indent = np.int64(memory[region + INDENTS])
-    while indent >= 0:
-        memory[kept + n] = memory[arena + 3 * indent]
+    while indent >= 0 and n < INDENT_ZONE:
+        memory[columns + n] = memory[arena + 3 * indent]
+        memory[frames + n] = indent - 1
         indent = np.int64(memory[arena + 3 * indent + 1])
         n += 1
-    if n > INDENT_ZONE or INDENT_ZONE + height >= capacity:
+    if indent >= 0 or INDENT_ZONE + height >= capacity:
         return
+    # the innermost block is the first
+    block = np.int64(0)
     frame = stacks
     while frame >= 0:
         at = arena + 3 * frame
         state, below, h = np.int64(memory[at]), np.int64(memory[at + 1]), np.int64(memory[at + 2])
+        while block < n and memory[frames + block] > frame:
+            memory[frames + block] = NO_FRAME
+            block += 1
+        if block < n and memory[frames + block] == frame:
+            memory[frames + block] = INDENT_ZONE + h
+            block += 1
         record(memory, arena, INDENT_ZONE + h, state, INDENT_ZONE + h - 1 if h > 0 else NO_FRAME, h)
         frame = below
+    while block < n:
+        memory[frames + block] = NO_FRAME
+        block += 1
     for d in range(n):
-        record(memory, arena, d, np.int64(memory[kept + n - 1 - d]), d - 1, 0)
+        record(memory, arena, d, np.int64(memory[columns + n - 1 - d]), d - 1, 0)
+        memory[region + REGION_HEADER + d] = memory[frames + n - 1 - d]
     memory[region + INDENTS] = n - 1
     memory[region + STACKS] = INDENT_ZONE + height
     memory[region + USED] = INDENT_ZONE + height + 1
     memory[region + IS_SETTLED] = 1
 
 
-@njit(cache=True, nogil=True)
-def tidy(table, memory, region):  # type: ignore[no-untyped-def]
+@njit(nogil=True)
+def free_records(table, memory, region):  # type: ignore[no-untyped-def]
     """Free the records that a text does not need."""
     if memory[region + IS_SETTLED]:
         settle(memory, region)  # what `find_slot` left behind the top
@@ -162,7 +205,7 @@ def tidy(table, memory, region):  # type: ignore[no-untyped-def]
     settle_all(memory, region)
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def move_slot(memory, region, into, capacity):  # type: ignore[no-untyped-def]
     """Copy a text into a region of another capacity."""
     n = np.int64(memory[region + ARENA]) + 3 * np.int64(memory[region + USED])
@@ -171,14 +214,14 @@ def move_slot(memory, region, into, capacity):  # type: ignore[no-untyped-def]
     memory[into + CAPACITY] = capacity
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def advance_slot(table, memory, regions, results, lengths, slot, token):  # type: ignore[no-untyped-def]
     """Read a token: results[slot] says what came of it. True if the slot needs a larger region, the text being as it was."""
     region = np.int64(regions[slot])
     code = np.int64(NO_ROOM)
     for attempt in range(2):
         if attempt > 0:
-            tidy(table, memory, region)
+            free_records(table, memory, region)
         code = np.int64(read_token(table, memory, region, token, True))
         if code != NO_ROOM:
             break
@@ -191,7 +234,7 @@ def advance_slot(table, memory, regions, results, lengths, slot, token):  # type
     return code == NO_ROOM
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def has_token(table, memory, region, token, words):  # type: ignore[no-untyped-def]
     """Whether a token is in a mask that is marked, or in what has been written."""
     bit = np.int32(1) << np.int32(token & 31)
@@ -209,7 +252,7 @@ def has_token(table, memory, region, token, words):  # type: ignore[no-untyped-d
     return False
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def find_slot(table, memory, regions, results, slot, words):  # type: ignore[no-untyped-def]
     """Mark the masks of a slot's text: OK, WITHOUT_END, NO_ROOM (it needs a larger region), or an error. results[slot] says which
     unless it is one of the first two. words : (>= n_words,) int32, written to when there is no room for more marks."""
@@ -217,7 +260,7 @@ def find_slot(table, memory, regions, results, slot, words):  # type: ignore[no-
     code = np.int64(NO_ROOM)
     for attempt in range(2):
         if attempt > 0:
-            tidy(table, memory, region)
+            free_records(table, memory, region)
         code = np.int64(find_masks(table, memory, region, words))
         is_open = code == OK and table[EOS_IN_MASKS] == 0 and table[N_EOS] > 0
         if is_open and has_token(table, memory, region, np.int64(table[table[EOS]]), words):
@@ -234,19 +277,7 @@ def find_slot(table, memory, regions, results, slot, words):  # type: ignore[no-
     return code
 
 
-@njit(cache=True, nogil=True)
-def marked_word(table, memory, region, w, words):  # type: ignore[no-untyped-def]
-    """Word w of the masks that are marked, without the ids that they have beside their rows."""
-    word = words[w] if memory[region + WRITTEN] else np.int32(0)
-    if w < table[N_WORDS]:
-        for i in range(memory[region + N_MARKED]):
-            row = np.int64(table[table[MASKS] + 3 * np.int64(memory[region + MARKED + i])])
-            if row >= 0:
-                word |= table[table[ROWS] + row * table[N_WORDS] + w]
-    return word
-
-
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def take_out_end(table, words):  # type: ignore[no-untyped-def]
     """Clear the bits of the end-of-text tokens."""
     for i in range(table[N_EOS]):
@@ -254,40 +285,37 @@ def take_out_end(table, words):  # type: ignore[no-untyped-def]
         words[token >> 5] &= ~(np.int32(1) << np.int32(token & 31))
 
 
-@njit(cache=True, nogil=True)
-def begin_slots(table, memory, regions, owners, results, lengths, slots, first, stride, result):  # type: ignore[no-untyped-def]
-    """New texts in some slots, whose regions are first + slot * stride again; results get `result`."""
-    for i in range(slots.shape[0]):
-        slot = slots[i]
-        regions[slot] = first + slot * stride
-        for deep in range(owners.shape[0]):
-            if owners[deep] == slot:
-                owners[deep] = -1
-        begin_slot(table, memory, np.int64(regions[slot]))
-        lengths[slot] = 0
-        results[slot] = result
+@njit(nogil=True)
+def begin_text(table, memory, regions, owners, results, lengths, tokens, slot, region, result):  # type: ignore[no-untyped-def]
+    """A new text in a slot, in its own region again; its result is `result`, and what was sampled for the text before is not read."""
+    for deep in range(owners.shape[0]):
+        if owners[deep] == slot:
+            owners[deep] = -1
+    regions[slot] = region
+    begin_slot(table, memory, region)
+    lengths[slot] = 0
+    tokens[slot] = -1
+    results[slot] = result
 
 
-@njit(cache=True, nogil=True)
-def load_slot(memory, regions, owners, results, slot, image, deep_first, deep_stride, deep_capacity):  # type: ignore[no-untyped-def]
-    """Put a text's image into a slot that has just begun; results[slot] is NO_ROOM where neither its region nor a deep one holds it."""
-    region = np.int64(regions[slot])
-    capacity = np.int64(memory[region + CAPACITY])
-    if 2 * np.int64(image[USED]) > capacity:
-        deep = claim_plain(owners, slot) if np.int64(image[USED]) < deep_capacity else np.int64(-1)
-        if deep < 0:
-            results[slot] = NO_ROOM
-            return
-        region = deep_first + deep * deep_stride
-        capacity = np.int64(deep_capacity)
-        regions[slot] = region
-    for i in range(image.shape[0]):
-        memory[region + i] = image[i]
-    memory[region + CAPACITY] = capacity
-    results[slot] = AFTER_END if memory[region + FINISHED] else OK
+@njit(nogil=True)
+def fits(memory, region, image):  # type: ignore[no-untyped-def]
+    """Whether an image leaves half of a region free. image : as of `image_of`."""
+    return 2 * np.int64(image[USED]) <= np.int64(memory[region + CAPACITY])
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
+def copy_image(memory, region, image, begin, step):  # type: ignore[no-untyped-def]
+    """Put every step-th place of an image, from `begin` on, into a region of which ARENA and CAPACITY are set."""
+    for i in range(begin, image.shape[0], step):
+        if i < REGION_HEADER + INDENT_ZONE:
+            if i != ARENA and i != CAPACITY:
+                memory[region + i] = image[i]
+        else:
+            memory[region + np.int64(memory[region + ARENA]) + i - REGION_HEADER - INDENT_ZONE] = image[i]
+
+
+@njit(nogil=True)
 def claim_plain(owners, slot):  # type: ignore[no-untyped-def]
     """A deep region that no slot has, or -1. Where one thread runs."""
     for deep in range(owners.shape[0]):
@@ -297,7 +325,7 @@ def claim_plain(owners, slot):  # type: ignore[no-untyped-def]
     return np.int64(-1)
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def to_deep(memory, regions, owners, slot, deep, deep_first, deep_stride, deep_capacity):  # type: ignore[no-untyped-def]
     """Move a slot's text into a deep region."""
     into = deep_first + deep * deep_stride
@@ -305,71 +333,149 @@ def to_deep(memory, regions, owners, slot, deep, deep_first, deep_stride, deep_c
     regions[slot] = into
 
 
-@njit(cache=True, nogil=True)
-def advance_slots(table, memory, regions, owners, results, lengths, tokens, deep_first, deep_stride, deep_capacity):  # type: ignore[no-untyped-def]
-    """`advance_slot` for all slots that are OK; token -1 = nothing to read. What the kernel of this name does on a GPU."""
-    for slot in range(regions.shape[0]):
-        if results[slot] != OK or tokens[slot] == -1:
-            continue
-        while advance_slot(table, memory, regions, results, lengths, slot, tokens[slot]):
-            deep = claim_plain(owners, slot) if regions[slot] < deep_first else np.int64(-1)
-            if deep < 0:
-                break
-            to_deep(memory, regions, owners, slot, deep, deep_first, deep_stride, deep_capacity)
+def _compiled(source: int) -> Any:
+    """What is called from Python. source : see `_kernels.SOURCE`."""
+
+    @njit(cache=True, nogil=True)
+    def advance_slots(table, memory, regions, owners, results, lengths, tokens, deep_first, deep_stride, deep_capacity):  # type: ignore[no-untyped-def]
+        """`advance_slot` for all slots that are OK; token -1 = nothing to read. What the kernel of this name does on a GPU."""
+        source  # noqa: B018
+        for slot in range(regions.shape[0]):
+            if results[slot] != OK or tokens[slot] == -1:
+                continue
+            while advance_slot(table, memory, regions, results, lengths, slot, tokens[slot]):
+                deep = claim_plain(owners, slot) if regions[slot] < deep_first else np.int64(-1)
+                if deep < 0:
+                    break
+                to_deep(memory, regions, owners, slot, deep, deep_first, deep_stride, deep_capacity)
+
+    @njit(cache=True, nogil=True)
+    def find_slots(table, memory, regions, owners, results, found, words, deep_first, deep_stride, deep_capacity):  # type: ignore[no-untyped-def]
+        """`find_slot` for all slots that are OK; found[slot] is what it returned, IDLE for the others."""
+        source  # noqa: B018
+        for slot in range(regions.shape[0]):
+            found[slot] = IDLE
+            if results[slot] != OK:
+                continue
+            while True:
+                found[slot] = find_slot(table, memory, regions, results, slot, words[slot])
+                if found[slot] != NO_ROOM:
+                    break
+                deep = claim_plain(owners, slot) if regions[slot] < deep_first else np.int64(-1)
+                if deep < 0:
+                    break
+                to_deep(memory, regions, owners, slot, deep, deep_first, deep_stride, deep_capacity)
+
+    @njit(cache=True, nogil=True)
+    def write_slots(table, memory, regions, results, found, words, held, row_ids):  # type: ignore[no-untyped-def]
+        """The rows of what `find_slots` marked. A slot that is not OK gets the held tokens, and nothing else.
+
+        words : (n_slots, >= n_words) int32. held : (n,) int32 ids. row_ids : (n_slots,) int32, each slot's own number, -1 if it is idle.
+        """
+        source  # noqa: B018
+        for slot in range(regions.shape[0]):
+            row_ids[slot] = -1 if results[slot] == IDLE else slot
+            row = words[slot]
+            is_live = found[slot] == OK or found[slot] == WITHOUT_END
+            if is_live:
+                write_marked(table, memory, np.int64(regions[slot]), row)
+                if found[slot] == WITHOUT_END:
+                    take_out_end(table, row)
+                    is_live = False
+                    for w in range(row.shape[0]):
+                        if row[w] != 0:
+                            is_live = True
+                            break
+                    if not is_live:
+                        results[slot] = DEAD_END
+            if not is_live:
+                row[:] = 0
+                for i in range(held.shape[0]):
+                    row[held[i] >> 5] |= np.int32(1) << np.int32(held[i] & 31)
+
+    @njit(cache=True, nogil=True)
+    def begin_slots(table, memory, regions, owners, results, lengths, tokens, message, n, first, stride, result):  # type: ignore[no-untyped-def]
+        """New texts in some slots, whose regions are first + slot * stride again. message : as `message_of` makes it, of n slots."""
+        source  # noqa: B018
+        for i in range(n):
+            slot = np.int64(message[i])
+            region = first + slot * stride
+            begin_text(table, memory, regions, owners, results, lengths, tokens, slot, region, result)
+
+    @njit(cache=True, nogil=True)
+    def load_slots(memory, regions, owners, results, message, n, deep_first, deep_stride, deep_capacity):  # type: ignore[no-untyped-def]
+        """Put the images of a message into slots that have just begun; NO_ROOM where no region holds one."""
+        source  # noqa: B018
+        for i in range(n):
+            if message[n + i] == 0:
+                continue
+            slot = np.int64(message[i])
+            image = message[message[n + i] : message[2 * n + i]]
+            region = np.int64(regions[slot])
+            if not fits(memory, region, image):
+                deep = claim_plain(owners, slot) if np.int64(image[USED]) < deep_capacity else np.int64(-1)
+                if deep < 0:
+                    results[slot] = NO_ROOM
+                    continue
+                region = deep_first + deep * deep_stride
+                regions[slot] = region
+            copy_image(memory, region, image, 0, 1)
+            results[slot] = AFTER_END if memory[region + FINISHED] else OK
+
+    @njit(cache=True, nogil=True)
+    def tidy(table, memory, region):  # type: ignore[no-untyped-def]
+        """`free_records`."""
+        source  # noqa: B018
+        free_records(table, memory, region)
+
+    return advance_slots, find_slots, write_slots, begin_slots, load_slots, tidy
 
 
-@njit(cache=True, nogil=True)
-def find_slots(table, memory, regions, owners, results, found, words, deep_first, deep_stride, deep_capacity):  # type: ignore[no-untyped-def]
-    """`find_slot` for all slots that are OK; found[slot] is what it returned, IDLE for the others."""
-    for slot in range(regions.shape[0]):
-        found[slot] = IDLE
-        if results[slot] != OK:
-            continue
-        while True:
-            found[slot] = find_slot(table, memory, regions, results, slot, words[slot])
-            if found[slot] != NO_ROOM:
-                break
-            deep = claim_plain(owners, slot) if regions[slot] < deep_first else np.int64(-1)
-            if deep < 0:
-                break
-            to_deep(memory, regions, owners, slot, deep, deep_first, deep_stride, deep_capacity)
+advance_slots, find_slots, write_slots, begin_slots, load_slots, tidy = _compiled(SOURCE)
+
+SOURCES = zlib.crc32(Path(__file__).read_bytes(), SOURCE)
+"""`_kernels.SOURCE` and this file: what kernels that call these functions close over."""
 
 
-@njit(cache=True, nogil=True)
-def write_slots(table, memory, regions, results, found, words, held, row_ids):  # type: ignore[no-untyped-def]
-    """The rows of what `find_slots` marked. A slot that is not OK gets the held tokens, and nothing else.
+def message_of(slots: Sequence[int], images: Sequence[npt.NDArray[np.int32] | None]) -> npt.NDArray[np.int32]:
+    """What `begin_slots` and `load_slots` are told, in one array, so that it is one copy to a device.
 
-    words : (n_slots, >= n_words) int32. held : (n,) int32 ids. row_ids : (n_slots,) int32, each slot's own number, -1 if it is idle.
+    The slots; where each one's image begins, 0 if it has none; where it ends; the images. image : as of `image_of`.
     """
-    for slot in range(regions.shape[0]):
-        row_ids[slot] = -1 if results[slot] == IDLE else slot
-        row = words[slot]
-        is_live = found[slot] == OK or found[slot] == WITHOUT_END
-        if is_live:
-            write_marked(table, memory, np.int64(regions[slot]), row)
-            if found[slot] == WITHOUT_END:
-                take_out_end(table, row)
-                is_live = False
-                for w in range(row.shape[0]):
-                    if row[w] != 0:
-                        is_live = True
-                        break
-                if not is_live:
-                    results[slot] = DEAD_END
-        if not is_live:
-            row[:] = 0
-            for i in range(held.shape[0]):
-                row[held[i] >> 5] |= np.int32(1) << np.int32(held[i] & 31)
+    sizes = [0 if image is None else len(image) for image in images]
+    ends = 3 * len(slots) + np.cumsum(sizes, dtype=np.int64)
+    begins = [0 if image is None else end - len(image) for image, end in zip(images, ends.tolist(), strict=True)]
+    parts = [np.array([*slots, *begins, *ends.tolist()], np.int32), *(image for image in images if image is not None)]
+    return np.concatenate(parts)
+
+
+def image_of(table: npt.NDArray[np.int32], memory: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """The text of a matcher as a region without a history and without scratch: header, frames of blocks, the records in use; settled."""
+    used, begin = int(memory[USED]), int(memory[ARENA])
+    scratch, capacity = scratch_size(table), used + 2 * INDENT_ZONE
+    image = np.zeros(region_size(scratch, capacity), np.int32)
+    image[:REGION_HEADER] = new_header(scratch, capacity)
+    for place in PLACES_OF_TEXT:
+        image[place] = memory[place]
+    arena = int(image[ARENA])
+    image[arena : arena + 3 * used] = memory[begin : begin + 3 * used]
+    tidy(table, image, 0)
+    return np.concatenate([image[: REGION_HEADER + INDENT_ZONE], image[arena : arena + 3 * int(image[USED])]])
 
 
 def new_header(scratch: int, capacity: int) -> npt.NDArray[np.int32]:
     """The places of a region's header that `begin_slot` leaves alone. scratch : `_kernels.scratch_size`."""
     header = np.zeros(REGION_HEADER, np.int32)
-    header[ARENA] = REGION_HEADER + scratch
+    header[ARENA] = arena_place(scratch)
     header[CAPACITY] = capacity
     return header
 
 
+def arena_place(scratch: int) -> int:
+    """Where a region's arena begins: behind the header, the numbers of blocks' frames and the scratch."""
+    return REGION_HEADER + INDENT_ZONE + scratch
+
+
 def region_size(scratch: int, capacity: int) -> int:
     """Places of a region."""
-    return REGION_HEADER + scratch + 4 * capacity
+    return arena_place(scratch) + 4 * capacity

@@ -121,6 +121,7 @@ def test_the_step_alone_reads_the_texts(facts: dict[str, Any]) -> None:
     for batch in cell["batches"]:
         assert batch["forced_refused"] == batch["slots_not_reading"] == 0
         assert batch["memory"]["tensors_bytes"] > batch["memory"]["table_bytes"] > 0
+        assert batch["memory"]["slot_bytes"] > 32_000 and batch["made_s"] >= 0
         for part in ("step", "advance", "find", "apply"):
             assert batch[f"{part}_cold_us"]["n"] == batch[f"{part}_warm_us"]["n"] == batch["steps"]
     assert cell["stage_1_memory"]["rows_bytes"] == 4 * cell["stage_1_memory"]["rows"] * 9
@@ -131,13 +132,14 @@ def test_decoding_loops_run_the_same_texts(facts: dict[str, Any]) -> None:
     assert cell["columns"] > 257
     for batch in cell["batches"]:
         loops = batch["loops"]
-        assert set(loops) == {"unconstrained", "ours, stage 1", "ours, stage 2"}
+        assert set(loops) == {"unconstrained", "ours, stage 1", "ours, stage 2", "ours, stage 2, forked"}
         for name, loop in loops.items():
             assert loop["status"] == "measured" and loop["steps"] == batch["steps"] and loop["forced_refused"] == 0
             assert loop["tokens_per_s"] == pytest.approx(batch["batch"] * 1e6 / loop["step_us"]["median"], rel=1e-3)
             if name != "unconstrained":
                 assert loop["sampled_outside_masks"] == loop["sampled_unlike_stage_1"] == 0
         assert loops["ours, stage 2"]["slots_not_reading"] == loops["ours, stage 1"]["texts_lost"] == 0
+        assert loops["ours, stage 2, forked"]["slots_not_reading"] == 0
         assert loops["unconstrained"]["overhead_percent"]["median"] == 0
 
 

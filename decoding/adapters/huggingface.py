@@ -16,6 +16,7 @@ from maskwright.decoding._row_kernels import NOTHING
 from maskwright.decoding.ending import short_ending
 from maskwright.decoding.kernels import ResidentRows, mend_rows, need_torch
 from maskwright.decoding.kernels.rows import DEFAULT_CAPACITY, check_stores
+from maskwright.decoding.kernels.staging import StreamEvent
 from maskwright.decoding.matcher import DEFAULT_ROLLBACK, Matcher
 from maskwright.maskstore.automaton_store import AutomatonStore
 from maskwright.maskstore.fileformat import as_store
@@ -404,7 +405,7 @@ class Judgement:
         if is_dead.device.type == "cuda":
             self._is_dead = torch.empty(is_dead.shape, dtype=is_dead.dtype, pin_memory=True)
             self._is_dead.copy_(is_dead, non_blocking=True)
-            self._event = torch.cuda.Event()
+            self._event = StreamEvent(is_dead.device)
             self._event.record()
 
     def first(self) -> tuple[int, int]:

@@ -8,6 +8,7 @@ copied.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -20,7 +21,7 @@ from maskwright.decoding import _row_kernels as book_kernels
 from maskwright.decoding._row_kernels import NOTHING
 from maskwright.decoding.kernels.apply import apply_rows
 from maskwright.decoding.kernels.optional import need_torch
-from maskwright.decoding.kernels.staging import Staging, checked_device
+from maskwright.decoding.kernels.staging import Staging, StreamEvent, checked_device
 from maskwright.decoding.matcher import Batch, Matcher
 from maskwright.decoding.texts import Texts
 from maskwright.maskstore import engine_table as layout
@@ -82,7 +83,7 @@ class ResidentRows:
             is_here = self.device.type == "cpu"
             self.words = self._host if is_here else torch.zeros(shape, dtype=torch.int32, device=self.device)
         self._is_async = is_cuda
-        self._staging = Staging(capacity, is_cuda, torch.cuda.Event if is_cuda else None)
+        self._staging = Staging(capacity, is_cuda, partial(StreamEvent, self.device) if is_cuda else None)
 
     def ids(self, texts: Batch | Sequence[Matcher | None], slots: Sequence[int] | None = None, out: Any = None) -> Any:
         """The numbers of the rows of texts as they stand: (B,) int32 on the device, -1 for those to leave alone.

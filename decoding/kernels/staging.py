@@ -40,6 +40,19 @@ class Staging:
             self._is_used[self._turn] = True
 
 
+class StreamEvent:
+    """An event on whatever is the current stream of a device when it is recorded, though another device may be the current one."""
+
+    def __init__(self, device: Any) -> None:
+        self._device, self._event = device, need_torch().cuda.Event()
+
+    def record(self) -> None:
+        self._event.record(need_torch().cuda.current_stream(self._device))
+
+    def synchronize(self) -> None:
+        self._event.synchronize()
+
+
 def named_device(device: Any) -> Any:
     """A device as torch names it. Raises MaskwrightError for what names none."""
     try:

@@ -44,7 +44,7 @@ class Unconstrained:
 
 
 class Stage2:
-    """advance, find_rows and apply are in the graph; `is_forked` puts the first two beside the forward pass, on a stream of their own."""
+    """advance, find_rows and apply are in the graph; `is_forked` puts the first two beside the forward pass, as docs/gpu.md advises."""
 
     def __init__(self, decode: gpu_model.Decode, work: GpuWork, texts: Sequence[Place], is_forked: bool) -> None:
         from maskwright.decoding.gpu import GpuBatch
@@ -65,13 +65,8 @@ class Stage2:
         self.decode.tail(logits)
 
     def _forked(self) -> None:
-        here, beside = torch.cuda.current_stream(), torch.cuda.Stream()
-        beside.wait_stream(here)
-        with torch.cuda.stream(beside):
-            self.gpu.advance(self.decode.tokens)
-            self.gpu.find_rows()
+        self.gpu.prepare(self.decode.tokens)
         logits = self.decode.forward()
-        here.wait_stream(beside)
         self.gpu.apply(logits)
         self.decode.tail(logits)
 
@@ -166,8 +161,7 @@ def loops_of(
     parts = gpu_model.Parts(decode)
     makers: dict[str, Callable[[], Any]] = {BASE: lambda: Unconstrained(decode)}
     makers[STAGE_2] = lambda: Stage2(decode, work, texts, is_forked=False)
-    if decode.device.type == "cuda":
-        makers[FORKED] = lambda: Stage2(decode, work, texts, is_forked=True)
+    makers[FORKED] = lambda: Stage2(decode, work, texts, is_forked=True)
     for name, host in hosts.items():
         if isinstance(host, str):
             missing[name] = host

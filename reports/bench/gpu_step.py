@@ -6,6 +6,7 @@ follow one another. Both include what two events and a graph's launch take on th
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -35,7 +36,9 @@ def measure_batch(work: GpuWork, batch: int, options: Any, device: torch.device,
     from maskwright.decoding.gpu import GpuBatch
 
     texts, _ = places(work, batch, options.steps, options.prefix, seed=batch)
+    begin = time.perf_counter()
     gpu, memory = memory_of(lambda: GpuBatch(work.store, batch, device=device), device)
+    made_s = round(time.perf_counter() - begin, 2)  # compiling included, where nothing is kept of an earlier process
     matchers = matchers_at(work.store, texts)
     forced = torch.tensor(
         [list(tokens[begun : begun + options.steps + 1]) for tokens, begun in texts], dtype=torch.int32
@@ -93,10 +96,16 @@ def measure_batch(work: GpuWork, batch: int, options: Any, device: torch.device,
     states = gpu.states()
     return {
         "steps": options.steps,
+        "made_s": made_s,
         **found,
         "forced_refused": refused,
         "slots_not_reading": sum(state != "reading" for state in states),
-        "memory": {**memory, "tensors_bytes": gpu.nbytes, "table_bytes": int(work.store.table.nbytes)},
+        "memory": {
+            **memory,
+            "tensors_bytes": gpu.nbytes,
+            "slot_bytes": gpu.slot_bytes,
+            "table_bytes": int(work.store.table.nbytes),
+        },
     }
 
 

@@ -6,7 +6,10 @@ The device here is the CPU, where the functions of the GPU's kernels run in a lo
 from __future__ import annotations
 
 import random
+import zlib
 from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,9 +19,11 @@ from engine_cases import ids, longest, random_layout_grammar, random_longest_gra
 
 from maskwright.analysis.errors import DeadEndError, GrammarError, IllegalTokenError, MaskwrightError
 from maskwright.decoding import _kernels as kernels
-from maskwright.decoding._slot_kernels import INDENT_ZONE
-from maskwright.decoding.gpu import STATES, GpuBatch
+from maskwright.decoding import _slot_kernels as slot_kernels
+from maskwright.decoding._kernels import INDENT_ZONE
+from maskwright.decoding.gpu import STATES, GpuBatch, is_simulated
 from maskwright.decoding.matcher import Matcher
+from maskwright.maskstore import _engine_kernels, _parse_kernels, engine_table
 from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
 from maskwright.maskstore.vocabulary import Vocabulary
 
@@ -272,6 +277,87 @@ def test_a_flag_stays_until_the_slot_is_admitted_again() -> None:
     batch.reset([0])
     assert batch.states() == ["reading", "reading"]
     assert batch.lengths.tolist() == [0, 2]
+
+
+def sampled(logits: Any, rng: random.Random) -> Any:
+    """The end of the text where it may end, else anything that is left."""
+    eos = nested().vocabulary.eos[0]
+    kept = [torch.isfinite(one).nonzero().flatten().tolist() for one in logits]
+    return torch.tensor([eos if eos in each else rng.choice(each) for each in kept])
+
+
+def test_the_documented_loop_goes_on_after_the_end_of_a_text() -> None:
+    """Slots are reset, admitted and evicted where an end of text, or any token, was sampled for the text before."""
+    text = (Path(__file__).parents[2] / "docs" / "gpu.md").read_text(encoding="utf-8")
+    (code,) = (block for block in text.split("```python")[1:] if "batch.prepare()" in block)
+    code = (
+        code.split("graph = ")[0]
+        .replace('"cuda"', '"cpu"')
+        .replace("GpuBatch(store, 64)", 'GpuBatch(store, 64, "cpu")')
+    )
+    rng, store = random.Random(5), nested()
+    names: dict[str, Any] = {
+        "mw": SimpleNamespace(GpuBatch=GpuBatch),
+        "torch": torch,
+        "store": store,
+        "model_step": lambda inputs: torch.zeros(64, store.vocabulary.size + 1),
+        "sample": lambda logits: sampled(logits, rng),
+    }
+    exec(code, names)
+    batch, step = names["batch"], names["step"]
+    n_ended = 0
+    for _ in range(60):
+        step()
+        states = batch.states()
+        assert set(states) <= {"reading", "ended", "idle"}
+        ended = [slot for slot, state in enumerate(states) if state == "ended"]
+        n_ended += len(ended)
+        batch.reset(ended[::2])
+        batch.evict(ended[1::2])
+        idle = [slot for slot, state in enumerate(states) if state == "idle"]
+        begun = store.matcher()
+        begun.advance_bytes(b"((")
+        batch.admit(idle, [begun] * len(idle))
+        reading = [slot for slot, state in enumerate(states) if state == "reading"][:3]
+        batch.reset(reading)  # in the middle of a text: the token sampled for it is not read
+        assert batch.lengths[[*ended, *idle, *reading]].tolist() == [0] * len(ended + idle + reading)
+    assert n_ended > 100
+
+
+@pytest.mark.parametrize("how", ["reset", "admit", "evict"])
+def test_a_new_text_does_not_read_what_was_sampled_for_the_old(how: str) -> None:
+    store = nested()
+    batch = GpuBatch(store, 2, "cpu")
+    batch.admit([0, 1])
+    batch.advance([3, 0])
+    batch.tokens.copy_(torch.tensor([store.vocabulary.eos[0], 0]))
+    batch.advance()
+    assert batch.states() == ["ended", "reading"]
+    if how == "evict":
+        batch.evict([0, 1])
+        batch.admit([1, 0])
+    else:
+        getattr(batch, how)([0, 1])
+    assert batch.tokens.tolist() == [-1, -1]
+    batch.prepare()
+    assert batch.states() == ["reading"] * 2 and batch.lengths.tolist() == [0, 0]
+    batch.prepare([0, -1])  # what is given is read, in a new text too
+    assert batch.lengths.tolist() == [1, 0]
+    with pytest.raises(MaskwrightError, match=r"tokens have shape \(1,\)"):
+        batch.prepare([0])
+
+
+@pytest.mark.skipif(is_simulated(), reason="nothing is compiled")
+def test_machine_code_is_kept_under_the_checksum_of_what_it_is_made_of() -> None:
+    """Or each process would compile for a minute, or run what an older engine was compiled to."""
+    engine_cuda = pytest.importorskip("maskwright.decoding.kernels.engine_cuda")
+    found = zlib.crc32(Path(kernels.__file__).read_bytes())
+    for module in (slot_kernels, engine_table, _engine_kernels, _parse_kernels):
+        found = zlib.crc32(Path(module.__file__).read_bytes(), found)
+    for name in ("advance", "find", "write", "begin", "load"):
+        kernel = getattr(engine_cuda, name)
+        assert [cell.cell_contents for cell in kernel.py_func.__closure__] == [found]
+        assert type(kernel._cache).__name__ == "CUDACache"
 
 
 def test_held_tokens() -> None:

@@ -30,6 +30,7 @@ from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.decoding import _batch_kernels as batch_kernels
 from maskwright.decoding import _kernels as kernels
 from maskwright.decoding import _row_kernels as book_kernels
+from maskwright.decoding import _slot_kernels as slot_kernels
 from maskwright.decoding.matcher import Batch, Matcher
 from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
 
@@ -453,7 +454,11 @@ def test_devices(monkeypatch: pytest.MonkeyPatch) -> None:
         checked_device("cuda:2")
 
 
-@pytest.mark.parametrize("function", [book_kernels.find_rows, batch_kernels.fill_batch, batch_kernels.advance_batch])
+KEPT = [book_kernels.find_rows, batch_kernels.fill_batch, batch_kernels.advance_batch]
+KEPT += [getattr(slot_kernels, f"{name}_slots") for name in ("advance", "find", "write", "begin", "load")]
+
+
+@pytest.mark.parametrize("function", [*KEPT, slot_kernels.tidy])
 def test_compiled_code_is_kept_under_the_engines_checksum(function: Any) -> None:
     """Or a new engine would be used by an old `find_rows`: Numba looks at the file of the function called only."""
     cells = [cell.cell_contents for cell in getattr(function, "py_func", function).__closure__]
