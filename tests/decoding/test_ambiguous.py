@@ -78,7 +78,9 @@ def test_rows_of_many_random_expressions() -> None:
 @pytest.mark.parametrize("text", ["1+", "1?2:", "-", "(1)*", "1!*-"])
 def test_ordinary_ambiguous_expressions_have_no_limit(text: str) -> None:
     """100,000 operators: one stack, time in proportion, and rows as at the start."""
-    store = build_automaton_store(longest(EXPRESSION, "expression"), vocabulary_of(text.encode(), singles=b"+*-?:()!,01"))
+    store = build_automaton_store(
+        longest(EXPRESSION, "expression"), vocabulary_of(text.encode(), singles=b"+*-?:()!,01")
+    )
     matcher = store.matcher()
     matcher.advance(0)
     first = row(matcher)

@@ -25,7 +25,9 @@ DEAD = {
 @pytest.mark.parametrize("name", DEAD)
 def test_a_dead_grammar_has_no_store(name: str) -> None:
     grammar = longest(DEAD[name], "dead")
-    with pytest.raises(DeadEndError, match=r"^grammar dead cannot finish any text under vocabulary .*, so no store is made: ") as caught:
+    with pytest.raises(
+        DeadEndError, match=r"^grammar dead cannot finish any text under vocabulary .*, so no store is made: "
+    ) as caught:
         mw.build_store(grammar, BYTES)
     findings = [f for f in mw.lint_grammar(grammar, BYTES).findings if f.severity != "info"]
     assert any(finding.message in str(caught.value) for finding in findings) or not findings
@@ -37,7 +39,9 @@ def test_a_dead_grammar_has_no_store(name: str) -> None:
 def test_a_vocabulary_that_lacks_what_every_text_needs() -> None:
     grammar = longest('start: "a" "é"', "accent")
     lame = vocabulary_of(b"a", b"\xa9")
-    with pytest.raises(DeadEndError, match=r"accent cannot finish any text under .*no token contains the bytes b'\\xc3'"):
+    with pytest.raises(
+        DeadEndError, match=r"accent cannot finish any text under .*no token contains the bytes b'\\xc3'"
+    ):
         mw.build_store(grammar, lame)
     assert mw.build_store(grammar, lame, allow_dead=True).n_words == 1
     assert mw.build_store(grammar, vocabulary_of("é".encode(), b"a"))
@@ -45,7 +49,7 @@ def test_a_vocabulary_that_lacks_what_every_text_needs() -> None:
 
 def test_an_empty_first_mask_of_entries() -> None:
     grammar = mw.parse_grammar('start: "é" "a"', name="accent", lexing="nfa")
-    with pytest.raises(DeadEndError, match="accent cannot finish any text .*no token can come first"):
+    with pytest.raises(DeadEndError, match=r"accent cannot finish any text .*no token can come first"):
         mw.build_store(grammar, vocabulary_of(b"a", b"b"))
     assert mw.build_store(grammar, vocabulary_of(b"a", b"b"), allow_dead=True)
 
@@ -73,5 +77,7 @@ def test_a_dead_end_of_the_grammar_is_not_the_vocabularys() -> None:
     matcher = store.matcher()
     words = np.zeros(store.n_words, np.uint32)
     matcher.advance_bytes(b"<")
-    with pytest.raises(DeadEndError, match=r"under grammar either\. The grammar is at fault, not the vocabulary: no bytes at all"):
+    with pytest.raises(
+        DeadEndError, match=r"under grammar either\. The grammar is at fault, not the vocabulary: no bytes at all"
+    ):
         matcher.fill(words)

@@ -252,7 +252,9 @@ def test_the_chain_from_bytes_to_items() -> None:
     (attempt,) = found.attempts
     assert attempt.read == ("NUMBER", "RPAR") and attempt.why == "LPAR cannot come here"
     (view,) = attempt.stacks
-    assert view.refuses == ("LPAR",) and view.symbols == ("v",) and "v : v . PLUS v" in view.items  # 1 + (23) is read as a v
+    assert (
+        view.refuses == ("LPAR",) and view.symbols == ("v",) and "v : v . PLUS v" in view.items
+    )  # 1 + (23) is read as a v
     assert found.position is not None and found.position.offset == 8 and found.position.column == 9
     assert set(found.expected) == {"PLUS", "the end of the text"} and found.bytes_allowed == b" +"
 

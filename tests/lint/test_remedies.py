@@ -49,11 +49,15 @@ def test_what_makes_it_worse_is_not_offered(text: str) -> None:
 
 
 def test_what_helps_is_offered() -> None:
-    joined = lint_grammar(replace(grammar_of('start: N M\nN: /[a-z]+/\nM: /[a-z0-9]*[0-9]/'), lexing="longest"))
+    joined = lint_grammar(replace(grammar_of("start: N M\nN: /[a-z]+/\nM: /[a-z0-9]*[0-9]/"), lexing="longest"))
     assert '%ignore " "' in remedies(joined, "never-adjacent") + remedies(joined, "stuck-after-terminal")
-    hidden = lint_grammar(replace(grammar_of('start: "[" (NAME | KEY) "]"\nKEY: /k[0-9]/\nNAME: /[a-z0-9]+/'), lexing="longest"))
+    hidden = lint_grammar(
+        replace(grammar_of('start: "[" (NAME | KEY) "]"\nKEY: /k[0-9]/\nNAME: /[a-z0-9]+/'), lexing="longest")
+    )
     assert "give KEY a higher priority (KEY.1)" in remedies(hidden, "never-lexed")
-    above = lint_grammar(replace(grammar_of('start: "[" (NAME | KEY) "]"\nKEY: /k[0-9]/\nNAME.3: /[a-z0-9]+/'), lexing="longest"))
+    above = lint_grammar(
+        replace(grammar_of('start: "[" (NAME | KEY) "]"\nKEY: /k[0-9]/\nNAME.3: /[a-z0-9]+/'), lexing="longest")
+    )
     assert "(KEY.4)" in remedies(above, "never-lexed")
 
 
@@ -64,7 +68,12 @@ def test_what_is_offered_helps() -> None:
         grammar = replace(random_longest_grammar(seed), ignored=frozenset())
         report = lint_grammar(grammar)
         tried = [contextual(grammar), ignored_blanks(grammar)]
-        tried += [higher_priority(grammar, t, [o]) for t in range(grammar.n_terminals) for o in range(grammar.n_terminals) if t != o]
+        tried += [
+            higher_priority(grammar, t, [o])
+            for t in range(grammar.n_terminals)
+            for o in range(grammar.n_terminals)
+            if t != o
+        ]
         for remedy in tried:
             if remedy.changed is None or not any(remedy.text in f.remedy for f in report.findings):
                 n_left_out += 1

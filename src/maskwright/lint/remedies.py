@@ -46,9 +46,7 @@ class Trials:
             if self._before is None:
                 self._before = self._count(self._grammar) or (0, 0)
             after = self._count(changed)
-            self._known[changed] = (
-                after is not None and after[0] <= self._before[0] and sum(after) < sum(self._before)
-            )
+            self._known[changed] = after is not None and after[0] <= self._before[0] and sum(after) < sum(self._before)
         return self._known[changed]
 
 
