@@ -97,7 +97,7 @@ def min_bytes_left(texts: Texts, slot: int = 0) -> int:
 
 
 def is_completable(texts: Texts, slot: int = 0, max_nodes: int = 2_000) -> bool | None:
-    """Whether some bytes complete the text in a slot, whatever the vocabulary. None: `max_nodes` states (and some for each byte) do not tell."""
+    """Whether some bytes complete the text in a slot, whatever the vocabulary. None: not known after `max_nodes` states."""
     with _LOCK:
         search = _search_of(texts.store, None)
         try:
@@ -138,7 +138,9 @@ def _ending(texts: Texts, slot: int, found_by: Callable[[EndingSearch], tuple[by
 
 def _checked(texts: Texts, found: bytes | None) -> bytes:
     if found is None:
-        raise DeadEndError(f"grammar {texts.store.grammar.name}: no bytes complete this text; `maskwright lint` says why")
+        raise DeadEndError(
+            f"grammar {texts.store.grammar.name}: no bytes complete this text; `maskwright lint` says why"
+        )
     return found
 
 

@@ -304,7 +304,8 @@ class Texts:
         where = f" in slot {slot}" if self.size > 1 else ""
         grammar = self.store.grammar.name
         fact = (
-            f"no token of vocabulary {self.store.vocabulary.name} can come next{where}, and the text is not complete under grammar {grammar}."
+            f"no token of vocabulary {self.store.vocabulary.name} can come next{where}, and the text is not complete under grammar "
+            f"{grammar}."
         )
         allowed = bytes(byte for byte in range(256) if self._allows_bytes(slot, bytes([byte])))
         completable = is_completable(self, slot)

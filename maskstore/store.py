@@ -152,8 +152,9 @@ def build_store(
     allow_dead : build a store too under which no text can be finished, for who wants to look at it. Under lexing "nfa" only an empty first
         mask is found.
 
-    Raises DeadEndError for a grammar that cannot finish any text with the vocabulary, with what lint says; TerminalError for a terminal that cannot be compiled, LimitError for an explosion, VocabularyError for a vocabulary without
-    text, GrammarError for options that the lexing does not have. Cost for python.lark at V = 32k: some 10 CPU s, under "nfa" 3.
+    Raises DeadEndError for a grammar that cannot finish any text with the vocabulary, with what lint says, TerminalError for a terminal
+    that cannot be compiled, LimitError for an explosion, VocabularyError for a vocabulary without text, GrammarError for options that the
+    lexing does not have. Cost for python.lark at V = 32k: some 10 CPU s, under "nfa" 3.
     """
     grammar, vocabulary = as_grammar(grammar), as_vocabulary(vocabulary)
     if grammar.lexing != "nfa":

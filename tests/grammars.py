@@ -67,9 +67,8 @@ def random_expressions(seed: int) -> Grammar:
     for at, name in enumerate(names):
         bodies = ["n" if rng.random() < 0.7 or at + 1 == len(names) else names[at + 1]]
         for shape in rng.choices(shapes, k=rng.randint(1, 4)):
-            letters = {"A": lambda: rng.choice([name, *names]), "m": lambda: rng.choice(marks)}
-            letters |= {"n": lambda: "n", "O": lambda: "O"}
-            bodies.append(" ".join(letters[letter]() for letter in shape))
+            choices = {"A": [name, *names], "m": marks, "n": ["n"], "O": ["O"]}
+            bodies.append(" ".join(rng.choice(choices[letter]) for letter in shape))
         lines.append(f"{name} : {' | '.join(bodies)}")
     lines.append(f"O : {' | '.join(rng.choices(marks, k=rng.randint(1, 2)))}{rng.choice(['', '', ' |'])}")
     rng.shuffle(lines)

@@ -78,11 +78,13 @@ e: t ("/" t)*
 t: N | /\\/[^\\/;]+\\//
 N: /[a-z]/
 // maskwright: lexing = contextual
+// maskwright: reserved = all
 """
 RESERVED = """start: "is" N "be" N
 N: /[a-z]+/
 %ignore " "
 // maskwright: lexing = contextual
+// maskwright: reserved = all
 """
 SOFT = RESERVED.replace('N "be"', 'n "be"').replace("start", 'n: N | "be"\nstart')
 TWO_WAYS = """start: (x | y)*

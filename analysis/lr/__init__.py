@@ -1,6 +1,7 @@
 """What an LR parser does with a grammar. In: Grammar. Out: LALR(1) tables as arrays, and their conflicts. Knows nothing of tokens.
 
-automaton (LR(0) states) -> lookaheads (DeRemer and Pennello) -> tables -> bisimulation (the same language from smaller tables).
+automaton (LR(0) states) -> lookaheads (DeRemer and Pennello) -> tables -> domination (without superfluous actions) -> bisimulation (the
+same language from smaller tables).
 """
 
 from maskwright.analysis.lr.bisimulation import Partition, bisimulate, coarsest_partition

@@ -35,14 +35,14 @@ s does. For stacks of equal length, each state of the one <= the other's in its 
     become in p is <= something on the chain of A1 in p, then r2 is dropped where r1 is kept.
 
 Theorem. The pruned parser reads the same texts as the LR(0) parser, and after each of them can read the same terminals.
-Proof. Let R be the reflexive and transitive closure of contraction and simulation; Lemma 1 holds for it. Claim: if the LR(0) parser can read t on S
-in n steps, coming to S1, then the pruned one can on S, coming to some S2 with S1 R S2. By (n, |S|). Let the first step be an action that was
-dropped. (1) The kept r and the chain lead from S = P G B to P B, on which by Lemma 1 the LR(0) parser can read t in at most n steps,
-and P B is shorter than S. (2) The kept r1 and its chain lead to a stack on which what is left of the n steps, at most n - 1, can be done. Cells of
-chains have one action and are never pruned. So induction goes on; a first step that was not dropped leaves n - 1. An action that leads to a
-shift of t is never missing in LALR(1) look-aheads, so that parser and the LR(0) parser do the same. By induction over the text each
-stack of the LR(0) parser has one of the pruned parser's to which it is related by R; and the pruned parser does nothing that the other
-cannot. QED.
+Proof. Let R be the reflexive and transitive closure of contraction and simulation; Lemma 1 holds for it. Claim: if the LR(0) parser can
+read t on S in n steps, coming to S1, then the pruned one can on S, coming to some S2 with S1 R S2. By (n, |S|). Let the first step be an
+action that was dropped. (1) The kept r and the chain lead from S = P G B to P B, on which by Lemma 1 the LR(0) parser can read t in at
+most n steps, and P B is shorter than S. (2) The kept r1 and its chain lead to a stack on which what is left of the n steps, at most
+n - 1, can be done. Cells of chains have one action and are never pruned. So induction goes on; a first step that was not dropped leaves
+n - 1. An action that leads to a shift of t is never missing in LALR(1) look-aheads, so that parser and the LR(0) parser do the same. By
+induction over the text each stack of the LR(0) parser has one of the pruned parser's to which it is related by R; and the pruned parser
+does nothing that the other cannot. QED.
 
 Where the parser's state decides how a text is lexed (`exact_tops`), only those are pruned after which the states on top are the same
 after each terminal: in both relations delta(u, X) = delta(u', X) is asked for instead.
@@ -64,7 +64,9 @@ MAX_PAIRS = 20_000
 
 
 def prune(automaton: Automaton, tables: LrTables) -> LrTables:
-    """The tables of an automaton (`tables_of`, conflicts "all"; not endless) without superfluous actions, nor states that only they lead to.
+    """Tables without superfluous actions, nor states that only they lead to.
+
+    tables : all actions of the automaton (`tables_of`), of a grammar that is not endless (`loops`).
 
     Cost: nothing without conflicts; else O(conflicting rules * states), and the pairs of states that are compared.
     """

@@ -49,7 +49,7 @@ def test_a_vocabulary_that_lacks_what_every_text_needs() -> None:
 
 def test_an_empty_first_mask_of_entries() -> None:
     grammar = mw.parse_grammar('start: "é" "a"', name="accent", lexing="nfa")
-    with pytest.raises(DeadEndError, match="accent cannot finish any text .*no token can come first"):
+    with pytest.raises(DeadEndError, match=r"accent cannot finish any text .*no token can come first"):
         mw.build_store(grammar, vocabulary_of(b"a", b"b"))
     assert mw.build_store(grammar, vocabulary_of(b"a", b"b"), allow_dead=True)
 

@@ -115,36 +115,31 @@ def _finding(facts: Facts, search: _Search | None, members: list[Conflict]) -> F
         if text is None:
             what += f"\nsentence: {' '.join(map(facts.name, ambiguity.first.terminals()))}"
         readings = f"\nreading 1: {bracketed(facts, one)}\nreading 2: {bracketed(facts, two)}"
-        severity: Severity = "warning" if (policy == "all" and not is_free) or nothing else "info"
-        return facts.finding(
-            "ambiguity",
-            severity,
-            place,
-            what + readings,
-            FREE
-            if is_free and not nothing
-            else "both readings are followed on stacks of their own; each such place in a text adds stacks, and past the limit on readings a "
-            "text is refused with a LimitError"
-            if policy == "all"
-            else "the parser shifts rather than reduces, and reduces by the first rule: one reading is left, and the text is allowed",
-            "none for masks; for a parser that makes trees give each level of precedence a rule"
-            if is_free and not nothing
-            else "write the rules so that one reading is left (a rule for each level of precedence), or say that this is meant: "
+        severity: Severity = "warning" if policy == "all" or nothing else "info"
+        decoding, remedy = (
+            "the parser shifts rather than reduces, and reduces by the first rule: one reading is left, and the text is allowed",
+            "write the rules so that one reading is left (a rule for each level of precedence), or say that this is meant: "
             "// lint: allow ambiguity",
-            text or "",
         )
+        if is_free and not nothing:
+            severity, decoding = "info", FREE
+            remedy = "none for masks; for a parser that makes trees give each level of precedence a rule"
+        elif policy == "all":
+            decoding = (
+                "both readings are followed on stacks of their own; each such place in a text adds stacks, and past the limit on readings "
+                "a text is refused with a LimitError"
+            )
+        return facts.finding("ambiguity", severity, place, what + readings, decoding, remedy, text or "")
+    if is_free and not nothing:
+        return facts.finding("conflict", "info", place, what, FREE, "none for masks", lead)
     if policy == "all" or nothing:
         return facts.finding(
             "conflict",
             "info",
             place,
             what,
-            FREE
-            if is_free and not nothing
-            else "all actions are followed, on several stacks, until one is left: nothing is refused, masks there cost more",
-            "none for masks"
-            if is_free and not nothing
-            else "left-factor the rules, or give the parser more to tell them apart by before it has to decide",
+            "all actions are followed, on several stacks, until one is left: nothing is refused, masks there cost more",
+            "left-factor the rules, or give the parser more to tell them apart by before it has to decide",
             lead,
         )
     refused = None if search is None else search.refused(first, stacks)

@@ -10,8 +10,8 @@ from typing import cast
 
 import pytest
 from grammars import make_grammar, random_grammar
-from lr.naive_lr import unchecked_tables
 from lark import Lark
+from lr.naive_lr import unchecked_tables
 from naive import affordable_length, contexts, is_prefix, never_legal, prefixes
 
 from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError
