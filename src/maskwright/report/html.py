@@ -444,7 +444,8 @@ def _pairs(facts: Facts) -> Iterator[Markup]:
         keys.append(node("span", class_="key", style=f"background: var(--{verdict})"))
         keys.append(node("span", f"{verdict} {count:,} ({count / max(1, total):.0%})", class_="keyed"))
     n_live = len(pairs["live"])
-    caption = f"The last row is the start of the text. Rules normalised; {counted(n_live, 'terminal')} reach{'es' if n_live == 1 else ''} the parser"
+    reaching = f"{counted(n_live, 'terminal')} reach{'es' if n_live == 1 else ''} the parser"
+    caption = f"The last row is the start of the text. Rules normalised; {reaching}"
     caption += f", the {MATRIX_LIMIT} with most neighbours are drawn." if n_live > MATRIX_LIMIT else "."
     yield node(
         "figure",
