@@ -16,7 +16,7 @@ import pytest
 from lark.indenter import PythonIndenter
 from oracle import Oracle, State, _Pattern
 
-from maskwright.analysis.grammar.grammar import Terminal
+from maskwright.analysis.grammar.grammar import Conflicts, Grammar, Lexing, Terminal
 from maskwright.analysis.grammar.lark_loader import Indenter, load_grammar, parse_grammar
 from maskwright.validation.grammar_parse import GrammarParse
 
@@ -30,7 +30,13 @@ def python() -> Oracle:
 
 @lru_cache(maxsize=64)
 def toy(text: str) -> Oracle:
-    return Oracle(parse_grammar(text))
+    return Oracle(parsed(text))
+
+
+def parsed(text: str, conflicts: Conflicts | None = None) -> Grammar:
+    """By the longest match, unless the text says otherwise."""
+    lexing: Lexing | None = None if "maskwright: lexing" in text else "longest"
+    return parse_grammar(text, lexing=lexing, conflicts=conflicts)
 
 
 def records(name: str) -> list[dict[str, Any]]:
@@ -218,7 +224,7 @@ def test_a_prefix_is_legal_iff_a_legal_text_begins_with_it(
     ],
 )
 def test_what_competes_is_up_to_the_parser(grammar: str, prefix: str, legal_prefix: bool, legal_text: bool) -> None:
-    oracle = Oracle(parse_grammar(grammar), "all")
+    oracle = Oracle(parsed(grammar, "all"), "all")
     assert oracle.is_legal_prefix(prefix.encode()) is legal_prefix
     assert oracle.is_legal_text(prefix.encode()) is legal_text
     state = oracle.root

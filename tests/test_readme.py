@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from maskwright.analysis.grammar import load_grammar
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -42,3 +45,37 @@ def test_links_lead_somewhere() -> None:
 def test_figures_name_their_records() -> None:
     for record in re.findall(r"reports/record/[\w.-]+\.json", README):
         assert (ROOT / record).is_file(), f"README names {record}"
+
+
+def test_the_table_is_the_records() -> None:
+    """README's entries are those that `analyze` wrote into the record that README names."""
+    name = re.search(r"reports/record/[\d-]+-streamlining\.json", README)
+    assert name is not None
+    record = json.loads((ROOT / name[0]).read_text(encoding="utf-8"))
+    rows = re.findall(r"^\| (the post's|sound) reading, (Lark's|normalised) rules \|(.*)\|$", README, re.MULTILINE)
+    assert len(rows) == 4
+    for reading, rules, cells in rows:
+        wanted = ("post" if "post" in reading else "sound", "lark" if "Lark" in rules else "normalised")
+        entry = next(
+            e for e in record["runs"]["mistral-7b-v0.1 warm"]["entries"] if (e["reading"], e["rules"]) == wanted
+        )
+        shown = [cell.strip() for cell in cells.split("|")]
+        counts = [f"{entry[step]:,}" for step in ("original", "follow", "never", "always", "joint")]
+        assert [shown[i] for i in (0, 1, 2, 3, 5)] == counts
+        assert shown[4] == f"{entry['original'] / entry['always']:.1f}x"
+        assert shown[6] == f"{entry['original'] / entry['joint']:.1f}x"
+    steps = record["exact_step"]["mistral-7b-v0.1"]["entries"]
+    assert f"from {steps['joint']:,} on to {steps['exact']:,}" in README
+    main = record["runs"]["mistral-7b-v0.1 warm"]["entries"][-1]
+    assert (main["joint"], main["exact"]) == (steps["joint"], steps["exact"])
+    assert f"{main['original']:,} -> {main['exact']:,} " in README
+
+
+def test_records_of_the_oracle_follow_the_grammars_conflicts() -> None:
+    for kind in ("oracle_agreement", "engine_replay-refusals"):
+        named = re.search(rf"reports/record/[\d-]+-{kind}\.json", README)
+        assert named is not None
+        record = json.loads((ROOT / named[0]).read_text(encoding="utf-8"))
+        for facts in record.get("comparisons", [record]):
+            assert facts["conflicts"] == load_grammar("lark:python").conflicts
+            assert not facts.get("disagreements") and not facts.get("false_refusals")

@@ -175,3 +175,25 @@ def test_types_for_users(tmp_path: Path) -> None:
     ], run.stdout
     errors = [line for line in run.stdout.splitlines() if "error:" in line]
     assert len(errors) == 1 and "truthy-function" in errors[0], run.stdout
+
+
+def test_figures_of_a_grammar_with_soft_keywords_are_those_of_lexing_nfa() -> None:
+    """Streamlining is about lexing "nfa", which takes a keyword and a name alike: softened rules would be counted twice."""
+    text = 'start: (NAME | "if" NAME)+\nNAME: /[a-z]+/\n%ignore " "\n'
+    tokens = mw.Vocabulary.from_tokens([b"", b"i", b"f", b"if", b" ", b"x"], eos=[0])
+    soft = mw.parse_grammar(text, soft=["if"])
+    nfa = mw.parse_grammar(text, soft=["if"], lexing="nfa")
+    assert soft.plain is not None and soft.plain.rules == nfa.rules != soft.rules and nfa.plain is None
+    found, expected = (mw.analyze(grammar, tokens, forecast=False).facts["entries"] for grammar in (soft, nfa))
+    assert [{**e, "seconds": 0} for e in found] == [{**e, "seconds": 0} for e in expected]
+
+
+def test_the_oracle_follows_the_grammars_conflicts() -> None:
+    from maskwright.validation.oracle import Oracle
+
+    # before "b" a parser that shifts takes the first rule alone, and cannot read "abd"
+    text = 'start: "a" "b" "c" | x "b" "d"\nx: "a"\n'
+    for conflicts, expected in (("all", True), ("shift", False)):
+        grammar = mw.parse_grammar(text, conflicts=conflicts)  # type: ignore[arg-type]
+        assert Oracle(grammar).is_legal_text(b"abd") is expected and Oracle(grammar).is_legal_text(b"abc")
+    assert not Oracle(mw.parse_grammar(text), "shift").is_legal_text(b"abd")

@@ -73,7 +73,8 @@ class MaskwrightLogitsProcessor:
         in_place: bool = False,
     ) -> None:
         given: Any = store if isinstance(store, Sequence) and not isinstance(store, str) else (store,)
-        self._stores: tuple[AutomatonStore, ...] = tuple(as_store(each) for each in given)
+        found: Any = tuple(as_store(each) for each in given)  # check_stores refuses those without masks
+        self._stores: tuple[AutomatonStore, ...] = found
         check_stores(self._stores)
         if constrain_prompt and prompt_lengths is not None:
             raise MaskwrightError(

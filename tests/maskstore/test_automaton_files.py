@@ -345,14 +345,14 @@ def test_a_table_of_another_checksum(tmp_path: Path) -> None:
 
 def test_the_lexing_decides() -> None:
     grammar, vocabulary = parse_grammar('start: "a" start "b" | "a" "b"'), small_vocabulary()
-    assert grammar.lexing == "longest"
+    assert grammar.lexing == "contextual"
     stages: list[str] = []
     store = build_store(grammar, vocabulary, progress=lambda what, done, total: stages.append(what))
     assert isinstance(store, AutomatonStore) and {"walk", "parses"} <= set(stages) <= {"walk", "parses", "closure"}
     assert isinstance(build_store(replace(grammar, lexing="nfa"), vocabulary), MaskStore)
     for option in ({"streamlined": False}, {"rules": "lark"}):
         with pytest.raises(
-            GrammarError, match=r"has lexing 'longest', whose stores hold no entries, so .* says nothing"
+            GrammarError, match=r"has lexing 'contextual', whose stores hold no entries, so .* says nothing"
         ):
             build_store(grammar, vocabulary, **option)  # type: ignore[arg-type]
 

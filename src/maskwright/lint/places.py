@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable
 
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.grammar.lark_files import line_and_column, places_of, position_of, rule_name
+from maskwright.analysis.grammar.lark_files import line_and_column, places_of, position_of
+from maskwright.analysis.grammar.lark_files import rule_name as rule_name  # the checks take it from here
 
 Place = tuple[int, int]
 

@@ -443,10 +443,10 @@ def _pairs(facts: Facts) -> Iterator[Markup]:
     for verdict, count in counts.items():
         keys.append(node("span", class_="key", style=f"background: var(--{verdict})"))
         keys.append(node("span", f"{verdict} {count:,} ({count / max(1, total):.0%})", class_="keyed"))
-    caption = (
-        f"The last row is the start of the text. Rules normalised; {len(pairs['live']):,} terminals reach the parser"
-    )
-    caption += f", the {MATRIX_LIMIT} with most neighbours are drawn." if len(pairs["live"]) > MATRIX_LIMIT else "."
+    n_live = len(pairs["live"])
+    reaching = f"{counted(n_live, 'terminal')} reach{'es' if n_live == 1 else ''} the parser"
+    caption = f"The last row is the start of the text. Rules normalised; {reaching}"
+    caption += f", the {MATRIX_LIMIT} with most neighbours are drawn." if n_live > MATRIX_LIMIT else "."
     yield node(
         "figure",
         node("p", *keys),
