@@ -16,10 +16,11 @@ import pytest
 from lark import Lark, Token
 from lark.exceptions import GrammarError as LarkGrammarError
 from lark.exceptions import LarkError
+from lark.indenter import PythonIndenter
 from lark.lexer import BasicLexer, ContextualLexer, TerminalDef, TextSlice
 
 from maskwright.analysis.errors import GrammarError, IllegalTokenError, LimitError
-from maskwright.analysis.grammar import Grammar, parse_grammar, reduce
+from maskwright.analysis.grammar import Grammar, Lexing, load_grammar, parse_grammar, reduce
 from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
 from maskwright.maskstore.vocabulary import Vocabulary
 
@@ -284,3 +285,16 @@ def test_reserved_words_are_names_nowhere() -> None:
     assert [legal(store, "a isz") for store in (none, words, every)] == [True, False, False]
     assert [legal(store, "= = a") for store in (none, words, every)] == [True, True, False]
     assert all(legal(store, "a is b") for store in (none, words, every))
+
+
+@pytest.mark.parametrize("lexing", ["longest", "contextual"])
+def test_what_larks_own_grammar_of_python_takes(lexing: Lexing) -> None:
+    """The table of docs/grammars/lark.python.md. Read by context, it is what Lark takes."""
+    larks = Lark.open_from_package(
+        "lark", "python.lark", ["grammars"], parser="lalr", postlex=PythonIndenter(), start="file_input"
+    )
+    store = build_automaton_store(load_grammar("lark:python", lexing=lexing), ASCII)
+    by_longest = {"from ... import x\n": False, "x = y isz\n": False, "x.if\n": False, "match(x)\n": True}
+    by_longest |= {"for _ in x:\n    pass\n": True, "match x:\n    case 1:\n        pass\n": True, "if = 1\n": False}
+    for text, taken in by_longest.items():
+        assert legal(store, text) is (taken if lexing == "longest" else parses(larks, text)), text

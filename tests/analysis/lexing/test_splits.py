@@ -1,4 +1,4 @@
-"""Where parses of one text would lex differently, conflicts are decided as Lark decides them, or the grammar is refused; no text gets stuck."""
+"""Where parses of one text would lex differently, conflicts are decided as Lark decides them, or the grammar is refused."""
 
 from __future__ import annotations
 
