@@ -44,6 +44,9 @@ def vocabulary(missing: bytes = b"", special: dict[int, str] | None = None, eos:
 
 
 def grammar_of(text: str, **options: Any) -> Grammar:
+    """By the longest match, unless the text or the options say otherwise."""
+    if "maskwright: lexing" not in text:
+        options = {"lexing": "longest"} | options
     return parse_grammar(text, name="seed.lark", **options)
 
 
@@ -411,12 +414,23 @@ SEEDS = (
     ),
     Seed(
         "mode-conflict",
-        "warning",
+        "error",
         'start: n "0" n | "a" "0" DOTS\nn: NAME | "a"\nNAME: /[ab]{2,}/\nDOTS: /[.]+|bb/',
         'start: n "0" n | "c" "0" DOTS\nn: NAME | "a"\nNAME: /[ab]{2,}/\nDOTS: /[.]+|bb/',
         2,
         1,
-        ('after A "0"',),
+        ('after A "0"', "has no store"),
+        "'a0'",
+        {"lexing": "contextual", "conflicts": "all"},
+    ),
+    Seed(
+        "mode-conflict",
+        "info",
+        'start: n "0" n | "a" "0" DOTS\nn: NAME | "a"\nNAME: /[ab]{2,}/\nDOTS: /[.]+|bb/',
+        'start: n "0" n | "c" "0" DOTS\nn: NAME | "a"\nNAME: /[ab]{2,}/\nDOTS: /[.]+|bb/',
+        2,
+        1,
+        ('after A "0"', "as Lark decides them"),
         "'a0'",
         {"lexing": "contextual"},
     ),

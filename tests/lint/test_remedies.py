@@ -64,7 +64,7 @@ def test_what_helps_is_offered() -> None:
 def test_what_is_offered_helps() -> None:
     """Each remedy that a report names, applied to the grammar."""
     n_offered = n_left_out = 0
-    for seed in range(60):
+    for seed in range(120):
         grammar = replace(random_longest_grammar(seed), ignored=frozenset())
         report = lint_grammar(grammar)
         tried = [contextual(grammar), ignored_blanks(grammar)]

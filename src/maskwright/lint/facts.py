@@ -132,7 +132,8 @@ class Facts:
 
     def modes_of(self, lexing: Literal["longest", "contextual"]) -> Modes:
         tables = self.tables
-        grammar = replace(self.grammar, lexing=lexing)
+        is_own = lexing == self.grammar.lexing
+        grammar = self.grammar if is_own else replace(self.grammar, lexing=lexing, reserved="none")
         return lexing_modes(grammar, self.acceptable, tables.terminal_column, tables.accessing)
 
     @cached_property

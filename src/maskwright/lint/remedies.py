@@ -61,7 +61,7 @@ def higher_priority(grammar: Grammar, terminal: int, above: list[int]) -> Remedy
 
 def contextual(grammar: Grammar) -> Remedy:
     """Only terminals compete that the parser can take."""
-    changed = replace(grammar, lexing="contextual") if grammar.lexing == "longest" else None
+    changed = replace(grammar, lexing="contextual", reserved="none") if grammar.lexing == "longest" else None
     return Remedy("let only those terminals compete that the parser can take (--lexing contextual)", changed)
 
 

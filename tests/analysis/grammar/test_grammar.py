@@ -58,7 +58,9 @@ def test_digest_is_that_of_the_content(small: Grammar) -> None:
         replace(small, rules=small.rules[::-1]),
         replace(small, ignored=frozenset()),
         replace(small, layout=None),
-        replace(small, lexing="contextual"),
+        replace(small, lexing="longest"),
+        replace(small, reserved="all"),
+        replace(small, reserved="words"),
         replace(small, conflicts="shift"),
         replace(small, text=""),
         replace(small, unused_terminals=()),
@@ -159,7 +161,12 @@ def test_hostile_data(small: Grammar, key: str, value: Any, message: str) -> Non
 
 
 def test_missing_keys_and_wrong_wholes(small: Grammar) -> None:
-    for key in small.to_dict():
+    assert Grammar.from_dict(small.to_dict() | {"reserved": "words"}).reserved == "words"
+    older = {key: value for key, value in small.to_dict().items() if key != "reserved"}
+    assert small.reserved == "none" and Grammar.from_dict(older).reserved == "all"  # what contextual lexing meant then
+    with pytest.raises(GrammarError, match="reserved is 'most'"):
+        Grammar.from_dict(small.to_dict() | {"reserved": "most"})
+    for key in older:
         data = small.to_dict()
         del data[key]
         with pytest.raises(GrammarError, match=f"it has no '{key}'"):

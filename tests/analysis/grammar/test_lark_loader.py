@@ -284,7 +284,21 @@ def test_conflicts_are_followed_or_shifted(tmp_path: Path) -> None:
 
 
 def test_lexing_is_one_of_three() -> None:
-    assert parse_grammar('start: "a"').lexing == load_grammar("lark:lark").lexing == "longest"
-    assert parse_grammar('start: "a"', lexing="contextual").lexing == "contextual"
+    assert load_grammar("lark:lark").lexing == load_grammar("json").lexing == "longest"
+    assert parse_grammar('start: "a"').lexing == "contextual"
+    assert parse_grammar('start: "a"', lexing="longest").lexing == "longest"
     with pytest.raises(UnknownNameError, match=r"no lexing is named 'longst'; did you mean 'longest'"):
         parse_grammar('start: "a"', lexing="longst")  # type: ignore[arg-type]
+
+
+def test_reserved_literals() -> None:
+    assert parse_grammar('start: "a"').reserved == "none"
+    assert parse_grammar('start: "a"', reserved="words").reserved == "words"
+    assert parse_grammar('start: "a"\n// maskwright: reserved = all\n').reserved == "all"
+    assert parse_grammar('start: "a"\n// maskwright: reserved = all\n', reserved="none").reserved == "none"
+    # it says nothing under the other lexings, and is no part of their digests
+    assert parse_grammar('start: "a"', lexing="longest", reserved="none") == parse_grammar('start: "a"', lexing="longest")
+    with pytest.raises(UnknownNameError, match=r"no choice of reserved literals is named 'word'; did you mean 'words'"):
+        parse_grammar('start: "a"', reserved="word")  # type: ignore[arg-type]
+    with pytest.raises(GrammarError, match=r"option reserved is 'some'; expected none or words or all"):
+        parse_grammar('start: "a"\n// maskwright: reserved = some\n')

@@ -20,6 +20,7 @@ from maskwright.maskstore.vocabulary import Vocabulary
 BYTES = Vocabulary("bytes", (*(bytes([i]) for i in range(256)), b""), {256: "</s>"}, (256,))
 
 TEXT = r"""
+// maskwright: lexing = longest
 // maskwright: restriction no_comments = COMMENT:
 // maskwright: restriction bounded = BLANKS:BLANK :BLANKS
 // maskwright: restriction noted = body:noted_body
@@ -378,5 +379,5 @@ def test_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             assert (result.exit_code == 2) == (code == 2), result.output
             if command[0] == "explain" or code == 2:
                 assert said in result.output, (restrictions, result.output)
-    result = runner.invoke(app, ["validate", "some.safetensors", "--restrict", "no_comments"])
+    result = runner.invoke(app, ["validate", "some.safetensors", "text", "--restrict", "no_comments"])
     assert result.exit_code == 2 and "restrict the grammar, and build a store of it" in result.output
