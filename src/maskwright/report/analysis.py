@@ -112,7 +112,7 @@ def analyze(
     lint : also say what is wrong with the grammar (`maskwright.lint`), first in the reports; some 3 CPU seconds more for python.lark.
     forecast : also say what the engine will cost with tokenizers of two sizes (`maskwright.report.forecast`), without a vocabulary.
 
-    Raises as `build_store`. Cost for python.lark: about 6 CPU seconds at V = 32k (reports/record/2026-11-20-streamlining.json).
+    Raises as `build_store`. Cost for python.lark: 15 CPU seconds at V = 32k (reports/record/2026-11-22-streamlining.json).
     """
     grammar = as_grammar(grammar)
     vocabulary = None if vocabulary is None else as_vocabulary(vocabulary)
