@@ -106,7 +106,9 @@ class MaskwrightLogitsProcessor:
                     f"input_ids have shape {ids.shape} and scores {tuple(scores.shape)}; expected (B, L) and (B, N) for the same B > 0"
                 )
             self._raise_if_dead()
-            self._prefixes.follow(ids)  # before the scores are looked at: a first call says where texts begin, also if it fails
+            self._prefixes.follow(
+                ids
+            )  # before the scores are looked at: a first call says where texts begin, also if it fails
             if scores.shape[1] < self._n_columns:
                 raise MaskwrightError(
                     f"the model gives {scores.shape[1]} logits, but vocabulary {self.vocabulary.name} has tokens up to id "

@@ -1,4 +1,4 @@
-"""Rows of ids that loops show, in whatever order and number: each row's matcher has read what is behind its prompt, or there is an error."""
+"""Rows of ids in whatever order and number: each row's matcher has read what is behind its prompt, or there is an error."""
 
 from __future__ import annotations
 
@@ -174,7 +174,9 @@ def test_a_next_prompt() -> None:
     check(followed, [[], []], [store()] * 2)
     followed.follow(ids([BOS, X], [BOS, X], [BOS, X]))
     followed.follow(ids(*[[BOS, X, OPEN]] * 3))
-    with pytest.raises(IllegalTokenError, match=r"goes on where the last generation stopped \(then call reset\(\) before\)"):
+    with pytest.raises(
+        IllegalTokenError, match=r"goes on where the last generation stopped \(then call reset\(\) before\)"
+    ):
         followed.follow(ids(*[[BOS, X, OPEN, BOS, X]] * 3))
     followed.reset()
     followed.follow(ids(*[[BOS, X, OPEN, BOS, X]] * 3))
@@ -187,7 +189,9 @@ def test_where_texts_begin_is_not_guessed() -> None:
     followed.follow(ids([BOS, X, OPEN], [BOS, ONE, OPEN]))
     with pytest.raises(MaskwrightError, match="row 0 goes on with a prompt of the last generation, but row 1 does not"):
         followed.follow(ids([BOS, X, OPEN, ONE], [BOS, BOS, OPEN, ONE]))
-    with pytest.raises(IllegalTokenError, match="row 0, position 5: the text had ended, and other text comes behind it"):
+    with pytest.raises(
+        IllegalTokenError, match="row 0, position 5: the text had ended, and other text comes behind it"
+    ):
         followed.follow(ids([BOS, X, OPEN, CLOSE, EOS, BOS, X], [BOS, ONE, OPEN, ONE, COMMA, ONE, COMMA]))
 
 
@@ -212,7 +216,9 @@ def test_sequences_that_cannot_be_told_apart() -> None:
     followed = prefixes(*stores)
     followed.follow(ids([BOS], [BOS]))
     followed.follow(ids([BOS, OPEN], [BOS, A]))
-    with pytest.raises(MaskwrightError, match="sequences of different stores, prefixes or prompt_lengths have the same prompt"):
+    with pytest.raises(
+        MaskwrightError, match="sequences of different stores, prefixes or prompt_lengths have the same prompt"
+    ):
         followed.follow(ids([BOS, A, A]))
     followed.follow(ids(*[[BOS]] * 4))  # prompts alone begin anew, in any number
     check(followed, [[]] * 4, [stores[0], stores[0], stores[1], stores[1]])
