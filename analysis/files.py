@@ -42,7 +42,7 @@ def open_file(
         facts = os.fstat(handle)
         if not stat.S_ISREG(facts.st_mode):
             kind = next((name for is_it, name in _KINDS if is_it(facts.st_mode)), "no regular file")
-            raise error(f"{where} is {kind}, not a file; expected {what}")
+            raise error(f"{where} cannot be read: it is {kind}, not a file; expected {what}")
         _check_size(where, facts.st_size, limit, what, error)
         return open(handle, "rb")
     except BaseException:

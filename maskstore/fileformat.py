@@ -389,7 +389,8 @@ def replace_file(path: Path, data: bytes, mode: int = 0o666) -> None:
     """
     temporary = path.parent / f".maskwright-{secrets.token_hex(8)}.tmp"
     try:
-        check_target(path)
+        if (why := why_not_writable(path)) is not None:
+            raise StoreError(f"cannot write {path}: {why}")
         sweep(path.parent)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
         with open(os.open(temporary, flags, mode), "wb") as file:
@@ -411,17 +412,19 @@ def replace_file(path: Path, data: bytes, mode: int = 0o666) -> None:
         raise
 
 
-def check_target(path: Path) -> None:
-    """Whether a file can be written there, as far as can be told before: for who works long before writing.
+def why_not_writable(path: Path) -> str | None:
+    """Why no file can be written there, as far as can be told before: for who works long before writing. None: it can.
 
-    Raises: StoreError, or OSError or ValueError for a path that cannot be looked at.
+    Raises: OSError or ValueError for a path that cannot be looked at.
     """
+    folder = path.absolute().parent
     if path.exists() and not path.is_file():
-        raise StoreError(f"cannot write {path}: it is there and is not a file; give a file's path")
-    if not path.absolute().parent.is_dir():
-        raise StoreError(f"cannot write {path}: there is no folder {path.absolute().parent}; make it first")
-    if not os.access(path.absolute().parent, os.W_OK | os.X_OK):
-        raise StoreError(f"cannot write {path}: nothing may be written in {path.absolute().parent}; see who may")
+        return "it is there and is not a file; give a file's path"
+    if not folder.is_dir():
+        return f"there is no folder {folder}; make it first"
+    if not os.access(folder, os.W_OK | os.X_OK):
+        return f"nothing may be written in {folder}; see who may"
+    return None
 
 
 def sweep(folder: Path) -> None:
@@ -450,10 +453,10 @@ def _hold(handle: int, must: bool = False) -> None:
 __all__ = [
     "FORMAT_VERSION",
     "TEMPORARY",
-    "check_target",
     "load_store",
     "replace_file",
     "save_store",
     "store_info",
     "sweep",
+    "why_not_writable",
 ]

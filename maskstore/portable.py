@@ -30,7 +30,7 @@ class Origin:
 
     def is_there(self) -> bool:
         """Whether nobody has replaced or altered the file since."""
-        return _stamp(self.path) == self.stamp
+        return bool(self.stamp) and _stamp(self.path) == self.stamp
 
 
 class Portable:
@@ -88,7 +88,7 @@ def _put_together(cls: type[Any], values: dict[str, Any]) -> Any:
 def _stamp(path: str | os.PathLike[str]) -> tuple[int, ...]:
     try:
         facts = os.stat(path)
-    except OSError:
+    except (OSError, ValueError):
         return ()
     return facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns
 

@@ -74,7 +74,8 @@ def test_files_beside_a_tokenizer(tmp_path: Path) -> None:
     )
     os.mkfifo(tmp_path / "tokenizer_config.json")
     with pytest.raises(
-        VocabularyError, match=r"tokenizer_config.json is a named pipe, not a file; expected a tokenizer file"
+        VocabularyError,
+        match=r"tokenizer_config.json cannot be read: it is a named pipe, not a file; expected a tokenizer file",
     ):
         load_vocabulary(tmp_path)
 

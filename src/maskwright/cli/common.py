@@ -165,16 +165,16 @@ def seconds_since(begin: float) -> float:
 
 def check_writable(*paths: Path | None) -> None:
     """Fail before the work is done, not after."""
-    from maskwright.maskstore.fileformat import check_target
+    from maskwright.maskstore.fileformat import why_not_writable
 
     for path in paths:
         if path is not None and str(path) != "-":
             try:
-                check_target(path)
+                why = why_not_writable(path)
             except (OSError, ValueError) as error:
-                if isinstance(error, MaskwrightError):
-                    raise
-                raise MaskwrightError(f"cannot write {path}: {getattr(error, 'strerror', None) or error}") from None
+                why = getattr(error, "strerror", None) or str(error)
+            if why is not None:
+                raise MaskwrightError(f"{path} cannot be written: {why}")
 
 
 def tokenizer_source(name: str | None) -> str | None:
