@@ -14,7 +14,7 @@ from maskwright.analysis.errors import MaskwrightError
 from maskwright.decoding import _batch_kernels as batch_kernels
 from maskwright.decoding import _kernels as kernels
 from maskwright.decoding.spelling import Question
-from maskwright.decoding.texts import Texts, Words
+from maskwright.decoding.texts import Texts, Words, restored
 
 if TYPE_CHECKING:
     from maskwright.decoding.ending import Ending
@@ -128,6 +128,9 @@ class Matcher(Texts):
         other._memory = self._memory.copy()
         other._regions = self._regions.copy()
         return other
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return restored, (type(self), (self.store, self.max_rollback), self._state())
 
     def explain(self, token: int) -> Explanation:
         """Why a token may or may not come next: see `maskwright.decoding.explain.explain_next`. For people, slow: 2 s the first time."""
@@ -270,6 +273,10 @@ class Batch(Texts):
     def copy(self, source: int, target: int) -> None:
         """Make one slot's text, its history included, a copy of another's (beams)."""
         self._copy(source, target)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        arguments = (self.store, self.size, self.max_rollback, self._n_threads)
+        return restored, (type(self), arguments, self._state())
 
     def explain(self, slot: int, token: int) -> str:
         """Why a token may or may not come next in a text, in words."""

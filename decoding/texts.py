@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -46,6 +46,10 @@ class Texts:
             self._memory[region + kernels.CAPACITY] = _FIRST_RECORDS
             kernels.reset(self._table, self._memory, region)
         self._checked: object = self  # no bitmask of a caller's
+
+    def _state(self) -> tuple[int, Words, npt.NDArray[np.int64]]:
+        """The texts as `restored` takes them: which code wrote them, and their memory."""
+        return kernels.SOURCE, self._memory.copy(), self._regions.copy()
 
     def _retry(self, slot: int, token: int, code: int) -> int:
         while code == kernels.NO_ROOM:
@@ -329,3 +333,15 @@ class Texts:
             self._refuse(slot, token, code)
         except IllegalTokenError as error:
             return str(error)
+
+
+def restored(cls: type[Any], arguments: tuple[Any, ...], state: tuple[int, Words, npt.NDArray[np.int64]]) -> Any:
+    """A pickled matcher or batch. Raises MaskwrightError if another version wrote it, whose memory is laid out otherwise."""
+    source, memory, regions = state
+    if source != kernels.SOURCE:
+        raise MaskwrightError(
+            "the matcher or batch was pickled by another version of maskwright, which keeps texts otherwise; read the texts anew"
+        )
+    texts = cls(*arguments)
+    texts._memory, texts._regions = memory, regions
+    return texts

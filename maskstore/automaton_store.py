@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy.typing as npt
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.maskstore.engine_table import engine_table
 from maskwright.maskstore.masks import n_words
+from maskwright.maskstore.portable import Origin, Portable
 from maskwright.maskstore.stack_automaton import build_automaton
 from maskwright.maskstore.vocabulary import Vocabulary
 
@@ -23,17 +24,19 @@ Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
-class AutomatonStore:
+class AutomatonStore(Portable):
     """Exact masks for a grammar and a vocabulary.
 
     table : (n,) int32, read-only; see `maskwright.maskstore.engine_table`.
     counts : sizes on the way to the closed automaton; statistics only.
+    origin : the file that it was loaded from; a pickle names it, and has the content otherwise (`portable`).
     """
 
     grammar: Grammar
     vocabulary: Vocabulary
     table: npt.NDArray[np.int32]
     counts: Mapping[str, int]
+    origin: Origin | None = field(default=None, init=False, compare=False, repr=False)
 
     @property
     def n_words(self) -> int:

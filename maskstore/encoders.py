@@ -6,11 +6,12 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from maskwright.analysis.errors import MissingExtraError, VocabularyError
-from maskwright.maskstore.tokenizer_files import _RANK_LINE, _file_in
-from maskwright.maskstore.tokenizer_values import parse_json
+from maskwright.maskstore.tokenizer_files import _RANK_LINE, _file_in, file_bytes
+from maskwright.maskstore.tokenizer_values import clip, package_errors, parse_json
 from maskwright.maskstore.vocabulary import Vocabulary, _locate, load_vocabulary
 
 LONGEST_PART = 200_000
@@ -48,7 +49,11 @@ class Encoder:
 
         Texts past `LONGEST_PART` characters are cut, behind a line feed if there is one, and encoded part by part.
         """
-        return [token for part in _parts(text) for token in self.cut(part)]
+        return [token for part in _parts(text) for token in self._cut(part)]
+
+    def _cut(self, part: str) -> list[int]:
+        with package_errors(self.vocabulary.name, f"the tokenizer's own encoder fails on the text {clip(part)}"):
+            return self.cut(part)
 
     def exact_tokens(self, text: str) -> Spelling:
         """Ids whose bytes are exactly the text's UTF-8: the encoder's own, and where these do not spell the text the longest that do.
@@ -59,13 +64,13 @@ class Encoder:
         tokens: list[int] = []
         respelled = 0
         for part in _parts(text):
-            found = self.cut(part)
             try:
                 data = part.encode()
             except UnicodeEncodeError as error:
                 raise VocabularyError(
                     f"the text holds half a surrogate pair at character {error.start}, which UTF-8 cannot write"
                 ) from None
+            found = self._cut(part)
             if b"".join(map(self.vocabulary.tokens.__getitem__, found)) != data:
                 found, changed = self._respell(found, data)
                 respelled += changed
@@ -190,16 +195,20 @@ def load_encoder(source: str | os.PathLike[str] | object) -> Encoder:
     path, _ = _locate(source)
     if path.is_dir():
         path = _file_in(path)
-    data = path.read_bytes()
+    with package_errors(str(path), "no encoder can be made of the tokenizer"):
+        return Encoder(vocabulary, _of_file(vocabulary, path))
+
+
+def _of_file(vocabulary: Vocabulary, path: Path) -> Callable[[str], list[int]]:
+    data = file_bytes(path)
     if data.lstrip()[:1] == b"{":
         content = parse_json(data, str(path))
         if isinstance(content.get("model"), dict):
-            return Encoder(vocabulary, _of_json(data.decode(), str(path)))
-        return Encoder(vocabulary, _of_ranks(vocabulary, content["config"]["pattern"], str(path)))
+            return _of_json(data.decode(), str(path))
+        return _of_ranks(vocabulary, content["config"]["pattern"], str(path))
     if _RANK_LINE.match(data.lstrip()):
-        return Encoder(vocabulary, _of_ranks(vocabulary, RANK_FILE_PATTERN, str(path)))
-    processor = _package("sentencepiece", str(path)).SentencePieceProcessor(model_proto=data)
-    return Encoder(vocabulary, _SentencePiece(processor))
+        return _of_ranks(vocabulary, RANK_FILE_PATTERN, str(path))
+    return _SentencePiece(_package("sentencepiece", str(path)).SentencePieceProcessor(model_proto=data))
 
 
 def check_belongs(encoder: Encoder, vocabulary: Vocabulary) -> None:

@@ -33,9 +33,12 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import secrets
 import stat
+import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -44,6 +47,11 @@ import numpy as np
 import numpy.typing as npt
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 from maskwright.analysis.errors import StoreError, VocabularyError
 from maskwright.analysis.grammar.grammar import Grammar
@@ -65,6 +73,7 @@ from maskwright.maskstore.fileheader import (
     tensors_of,
 )
 from maskwright.maskstore.filemap import map_tensor
+from maskwright.maskstore.portable import Origin
 from maskwright.maskstore.tokenizer_values import clip
 from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary
 
@@ -77,14 +86,22 @@ Array = npt.NDArray[Any]
 ATTEMPTS = 20
 """How often a file that is being replaced is read again."""
 
+TEMPORARY = re.compile(r"\.maskwright-[0-9a-f]{16}\.tmp")
+"""What files are called while they are written."""
+
+ABANDONED = 60
+"""Seconds after which a file that is being written, but that no process holds, is taken for what a killed one left."""
+
 _BLOCK = 1 << 14
 """PERF: places that the checksum takes at a time, few enough for a core's cache: 2.5 ms for the 10 MB of python.lark's table."""
 
 _NARROW = [np.dtype(code) for code in ("|u1", "|i1", "<u2", "<i2", "<i4", "<i8")]
 
 
-def save_store(store: MaskStore | AutomatonStore, path: str | os.PathLike[str]) -> None:
+def save_store(store: MaskStore | AutomatonStore, path: str | os.PathLike[str], *, mode: int = 0o666) -> None:
     """Write the store's file. Equal stores give equal bytes (under one version of safetensors).
+
+    mode : the rights of the new file, less those that the umask takes away.
 
     The file is written beside `path` and then takes its place: whoever reads `path` meanwhile, or after an error or
     Ctrl-C, finds the old file or the new one, whole.
@@ -129,7 +146,7 @@ def save_store(store: MaskStore | AutomatonStore, path: str | os.PathLike[str]) 
         **own,
     }
     facts["sha256"] = _content_digest(facts, tensors)
-    replace_file(Path(_path(path)), save(tensors, {METADATA_KEY: canonical(facts)}))
+    replace_file(Path(_path(path)), save(tensors, {METADATA_KEY: canonical(facts)}), mode)
 
 
 def load_store(
@@ -154,6 +171,7 @@ def load_store(
     grammar = None if grammar is None else as_grammar(grammar)
     vocabulary = None if vocabulary is None else as_vocabulary(vocabulary)
     for _ in range(ATTEMPTS):
+        before = Origin.of(path, "")
         with _opened(path) as file:
             header = read_header(where, file)
             names = [name for name in header.tensors if name != TABLE]
@@ -163,6 +181,7 @@ def load_store(
             break
     else:
         raise StoreError(f"{where} was replaced each time while it was read; load it when its writers have finished")
+    origin = replace(before, sha256=header.facts["sha256"])  # a file that was replaced since has another stamp
     named = header.facts["vocabulary"]
     if grammar is not None:
         _check_made_for(where, "grammar", (header.grammar.name, header.grammar.digest), grammar)
@@ -176,12 +195,17 @@ def load_store(
     own = _vocabulary(where, named, arrays)
     given = (header.grammar if grammar is None else grammar, own if vocabulary is None else vocabulary)
     if table is not None:
-        return _automaton_store(where, header, own, table, *given)
-    return _mask_store(where, header, own, arrays, *given)
+        return _automaton_store(where, header, own, table, *given).loaded_from(origin)
+    return _mask_store(where, header, own, arrays, *given).loaded_from(origin)
 
 
 def _mask_store(
-    where: str, header: Header, own: Vocabulary, arrays: Mapping[str, Array], grammar: Grammar, vocabulary: Vocabulary
+    where: str,
+    header: Header,
+    own: Vocabulary,
+    arrays: Mapping[str, Array],
+    grammar: Grammar,
+    vocabulary: Vocabulary,
 ) -> MaskStore:
     # PERF: what builds entries takes 0.1 s of processor time to import, and loading an automaton needs none of it
     from maskwright.analysis.lexing.terminal_nfa import TerminalNfa
@@ -376,19 +400,26 @@ def _widened(where: str, name: str, dtype: type[np.generic], array: Array) -> Ar
     return wide
 
 
-def replace_file(path: Path, data: bytes) -> None:
-    """Make `data` the file's content, all at once."""
+def replace_file(path: Path, data: bytes, mode: int = 0o666) -> None:
+    """Make `data` the file's content, all at once. mode : the new file's rights, less those that the umask takes away.
+
+    Raises: StoreError if the folder does not exist, `path` is something else than a file, or the system refuses.
+    """
     temporary = path.parent / f".maskwright-{secrets.token_hex(8)}.tmp"
     try:
-        if path.exists() and not path.is_file():
-            raise StoreError(f"cannot write {path}: it is there and is not a file; give a file's path")
-        if not path.parent.is_dir():
-            raise StoreError(f"cannot write {path}: there is no folder {path.parent}; make it first")
-        with open(temporary, "xb") as file:
+        if (why := why_not_writable(path)) is not None:
+            raise StoreError(f"cannot write {path}: {why}")
+        sweep(path.parent)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        with open(os.open(temporary, flags, mode), "wb") as file:
+            _hold(file.fileno())
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, path)
+            if fcntl is not None:  # while it is held, so that nobody sweeps it away
+                os.replace(temporary, path)
+        if fcntl is None:
+            os.replace(temporary, path)
     except StoreError:
         raise
     except BaseException as error:  # Ctrl-C too must leave nothing behind
@@ -399,4 +430,51 @@ def replace_file(path: Path, data: bytes) -> None:
         raise
 
 
-__all__ = ["FORMAT_VERSION", "load_store", "replace_file", "save_store", "store_info"]
+def why_not_writable(path: Path) -> str | None:
+    """Why no file can be written there, as far as can be told before: for who works long before writing. None: it can.
+
+    Raises: OSError or ValueError for a path that cannot be looked at.
+    """
+    folder = path.absolute().parent
+    if path.exists() and not path.is_file():
+        return "it is there and is not a file; give a file's path"
+    if not folder.is_dir():
+        return f"there is no folder {folder}; make it first"
+    if not os.access(folder, os.W_OK | os.X_OK):
+        return f"nothing may be written in {folder}; see who may"
+    return None
+
+
+def sweep(folder: Path) -> None:
+    """Delete what killed processes left half-written. What a live one writes is held by it, and stays."""
+    if fcntl is None:
+        return
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(folder):
+            if TEMPORARY.fullmatch(entry.name) and time.time() - entry.stat(follow_symlinks=False).st_mtime > ABANDONED:
+                with contextlib.suppress(OSError):
+                    handle = os.open(entry.path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+                    try:
+                        _hold(handle, must=True)
+                        os.unlink(entry.path)
+                    finally:
+                        os.close(handle)
+
+
+def _hold(handle: int, must: bool = False) -> None:
+    """Hold an open file as long as it is open. must : OSError if another process holds it, or if it cannot be held there."""
+    if fcntl is not None:
+        with contextlib.suppress(*(() if must else (OSError,))):
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+__all__ = [
+    "FORMAT_VERSION",
+    "TEMPORARY",
+    "load_store",
+    "replace_file",
+    "save_store",
+    "store_info",
+    "sweep",
+    "why_not_writable",
+]

@@ -304,7 +304,12 @@ class Requirements:
         """A sequence's symbols (terminals and newline events, see `codes`)."""
         found = self._symbols.get(number)
         if found is None:
-            found = self._symbols[number] = (*self.sequence(self._parent[number]), self._last[number])
+            # step by step: a token may hold thousands of terminals, more than Python nests calls
+            ahead, at = [], number
+            while (known := self._symbols.get(at)) is None:
+                ahead.append(self._last[at])
+                at = self._parent[at]
+            found = self._symbols[number] = (*known, *reversed(ahead))
         return found
 
     def _number_keys(

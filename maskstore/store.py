@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn
 
@@ -25,6 +25,7 @@ from maskwright.maskstore import _kernels
 from maskwright.maskstore.entries import Entries, StateEntries, collect_entries
 from maskwright.maskstore.events import EventCodes
 from maskwright.maskstore.masks import MaskPool, MaskPoolBuilder, n_words
+from maskwright.maskstore.portable import Origin, Portable
 from maskwright.maskstore.streamline import STEPS, Context, Streamlined, count_entries, streamline
 from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary
 from maskwright.maskstore.walk import Walk
@@ -42,7 +43,7 @@ Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
-class MaskStore:
+class MaskStore(Portable):
     """Masks by lexer state and terminal sequence.
 
     A *cell* is a list of entries: what one lexer state needs after one terminal. States with equal entries share a cell.
@@ -57,6 +58,7 @@ class MaskStore:
         cell, under the newline itself: it holds outside brackets.
     sequence_start : (n_sequences + 1,) int32. sequence_symbols : int32; terminals and layout's events (`EventCodes`). Sequence 0 is empty.
     counts : step name -> (n_resting,) int32 entries of each resting state after the step; "original" first. Statistics only.
+    origin : the file that it was loaded from; a pickle names it, and has the content otherwise (`portable`).
     """
 
     grammar: Grammar
@@ -74,6 +76,7 @@ class MaskStore:
     sequence_symbols: npt.NDArray[np.int32]
     masks: MaskPool
     counts: Mapping[str, npt.NDArray[np.int32]]
+    origin: Origin | None = field(default=None, init=False, compare=False, repr=False)
 
     @property
     def is_streamlined(self) -> bool:

@@ -9,13 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from maskwright.analysis.errors import MissingExtraError, VocabularyError
+from maskwright.analysis.files import read_file_bytes
 from maskwright.maskstore.tokenizer_json import read_tokenizer_json
 from maskwright.maskstore.tokenizer_ranks import KNOWN_RANK_FILES, read_tekken, read_tiktoken
 from maskwright.maskstore.tokenizer_table import Reference, TokenTable
-from maskwright.maskstore.tokenizer_values import as_object, check_id, clip, encode_text, parse_json
+from maskwright.maskstore.tokenizer_values import as_object, check_id, clip, encode_text, package_errors, parse_json
 
 #: What a folder is searched for, in this order; where a pattern fits several files, that is an error.
 IN_FOLDER = ("tokenizer.json", "tekken*.json", "tokenizer.model", "*.model", "*.model.v*", "*.tiktoken")
+
+MAX_BYTES = 128 << 20
+"""A longer file is no tokenizer; the largest in use have some 35 MB."""
 
 _RANK_LINE = re.compile(rb"[A-Za-z0-9+/]+={0,2} [0-9]+\r?(\n|$)")
 
@@ -36,15 +40,19 @@ def read_path(path: Path, special: Mapping[str, int]) -> TokenTable:
         folder, path = path, _file_in(path)
     elif path.name in ("tokenizer.json", "tokenizer.model"):
         folder = path.parent
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise VocabularyError(f"{path}: cannot be read: {error.strerror}") from None
-    table = read_bytes(data, str(path), special)
+    table = read_bytes(file_bytes(path), str(path), special)
     if folder is not None:
         _add_tokens(table, folder)
         _set_eos(table, folder)
     return table
+
+
+def file_bytes(path: Path) -> bytes:
+    """All bytes of a tokenizer file. Raises: VocabularyError if it cannot be read, is no file, or is too long."""
+    try:
+        return read_file_bytes(path, MAX_BYTES, "a tokenizer file", VocabularyError)
+    except OSError as error:
+        raise VocabularyError(f"{path}: cannot be read: {error.strerror}") from None
 
 
 def read_bytes(data: bytes, where: str, special: Mapping[str, int]) -> TokenTable:
@@ -83,17 +91,16 @@ def read_sentencepiece(data: bytes, where: str) -> TokenTable:
             f"{where}: neither JSON nor tiktoken ranks; a SentencePiece model needs the package sentencepiece: "
             "pip install 'maskwright[tokenizers]'"
         ) from None
-    try:
+    refused = (
+        "no tokenizer file; it is not JSON, does not begin with a tiktoken rank ('<base64> <rank>'), and sentencepiece cannot read its "
+        f"{len(data)} bytes as a model"
+    )
+    with package_errors(where, refused, ". Damaged, cut off, or of another kind"):
         if not data:
             raise ValueError("the file is empty")
         processor = sentencepiece.SentencePieceProcessor(model_proto=data)
-    except (RuntimeError, ValueError, OSError) as error:
-        raise VocabularyError(
-            f"{where}: no tokenizer file; it is not JSON, does not begin with a tiktoken rank ('<base64> <rank>'), and "
-            f"sentencepiece cannot read its {len(data)} bytes as a model: {clip(str(error))}. Damaged, cut off, or of "
-            "another kind"
-        ) from None
-    return table_of_sentencepiece(processor, where)
+    with package_errors(where, "the SentencePiece model cannot be read"):
+        return table_of_sentencepiece(processor, where)
 
 
 def table_of_sentencepiece(processor: Any, where: str) -> TokenTable:
@@ -151,9 +158,10 @@ def _add_tokens(table: TokenTable, folder: Path) -> None:
     where = str(folder / "tokenizer_config.json")
     decoder = _config(folder, "tokenizer_config.json").get("added_tokens_decoder") or {}
     for key, entry in as_object(decoder, f"{where}: added_tokens_decoder").items():
-        if not key.isdigit() or not isinstance(entry, dict) or not isinstance(entry.get("content"), str):
+        is_id = key.isascii() and key.isdigit() and len(key) <= 18
+        if not is_id or not isinstance(entry, dict) or not isinstance(entry.get("content"), str):
             raise VocabularyError(
-                f"{where}: added_tokens_decoder[{key!r}] is {clip(entry)}; expected an id and an object with content"
+                f"{where}: added_tokens_decoder[{clip(key)}] is {clip(entry)}; expected an id and an object with content"
             )
         added[int(key)] = (entry["content"], entry.get("special") is True)
     names = {token: text for token, (text, special) in added.items() if special}
@@ -179,6 +187,6 @@ def _set_eos(table: TokenTable, folder: Path) -> None:
 
 def _config(folder: Path, name: str) -> Mapping[str, Any]:
     path = folder / name
-    if not path.is_file():
+    if not path.exists():
         return {}
-    return as_object(parse_json(path.read_bytes(), str(path)), str(path))
+    return as_object(parse_json(file_bytes(path), str(path)), str(path))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from maskwright.analysis.errors import VocabularyError
 from maskwright.maskstore.tokenizer_table import Reference, TokenTable
-from maskwright.maskstore.tokenizer_values import as_list, as_object, check_id, clip, encode_text
+from maskwright.maskstore.tokenizer_values import as_list, as_object, check_id, clip, encode_text, package_errors
 
 #: One step of a decoder, on one piece: text on to the next step, or bytes, which are final.
 Step = Callable[[str], str | bytes]
@@ -92,7 +93,7 @@ def _pieces(model: Mapping[str, Any], where: str) -> dict[int, str]:
             raise VocabularyError(f"{where}: model.vocab gives id {token} to {pieces[token]!r} and to {piece!r}")
         pieces[token] = piece
     if isinstance(vocab, list) and len(set(pieces.values())) != len(pieces):
-        first = next(piece for token, piece in pieces.items() if vocab.index(vocab[token]) != token)
+        first, _ = Counter(pieces.values()).most_common(1)[0]
         raise VocabularyError(f"{where}: model.vocab has the piece {first!r} twice")
     return pieces
 
@@ -209,13 +210,11 @@ def _reference(
         import tokenizers
     except ImportError:
         return None
-    try:
+    version = tokenizers.__version__
+    with package_errors(
+        where, f"refused by the package tokenizers {version}", "; the file is damaged, or needs a newer version"
+    ):
         tokenizer = tokenizers.Tokenizer.from_str(text)
-    except Exception as error:  # the package raises Exception itself
-        raise VocabularyError(
-            f"{where}: refused by the package tokenizers {tokenizers.__version__}: {error}; "
-            "the file is damaged, or needs a newer version"
-        ) from None
     numbered = {token: entry.content for token, entry in tokenizer.get_added_tokens_decoder().items()}
     for token, (name, _) in added.items():
         if numbered.get(token) != name:

@@ -9,7 +9,7 @@ from maskwright.maskstore.tokenizer_files import table_of_sentencepiece
 from maskwright.maskstore.tokenizer_json import read_tokenizer_json
 from maskwright.maskstore.tokenizer_ranks import table_of_ranks
 from maskwright.maskstore.tokenizer_table import Reference, TokenTable
-from maskwright.maskstore.tokenizer_values import encode_text, parse_json
+from maskwright.maskstore.tokenizer_values import encode_text, package_errors, parse_json
 
 
 def read_object(source: Any) -> TokenTable:
@@ -19,16 +19,17 @@ def read_object(source: Any) -> TokenTable:
     """
     where = f"{type(source).__name__} object"
     packages = [base.__module__.partition(".")[0] for base in type(source).__mro__]
-    if "mistral_common" in packages:
-        return _read_mistral(source, where)
-    if "sentencepiece" in packages:
-        return table_of_sentencepiece(source, where)
-    if "tiktoken" in packages:
-        return _read_tiktoken(source, where)
-    if "transformers" in packages:
-        return _read_transformers(source, where)
-    if "tokenizers" in packages:
-        return _read_tokenizers(source, where)
+    with package_errors(where, "cannot be read as a tokenizer"):
+        if "mistral_common" in packages:
+            return _read_mistral(source, where)
+        if "sentencepiece" in packages:
+            return table_of_sentencepiece(source, where)
+        if "tiktoken" in packages:
+            return _read_tiktoken(source, where)
+        if "transformers" in packages:
+            return _read_transformers(source, where)
+        if "tokenizers" in packages:
+            return _read_tokenizers(source, where)
     raise VocabularyError(
         f"no vocabulary can be read from an object of type {type(source).__module__}.{type(source).__qualname__}; "
         "expected a path, a built-in name, or a tokenizer of transformers, tokenizers, sentencepiece, tiktoken or "
@@ -69,10 +70,8 @@ def _read_tiktoken(source: Any, where: str) -> TokenTable:
 
 
 def _read_tokenizers(source: Any, where: str) -> TokenTable:
-    try:
+    with package_errors(where, "cannot be written as tokenizer.json"):  # parts written in Python, for example
         text = source.to_str()
-    except Exception as error:  # the package raises Exception itself, for parts written in Python
-        raise VocabularyError(f"{where}: cannot be written as tokenizer.json: {error}") from None
     return read_tokenizer_json(parse_json(text.encode(), where), text, where)
 
 

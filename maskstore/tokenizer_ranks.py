@@ -8,7 +8,7 @@ from typing import Any
 
 from maskwright.analysis.errors import VocabularyError
 from maskwright.maskstore.tokenizer_table import SAMPLES, Reference, TokenTable
-from maskwright.maskstore.tokenizer_values import ID_LIMIT, as_list, check_id, clip
+from maskwright.maskstore.tokenizer_values import ID_LIMIT, as_list, check_id, clip, package_errors
 
 #: Special tokens of tekken files that do not list them (up to version 7), by id. Source: mistral-common, tekken.py.
 TEKKEN_SPECIAL = (
@@ -147,10 +147,8 @@ def _reference(ranks: Mapping[bytes, int], pattern: str | None, where: str) -> R
     text = "\0".join(SAMPLES).encode()
     heads = {text[i : i + n] for n in (1, 2, 3) for i in range(len(text))}
     chosen = {token: rank for token, rank in ranks.items() if len(token) == 1 or (token[:3] in heads and token in text)}
-    try:
+    with package_errors(where, "the pattern that cuts words is not a regular expression"):
         encoding = tiktoken.Encoding("samples", pat_str=pattern or _ANY_CUT, mergeable_ranks=chosen, special_tokens={})
-    except ValueError as error:
-        raise VocabularyError(f"{where}: the pattern that cuts words is not a regular expression: {error}") from None
     return Reference(encode=encoding.encode_ordinary)
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
-from maskwright.analysis.errors import VocabularyError
+from maskwright.analysis.errors import MaskwrightError, VocabularyError
 
 #: Ids from here on are taken for damage; the largest vocabulary in use has about 262,000.
 ID_LIMIT = 1 << 22
@@ -54,8 +55,26 @@ def as_object(value: Any, where: str) -> Mapping[str, Any]:
 def check_id(token: object, where: str) -> int:
     """The id itself. Raises: VocabularyError unless it is an int from 0 to ID_LIMIT - 1."""
     if not isinstance(token, int) or isinstance(token, bool) or not 0 <= token < ID_LIMIT:
-        raise VocabularyError(f"{where}: id {token!r} is out of range; expected an integer from 0 to {ID_LIMIT - 1}")
+        raise VocabularyError(
+            f"{where}: id {clip(token)} is out of range; expected an integer from 0 to {ID_LIMIT - 1}"
+        )
     return token
+
+
+@contextmanager
+def package_errors(where: str, what: str, then: str = "") -> Iterator[None]:
+    """Whatever a tokenizer's package raises inside becomes a VocabularyError: "where: what: its message" and `then`.
+
+    Packages written in Rust raise Exception itself, or panic where a file is odd; a panic is a BaseException.
+    """
+    try:
+        yield
+    except (MaskwrightError, MemoryError):
+        raise
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        raise VocabularyError(f"{where}: {what}: {clip(str(error) or type(error).__name__)}{then}") from None
 
 
 def encode_text(text: str, where: str) -> bytes:
@@ -68,5 +87,8 @@ def encode_text(text: str, where: str) -> bytes:
 
 def clip(value: object) -> str:
     """repr(value), shortened for a message."""
-    shown = repr(value)
+    try:
+        shown = repr(value)
+    except (ValueError, RecursionError):  # an integer of thousands of digits; lists in lists in lists
+        shown = f"a value of type {type(value).__name__} that is too large to be shown"
     return shown if len(shown) <= 120 else f"{shown[:80]} ... {shown[-30:]}"

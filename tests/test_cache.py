@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
+import re
+import stat
 import subprocess
 import sys
 from dataclasses import replace
@@ -20,7 +22,9 @@ from maskwright.analysis.errors import GrammarError, StoreError
 from maskwright.cache import cache_folder, cached_store, clear_cache
 from maskwright.maskstore import store as store_module
 from maskwright.maskstore.automaton_store import AutomatonStore
+from maskwright.maskstore.fileformat import save_store
 from maskwright.maskstore.store import MaskStore
+from maskwright.trust import HAS_OWNERS
 
 
 @pytest.fixture
@@ -208,3 +212,92 @@ def test_another_unicode_version_builds_anew(folder: Path, builds: list[str], mo
     monkeypatch.setattr(cache.unicodedata, "unidata_version", "99.0.0")
     small()
     assert len(builds) == len(list(folder.iterdir())) == 2
+
+
+def forge(folder: Path) -> bytes:
+    """Another store under the right name, as somebody who may write in the folder could put it there."""
+    small()
+    (path,) = folder.iterdir()
+    good = path.read_bytes()
+    save_store(store_module.build_store(layout_grammar(), small_vocabulary(), streamlined=False), path)
+    assert path.read_bytes() != good
+    return good
+
+
+@pytest.mark.skipif(not HAS_OWNERS, reason="no owners and modes here")
+@pytest.mark.parametrize("way", ["world", "group", "above", "file", "link", "owner", "owner of the file"])
+def test_what_others_may_have_written_is_not_used(
+    way: str, folder: Path, builds: list[str], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forge(folder)
+    (path,) = folder.iterdir()
+    expected = r"the cache folder .* is not used, because others could put stores there.*others may write in"
+    if way in ("world", "group"):
+        folder.chmod(0o707 if way == "world" else 0o770)
+    elif way == "above":
+        folder.parent.chmod(0o777)
+    elif way == "file":
+        path.chmod(0o666)
+        expected = r"is built anew: .* cannot be trusted: others may write in it \(mode 0666\)"
+    elif way == "link":
+        path.rename(folder / "elsewhere")
+        path.symlink_to(folder / "elsewhere")
+        expected = r"is built anew: .* cannot be trusted: it is not a file, or a link to one"
+    else:
+        strange = folder if way == "owner" else path
+        lstat = os.lstat
+
+        def other_owner(path: Any) -> Any:
+            facts = lstat(path)
+            return os.stat_result((*facts[:4], 4321, *facts[5:])) if Path(path) == strange else facts
+
+        monkeypatch.setattr(os, "lstat", other_owner)
+        expected = r"belongs to another user \(number 4321\)"
+    builds.clear()
+    assert small().is_streamlined and len(builds) == 1
+    assert re.search(expected, caplog.text)
+    if way in ("file", "link", "owner of the file"):
+        monkeypatch.undo()
+        monkeypatch.setenv("MASKWRIGHT_CACHE", str(folder))
+        assert path.is_file() and not path.is_symlink() and cache.why_not_trusted_file(path) is None, "it is ours again"
+
+
+@pytest.mark.skipif(not HAS_OWNERS, reason="no owners and modes here")
+def test_folders_and_files_are_for_this_user_alone(folder: Path) -> None:
+    before = os.umask(0)
+    try:
+        small()
+    finally:
+        os.umask(before)
+    (path,) = folder.iterdir()
+    assert [stat.S_IMODE(one.stat().st_mode) for one in (folder, folder.parent, path)] == [0o700, 0o700, 0o600]
+
+
+@pytest.mark.skipif(not HAS_OWNERS, reason="no owners and modes here")
+def test_a_sticky_folder_above_is_fine(folder: Path, builds: list[str]) -> None:
+    small()
+    folder.parent.chmod(0o1777)
+    small()
+    folder.chmod(0o1777)
+    small()
+    assert len(builds) == 2, "the folder itself may not be sticky and open"
+
+
+@pytest.mark.skipif(not HAS_OWNERS, reason="files are not held here")
+def test_what_killed_writers_left_is_swept(folder: Path) -> None:
+    """Not what is new, what a process holds, or what is called otherwise."""
+    import fcntl
+
+    folder.mkdir(parents=True, mode=0o700)
+    folder.parent.chmod(0o700)
+    left, held, new, other = (folder / f".maskwright-{i:016x}.tmp" for i in range(4))
+    other = folder / ".maskwright-x.tmp"
+    for path in (left, held, new, other):
+        path.write_bytes(b"half")
+        if path != new:
+            os.utime(path, (1, 1))
+    with held.open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        small()
+    names = sorted(path.name for path in folder.iterdir() if path.suffix == ".tmp")
+    assert names == sorted(path.name for path in (held, new, other))

@@ -14,6 +14,7 @@ from typing import Any
 from lark.load_grammar import stdlib_loader
 
 from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError, UnknownNameError
+from maskwright.analysis.files import read_file_bytes
 from maskwright.analysis.grammar.foreign import language_of
 
 MAX_BYTES = 16 << 20
@@ -49,20 +50,19 @@ def read_file(shown: str, known: Sequence[str] = ()) -> str:
         raise UnknownNameError("the grammar's name is empty" + nearest(shown, known, OR_PATH))
     path, named = Path(shown), f"grammar file {short_name(shown)}"
     try:
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
+        if path.is_dir():
+            raise GrammarError(f"{named} is a directory; expected a .lark file")
+        data = read_file_bytes(shown, MAX_BYTES, "a grammar", GrammarError)
     except (FileNotFoundError, NotADirectoryError) as error:
         looks_like_file = path.suffix or len(path.parts) > 1
         what = f"{named} does not exist" if looks_like_file else f"no grammar is named {short_name(shown)}"
         siblings = sorted(map(str, path.parent.glob("*.lark"))) if path.parent.is_dir() else []
         raise UnknownNameError(what + nearest(shown, [*known, *siblings[:20]], OR_PATH)) from error
-    except IsADirectoryError as error:
-        raise GrammarError(f"{named} is a directory; expected a .lark file") from error
+    except GrammarError:
+        raise
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise GrammarError(f"{named} cannot be read: {reason}") from error
-    if len(data) > MAX_BYTES:
-        raise GrammarError(f"{named} is longer than {MAX_BYTES:,} bytes: it is not a grammar")
     try:
         return data.decode("utf-8").removeprefix("\ufeff")
     except UnicodeDecodeError as error:

@@ -1,7 +1,9 @@
 """Built stores, kept in the user's cache folder so that a grammar and a tokenizer are worked through once.
 
-A cached store is a store file like any other and is checked like any other when it is loaded. Any of them can be
-deleted at any time; it is built again when it is needed.
+A cached store is a store file like any other and is checked like any other when it is loaded. That tells damage, not who wrote it: a
+store with other masks passes, so the folder and its files are used only if nobody else can have written them (`trust`). Otherwise the
+cache is left alone, with a warning, and stores are built each time: a run must not fail for a folder that merely saves time, and must not
+use what another user put there. Any of the files can be deleted at any time; it is built again when it is needed.
 """
 
 from __future__ import annotations
@@ -21,9 +23,10 @@ from maskwright.analysis.errors import StoreError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.grammar.sources import GrammarSource, as_grammar
 from maskwright.analysis.legality.judge import Rules
-from maskwright.maskstore.fileformat import FORMAT_VERSION, load_store, save_store
+from maskwright.maskstore.fileformat import FORMAT_VERSION, TEMPORARY, load_store, save_store, sweep
 from maskwright.maskstore.store import MaskStore, Progress, build_store
 from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary
+from maskwright.trust import make_own_folder, why_not_trusted, why_not_trusted_file
 
 if TYPE_CHECKING:
     from maskwright.maskstore.automaton_store import AutomatonStore
@@ -35,7 +38,7 @@ BUILD_VERSION = 5
 3, tables have shortcuts of parses; 4, comments were allowed that led nowhere, and refused where they may begin the layout's newline;
 5, a grammar that cannot finish any text has no store, and ambiguous ones are read on fewer stacks."""
 
-_OURS = re.compile(r"store-[0-9a-f]{64}\.safetensors|\.maskwright-[0-9a-f]{16}\.tmp")
+_OURS = re.compile(rf"store-[0-9a-f]{{64}}\.safetensors|{TEMPORARY.pattern}")
 
 _logger = logging.getLogger(__name__)
 _warned: set[Path] = set()
@@ -60,26 +63,47 @@ def cached_store(
     refresh : build it anew even if it is there; for those who change maskwright itself.
 
     A store is found again by the same version of maskwright and of Unicode for an equal grammar, an equal vocabulary and equal rules.
-    A damaged file in the cache is built anew, with a warning in the log. If the folder cannot be written, stores are
-    built each time, with one warning in the log. Processes may share the folder: each writes its own file and moves it
-    into place.
+    A damaged file in the cache is built anew, with a warning in the log. If the folder cannot be written, or if others may write there,
+    stores are built each time, with one warning in the log. Processes may share the folder: each writes its own file and moves it into
+    place.
 
     Raises: as `build_store`. Cost: as `load_store` if it is in the cache, else as `build_store`.
     """
     grammar, vocabulary = as_grammar(grammar), as_vocabulary(vocabulary)
-    path = cache_folder() / f"store-{_key(grammar, vocabulary, rules)}.safetensors"
-    if not refresh and os.path.exists(path):
+    folder = _usable_folder()
+    path = None if folder is None else folder / f"store-{_key(grammar, vocabulary, rules)}.safetensors"
+    if path is not None and not refresh and os.path.lexists(path):
         try:
-            return load_store(path, vocabulary=vocabulary, grammar=grammar)
-        except StoreError as error:
+            reason = why_not_trusted_file(path)
+            if reason is None:
+                return load_store(path, vocabulary=vocabulary, grammar=grammar)
+            _logger.warning("the cached store is built anew: %s cannot be trusted: %s", path, reason)
+        except (OSError, StoreError) as error:
             _logger.warning("the cached store is built anew: %s", error)
     store = build_store(grammar, vocabulary, rules=rules, progress=progress)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        save_store(store, path)
-    except (OSError, StoreError) as error:
-        _warn_unwritable(path.parent, str(error))
+    if path is not None:
+        try:
+            sweep(path.parent)
+            save_store(store, path, mode=0o600)
+        except (OSError, StoreError) as error:
+            _warn(path.parent, "cannot be written", str(error))
     return store
+
+
+def _usable_folder() -> Path | None:
+    """The cache folder without links in its path, made if it is not there; None, with a warning, if it cannot be used."""
+    folder = cache_folder()
+    try:
+        folder = Path(os.path.realpath(folder))
+        make_own_folder(folder)
+        reason = why_not_trusted(folder)
+    except (OSError, ValueError) as error:
+        _warn(folder, "cannot be written", str(error))
+        return None
+    if reason is not None:
+        _warn(folder, "is not used, because others could put stores there", reason, "a folder of your own")
+        return None
+    return folder
 
 
 def clear_cache() -> int:
@@ -109,15 +133,17 @@ def _key(grammar: Grammar, vocabulary: Vocabulary, rules: str) -> str:
     return hashlib.sha256(" ".join(facts).encode()).hexdigest()
 
 
-def _warn_unwritable(folder: Path, reason: str) -> None:
+def _warn(folder: Path, what: str, reason: str, wanted: str = "a folder that can be") -> None:
     if folder in _warned:
         return
     _warned.add(folder)
     _logger.warning(
-        "the cache folder %s cannot be written, so stores are built each time: %s; let %s name a folder that can be",
+        "the cache folder %s %s, so stores are built each time: %s; let %s name %s",
         folder,
+        what,
         reason,
         FOLDER_VARIABLE,
+        wanted,
     )
 
 

@@ -101,9 +101,9 @@ class Loop:
                 if twin is None:
                     tokens[slot] = self.rng.choice([0, EOS])
                     continue
-                assert kept == ({EOS} if twin.is_finished else row(twin)), slot
+                assert kept == ({EOS} if twin.is_finished() else row(twin)), slot
                 tokens[slot] = EOS if EOS in kept else self.rng.choice(sorted(kept))
-                if not twin.is_finished:
+                if not twin.is_finished():
                     twin.advance(int(tokens[slot]))
                 self.n_checked += 1
 

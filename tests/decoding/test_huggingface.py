@@ -90,8 +90,8 @@ def generate(processor: Any, prompts: list[list[int]], seed: int = 0, **options:
     """`model.generate` on left-padded prompts."""
     width = max(map(len, prompts))
     ids = torch.tensor([[PAD] * (width - len(prompt)) + prompt for prompt in prompts])
+    which = options.pop("model", None) or model()  # making it draws numbers
     torch.manual_seed(seed)
-    which = options.pop("model", None) or model()
     extra = [] if processor is None else [processor]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -196,6 +196,48 @@ def test_one_processor_serves_one_generation_after_the_other() -> None:
     check(processor, generate(processor, [longer], do_sample=True), len(longer))
     batch = generate(processor, [PROMPT[:6], PROMPT[:9]], do_sample=True)
     check(processor, batch, 9)
+
+
+def test_generated_text_is_not_taken_for_a_prompt() -> None:
+    """Two tokens in one step; fewer rows; a call that failed before: what is masked is the text, not a new one."""
+
+    def mask(processor: Any, *rows: list[int]) -> Any:
+        return torch.isfinite(processor(torch.tensor(rows), torch.zeros(len(rows), N_ROWS)))
+
+    steps = [BOS, ord("["), ord("1")]
+    jump, fewer, failed = (MaskwrightLogitsProcessor(store()) for _ in range(3))
+    mask(jump, steps[:1])
+    mask(fewer, steps[:1], steps[:1])
+    mask(fewer, steps[:2], steps[:2])
+    mask(failed, steps[:1])
+    with pytest.raises(IllegalTokenError, match="position 1"):
+        mask(failed, [BOS, ord("]")])
+    for processor in (jump, fewer, failed):
+        allowed = mask(processor, steps)[0]
+        assert allowed[ord("]")] and not allowed[ord("{")]
+    unfit = MaskwrightLogitsProcessor(store())
+    with pytest.raises(MaskwrightError, match="the model gives 40 logits"):
+        unfit(torch.tensor([steps[:1]]), torch.zeros(1, 40))
+    assert not mask(unfit, steps)[0, ord("{")], "the first call said where the text begins"
+
+
+def test_a_cut_off_text_goes_on_as_itself() -> None:
+    """`generate` again on what it returned: the same text goes on, in any number of rows."""
+    processor = MaskwrightLogitsProcessor(store())
+    first = generate(processor, [PROMPT, PROMPT], max_new_tokens=6, do_sample=True)
+    again = generate(processor, first.tolist(), max_new_tokens=6, do_sample=True)
+    check(processor, again, len(PROMPT))
+    more = generate(processor, again[:1].tolist(), max_new_tokens=20, do_sample=True)
+    check(processor, more, len(PROMPT))
+
+
+def test_endings_of_other_sequences_are_refused() -> None:
+    processor = MaskwrightLogitsProcessor(store())
+    generate(processor, [PROMPT], max_new_tokens=2)
+    with pytest.raises(MaskwrightError, match="sequence 0 does not begin with a prompt of the last generation"):
+        processor.endings([[ord("x")] * 60])
+    with pytest.raises(MaskwrightError, match=r"the sequences have shape \(3,\); expected"):
+        processor.endings([1, 2, 3])
 
 
 def biased(rows: int, wanted: list[int], start: int) -> Any:

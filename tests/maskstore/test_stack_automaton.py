@@ -15,6 +15,7 @@ from engine_cases import longest, random_layout_grammar, random_longest_grammar,
 from naive import Earley
 
 from maskwright.analysis.errors import GrammarError, VocabularyError
+from maskwright.analysis.grammar import parse_grammar
 from maskwright.analysis.lr.bisimulation import bisimulate
 from maskwright.analysis.lr.tables import build_lr_tables
 from maskwright.maskstore.automaton_store import build_automaton_store
@@ -125,3 +126,14 @@ def test_tables_do_not_depend_on_the_hash_seed() -> None:
         )
         assert run.returncode == 0, run.stderr[-2000:]
         assert run.stdout.split() == here
+
+
+def test_a_token_of_thousands_of_terminals() -> None:
+    """More of them than Python nests calls."""
+    tokens = (b"[", b"]", b"[" * 3000, b"]" * 40, b"")
+    vocabulary = Vocabulary("deep", tokens, {4: "</s>"}, (4,))
+    matcher = build_automaton_store(parse_grammar('start: "[" start? "]"'), vocabulary).matcher()
+    matcher.advance(2)
+    for _ in range(75):
+        matcher.advance(3)
+    assert matcher.is_accepting() and not matcher.is_allowed(1)

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from maskwright.analysis.errors import MissingExtraError, VocabularyError
-from maskwright.maskstore import tokenizer_ranks
+from maskwright.maskstore import tokenizer_files, tokenizer_ranks
 from maskwright.maskstore.tokenizer_table import SAMPLES, Reference, TokenTable, check_round_trip
 from maskwright.maskstore.tokenizer_values import encode_text
 from maskwright.maskstore.vocabulary import load_vocabulary
@@ -310,11 +310,11 @@ def test_other_json(tmp_path: Path, data: bytes, expected: str) -> None:
 
 
 def test_unreadable_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(path: Path) -> bytes:
+    def refuse(*_: Any) -> bytes:
         raise PermissionError(13, "Permission denied")
 
     path = written(tmp_path, tekken(BYTES))
-    monkeypatch.setattr(Path, "read_bytes", refuse)
+    monkeypatch.setattr(tokenizer_files, "read_file_bytes", refuse)
     with pytest.raises(VocabularyError, match=r"tekken.json: cannot be read: Permission denied"):
         load_vocabulary(path)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import copy
 import io
 import json
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from maskwright.analysis.errors import VocabularyError
+from maskwright.maskstore.encoders import load_encoder
 from maskwright.maskstore.tokenizer_json import byte_level_alphabet
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
 
@@ -452,3 +454,61 @@ def test_any_value_anywhere_is_read_or_refused(tmp_path: Path, make: Any) -> Non
         container[key] = kept
     assert loaded(tmp_path, content) == load_vocabulary(make())
     assert outcomes["refused"] > 100 and outcomes["read"] > 0
+
+
+PRE = base64.b64encode(b"\0\0\0\0").decode()
+PANICS = {
+    "construction": {"model": {"continuing_subword_prefix": "ééé", "merges": ["a b"]}},
+    "normaliser": {"normalizer": {"type": "Precompiled", "precompiled_charsmap": ""}},
+    "encoding": {"normalizer": {"type": "Precompiled", "precompiled_charsmap": PRE}},
+}
+
+
+@pytest.mark.parametrize("kind", PANICS)
+def test_a_panic_of_the_package_is_an_error_of_the_file(kind: str, tmp_path: Path) -> None:
+    """A panic is no Exception: only `except BaseException` sees it."""
+    pytest.importorskip("tokenizers")
+    changes: dict[str, Any] = dict(PANICS[kind])
+    model = {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": [], **changes.pop("model", {})}
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps({"model": model, "decoder": {"type": "Fuse"}, **changes}))
+    with pytest.raises(
+        VocabularyError, match=r"refused by the package tokenizers|the tokenizer's own encoder fails on the text"
+    ):
+        load_vocabulary(path)
+    with pytest.raises(VocabularyError):
+        load_encoder(path)
+
+
+def test_an_encoder_that_has_no_token_for_a_text(tmp_path: Path) -> None:
+    pytest.importorskip("tokenizers")
+    path = tmp_path / "tokenizer.json"
+    model = {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "none"}
+    path.write_text(json.dumps({"model": model, "decoder": {"type": "Fuse"}}))
+    encoder = load_encoder(path)
+    for way in (encoder.encode, encoder.exact_tokens):
+        with pytest.raises(
+            VocabularyError, match="the tokenizer's own encoder fails on the text 'xyz': 'WordLevel error"
+        ):
+            way("xyz")
+
+
+def test_a_unigram_piece_twice(tmp_path: Path) -> None:
+    path = tmp_path / "tokenizer.json"
+    model = {"type": "Unigram", "vocab": [["a", 0.0], ["a", -1.0]], "unk_id": 0}
+    path.write_text(json.dumps({"model": model, "decoder": {"type": "Fuse"}}))
+    with pytest.raises(VocabularyError, match=r"model\.vocab has the piece 'a' twice"):
+        load_vocabulary(path)
+
+
+@pytest.mark.parametrize("key", ["²", "٣", "9" * 5000, "-1", "1_0", ""])
+def test_ids_of_added_tokens_are_digits(key: str, tmp_path: Path) -> None:
+    alphabet = {chr(97 + i): i for i in range(26)}
+    model = {"type": "BPE", "vocab": alphabet, "merges": []}
+    (tmp_path / "tokenizer.json").write_text(json.dumps({"model": model, "decoder": {"type": "Fuse"}}))
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"added_tokens_decoder": {key: {"content": "x"}}}))
+    with pytest.raises(
+        VocabularyError, match=r"added_tokens_decoder\['.{0,130}'?\] is .*; expected an id and an object"
+    ) as error:
+        load_vocabulary(tmp_path)
+    assert len(str(error.value)) < 500

@@ -1,9 +1,16 @@
 """The command line: `maskwright analyze | audit | complete | explain | export | info | lint | list | validate`.
 
-Exit codes: 0 fine, 1 a check failed, 2 usage or bad input (nothing is written), 130 interrupted.
+Exit codes: 0 fine, 1 a check failed, 2 usage or bad input (nothing is written), 130 interrupted,
+141 nobody reads the output any more (a closed pipe, which is no error).
 """
 
 from __future__ import annotations
+
+import errno
+import os
+import sys
+from contextlib import suppress
+from typing import NoReturn
 
 from maskwright.cli import analyze, audit, complete, explain, export, info, lint, list_names, validate
 from maskwright.cli.common import app
@@ -13,4 +20,37 @@ __all__ = ["analyze", "app", "audit", "complete", "explain", "export", "info", "
 
 def main() -> None:
     """The console script."""
-    app()
+    if sys.stdout is None:  # closed by who called
+        _fail("standard output is closed")
+    try:
+        try:
+            app()
+        finally:
+            sys.stdout.flush()
+    except SystemExit as ended:
+        if isinstance(ended.__context__, BrokenPipeError):  # as the libraries below end for one
+            _leave(141)
+        raise
+    except BrokenPipeError:
+        _leave(141)
+    except OSError as error:
+        if error.filename is not None or error.errno not in _OF_OUTPUT:
+            raise
+        _fail(f"standard output cannot be written: {error.strerror}")
+
+
+_OF_OUTPUT = (errno.ENOSPC, errno.EIO, errno.EBADF, errno.EFBIG, errno.EDQUOT)
+
+
+def _fail(message: str) -> NoReturn:
+    with suppress(OSError, AttributeError):
+        sys.stderr.write(f"error: {message}\n")
+        sys.stderr.flush()
+    _leave(2)
+
+
+def _leave(code: int) -> NoReturn:
+    """End the process with what could not be written thrown away, or Python would try once more and complain."""
+    with suppress(OSError, ValueError, AttributeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(code)

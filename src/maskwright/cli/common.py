@@ -163,6 +163,12 @@ def clean_errors() -> Iterator[None]:
     except MaskwrightError as error:
         Console(stderr=True, soft_wrap=True).print(f"error: {error}", markup=False, highlight=False, style="red")
         raise typer.Exit(2) from None
+    except MemoryError as error:
+        said = f": {error}" if str(error) else ""
+        Console(stderr=True, soft_wrap=True).print(
+            f"error: there is not enough memory{said}; nothing was written", markup=False, highlight=False, style="red"
+        )
+        raise typer.Exit(2) from None
     except KeyboardInterrupt:
         Console(stderr=True).print("interrupted; nothing was written")
         raise typer.Exit(130) from None
@@ -215,11 +221,16 @@ def seconds_since(begin: float) -> float:
 
 def check_writable(*paths: Path | None) -> None:
     """Fail before the work is done, not after."""
+    from maskwright.maskstore.fileformat import why_not_writable
+
     for path in paths:
-        if path is not None and str(path) != "-" and not path.absolute().parent.is_dir():
-            raise MaskwrightError(
-                f"{path} cannot be written: there is no folder {path.absolute().parent}; make it first"
-            )
+        if path is not None and str(path) != "-":
+            try:
+                why = why_not_writable(path)
+            except (OSError, ValueError) as error:
+                why = getattr(error, "strerror", None) or str(error)
+            if why is not None:
+                raise MaskwrightError(f"{path} cannot be written: {why}")
 
 
 def is_grammar(source: str) -> bool:

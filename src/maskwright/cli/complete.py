@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from maskwright.analysis.errors import MaskwrightError
+from maskwright.analysis.files import MAX_TEXT, read_file_bytes, read_stream
 from maskwright.cli.common import (
     ConflictsOption,
     GrammarOptions,
@@ -199,13 +200,13 @@ def _prompt(prompt: str | None, path: Path | None) -> str:
         if prompt is not None:
             raise MaskwrightError("the prompt is given twice, as an argument and by --prompt-file; give one of them")
         try:
-            data = path.read_bytes()
+            data = read_file_bytes(path, MAX_TEXT, "a prompt")
         except OSError as error:
             raise MaskwrightError(f"the prompt file {path} cannot be read: {error.strerror}") from None
     elif prompt is None or prompt == "-":
         if sys.stdin.isatty():
             raise MaskwrightError("no prompt: give it as an argument, by --prompt-file, or on standard input")
-        data = sys.stdin.buffer.read()
+        data = read_stream(sys.stdin.buffer, "standard input", MAX_TEXT, "a prompt")
     else:
         return prompt
     try:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
 from maskwright.analysis.errors import MaskwrightError
+from maskwright.analysis.files import MAX_TEXT, read_file_bytes, read_stream
 from maskwright.cli.common import (
     ConflictsOption,
     GrammarOptions,
@@ -120,7 +120,10 @@ def _load(
 def _read(source: str) -> bytes:
     """The bytes of a text, which must be UTF-8."""
     try:
-        data = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
+        if source == "-":
+            data = read_stream(sys.stdin.buffer, "standard input", MAX_TEXT, "a text")
+        else:
+            data = read_file_bytes(source, MAX_TEXT, "a text")
     except OSError as error:
         raise MaskwrightError(f"the text {source} cannot be read: {error.strerror}") from error
     shown = "standard input" if source == "-" else source

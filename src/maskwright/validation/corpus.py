@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from maskwright.analysis.errors import MaskwrightError
+from maskwright.analysis.files import MAX_TEXT, open_file, read_file_bytes
 
 SUFFIXES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -86,14 +87,21 @@ class Corpus:
         try:
             # `raw` says how far the file was read, which progress is measured by
             with (
-                path.open("rb") as raw,
+                open_file(path, None, "a file of texts", CorpusError) as raw,
                 lzma.LZMAFile(raw) if path.name.endswith(".xz") else nullcontext(raw) as stream,
             ):
-                for number, line in enumerate(stream, 1):
+                for number, line in enumerate(iter(lambda: stream.readline(MAX_TEXT + 1), b""), 1):
+                    if len(line) > MAX_TEXT:
+                        yield Unreadable(
+                            f"{path}:{number}", f"a line of more than {MAX_TEXT:,} bytes; the rest is left out", 0
+                        )
+                        return
                     if line.strip():
                         at = raw.tell()
                         yield self._record(f"{path}:{number}", line, at - done)
                         done = at
+        except CorpusError as error:
+            yield Unreadable(str(path), str(error), 0)
         except (OSError, EOFError, lzma.LZMAError) as error:
             yield Unreadable(f"{path}:{number + 1}", f"cannot be read: {error}", 0)
 
@@ -175,7 +183,9 @@ def _is_records(path: Path) -> bool:
 
 def _read_file(path: Path) -> Text | Unreadable:
     try:
-        data = path.read_bytes()
+        data = read_file_bytes(path, MAX_TEXT, "a text", CorpusError)
+    except CorpusError as error:
+        return Unreadable(str(path), str(error), 0)
     except OSError as error:
         return Unreadable(str(path), f"cannot be read: {error.strerror}", 0)
     try:

@@ -9,8 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from maskwright.analysis.errors import MaskwrightError
+from maskwright.analysis.files import open_file
 
 VERSION = 1
+
+MAX_LINE = 64 << 20
+"""A longer line is no result."""
 
 
 class ResultsLog:
@@ -24,13 +28,18 @@ class ResultsLog:
         self.path = path
         self.known: dict[str, Mapping[str, Any]] = {}
         try:
+            if path.exists() and not path.is_dir():
+                open_file(path, None, "a log of `maskwright validate --resume`").close()
             self._file = path.open("a+b")
             self._file.seek(0)
-            data = self._file.read()
-            whole = data.rfind(b"\n") + 1
-            for number, line in enumerate(data[:whole].splitlines(), 1):
-                self._take(line, number)
-            if whole < len(data):
+            whole, number = 0, 0
+            while (line := self._file.readline(MAX_LINE)).endswith(b"\n"):
+                number += 1
+                self._take(line[:-1], number)
+                whole += len(line)
+            if len(line) == MAX_LINE:
+                self._take(line, number + 1)
+            if line:
                 self._file.truncate(whole)
             self._file.seek(0, os.SEEK_END)
         except OSError as error:

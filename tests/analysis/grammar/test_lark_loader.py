@@ -297,7 +297,9 @@ def test_reserved_literals() -> None:
     assert parse_grammar('start: "a"\n// maskwright: reserved = all\n').reserved == "all"
     assert parse_grammar('start: "a"\n// maskwright: reserved = all\n', reserved="none").reserved == "none"
     # it says nothing under the other lexings, and is no part of their digests
-    assert parse_grammar('start: "a"', lexing="longest", reserved="none") == parse_grammar('start: "a"', lexing="longest")
+    assert parse_grammar('start: "a"', lexing="longest", reserved="none") == parse_grammar(
+        'start: "a"', lexing="longest"
+    )
     with pytest.raises(UnknownNameError, match=r"no choice of reserved literals is named 'word'; did you mean 'words'"):
         parse_grammar('start: "a"', reserved="word")  # type: ignore[arg-type]
     with pytest.raises(GrammarError, match=r"option reserved is 'some'; expected none or words or all"):

@@ -1,0 +1,79 @@
+"""Files that users name, read whole: no more bytes than such a file may have, and nothing that never ends or blocks."""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import stat
+from typing import BinaryIO
+
+from maskwright.analysis.errors import MaskwrightError
+
+MAX_TEXT = 256 << 20
+"""Bytes that a prompt, a text or a record of a corpus may have."""
+
+_GIVEN = re.compile(r"/dev/stdin|(?:/dev|/proc/self|/proc/[0-9]+)/fd/[0-9]+")
+"""Descriptors that whoever called has opened: standard input, a shell's <(command). Somebody writes there, so waiting is right."""
+
+_KINDS = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a named pipe"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+    (stat.S_ISSOCK, "a socket"),
+)
+
+
+def open_file(
+    path: str | os.PathLike[str], limit: int | None, what: str, error: type[MaskwrightError] = MaskwrightError
+) -> BinaryIO:
+    """The file, opened for reading, which does not block. what : what is expected there, for messages, such as "a tokenizer".
+
+    Standard input by name (/dev/stdin, /dev/fd/0) and other descriptors that the caller has opened may be pipes or devices.
+
+    Raises: `error` if it is no regular file, or has more than `limit` bytes; OSError or ValueError as `open`.
+    """
+    where = os.fsdecode(path)
+    if _GIVEN.fullmatch(where):
+        return open(where, "rb")
+    handle = os.open(where, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    try:
+        facts = os.fstat(handle)
+        if not stat.S_ISREG(facts.st_mode):
+            kind = next((name for is_it, name in _KINDS if is_it(facts.st_mode)), "no regular file")
+            raise error(f"{where} cannot be read: it is {kind}, not a file; expected {what}")
+        _check_size(where, facts.st_size, limit, what, error)
+        return open(handle, "rb")
+    except BaseException:
+        os.close(handle)
+        raise
+
+
+def read_file_bytes(
+    path: str | os.PathLike[str], limit: int, what: str, error: type[MaskwrightError] = MaskwrightError
+) -> bytes:
+    """All bytes of a file. Raises and takes as `open_file`."""
+    with open_file(path, limit, what, error) as file:
+        return read_stream(file, os.fsdecode(path), limit, what, error)
+
+
+def read_stream(
+    stream: BinaryIO | io.BufferedIOBase,
+    where: str,
+    limit: int,
+    what: str,
+    error: type[MaskwrightError] = MaskwrightError,
+) -> bytes:
+    """All bytes of an open stream, such as standard input. Raises `error` if there are more than `limit`."""
+    data = stream.read(limit + 1)
+    _check_size(where, len(data), limit, what, error)
+    return data
+
+
+def _check_size(where: str, size: int, limit: int | None, what: str, error: type[MaskwrightError]) -> None:
+    if limit is not None and size > limit:
+        raise error(f"{where} is longer than {limit:,} bytes: it is not {what}")
+
+
+__all__ = ["MAX_TEXT", "open_file", "read_file_bytes", "read_stream"]

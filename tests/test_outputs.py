@@ -1,0 +1,232 @@
+"""What commands do when their output cannot be written, and what a write that fails leaves behind: the old file, whole, or none."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from maskwright.analysis.errors import MaskwrightError, StoreError
+from maskwright.analysis.grammar import parse_grammar
+from maskwright.cli.common import check_writable
+from maskwright.maskstore import fileformat
+from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
+from maskwright.maskstore.fileformat import load_store, save_store
+from maskwright.maskstore.vocabulary import Vocabulary
+
+pytestmark = pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+
+RUN = "from maskwright.cli import main; main()"
+VOCABULARY = Vocabulary("abc", (b"a", b"b", b"aa", b""), {3: "</s>"}, (3,))
+
+
+def store(text: str = 'start: "a" start "b" | "a" "b"') -> AutomatonStore:
+    return build_automaton_store(parse_grammar(text, name="pairs"), VOCABULARY)
+
+
+def command(*words: str, before: str = "", **options: Any) -> Any:
+    """The command line in a process of its own. before : statements to run first."""
+    environment = {**os.environ, "MASKWRIGHT_CACHE": options.pop("cache", ""), "COLUMNS": "100"}
+    run = [sys.executable, "-c", f"{before}\n{RUN}", *words]
+    return subprocess.run(run, stderr=subprocess.PIPE, text=True, timeout=500, env=environment, **options)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("files")
+    folder.chmod(0o700)
+    save_store(store(), folder / "pairs.safetensors")
+    (folder / "pairs.lark").write_text('start: "a" start "b" | "a" "b"\n')
+    (folder / "text").write_text("aabb")
+    return folder
+
+
+QUICK = (["--help"], ["info", "pairs.safetensors"])
+ALL = (
+    ["lint", "pairs.lark"],
+    ["lint", "pairs.lark", "--json", "-"],
+    ["analyze", "pairs.lark"],
+    ["explain", "pairs.safetensors", "--text", "text"],
+    ["export", "json", "-t", "python-tiny", "-o", "out.safetensors"],
+    ["validate", "json", "text", "-t", "python-tiny"],
+    ["complete", "json", "[1, ", "--max-tokens", "20"],
+    *([name, "--help"] for name in ("analyze", "audit", "complete", "explain", "export", "info", "lint", "validate")),
+)
+
+
+def check_full(words: list[str], files: Path, tmp_path: Path) -> None:
+    with open("/dev/full", "w") as full:
+        done = command(*words, stdout=full, cwd=files, cache=str(tmp_path / "cache"))
+    assert done.returncode == 2, (words, done.returncode, done.stderr)
+    assert "Traceback" not in done.stderr and "Exception ignored" not in done.stderr, done.stderr
+    assert "error: standard output cannot be written: No space left on device" in done.stderr
+
+
+@pytest.mark.parametrize("words", QUICK, ids=" ".join)
+def test_a_full_disk_is_an_error(words: list[str], files: Path, tmp_path: Path) -> None:
+    check_full(words, files, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", ALL, ids=" ".join)
+def test_a_full_disk_is_an_error_for_every_command(words: list[str], files: Path, tmp_path: Path) -> None:
+    check_full(words, files, tmp_path)
+
+
+def test_nobody_reads_any_more(files: Path) -> None:
+    """`maskwright ... | head -0` is quiet; standard output that is closed from the start is an error."""
+    read, write = os.pipe()
+    os.close(read)
+    done = command("info", "pairs.safetensors", stdout=write, cwd=files)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (141, "")
+    done = command("info", "pairs.safetensors", before="", cwd=files, preexec_fn=lambda: os.close(1))
+    assert (done.returncode, done.stderr) == (2, "error: standard output is closed\n")
+
+
+def test_where_nothing_can_be_written_is_said_before_the_build(files: Path, tmp_path: Path) -> None:
+    for target, said in (
+        (str(tmp_path), "it is there and is not a file; give a file's path"),
+        ("/dev/full", "it is there and is not a file"),
+        (str(tmp_path / "no" / "x"), "there is no folder"),
+        (str(files / "text" / "x"), "there is no folder"),
+        ("/proc/1/x.safetensors", "cannot "),
+    ):
+        # no such tokenizer: it would be said if anything had been read
+        done = command("export", "json", "-t", "none-such", "-o", target, cwd=files)
+        assert done.returncode == 2 and said in done.stderr.replace("\n", " "), (target, done.stderr)
+
+
+def test_a_folder_that_refuses_is_said_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(StoreError, match=r"cannot write .*x: nothing may be written in .*; see who may"):
+        save_store(store(), tmp_path / "x")
+    with pytest.raises(MaskwrightError, match=r"x cannot be written: nothing may be written in"):
+        check_writable(tmp_path / "x")
+
+
+@pytest.mark.parametrize("what", ["write", "fsync", "replace", "memory", "interrupt"])
+def test_a_write_that_fails_leaves_the_old_file(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "s.safetensors"
+    save_store(store(), path)
+    old = path.read_bytes()
+    errors: dict[str, BaseException] = {"memory": MemoryError(), "interrupt": KeyboardInterrupt()}
+    error = errors.get(what, OSError(28, "No space left on device"))
+
+    def fails(*_: Any) -> None:
+        raise error
+
+    if what == "write":
+        monkeypatch.setattr(fileformat, "open", lambda handle, _: Full(handle, "wb"), raising=False)
+    else:
+        monkeypatch.setattr(os, "replace" if what == "replace" else "fsync", fails)
+    with pytest.raises(type(errors.get(what, StoreError()))) as raised:
+        save_store(store('start: "a"'), path)
+    if what not in errors:
+        assert "cannot write" in str(raised.value)
+    monkeypatch.undo()
+    assert [one.name for one in tmp_path.iterdir()] == [path.name] and path.read_bytes() == old
+    assert isinstance(load_store(path), AutomatonStore)
+
+
+class Full(io.FileIO):
+    """A file on a full disk, which takes the first bytes."""
+
+    def write(self, data: Any) -> int:
+        super().write(data[:100])
+        raise OSError(28, "No space left on device")
+
+
+def limited(kind: str, n: int) -> str:
+    return f"import resource; resource.setrlimit(resource.{kind}, ({n}, {n}))"
+
+
+def export(files: Path, target: Path, cache: Path, before: str = "") -> Any:
+    words = ["export", "pairs.lark", "-t", str(files / "tokens.json"), "-o", str(target)]
+    return command(*words, before=before, cwd=files, cache=str(cache), stdout=subprocess.PIPE)
+
+
+@pytest.fixture(scope="module")
+def exporting(files: Path) -> Path:
+    import json
+
+    model = {"type": "BPE", "vocab": {chr(97 + i): i for i in range(26)}, "merges": []}
+    model["unk_token"] = "z"
+    (files / "tokens.json").write_text(json.dumps({"model": model, "decoder": {"type": "Fuse"}}))
+    return files
+
+
+def test_files_may_grow_no_more(exporting: Path, tmp_path: Path) -> None:
+    """As a full disk or a quota does it: the store's file and the cache's."""
+    cache = tmp_path / "cache"
+    target = tmp_path / "s.safetensors"
+    target.write_bytes(b"old")
+    tmp_path.chmod(0o700)
+    # compiled code is kept by Numba, which must be allowed to write it: first a run without limit
+    assert export(exporting, tmp_path / "first.safetensors", tmp_path / "other").returncode == 0
+    done = export(exporting, target, cache, limited("RLIMIT_FSIZE", 1000))
+    assert done.returncode == 2 and "error: cannot write" in done.stderr and "Traceback" not in done.stderr, done.stderr
+    assert target.read_bytes() == b"old" and list(cache.iterdir()) == []
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cache", "first.safetensors", "other", "s.safetensors"]
+
+
+@pytest.mark.slow
+def test_memory_ends_somewhere(exporting: Path, tmp_path: Path) -> None:
+    """Whatever the limit: the old file or the whole new one, and never a traceback from a MemoryError."""
+    target = tmp_path / "s.safetensors"
+    codes = set()
+    for mega in range(200, 2000, 150):
+        target.write_bytes(b"old")
+        done = export(exporting, target, tmp_path / "cache", limited("RLIMIT_AS", mega << 20))
+        codes.add(done.returncode)
+        if done.returncode == 0:
+            load_store(target)
+        else:
+            assert target.read_bytes() == b"old"
+        # below some limit Python or LLVM cannot even begin; what maskwright itself is refused is an error of its own
+        assert done.returncode in (0, 2) or "maskwright" not in last_place(done.stderr), done.stderr
+        for left in (tmp_path / "cache").glob("store-*"):
+            load_store(left)
+    assert 0 in codes
+
+
+def last_place(stderr: str) -> str:
+    places = [line for line in stderr.splitlines() if line.lstrip().startswith("File ")]
+    return places[-1] if places else ""
+
+
+@pytest.mark.slow
+def test_killed_writers_leave_whole_files(tmp_path: Path) -> None:
+    """`kill -9` at random moments: the file is one of the two stores; what is left over is swept later."""
+    path = tmp_path / "s.safetensors"
+    stores = [tmp_path / "0", tmp_path / "1"]
+    save_store(store(), stores[0])
+    save_store(store('start: "a"'), stores[1])
+    wholes = {one.read_bytes() for one in stores}
+    script = (
+        "import sys, itertools\nfrom pathlib import Path\nfrom maskwright.maskstore.fileformat import replace_file\n"
+        "contents = [Path(name).read_bytes() for name in sys.argv[2:]]\nprint('ready', flush=True)\n"
+        "for data in itertools.cycle(contents): replace_file(Path(sys.argv[1]), data)\n"
+    )
+    for round_ in range(15):
+        process = subprocess.Popen(
+            [sys.executable, "-c", script, str(path), *map(str, stores)], stdout=subprocess.PIPE, text=True
+        )
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(0.02 + 0.011 * round_)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+        assert path.read_bytes() in wholes
+    for left in tmp_path.glob(".maskwright-*.tmp"):
+        os.utime(left, (1, 1))
+    save_store(store(), path)
+    assert not list(tmp_path.glob(".maskwright-*.tmp"))
