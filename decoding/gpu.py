@@ -17,6 +17,7 @@ import numpy.typing as npt
 from maskwright.analysis.errors import MaskwrightError, MissingExtraError
 from maskwright.decoding import _kernels as kernels
 from maskwright.decoding import _slot_kernels as slot_kernels
+from maskwright.decoding.alone import Alone
 from maskwright.decoding.kernels import apply_rows, need_torch
 from maskwright.decoding.kernels.staging import named_device
 from maskwright.decoding.matcher import Matcher
@@ -43,6 +44,7 @@ STATES = {
     kernels.NO_ROOM: "no room",
     kernels.TOO_MANY: "too many readings",
     kernels.SPLIT: "readings that lex differently",
+    kernels.TOO_LONG: "too many steps",
 }
 """What the numbers in `results` mean. All but the first three are flags: the text is as it was before the token or the mask that failed."""
 
@@ -257,6 +259,10 @@ class GpuBatch:
 
     def _image(self, matcher: Matcher) -> Int32:
         """A matcher's text as a region without a history: header, scratch and the records in use, settled."""
+        with Alone(matcher):
+            return self._image_of(matcher)
+
+    def _image_of(self, matcher: Matcher) -> Int32:
         memory = matcher._memory
         used, begin = int(memory[kernels.USED]), int(memory[kernels.ARENA])
         capacity = used + 2 * slot_kernels.INDENT_ZONE
