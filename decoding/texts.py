@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import operator
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -14,10 +14,9 @@ from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitErr
 from maskwright.decoding import _kernels as kernels
 from maskwright.decoding.alone import Alone, Shared
 from maskwright.decoding.arguments import integer, plain_bytes
+from maskwright.maskstore.arguments import refuse_argument
+from maskwright.maskstore.automaton_store import AutomatonStore
 from maskwright.maskstore.tokenizer_values import clip
-
-if TYPE_CHECKING:
-    from maskwright.maskstore.automaton_store import AutomatonStore
 
 Words = npt.NDArray[np.int32]
 
@@ -38,6 +37,10 @@ class Texts(Shared):
     """
 
     def __init__(self, store: AutomatonStore, size: int, max_rollback: int) -> None:
+        if not isinstance(store, AutomatonStore):
+            refuse_argument(
+                "the store", store, "an AutomatonStore, as mw.build_store and mw.load_store give it (not of lexing nfa)"
+            )
         size, max_rollback = integer("size", size), integer("max_rollback", max_rollback)
         if size < 1 or max_rollback < 0:
             raise MaskwrightError(

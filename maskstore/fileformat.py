@@ -47,6 +47,7 @@ from safetensors.numpy import save
 
 from maskwright.analysis.errors import StoreError, VocabularyError
 from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.maskstore.arguments import need_grammar, need_path, need_vocabulary, refuse_argument
 from maskwright.maskstore.fileheader import (
     AUTOMATON,
     ENTRIES,
@@ -91,8 +92,12 @@ def save_store(store: MaskStore | AutomatonStore, path: str | os.PathLike[str]) 
     Raises: StoreError if the folder does not exist, `path` is something else than a file, or the system refuses.
     Cost: O(size of the file).
     """
+    from maskwright.maskstore.automaton_store import AutomatonStore
     from maskwright.maskstore.store import MaskStore
 
+    if not isinstance(store, MaskStore | AutomatonStore):
+        refuse_argument("the store", store, "a store: mw.build_store(grammar, vocabulary)")
+    need_path("a store", path)
     arrays = {f"vocabulary.{name}": array for name, array in store.vocabulary.to_arrays().items()}
     if isinstance(store, MaskStore):
         arrays["counts"] = np.stack(list(store.counts.values()))
@@ -146,6 +151,11 @@ def load_store(
     breaks a rule of the format, or was made for another grammar or vocabulary.
     Cost: O(size of the file).
     """
+    need_path("a store", path)
+    if grammar is not None:
+        need_grammar(grammar)
+    if vocabulary is not None:
+        need_vocabulary(vocabulary)
     where = os.fspath(path)
     for _ in range(ATTEMPTS):
         with _opened(path) as file:

@@ -13,17 +13,19 @@ from typing import TYPE_CHECKING, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.errors import GrammarError, VocabularyError
+from maskwright.analysis.errors import GrammarError, MaskwrightError, VocabularyError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.legality.judge import Judge, Rules
 from maskwright.analysis.legality.verdict import START
 from maskwright.analysis.lexing.terminal_nfa import TerminalNfa, build_terminal_nfa
 from maskwright.analysis.lexing.terminals import compile_terminals
 from maskwright.maskstore import _kernels
+from maskwright.maskstore.arguments import need_grammar, need_vocabulary
 from maskwright.maskstore.entries import Entries, StateEntries, collect_entries
 from maskwright.maskstore.events import EventCodes
 from maskwright.maskstore.masks import MaskPool, MaskPoolBuilder, n_words
 from maskwright.maskstore.streamline import STEPS, Context, Streamlined, count_entries, streamline
+from maskwright.maskstore.tokenizer_values import clip
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.maskstore.walk import Walk
 
@@ -144,8 +146,13 @@ def build_store(
     rules : what always-verdicts are judged on, see `Judge`. Lexing "nfa" only.
 
     Raises TerminalError for a terminal that cannot be compiled, LimitError for an explosion, VocabularyError for a vocabulary without
-    text, GrammarError for options that the lexing does not have. Cost for python.lark at V = 32k: some 10 CPU s, under "nfa" 3.
+    text, GrammarError for options that the lexing does not have, MaskwrightError for what is no grammar or vocabulary.
+    Cost for python.lark at V = 32k: some 10 CPU s, under "nfa" 3.
     """
+    need_grammar(grammar)
+    need_vocabulary(vocabulary)
+    if progress is not None and not callable(progress):
+        raise MaskwrightError(f"progress is {clip(progress)}; expected a function or None")
     if grammar.lexing != "nfa":
         if not streamlined or rules != "normalised":
             option = "streamlined=False" if not streamlined else f"rules={rules!r}"
@@ -168,6 +175,8 @@ def build_mask_store(
     progress: Progress | None = None,
 ) -> MaskStore:
     """`build_store` for lexing "nfa"; raises GrammarError for another."""
+    if rules not in ("normalised", "lark"):
+        raise MaskwrightError(f"rules is {clip(rules)}; expected 'normalised' or 'lark'")
     _check_lexing(grammar)
     nfa = build_terminal_nfa(compile_terminals(grammar))
     entries = walk_vocabulary(grammar, nfa, vocabulary, progress)

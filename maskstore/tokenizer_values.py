@@ -67,6 +67,8 @@ def encode_text(text: str, where: str) -> bytes:
 
 
 def clip(value: object) -> str:
-    """repr(value), shortened for a message."""
+    """repr(value), shortened for a message; integers whose digits Python would not show are told by their bits."""
+    if isinstance(value, int) and value.bit_length() > 10_000:
+        return f"an integer of {value.bit_length():,} bits"
     shown = repr(value)
     return shown if len(shown) <= 120 else f"{shown[:80]} ... {shown[-30:]}"

@@ -137,7 +137,7 @@ class ResidentRows(Shared):
 
         Raises MaskwrightError if the logits are fewer than the vocabulary needs, and as `apply_rows`.
         """
-        if logits.ndim == 2 and logits.shape[1] < self.n_columns:
+        if getattr(logits, "ndim", 0) == 2 and logits.shape[1] < self.n_columns:
             vocabulary = self.stores[0].vocabulary
             raise MaskwrightError(
                 f"the model gives {logits.shape[1]} logits, but vocabulary {vocabulary.name} has tokens up to id {self.n_columns - 1}: "
