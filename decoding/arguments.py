@@ -45,7 +45,12 @@ def integers(what: str, values: Any, expected: str) -> npt.NDArray[Any]:
 
 
 def as_int64(array: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """A contiguous copy as int64; what is greater than any int64 becomes -2, which no vocabulary has."""
+    """Contiguous int64 that may be written to, copied if need be; what is greater than any int64 becomes -2, which no vocabulary has.
+
+    PERF: of one kind only, since compiled code would be made anew for another, which takes a minute.
+    """
+    if array.dtype == np.int64 and array.flags.carray:
+        return array
     found = array.astype(np.int64, order="C")
     if array.dtype.kind == "u" and array.dtype.itemsize == 8:
         found[array > np.uint64(GREATEST)] = -2

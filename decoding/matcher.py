@@ -278,7 +278,6 @@ class Batch(Texts):
         try:
             results = self._results
             results[:] = kernels.IDLE
-            # PERF: a copy, so that compiled code is made for one kind of array only, whatever was passed
             if batch_kernels.advance_batch(self._table, self._memory, self._regions, as_int64(array), results):
                 return
             failures = [
