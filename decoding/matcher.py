@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -244,7 +245,7 @@ class Batch(Texts):
         cuts = [self.size * i // self._n_threads for i in range(self._n_threads + 1)]
         try:
             parts = [
-                self._pool.submit(batch_kernels.fill_batch, *arrays, begin, end)
+                self._pool.submit(partial(batch_kernels.fill_batch, *arrays, begin, end))
                 for begin, end in itertools.pairwise(cuts)
             ]
             return all([part.result() for part in parts])

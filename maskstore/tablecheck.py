@@ -3,11 +3,11 @@
 The table's numbers and parts are described once, below, in the words of `engine_table`'s header; whoever adds a part there describes it
 here. Parts lie end to end in the order of `PARTS`.
 
-What is proved: every offset, column, state, rule, node, mask and token that an engine finds in the table is in range, and no stack that
-the LALR tables can build is popped below its bottom or has no goto. Not proved: that the masks are right (the checksum tells damage,
+What is proved: every offset, column, state, rule, node, mask and token that an engine finds in the table is in range, and no stack
+that the LALR tables can build is popped below its bottom or has no goto. Not proved: that the masks are right (the checksum tells damage,
 and whoever may write the file may write other masks into it), nor that a parse under made-up tables ends, nor that a lexer that backs up
 comes to the end of what it reads anew, nor that a run of the stack automaton ends before the stack does: there an engine counts its steps
-(`decoding._kernels.BELOW`), or ends where the stack does. What the engine does not count, because a lexer's step bounds it, is bounded here.
+(`decoding._kernels.BELOW`), or ends where the stack does. What no engine counts, since a lexer's step bounds it, is bounded here.
 """
 
 from __future__ import annotations
@@ -389,7 +389,8 @@ class _Checks:
                 self._wrong(place, int(is_wrong.argmax()), f"-1 or more, the lexer having {what}")
         if n_modes == 1 and (again or has_pending.any()):
             raise self.refuse(
-                f"lexer has one mode, but {again} places for bytes to read anew and {int(has_pending.sum())} states with such, expected none"
+                f"lexer has one mode, but {again} places for bytes to read anew and {int(has_pending.sum())} states with such; "
+                "expected none"
             )
 
     def automaton(self) -> None:

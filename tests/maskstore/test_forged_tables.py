@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,12 +14,13 @@ import numpy as np
 import pytest
 from engine_cases import random_layout_grammar, random_vocabulary
 from stores import small_automaton
-from table_mutator import BACKING_TEXT, EMPTY_TEXT, RIGHT_TEXT, opened, small_vocabulary, tried
+from table_mutator import BACKING_TEXT, EMPTY_TEXT, RIGHT_TEXT, Mutator, opened, small_vocabulary, stores, tried
 
 from maskwright.analysis.errors import LimitError, MaskwrightError, StoreError
 from maskwright.analysis.grammar import parse_grammar
 from maskwright.analysis.lexing.transducer import RESTART
 from maskwright.decoding import _kernels as kernels
+from maskwright.decoding import ending, ending_search
 from maskwright.maskstore import _parse_kernels as lr
 from maskwright.maskstore import engine_table as places
 from maskwright.maskstore import tablecheck
@@ -251,6 +253,28 @@ def mutated(seed: int, first: int, end: int, environment: dict[str, str], timeou
     lines = run.stdout.splitlines()
     assert run.returncode == 0, f"seed {seed}, table {lines[-1:]}: rc {run.returncode}\n{run.stderr[-3000:]}"
     return json.loads(lines[-1])
+
+
+def test_endings_under_tables_that_are_made_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search is plain Python: it ends, or gives up."""
+    monkeypatch.setattr(ending_search, "MAX_NODES", 50)
+    monkeypatch.setattr(ending_search, "MAX_STEPS", 200)
+    monkeypatch.setattr(ending, "SHORT_NODES", 20)
+    originals = stores()
+    kept = 0
+    for i in (398, *range(12)):
+        rng = random.Random(f"9-{i}")
+        store = originals[rng.choice(list(originals))]
+        table = Mutator(store, rng).mutate()
+        try:
+            check_table("x", store.grammar, store.vocabulary, table)
+        except StoreError:
+            continue
+        kept += 1
+        matcher = AutomatonStore(store.grammar, store.vocabulary, table, store.counts).matcher()
+        for call in (matcher.short_ending, matcher.shortest_ending, matcher.min_bytes_left):
+            tried(call)
+    assert kept > 2
 
 
 def test_some_hundred_tables() -> None:
