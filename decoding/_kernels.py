@@ -148,7 +148,7 @@ ENDED = -10
 """In place of a stack: the text was accepted as a whole."""
 
 TOO_LONG = -12
-"""More reductions than were to be tried."""
+"""More reductions than were to be tried; or more steps than a text asks for, see BELOW."""
 
 LIST = -16
 """Stacks below this are lists."""
@@ -164,10 +164,26 @@ LINE_FEED = 10
 SPACE = 32
 TAB = 9
 
-NO_LIMIT = 1 << 60
-
 FEW_REDUCTIONS = 32
 """What is tried first where one of several terminals is to be found that can be shifted: a nested construct may need thousands."""
+
+STRIDE = 64
+"""As a limit of reductions: none, but after so many `is_endless` is asked."""
+
+SPENT, LOWEST, SINCE = 1, 2, 3
+BELOW = 3 + KEPT
+"""Places right below the arena: KEPT of the state under way, and above them what `is_endless` counts, named from the arena down.
+
+A table from a file may reduce for ever, and a text may make work without end. So whoever reads or fills begins with SPENT = 0, and all
+loops whose steps are not bounded by the load-time checks (`tablecheck`) pay for them: a unit for STRIDE reductions, for CACHE_STRIDE
+steps of a run, for a symbol of a rest or a path, for 16 steps of `shift_all`. Past MOST_SPENT the result is TOO_LONG.
+"""
+
+MOST_SPENT = 1 << 24
+"""Some seconds."""
+
+MOST_SINCE = 1 << 14
+"""Strides of reductions in which a stack may not get lower than it was: a million reductions that neither read nor uncover anything."""
 
 LONG_RUN = 48
 """A run over more frames than this looks for its continuation in the cache, at heights that CACHE_STRIDE divides."""
@@ -188,11 +204,11 @@ CACHED_RUNS = 24
 def scratch_size(table: npt.NDArray[np.int32]) -> int:
     """Places before the arena in which functions keep what they have to keep: no memory is allocated for it, so a GPU can run them.
 
-    From the arena down: KEPT places of the state under way (`can_go_on`), AGAIN bytes to be read anew (`read_byte`), and 5 MAX_STACKS of
+    From the arena down: BELOW places, AGAIN bytes to be read anew (`read_byte`), and 5 MAX_STACKS of
     stacks where the grammar has conflicts (`shift_all`).
     """
     has_conflicts = bool(table[DEFAULT] > table[ALTERNATIVES])
-    return KEPT + int(table[AGAIN]) + (5 * MAX_STACKS if has_conflicts else 0)
+    return BELOW + int(table[AGAIN]) + (5 * MAX_STACKS if has_conflicts else 0)
 
 
 @njit(cache=True, nogil=True)
@@ -278,9 +294,21 @@ def same_stack(memory, arena, a, b):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
+def is_endless(memory, arena, frame, strides):  # type: ignore[no-untyped-def]
+    """Whether reductions are to be given up, after STRIDE more. frame : the top now. strides : how often this was asked in one go."""
+    height = memory[arena + 3 * frame + 2]
+    if strides == 0 or height < memory[arena - LOWEST]:
+        memory[arena - LOWEST] = height
+        memory[arena - SINCE] = 0
+    memory[arena - SINCE] += 1
+    memory[arena - SPENT] += 1
+    return memory[arena - SINCE] > MOST_SINCE or memory[arena - SPENT] > MOST_SPENT
+
+
+@njit(cache=True, nogil=True)
 def shift_one(table, memory, arena, used, capacity, frame, column, limit):  # type: ignore[no-untyped-def]
     """The stack after a terminal, made of records from `used` on; ILLEGAL, NO_ROOM, TOO_MANY (a conflict), ENDED, or TOO_LONG after
-    more than `limit` reductions."""
+    more than `limit` reductions, FEW_REDUCTIONS or STRIDE, which is without a limit for a parse that ends."""
     columns = table[N_COLUMNS] & NATURAL
     nonterminals = table[N_NONTERMINALS] & NATURAL
     defaults = table[DEFAULT] & NATURAL
@@ -289,6 +317,8 @@ def shift_one(table, memory, arena, used, capacity, frame, column, limit):  # ty
     lengths = table[RULE_LENGTH] & NATURAL
     symbols = table[RULE_LHS] & NATURAL
     begin = used
+    strides = 0
+    is_few = limit < STRIDE
     state = memory[arena + 3 * frame] & NATURAL
     while used < capacity:
         rule = np.int64(table[defaults + state])
@@ -304,7 +334,10 @@ def shift_one(table, memory, arena, used, capacity, frame, column, limit):  # ty
             rule = -action - 1
         limit -= 1
         if limit < 0:
-            return TOO_LONG
+            if is_few or is_endless(memory, arena, frame, strides):
+                return TOO_LONG
+            strides += 1
+            limit = STRIDE
         for _ in range(table[lengths + rule]):
             frame = np.int64(memory[arena + 3 * frame + 1])
         state = (
@@ -323,11 +356,15 @@ def shift_one(table, memory, arena, used, capacity, frame, column, limit):  # ty
 
 @njit(cache=True, nogil=True)
 def reduce_anyway(table, memory, arena, used, capacity, frame):  # type: ignore[no-untyped-def]
-    """The top frame of a stack once all is reduced that is whatever comes, made of records from `used` on; or NO_ROOM."""
+    """The top frame of a stack once all is reduced that is whatever comes, made of records from `used` on; or NO_ROOM, TOO_LONG."""
     begin = used
+    n = 0
     state = memory[arena + 3 * frame] & NATURAL
     rule = np.int64(table[(table[DEFAULT] & NATURAL) + state])
     while rule >= 0:
+        n += 1
+        if n % STRIDE == 0 and is_endless(memory, arena, frame, n // STRIDE - 1):
+            return np.int64(TOO_LONG)
         for _ in range(table[(table[RULE_LENGTH] & NATURAL) + rule]):
             frame = np.int64(memory[arena + 3 * frame + 1])
         state = (memory[arena + 3 * frame] & NATURAL) * (table[N_NONTERMINALS] & NATURAL) + (
@@ -346,11 +383,14 @@ def reduce_anyway(table, memory, arena, used, capacity, frame):  # type: ignore[
 @njit(cache=True, nogil=True)
 def shift_all(table, memory, arena, used, capacity, stacks, column):  # type: ignore[no-untyped-def]
     """`shift_one` for some stacks, following all actions of conflicts; of equal stacks one is kept."""
-    agenda = arena - KEPT - np.int64(table[AGAIN]) - 5 * MAX_STACKS
+    agenda = arena - BELOW - np.int64(table[AGAIN]) - 5 * MAX_STACKS
     found_at = agenda + 4 * MAX_STACKS
     n_found = 0
     columns = table[N_COLUMNS]
     steps = 0
+    popped = 0
+    if memory[arena - SPENT] > MOST_SPENT:
+        return TOO_LONG
     while stacks != 0:
         memory[agenda] = first_stack(memory, arena, stacks)
         stacks = other_stacks(memory, arena, stacks)
@@ -396,7 +436,15 @@ def shift_all(table, memory, arena, used, capacity, stacks, column):  # type: ig
                         used += 1
                     continue
                 below = frame
-                for _ in range(table[table[RULE_LENGTH] - each - 1]):
+                length = table[table[RULE_LENGTH] - each - 1]
+                popped += length
+                if popped > 16 * STRIDE:
+                    # long rules of many stacks
+                    memory[arena - SPENT] += popped // 16
+                    popped = 0
+                    if memory[arena - SPENT] > MOST_SPENT:
+                        return TOO_LONG
+                for _ in range(length):
                     below = np.int64(memory[arena + 3 * below + 1])
                 state = memory[arena + 3 * below]
                 target = table[table[GOTO] + state * table[N_NONTERMINALS] + table[table[RULE_LHS] - each - 1]]
@@ -404,6 +452,7 @@ def shift_all(table, memory, arena, used, capacity, stacks, column):  # type: ig
                 memory[agenda + n] = used
                 n += 1
                 used += 1
+    memory[arena - SPENT] += steps // 16
     if n_found == 0:
         return ILLEGAL
     if n_found == 1:
@@ -440,6 +489,20 @@ def begin_work(memory, region):  # type: ignore[no-untyped-def]
     memory[region + W_FRESH] = 0
 
 
+@njit(cache=True, nogil=True, forceinline=True)
+def spend_nothing(memory, region):  # type: ignore[no-untyped-def]
+    """Begin to count steps, see BELOW."""
+    memory[region + (memory[region + ARENA] & NATURAL) - SPENT] = 0
+
+
+@njit(cache=True, nogil=True)
+def has_spent(memory, region, steps):  # type: ignore[no-untyped-def]
+    """Pay for steps; whether they were too many."""
+    at = region + np.int64(memory[region + ARENA]) - SPENT
+    memory[at] = min(memory[at] + steps, np.int64(MOST_SPENT + 1))
+    return memory[at] > MOST_SPENT
+
+
 @njit(cache=True, nogil=True)
 def stacks_after(table, memory, region, column):  # type: ignore[no-untyped-def]
     """The stacks under way after a terminal, or what came in place of them."""
@@ -451,7 +514,7 @@ def stacks_after(table, memory, region, column):  # type: ignore[no-untyped-def]
     stacks = np.int64(memory[region + W_STACKS])
     # PERF: `shift`, which would be one more call on the way
     if stacks >= 0:
-        found = np.int64(shift_one(table, memory, arena, used, capacity, stacks, np.int64(column), np.int64(NO_LIMIT)))
+        found = np.int64(shift_one(table, memory, arena, used, capacity, stacks, np.int64(column), np.int64(STRIDE)))
         if found != TOO_MANY:
             return found
     return np.int64(shift_all(table, memory, arena, used, capacity, stacks, np.int64(column)))
@@ -610,7 +673,7 @@ def accepts_any(table, memory, region, stacks, used, members):  # type: ignore[n
     words = table[N_SET_WORDS] & NATURAL
     bits = (table[SET_BITS] & NATURAL) + members * words
     for attempt in range(2):
-        limit = np.int64(FEW_REDUCTIONS if attempt == 0 else NO_LIMIT)
+        limit = np.int64(FEW_REDUCTIONS if attempt == 0 else STRIDE)
         is_too_long = False
         for w in range(words):
             left = (table[bits + w] & NATURAL) | (np.int64(table[bits + w] < 0) << 31)
@@ -624,7 +687,7 @@ def accepts_any(table, memory, region, stacks, used, members):  # type: ignore[n
                     found = shift(table, memory, arena, used, capacity, stacks, column, limit)
                     if not is_error(found) or found == ENDED:
                         return np.int64(OK)
-                    if found == TOO_LONG:
+                    if found == TOO_LONG and attempt == 0:
                         is_too_long = True
                     elif found != ILLEGAL:
                         return found
@@ -653,9 +716,10 @@ def mode_state(table, memory, arena, stacks):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True, forceinline=True)
 def read_byte(table, memory, region, byte):  # type: ignore[no-untyped-def]
     """Feed one byte to lexer, layout and parser: OK or an error. A contextual lexer that backs up reads what was pending anew."""
-    again = region + (memory[region + ARENA] & NATURAL) - KEPT - (table[AGAIN] & NATURAL)
+    again = region + (memory[region + ARENA] & NATURAL) - BELOW - (table[AGAIN] & NATURAL)
     classes = table[N_CLASSES] & NATURAL
     waiting = 0
+    restarts = 0
     while True:
         state = memory[region + W_LEXER] & NATURAL
         if state == 0:
@@ -682,8 +746,10 @@ def read_byte(table, memory, region, byte):  # type: ignore[no-untyped-def]
         if after == RESTART:
             begin = np.int64(table[table[PENDING_START] + state])
             end = np.int64(table[table[PENDING_START] + state + 1])
-            if waiting + 1 + end - begin > table[AGAIN]:
-                return np.int64(TOO_MANY)
+            # BOUND: a lexeme ends with each restart, so there are fewer than bytes to be read anew
+            restarts += 1
+            if waiting + 1 + end - begin > table[AGAIN] or restarts > table[AGAIN]:
+                return np.int64(TOO_LONG)
             memory[again + waiting] = byte
             waiting += 1
             for i in range(end - 1, begin - 1, -1):
@@ -797,14 +863,16 @@ def can_go_on(table, memory, region):  # type: ignore[no-untyped-def]
     answer = may_become(table, memory, region)
     if table[N_MODES] == 1 or answer != ILLEGAL:
         return answer
-    kept = region + np.int64(memory[region + ARENA]) - KEPT
+    kept = region + np.int64(memory[region + ARENA]) - BELOW
+    left = np.int64(table[AGAIN])  # BOUND: a lexeme of pending bytes ends each time
     for i in range(KEPT):
         memory[kept + i] = memory[region + W_LEXER + i]
     while answer == ILLEGAL:
         state = np.int64(memory[region + W_LEXER])
         if table[table[PENDING_START] + state] == table[table[PENDING_START] + state + 1]:
             break
-        answer = back_up(table, memory, region)
+        left -= 1
+        answer = back_up(table, memory, region) if left >= 0 else np.int64(TOO_LONG)
         if answer == OK:
             answer = may_become(table, memory, region)
         else:
@@ -825,8 +893,11 @@ def can_end(table, memory, region):  # type: ignore[no-untyped-def]
     if kept >= 0 and (memory[region + ENDS] - 1) >> 1 == kept:
         return np.int64(ILLEGAL if memory[region + ENDS] & 1 else OK)
     begin_work(memory, region)
+    spend_nothing(memory, region)
+    left = np.int64(table[AGAIN])
     while table[(table[END_OUTPUT] & NATURAL) + (memory[region + W_LEXER] & NATURAL)] == RESTART:
-        code = back_up(table, memory, region)
+        left -= 1
+        code = back_up(table, memory, region) if left >= 0 else np.int64(TOO_LONG)
         if code != OK:
             return code
     output = np.int64(table[(table[END_OUTPUT] & NATURAL) + (memory[region + W_LEXER] & NATURAL)])
@@ -958,6 +1029,7 @@ def read_plain(table, data, from_tokens, begin, end, memory, region):  # type: i
 @njit(cache=True, nogil=True, forceinline=True)
 def read_rest(table, data, from_tokens, begin, end, memory, region, commit):  # type: ignore[no-untyped-def]
     """What `read_bytes` does once the work is begun."""
+    spend_nothing(memory, region)
     while begin < end:
         code = read_byte(table, memory, region, byte_at(table, data, from_tokens, begin))
         if code != OK:
@@ -1179,6 +1251,7 @@ def run(table, memory, region, node, frame, words):  # type: ignore[no-untyped-d
             return  # only a table that no closure made leads below the stack
         steps += 1
         if steps > LONG_RUN and memory[arena + 3 * frame + 2] % CACHE_STRIDE == 0:
+            has_spent(memory, region, 1)  # `find_masks` asks
             if memory[region + CACHE] == 0:
                 memory[region + CACHE] = -1  # the caller makes one
             elif memory[region + CACHE] > 0 and frame < memory[region + USED]:
@@ -1222,6 +1295,9 @@ def accepts_rest(table, memory, region, rest):  # type: ignore[no-untyped-def]
     after = memory[region + W_AFTER]
     code = np.int64(OK)
     while rest >= 0 and code == OK:
+        if has_spent(memory, region, 1):
+            code = np.int64(TOO_LONG)
+            break
         code = feed_symbol(table, memory, region, np.int64(table[table[REST_SYMBOL] + rest]))
         rest = np.int64(table[table[REST_NEXT] + rest])
     if code == ENDED:
@@ -1246,6 +1322,8 @@ def pass_newlines(table, memory, region, path):  # type: ignore[no-untyped-def]
     """The newlines of a path, from the state in the W_ places: OK or an error."""
     for newline in range(table[table[PATH_START] + path], table[table[PATH_START] + path + 1]):
         place = table[PATHS] + 4 * newline
+        if has_spent(memory, region, 1 + np.int64(table[place + 1]) - np.int64(table[place])):
+            return np.int64(TOO_LONG)
         for i in range(table[place], table[place + 1]):
             code = feed_symbol(table, memory, region, np.int64(table[table[PATH_SYMBOLS] + i]))
             if code != OK:
@@ -1272,6 +1350,7 @@ def find_masks(table, memory, region, words):  # type: ignore[no-untyped-def]
     view += min(memory[region + DEPTH], n_views - 1)
     memory[region + WRITTEN] = 0
     memory[region + N_MARKED] = 0
+    spend_nothing(memory, region)
     for lookup in range(table[table[LOOKUP_START] + view], table[table[LOOKUP_START] + view + 1]):
         at = np.int64(table[LOOKUPS]) + 3 * lookup
         path = np.int64(table[at])
@@ -1299,6 +1378,8 @@ def find_masks(table, memory, region, words):  # type: ignore[no-untyped-def]
             while stacks != 0:
                 run(table, memory, region, root, first_stack(memory, arena, stacks), words)
                 stacks = other_stacks(memory, arena, stacks)
+                if memory[arena - SPENT] > MOST_SPENT:
+                    return np.int64(TOO_LONG)
         elif root < 0:
             for item in range(table[table[OPEN_START] - root - 1], table[table[OPEN_START] - root]):
                 place = table[OPEN_ITEMS] + 2 * item

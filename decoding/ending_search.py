@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
@@ -25,6 +25,8 @@ MAX_HELD = 512 << 20
 MAX_NODES = 100_000
 """States that may be looked at beyond `NODES_OF_A_BYTE` for each byte of the ending."""
 NODES_OF_A_BYTE = 8
+VISITS_OF_A_NODE = 16
+"""How often states are come to again, on average, while the bound is raised byte by byte: where there is no ending it rises for ever."""
 MAX_STEPS = 20_000
 """Steps down, likewise."""
 MAX_READINGS = 50_000
@@ -56,7 +58,7 @@ class EndingSearch(EndingMachine):
         for column in (self.parser.indent, self.parser.dedent):
             if column >= 0 and all(self.lexer.width[t] >= COSTLY for t in self.parser.members[column]):
                 self._text_columns &= ~(1 << column)
-        self._nodes_left = self._readings = 0
+        self._nodes_left = self._visits_left = self._readings = 0
         self.forget()
 
     def forget(self) -> None:
@@ -169,9 +171,9 @@ class EndingSearch(EndingMachine):
     def _guess(self, place: Place, state: int, klass: int, column: int) -> int:
         """A bound after a move that emits something, without making the place that it leads to."""
         emitted = self.lexer.outputs[self.lexer.output[state][klass]]
-        first = emitted[0]
-        if self.lexer.backs_up[state]:
+        if not emitted or self.lexer.backs_up[state]:  # only a made-up table emits nothing under a number of its own
             return 0
+        first = emitted[0]
         if first == self.parser.newline and not place.depth:
             options, opened, _ = self._newline_options(place)
             layout = self.parser.layout
@@ -226,6 +228,7 @@ class EndingSearch(EndingMachine):
         """
         self._readings = MAX_READINGS
         self._nodes_left = (MAX_NODES if max_nodes is None else max_nodes) + NODES_OF_A_BYTE * self._bound(start)
+        self._visits_left = VISITS_OF_A_NODE * self._nodes_left
         while True:
             bound = self._bound(start)
             if bound >= COSTLY:
@@ -238,12 +241,15 @@ class EndingSearch(EndingMachine):
         self._held += _NODE + _MOVE * len(moves)
         self._nodes_left -= 1
         if self._nodes_left < 0 or self._held > MAX_HELD:
-            what = "states of lexer and parser" if self._nodes_left < 0 else "bytes of memory"
-            n = len(self._children) if self._nodes_left < 0 else MAX_HELD
-            raise LimitError(
-                f"grammar {self._name}: no shortest ending of the text was found among {n:,} {what}; go on with the text and ask again, "
-                "or ask for a short ending that need not be the shortest (short_ending)"
-            )
+            if self._nodes_left < 0:
+                self._give_up("states of lexer and parser", len(self._children))
+            self._give_up("bytes of memory", MAX_HELD)
+
+    def _give_up(self, what: str, n: int) -> NoReturn:
+        raise LimitError(
+            f"grammar {self._name}: no shortest ending of the text was found among {n:,} {what}; go on with the text and ask again, "
+            "or ask for a short ending that need not be the shortest (short_ending)"
+        )
 
     def descend(self, start: Node) -> bytes | None:
         """An ending, hardly ever longer than a shortest one: each byte is one after which the bound is least, and none is taken back
@@ -317,6 +323,9 @@ class EndingSearch(EndingMachine):
                     if moves is None:
                         moves = self._children[key] = self._moves(entered)
                         self._count_node(moves)
+                    self._visits_left -= 1
+                    if self._visits_left < 0:
+                        self._give_up("states of lexer and parser", len(self._children))
                     agenda.append((entered, key, moves, [0]))
             node, key, moves, at = agenda[-1]
             entered = None

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from maskwright.analysis.errors import MaskwrightError, MissingExtraError
 from maskwright.decoding import _kernels as kernels
 from maskwright.decoding import _slot_kernels as slot_kernels
+from maskwright.decoding.alone import Alone
 from maskwright.decoding.kernels import apply_rows, need_torch
 from maskwright.decoding.kernels.staging import named_device
 from maskwright.decoding.matcher import Matcher
@@ -47,6 +48,7 @@ STATES = {
     kernels.NO_ROOM: "no room",
     kernels.TOO_MANY: "too many readings",
     kernels.SPLIT: "readings that lex differently",
+    kernels.TOO_LONG: "too many steps",
 }
 """What the numbers in `results` mean. All but the first three are flags: the text is as it was before the token or the mask that failed."""
 
@@ -284,6 +286,10 @@ class GpuBatch:
             tensor = self._backend.sent(tensor)
         self.tokens.copy_(tensor, non_blocking=True)
 
+    def _image_of(self, matcher: Matcher) -> Int32:
+        with Alone(matcher):
+            return slot_kernels.image_of(self.store.table, matcher._memory)
+
     def _begin(
         self, slots: Sequence[int], matchers: Sequence[Matcher | None], result: int, is_loading: bool = False
     ) -> None:
@@ -291,10 +297,7 @@ class GpuBatch:
         if not slots:
             return
         self._backend.join()
-        images = [
-            None if matcher is None else slot_kernels.image_of(self.store.table, matcher._memory)
-            for matcher in matchers
-        ]
+        images = [None if matcher is None else self._image_of(matcher) for matcher in matchers]
         message = self._backend.sent(self._torch.from_numpy(slot_kernels.message_of(slots, images)))
         seen, n = self._backend.view(message), len(slots)
         self._backend.begin(n, (*self._begin_arguments, seen, n, 0, self._stride, result))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,8 +14,11 @@ import numpy.typing as npt
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.decoding import _batch_kernels as batch_kernels
 from maskwright.decoding import _kernels as kernels
+from maskwright.decoding.alone import Alone
+from maskwright.decoding.arguments import as_int64, integer, integers
 from maskwright.decoding.spelling import Question
 from maskwright.decoding.texts import Texts, Words, restored
+from maskwright.maskstore.tokenizer_values import clip
 
 if TYPE_CHECKING:
     from maskwright.decoding.ending import Ending
@@ -23,9 +27,18 @@ if TYPE_CHECKING:
 
 DEFAULT_ROLLBACK = 256
 
+MOST_THREADS = 1024
+
 
 class Matcher(Texts):
-    """One text under a store: fill a bitmask, advance by a token, and so on. `store.matcher()` makes one."""
+    """One text under a store: fill a bitmask, advance by a token, and so on. `store.matcher()` makes one.
+
+    For one thread at a time: a call while another has not returned is a MaskwrightError, and changes nothing. (Compiled code lets other
+    threads run, and two in one text's memory would ruin it.) Threads that take turns may share a matcher; else give each one of its own.
+    """
+
+    _what = "this matcher"
+    _remedy = "store.matcher() or fork()"
 
     def __init__(self, store: AutomatonStore, max_rollback: int = DEFAULT_ROLLBACK) -> None:
         super().__init__(store, 1, max_rollback)
@@ -39,23 +52,36 @@ class Matcher(Texts):
 
         Raises MaskwrightError for another shape, dtype or device, DeadEndError where nothing can come next.
         """
-        # PERF: the array is checked when it is new; a decoder passes the same one at each step
-        if bitmask is not self._checked:
-            self._words = check_words(bitmask, (), self._n_words)
-            self._checked = bitmask
-        code = kernels.fill(self._table, self._memory, 0, self._words)
-        if code:
-            self._finish_fill(0, code, self._words)
+        # PERF: this and `advance` do what `Alone` does
+        if self._is_busy:
+            self._refuse_sharing()
+        self._is_busy = True
+        try:
+            # PERF: the array is checked when it is new; a decoder passes the same one at each step
+            if bitmask is not self._checked:
+                self._words = check_words(bitmask, (), self._n_words)
+                self._checked = bitmask
+            code = kernels.fill(self._table, self._memory, 0, self._words)
+            if code:
+                self._finish_fill(0, code, self._words)
+        finally:
+            self._is_busy = False
 
     def advance(self, token: int) -> None:
         """Add a token to the text. Raises IllegalTokenError, the state being as it was."""
-        if token.__class__ is not int or not -1 <= token < 1 << 31:
-            token = self._id(token)
-        code = kernels.read_token(self._table, self._memory, 0, token, True)
-        if code:
-            code = self._retry(0, token, code)
+        if self._is_busy:
+            self._refuse_sharing()
+        self._is_busy = True
+        try:
+            if token.__class__ is not int or not -1 <= token < 1 << 31:
+                token = self._id(token)
+            code = kernels.read_token(self._table, self._memory, 0, token, True)
             if code:
-                self._refuse(0, token, code)
+                code = self._retry(0, token, code)
+                if code:
+                    self._refuse(0, token, code)
+        finally:
+            self._is_busy = False
 
     def replay(self, tokens: Any) -> int:
         """Add tokens to the text as long as the masks have them: how many that were. What a decoder would do, in one compiled call.
@@ -63,10 +89,14 @@ class Matcher(Texts):
         tokens : (n,) integers. At each place the whole mask is written and the token looked up in it. Raises IllegalTokenError for an id
         that the vocabulary lacks (nothing is read then), DeadEndError where nothing can come next.
         """
-        array = np.asarray(tokens)
-        if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
+        array = integers("tokens", tokens, "(n,) integers")
+        if array.ndim != 1:
             raise MaskwrightError(f"tokens have shape {array.shape} and dtype {array.dtype}; expected (n,) integers")
-        ids = array.astype(np.int64)
+        with Alone(self):
+            return self._replay(array)
+
+    def _replay(self, array: npt.NDArray[Any]) -> int:
+        ids = as_int64(array)
         wrong = np.flatnonzero((ids < 0) | (ids >= self.store.vocabulary.size))
         if len(wrong):
             self._refuse(0, int(array[wrong[0]]), kernels.OUT_OF_RANGE)
@@ -124,13 +154,16 @@ class Matcher(Texts):
     def fork(self) -> Matcher:
         """A second matcher in the same state, history included. Cost: O(stack and history)."""
         other = Matcher(self.store, self.max_rollback)
-        kernels.collect(self._table, self._memory, 0, np.empty(int(self._memory[kernels.CAPACITY]), np.int32))
-        other._memory = self._memory.copy()
-        other._regions = self._regions.copy()
+        with Alone(self):
+            kernels.collect(self._table, self._memory, 0, np.empty(int(self._memory[kernels.CAPACITY]), np.int32))
+            other._memory = self._memory.copy()
+            other._regions = self._regions.copy()
         return other
 
     def __reduce__(self) -> tuple[Any, ...]:
         return restored, (type(self), (self.store, self.max_rollback), self._state())
+
+    __copy__ = fork
 
     def explain(self, token: int) -> Explanation:
         """Why a token may or may not come next: see `maskwright.decoding.explain.explain_next`. For people, slow: 2 s the first time."""
@@ -168,17 +201,23 @@ class Batch(Texts):
     """Several texts, each at its own place, read and masked together.
 
     max_rollback : tokens of each text that `rollback` can take back. n_threads : threads that share a `fill`; the result is the same.
+
+    For one thread at a time, as a `Matcher`: its own threads work on one call.
     """
+
+    _what = "this batch"
+    _remedy = "store.batch(size)"
 
     def __init__(
         self, store: AutomatonStore, size: int, max_rollback: int = DEFAULT_ROLLBACK, n_threads: int = 1
     ) -> None:
         super().__init__(store, size, max_rollback)
-        if n_threads < 1:
-            raise MaskwrightError(f"n_threads is {n_threads}; expected at least 1")
-        self._results = np.zeros(size, np.int32)
+        n_threads = integer("n_threads", n_threads)
+        if not 1 <= n_threads <= MOST_THREADS:
+            raise MaskwrightError(f"n_threads is {clip(n_threads)}; expected at least 1, and {MOST_THREADS} at most")
+        self._results = np.zeros(self.size, np.int32)
         self._words: Words = np.zeros((0, 0), np.int32)
-        self._n_threads = min(n_threads, size)
+        self._n_threads = min(n_threads, self.size)
         self._pool = ThreadPoolExecutor(self._n_threads) if self._n_threads > 1 else None
 
     def fill(self, bitmasks: Any, slots: Sequence[int] | None = None) -> None:
@@ -190,55 +229,79 @@ class Batch(Texts):
 
         Raises MaskwrightError for another shape, dtype or device, DeadEndError naming the slot where nothing can come next.
         """
-        if bitmasks is not self._checked:
-            self._words = check_words(bitmasks, (self.size,), self._n_words)
-            self._checked = bitmasks
-        results = self._results
-        if slots is None:
-            results[:] = kernels.OK
-        else:
-            results[:] = kernels.IDLE
-            results[[self._slot(slot) for slot in slots]] = kernels.OK
+        if self._is_busy:
+            self._refuse_sharing()
+        self._is_busy = True
+        try:
+            if bitmasks is not self._checked:
+                self._words = check_words(bitmasks, (self.size,), self._n_words)
+                self._checked = bitmasks
+            results = self._results
+            if slots is None:
+                results[:] = kernels.OK
+            else:
+                chosen = self._slots(slots)
+                results[:] = kernels.IDLE
+                results[chosen] = kernels.OK
+            if not self._fill_all(results):
+                for slot in np.flatnonzero((results != kernels.OK) & (results != kernels.IDLE)).tolist():
+                    self._finish_fill(slot, int(results[slot]), self._words[slot])
+        finally:
+            self._is_busy = False
+
+    def _fill_all(self, results: npt.NDArray[np.int32]) -> bool:
+        """`fill_batch`, in threads if there are several. Whether all are OK."""
+        arrays = self._table, self._memory, self._regions, self._words, results
         if self._pool is None:
-            fine = batch_kernels.fill_batch(
-                self._table, self._memory, self._regions, self._words, results, 0, self.size
-            )
-        else:
-            cuts = [self.size * i // self._n_threads for i in range(self._n_threads + 1)]
+            return bool(batch_kernels.fill_batch(*arrays, 0, self.size))
+        cuts = [self.size * i // self._n_threads for i in range(self._n_threads + 1)]
+        try:
             parts = [
-                self._pool.submit(
-                    batch_kernels.fill_batch, self._table, self._memory, self._regions, self._words, results, begin, end
-                )
+                self._pool.submit(partial(batch_kernels.fill_batch, *arrays, begin, end))
                 for begin, end in itertools.pairwise(cuts)
             ]
-            fine = all([part.result() for part in parts])
-        if not fine:
-            for slot in np.flatnonzero((results != kernels.OK) & (results != kernels.IDLE)).tolist():
-                self._finish_fill(slot, int(results[slot]), self._words[slot])
+            return all([part.result() for part in parts])
+        except BaseException:
+            self._end_threads()
+            raise
+
+    def _end_threads(self) -> None:
+        """Return when no thread works in this memory any more, which the next call may change, however often someone interrupts."""
+        assert self._pool is not None
+        while True:
+            try:
+                self._pool.shutdown(wait=True, cancel_futures=True)
+                self._pool = ThreadPoolExecutor(self._n_threads)
+                return
+            except KeyboardInterrupt:
+                continue
 
     def advance(self, tokens: Any) -> None:
         """Add a token to each text. tokens : (size,) integers; -1 leaves a text alone.
 
         Raises IllegalTokenError naming the first slot whose token is not legal. That text is as it was; the others have advanced.
         """
-        array = np.asarray(tokens)
-        if array.shape != (self.size,) or array.dtype.kind not in "iu":
-            raise MaskwrightError(
-                f"tokens have shape {array.shape} and dtype {array.dtype}; expected {self.size} integers, -1 for texts to leave alone"
-            )
-        results = self._results
-        results[:] = kernels.IDLE
-        if batch_kernels.advance_batch(
-            self._table, self._memory, self._regions, array.astype(np.int64, copy=False), results
-        ):
-            return
-        failures = [
-            (slot, code)
-            for slot in np.flatnonzero(results != kernels.OK).tolist()
-            if (code := self._retry(slot, int(array[slot]), int(results[slot]))) != kernels.OK
-        ]
-        for slot, code in failures:
-            self._refuse(slot, int(array[slot]), code)
+        expected = f"{self.size} integers, -1 for texts to leave alone"
+        array = integers("tokens", tokens, expected)
+        if array.shape != (self.size,):
+            raise MaskwrightError(f"tokens have shape {array.shape} and dtype {array.dtype}; expected {expected}")
+        if self._is_busy:
+            self._refuse_sharing()
+        self._is_busy = True
+        try:
+            results = self._results
+            results[:] = kernels.IDLE
+            if batch_kernels.advance_batch(self._table, self._memory, self._regions, as_int64(array), results):
+                return
+            failures = [
+                (slot, code)
+                for slot in np.flatnonzero(results != kernels.OK).tolist()
+                if (code := self._retry(slot, self._id(int(array[slot])), int(results[slot]))) != kernels.OK
+            ]
+            for slot, code in failures:
+                self._refuse(slot, int(array[slot]), code)
+        finally:
+            self._is_busy = False
 
     def advance_bytes(self, slot: int, data: bytes) -> None:
         """Add bytes to a text, as one token that may be rolled back. Raises IllegalTokenError, the text being as it was."""
@@ -303,7 +366,12 @@ def check_words(bitmask: Any, leading: tuple[int, ...], n_words: int) -> Words:
     if type(bitmask).__module__.partition(".")[0] == "torch":
         if bitmask.device.type != "cpu":
             raise MaskwrightError(f"the bitmask is on device {bitmask.device}; {expected}")
-        bitmask = bitmask.detach().numpy()
+        try:
+            bitmask = bitmask.detach().numpy()
+        except (TypeError, RuntimeError) as error:
+            raise MaskwrightError(
+                f"the bitmask cannot be written to by NumPy ({clip(str(error))}); {expected}"
+            ) from error
     if not isinstance(bitmask, np.ndarray):
         raise MaskwrightError(f"the bitmask is a {type(bitmask).__name__}; {expected}")
     array: npt.NDArray[Any] = bitmask
@@ -311,6 +379,6 @@ def check_words(bitmask: Any, leading: tuple[int, ...], n_words: int) -> Words:
         raise MaskwrightError(f"the bitmask has dtype {array.dtype}; {expected}")
     if array.ndim != len(leading) + 1 or array.shape[:-1] != leading or array.shape[-1] < n_words:
         raise MaskwrightError(f"the bitmask has shape {array.shape}; {expected}")
-    if not array.flags.c_contiguous or not array.flags.writeable:
-        raise MaskwrightError(f"the bitmask is not contiguous, or read-only; {expected}")
-    return array.view(np.int32)
+    if not array.flags.c_contiguous or not array.flags.writeable or not array.flags.aligned:
+        raise MaskwrightError(f"the bitmask is not contiguous, or read-only, or lies at an odd address; {expected}")
+    return array.view(np.ndarray).view(np.int32)

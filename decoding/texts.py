@@ -2,33 +2,50 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Sequence
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitError, MaskwrightError
 from maskwright.decoding import _kernels as kernels
-
-if TYPE_CHECKING:
-    from maskwright.maskstore.automaton_store import AutomatonStore
+from maskwright.decoding.alone import Alone, Shared
+from maskwright.decoding.arguments import integer, plain_bytes
+from maskwright.maskstore.arguments import refuse_argument
+from maskwright.maskstore.automaton_store import AutomatonStore
+from maskwright.maskstore.tokenizer_values import clip
 
 Words = npt.NDArray[np.int32]
 
 _FIRST_RECORDS = 4096
 """Some 400 tokens' worth; 48 KB."""
 
+_LIMITS = (kernels.TOO_MANY, kernels.SPLIT, kernels.TOO_LONG)
+"""Results that say nothing about the text's legality."""
 
-class Texts:
-    """Some texts under one store.
+_EXPLAINED = 1 << 16
+"""Bytes up to which it is looked up what could have come in place of the one that is wrong: 256 times all before it are read."""
+
+
+class Texts(Shared):
+    """Some texts under one store, for one thread at a time (`alone`).
 
     INVARIANT: a region of `memory` refers to itself only, by numbers from its own start, so it can be moved and copied whole.
     """
 
     def __init__(self, store: AutomatonStore, size: int, max_rollback: int) -> None:
+        if not isinstance(store, AutomatonStore):
+            refuse_argument(
+                "the store", store, "an AutomatonStore, as mw.build_store and mw.load_store give it (not of lexing nfa)"
+            )
+        size, max_rollback = integer("size", size), integer("max_rollback", max_rollback)
         if size < 1 or max_rollback < 0:
-            raise MaskwrightError(f"size is {size} and max_rollback {max_rollback}; expected at least 1 and 0")
+            raise MaskwrightError(
+                f"size is {clip(size)} and max_rollback {clip(max_rollback)}; expected at least 1 and 0"
+            )
         self.store = store
         self.size = size
         self.max_rollback = max_rollback
@@ -38,7 +55,12 @@ class Texts:
         self._n_words = store.n_words
         arena = kernels.REGION_HEADER + max_rollback * kernels.SAVED + kernels.scratch_size(self._table)
         places = arena + 3 * _FIRST_RECORDS
-        self._memory = np.zeros(size * places, np.int32)
+        if size * places >= 1 << 31:
+            raise LimitError(
+                f"{clip(size)} texts that remember {clip(max_rollback)} tokens each are more than can be numbered in 31 bits; make several "
+                "batches, or give a smaller max_rollback"
+            )
+        self._memory = _zeros(size * places)
         self._regions = np.arange(size, dtype=np.int64) * places
         for region in self._regions.tolist():
             self._memory[region + kernels.MAX_HISTORY] = max_rollback
@@ -49,11 +71,14 @@ class Texts:
 
     def _state(self) -> tuple[int, Words, npt.NDArray[np.int64]]:
         """The texts as `restored` takes them: which code wrote them, and their memory."""
-        return kernels.SOURCE, self._memory.copy(), self._regions.copy()
+        with Alone(self):
+            return kernels.SOURCE, self._memory.copy(), self._regions.copy()
 
     def _retry(self, slot: int, token: int, code: int) -> int:
-        while code == kernels.NO_ROOM:
-            self._make_room(slot)
+        for tries in itertools.count():
+            if code != kernels.NO_ROOM:
+                break
+            self._give_room(slot, tries)
             code = kernels.read_token(self._table, self._memory, int(self._regions[slot]), token, True)
         return code
 
@@ -69,72 +94,111 @@ class Texts:
 
     def _is_allowed(self, slot: int, token: int) -> bool:
         """Whether a token may come next, without a mask. Ids that the vocabulary lacks may not."""
-        slot = self._slot(slot)
-        while True:
-            code = kernels.read_token(self._table, self._memory, int(self._regions[slot]), self._id(token), False)
+        if self._is_busy:
+            self._refuse_sharing()
+        self._is_busy = True
+        try:
+            return self._may_come(self._slot(slot), self._id(token))
+        finally:
+            self._is_busy = False
+
+    def _may_come(self, slot: int, token: int) -> bool:
+        for tries in itertools.count():
+            code = kernels.read_token(self._table, self._memory, int(self._regions[slot]), token, False)
             if code != kernels.NO_ROOM:
                 break
-            self._make_room(slot)
-        if code in (kernels.TOO_MANY, kernels.SPLIT):
+            self._give_room(slot, tries)
+        if code in _LIMITS:
             self._refuse(slot, token, code)
         return bool(code == kernels.OK)
 
     def _advance_bytes(self, slot: int, data: bytes) -> None:
         """Add bytes to a text, as one token that may be rolled back. Raises IllegalTokenError, the text being as it was."""
-        slot = self._slot(slot)
-        if not data:
-            return
-        region = int(self._regions[slot])
-        if self._memory[region + kernels.FINISHED]:
-            self._refuse(slot, None, kernels.AFTER_END, data)
+        if self._is_busy:
+            self._refuse_sharing()
+        self._is_busy = True
+        try:
+            slot = self._slot(slot)
+            if data.__class__ is not bytes:
+                data = plain_bytes("the text", data)
+            if not data:
+                return
+            if self._memory[int(self._regions[slot]) + kernels.FINISHED]:
+                self._refuse(slot, None, kernels.AFTER_END, data)
+            code = self._read(slot, data, True)
+            if code != kernels.OK:
+                self._refuse(slot, None, code, data)
+        finally:
+            self._is_busy = False
+
+    def _read(self, slot: int, data: bytes, commit: bool) -> int:
+        """What comes of reading some bytes."""
         text = np.frombuffer(data, np.uint8).astype(np.int32)
-        while True:
-            code = kernels.read_bytes(
-                self._table, text, False, 0, len(text), self._memory, int(self._regions[slot]), True
-            )
+        for tries in itertools.count():
+            region = int(self._regions[slot])
+            code = kernels.read_bytes(self._table, text, False, 0, len(text), self._memory, region, commit)
             if code != kernels.NO_ROOM:
                 break
-            self._make_room(slot)
-        if code != kernels.OK:
-            self._refuse(slot, None, code, data)
+            self._give_room(slot, tries)
+        return int(code)
 
     def _is_accepting(self, slot: int) -> bool:
         """Whether a text is legal as it stands."""
-        slot = self._slot(slot)
-        while True:
-            region = int(self._regions[slot])
-            if self._memory[region + kernels.FINISHED]:
-                return True
-            code = kernels.can_end(self._table, self._memory, region)
-            if code != kernels.NO_ROOM:
-                break
-            self._make_room(slot)
-        if code in (kernels.TOO_MANY, kernels.SPLIT):
-            self._refuse(slot, None, code)
-        return bool(code == kernels.OK)
+        if self._is_busy:
+            self._refuse_sharing()
+        self._is_busy = True
+        try:
+            slot = self._slot(slot)
+            for tries in itertools.count():
+                region = int(self._regions[slot])
+                if self._memory[region + kernels.FINISHED]:
+                    return True
+                code = kernels.can_end(self._table, self._memory, region)
+                if code != kernels.NO_ROOM:
+                    break
+                self._give_room(slot, tries)
+            if code in _LIMITS:
+                self._refuse(slot, None, code)
+            return bool(code == kernels.OK)
+        finally:
+            self._is_busy = False
 
     def _is_finished(self, slot: int) -> bool:
         """Whether an end-of-text token has been read."""
+        if self._is_busy:
+            self._refuse_sharing()
         return bool(self._memory[self._regions[self._slot(slot)] + kernels.FINISHED])
 
     def _rollback(self, slot: int, n: int = 1) -> None:
         """Take back the last n tokens. Raises MaskwrightError if so many are not remembered."""
-        region = int(self._regions[self._slot(slot)])
-        known = int(self._memory[region + kernels.N_HISTORY])
-        if not 0 <= n <= known:
-            raise MaskwrightError(
-                f"cannot roll back {n} tokens: {known} are remembered (max_rollback is {self.max_rollback})"
-            )
-        if n:
-            kernels.rollback(self._table, self._memory, region, n)
+        if self._is_busy:
+            self._refuse_sharing()
+        self._is_busy = True
+        try:
+            region = int(self._regions[self._slot(slot)])
+            known = int(self._memory[region + kernels.N_HISTORY])
+            if n.__class__ is not int:
+                n = integer("the number of tokens to roll back", n)
+            if not 0 <= n <= known:
+                raise MaskwrightError(
+                    f"cannot roll back {clip(n)} tokens: {known} are remembered (max_rollback is {self.max_rollback})"
+                )
+            if n:
+                kernels.rollback(self._table, self._memory, region, n)
+        finally:
+            self._is_busy = False
 
     def _reset(self, slot: int) -> None:
         """Back to the start of the text: the slot is free for another one."""
-        kernels.reset(self._table, self._memory, int(self._regions[self._slot(slot)]))
+        with Alone(self):
+            kernels.reset(self._table, self._memory, int(self._regions[self._slot(slot)]))
 
     def _copy(self, source: int, target: int) -> None:
         """Make one text, its history included, a copy of another."""
-        source, target = self._slot(source), self._slot(target)
+        with Alone(self):
+            self._copy_text(self._slot(source), self._slot(target))
+
+    def _copy_text(self, source: int, target: int) -> None:
         if source == target:
             return
         begin = int(self._regions[source])
@@ -156,15 +220,17 @@ class Texts:
 
     def _columns(self, slot: int) -> list[int]:
         """The columns of the open indents of a text, from the first."""
-        region = int(self._regions[self._slot(slot)])
-        return self._chain(region, int(self._memory[region + kernels.INDENTS]))[::-1]
+        with Alone(self):
+            region = int(self._regions[self._slot(slot)])
+            return self._chain(region, int(self._memory[region + kernels.INDENTS]))[::-1]
 
     def _stacks(self, slot: int) -> list[list[int]]:
         """The LR states on each stack of a text, from the bottom."""
-        region = int(self._regions[self._slot(slot)])
-        stacks = int(self._memory[region + kernels.STACKS])
-        tops = [stacks] if stacks >= 0 else self._chain(region, kernels.LIST - stacks)
-        return [self._chain(region, top)[::-1] for top in tops]
+        with Alone(self):
+            region = int(self._regions[self._slot(slot)])
+            stacks = int(self._memory[region + kernels.STACKS])
+            tops = [stacks] if stacks >= 0 else self._chain(region, kernels.LIST - stacks)
+            return [self._chain(region, top)[::-1] for top in tops]
 
     def _chain(self, region: int, record: int) -> list[int]:
         """The first places of an arena record and of those it leads to."""
@@ -176,13 +242,23 @@ class Texts:
         return found
 
     def _slot(self, slot: int) -> int:
+        if slot.__class__ is not int:
+            slot = integer("a slot", slot)
         if not 0 <= slot < self.size:
-            raise MaskwrightError(f"slot {slot} is out of range: the batch has the slots 0 to {self.size - 1}")
+            raise MaskwrightError(f"slot {clip(slot)} is out of range: the batch has the slots 0 to {self.size - 1}")
         return slot
+
+    def _slots(self, slots: Sequence[int]) -> list[int]:
+        """Numbers of slots. Raises MaskwrightError."""
+        try:
+            chosen = list(slots)
+        except TypeError:
+            raise MaskwrightError(f"slots is {clip(slots)}; expected a list of numbers of slots") from None
+        return [self._slot(slot) for slot in chosen]
 
     def _finish_fill(self, slot: int, code: int, words: Words) -> None:
         """What compiled code left to be done, or an error."""
-        while True:
+        for tries in itertools.count():
             if code in (kernels.OK, kernels.IDLE):
                 return
             if code == kernels.AFTER_END:
@@ -197,8 +273,15 @@ class Texts:
                 raise DeadEndError(self._dead_end(slot))
             if code != kernels.NO_ROOM:
                 self._refuse(slot, None, code)
-            self._make_room(slot)
+            self._give_room(slot, tries)
             code = kernels.fill(self._table, self._memory, int(self._regions[slot]), words)
+
+    def _give_room(self, slot: int, tries: int) -> None:
+        """Room for a call that had none. tries : how often it was given some before; then it asks for more than was freed."""
+        if tries:
+            self._lay_out({slot: 2 * int(self._memory[self._regions[slot] + kernels.CAPACITY])})
+        else:
+            self._make_room(slot)
 
     def _make_room(self, slot: int) -> None:
         """Free records that nothing needs, or double the region."""
@@ -225,7 +308,7 @@ class Texts:
         total = int(begins[-1]) + width * sum(has_cache)
         if total >= 1 << 31:
             raise LimitError("the texts are too long or too deeply nested together to number their stacks in 31 bits")
-        memory = np.zeros(total, np.int32)
+        memory = _zeros(total)
         cache = int(begins[-1])
         memory[cache:] = -1
         for slot, region in enumerate(regions):
@@ -256,6 +339,11 @@ class Texts:
                 f"grammar {grammar.name} has several readings of the text{where} in which the next lexeme would be read differently, which "
                 "one lexer cannot follow; make its rules less ambiguous, or load the grammar with conflicts='shift'"
             )
+        if code == kernels.TOO_LONG:
+            raise LimitError(
+                f"grammar {grammar.name}: one token or mask takes more steps than can be waited for{where}: the text is nested too "
+                "deeply, or the store was made to run without end; if it is not your own, build it from the grammar"
+            )
         what = f"bytes {data[:40]!r}" if token is None else f"token {token}"
         if token is not None and 0 <= token < vocabulary.size:
             data = vocabulary.tokens[token]
@@ -280,27 +368,24 @@ class Texts:
         low, high = 0, len(data) - 1
         while low < high:  # every prefix of a legal prefix is one, so bisection finds the last
             middle = (low + high + 1) // 2
-            if self._allows_bytes(slot, data[:middle]):
+            if self._reads(slot, data[:middle]):
                 low = middle
             else:
                 high = middle - 1
         good = low
-        allowed = bytes(byte for byte in range(256) if self._allows_bytes(slot, data[:good] + bytes([byte])))
+        if good > _EXPLAINED:
+            return f"Byte {good} of it, {data[good : good + 1]!r}, cannot come"
+        allowed = bytes(byte for byte in range(256) if self._reads(slot, data[:good] + bytes([byte])))
         shown = ", ".join(repr(allowed[i : i + 1])[1:] for i in range(min(12, len(allowed))))
         more = f" and {len(allowed) - 12} more" if len(allowed) > 12 else ""
         return f"Byte {good} of it, {data[good : good + 1]!r}, cannot come; what can: {shown or 'nothing'}{more}"
 
     def _allows_bytes(self, slot: int, data: bytes) -> bool:
-        if not data:
-            return True
-        text = np.frombuffer(data, np.uint8).astype(np.int32)
-        while True:
-            code = kernels.read_bytes(
-                self._table, text, False, 0, len(text), self._memory, int(self._regions[slot]), False
-            )
-            if code != kernels.NO_ROOM:
-                return bool(code == kernels.OK)
-            self._make_room(slot)
+        with Alone(self):
+            return self._reads(slot, data)
+
+    def _reads(self, slot: int, data: bytes) -> bool:
+        return not data or self._read(slot, data, False) == kernels.OK
 
     def _dead_end(self, slot: int) -> str:
         from maskwright.decoding.ending import is_completable
@@ -311,7 +396,7 @@ class Texts:
             f"no token of vocabulary {self.store.vocabulary.name} can come next{where}, and the text is not complete under grammar "
             f"{grammar}."
         )
-        allowed = bytes(byte for byte in range(256) if self._allows_bytes(slot, bytes([byte])))
+        allowed = bytes(byte for byte in range(256) if self._reads(slot, bytes([byte])))
         completable = is_completable(self, slot)
         if completable is False or not allowed:
             return (
@@ -324,15 +409,15 @@ class Texts:
         return f"{fact} {wanted} a vocabulary that has them; or the grammar leads into a dead end, which `maskwright lint` may show"
 
     def _explain(self, slot: int, token: int) -> str:
-        token = self._id(token)
-        vocabulary = self.store.vocabulary
-        if self._is_allowed(slot, token):
-            return f"token {token} ({vocabulary.tokens[token]!r}) may come next"
-        code = kernels.read_token(self._table, self._memory, int(self._regions[slot]), token, False)
-        try:
-            self._refuse(slot, token, code)
-        except IllegalTokenError as error:
-            return str(error)
+        with Alone(self):
+            slot, token = self._slot(slot), self._id(token)
+            if self._may_come(slot, token):
+                return f"token {token} ({self.store.vocabulary.tokens[token]!r}) may come next"
+            code = kernels.read_token(self._table, self._memory, int(self._regions[slot]), token, False)
+            try:
+                self._refuse(slot, token, code)
+            except IllegalTokenError as error:
+                return str(error)
 
 
 def restored(cls: type[Any], arguments: tuple[Any, ...], state: tuple[int, Words, npt.NDArray[np.int64]]) -> Any:
@@ -345,3 +430,12 @@ def restored(cls: type[Any], arguments: tuple[Any, ...], state: tuple[int, Words
     texts = cls(*arguments)
     texts._memory, texts._regions = memory, regions
     return texts
+
+
+def _zeros(n: int) -> Words:
+    try:
+        return np.zeros(n, np.int32)
+    except MemoryError:
+        raise LimitError(
+            f"the texts take {4 * n / 1e9:.1f} GB, more than there is; make smaller batches, or end texts"
+        ) from None

@@ -55,7 +55,8 @@ except ImportError:  # Windows
 
 from maskwright.analysis.errors import StoreError, VocabularyError
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.grammar.sources import GrammarSource, as_grammar
+from maskwright.analysis.grammar.sources import GrammarSource
+from maskwright.maskstore.arguments import a_grammar, a_vocabulary, need_path, refuse_argument
 from maskwright.maskstore.fileheader import (
     AUTOMATON,
     ENTRIES,
@@ -75,7 +76,7 @@ from maskwright.maskstore.fileheader import (
 from maskwright.maskstore.filemap import map_tensor
 from maskwright.maskstore.portable import Origin
 from maskwright.maskstore.tokenizer_values import clip
-from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary
+from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource
 
 if TYPE_CHECKING:
     from maskwright.maskstore.automaton_store import AutomatonStore
@@ -109,8 +110,12 @@ def save_store(store: MaskStore | AutomatonStore, path: str | os.PathLike[str], 
     Raises: StoreError if the folder does not exist, `path` is something else than a file, or the system refuses.
     Cost: O(size of the file).
     """
+    from maskwright.maskstore.automaton_store import AutomatonStore
     from maskwright.maskstore.store import MaskStore
 
+    if not isinstance(store, MaskStore | AutomatonStore):
+        refuse_argument("the store", store, "a store: mw.build_store(grammar, vocabulary)")
+    need_path("a store", path)
     arrays = {f"vocabulary.{name}": array for name, array in store.vocabulary.to_arrays().items()}
     if isinstance(store, MaskStore):
         arrays["counts"] = np.stack(list(store.counts.values()))
@@ -146,7 +151,7 @@ def save_store(store: MaskStore | AutomatonStore, path: str | os.PathLike[str], 
         **own,
     }
     facts["sha256"] = _content_digest(facts, tensors)
-    replace_file(Path(_path(path)), save(tensors, {METADATA_KEY: canonical(facts)}), mode)
+    replace_file(Path(os.fsdecode(path)), save(tensors, {METADATA_KEY: canonical(facts)}), mode)
 
 
 def load_store(
@@ -167,9 +172,10 @@ def load_store(
     breaks a rule of the format, or was made for another grammar or vocabulary.
     Cost: O(size of the file).
     """
-    path = where = _path(path)
-    grammar = None if grammar is None else as_grammar(grammar)
-    vocabulary = None if vocabulary is None else as_vocabulary(vocabulary)
+    need_path("a store", path)
+    path = where = os.fsdecode(path)
+    grammar = None if grammar is None else a_grammar(grammar)
+    vocabulary = None if vocabulary is None else a_vocabulary(vocabulary)
     for _ in range(ATTEMPTS):
         before = Origin.of(path, "")
         with _opened(path) as file:
@@ -252,7 +258,8 @@ def store_info(path: str | os.PathLike[str]) -> dict[str, Any]:
 
     Raises: StoreError as `load_store`, for what can be seen without the arrays. Cost: O(size of the header).
     """
-    path = _path(path)
+    need_path("a store", path)
+    path = os.fsdecode(path)
     with _opened(path) as file:
         header = read_header(path, file)
         n_bytes = os.stat(path).st_size
@@ -306,12 +313,6 @@ def _automaton_info(where: str, header: Header, table: Array | None) -> dict[str
         "masks": {"all": sizes["masks"], "rows": parts["rows"] // max(1, 4 * sizes["words"])},
         "table_bytes": parts,
     }
-
-
-def _path(path: object) -> str:
-    if not isinstance(path, str | bytes | os.PathLike):
-        raise StoreError(f"a store's file is named by a path; this is a {type(path).__name__}")
-    return os.fsdecode(path)
 
 
 @contextlib.contextmanager

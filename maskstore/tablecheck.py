@@ -3,10 +3,11 @@
 The table's numbers and parts are described once, below, in the words of `engine_table`'s header; whoever adds a part there describes it
 here. Parts lie end to end in the order of `PARTS`.
 
-What is proved: every offset, state, rule, node, mask and token that an engine finds in the table is in range, and no stack that
-the LALR tables can build is popped below its bottom or has no goto. Not proved: that the masks are right (the checksum tells damage,
-and whoever may write the file may write other masks into it), nor that a parse under made-up tables ends, nor that a run of the stack
-automaton ends before the stack does: an engine must end it there.
+What is proved: every offset, column, state, rule, node, mask and token that an engine finds in the table is in range, and no stack
+that the LALR tables can build is popped below its bottom or has no goto. Not proved: that the masks are right (the checksum tells damage,
+and whoever may write the file may write other masks into it), nor that a parse under made-up tables ends, nor that a lexer that backs up
+comes to the end of what it reads anew, nor that a run of the stack automaton ends before the stack does: there an engine counts its steps
+(`decoding._kernels.BELOW`), or ends where the stack does. What no engine counts, since a lexer's step bounds it, is bounded here.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import numpy.typing as npt
 
 from maskwright.analysis.errors import LimitError, StoreError
 from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.lexing.transducer import MAX_PENDING, RESTART
 from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT
 from maskwright.maskstore import _parse_kernels as lr
 from maskwright.maskstore import engine_table as places
@@ -33,6 +35,12 @@ Truths = npt.NDArray[np.bool_]
 
 MOST_ALTERNATIVES = 16
 """BOUND: an engine makes room for so many actions of one conflict before it follows them."""
+
+MOST_AT_ONCE = 1024
+"""BOUND: places of what one step of the lexer emits, and of a state's endings. A lexer backs up over a dozen lexemes at most."""
+
+MOST_PROBES = 1 << 14
+"""BOUND: slots of the hash table of edges that are looked at for one edge. In python's store of 527,574 slots, 122."""
 
 WORK_LIMIT = 1 << 23
 """Steps back over stacks, some 400 MB of them; python.lark takes 10,000, and a grammar of Python 3.13 of 1,365 states 27,000."""
@@ -129,7 +137,7 @@ STARTS: Mapping[int, tuple[int, int]] = {
     lr.PREDECESSOR_START: (lr.PREDECESSORS, 0),
     places.OUTPUT_START: (places.OUTPUT_SYMBOLS, 0),
     places.PENDING_START: (places.PENDING, 0),
-    places.ENDING_START: (places.ENDINGS, 0),
+    places.ENDING_START: (places.ENDINGS, 2),
     places.VIEW_START: (places.LOOKUP_START, 1),
     places.LOOKUP_START: (places.LOOKUPS, 0),
     places.PATH_START: (places.PATHS, 0),
@@ -259,7 +267,21 @@ class _Checks:
             is_wrong[0] = values[0] != 0
             is_wrong[-1] |= values[-1] != last
             if is_wrong.any():
-                self._wrong(place, int(is_wrong.argmax()), f"an ascent from 0 to {last}")
+                by = f" by {step} or more a step" if step else ""
+                self._wrong(place, int(is_wrong.argmax()), f"an ascent from 0 to {last}{by}")
+        for place, (begin, most) in {
+            places.OUTPUT_START: (0, MOST_AT_ONCE),
+            places.ENDING_START: (0, MOST_AT_ONCE),
+            places.PENDING_START: (0, MAX_PENDING),
+            places.PATH_START: (1, self.sizes["newlines"]),
+        }.items():
+            lengths = np.diff(self.part(place))
+            is_wrong = (lengths > most) | (lengths < (place == places.PATH_START))
+            is_wrong[:begin] = lengths[:begin] != 0  # path 0 has no newline, the others have one
+            if is_wrong.any():
+                found = int(is_wrong.argmax())
+                least, most = (0, 0) if found < begin else (begin, most)
+                self._wrong(place, found + 1, f"{least} to {most} more than before it")
 
     def _wrong(self, place: int, found: int, expected: str) -> None:
         part = PARTS[place]
@@ -319,14 +341,57 @@ class _Checks:
             )
 
     def lexer(self) -> None:
+        self._columns(places.SET_BITS)
+        self._columns(places.SHIFT_BITS)
+        self._restarts()
         starts, endings = self.part(places.ENDING_START).tolist(), self.part(places.ENDINGS).tolist()
         found = _bad_ending(starts, endings, self.sizes["sets"], self.grammar.n_terminals)
         if found >= 0:
             self._wrong(places.ENDINGS, found, "a set, a number of terminals and so many terminals")
+        if self.grammar.layout is None:
+            self._newlines()
         paths = self.part(places.PATHS).reshape(-1, 4)
         wrong = np.flatnonzero(paths[:, 0] > paths[:, 1])
         if len(wrong):
             self._wrong(places.PATHS, 4 * int(wrong[0]), f"{paths[wrong[0], 1]} at most")
+
+    def _columns(self, place: int) -> None:
+        """A set of columns has no bit past the last of them."""
+        n, words = self.sizes["columns"], self.sizes["set words"]
+        last = self.part(place)[words - 1 :: words].view(np.uint32)
+        beyond = np.uint32((0xFFFFFFFF << ((n - 1) % 32 + 1)) & 0xFFFFFFFF)
+        is_wrong = (last & beyond) != 0
+        if is_wrong.any():
+            self._wrong(place, words * int(is_wrong.argmax()) + words - 1, f"no bit of a column past {n - 1}")
+
+    def _newlines(self) -> None:
+        """Without a layout no ending has the newline in its set."""
+        endings = self.part(places.ENDINGS).tolist()
+        for at, end in pairwise(self.part(places.ENDING_START).tolist()):
+            while at < end:
+                if endings[at] >= 0 and endings[at] & 1:
+                    self._wrong(places.ENDINGS, at, "twice a set's number, the grammar having no layout")
+                at += 2 + endings[at + 1]
+
+    def _restarts(self) -> None:
+        """A lexer with one mode reads nothing anew; at its end, one with several has something to read anew where it says so."""
+        n_modes, n_classes = self.sizes["modes"], self.sizes["classes"]
+        again = self.table[places.AGAIN]
+        has_pending = np.diff(self.part(places.PENDING_START)) > 0
+        for place, width in ((places.NEXT_STATE, n_classes), (places.END_OUTPUT, 1)):
+            values = self.part(place)
+            is_wrong = values == RESTART
+            if n_modes > 1:
+                is_wrong &= place == places.END_OUTPUT
+                is_wrong &= ~np.repeat(has_pending, width)
+            if is_wrong.any():
+                what = "one mode" if n_modes == 1 else "nothing pending there"
+                self._wrong(place, int(is_wrong.argmax()), f"-1 or more, the lexer having {what}")
+        if n_modes == 1 and (again or has_pending.any()):
+            raise self.refuse(
+                f"lexer has one mode, but {again} places for bytes to read anew and {int(has_pending.sum())} states with such; "
+                "expected none"
+            )
 
     def automaton(self) -> None:
         targets = self.part(places.EDGE_PAIRS)[::2]
@@ -341,6 +406,10 @@ class _Checks:
         is_free = keys == np.uint32(0xFFFFFFFF)
         if not is_free.any():
             raise self.refuse("part edges has no free slot, expected one or more")
+        free = np.flatnonzero(is_free)
+        probes = int(np.diff(free, append=free[0] + len(is_free)).max())
+        if probes > MOST_PROBES:
+            raise self.refuse(f"part edges has {probes - 1} full slots in a row, expected {MOST_PROBES - 1} at most")
         is_wrong = ((keys >= n_keys) | (numbers >= n_pairs)) & ~is_free
         if is_wrong.any():
             found = 2 * int(is_wrong.argmax())

@@ -15,6 +15,7 @@ import numpy as np
 from stores import small_automaton
 
 from maskwright.analysis.errors import MaskwrightError, StoreError
+from maskwright.decoding import _kernels as kernels
 from maskwright.decoding import ending
 from maskwright.maskstore import _parse_kernels as lr
 from maskwright.maskstore.automaton_store import AutomatonStore
@@ -95,6 +96,8 @@ def altered(store: AutomatonStore, rng: random.Random) -> AutomatonStore:
 
 
 def main(seed: int, n: int) -> None:
+    # limits that plain Python comes to
+    kernels.MOST_SPENT, kernels.MOST_SINCE, kernels.MAX_STACKS = 500, 8, 16
     rng = random.Random(seed)
     originals = [small_automaton(name) for name in ("lines", "sums", "modes")]
     # what a dead end's message asks is Python's own, and counts from the end of arrays

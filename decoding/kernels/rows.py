@@ -19,6 +19,8 @@ from maskwright.analysis.errors import DeadEndError, LimitError, MaskwrightError
 from maskwright.decoding import _kernels as kernels
 from maskwright.decoding import _row_kernels as book_kernels
 from maskwright.decoding._row_kernels import NOTHING
+from maskwright.decoding.alone import Alone, Shared
+from maskwright.decoding.arguments import integer
 from maskwright.decoding.kernels.apply import apply_rows
 from maskwright.decoding.kernels.optional import need_torch
 from maskwright.decoding.kernels.staging import Staging, StreamEvent, checked_device
@@ -26,12 +28,13 @@ from maskwright.decoding.matcher import Batch, Matcher
 from maskwright.decoding.texts import Texts
 from maskwright.maskstore import engine_table as layout
 from maskwright.maskstore.automaton_store import AutomatonStore
+from maskwright.maskstore.tokenizer_values import clip
 
 DEFAULT_CAPACITY = 4096
 """Rows. 16 MB at V = 32,000, 67 MB at 131,072, on the device and on the host."""
 
 
-class ResidentRows:
+class ResidentRows(Shared):
     """The rows of one store, or of several for one tokenizer, on a device.
 
     device : where the logits are. capacity : rows that are kept; what two calls in a row ask for must fit in, or it is a LimitError.
@@ -44,9 +47,14 @@ class ResidentRows:
     overwritten in the order of the stream, so a step that was launched before still sees what it was. The numbers that a call returned are
     good until the call after the next, since rows asked for by this call or the last never give way.
 
-    One thread at a time. Cost of `ids`: what `fill` costs without the writing, and a look-up; a row that is not there costs `fill` and a
+    One thread at a time, as matchers: a second one's `ids` is a MaskwrightError.
+
+    Cost of `ids`: what `fill` costs without the writing, and a look-up; a row that is not there costs `fill` and a
     copy of 4 n_words bytes.
     """
+
+    _what = "these rows"
+    _remedy = "ResidentRows(store)"
 
     def __init__(
         self, store: AutomatonStore | Sequence[AutomatonStore], device: Any = "cuda", capacity: int = DEFAULT_CAPACITY
@@ -54,9 +62,10 @@ class ResidentRows:
         torch = need_torch()
         given = tuple(store) if isinstance(store, Sequence) else (store,)
         check_stores(given)
+        capacity = integer("capacity", capacity)
         if not 3 <= capacity <= 1 << 24:
             raise MaskwrightError(
-                f"capacity is {capacity} rows; expected more than twice the sequences, thus 3 at least, and 2^24 at most"
+                f"capacity is {clip(capacity)} rows; expected more than twice the sequences, thus 3 at least, and 2^24 at most"
             )
         self.stores = tuple({id(store): store for store in given}.values())
         self.device = checked_device(device)
@@ -104,6 +113,10 @@ class ResidentRows:
                 "than twice the sequences"
             )
         self._check_out(out, n)
+        with Alone(self):
+            return self._ids(texts, n, slots, out)
+
+    def _ids(self, texts: Batch | Sequence[Matcher | None], n: int, slots: Sequence[int] | None, out: Any) -> Any:
         staged = self._staging.begin()
         numbers = staged.numpy()[:n]
         self._book[book_kernels.CLOCK] += 1
@@ -125,7 +138,7 @@ class ResidentRows:
 
         Raises MaskwrightError if the logits are fewer than the vocabulary needs, and as `apply_rows`.
         """
-        if logits.ndim == 2 and logits.shape[1] < self.n_columns:
+        if getattr(logits, "ndim", 0) == 2 and logits.shape[1] < self.n_columns:
             vocabulary = self.stores[0].vocabulary
             raise MaskwrightError(
                 f"the model gives {logits.shape[1]} logits, but vocabulary {vocabulary.name} has tokens up to id {self.n_columns - 1}: "
@@ -135,6 +148,9 @@ class ResidentRows:
 
     def allowed(self, row: int) -> npt.NDArray[np.int64]:
         """The ids that a row allows, in ascending order."""
+        row = integer("row", row)
+        if not 0 <= row < self.n_rows:
+            raise MaskwrightError(f"row {clip(row)} is out of range: the rows in use are 0 to {self.n_rows - 1}")
         bits = np.unpackbits(self._rows[row].view(np.uint8), bitorder="little")
         return np.flatnonzero(bits[: self.stores[0].vocabulary.size])
 
@@ -155,6 +171,13 @@ class ResidentRows:
             raise MaskwrightError(
                 f"the texts are of {texts.store!r}, which is none of the stores whose rows these are; name it when you make ResidentRows"
             )
+        with Alone(texts):
+            self._find_alone(texts, store, numbers, results)
+
+    def _find_alone(
+        self, texts: Texts, store: int, numbers: npt.NDArray[np.int32], results: npt.NDArray[np.int32]
+    ) -> None:
+        tries = 0
         while not book_kernels.find_rows(
             texts._table, texts._memory, texts._regions, self._ends[store], store, self._book, self._rows, self._scratch,
             numbers, results,
@@ -163,7 +186,8 @@ class ResidentRows:
             if not lacking:
                 break
             for slot in lacking:
-                texts._make_room(slot)
+                texts._give_room(slot, tries)
+            tries += 1
             results[results != kernels.IDLE] = kernels.OK
         else:
             return
@@ -272,5 +296,5 @@ def masks_that_end(store: AutomatonStore) -> npt.NDArray[np.uint8]:
 def _chosen(batch: Batch, slots: Sequence[int]) -> npt.NDArray[np.int32]:
     """What `find_rows` is told of a batch's texts."""
     results = np.full(batch.size, kernels.IDLE, np.int32)
-    results[[batch._slot(slot) for slot in slots]] = kernels.OK
+    results[batch._slots(slots)] = kernels.OK
     return results

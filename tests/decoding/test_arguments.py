@@ -1,0 +1,256 @@
+"""What is passed by mistake: an error that says what it is, of the kind that callers catch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from stores import LAYOUT_TEXT, small_automaton, small_vocabulary
+
+from maskwright.analysis.errors import LimitError, MaskwrightError
+from maskwright.analysis.grammar import parse_grammar
+from maskwright.decoding.matcher import Batch, Matcher
+from maskwright.maskstore.automaton_store import AutomatonStore
+from maskwright.maskstore.fileformat import load_store, save_store
+from maskwright.maskstore.store import build_store
+
+NO_INTEGERS: list[Any] = [None, "1", 1.5, 1.0, float("nan"), True, np.bool_(True), b"1", [1], np.array([1, 2]), 1 + 0j]
+
+
+def store() -> AutomatonStore:
+    return small_automaton("lines")
+
+
+def raises(call: Callable[[], object], message: str) -> None:
+    with pytest.raises(MaskwrightError, match=message) as caught:
+        call()
+    assert len(str(caught.value)) < 1000
+
+
+@pytest.mark.parametrize("value", NO_INTEGERS, ids=repr)
+def test_numbers_that_are_none(value: Any) -> None:
+    batch, matcher = store().batch(2), store().matcher()
+    words = np.zeros((2, store().n_words), np.uint32)
+    expected = "expected an integer"
+    raises(lambda: store().batch(value), f"^size is .*{expected}")
+    raises(lambda: store().batch(1, value), f"^max_rollback is .*{expected}")
+    raises(lambda: store().batch(1, 1, value), f"^n_threads is .*{expected}")
+    raises(lambda: store().matcher(value), f"^max_rollback is .*{expected}")
+    raises(lambda: matcher.rollback(value), f"^the number of tokens to roll back is .*{expected}")
+    raises(lambda: batch.rollback(0, value), f"^the number of tokens to roll back is .*{expected}")
+    uses: list[Callable[[], object]] = [
+        lambda: batch.reset(value),
+        lambda: batch.rollback(value),
+        lambda: batch.is_allowed(value, 0),
+        lambda: batch.is_accepting(value),
+        lambda: batch.is_finished(value),
+        lambda: batch.advance_bytes(value, b"a"),
+        lambda: batch.copy(value, 0),
+        lambda: batch.copy(0, value),
+        lambda: batch.explain(value, 0),
+        lambda: batch.shortest_ending(value),
+        lambda: batch.min_bytes_left(value),
+        lambda: batch.fill(words, [value]),
+        lambda: batch.fill(words, [0, value]),
+    ]
+    for use in uses:
+        raises(use, f"^a slot is .*{expected}")
+
+
+@pytest.mark.parametrize("value", [None, "1", 1.5, float("nan"), b"1", [1], np.array([1, 2])], ids=repr)
+def test_tokens_that_are_none(value: Any) -> None:
+    """True is an integer here, as everywhere in Python: what it stands for is a token like another."""
+    batch, matcher = store().batch(2), store().matcher()
+    uses: list[Callable[[], object]] = [
+        lambda: matcher.advance(value),
+        lambda: matcher.is_allowed(value),
+        lambda: matcher.explain(value),
+        lambda: batch.is_allowed(0, value),
+        lambda: batch.explain(0, value),
+    ]
+    for use in uses:
+        raises(use, "is no id but a .*; expected an integer")
+
+
+@pytest.mark.parametrize("huge", [1 << 31, 1 << 63, 1 << 64, 10**5000, -(10**5000)], ids=["31", "63", "64", "+", "-"])
+def test_numbers_that_are_huge(huge: int) -> None:
+    batch, matcher = store().batch(2), store().matcher()
+    raises(lambda: matcher.rollback(huge), "^cannot roll back .* tokens: 0 are remembered")
+    raises(lambda: batch.reset(huge), "^slot .* is out of range: the batch has the slots 0 to 1")
+    raises(lambda: store().batch(1, 1, huge), "^n_threads is .*; expected at least 1, and 1024 at most")
+    assert not matcher.is_allowed(huge)
+    raises(lambda: matcher.advance(huge), "is out of range: the vocabulary has the ids 0 to")
+    raises(lambda: batch.advance([0, huge]), r"out of range in slot 1|dtype (object|float64); expected 2 integers")
+    raises(lambda: matcher.replay([huge]), r"out of range|dtype object; expected \(n,\) integers")
+    for size, rollback in ((huge, 1), (1, huge)):
+        if huge > 0:
+            with pytest.raises(LimitError, match="are more than can be numbered in 31 bits; make several batches"):
+                store().batch(size, rollback)
+        else:
+            raises(lambda size=size, rollback=rollback: store().batch(size, rollback), "expected at least 1 and 0")  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("value", ["a", 5, None, ["a"], np.zeros(3, np.uint8), 1.5], ids=repr)
+def test_text_that_is_no_bytes(value: Any) -> None:
+    matcher = store().matcher()
+    message = "^the text is .*; expected bytes" + ("; encode it: text.encode\\(\\)" if isinstance(value, str) else "$")
+    raises(lambda: matcher.advance_bytes(value), message)
+    raises(lambda: store().batch(1).advance_bytes(0, value), message)
+    for data in (b"ab", bytearray(b"ab"), memoryview(b"ab"), memoryview(b"a-b-")[::2]):
+        matcher.advance_bytes(data)  # type: ignore[arg-type]
+    assert matcher._stacks(0)
+
+
+@pytest.mark.parametrize(
+    "tokens",
+    [[[1], [1, 2]], [1.5, 2.0], ["a", "b"], [None, 1], [True, False], 5, np.array(1), np.array([[0, 0]]), {1, 2}, "ab", [1 << 64, 0]],
+    ids=repr,
+)  # fmt: skip
+def test_tokens_of_a_batch_that_are_none(tokens: Any) -> None:
+    raises(lambda: store().batch(2).advance(tokens), "expected 2 integers, -1 for texts to leave alone")
+    raises(lambda: store().matcher().replay(tokens), r"expected \(n,\) integers|out of range|is not legal")
+
+
+class NoArray:
+    def __array__(self, *_: object, **__: object) -> None:
+        raise RuntimeError("on another device")
+
+
+def test_tokens_that_fail_when_they_are_read() -> None:
+    raises(
+        lambda: store().batch(2).advance(NoArray()),
+        r"tokens cannot be read as an array \('on another device'\); expected",
+    )
+
+
+def test_the_greatest_id_is_not_minus_one() -> None:
+    batch = store().batch(2)
+    for token in (2**64 - 1, 2**64 - 2, 2**63):
+        raises(
+            lambda token=token: batch.advance(np.array([token, 0], np.uint64)),
+            f"token {token} is out of range in slot 0",
+        )  # type: ignore[misc]
+        batch.rollback(1)
+        raises(
+            lambda token=token: store().matcher().replay(np.array([token], np.uint64)), f"token {token} is out of range"
+        )  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("dtype", [">i8", ">u4", "<i2", "u8", "i1"])
+def test_tokens_of_any_order_and_in_any_memory(dtype: str) -> None:
+    batch = store().batch(2)
+    tokens = np.array([0, 7, 1, 7], dtype)[::2]
+    tokens.setflags(write=False)
+    batch.advance(tokens)
+    other = store().batch(2)
+    other.advance([0, 1])
+    assert batch._stacks(0) == other._stacks(0) and batch._stacks(1) == other._stacks(1)
+
+
+@pytest.mark.parametrize("slots", [3, None.__class__, 1.5, object()], ids=repr)
+def test_slots_that_are_no_list(slots: Any) -> None:
+    words = np.zeros((2, store().n_words), np.uint32)
+    raises(lambda: store().batch(2).fill(words, slots), "^slots is .*; expected a list of numbers of slots")
+
+
+def misaligned(n: int) -> np.ndarray:
+    return np.zeros(4 * n + 1, np.uint8)[1:].view(np.uint32)
+
+
+def test_bitmasks_in_odd_places() -> None:
+    n = store().n_words
+    matcher = store().matcher()
+    raises(lambda: matcher.fill(misaligned(n)), "not contiguous, or read-only, or lies at an odd address")
+    raises(lambda: matcher.fill(np.zeros(n, ">u4")), "dtype >u4; expected")
+    raises(lambda: matcher.fill(np.array(5, np.uint32)), r"shape \(\); expected")
+    matrix = np.zeros(n, np.uint32).view(np.recarray)
+    matcher.fill(matrix)
+    plain = np.zeros(n, np.uint32)
+    matcher.fill(plain)
+    assert (np.asarray(matrix) == plain).all() and plain.any()
+
+
+def test_bitmasks_of_torch_that_numpy_cannot_write_to() -> None:
+    torch = pytest.importorskip("torch")
+    matcher = store().matcher()
+    n = store().n_words
+    raises(lambda: matcher.fill(torch.zeros(n, dtype=torch.bfloat16)), "cannot be written to by NumPy|dtype")
+    raises(lambda: matcher.fill(torch.zeros(n, dtype=torch.int32).to_sparse()), "cannot be written to by NumPy")
+    raises(lambda: matcher.fill(torch.zeros(n, dtype=torch.int32, device="meta")), "on device meta")
+
+
+# Stores
+
+
+def test_what_a_store_is_not_made_of() -> None:
+    grammar, vocabulary = parse_grammar(LAYOUT_TEXT, name="lines"), small_vocabulary()
+    for wrong in (None, 5, [], object(), 1.5):
+        raises(
+            lambda wrong=wrong: build_store(wrong, vocabulary),
+            "^the grammar is .*; expected a Grammar: mw.load_grammar",
+        )  # type: ignore[misc]
+        raises(
+            lambda wrong=wrong: build_store(grammar, wrong),
+            "^the vocabulary is .*; expected a Vocabulary: mw.load_vocab",
+        )  # type: ignore[misc]
+    raises(
+        lambda: build_store("json", vocabulary), r"^the grammar is 'json', a str; expected a Grammar: mw.load_grammar"
+    )  # type: ignore[arg-type]
+    raises(lambda: build_store(vocabulary, grammar), "^the grammar is .*, a Vocabulary; expected a Grammar")  # type: ignore[arg-type]
+    raises(lambda: build_store(grammar, vocabulary, progress=5), "^progress is 5; expected a function or None")  # type: ignore[arg-type]
+    with pytest.raises(MaskwrightError, match="rules is 'x'; expected 'normalised' or 'lark'"):
+        build_store(parse_grammar('start: "a"', lexing="nfa"), vocabulary, rules="x")  # type: ignore[arg-type]
+
+
+def test_what_is_no_path(tmp_path: Any) -> None:
+    for wrong in (None, 5, 1.5, [], object()):
+        raises(lambda wrong=wrong: load_store(wrong), "^the path of a store is .*; expected a str or a Path")  # type: ignore[misc]
+        raises(lambda wrong=wrong: save_store(store(), wrong), "^the path of a store is .*; expected a str or a Path")  # type: ignore[misc]
+    raises(lambda: load_store("a\0b"), "cannot be read")
+    path = tmp_path / "s"
+    save_store(store(), path)
+    raises(lambda: load_store(path, vocabulary="small"), "^the vocabulary is 'small', a str; expected a Vocabulary")  # type: ignore[arg-type]
+    raises(lambda: load_store(path, grammar="json"), "^the grammar is 'json', a str; expected a Grammar")  # type: ignore[arg-type]
+    raises(lambda: save_store("s", path), "^the store is 's', a str; expected a store")  # type: ignore[arg-type]
+    assert load_store(str(path)).vocabulary.digest == store().vocabulary.digest
+
+
+def test_matchers_of_no_store() -> None:
+    for wrong in (None, "json", 5):
+        raises(lambda wrong=wrong: Matcher(wrong), "^the store is .*; expected an AutomatonStore")  # type: ignore[misc]
+        raises(lambda wrong=wrong: Batch(wrong, 1), "^the store is .*; expected an AutomatonStore")  # type: ignore[misc]
+
+
+# Resident rows
+
+
+def test_rows_of_what_is_none() -> None:
+    torch = pytest.importorskip("torch")
+    from maskwright.decoding.kernels import ResidentRows
+
+    for wrong in NO_INTEGERS:
+        raises(lambda wrong=wrong: ResidentRows(store(), "cpu", wrong), "^capacity is .*expected an integer")  # type: ignore[misc]
+    raises(lambda: ResidentRows(store(), "cpu", 10**5000), "^capacity is .* rows; expected more than twice")
+    for wrong in (None, 5, "ab", [None]):
+        raises(lambda wrong=wrong: ResidentRows(wrong, "cpu"), "cannot be decoded with")  # type: ignore[misc]
+    raises(lambda: ResidentRows(store(), "nowhere"), "'nowhere' is no device")
+    rows = ResidentRows(store(), "cpu", 8)
+    batch = store().batch(2)
+    for wrong in (None, 5, "ab", {1}, 1.5):
+        raises(lambda wrong=wrong: rows.ids(wrong), "^the texts are a|^slot 0 is a str")  # type: ignore[misc]
+    for wrong in NO_INTEGERS:
+        raises(lambda wrong=wrong: rows.ids(batch, [wrong]), "^a slot is .*expected an integer")  # type: ignore[misc]
+        raises(lambda wrong=wrong: rows.allowed(wrong), "^row is .*expected an integer")  # type: ignore[misc]
+    raises(lambda: rows.ids(batch, 5), "^slots is 5; expected a list")  # type: ignore[arg-type]
+    raises(lambda: rows.ids(batch, out=np.zeros(2, np.int32)), "^out is a ndarray")
+    found = rows.ids(batch)
+    for row in (-1, 2, 8, 1 << 70):
+        raises(lambda row=row: rows.allowed(row), "^row .* is out of range: the rows in use are 0 to 1")  # type: ignore[misc]
+    assert len(rows.allowed(int(found[0])))
+    for wrong in (None, 5, [[0.0]], np.zeros((2, 2), np.int32)):
+        raises(lambda wrong=wrong: rows.apply(wrong, found), "logits")  # type: ignore[misc]
+    logits = torch.zeros(2, store().vocabulary.size)
+    for wrong in (None, 5, "ab", [0.5, 0.5], torch.tensor([0, 99]), torch.zeros(3, dtype=torch.int32)):
+        raises(lambda wrong=wrong: rows.apply(logits, wrong), "row_ids|ids")  # type: ignore[misc]

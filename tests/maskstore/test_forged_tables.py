@@ -1,0 +1,289 @@
+"""Tables that pass for tables: what is refused when they are loaded, and what ends by itself when they are run."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from engine_cases import random_layout_grammar, random_vocabulary
+from stores import small_automaton
+from table_mutator import BACKING_TEXT, EMPTY_TEXT, RIGHT_TEXT, Mutator, opened, small_vocabulary, stores, tried
+
+from maskwright.analysis.errors import LimitError, MaskwrightError, StoreError
+from maskwright.analysis.grammar import parse_grammar
+from maskwright.analysis.lexing.transducer import RESTART
+from maskwright.decoding import _kernels as kernels
+from maskwright.decoding import ending, ending_search
+from maskwright.maskstore import _parse_kernels as lr
+from maskwright.maskstore import engine_table as places
+from maskwright.maskstore import tablecheck
+from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
+from maskwright.maskstore.tablecheck import _spans, check_table
+
+TESTS = Path(__file__).parents[1]
+
+Change = Callable[[np.ndarray, Callable[[int], np.ndarray]], object]
+
+
+def forged(store: AutomatonStore, change: Change) -> AutomatonStore:
+    """The store with its table changed, checked as one from a file. change : is given the table, and its parts by number."""
+    table = store.table.copy()
+    spans = _spans("x", store.table)
+    change(table, lambda place: table[slice(*spans[place])])
+    table.setflags(write=False)
+    check_table("x", store.grammar, store.vocabulary, table)
+    return AutomatonStore(store.grammar, store.vocabulary, table, store.counts)
+
+
+def backing() -> AutomatonStore:
+    grammar = parse_grammar(BACKING_TEXT, name="backing", lexing="contextual")
+    return build_automaton_store(grammar, small_vocabulary())
+
+
+def layout() -> AutomatonStore:
+    """With several paths."""
+    return next(
+        store
+        for seed in range(1, 20)
+        if len(part_of(store := layout_of(seed), places.PATH_START)) > 3 and store.grammar.layout is not None
+    )
+
+
+def layout_of(seed: int) -> AutomatonStore:
+    grammar = random_layout_grammar(seed)
+    return build_automaton_store(grammar, random_vocabulary(grammar, seed))
+
+
+def part_of(store: AutomatonStore, place: int) -> np.ndarray:
+    return store.table[slice(*_spans("x", store.table)[place])]
+
+
+def right() -> AutomatonStore:
+    return build_automaton_store(parse_grammar(RIGHT_TEXT, name="right"), small_vocabulary())
+
+
+def put(place: int, at: int, value: int) -> Change:
+    def change(_: np.ndarray, part: Callable[[int], np.ndarray]) -> None:
+        part(place)[at] = value
+
+    return change
+
+
+def no_ending(_: np.ndarray, part: Callable[[int], np.ndarray]) -> None:
+    part(places.ENDING_START)[-2] = part(places.ENDING_START)[-1]
+
+
+def odd_ending(_: np.ndarray, part: Callable[[int], np.ndarray]) -> None:
+    endings = part(places.ENDINGS)
+    starts = part(places.ENDING_START)[:-1]
+    at = next(at for at in starts.tolist() if endings[at] >= 0)
+    endings[at] |= 1
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("sums", put(places.SET_BITS, -1, -(1 << 31)), r"set_bits holds -2147483648 at \[\d+, 0\], expected no bit of a column past \d+"),
+        ("lines", put(places.SHIFT_BITS, 0, 1 << 30), r"shift_bits holds 1073741824 at \[0, 0\], expected no bit of a column past \d+"),
+        ("sums", no_ending, r"ending_start holds \d+ at \[\d+\], expected an ascent from 0 to \d+ by 2 or more a step"),
+        ("sums", odd_ending, r"endings holds \d+ at \[\d+\], expected twice a set's number, the grammar having no layout"),
+        ("lines", put(places.PATH_START, 1, 1), r"path_start holds 1 at \[1\], expected 0 to 0 more than before it"),
+        ("layout", put(places.PATH_START, 2, 0), r"path_start holds 0 at \[2\], expected 1 to \d+ more than before it"),
+        ("lines", put(places.END_OUTPUT, 0, RESTART), r"end_output holds -2 at \[0\], expected -1 or more, the lexer having one mode"),
+        ("sums", put(places.NEXT_STATE, 0, RESTART), r"next_state holds -2 at \[0, 0\], expected -1 or more, the lexer having one mode"),
+        ("modes", put(places.END_OUTPUT, 0, RESTART), r"end_output holds -2 at \[0\], expected -1 or more, the lexer having nothing"),
+    ],
+)  # fmt: skip
+def test_what_is_refused(name: str, change: Change, message: str) -> None:
+    with pytest.raises(StoreError, match=f"the table's part {message}"):
+        forged(layout() if name == "layout" else small_automaton(name), change)
+
+
+def test_a_lexer_of_one_mode_reads_nothing_anew() -> None:
+    def change(table: np.ndarray, _: object) -> None:
+        table[places.AGAIN] = 8
+
+    with pytest.raises(
+        StoreError, match="lexer has one mode, but 8 places for bytes to read anew and 0 states with such"
+    ):
+        forged(small_automaton("sums"), change)
+
+
+@pytest.mark.parametrize(
+    ("bound", "value", "message"),
+    [
+        ("MOST_AT_ONCE", 1, r"part ending_start holds \d+ at \[\d+\], expected 0 to 1 more than before it"),
+        ("MAX_PENDING", 0, r"part pending_start holds \d+ at \[\d+\], expected 0 to 0 more than before it"),
+        ("MOST_PROBES", 0, r"part edges has \d+ full slots in a row, expected -1 at most"),
+    ],
+)
+def test_bounds_of_what_an_engine_does_not_count(
+    monkeypatch: pytest.MonkeyPatch, bound: str, value: int, message: str
+) -> None:
+    monkeypatch.setattr(tablecheck, bound, value)
+    with pytest.raises(StoreError, match=message):
+        forged(backing(), lambda table, part: None)
+
+
+# Tables that are let through, and never come to an end by themselves
+
+
+def limits_of(store: AutomatonStore, texts: tuple[bytes, ...]) -> int:
+    """How often the answer is that something takes too many steps. Anything else than a MaskwrightError fails."""
+    words = np.zeros(store.n_words, np.uint32)
+    n = 0
+    for text in texts:
+        matcher = store.matcher(0)
+        n += is_limit(matcher.fill, words) + is_limit(matcher.advance_bytes, text)
+        n += is_limit(matcher.fill, words) + is_limit(matcher.is_accepting)
+    return n
+
+
+def is_limit(call: Callable[..., object], *arguments: object) -> bool:
+    try:
+        call(*arguments)
+    except LimitError as error:
+        return "takes more steps than can be waited for" in str(error)
+    except MaskwrightError:
+        pass
+    return False
+
+
+@pytest.mark.parametrize("is_open", [False, True], ids=["closed", "open"])
+@pytest.mark.parametrize("length", [1, 0], ids=["in a circle", "ever higher"])
+def test_reductions_without_end(is_open: bool, length: int) -> None:
+    """A state that a rule leads to is made to reduce by that rule again, and a state that an empty rule leads to itself."""
+    grammar = parse_grammar(EMPTY_TEXT, name="empty")
+    store = (opened if is_open else build_automaton_store)(grammar, small_vocabulary())
+    spans = _spans("x", store.table)
+    lengths, sides, gotos = (store.table[slice(*spans[p])] for p in (lr.RULE_LENGTH, lr.RULE_LHS, lr.GOTO))
+    n_sides, n_columns = int(store.table[lr.N_NONTERMINALS]), int(store.table[lr.N_COLUMNS])
+    kept = endless = 0
+    for rule in np.flatnonzero(lengths == length).tolist():
+        targets = gotos[sides[rule] :: n_sides]
+        for state in sorted(set(targets[targets >= 0].tolist())):
+
+            def change(_: np.ndarray, part: Callable[[int], np.ndarray], state: int = state, rule: int = rule) -> None:
+                part(lr.DEFAULT)[state] = rule
+                if length == 0:
+                    part(lr.GOTO)[state * n_sides + sides[rule]] = state
+                    part(lr.ACTION)[state * n_columns : (state + 1) * n_columns] = 0
+
+            try:
+                altered = forged(store, change)
+            except StoreError:
+                continue
+            kept += 1
+            endless += limits_of(altered, (b"a", b"aa", b"b", b"=b", b"(b", b"if")) > 0
+    assert kept >= endless > 0
+
+
+def test_a_lexer_that_reads_the_same_anew_for_ever() -> None:
+    store = backing()
+    n_classes = int(store.table[places.N_CLASSES])
+    kept = endless = 0
+    for state in range(1, int(store.table[places.N_LEXER_STATES])):
+        for change in (
+            lambda table, part, state=state: part(places.NEXT_STATE)[state * n_classes : (state + 1) * n_classes].fill(
+                RESTART
+            ),
+            lambda table, part, state=state: part(places.END_OUTPUT).__setitem__(state, RESTART),
+        ):
+            try:
+                altered = forged(store, change)
+            except StoreError:
+                continue
+            kept += 1
+            endless += limits_of(altered, (b"=", b"=a", b"=ab", b"=abb", b"=abba", b"(a)")) > 0
+    # back up into the state in which one is
+    pending = np.flatnonzero(np.diff(store.table[slice(*_spans("x", store.table)[places.PENDING_START])])).tolist()
+    assert pending
+    for state in pending:
+
+        def change(table: np.ndarray, part: Callable[[int], np.ndarray], state: int = state) -> None:
+            part(places.NEXT_STATE)[:] = state
+            part(places.OUTPUT)[:] = 0
+            part(places.FALLBACK)[:] = -1
+            part(places.END_OUTPUT)[state] = RESTART
+
+        altered = forged(store, change)
+        kept += 1
+        endless += limits_of(altered, (b"=", b"a", b"ab")) > 0
+    assert kept > 5 and endless > 0
+
+
+def test_counting_does_not_end_honest_work() -> None:
+    """A stack of 300,000 frames is reduced at once, and looked through from top to bottom."""
+    store = build_automaton_store(parse_grammar('start: a\na: "a" a | "b"', name="right"), small_vocabulary())
+    matcher = store.matcher(0)
+    words = np.zeros(store.n_words, np.uint32)
+    matcher.advance_bytes(b"a" * 300_000)
+    matcher.fill(words)
+    assert words.any() and not matcher.is_accepting()
+    matcher.advance_bytes(b"b")
+    assert matcher.is_accepting() and len(matcher._stacks(0)[0]) > 300_000
+
+
+def test_a_call_that_had_room_made_once_gets_more() -> None:
+    """Freed records may be made anew by each attempt; so the second time the region grows."""
+    matcher = right().matcher(0)
+    matcher.advance_bytes(b"aab")
+    capacity = int(matcher._memory[kernels.CAPACITY])
+    matcher._give_room(0, 1)
+    assert matcher._memory[kernels.CAPACITY] == 2 * capacity
+    tried(lambda: matcher.advance_bytes(b"a"))
+
+
+# At random
+
+
+def mutated(seed: int, first: int, end: int, environment: dict[str, str], timeout: float) -> dict[str, int]:
+    """Run the mutator in a process of its own; the test fails with the table's number if it dies or hangs."""
+    script = [sys.executable, "table_mutator.py", *map(str, (seed, first, end))]
+    run = subprocess.run(
+        script, cwd=TESTS, env=os.environ | environment, capture_output=True, text=True, check=False, timeout=timeout
+    )
+    lines = run.stdout.splitlines()
+    assert run.returncode == 0, f"seed {seed}, table {lines[-1:]}: rc {run.returncode}\n{run.stderr[-3000:]}"
+    return json.loads(lines[-1])
+
+
+def test_endings_under_tables_that_are_made_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search is plain Python: it ends, or gives up."""
+    monkeypatch.setattr(ending_search, "MAX_NODES", 50)
+    monkeypatch.setattr(ending_search, "MAX_STEPS", 200)
+    monkeypatch.setattr(ending, "SHORT_NODES", 20)
+    originals = stores()
+    kept = 0
+    for i in (398, *range(12)):
+        rng = random.Random(f"9-{i}")
+        store = originals[rng.choice(list(originals))]
+        table = Mutator(store, rng).mutate()
+        try:
+            check_table("x", store.grammar, store.vocabulary, table)
+        except StoreError:
+            continue
+        kept += 1
+        matcher = AutomatonStore(store.grammar, store.vocabulary, table, store.counts).matcher()
+        for call in (matcher.short_ending, matcher.shortest_ending, matcher.min_bytes_left):
+            tried(call)
+    assert kept > 2
+
+
+def test_some_hundred_tables() -> None:
+    tally = mutated(7, 0, 400, {}, 300)
+    assert tally["tried"] == 400 and tally["let through"] > 80 and tally["mapped"] > 5
+
+
+@pytest.mark.slow
+def test_twenty_thousand_tables_with_every_index_checked(tmp_path: Path) -> None:
+    environment = {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path)}
+    tally = mutated(1, 0, 20_000, environment, 3600)
+    assert tally["tried"] == 20_000 and tally["let through"] > 4_000 and tally["mapped"] > 400

@@ -1,0 +1,270 @@
+"""Tables altered at random, their values inside their ranges: what `check_table` lets through is run, and must come to an end.
+
+Run as a script, in a process of its own, which a fault kills:
+
+    NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=... python tests/table_mutator.py SEED FIRST END [SECONDS]
+
+Table i is made from (SEED, i) alone, so `SEED i i+1` makes it again. Before each one its number is printed. A table that takes longer than
+SECONDS ends the process with a traceback. At the end: a line of JSON with what was tried, and what was let through.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import json
+import random
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from engine_cases import (
+    JSON,
+    longest,
+    random_contextual_grammar,
+    random_layout_grammar,
+    random_longest_grammar,
+    random_verbatim_grammar,
+    random_vocabulary,
+)
+from stores import CONTEXTUAL_TEXT, read_parts, small_automaton, small_vocabulary, write_parts
+
+from maskwright.analysis.errors import MaskwrightError, StoreError
+from maskwright.analysis.grammar import parse_grammar
+from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.decoding.matcher import Matcher
+from maskwright.maskstore import _parse_kernels as lr
+from maskwright.maskstore import engine_table as places
+from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
+from maskwright.maskstore.engine_table import engine_table
+from maskwright.maskstore.fileformat import _table_checksum, load_store, save_store
+from maskwright.maskstore.stack_automaton import Budget, build_automaton
+from maskwright.maskstore.tablecheck import ANY, PARTS, _count, _spans, check_table, table_sizes
+from maskwright.maskstore.vocabulary import Vocabulary
+
+SECONDS = 60.0
+
+BACKING_TEXT = """
+start: (p | q)+
+p: "(" /[ab]/ ")"
+q: "=" ("abbab" | "a" | "b" | "ab") (/b/ | "bi")* ":"
+%ignore " "
+"""
+
+EMPTY_TEXT = 'start: s+\ns: "a" o p "=" | "(" s ")" | p q\no: "i" |\np: "b" | "f"\nq: "#" |'
+RIGHT_TEXT = 'start: a\na: "a" a | "a" | "(" a ")" a | b\nb: c\nc: "b"? d\nd: "i"?'
+
+
+def bytes_vocabulary(*more: bytes) -> Vocabulary:
+    tokens = (*(bytes([byte]) for byte in range(128)), *more, b"")
+    return Vocabulary("bytes", tokens, {len(tokens) - 1: "</s>"}, (len(tokens) - 1,))
+
+
+def opened(grammar: Grammar, vocabulary: Vocabulary) -> AutomatonStore:
+    """A store whose automaton is not closed: the parser is asked."""
+    automaton = build_automaton(grammar, vocabulary, budget=Budget(edges=2))
+    return AutomatonStore(grammar, vocabulary, engine_table(grammar, vocabulary, automaton), automaton.counts)
+
+
+def stores() -> dict[str, AutomatonStore]:
+    """Every kind of store: closed and open, with and without layout, contextual, verbatim, ambiguous."""
+    found = {name: small_automaton(name) for name in ("lines", "sums", "modes")}
+    makers: dict[str, tuple[Callable[[int], Grammar], int]] = {
+        "longest": (random_longest_grammar, 0),
+        "layout": (random_layout_grammar, 1),
+        "contextual": (random_contextual_grammar, 2),
+        "verbatim": (random_verbatim_grammar, 3),
+    }
+    for name, (make, first) in makers.items():
+        n = 0
+        for seed in range(first, first + 40):
+            try:
+                grammar = make(seed)
+                vocabulary = random_vocabulary(grammar, seed, 20)
+                found[f"{name}-{seed}"] = build_automaton_store(grammar, vocabulary)
+                found[f"open-{name}-{seed}"] = opened(grammar, vocabulary)
+            except MaskwrightError:
+                continue
+            n += 1
+            if n == 3:
+                break
+    backing = parse_grammar(BACKING_TEXT, name="backing", lexing="contextual")
+    found["backing"] = build_automaton_store(backing, small_vocabulary())
+    found["open-modes"] = opened(parse_grammar(CONTEXTUAL_TEXT, name="modes", lexing="contextual"), small_vocabulary())
+    found["right"] = build_automaton_store(longest(RIGHT_TEXT, "right"), small_vocabulary())
+    found["empty"] = build_automaton_store(longest(EMPTY_TEXT, "empty"), small_vocabulary())
+    found["json"] = build_automaton_store(longest(JSON, "json"), bytes_vocabulary(b'{"', b'":', b"true", b"[[", b"]]"))
+    return found
+
+
+class Mutator:
+    """Changes of one table that could pass for a table."""
+
+    def __init__(self, store: AutomatonStore, rng: random.Random) -> None:
+        self.rng = rng
+        self.table = store.table.copy()
+        self.spans = _spans("x", store.table)
+        sizes = table_sizes(store.table) | {"2^31": 1 << 31, "2^12": 1 << 12, "terminals": store.grammar.n_terminals}
+        sizes["symbols"] = sizes["columns"] + sizes["modes"]
+        sizes["inner nodes"] = sizes["nodes"] - sizes["roots"] - 1
+        for place, part in PARTS.items():
+            begin, end = self.spans[place]
+            rest = int(np.prod([_count(word, sizes) for word in part.shape[1:]], dtype=np.int64))
+            first, _, more = part.shape[0].partition("+")
+            if not first.isdigit() and first not in sizes:
+                sizes[first] = (end - begin) // max(1, rest) - int(more or 0)
+        self.sizes = sizes
+        fixed = (places.TOKEN_START, places.TOKEN_BYTES, places.EOS)
+        self.parts = [place for place, (begin, end) in self.spans.items() if begin < end and place not in fixed]
+
+    def mutate(self) -> np.ndarray:
+        for _ in range(self.rng.choice((1, 1, 1, 2, 2, 3, 6))):
+            self.rng.choice((self.value, self.value, self.value, self.value, self.row, self.whole, self.number))()
+        self.table.setflags(write=False)
+        return self.table
+
+    def part(self) -> tuple[int, np.ndarray]:
+        place = self.rng.choice(self.parts)
+        begin, end = self.spans[place]
+        return place, self.table[begin:end]
+
+    def new(self, place: int, at: int, values: np.ndarray) -> int:
+        """A value for a place: in its range, one that its column has elsewhere, one beside it, or any bits."""
+        columns = PARTS[place].columns
+        least, word = columns[at % len(columns)]
+        rng = self.rng
+        kind = rng.random()
+        if kind < 0.3:
+            return int(rng.choice(values[at % len(columns) :: len(columns)]))
+        if kind < 0.5:
+            return int(np.clip(int(values[at]) + rng.choice((-2, -1, 1, 2)), -(1 << 31), (1 << 31) - 1))
+        if columns == (ANY,):
+            if place in (lr.ACTION, lr.ALTERNATIVES):
+                return rng.randint(-self.sizes["rules"], self.sizes["states"])
+            return rng.randint(-3, 3 * self.sizes["columns"]) if kind < 0.8 else rng.randint(-(1 << 31), (1 << 31) - 1)
+        end = _count(word, self.sizes)
+        return rng.choice(
+            (least, end - 1, rng.randrange(least, max(least + 1, end)), rng.randrange(least, max(least + 1, end)))
+        )
+
+    def value(self) -> None:
+        place, values = self.part()
+        at = self.rng.randrange(len(values))
+        values[at] = self.new(place, at, values)
+
+    def row(self) -> None:
+        """A run of values becomes another, or one value."""
+        place, values = self.part()
+        n = self.rng.randint(1, min(len(values), 64))
+        into, source = self.rng.randrange(len(values) - n + 1), self.rng.randrange(len(values) - n + 1)
+        values[into : into + n] = (
+            values[source : source + n].copy() if self.rng.random() < 0.6 else self.new(place, into, values)
+        )
+
+    def whole(self) -> None:
+        """A column of a part becomes one value."""
+        place, values = self.part()
+        width = len(PARTS[place].columns)
+        at = self.rng.randrange(len(values))
+        chosen = values[at % width :: width]
+        chosen[chosen >= 0 if self.rng.random() < 0.5 else slice(None)] = self.new(place, at, values)
+
+    def number(self) -> None:
+        place = self.rng.choice((places.AGAIN, places.AFTER_NEWLINE, places.N_MODES, places.N_ROOTS))
+        self.table[place] += self.rng.choice((-1, 1, 3))
+
+
+def use(store: AutomatonStore, rng: random.Random) -> None:
+    """Fill, advance and so on, mostly by what the masks allow. Only MaskwrightErrors come of it."""
+    for _ in range(2):
+        use_matcher(store.matcher(4), rng)
+    batch = store.batch(3, 2)
+    masks = np.zeros((3, store.n_words), np.uint32)
+    for _ in range(6):
+        tried(lambda: batch.fill(masks))
+        tried(lambda: batch.advance([chosen(row, rng, store.vocabulary.size) for row in masks]))
+    tried(lambda: batch.copy(0, 1))
+
+
+def use_matcher(matcher: Matcher, rng: random.Random) -> None:
+    words = np.zeros(matcher.store.n_words, np.uint32)
+    size = matcher.store.vocabulary.size
+    texts = (b"a", b"((", b"\n ", b"ab:\n  a", b"=abba", b"[[[[1")
+    for _ in range(12):
+        tried(lambda: matcher.fill(words))
+        tried(lambda: matcher.is_allowed(rng.randrange(size)))
+        if rng.random() < 0.5:
+            tried(matcher.is_accepting)
+        tried(lambda: matcher.advance(chosen(words, rng, size)))
+        if rng.random() < 0.2:
+            tried(lambda: matcher.advance_bytes(rng.choice(texts)))
+        if rng.random() < 0.2:
+            tried(matcher.rollback)
+    tried(lambda: matcher.replay([rng.randrange(size) for _ in range(4)]))
+    tried(matcher.fork)
+
+
+def tried(call: Callable[[], Any]) -> None:
+    with contextlib.suppress(MaskwrightError):
+        call()
+
+
+def chosen(words: np.ndarray, rng: random.Random, size: int) -> int:
+    allowed = np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little")[:size])
+    return int(rng.choice(allowed)) if len(allowed) and rng.random() < 0.9 else rng.randrange(size)
+
+
+def mapped(store: AutomatonStore, table: np.ndarray, folder: Path) -> AutomatonStore:
+    """The table as a file from a stranger: written with its checksums, and loaded. Raises StoreError."""
+    path = folder / "forged.safetensors"
+    save_store(store, path)
+    facts, tensors = read_parts(path)
+    facts["table_checksum"] = _table_checksum(table)
+    tensors["table"] = table
+    write_parts(path, facts, tensors)
+    return load_store(path)  # type: ignore[return-value]
+
+
+def main(seed: int, first: int, end: int, seconds: float = SECONDS) -> None:
+    faulthandler.enable()
+    originals = stores()
+    for store in originals.values():  # compiles
+        check_table("x", store.grammar, store.vocabulary, store.table)
+        use(store, random.Random(0))
+    print("kinds", *originals, flush=True)
+    tally: Counter[str] = Counter()
+    slowest = (0.0, -1)
+    with tempfile.TemporaryDirectory() as folder:
+        for i in range(first, end):
+            rng = random.Random(f"{seed}-{i}")
+            name = rng.choice(list(originals))
+            store = originals[name]
+            print(i, name, flush=True)
+            faulthandler.dump_traceback_later(seconds, exit=True)
+            begin = time.process_time()
+            table = Mutator(store, rng).mutate()
+            tally["tried"] += 1
+            try:
+                if rng.random() < 0.1:
+                    forged = mapped(store, table, Path(folder))
+                    tally["mapped"] += 1
+                else:
+                    check_table("x", store.grammar, store.vocabulary, table)
+                    forged = AutomatonStore(store.grammar, store.vocabulary, table, store.counts)
+            except StoreError:
+                continue
+            tally["let through"] += 1
+            use(forged, rng)
+            slowest = max(slowest, (time.process_time() - begin, i))
+    faulthandler.cancel_dump_traceback_later()
+    print(json.dumps({**tally, "slowest": slowest}))
+
+
+if __name__ == "__main__":
+    seed, first, end, *more = sys.argv[1:]
+    main(int(seed), int(first), int(end), *map(float, more))
