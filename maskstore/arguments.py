@@ -27,7 +27,7 @@ def a_vocabulary(value: object) -> Vocabulary:
         refuse_argument(
             "the vocabulary", value, "a Vocabulary, or what mw.load_vocabulary takes: a name, a path or a tokenizer"
         )
-    return as_vocabulary(value)  # type: ignore[arg-type]
+    return as_vocabulary(value)
 
 
 def need_path(what: str, value: object) -> None:
