@@ -3,10 +3,10 @@
 A slot's region is that of `_kernels` without a history, and with CAPACITY places of scratch behind its arena. The same functions run on
 the CPU (loops at the end of this file) and, one thread a slot, on a GPU (`kernels/engine_cuda.py`); they allocate nothing.
 
-INVARIANT: a *settled* text has the indent of depth d in record d and the stack frame of height h in record INDENT_ZONE + h, so nothing
-is ever dead but what lies behind the top. `settle` restores this after each token by moving the frames that the token made: a few, where
-`collect` would go through all records. A text with several stacks is not settled; its records are collected when they have filled the
-region.
+INVARIANT: a *settled* text has the indent of depth d in the records 2 d and 2 d + 1 and the stack frame of height h in record
+INDENT_ZONE + h, so nothing is ever dead but what lies behind the top. `settle` restores this after each token by moving the frames that the
+token made: a few, where `collect` would go through all records. A text with several stacks is not settled; its records are collected when
+they have filled the region.
 """
 
 from __future__ import annotations
@@ -85,17 +85,18 @@ def settle(memory, region):  # type: ignore[no-untyped-def]
     while indent >= INDENT_ZONE:
         indent = np.int64(memory[arena + 3 * indent + 1])
         depth += 1
-    depth += indent
-    if depth >= INDENT_ZONE:
+    into = indent + 2 * depth
+    if into >= INDENT_ZONE:
         memory[region + IS_SETTLED] = 0
         return
     indent = np.int64(memory[region + INDENTS])
-    memory[region + INDENTS] = depth
+    memory[region + INDENTS] = into
     while indent >= INDENT_ZONE:
         below = np.int64(memory[arena + 3 * indent + 1])
-        record(memory, arena, depth, np.int64(memory[arena + 3 * indent]), depth - 1, 0)
+        record(memory, arena, into, np.int64(memory[arena + 3 * indent]), into - 2, 0)
+        record(memory, arena, into + 1, np.int64(memory[arena + 3 * indent + 3]), NO_FRAME, 0)
         indent = below
-        depth -= 1
+        into -= 2
     # down to a frame that is in its place, turning the links round; then up again
     frame = stacks
     above = np.int64(NO_FRAME)
@@ -131,10 +132,11 @@ def settle_all(memory, region):  # type: ignore[no-untyped-def]
     n = np.int64(0)
     indent = np.int64(memory[region + INDENTS])
     while indent >= 0:
-        memory[kept + n] = memory[arena + 3 * indent]
+        memory[kept + 2 * n] = memory[arena + 3 * indent]
+        memory[kept + 2 * n + 1] = memory[arena + 3 * indent + 3]
         indent = np.int64(memory[arena + 3 * indent + 1])
         n += 1
-    if n > INDENT_ZONE or INDENT_ZONE + height >= capacity:
+    if 2 * n > INDENT_ZONE or INDENT_ZONE + height >= capacity:
         return
     frame = stacks
     while frame >= 0:
@@ -143,8 +145,10 @@ def settle_all(memory, region):  # type: ignore[no-untyped-def]
         record(memory, arena, INDENT_ZONE + h, state, INDENT_ZONE + h - 1 if h > 0 else NO_FRAME, h)
         frame = below
     for d in range(n):
-        record(memory, arena, d, np.int64(memory[kept + n - 1 - d]), d - 1, 0)
-    memory[region + INDENTS] = n - 1
+        at = kept + 2 * (n - 1 - d)
+        record(memory, arena, 2 * d, np.int64(memory[at]), 2 * d - 2 if d > 0 else NO_FRAME, 0)
+        record(memory, arena, 2 * d + 1, np.int64(memory[at + 1]), NO_FRAME, 0)
+    memory[region + INDENTS] = 2 * n - 2
     memory[region + STACKS] = INDENT_ZONE + height
     memory[region + USED] = INDENT_ZONE + height + 1
     memory[region + IS_SETTLED] = 1

@@ -48,7 +48,7 @@ STATES = {
 
 
 _STATE = (
-    kernels.LEXER, kernels.COLUMN, kernels.DEPTH, kernels.INDENTS, kernels.STACKS, kernels.FINISHED, kernels.USED,
+    kernels.LEXER, kernels.COLUMN, kernels.NARROW, kernels.DEPTH, kernels.INDENTS, kernels.STACKS, kernels.FINISHED, kernels.USED,
 )  # fmt: skip
 """The places of a region that say where a text is."""
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitError, MaskwrightError
+from maskwright.analysis.grammar.columns import Column
 from maskwright.decoding import _kernels as kernels
 
 if TYPE_CHECKING:
@@ -150,10 +151,17 @@ class Texts:
             self._memory[into + place] = keep[place]
         kernels.forget_runs(self._table, self._memory, into, 0)
 
-    def _columns(self, slot: int) -> list[int]:
+    def _columns(self, slot: int) -> list[Column]:
         """The columns of the open indents of a text, from the first."""
         region = int(self._regions[self._slot(slot)])
-        return self._chain(region, int(self._memory[region + kernels.INDENTS]))[::-1]
+        arena = region + int(self._memory[region + kernels.ARENA])
+        record = int(self._memory[region + kernels.INDENTS])
+        found = []
+        while record >= 0:
+            at = arena + 3 * record
+            found.append(Column(int(self._memory[at]), int(self._memory[at + 3])))
+            record = int(self._memory[at + 1])
+        return found[::-1]
 
     def _stacks(self, slot: int) -> list[list[int]]:
         """The LR states on each stack of a text, from the bottom."""

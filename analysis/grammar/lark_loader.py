@@ -23,7 +23,8 @@ from lark.load_grammar import Grammar as LarkGrammar
 from lark.load_grammar import load_grammar as lark_load_grammar
 
 from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError, UnknownNameError
-from maskwright.analysis.grammar.grammar import CONSISTENT_TABS, Conflicts, Grammar, Layout, Lexing, Rule, Terminal
+from maskwright.analysis.grammar.columns import TAB_STOP, Tabs
+from maskwright.analysis.grammar.grammar import Conflicts, Grammar, Layout, Lexing, Rule, Terminal
 from maskwright.analysis.grammar.lark_errors import translate
 from maskwright.analysis.grammar.lark_files import (
     OR_PATH,
@@ -66,14 +67,15 @@ class Indenter:
 
     newline : the terminal whose lexemes end in a line's indentation. indent, dedent : the terminals of `%declare`.
     brackets : pairs of terminals between which newlines are dropped, each by name or by its literal text.
-    tab_length : the columns that a tab counts.
+    tab_length : the columns that a tab counts. tabs : "consistent" compares tabs and blanks as CPython does; see `Layout`.
     """
 
     newline: str
     indent: str
     dedent: str
     brackets: tuple[tuple[str, str], ...] = ()
-    tab_length: int = 8
+    tab_length: int = TAB_STOP
+    tabs: Tabs = "lark"
 
 
 def load_grammar(
@@ -224,7 +226,7 @@ def parse_grammar(
     grammar = replace(grammar, unused_terminals=unused, conflicts=conflicts or options.conflicts or "all")
     grammar = _with_verbatim(_with_layout(grammar, layout, files), options.verbatim, files)
     if options.tabs and grammar.layout is not None:
-        grammar = replace(grammar, layout=replace(grammar.layout, tab_length=CONSISTENT_TABS))
+        grammar = replace(grammar, layout=replace(grammar.layout, tabs="consistent"))
     used = {symbol for rule in grammar.rules for symbol in rule.rhs} | grammar.ignored
     for refused in options.refused:
         if grammar.terminal_number[refused] in used:
@@ -393,7 +395,8 @@ def _by_number(grammar: Grammar, indenter: Indenter, files: GrammarFiles) -> Lay
         return number[name]
 
     brackets = tuple((find(opening), find(closing)) for opening, closing in indenter.brackets)
-    return Layout(find(indenter.newline), find(indenter.indent), find(indenter.dedent), brackets, indenter.tab_length)
+    newline, indent, dedent = map(find, (indenter.newline, indenter.indent, indenter.dedent))
+    return Layout(newline, indent, dedent, brackets, indenter.tab_length, indenter.tabs)
 
 
 def recognise_layout(grammar: Grammar) -> Layout | None:
