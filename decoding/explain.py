@@ -390,7 +390,9 @@ class _Explainer:
                 return f"no terminal that could stand here begins {shown}"
             return f"{lexeme or 'the lexeme under way'} may become {listed(self.names(live), 6)}, none of which goes on {shown}"
         if kind == "tabs" and column >= MOST_COLUMN:
-            return f"a line begins {MOST_COLUMN} columns further in, or more, than can be counted: use fewer blanks"
+            return (
+                f"a line begins {MOST_COLUMN} columns in, or more, which is more than can be counted: use fewer blanks"
+            )
         if kind == "tabs":
             return "a line begins with tabs and blanks that do not agree with those of the open block: use one of them only"
         if kind == "column":
@@ -435,7 +437,7 @@ class _Explainer:
             taken = taken if wanted and live else list(live)
             after = way.stacks
             for symbol in taken:
-                if symbol not in self.grammar.ignored and symbol != self.machine.newline:
+                if symbol not in self.grammar.ignored and symbol not in (self.machine.newline, END):
                     after = self.trace.shift(way.stacks, self.trace.column(symbol))[0]
                     break
             views = tuple(self.views.view(stack, ()) for stack in after[:MOST_STACKS])

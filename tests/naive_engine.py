@@ -222,7 +222,7 @@ class NaiveEngine:
         newline = () if self.layout is None else (self.layout.newline,)
         self.kept_out = self.grammar.ignored | frozenset(newline)
         """What is no part of the rules' text: ignored between lexemes, or there for the layout."""
-        self.root = Parse(frozenset({(0,)}), (0,), 0)
+        self.root = Parse(frozenset({(0,)}), ((0, 0),), 0)
 
     def _rank(self, terminal: int) -> tuple[int, bool, int, int, str]:
         found = self.grammar.terminals[terminal]

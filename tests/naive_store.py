@@ -22,7 +22,6 @@ from grammars import make_grammar, random_grammar
 from naive import Column, Earley, Word, productive
 
 from maskwright.analysis.grammar import Grammar, Layout, Rule, Terminal, load_grammar
-from maskwright.analysis.grammar.columns import Column
 from maskwright.analysis.lexing.dfa import Dfa
 from maskwright.analysis.lexing.terminals import compile_terminals
 from maskwright.maskstore.events import ABSOLUTE, PLAIN, EventCodes, Move
@@ -56,16 +55,16 @@ class Lexer:
         """A lexeme ends where its terminal matches; a newline needs a line feed too, or it would have no column."""
         return self.is_complete(lexeme) and not (self.is_newline(lexeme[0]) and b"\n" not in lexeme[1])
 
-    def column(self, text: bytes) -> Column:
+    def column(self, text: bytes) -> int:
         """Columns of the spaces and tabs after the last line feed, or of all of them if there is none; as Lark counts them."""
         assert self.layout is not None and self.layout.tabs == "lark"
         last = text.split(b"\n")[-1]
-        columns = last.count(b" ") + self.layout.tab_length * last.count(b"\t")
-        return Column(columns, columns)
+        return last.count(b" ") + self.layout.tab_length * last.count(b"\t")
 
     def move(self, codes: EventCodes, piece: bytes) -> int:
         """What the piece of a newline does to its column, by number."""
-        return codes.moves.number(Move(ABSOLUTE if b"\n" in piece else PLAIN, *self.column(piece)))
+        columns = self.column(piece)
+        return codes.moves.number(Move(ABSOLUTE if b"\n" in piece else PLAIN, columns, columns))
 
     def _fresh(self, text: bytes) -> frozenset[Lexemes]:
         """All ways to read a text at whose start a lexeme begins."""

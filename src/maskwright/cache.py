@@ -29,9 +29,10 @@ if TYPE_CHECKING:
 
 FOLDER_VARIABLE = "MASKWRIGHT_CACHE"
 
-BUILD_VERSION = 4
+BUILD_VERSION = 5
 """To be raised when stores come out otherwise in a form that older readers take: 2, masks of contextual lexing had lacked tokens;
-3, tables have shortcuts of parses; 4, comments were allowed that led nowhere, and refused where they may begin the layout's newline."""
+3, tables have shortcuts of parses; 4, comments were allowed that led nowhere, and refused where they may begin the layout's newline;
+5, tabs and blanks had been compared otherwise than CPython does."""
 
 _OURS = re.compile(r"store-[0-9a-f]{64}\.safetensors|\.maskwright-[0-9a-f]{16}\.tmp")
 

@@ -37,7 +37,7 @@ def test_outcomes_along_texts(make: Callable[[int], Grammar]) -> None:
 
         def column(lexeme: Lexeme, definition: Lexer = definition) -> Column | None:
             ended = definition.is_newline(lexeme[0]) and b"\n" in lexeme[1]
-            return definition.column(lexeme[1]) if ended else NO_COLUMN
+            return Column(*2 * [definition.column(lexeme[1])]) if ended else NO_COLUMN
 
         for _ in range(6):
             before, state, at = None, fast.start, NO_COLUMN

@@ -60,7 +60,7 @@ def check_walk(grammar: Grammar, tokens: list[bytes], lexemes: list[Lexeme | Non
 
     def column(lexeme: Lexeme | None) -> Column | None:
         ended = lexeme is not None and lexer.is_newline(lexeme[0]) and b"\n" in lexeme[1]
-        return lexer.column(lexeme[1]) if lexeme is not None and ended else NO_COLUMN
+        return Column(*2 * [lexer.column(lexeme[1])]) if lexeme is not None and ended else NO_COLUMN
 
     for before in lexemes:
         state = nfa.n_states if before is None else state_of(lexer, nfa, before)
