@@ -203,7 +203,7 @@ def go_on(table, memory, regions, words, begin, first, pairs, frames, slots, n_r
         steps += 1
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def same_marks(memory, a, b):  # type: ignore[no-untyped-def]
     """Whether two texts, by their regions, have marked the same masks in the same order."""
     n = memory[a + N_MARKED]
@@ -215,7 +215,7 @@ def same_marks(memory, a, b):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def join(memory, regions, begin, first, after, heads):  # type: ignore[no-untyped-def]
     """Chain the texts that have marked the same masks. heads : (2^k,) int64, scratch, with more places than there are texts.
 

@@ -3,8 +3,9 @@
 `table` is one flat int32 array with everything that does not change (`engine_table`): LALR tables, transducer, look-ups, stack
 automaton, tokens' bytes. `memory` is one flat int32 array with a region for each text; a region begins with the places below, then
 the history, then scratch (`scratch_size`), then the arena; CACHE is the place of a cache of runs elsewhere in memory (0: none, -1:
-wanted). Arena records have three places: a stack frame (LR state, frame below, height), an open indent (column, indent below, -), or a
-member of a list of stacks (frame, next member, -1 - length). Records never change, so a stack is copied by copying its number.
+wanted). Arena records have three places: a stack frame (LR state, frame below, height), an open indent (wide column, indent below, -), its
+narrow column in the record behind it (narrow column, -1, 0), or a member of a list of stacks (frame, next member, -1 - length). Records
+never change, so a stack is copied by copying its number.
 
 "Stacks" are the readings of a text: the number of a stack's top frame if there is one reading, LIST - the number of a list's first
 member if there are several. What is made last has the greatest number, so the records in use end behind it.
@@ -27,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from maskwright.analysis.grammar.grammar import CONSISTENT_TABS
+from maskwright.analysis.grammar.columns import FORM_FEED, LINE_FEED, MOST_COLUMN, SPACE, TAB, TAB_STOP
 from maskwright.analysis.lexing.transducer import DEAD, RESTART
 from maskwright.analysis.lr.tables import ACCEPT, CONFLICT
 from maskwright.maskstore._engine_kernels import edge_slot
@@ -57,6 +58,7 @@ from maskwright.maskstore.engine_table import (
     FALLBACK,
     INDENT,
     IS_NEWLINE,
+    LARK_TABS,
     LOOKUP_START,
     LOOKUPS,
     MASK_IDS,
@@ -94,10 +96,12 @@ from maskwright.maskstore.engine_table import (
     SYMBOL_COLUMN,
     SYMBOL_DEPTH,
     TAB_LENGTH,
+    TABS,
     TOKEN_BYTES,
     TOKEN_START,
     VIEW_START,
 )
+from maskwright.maskstore.events import PLAIN
 
 SOURCE = zlib.crc32(Path(__file__).read_bytes())
 """What functions of other files that call these close over.
@@ -108,14 +112,18 @@ function closes over is part of the name under which its code is kept. What is b
 
 # places in a text's region
 (
-    LEXER, COLUMN, DEPTH, INDENTS, STACKS, FINISHED, USED, CAPACITY, N_HISTORY, MAX_HISTORY, HISTORY_AT, ARENA, CACHE, AFTER, ENDS,
-    W_LEXER, W_COLUMN, W_DEPTH, W_INDENTS, W_STACKS, W_USED, W_AFTER, W_FRESH, WRITTEN, N_MARKED, MARKED,
-) = range(26)  # fmt: skip
+    LEXER, COLUMN, NARROW, DEPTH, INDENTS, STACKS, FINISHED, USED, CAPACITY, N_HISTORY, MAX_HISTORY, HISTORY_AT, ARENA, CACHE, AFTER, ENDS,
+    W_LEXER, W_COLUMN, W_NARROW, W_DEPTH, W_INDENTS, W_STACKS, W_USED, W_AFTER, W_FRESH, WRITTEN, N_MARKED, MARKED,
+) = range(28)  # fmt: skip
 MOST_MARKED = 16
 REGION_HEADER = MARKED + MOST_MARKED
-SAVED = 6
+N_STATE = 6
+"""The first places of a region, which have their like among the W_ places."""
+
+SAVED = N_STATE + 1
 """The first places of a region are what a token changes and a rollback restores.
 
+COLUMN and NARROW: the column of the newline under way (see `analysis.grammar.columns`).
 AFTER: the stacks after a newline (before its column is obeyed) or an error, 0 if not known: several look-ups, and the bytes of an
 indentation one after the other, ask for the same. ENDS: 0, or what `can_end` said of these stacks: 1 + 2 the number of the lexer's output
 at the end + whether the text may end. W_ places: the state after what is being read, until it is known to be legal; W_FRESH:
@@ -159,10 +167,6 @@ NATURAL = np.int64(0x7FFFFFFF)
 PERF: a compiler that knows so leaves out what makes negative indices count from the end, in an index made of it too. (An expression: as a
 function it would be compiled for each constant that it is called with.)
 """
-
-LINE_FEED = 10
-SPACE = 32
-TAB = 9
 
 FEW_REDUCTIONS = 32
 """What is tried first where one of several terminals is to be found that can be shifted: a nested construct may need thousands."""
@@ -216,11 +220,12 @@ def reset(table, memory, region):  # type: ignore[no-untyped-def]
     """Back to the start of the text; the region's capacity, history's length and arena's place are set."""
     memory[region + LEXER] = 0
     memory[region + COLUMN] = 0
+    memory[region + NARROW] = 0
     memory[region + DEPTH] = 0
     memory[region + INDENTS] = 0
-    memory[region + STACKS] = 1
+    memory[region + STACKS] = 2
     memory[region + FINISHED] = 0
-    memory[region + USED] = 2
+    memory[region + USED] = 3
     memory[region + AFTER] = 0
     memory[region + ENDS] = 0
     memory[region + N_HISTORY] = 0
@@ -230,6 +235,7 @@ def reset(table, memory, region):  # type: ignore[no-untyped-def]
     # the indent of column 0 and the start state
     record(memory, arena, 0, 0, NO_FRAME, 0)
     record(memory, arena, 1, 0, NO_FRAME, 0)
+    record(memory, arena, 2, 0, NO_FRAME, 0)
 
 
 @njit(cache=True, nogil=True)
@@ -482,7 +488,7 @@ def shift(table, memory, arena, used, capacity, stacks, column, limit):  # type:
 @njit(cache=True, nogil=True, forceinline=True)
 def begin_work(memory, region):  # type: ignore[no-untyped-def]
     """The W_ places get the state of the text."""
-    for i in range(5):
+    for i in range(N_STATE):
         memory[region + W_LEXER + i] = memory[region + LEXER + i]
     memory[region + W_USED] = memory[region + USED]
     memory[region + W_AFTER] = memory[region + AFTER]
@@ -560,19 +566,14 @@ def feed_newline(table, memory, region):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def indent(table, memory, region, column):  # type: ignore[no-untyped-def]
+def indent(table, memory, region, wide, narrow):  # type: ignore[no-untyped-def]
     """After a newline that ended at a column: one indent, nothing, or dedents down to a column that is open. OK or an error."""
     arena = region + np.int64(memory[region + ARENA])
     indents = np.int64(memory[region + W_INDENTS])
     top = memory[arena + 3 * indents]
-    is_consistent = table[TAB_LENGTH] == CONSISTENT_TABS
-    if is_consistent:
-        wide, wide_top = wide_column(column), wide_column(top)
-        if wide > wide_top and narrow_column(column) <= narrow_column(top):
+    if wide > top:
+        if narrow <= memory[arena + 3 * indents + 3] or wide >= MOST_COLUMN:
             return np.int64(ILLEGAL)
-    else:
-        wide, wide_top = np.int64(column), np.int64(top)
-    if wide > wide_top:
         stacks = np.int64(memory[region + W_STACKS])
         if stacks >= 0:
             # PERF: asked at each line's end; where a state has no action, no reduction would help
@@ -583,19 +584,19 @@ def indent(table, memory, region, column):  # type: ignore[no-untyped-def]
         if code != OK:
             return code
         used = np.int64(memory[region + W_USED])
-        if used >= memory[region + CAPACITY]:
+        if used + 1 >= memory[region + CAPACITY]:
             return NO_ROOM
-        record(memory, arena, used, np.int64(column), indents, 0)
+        record(memory, arena, used, np.int64(wide), indents, 0)
+        record(memory, arena, used + 1, np.int64(narrow), NO_FRAME, 0)
         memory[region + W_INDENTS] = used
-        memory[region + W_USED] = used + 1
+        memory[region + W_USED] = used + 2
         return OK
     # PERF: most columns asked for are no open indent's
     below = np.int64(indents)
-    while wide < wide_top:
+    while wide < top:
         below = np.int64(memory[arena + 3 * below + 1])
         top = memory[arena + 3 * below]
-        wide_top = wide_column(top) if is_consistent else np.int64(top)
-    if column != top:
+    if wide != top or narrow != memory[arena + 3 * below + 3]:
         return np.int64(ILLEGAL)
     while indents != below:
         code = feed(table, memory, region, np.int64(table[DEDENT]))
@@ -604,18 +605,6 @@ def indent(table, memory, region, column):  # type: ignore[no-untyped-def]
         indents = np.int64(memory[arena + 3 * indents + 1])
     memory[region + W_INDENTS] = indents
     return np.int64(OK)
-
-
-@njit(cache=True, nogil=True)
-def wide_column(column):  # type: ignore[no-untyped-def]
-    """A column of `CONSISTENT_TABS` with tabs of 8."""
-    return np.int64(8 * (column // CONSISTENT_TABS) + column % CONSISTENT_TABS)
-
-
-@njit(cache=True, nogil=True)
-def narrow_column(column):  # type: ignore[no-untyped-def]
-    """A column of `CONSISTENT_TABS` with tabs of 1."""
-    return np.int64(column // CONSISTENT_TABS + column % CONSISTENT_TABS)
 
 
 @njit(cache=True, nogil=True)
@@ -629,7 +618,8 @@ def emit(table, memory, region, begin, end):  # type: ignore[no-untyped-def]
         if is_newline:
             code = feed_newline(table, memory, region)
             if code == OK:
-                code = np.int64(indent(table, memory, region, np.int64(memory[region + W_COLUMN])))
+                wide, narrow = np.int64(memory[region + W_COLUMN]), np.int64(memory[region + W_NARROW])
+                code = np.int64(indent(table, memory, region, wide, narrow))
         else:
             code = feed(table, memory, region, np.int64(table[table[SYMBOL_COLUMN] + symbol]))
         if code != OK:
@@ -770,10 +760,30 @@ def step_column(table, memory, region, byte):  # type: ignore[no-untyped-def]
     """The column after a byte of a newline lexeme."""
     if byte == LINE_FEED:
         memory[region + W_COLUMN] = 0
+        memory[region + W_NARROW] = 0
     elif byte == SPACE:
-        memory[region + W_COLUMN] += 1
-    elif byte == TAB:
-        memory[region + W_COLUMN] += table[TAB_LENGTH]
+        if memory[region + W_COLUMN] < MOST_COLUMN:
+            memory[region + W_COLUMN] += 1
+            memory[region + W_NARROW] += 1
+    elif byte in (TAB, FORM_FEED):
+        step_tab(table, memory, region, byte)
+
+
+@njit(cache=True, nogil=True)
+def step_tab(table, memory, region, byte):  # type: ignore[no-untyped-def]
+    """`step_column` of a tab and a form feed. BOUND: the wide column stops at MOST_COLUMN, and the narrow one is never greater."""
+    wide = np.int64(memory[region + W_COLUMN])
+    if table[TABS] == LARK_TABS:
+        if byte == TAB:
+            wide = min(wide + table[TAB_LENGTH], np.int64(MOST_COLUMN))
+            memory[region + W_COLUMN] = wide
+            memory[region + W_NARROW] = wide
+    elif byte == FORM_FEED:
+        memory[region + W_COLUMN] = 0
+        memory[region + W_NARROW] = 0
+    elif wide < MOST_COLUMN:
+        memory[region + W_COLUMN] = min((wide // TAB_STOP + 1) * TAB_STOP, np.int64(MOST_COLUMN))
+        memory[region + W_NARROW] += 1
 
 
 @njit(cache=True, nogil=True)
@@ -903,7 +913,9 @@ def can_end(table, memory, region):  # type: ignore[no-untyped-def]
     output = np.int64(table[(table[END_OUTPUT] & NATURAL) + (memory[region + W_LEXER] & NATURAL)])
     if output < 0:
         return np.int64(ILLEGAL)
-    memory[region + W_COLUMN] = 0  # a newline that ends the text is behind its last line, whatever blanks follow
+    # a newline that ends the text is behind its last line, whatever blanks follow
+    memory[region + W_COLUMN] = 0
+    memory[region + W_NARROW] = 0
     symbols = table[OUTPUT_SYMBOLS] & NATURAL
     starts = (table[OUTPUT_START] & NATURAL) + output
     begin = symbols + (table[starts] & NATURAL)
@@ -1040,7 +1052,7 @@ def read_rest(table, data, from_tokens, begin, end, memory, region, commit):  # 
         remember(memory, region)
         if memory[region + STACKS] != memory[region + W_STACKS]:
             memory[region + ENDS] = 0  # BOUND: new stacks have a greater number than those that they come from
-        for i in range(5):
+        for i in range(N_STATE):
             memory[region + LEXER + i] = memory[region + W_LEXER + i]
         memory[region + USED] = memory[region + W_USED]
         memory[region + AFTER] = memory[region + W_AFTER]
@@ -1321,7 +1333,7 @@ def accepts_rest(table, memory, region, rest):  # type: ignore[no-untyped-def]
 def pass_newlines(table, memory, region, path):  # type: ignore[no-untyped-def]
     """The newlines of a path, from the state in the W_ places: OK or an error."""
     for newline in range(table[table[PATH_START] + path], table[table[PATH_START] + path + 1]):
-        place = table[PATHS] + 4 * newline
+        place = table[PATHS] + 5 * newline
         if has_spent(memory, region, 1 + np.int64(table[place + 1]) - np.int64(table[place])):
             return np.int64(TOO_LONG)
         for i in range(table[place], table[place + 1]):
@@ -1331,10 +1343,15 @@ def pass_newlines(table, memory, region, path):  # type: ignore[no-untyped-def]
         code = feed_newline(table, memory, region)
         if code != OK:
             return code
-        column = np.int64(table[place + 3])
-        if table[place + 2] == 0:
-            column += memory[region + COLUMN]
-        code = indent(table, memory, region, column)
+        # as in `Move.after`
+        stop = np.int64(table[place + 2])
+        wide = np.int64(table[place + 3])
+        narrow = np.int64(table[place + 4])
+        if stop >= PLAIN:
+            before = np.int64(memory[region + COLUMN])
+            wide += before if stop == PLAIN else ((before + stop) // TAB_STOP + 1) * TAB_STOP
+            narrow += memory[region + NARROW]
+        code = indent(table, memory, region, wide, narrow)
         if code != OK:
             return np.int64(code)
     return np.int64(OK)
@@ -1358,7 +1375,7 @@ def find_masks(table, memory, region, words):  # type: ignore[no-untyped-def]
         stacks = np.int64(memory[region + STACKS])
         if path > 0:
             begin_work(memory, region)
-            place = table[PATHS] + 4 * table[table[PATH_START] + path]
+            place = table[PATHS] + 5 * table[table[PATH_START] + path]
             if table[place] == table[place + 1]:
                 if know_newline(table, memory, region) != OK:
                     return np.int64(NO_ROOM)
@@ -1442,8 +1459,8 @@ def forget_runs(table, memory, region, first):  # type: ignore[no-untyped-def]
 def collect(table, memory, region, moved):  # type: ignore[no-untyped-def]
     """Drop the arena records that neither the text nor its history needs. moved : (capacity,) int32, scratch.
 
-    INVARIANT: a record refers to earlier records only, so one pass down marks all, indents by 1 and the others by 0, and one pass up
-    moves all.
+    INVARIANT: a record refers to earlier records only, but for an indent's narrow column, right behind it, which refers to none; so one
+    pass down marks all, indents by 1 and the others by 0, and one pass up moves all.
     """
     arena = region + np.int64(memory[region + ARENA])
     used = np.int64(memory[region + USED])
@@ -1461,6 +1478,8 @@ def collect(table, memory, region, moved):  # type: ignore[no-untyped-def]
         at = arena + 3 * number
         if memory[at + 1] >= 0:
             moved[memory[at + 1]] = moved[number]
+        if moved[number] == 1:
+            moved[number + 1] = 0  # its narrow column
         if memory[at + 2] < 0:
             moved[memory[at]] = 0
     kept = 0

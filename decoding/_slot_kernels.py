@@ -4,12 +4,12 @@ A slot's region is that of `_kernels` with INDENT_ZONE places for its history, a
 same functions run on the CPU (loops at the end of this file) and, one thread a slot, on a GPU (`kernels/engine_cuda.py`); they allocate
 nothing.
 
-INVARIANT: a *settled* text has the indent of depth d in record d and the stack frame of height h in record INDENT_ZONE + h, so nothing
-is ever dead but what lies behind the top. `settle` restores this after each token by moving the frames that the token made: a few, where
-`collect` would go through all records. A text with several stacks is not settled; its records are collected when they have filled the
-region.
+INVARIANT: a *settled* text has the indent of depth d in the records 2 d and 2 d + 1 and the stack frame of height h in record
+INDENT_ZONE + h, so nothing is ever dead but what lies behind the top. `settle` restores this after each token by moving the frames that
+the token made: a few, where `collect` would go through all records. A text with several stacks is not settled; its records are collected
+when they have filled the region.
 
-INVARIANT: place d behind a settled region's header is the number of the frame that was on top when the indent of depth d was made, if
+INVARIANT: place 2 d behind a settled region's header is the number of the frame that was on top when the indent of depth d was made, if
 that frame has been on the stack ever since, else NO_FRAME. So what a block remembers of its end (`close_blocks`) holds here too.
 """
 
@@ -41,6 +41,7 @@ from maskwright.decoding._kernels import (
     LEXER,
     MARKED,
     N_MARKED,
+    NARROW,
     NO_FRAME,
     NO_ROOM,
     OK,
@@ -63,7 +64,7 @@ from maskwright.maskstore.engine_table import EOS, EOS_IN_MASKS, MASK_IDS, MASKS
 IS_SETTLED = HISTORY_AT
 """This place of a region has no use where there is no history."""
 
-PLACES_OF_TEXT = (LEXER, COLUMN, DEPTH, INDENTS, STACKS, FINISHED, USED)
+PLACES_OF_TEXT = (LEXER, COLUMN, NARROW, DEPTH, INDENTS, STACKS, FINISHED, USED)
 """The places of a region that say where a text is."""
 
 WITHOUT_END = 1
@@ -102,29 +103,30 @@ def settle(memory, region):  # type: ignore[no-untyped-def]
     while indent >= INDENT_ZONE:
         indent = np.int64(memory[arena + 3 * indent + 1])
         depth += 1
-    depth += indent
-    if depth >= INDENT_ZONE:
+    into = indent + 2 * depth
+    if into >= INDENT_ZONE:
         memory[region + IS_SETTLED] = 0
         return
-    block = depth
+    block = into
     indent = np.int64(memory[region + INDENTS])
-    memory[region + INDENTS] = depth
+    memory[region + INDENTS] = into
     while indent >= INDENT_ZONE:
         below = np.int64(memory[arena + 3 * indent + 1])
-        record(memory, arena, depth, np.int64(memory[arena + 3 * indent]), depth - 1, 0)
-        memory[frame_of + depth] = indent - 1  # its number before it moves
+        record(memory, arena, into, np.int64(memory[arena + 3 * indent]), into - 2, 0)
+        record(memory, arena, into + 1, np.int64(memory[arena + 3 * indent + 3]), NO_FRAME, 0)
+        memory[frame_of + into] = indent - 1  # its number before it moves
         indent = below
-        depth -= 1
+        into -= 2
     # down to a frame that is in its place, turning the links round; then up again
     frame = stacks
     above = np.int64(NO_FRAME)
     while frame != INDENT_ZONE + memory[arena + 3 * frame + 2]:
-        while block > depth and memory[frame_of + block] > frame:
+        while block > into and memory[frame_of + block] > frame:
             memory[frame_of + block] = NO_FRAME
-            block -= 1
-        if block > depth and memory[frame_of + block] == frame:
+            block -= 2
+        if block > into and memory[frame_of + block] == frame:
             memory[frame_of + block] = INDENT_ZONE + memory[arena + 3 * frame + 2]
-            block -= 1
+            block -= 2
         below = np.int64(memory[arena + 3 * frame + 1])
         memory[arena + 3 * frame + 1] = above
         above = frame
@@ -132,7 +134,7 @@ def settle(memory, region):  # type: ignore[no-untyped-def]
     # BOUND: from here down all frames are where they were, so what is above was popped; blocks' frames ascend with their depth
     while block >= 0 and (memory[frame_of + block] > frame or memory[frame_of + block] < 0):
         memory[frame_of + block] = NO_FRAME
-        block -= 1
+        block -= 2
     while above >= 0:
         further = np.int64(memory[arena + 3 * above + 1])
         record(memory, arena, frame + 1, np.int64(memory[arena + 3 * above]), frame, frame + 1 - INDENT_ZONE)
@@ -160,8 +162,9 @@ def settle_all(memory, region):  # type: ignore[no-untyped-def]
     frames = columns + INDENT_ZONE
     n = np.int64(0)
     indent = np.int64(memory[region + INDENTS])
-    while indent >= 0 and n < INDENT_ZONE:
-        memory[columns + n] = memory[arena + 3 * indent]
+    while indent >= 0 and 2 * n < INDENT_ZONE:
+        memory[columns + 2 * n] = memory[arena + 3 * indent]
+        memory[columns + 2 * n + 1] = memory[arena + 3 * indent + 3]
         memory[frames + n] = indent - 1
         indent = np.int64(memory[arena + 3 * indent + 1])
         n += 1
@@ -185,9 +188,11 @@ def settle_all(memory, region):  # type: ignore[no-untyped-def]
         memory[frames + block] = NO_FRAME
         block += 1
     for d in range(n):
-        record(memory, arena, d, np.int64(memory[columns + n - 1 - d]), d - 1, 0)
-        memory[region + REGION_HEADER + d] = memory[frames + n - 1 - d]
-    memory[region + INDENTS] = n - 1
+        at = columns + 2 * (n - 1 - d)
+        record(memory, arena, 2 * d, np.int64(memory[at]), 2 * d - 2 if d > 0 else NO_FRAME, 0)
+        record(memory, arena, 2 * d + 1, np.int64(memory[at + 1]), NO_FRAME, 0)
+        memory[region + REGION_HEADER + 2 * d] = memory[frames + n - 1 - d]
+    memory[region + INDENTS] = 2 * n - 2
     memory[region + STACKS] = INDENT_ZONE + height
     memory[region + USED] = INDENT_ZONE + height + 1
     memory[region + IS_SETTLED] = 1

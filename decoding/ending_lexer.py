@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.grammar.grammar import CONSISTENT_TABS
+from maskwright.analysis.grammar.columns import LINE_FEED, TAB, Column, column_bytes
 from maskwright.analysis.lexing.transducer import RESTART
-from maskwright.decoding import _kernels as engine
 from maskwright.decoding._ending_kernels import COSTLY, relax_lexer
 from maskwright.maskstore import engine_table as places
 
@@ -57,6 +55,7 @@ class EndingLexer:
         self.is_newline = ((part_of(table, places.STATE_FLAGS, n_states) & places.IS_NEWLINE) != 0).tolist()
         self.modes: list[int] = part_of(table, places.MODE_STATE, n_modes).tolist()
         self.by_class = [[b for b in alphabet if self.class_of[b] == c] for c in range(n_classes)]
+        self.column_classes = {self.class_of[byte] for byte in column_bytes(layout.tabs)} if layout else set()
         self.moves = [self._moves(q) for q in range(n_states)]
         self.backs_up = self._find_backing_up()
         self.least = self._least()
@@ -66,18 +65,17 @@ class EndingLexer:
         self.same_line, self.next_line = self._bytes_to_end(newline)
         if layout and layout.brackets:
             self.apart = np.minimum(self.apart, self.width[newline])
-        tab = int(table[places.TAB_LENGTH])
-        tab_class = self.class_of[engine.TAB]
+        self.is_consistent = layout is not None and layout.tabs == "consistent"
+        tab_class = self.class_of[TAB]
         has_tabs = any(
             flag and after >= 0 and self.is_newline[after] and emitted == 0
             for flag, after, emitted in zip(
                 self.is_newline, next_state[:, tab_class], output[:, tab_class], strict=True
             )
         )
-        self.tab_length = tab
-        self.widest_step = tab if has_tabs else 1
+        self.widest_step = layout.tab_length if layout and has_tabs else 1
         # with tabs of several columns, a deeper line may be one of fewer bytes
-        self.deeper_is_longer = self.widest_step == 1 or tab == CONSISTENT_TABS
+        self.deeper_is_longer = self.widest_step == 1 or self.is_consistent
 
     def _moves(self, state: int) -> list[tuple[int, int]]:
         """The first byte of each kind in the order of preference."""
@@ -88,7 +86,7 @@ class EndingLexer:
                 continue
             if after == RESTART and not self.pending[state] and not self._begins_a_lexeme(klass):
                 continue
-            alone = after == RESTART or (self.is_newline[after] and klass in map(self.class_of.__getitem__, b"\n\t "))
+            alone = after == RESTART or (self.is_newline[after] and klass in self.column_classes)
             key = (after, emitted, klass) if alone else (after, emitted)
             best = found.get(key)
             if best is None or PREFERRED.index(members[0]) < PREFERRED.index(best[0]):
@@ -170,7 +168,7 @@ class EndingLexer:
         """Least bytes from each state until a byte ends a terminal, without and with a line feed among them."""
         n = len(self.next_state)
         least = np.full((2 * n, 1), COSTLY, np.int32)
-        feed = self.class_of[engine.LINE_FEED]
+        feed = self.class_of[LINE_FEED]
         edges: list[tuple[int, int, int]] = []
         for q in range(n if terminal >= 0 else 0):
             for _, klass in self.moves[q]:
@@ -182,7 +180,7 @@ class EndingLexer:
                     edges.append((n + q, n + after, 1))
                     if klass == feed:
                         edges.append((n + q, after, 1))
-                    if self.by_class[klass] != [engine.LINE_FEED]:
+                    if self.by_class[klass] != [LINE_FEED]:
                         edges.append((q, after, 1))
         flat = np.array(edges, np.int32).reshape(-1, 3)
         source, target, cost = (np.ascontiguousarray(flat[:, i]) for i in range(3))
@@ -222,23 +220,30 @@ class EndingLexer:
                 apart[terminal] = np.minimum(apart[terminal], np.maximum(1 + self.least[state, :n] - width, 0))
         return np.minimum(apart, COSTLY)
 
-    def further_in(self, top: int) -> Sequence[int]:
-        """Columns that open a block inside one at `top`, a cheapest one among them."""
-        if self.tab_length == CONSISTENT_TABS:
-            return top + 1, top + CONSISTENT_TABS
-        return range(top + 1, top + self.widest_step + 1)
-
-    def bytes_further_in(self, column: int, top: int) -> int:
-        """Bytes that lead from a column to one that opens a block inside one at `top`, at least."""
-        if self.tab_length == CONSISTENT_TABS:
-            # tabs count as blanks do in one of the two comparisons
-            return max(0, self.indentation(top) + 1 - self.indentation(column))
-        return -(-max(0, top + 1 - column) // self.widest_step)
-
-    def indentation(self, column: int) -> int:
+    def indentation(self, column: Column) -> int:
         """Bytes that make a column, at least."""
-        step = self.tab_length if self.tab_length == CONSISTENT_TABS else self.widest_step
-        return column // step + column % step
+        if self.is_consistent:
+            return column.narrow
+        return column.wide // self.widest_step + column.wide % self.widest_step
+
+    def indentation_inside(self, top: Column) -> int:
+        """Bytes that make a column which opens a block inside one at `top`, at least."""
+        if self.is_consistent:
+            return top.narrow + 1
+        return min(self.indentation(Column(top.wide + more)) for more in range(1, self.widest_step + 1))
+
+    def bytes_further_in(self, column: Column, top: Column) -> int:
+        """Bytes that lead from a column to one that opens a block inside one at `top`, at least."""
+        least = -(-max(0, top.wide + 1 - column.wide) // self.widest_step)
+        return max(least, top.narrow + 1 - column.narrow) if self.is_consistent else least
+
+    def bytes_to(self, column: Column, wanted: Column) -> int:
+        """Bytes without a line feed that lead from a column to another, at least."""
+        found = COSTLY
+        if column.wide <= wanted.wide and column.narrow <= wanted.narrow:
+            found = self.indentation(Column(wanted.wide - column.wide, wanted.narrow - column.narrow))
+        # behind a form feed a line begins anew
+        return min(found, 1 + self.indentation(wanted)) if self.is_consistent else found
 
 
 def part_of(table: Int32, place: int, *shape: int) -> Int32:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
+from maskwright.analysis.grammar.columns import FIRST_COLUMN, Column
 from maskwright.analysis.lexing.transducer import RESTART
 from maskwright.decoding import _kernels as engine
 
@@ -19,7 +20,7 @@ from maskwright.decoding.ending_spelling import PREFERRED, Spelling
 
 FRAME, PLACE = 1_000, 1_500
 """Bytes that a stack and a place (without its bounds) take."""
-Options = tuple[list[tuple[int, int]], int, int]
+Options = tuple[list[tuple[Column, int]], int, int]
 """Behind a newline: (column, value) of each open block from the inmost, the value of a new one, and that of the text's end."""
 
 
@@ -34,19 +35,19 @@ class Place:
 
     __slots__ = ("after", "bounds", "bounds_without", "depth", "frames", "indents", "number", "options", "values")
 
-    def __init__(self, frames: tuple[Frame, ...], indents: tuple[int, ...], depth: int, number: int) -> None:
+    def __init__(self, frames: tuple[Frame, ...], indents: tuple[Column, ...], depth: int, number: int) -> None:
         self.frames = frames
         self.indents = indents
         self.depth = depth
         self.number = number
-        self.after: dict[tuple[int, int], Place | None] = {}
+        self.after: dict[tuple[int, Column | None], Place | None] = {}
         self.values: list[int] | None = None
         self.bounds = self.bounds_without = NO_BOUNDS
         self.options: Options | None = None
 
 
-Node = tuple[Place, int, int, int]
-"""Place, lexer state, column of the newline under way (0 if none is), state of the spelling."""
+Node = tuple[Place, int, Column, int]
+"""Place, lexer state, column of the newline under way (the first if none is), state of the spelling."""
 
 
 class EndingMachine:
@@ -62,7 +63,7 @@ class EndingMachine:
         self._n_frames = self._n_places = 0
         self._held = 0
         self._frames: dict[tuple[int, int, int], Frame] = {}
-        self._places: dict[tuple[tuple[int, ...], tuple[int, ...], int], Place] = {}
+        self._places: dict[tuple[tuple[int, ...], tuple[Column, ...], int], Place] = {}
 
     def forget(self) -> None:
         """Drop all states. Those still at hand can be gone on with: no number is given twice."""
@@ -77,10 +78,10 @@ class EndingMachine:
         frames = [self._stack(states, columns) for states in texts._stacks(slot)]
         place = self._place(frames, tuple(columns), int(memory[region + engine.DEPTH]))
         state = int(memory[region + engine.LEXER])
-        column = int(memory[region + engine.COLUMN]) if self.lexer.is_newline[state] else 0
-        return place, state, column, 0
+        column = Column(int(memory[region + engine.COLUMN]), int(memory[region + engine.NARROW]))
+        return place, state, column if self.lexer.is_newline[state] else FIRST_COLUMN, 0
 
-    def _stack(self, states: Sequence[int], columns: Sequence[int]) -> Frame:
+    def _stack(self, states: Sequence[int], columns: Sequence[Column]) -> Frame:
         parser = self.parser
         opened = parser.column_targets[parser.indent] if parser.has_levels else set()
         closed = parser.column_targets[parser.dedent] if parser.has_levels else set()
@@ -90,7 +91,7 @@ class EndingMachine:
         for state, level in zip(states, levels, strict=True):
             # behind a dedent, no rule goes on within the block that it ended
             is_open = is_level and level < len(columns)
-            frame = self._frame(state, frame, self._pay(columns[level]) if is_open else 0)
+            frame = self._frame(state, frame, self._pay(self.lexer.indentation(columns[level])) if is_open else 0)
         assert frame is not None  # a stack has the start state
         return frame
 
@@ -103,13 +104,14 @@ class EndingMachine:
             self._held += FRAME
         return found
 
-    def _pay(self, column: int) -> int:
+    def _pay(self, indentation: int) -> int:
+        """Bytes of an indentation that are still to be paid for behind a newline."""
         if not self.parser.has_levels:
             return 0
         # what the least newline has beyond a line feed may be part of the indentation
-        return max(0, self.lexer.indentation(column) - (self.lexer.width[self.parser.newline] - 1))
+        return max(0, indentation - (self.lexer.width[self.parser.newline] - 1))
 
-    def _place(self, frames: Iterable[Frame], indents: tuple[int, ...], depth: int) -> Place:
+    def _place(self, frames: Iterable[Frame], indents: tuple[Column, ...], depth: int) -> Place:
         members = {frame.number: frame for frame in frames}
         key = (tuple(sorted(members)), indents, depth)
         found = self._places.get(key)
@@ -164,11 +166,11 @@ class EndingMachine:
         """Whether the text may end on one of these stacks."""
         return any(True for _ in self._actions(frames, 1 << (self.parser.n_columns - 1)))
 
-    def _emit(self, place: Place, output: int, column: int) -> Place | None:
+    def _emit(self, place: Place, output: int, column: Column) -> Place | None:
         """The place after emitted terminals; None if the parser does not take them."""
         parser = self.parser
         symbols = self.lexer.outputs[output]
-        key = (output, column if parser.newline in symbols and not place.depth else -1)
+        key = (output, column if parser.newline in symbols and not place.depth else None)
         if key in place.after:
             return place.after[key]
         frames: Sequence[Frame] = place.frames
@@ -180,11 +182,11 @@ class EndingMachine:
             if symbol == parser.newline and parser.layout is not None:
                 compare = parser.layout.compare
                 if compare(column, indents[-1]) == 1:
-                    frames = self._shift(frames, parser.indent, self._pay(column))
+                    frames = self._shift(frames, parser.indent, self._pay(self.lexer.indentation(column)))
                     indents = (*indents, column)
                 while compare(column, indents[-1]) == -1:
                     indents = indents[:-1]
-                    frames = self._shift(frames, parser.dedent, self._pay(indents[-1]))
+                    frames = self._shift(frames, parser.dedent, self._pay(self.lexer.indentation(indents[-1])))
                 if column != indents[-1]:
                     frames = []
             else:
@@ -201,7 +203,7 @@ class EndingMachine:
         modes = {self.lexer.modes[self.parser.mode_of[frame.state]] for frame in place.frames}
         return modes.pop() if len(modes) == 1 else -1
 
-    def _read(self, place: Place, state: int, column: int, data: bytes) -> tuple[Place, int, int] | None:
+    def _read(self, place: Place, state: int, column: Column, data: bytes) -> tuple[Place, int, Column] | None:
         """After some bytes; None if they are illegal."""
         lexer = self.lexer
         waiting = list(reversed(data))
@@ -224,12 +226,10 @@ class EndingMachine:
                 waiting.append(byte)
                 waiting += reversed(lexer.pending[state])
                 after = 0
-            if not lexer.is_newline[after] or byte == engine.LINE_FEED:
-                column = 0
-            elif byte == engine.SPACE:
-                column += 1
-            elif byte == engine.TAB:
-                column += lexer.tab_length
+            if not lexer.is_newline[after]:
+                column = FIRST_COLUMN
+            elif self.parser.layout is not None:
+                column = column.step(byte, self.parser.layout.tabs, self.parser.layout.tab_length)
             state = after
         return place, state, column
 
@@ -249,7 +249,7 @@ class EndingMachine:
             place, state, column = read
         if lexer.end_output[state] < 0:
             return False
-        ended = self._emit(place, lexer.end_output[state], 0)
+        ended = self._emit(place, lexer.end_output[state], FIRST_COLUMN)
         if ended is None:
             return False
         frames: Sequence[Frame] = ended.frames

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 import numpy as np
 
 from maskwright.analysis.errors import LimitError
+from maskwright.analysis.grammar.columns import FIRST_COLUMN, Column
 from maskwright.decoding._ending_kernels import COSTLY
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ MAX_READINGS = 50_000
 _NODE, _MOVE, _MADE = 300, 100, 500
 """Bytes of a node's moves, of each of these, and of one of these that has been followed."""
 
-Key = tuple[int, int, int, int]
+Key = tuple[int, int, Column, int]
 Move = tuple[int, int, Node | None]
 """A byte, a bound of what is left after it, and where it leads, or None if that is not made yet or illegal."""
 
@@ -124,18 +125,17 @@ class EndingSearch(EndingMachine):
             return place.options
         parser, top = self.parser, place.indents[-1]
         frames = self._shift(place.frames, parser.column_of[parser.newline])
-        pay = min(self._pay(column) for column in self.lexer.further_in(top))
-        inner = self._shift(frames, parser.indent, pay)
+        inner = self._shift(frames, parser.indent, self._pay(self.lexer.indentation_inside(top)))
         opened = parser.values(inner, parser.indented)
         options = []
-        for column, outer in zip(reversed(place.indents), [*reversed(place.indents[:-1]), 0], strict=True):
+        for column, outer in zip(reversed(place.indents), [*reversed(place.indents[:-1]), FIRST_COLUMN], strict=True):
             options.append((column, parser.values(frames, parser.indented)))
             last = frames
-            frames = self._shift(frames, parser.dedent, self._pay(outer))
+            frames = self._shift(frames, parser.dedent, self._pay(self.lexer.indentation(outer)))
         place.options = options, opened, 0 if self._accepts(last) else COSTLY
         return place.options
 
-    def _newline_bound(self, place: Place, state: int, column: int) -> int:
+    def _newline_bound(self, place: Place, state: int, column: Column) -> int:
         """Least bytes if the newline under way ends as one."""
         lexer = self.lexer
         least = int(lexer.least[state, self.parser.newline])
@@ -147,13 +147,14 @@ class EndingSearch(EndingMachine):
         top = place.indents[-1]
         here, below = lexer.same_line[state], lexer.next_line[state]
         if opened < COSTLY:
-            inner = max(here, lexer.bytes_further_in(column, top)), max(below, 1 + lexer.bytes_further_in(0, top))
+            inner = (
+                max(here, lexer.bytes_further_in(column, top)),
+                max(below, 1 + lexer.bytes_further_in(FIRST_COLUMN, top)),
+            )
             found = min(found, min(inner) + opened)
         for wanted, value in options:
-            bytes_left = max(below, 1 + lexer.indentation(wanted))
-            if column <= wanted:
-                bytes_left = min(bytes_left, max(here, lexer.indentation(wanted - column)))
-            found = min(found, bytes_left + value)
+            found = min(found, value + max(below, 1 + lexer.indentation(wanted)))
+            found = min(found, value + max(here, lexer.bytes_to(column, wanted)))
         return min(found, COSTLY)
 
     def _bound(self, node: Node) -> int:
@@ -168,7 +169,7 @@ class EndingSearch(EndingMachine):
             return max(0, min(place.bounds_without[state], self._newline_bound(place, state, column)))
         return place.bounds[state]
 
-    def _guess(self, place: Place, state: int, klass: int, column: int) -> int:
+    def _guess(self, place: Place, state: int, klass: int, column: Column) -> int:
         """A bound after a move that emits something, without making the place that it leads to."""
         emitted = self.lexer.outputs[self.lexer.output[state][klass]]
         if not emitted or self.lexer.backs_up[state]:  # only a made-up table emits nothing under a number of its own

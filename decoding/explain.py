@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, StoreError
-from maskwright.analysis.grammar.grammar import CONSISTENT_TABS, Grammar
+from maskwright.analysis.grammar.columns import MOST_COLUMN, Column
+from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.lexing.transducer import START
 from maskwright.decoding import _kernels as kernels
 from maskwright.decoding.explanation import (
@@ -204,7 +205,7 @@ class _Explainer:
         place = places[0]
         found: dict[str, Any] = {"grammar": self.grammar.name, "what": what, "position": at, "depth": place.depth}
         if self.grammar.layout is not None:
-            found["columns"] = tuple(map(self.shown_column, place.columns))
+            found["columns"] = tuple(column.wide for column in place.columns)
         live = self.machine.transducer.live[place.lexer]
         names = listed(self.names(live)) if place.lexer != START else ""
         if text is None:
@@ -303,8 +304,10 @@ class _Explainer:
             )
         stacks = tuple(self._lifted(states) for states in matcher._stacks(0))
         region = int(matcher._regions[0])
-        lexer, column, depth = (int(memory[region + p]) for p in (kernels.LEXER, kernels.COLUMN, kernels.DEPTH))
-        return [Place(lexer, column, depth, tuple(matcher._columns(0)), stacks, False, None)]
+        lexer, wide, narrow, depth = (
+            int(memory[region + p]) for p in (kernels.LEXER, kernels.COLUMN, kernels.NARROW, kernels.DEPTH)
+        )
+        return [Place(lexer, Column(wide, narrow), depth, tuple(matcher._columns(0)), stacks, False, None)]
 
     def _lifted(self, merged: Sequence[int]) -> int:
         """A stack of the full tables whose states have these classes; it does the same on every text (`analysis.lr.bisimulation`)."""
@@ -371,8 +374,8 @@ class _Explainer:
 
     def why(self, kind: str, refusal: Refusal, symbols: tuple[int, ...], text: bytes | None) -> str:
         place, names = refusal.place, listed(self.names(symbols), 4)
-        column, *opened = map(self.shown_column, (refusal.column, *place.columns))
-        open_columns = ", ".join(map(str, opened))
+        column = refusal.column.wide
+        open_columns = ", ".join(str(opened.wide) for opened in place.columns)
         if kind == "bytes":
             live = self.machine.transducer.live[place.lexer]
             shown = f"with {shown_bytes(text[-1:])}" if text else "with that byte"
@@ -386,6 +389,10 @@ class _Explainer:
             if not lexeme and text is not None:
                 return f"no terminal that could stand here begins {shown}"
             return f"{lexeme or 'the lexeme under way'} may become {listed(self.names(live), 6)}, none of which goes on {shown}"
+        if kind == "tabs" and column >= MOST_COLUMN:
+            return (
+                f"a line begins {MOST_COLUMN} columns in, or more, which is more than can be counted: use fewer blanks"
+            )
         if kind == "tabs":
             return "a line begins with tabs and blanks that do not agree with those of the open block: use one of them only"
         if kind == "column":
@@ -405,20 +412,16 @@ class _Explainer:
         is_block = layout is not None and self.trace.expected(place.stacks) == [layout.indent]
         return f"{names} cannot come here" + (": a block must begin, so the line must be indented" if is_block else "")
 
-    def shown_column(self, column: int) -> int:
-        """A column with tabs of 8, where the layout counts tabs and blanks apart."""
-        if self.machine.tab_length != CONSISTENT_TABS or column < 0:
-            return column
-        return 8 * (column // CONSISTENT_TABS) + column % CONSISTENT_TABS
-
     def tabs(self, text: bytes | None) -> str:
+        layout = self.grammar.layout
         if (
-            self.machine.tab_length == CONSISTENT_TABS
+            layout is None
+            or layout.tabs == "consistent"
             or text is None
             or b"\t" not in text[text.rfind(b"\n", 0, len(text) - 1) + 1 :]
         ):
             return ""
-        return f"; a tab counts {self.machine.tab_length} columns"
+        return f"; a tab counts {layout.tab_length} columns"
 
     def continuations(self, places: list[Place], since: Any) -> tuple[Attempt, ...]:
         """What an allowed token does: for each way to read it the terminals complete, those that may be under way, and the rules there."""
@@ -434,7 +437,7 @@ class _Explainer:
             taken = taken if wanted and live else list(live)
             after = way.stacks
             for symbol in taken:
-                if symbol not in self.grammar.ignored and symbol != self.machine.newline:
+                if symbol not in self.grammar.ignored and symbol not in (self.machine.newline, END):
                     after = self.trace.shift(way.stacks, self.trace.column(symbol))[0]
                     break
             views = tuple(self.views.view(stack, ()) for stack in after[:MOST_STACKS])

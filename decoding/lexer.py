@@ -4,40 +4,41 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from maskwright.analysis.grammar.columns import FIRST_COLUMN, Column
 from maskwright.analysis.lexing.terminal_nfa import TerminalNfa
-from maskwright.maskstore.events import EventCodes
+from maskwright.maskstore.events import EventCodes, move_of
 
-NO_COLUMN = -1
+NO_COLUMN = None
 
 Symbols = tuple[int, ...]
-Outcome = tuple[Symbols, int, int]
+Outcome = tuple[Symbols, int, Column | None]
 """Symbols begun, lexer state after the token, and the column of the newline lexeme under way (NO_COLUMN: none, or no line feed yet)."""
 
 
 class NfaLexer:
     """The `nfa` lexer semantics, one token at a time. See `maskwright.maskstore.walk` for what it means.
 
-    newline : the layout's newline terminal, or -1. tab_length : columns that a tab counts.
+    newline : the layout's newline terminal, or -1; the layout is that of the codes.
     """
 
-    def __init__(self, nfa: TerminalNfa, codes: EventCodes, newline: int, tab_length: int) -> None:
+    def __init__(self, nfa: TerminalNfa, codes: EventCodes, newline: int) -> None:
         self.nfa = nfa
         self.codes = codes
         self.newline = newline
-        self.tab_length = tab_length
+        self.layout = codes.moves.layout
         self.start = nfa.n_states
         self._fresh = lru_cache(maxsize=1 << 16)(self._outcomes_of_fresh)
 
-    def column_after(self, column: int, data: bytes) -> int:
-        """A newline lexeme's column after more bytes: spaces and tabs since its last line feed."""
-        for byte in data:
-            if byte == 10:
-                column = 0
-            elif column != NO_COLUMN and byte in (32, 9):
-                column += 1 if byte == 32 else self.tab_length
-        return column
+    def column_after(self, column: Column | None, data: bytes) -> Column | None:
+        """A newline lexeme's column after more bytes."""
+        if column is NO_COLUMN:
+            _, line_feed, data = data.partition(b"\n")
+            if not line_feed:
+                return NO_COLUMN
+        assert self.layout is not None  # INVARIANT: only grammars with layout have newlines
+        return self.layout.column_after(data, column or FIRST_COLUMN)
 
-    def outcomes(self, state: int, column: int, token: bytes) -> list[Outcome]:
+    def outcomes(self, state: int, column: Column | None, token: bytes) -> list[Outcome]:
         """All that a non-empty token may do in a lexer state. column : of the newline under way there, if it is one."""
         if state == self.start:
             return list(self._fresh(token))
@@ -50,13 +51,15 @@ class NfaLexer:
             prefix: Symbols = ()
             if is_newline:
                 ended_at = self.column_after(column, token[:cut])
-                if ended_at == NO_COLUMN:
+                if ended_at is NO_COLUMN:
                     return found  # a newline without a line feed cannot end
-                within = self.column_after(NO_COLUMN, token[:cut])
-                added = self.column_after(0, token[:cut])
-                prefix = (self.codes.leave_at(within) if within != NO_COLUMN else self.codes.leave_after(added),)
+                prefix = (self.codes.leave(self._move(token[:cut])),)
             found += [((*prefix, *symbols), last, at) for symbols, last, at in self._fresh(token[cut:])]
         return found
+
+    def _move(self, piece: bytes) -> int:
+        assert self.layout is not None  # INVARIANT: only grammars with layout have newlines
+        return self.codes.moves.number(move_of(self.layout, piece))
 
     def _run(self, state: int, data: bytes) -> tuple[int, int | None]:
         """Where the automaton stands after all of the data (-1: nowhere), and the last place where it accepted."""
@@ -87,9 +90,8 @@ class NfaLexer:
                     continue
                 symbol = terminal
                 if terminal == self.newline:
-                    column = self.column_after(NO_COLUMN, data[:longest])
-                    if column == NO_COLUMN:
+                    if b"\n" not in data[:longest]:
                         continue
-                    symbol = self.codes.newline_at(column)
+                    symbol = self.codes.newline_at(self._move(data[:longest]))
                 found += [((symbol, *symbols), end, at) for symbols, end, at in self._fresh(data[longest:])]
         return tuple(found)

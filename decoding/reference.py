@@ -14,16 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.errors import GrammarError, IllegalTokenError, StoreError
+from maskwright.analysis.grammar.columns import FIRST_COLUMN, Column
 from maskwright.analysis.legality.verdict import START
 from maskwright.decoding.lexer import NO_COLUMN, NfaLexer, Symbols
 from maskwright.decoding.parser import LalrParser, Stacks
 from maskwright.decoding.spelling import Question
-from maskwright.maskstore.events import EventCodes
+from maskwright.maskstore.events import ABSOLUTE, EventCodes, Moves
 from maskwright.maskstore.masks import n_words
 from maskwright.maskstore.store import MaskStore
-
-UNBOUNDED = 1 << 60
-"""More columns than any text has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +29,11 @@ class ParserState:
     """What the parser and the layout know.
 
     stacks : the parser's, several where the grammar has conflicts.
-    indents : open columns, the first always 0. depth : brackets open. last : the terminal seen last that text spells, or START.
+    indents : open columns, the first always the first. depth : brackets open. last : the terminal seen last that text spells, or START.
     """
 
     stacks: Stacks
-    indents: tuple[int, ...]
+    indents: tuple[Column, ...]
     depth: int
     last: int
 
@@ -46,7 +44,7 @@ class Hypothesis:
 
     parser: ParserState
     lexer_state: int
-    column: int
+    column: Column | None
 
 
 class ReferenceDecoder:
@@ -68,9 +66,9 @@ class ReferenceDecoder:
         self.grammar = store.grammar
         self.layout = store.grammar.layout
         self._newline = self.layout.newline if self.layout else -9
-        # the store's codes end at the widest column of a token; text that comes as bytes may be wider
-        codes = EventCodes(self.grammar.n_terminals, UNBOUNDED)
-        self.lexer = NfaLexer(store.nfa, codes, self._newline, self.layout.tab_length if self.layout else 1)
+        # the store's codes have the moves of its tokens; text that comes as bytes may hold others
+        codes = EventCodes(self.grammar.n_terminals, Moves(self.layout))
+        self.lexer = NfaLexer(store.nfa, codes, self._newline)
         self.parser = LalrParser(store.grammar)
         self._opening = {opening for opening, _ in self.layout.brackets} if self.layout else set()
         self._closing = {closing for _, closing in self.layout.brackets} if self.layout else set()
@@ -81,11 +79,13 @@ class ReferenceDecoder:
 
     def reset(self) -> None:
         """Back to the start of the text."""
-        begin = ParserState(self.parser.initial, (0,), 0, START)
+        begin = ParserState(self.parser.initial, (FIRST_COLUMN,), 0, START)
         self.hypotheses: tuple[Hypothesis, ...] = (Hypothesis(begin, self.lexer.start, NO_COLUMN),)
         self._finished = False
 
-    def read(self, state: ParserState, symbols: Symbols, column: int, codes: EventCodes) -> ParserState | None:
+    def read(
+        self, state: ParserState, symbols: Symbols, column: Column | None, codes: EventCodes
+    ) -> ParserState | None:
         """The parser's state after a sequence, or None if it is not legal. column : of the newline under way before it."""
         for symbol in symbols:
             kind, value = codes.decode(symbol)
@@ -94,7 +94,7 @@ class ReferenceDecoder:
             after: ParserState | None
             if kind == "terminal" and value != self._newline:
                 after = self._read_terminal(state, value)
-            elif kind == "leave_after" and column == NO_COLUMN:
+            elif kind == "leave" and column is NO_COLUMN and codes.moves.members[value].stop != ABSOLUTE:
                 after = None  # a newline without a line feed cannot end
             elif state.depth:
                 continue  # brackets make the layout drop newlines
@@ -102,9 +102,9 @@ class ReferenceDecoder:
                 after = self._read_terminal(state, self._newline)
             elif kind == "newline_at":
                 begun = self._read_terminal(state, self._newline)
-                after = None if begun is None else self._indent(begun, value)
+                after = None if begun is None else self._indent(begun, codes.moves.members[value].after(FIRST_COLUMN))
             else:
-                after = self._indent(state, value if kind == "leave_at" else column + value)
+                after = self._indent(state, codes.moves.members[value].after(column or FIRST_COLUMN))
             if after is None:
                 return None
             state = after
@@ -121,7 +121,7 @@ class ReferenceDecoder:
             depth = max(0, depth - 1)
         return ParserState(stacks, state.indents, depth, terminal)
 
-    def _indent(self, state: ParserState, column: int) -> ParserState | None:
+    def _indent(self, state: ParserState, column: Column) -> ParserState | None:
         """After a newline that ended at a column: one indent, nothing, or dedents down to a column that is open."""
         assert self.layout is not None  # INVARIANT: only grammars with layout have events
         indents = state.indents
@@ -221,7 +221,7 @@ class ReferenceDecoder:
             if not self.store.nfa.is_accepting[lexer_state]:
                 return False
             if int(self.store.nfa.terminal[lexer_state]) == self._newline and not hypothesis.parser.depth:
-                if hypothesis.column == NO_COLUMN:
+                if hypothesis.column is None:
                     return False
                 state = self._indent(hypothesis.parser, hypothesis.column)
         if state is None:

@@ -11,16 +11,17 @@ from functools import cached_property, lru_cache
 from typing import Literal, NamedTuple
 
 from maskwright.analysis.errors import GrammarError, LimitError
+from maskwright.analysis.grammar.columns import FIRST_COLUMN, Column
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.grammar.normalise import reduce
-from maskwright.analysis.lexing.lexemes import LINE_FEED, terminal_rank
+from maskwright.analysis.lexing.lexemes import terminal_rank
 from maskwright.analysis.lexing.terminal_nfa import build_terminal_nfa, build_union_dfa
 from maskwright.analysis.lexing.terminals import compile_lexemes
 from maskwright.analysis.lexing.transducer import DEAD, RESTART, START, STATE_LIMIT
 from maskwright.analysis.lr.automaton import build_automaton
 from maskwright.analysis.lr.bisimulation import coarsest_partition
 from maskwright.analysis.lr.tables import ACCEPT, CONFLICT, ERROR
-from maskwright.decoding._kernels import MAX_STACKS, SPACE, TAB
+from maskwright.decoding._kernels import MAX_STACKS
 from maskwright.maskstore.stack_automaton import build_lexer_and_parser
 
 END = -1
@@ -44,9 +45,9 @@ class Place(NamedTuple):
     """
 
     lexer: int
-    column: int
+    column: Column
     depth: int
-    columns: tuple[int, ...]
+    columns: tuple[Column, ...]
     stacks: tuple[int, ...]
     fresh: bool
     read: Read | None
@@ -68,7 +69,7 @@ class Refusal(NamedTuple):
     place: Place
     symbol: int = END
     stacks: tuple[int, ...] = ()
-    column: int = -1
+    column: Column = FIRST_COLUMN
 
 
 class Stacks:
@@ -128,7 +129,6 @@ class Machine:
         self.newline = layout.newline if layout else -9
         brackets = layout.brackets if layout else ()
         self.bracket = {opening: 1 for opening, _ in brackets} | {closing: -1 for _, closing in brackets}
-        self.tab_length = layout.tab_length if layout else 1
         self.corners: dict[int, frozenset[int]] = {}
         """Remembered by explanations: the nonterminals that each nonterminal's text may begin with."""
 
@@ -218,7 +218,7 @@ class Retrace:
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self.stacks = Stacks()
-        self.start = Place(START, 0, 0, (0,), (0,), False, None)
+        self.start = Place(START, FIRST_COLUMN, 0, (FIRST_COLUMN,), (0,), False, None)
 
     # ------------------------------------------------------------------------------------------------------ parsing
 
@@ -267,7 +267,7 @@ class Retrace:
         columns = self.machine.column_of
         return self.acceptable(stacks, [*(t for t in range(len(columns)) if columns[t] >= 0), END])
 
-    def _feed(self, place: Place, symbol: int, kind: Kind, column: int = -1) -> Place | Refusal:
+    def _feed(self, place: Place, symbol: int, kind: Kind, column: Column = FIRST_COLUMN) -> Place | Refusal:
         after, refusing = self.shift(place.stacks, self.column(symbol))
         if not after:
             return Refusal(kind, place, symbol, refusing, column)
@@ -294,14 +294,15 @@ class Retrace:
                 place = after
         return place
 
-    def _indent(self, place: Place, column: int) -> Place | Refusal:
+    def _indent(self, place: Place, column: Column) -> Place | Refusal:
         layout = self.machine.grammar.layout
         assert layout is not None
         order = layout.compare(column, place.columns[-1])
         if order is None:
             return Refusal("tabs", place, layout.indent, (), column)
         if order < 0 and column not in place.columns:
-            return Refusal("column", place, layout.dedent, (), column)
+            is_open = any(column.wide == opened.wide for opened in place.columns)
+            return Refusal("tabs" if is_open else "column", place, layout.dedent, (), column)
         if order > 0:
             after = self._feed(place, layout.indent, "indent", column)
             if isinstance(after, Refusal):
@@ -373,15 +374,10 @@ class Retrace:
                     agenda.append((reached._replace(lexer=START), again))
                 else:
                     column = reached.column
-                    if machine.is_newline[after]:
-                        column = self._column_after(column, waiting[0])
+                    if machine.is_newline[after] and machine.grammar.layout is not None:
+                        column = machine.grammar.layout.column_after(waiting[:1], column)
                     agenda.append((reached._replace(lexer=after, column=column), waiting[1:]))
         return list(found.values()), refused
-
-    def _column_after(self, column: int, byte: int) -> int:
-        if byte == LINE_FEED:
-            return 0
-        return column + (1 if byte == SPACE else self.machine.tab_length if byte == TAB else 0)
 
     def backed_up(self, place: Place) -> tuple[list[Place], list[Refusal]]:
         """The places if the lexeme under way fails and ends at its last end; none and none where it cannot."""
@@ -449,9 +445,9 @@ class Retrace:
                 refused.append(Refusal("unfinished", place))
                 continue
             # a newline that ends the text is behind its last line, whatever blanks follow
-            after = self.emit(place._replace(column=0), transducer.outputs[output])
+            after = self.emit(place._replace(column=FIRST_COLUMN), transducer.outputs[output])
             if not isinstance(after, Refusal) and machine.grammar.layout is not None and len(after.columns) > 1:
-                after = self._indent(after, 0)
+                after = self._indent(after, FIRST_COLUMN)
                 if isinstance(after, Refusal):
                     after = after._replace(kind="end", symbol=END)
             if not isinstance(after, Refusal):

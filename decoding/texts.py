@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitError, MaskwrightError
+from maskwright.analysis.grammar.columns import Column
 from maskwright.decoding import _kernels as kernels
 from maskwright.decoding.alone import Alone, Shared
 from maskwright.decoding.arguments import integer, plain_bytes
@@ -218,11 +219,18 @@ class Texts(Shared):
             self._memory[into + place] = keep[place]
         kernels.forget_runs(self._table, self._memory, into, 0)
 
-    def _columns(self, slot: int) -> list[int]:
+    def _columns(self, slot: int) -> list[Column]:
         """The columns of the open indents of a text, from the first."""
         with Alone(self):
             region = int(self._regions[self._slot(slot)])
-            return self._chain(region, int(self._memory[region + kernels.INDENTS]))[::-1]
+            arena = region + int(self._memory[region + kernels.ARENA])
+            record = int(self._memory[region + kernels.INDENTS])
+            found = []
+            while record >= 0:
+                at = arena + 3 * record
+                found.append(Column(int(self._memory[at]), int(self._memory[at + 3])))
+                record = int(self._memory[at + 1])
+            return found[::-1]
 
     def _stacks(self, slot: int) -> list[list[int]]:
         """The LR states on each stack of a text, from the bottom."""

@@ -12,17 +12,17 @@ from numba import njit
 NO_COLUMN = -1
 LINE_FEED = 10
 SPACE = 32
-TAB = 9
 
 
 @njit(cache=True, nogil=True)
-def scan_fresh(next_set, accepts, counts_columns, tab_length, data, offsets, end_set, cut, accepted, column):  # type: ignore[no-untyped-def]
+def scan_fresh(next_set, accepts, counts_columns, moves, absolute, data, offsets, end_set, cut, accepted, move):  # type: ignore[no-untyped-def]
     """Where the lexeme that begins at each position of each token gets to by longest match.
 
     next_set : (n_sets, 256) int32, -1 = nothing alive; set 0 is the start. accepts : (n_sets,) int32, 0 = no terminal ends there.
-    counts_columns : (n_accepts,) bool; whether the newline terminal is among those that end.
+    counts_columns : (n_accepts,) bool; whether the newline terminal is among those that end. moves : see `Moves.table`; absolute : the
+    number of the move of a line feed.
     Written, each (n_positions,) int32: end_set, the set alive at the token's end or -1; cut, the position after the longest accepted
-    lexeme if it ends before the token does, else -1; accepted, who ends there; column, the lexeme's layout column or NO_COLUMN.
+    lexeme if it ends before the token does, else -1; accepted, who ends there; move, a newline lexeme's, by number, or NO_COLUMN.
     """
     for token in range(offsets.shape[0] - 1):
         last = offsets[token + 1]
@@ -40,7 +40,7 @@ def scan_fresh(next_set, accepts, counts_columns, tab_length, data, offsets, end
                     longest = position
                     who = accepts[state]
             end_set[begin] = state
-            column[begin] = NO_COLUMN
+            move[begin] = NO_COLUMN
             if longest < 0 or longest == last:
                 cut[begin] = -1
                 accepted[begin] = 0
@@ -48,22 +48,19 @@ def scan_fresh(next_set, accepts, counts_columns, tab_length, data, offsets, end
             cut[begin] = longest
             accepted[begin] = who
             if counts_columns[who]:
-                column[begin] = absolute_column(data, begin, longest, tab_length)
+                for position in range(longest - 1, begin - 1, -1):
+                    if data[position] == LINE_FEED:
+                        move[begin] = move_after(data, position + 1, longest, moves, absolute)
+                        break
 
 
 @njit(cache=True, nogil=True)
-def absolute_column(data, begin, end, tab_length):  # type: ignore[no-untyped-def]
-    """The column that a lexeme with a line feed ends in: spaces and tabs after the last one; NO_COLUMN without a line feed."""
-    columns = 0
-    for position in range(end - 1, begin - 1, -1):
-        byte = data[position]
-        if byte == LINE_FEED:
-            return columns
-        if byte == SPACE:
-            columns += 1
-        elif byte == TAB:
-            columns += tab_length
-    return NO_COLUMN
+def move_after(data, begin, end, moves, number):  # type: ignore[no-untyped-def]
+    """The number of a move with the bytes from `begin` to `end` behind it. moves : see `Moves.table`."""
+    for position in range(begin, end):
+        if data[position] <= SPACE:
+            number = moves[number, data[position]]
+    return number
 
 
 @njit(cache=True, nogil=True)
@@ -95,27 +92,14 @@ def scan_state(next_state, is_accepting, state, data, offsets, end_state, cut): 
 
 
 @njit(cache=True, nogil=True)
-def leave_newline(data, offsets, cut, tab_length, is_absolute, columns):  # type: ignore[no-untyped-def]
+def leave_newline(data, offsets, cut, table, moves):  # type: ignore[no-untyped-def]
     """How a newline lexeme under way ends, where a token cuts it.
 
-    Written, each (n_tokens,): is_absolute, whether the token's part holds a line feed; columns, int32, the columns after the last
-    line feed, or those that the token's part adds to the line. Left alone where cut is -1.
+    table : see `Moves.table`. Written: moves, (n_tokens,) int32, the number of the move of the token's part. Left alone where cut is -1.
     """
     for token in range(offsets.shape[0] - 1):
-        if cut[token] < 0:
-            continue
-        begin = offsets[token]
-        absolute = absolute_column(data, begin, cut[token], tab_length)
-        is_absolute[token] = absolute != NO_COLUMN
-        if absolute != NO_COLUMN:
-            columns[token] = absolute
-        else:
-            columns[token] = 0
-            for position in range(begin, cut[token]):
-                if data[position] == SPACE:
-                    columns[token] += 1
-                elif data[position] == TAB:
-                    columns[token] += tab_length
+        if cut[token] >= 0:
+            moves[token] = move_after(data, offsets[token], cut[token], table, 0)
 
 
 @njit(cache=True, nogil=True)

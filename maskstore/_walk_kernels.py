@@ -5,12 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from maskwright.maskstore._kernels import LINE_FEED, SPACE, TAB
+from maskwright.maskstore._kernels import SPACE
 
 FULL = -1
-
-ABSOLUTE = 1 << 20
-"""Added to a column counted from a line feed inside the token; without it the column is relative to where the token began."""
 
 
 @njit(cache=True, nogil=True)
@@ -40,21 +37,20 @@ def extend_sequence(sequence, symbol, sizes, parent, last, slots):  # type: igno
 
 @njit(cache=True, nogil=True)
 def walk_longest(  # type: ignore[no-untyped-def]
-    start, next_state, output, output_start, output_symbols, byte_class, data, offsets, shared, newline_code, tab_length, dead,
-    states, sequences, columns, end_state, end_sequence, sizes, parent, last, slots,
+    start, next_state, output, output_start, output_symbols, byte_class, data, offsets, shared, newline_code, moves, dead,
+    states, sequences, moved, end_state, end_sequence, sizes, parent, last, slots,
 ):  # fmt: skip
     """Read every token from lexer state `start`.
 
     data, offsets : the tokens, sorted. shared : (n_tokens,) int32; leading bytes that a token shares with the one before it.
-    newline_code : (3,) int32; the layout's newline terminal or -1, the code of column 0 after a line feed in the token, and the code of
-        no further columns without one. tab_length : columns of a tab. dead : (n,) bool; sequences not to go on with, by number; those
-        from n on are not known yet.
-    states, sequences, columns : (longest token + 1,) int32, scratch. Written, (n_tokens,) int32: end_state (-1: the lexer refuses the
+    newline_code : (2,) int32; the layout's newline terminal or -1, and the code of a newline that ends after move 0. moves : see
+        `Moves.table`. dead : (n,) bool; sequences not to go on with, by number; those from n on are not known yet.
+    states, sequences, moved : (longest token + 1,) int32, scratch. Written, (n_tokens,) int32: end_state (-1: the lexer refuses the
         token) and end_sequence. Returns whether the sequence table had room.
     """
     states[0] = start
     sequences[0] = 0
-    columns[0] = 0
+    moved[0] = 0
     dead_at = 1 << 30  # the depth at which the token before died
     for token in range(offsets.shape[0] - 1):
         common = shared[token]
@@ -66,7 +62,7 @@ def walk_longest(  # type: ignore[no-untyped-def]
         length = offsets[token + 1] - begin
         state = states[common]
         sequence = sequences[common]
-        column = columns[common]
+        move = moved[common]
         for depth in range(common, length):
             byte = data[begin + depth]
             klass = byte_class[byte]
@@ -78,22 +74,18 @@ def walk_longest(  # type: ignore[no-untyped-def]
             for i in range(output_start[out], output_start[out + 1]):
                 symbol = output_symbols[i]
                 if symbol == newline_code[0]:
-                    symbol = newline_code[1] + column - ABSOLUTE if column >= ABSOLUTE else newline_code[2] + column
+                    symbol = newline_code[1] + 2 * move
                 sequence = extend_sequence(sequence, symbol, sizes, parent, last, slots)
                 if sequence == FULL:
                     return False
             if sequence < dead.shape[0] and dead[sequence]:
                 dead_at = depth
                 break
-            if byte == LINE_FEED:
-                column = ABSOLUTE
-            elif byte == SPACE:
-                column += 1
-            elif byte == TAB:
-                column += tab_length
+            if byte <= SPACE:
+                move = moves[move, byte]
             states[depth + 1] = state
             sequences[depth + 1] = sequence
-            columns[depth + 1] = column
+            moved[depth + 1] = move
         end_state[token] = state if dead_at == 1 << 30 else -1
         end_sequence[token] = sequence
     return True
@@ -127,14 +119,14 @@ def shared_bytes(data, offsets, shared):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def walk_contextual(  # type: ignore[no-untyped-def]
     start, next_state, output, output_start, output_symbols, byte_class, mode_state, mode_can_follow, mode_code,
-    pending_start, pending, data, offsets, shared, newline_code, tab_length, dead, text, length, again, place, state, sequence, column,
+    pending_start, pending, data, offsets, shared, newline_code, moves, dead, text, length, again, place, state, sequence, move,
     found_token, found_state, found_sequence, n_found, sizes, parent, last, slots,
 ):  # fmt: skip
     """`walk_longest` where the parser's state chooses what competes: every mode is followed wherever a lexeme begins.
 
     mode_can_follow : (n_terminals, n_modes) bool; the modes that there can be after a terminal. mode_code : the symbol of mode 0; a
     sequence says which mode each of its lexemes was read in. text : (n_rows, width) uint8 and length, again, place, state, sequence,
-    column : (n_rows,) int32,
+    move : (n_rows,) int32,
     scratch; the alternatives under way. Written: found_token, found_state, found_sequence : (capacity,) int32, n_found : (1,) int64.
     Returns 0, 1 if the sequence table is full, 2 if `found` is, 3 if there are too many alternatives.
     """
@@ -155,7 +147,7 @@ def walk_contextual(  # type: ignore[no-untyped-def]
         place[0] = 0
         state[0] = start
         sequence[0] = 0
-        column[0] = 0
+        move[0] = 0
         rows = 1
         while rows > 0:
             row = rows - 1
@@ -196,7 +188,7 @@ def walk_contextual(  # type: ignore[no-untyped-def]
                             length[target] = length[row]
                             again[target] = again[row]
                             place[target] = place[row]
-                            column[target] = column[row]
+                            move[target] = move[row]
                         first = False
                         sequence[target] = after
                         state[target] = mode_state[mode]
@@ -215,11 +207,7 @@ def walk_contextual(  # type: ignore[no-untyped-def]
             for i in range(output_start[out], output_start[out + 1]):
                 symbol = output_symbols[i]
                 if symbol == newline_code[0]:
-                    symbol = (
-                        newline_code[1] + column[row] - ABSOLUTE
-                        if column[row] >= ABSOLUTE
-                        else newline_code[2] + column[row]
-                    )
+                    symbol = newline_code[1] + 2 * move[row]
                 sequence[row] = extend_sequence(sequence[row], symbol, sizes, parent, last, slots)
                 if sequence[row] == FULL:
                     return 1
@@ -246,13 +234,8 @@ def walk_contextual(  # type: ignore[no-untyped-def]
                 place[row] = 0
                 state[row] = 0
                 continue
-            if place[row] >= again[row]:
-                if byte == LINE_FEED:
-                    column[row] = ABSOLUTE
-                elif byte == SPACE:
-                    column[row] += 1
-                elif byte == TAB:
-                    column[row] += tab_length
+            if place[row] >= again[row] and byte <= SPACE:
+                move[row] = moves[move[row], byte]
             state[row] = after
             place[row] += 1
         if n_found[0] > found_before:

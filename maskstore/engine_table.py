@@ -39,11 +39,14 @@ Int32 = npt.NDArray[np.int32]
     EOS, N_EOS,
     TAB_LENGTH, NEWLINE, INDENT, DEDENT, AFTER_NEWLINE, N_WORDS, EOS_IN_MASKS, N_LEXER_STATES,
     N_MODES, MODE_STATE, MODE_OF_STATE, FALLBACK, PENDING_START, PENDING, AGAIN, REST_SYMBOL, REST_NEXT,
-    OPEN_START, OPEN_ITEMS,
-) = range(16, 16 + 56)  # fmt: skip
+    OPEN_START, OPEN_ITEMS, TABS,
+) = range(16, 16 + 57)  # fmt: skip
 
 # flags of a lexer state
 MAY_END_NEWLINE, IS_NEWLINE = 1, 2
+
+# how columns are counted
+LARK_TABS, CONSISTENT_TABS = 0, 1
 
 NONE = -9
 """A terminal number that no terminal has."""
@@ -89,6 +92,7 @@ def engine_table(grammar: Grammar, vocabulary: Vocabulary, automaton: StackAutom
     table.add(STATE_FLAGS, transducer.may_end_newline * MAY_END_NEWLINE + transducer.is_newline * IS_NEWLINE)
     layout = grammar.layout
     header[TAB_LENGTH] = layout.tab_length if layout else 1
+    header[TABS] = CONSISTENT_TABS if layout and layout.tabs == "consistent" else LARK_TABS
     header[NEWLINE] = layout.newline if layout else NONE
     header[INDENT] = tables.terminal_column[layout.indent] if layout else NONE
     header[DEDENT] = tables.terminal_column[layout.dedent] if layout else NONE
@@ -181,12 +185,12 @@ def _add_lookups(table: _Flat, automaton: StackAutomaton) -> None:
     newlines = [automaton.paths[path] for path in number]
     path_starts, _ = flat([range(len(path)) for path in newlines])
     table.add(PATH_START, path_starts)
-    before_starts, before = flat([symbols for path in newlines for symbols, _, _ in path])
+    before_starts, before = flat([symbols for path in newlines for symbols, _ in path])
     table.add(
         PATHS,
         [
-            (begin, end, absolute, column)
-            for (begin, end), (_, absolute, column) in zip(
+            (begin, end, *move)
+            for (begin, end), (_, move) in zip(
                 pairwise(before_starts.tolist()), [newline for path in newlines for newline in path], strict=True
             )
         ],

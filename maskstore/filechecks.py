@@ -19,9 +19,6 @@ from maskwright.maskstore.vocabulary import Vocabulary
 
 Array = npt.NDArray[Any]
 
-COLUMN_LIMIT = 1 << 28
-"""BOUND: three blocks of so many columns, and the terminals, are numbered in 32 bits."""
-
 
 def check_arrays(
     where: str,
@@ -39,7 +36,6 @@ def check_arrays(
     """
     check = _Checks(where, grammar, arrays)
     check.lexer()
-    check.codes(vocabulary, codes)
     check.sequences(codes)
     check.cells()
     check.masks(vocabulary)
@@ -120,19 +116,8 @@ class _Checks:
                     f"tensor nfa.initial holds {state} for terminal {number}, a state of terminal {terminal[state]}"
                 )
 
-    def codes(self, vocabulary: Vocabulary, codes: EventCodes) -> None:
-        layout = self.grammar.layout
-        if layout is None:
-            is_right, expected = codes.n_columns == 0, "0, the grammar having no layout"
-        else:
-            least = 1 + layout.tab_length * max(map(len, vocabulary.tokens), default=0)
-            is_right = least <= codes.n_columns < COLUMN_LIMIT
-            expected = f"{least}, which the longest token can reach, or more, below {COLUMN_LIMIT}"
-        if not is_right:
-            raise self.refuse(f"codes.n_columns is {clip(codes.n_columns)}, expected {expected}")
-
     def sequences(self, codes: EventCodes) -> None:
-        symbols = self.within("sequence_symbols", 0, codes.n_terminals + 3 * codes.n_columns - 1)
+        symbols = self.within("sequence_symbols", 0, codes.n_symbols - 1)
         starts = self.offsets("sequence_start", "sequence_symbols").tolist()
         if len(starts) < 2 or starts[1] != 0:
             raise self.refuse("sequence 0 is not the empty sequence")

@@ -125,7 +125,7 @@ def save_store(store: MaskStore | AutomatonStore, path: str | os.PathLike[str], 
         own: dict[str, Any] = {
             "kind": ENTRIES,
             "rules": store.rules,
-            "codes": {"n_terminals": store.codes.n_terminals, "n_columns": store.codes.n_columns},
+            "codes": {"n_terminals": store.codes.n_terminals, "n_moves": len(store.codes.moves)},
             "steps": [[step, int(counts.sum(dtype=np.int64))] for step, counts in store.counts.items()],
         }
     else:
@@ -215,12 +215,18 @@ def _mask_store(
 ) -> MaskStore:
     # PERF: what builds entries takes 0.1 s of processor time to import, and loading an automaton needs none of it
     from maskwright.analysis.lexing.terminal_nfa import TerminalNfa
-    from maskwright.maskstore.events import EventCodes
+    from maskwright.maskstore.events import EventCodes, Moves
     from maskwright.maskstore.filechecks import check_arrays
     from maskwright.maskstore.masks import MaskPool
     from maskwright.maskstore.store import MaskStore
 
-    codes = EventCodes(**header.facts["codes"])
+    moves = Moves(header.grammar.layout, (own.tokens[i] for i in own.text_ids().tolist()))
+    if header.facts["codes"]["n_moves"] != len(moves):
+        found = clip(header.facts["codes"]["n_moves"])
+        raise refuse(
+            where, f"codes.n_moves is {found}, expected {len(moves)}, those of the layout and the tokens in the file"
+        )
+    codes = EventCodes(header.grammar.n_terminals, moves)
     steps = dict(header.facts["steps"])
     check_arrays(where, header.grammar, own, codes, steps, arrays)
     return MaskStore(

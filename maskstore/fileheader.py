@@ -18,7 +18,7 @@ from maskwright.maskstore.masks import n_words
 from maskwright.maskstore.tokenizer_values import clip
 
 FORMAT = "maskwright mask store"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 METADATA_KEY = "maskwright"
 EXPORT_AGAIN = "the file is damaged or was not written by maskwright: export the store again"
 
@@ -41,7 +41,7 @@ FACTS: Mapping[str, Mapping[str, Any]] = {
     ENTRIES: {
         **_COMMON,
         "rules": str,
-        "codes": {"n_terminals": int, "n_columns": int},
+        "codes": {"n_terminals": int, "n_moves": int},
         "steps": [[str, int]],
     },
     AUTOMATON: {**_COMMON, "counts": [[str, int]], "table_checksum": str},

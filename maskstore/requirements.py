@@ -26,7 +26,7 @@ from maskwright.analysis.lexing.modes import Modes
 from maskwright.analysis.lexing.transducer import RESTART, START, Transducer
 from maskwright.analysis.lr.tables import LrTables
 from maskwright.maskstore import _kernels, _walk_kernels
-from maskwright.maskstore.events import EventCodes
+from maskwright.maskstore.events import ABSOLUTE, RESET, EventCodes, Move, Moves
 from maskwright.maskstore.feasible import Feasible
 from maskwright.maskstore.rests import WHATEVER, Rests
 
@@ -37,8 +37,8 @@ Progress = Callable[[int, int], None]
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 
-Newline = tuple[tuple[int, ...], bool, int]
-"""Terminals read before a newline that ends in the token; whether its column counts from a line feed in the token; the column."""
+Newline = tuple[tuple[int, ...], Move]
+"""Terminals read before a newline that ends in the token, and what the token does to its column."""
 Path = tuple[Newline, ...]
 Alternative = tuple[Path, int]
 """Newlines to pass, then a rest."""
@@ -108,13 +108,11 @@ class Requirements:
             self.after_newline -= {self.column_of[layout.indent]}
         self.bracket = {opening: 1 for opening, _ in layout.brackets} if layout else {}
         self.bracket |= {closing: -1 for _, closing in layout.brackets} if layout else {}
-        tab_length = layout.tab_length if layout else 1
-        widest = max(map(len, tokens), default=0) * tab_length
-        self.codes = EventCodes(grammar.n_terminals, widest + 1 if layout else 0)
-        self.mode_code = grammar.n_terminals + 3 * self.codes.n_columns
+        self.codes = EventCodes(grammar.n_terminals, Moves(layout, tokens))
+        self.mode_code = self.codes.n_symbols
         """In sequences: this + m says that the next lexeme is read in mode m. Not used with one mode."""
         order = sorted(range(len(tokens)), key=tokens.__getitem__)
-        self._walk_all([tokens[i] for i in order], token_ids[np.array(order, np.int64)], tab_length, progress)
+        self._walk_all([tokens[i] for i in order], token_ids[np.array(order, np.int64)], progress)
         if len(eos):
             self._add_eos(np.array(sorted(eos), np.int32), tables.n_terminals)
 
@@ -226,7 +224,7 @@ class Requirements:
             return self._read(transducer.pending[state] + data, START, symbols)
         return [] if after < 0 else self._read(data[1:], after, symbols)
 
-    def _walk_all(self, tokens: list[bytes], ids: Int32, tab_length: int, progress: Progress | None) -> None:
+    def _walk_all(self, tokens: list[bytes], ids: Int32, progress: Progress | None) -> None:
         transducer = self.transducer
         data = np.frombuffer(b"".join(tokens), np.uint8)
         offsets = np.concatenate([[0], np.cumsum([len(token) for token in tokens])]).astype(np.int64)
@@ -235,9 +233,10 @@ class Requirements:
         longest = max(map(len, tokens), default=0)
         scratch = [np.zeros(longest + 1, np.int32) for _ in range(3)]
         output_start, output_symbols = flat(transducer.outputs)
-        newline_code = np.full(3, -1, np.int32)
+        newline_code = np.full(2, -1, np.int32)
         if self.grammar.layout is not None:
-            newline_code[:] = self.newline, self.codes.newline_at(0), self.codes.leave_after(0)
+            newline_code[:] = self.newline, self.codes.newline_at(0)
+        moves = self.codes.moves.table()
         end_state, end_sequence = np.zeros(len(tokens), np.int32), np.zeros(len(tokens), np.int32)
         capacity = 1 << 17
         sizes = np.ones(1, np.int64)
@@ -259,7 +258,7 @@ class Requirements:
                         offsets,
                         shared,
                         newline_code,
-                        tab_length,
+                        moves,
                         feasible.dead,
                         sizes,
                         parent,
@@ -269,7 +268,7 @@ class Requirements:
                 else:
                     full = not _compiled.walk_longest(
                         state, transducer.next_state, transducer.output, output_start, output_symbols, transducer.byte_class, data,
-                        offsets, shared, newline_code, tab_length, feasible.dead, *scratch, end_state, end_sequence, sizes, parent, last,
+                        offsets, shared, newline_code, moves, feasible.dead, *scratch, end_state, end_sequence, sizes, parent, last,
                         slots,
                     )  # fmt: skip
                 if not full:
@@ -385,8 +384,9 @@ class Requirements:
                 continue
             if symbol >= self.codes.n_terminals:
                 if depth == 0:
-                    kind, column = self.codes.decode(symbol)
-                    path.append((tuple(part), kind == "newline_at", column))
+                    move = self.codes.moves.members[self.codes.decode(symbol)[1]]
+                    # a newline that ends has had its line feed
+                    path.append((tuple(part), move._replace(stop=ABSOLUTE) if move.stop == RESET else move))
                     part = []
                 continue
             depth = max(0, depth + self.bracket.get(symbol, 0))
@@ -428,7 +428,7 @@ class _ContextualWalk:
 
     def run(
         self, state: int, output_start: Int32, output_symbols: Int32, data: npt.NDArray[np.uint8], offsets: Int64, shared: Int32,
-        newline_code: Int32, tab_length: int, dead: npt.NDArray[np.bool_], sizes: Int64, parent: Int32, last: Int32, slots: Int32,
+        newline_code: Int32, moves: Int32, dead: npt.NDArray[np.bool_], sizes: Int64, parent: Int32, last: Int32, slots: Int32,
     ) -> bool:  # fmt: skip
         """Walk from a state; whether the table of sequences is full."""
         required, transducer = self.required, self.required.transducer
@@ -439,7 +439,7 @@ class _ContextualWalk:
             code = _compiled.walk_contextual(
                 state, transducer.next_state, transducer.output, output_start, output_symbols, transducer.byte_class,
                 transducer.mode_state, required.modes.may_follow, required.mode_code, self.pending_start, self.pending,
-                data, offsets, shared, newline_code, tab_length, dead, self.text, *self.scratch, *self.found,
+                data, offsets, shared, newline_code, moves, dead, self.text, *self.scratch, *self.found,
                 self.n_found, sizes, parent, last, slots,
             )  # fmt: skip
             if code == 2:

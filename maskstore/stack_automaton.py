@@ -245,7 +245,7 @@ class _Builder:
         """Roots that must be legal somewhere for a path to be passable: what is read before each newline, and the newline."""
         newline = self.required.column_of[self.required.newline] if self.grammar.layout else -1
         found = []
-        for place, (before, _, _) in enumerate(self.required.paths[path]):
+        for place, (before, _) in enumerate(self.required.paths[path]):
             if before:
                 found.append(self._root(self.required.rests.before([*before, newline], WHATEVER), int(place > 0)))
         return found

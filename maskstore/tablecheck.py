@@ -25,6 +25,7 @@ from maskwright.analysis.lexing.transducer import MAX_PENDING, RESTART
 from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT
 from maskwright.maskstore import _parse_kernels as lr
 from maskwright.maskstore import engine_table as places
+from maskwright.maskstore.events import ABSOLUTE
 from maskwright.maskstore.fileheader import refuse
 from maskwright.maskstore.masks import n_words
 from maskwright.maskstore.stackcheck import bad_reduction
@@ -114,7 +115,9 @@ PARTS: Mapping[int, Part] = {
     places.LOOKUPS: Part("lookups", ("lookups", "3"), ((0, "paths"), ANY, (0, "masks"))),
     places.PATH_START: Part("path_start", ("paths+1",), ((0, "newlines+1"),)),
     places.PATHS: Part(
-        "paths", ("newlines", "4"), ((0, "path symbols+1"), (0, "path symbols+1"), (0, "2"), (0, "2^31"))
+        "paths",
+        ("newlines", "5"),
+        ((0, "path symbols+1"), (0, "path symbols+1"), (ABSOLUTE, "8"), (0, "2^31"), (0, "2^31")),
     ),
     places.PATH_SYMBOLS: Part("path_symbols", ("path symbols",), ((0, "symbols"),)),
     places.REST_SYMBOL: Part("rest_symbol", ("rests",), ((0, "symbols"),)),
@@ -147,6 +150,7 @@ STARTS: Mapping[int, tuple[int, int]] = {
 
 SETTINGS = (
     places.TAB_LENGTH,
+    places.TABS,
     places.NEWLINE,
     places.INDENT,
     places.DEDENT,
@@ -300,6 +304,7 @@ class _Checks:
         none = places.NONE
         expected = {
             places.TAB_LENGTH: ("tab length", layout.tab_length if layout else 1),
+            places.TABS: ("way to count tabs", int(layout is not None and layout.tabs == "consistent")),
             places.NEWLINE: ("newline", layout.newline if layout else none),
             places.INDENT: ("indent", int(column[layout.indent]) if layout else none),
             places.DEDENT: ("dedent", int(column[layout.dedent]) if layout else none),
@@ -350,10 +355,10 @@ class _Checks:
             self._wrong(places.ENDINGS, found, "a set, a number of terminals and so many terminals")
         if self.grammar.layout is None:
             self._newlines()
-        paths = self.part(places.PATHS).reshape(-1, 4)
+        paths = self.part(places.PATHS).reshape(-1, 5)
         wrong = np.flatnonzero(paths[:, 0] > paths[:, 1])
         if len(wrong):
-            self._wrong(places.PATHS, 4 * int(wrong[0]), f"{paths[wrong[0], 1]} at most")
+            self._wrong(places.PATHS, 5 * int(wrong[0]), f"{paths[wrong[0], 1]} at most")
 
     def _columns(self, place: int) -> None:
         """A set of columns has no bit past the last of them."""

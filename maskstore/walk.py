@@ -24,7 +24,7 @@ from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.lexing.terminal_nfa import TerminalNfa, UnionDfa, build_union_dfa
 from maskwright.maskstore import _kernels
-from maskwright.maskstore.events import EventCodes
+from maskwright.maskstore.events import ABSOLUTE, EventCodes, Move, Moves
 
 Sequence = tuple[int, ...]
 Outcome = tuple[Sequence, int]
@@ -73,9 +73,8 @@ class Walk:
         self.data = np.frombuffer(b"".join(tokens), np.uint8)
         self.offsets = np.concatenate([[0], np.cumsum([len(t) for t in tokens])]).astype(np.int64)
         self.union: UnionDfa = build_union_dfa(nfa, [t.name for t in grammar.terminals])
-        self.tab_length = self.layout.tab_length if self.layout else 1
-        widest = max(map(len, tokens), default=0) * self.tab_length
-        self.codes = EventCodes(grammar.n_terminals, widest + 1 if self.layout else 0)
+        self.codes = EventCodes(grammar.n_terminals, Moves(self.layout, tokens))
+        self.moves = self.codes.moves.table()
         self.outcome_sets: list[tuple[Outcome, ...]] = [()]
         self._set_number: dict[tuple[Outcome, ...], int] = {(): DEAD}
         self.outcome_of = self._intern_outcomes()
@@ -87,18 +86,19 @@ class Walk:
         newline = self.layout.newline if self.layout else -1
         counts_columns = np.array([newline in terminals for terminals in accept_sets], np.bool_)
         n = len(self.data)
-        end_set, cut, accepted, column = (np.empty(n, np.int32) for _ in range(4))
+        end_set, cut, accepted, move = (np.empty(n, np.int32) for _ in range(4))
         _kernels.scan_fresh(
             self.union.next_state,
             accepts,
             counts_columns,
-            self.tab_length,
+            self.moves,
+            self.codes.moves.find(Move(ABSOLUTE)),
             self.data,
             self.offsets,
             end_set,
             cut,
             accepted,
-            column,
+            move,
         )
         outcome_of = np.zeros(n, np.int32)
         known: dict[tuple[int, int, int, int], int] = {}
@@ -109,7 +109,7 @@ class Walk:
         for begin, end in pairwise(bounds.tolist()):
             block = order[begin:end]
             rest = np.where(cut[block] >= 0, outcome_of[cut[block]], -1)
-            keys = np.stack([end_set[block], accepted[block], column[block], rest], axis=1)
+            keys = np.stack([end_set[block], accepted[block], move[block], rest], axis=1)
             distinct, inverse = np.unique(keys, axis=0, return_inverse=True)
             numbers = np.empty(len(distinct), np.int32)
             for i, row in enumerate(distinct.tolist()):
@@ -121,7 +121,7 @@ class Walk:
         return outcome_of
 
     def _outcome_set(
-        self, end_set: int, accepted: int, column: int, rest: int, accept_sets: list[tuple[int, ...]], newline: int
+        self, end_set: int, accepted: int, move: int, rest: int, accept_sets: list[tuple[int, ...]], newline: int
     ) -> int:
         outcomes: set[Outcome] = set()
         if end_set >= 0:
@@ -130,9 +130,9 @@ class Walk:
             for terminal in accept_sets[accepted]:
                 symbol = terminal
                 if terminal == newline:
-                    if column == _kernels.NO_COLUMN:
+                    if move == _kernels.NO_COLUMN:
                         continue  # a newline without a line feed cannot end: it has no column
-                    symbol = self.codes.newline_at(column)
+                    symbol = self.codes.newline_at(move)
                 outcomes |= {((symbol, *sequence), state) for sequence, state in self.outcome_sets[rest]}
         content = tuple(sorted(outcomes))
         if content not in self._set_number:
@@ -160,11 +160,9 @@ class Walk:
             return self._fresh_groups  # the terminal is complete: every token begins afresh
         outcome_set = np.where(cut >= 0, self.outcome_of[cut], DEAD).astype(np.int32)
         if self._is_newline(state):
-            is_absolute = np.zeros(n_tokens, np.bool_)
-            columns = np.zeros(n_tokens, np.int32)
-            _kernels.leave_newline(self.data, self.offsets, cut, self.tab_length, is_absolute, columns)
-            symbols = np.where(is_absolute, self.codes.leave_at(0), self.codes.leave_after(0)) + columns
-            leave = np.where(outcome_set != DEAD, symbols, -1).astype(np.int32)
+            moves = np.zeros(n_tokens, np.int32)
+            _kernels.leave_newline(self.data, self.offsets, cut, self.moves, moves)
+            leave = np.where(outcome_set != DEAD, self.codes.leave(0) + 2 * moves, -1).astype(np.int32)
         return self._group(end_state, leave, outcome_set)
 
     def _is_newline(self, state: int) -> bool:
@@ -179,7 +177,7 @@ class Walk:
         self, end_state: npt.NDArray[np.int32], leave: npt.NDArray[np.int32], outcome_set: npt.NDArray[np.int32]
     ) -> StateGroups:
         alive = np.flatnonzero((end_state >= 0) | (outcome_set != DEAD))
-        radix_leave = self.codes.n_terminals + 3 * self.codes.n_columns + 1
+        radix_leave = self.codes.n_symbols + 1
         radix_set = len(self.outcome_sets)
         if (self.nfa.n_states + 1) * radix_leave * radix_set >= 1 << 62:
             raise LimitError(

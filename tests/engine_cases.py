@@ -90,6 +90,8 @@ _NEWLINE: {rng.choice(LAYOUT_NEWLINES)}
 """
     if rng.random() < 0.3:
         text = re.sub("(?m)^(%ignore )?COMMENT.*\n", "", text)
+    if seed % 2:
+        text = "// maskwright: tabs = consistent\n" + text.replace(r"[ \t]*", r"[ \t\f]*")
     return longest(text, f"layout-{seed}")
 
 
@@ -188,7 +190,11 @@ def samples(grammar: Grammar, rng: random.Random, n: int) -> list[bytes]:
         "#",
         "\n",
     ]
-    pieces += ["\n ", "\n  ", ":\n ", "\n\n", "\t", "if a", "(\n", ")", "\r\n"] if grammar.layout else []
+    pieces += (
+        ["\n ", "\n  ", ":\n ", "\n\n", "\t", "if a", "(\n", ")", "\r\n", ":\n\t", "\n \t", "\n\t ", "\n        "]
+        if grammar.layout
+        else []
+    )
     pieces += (
         ["f'", "'", "{", "}", "f'a{", "'}", "}b'", "a b'", "'#'", "\n '", "f' \n{", "{{", "\\\\'"]
         if grammar.verbatim

@@ -24,7 +24,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from lark.utils import get_regexp_width
 
-from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.grammar.grammar import Grammar, Layout
 from maskwright.analysis.grammar.normalise import reduce as reduced
 from maskwright.analysis.lr.automaton import build_automaton
 from maskwright.analysis.lr.lookaheads import lookaheads
@@ -169,11 +169,33 @@ Stack: TypeAlias = tuple[int, ...]
 Lexeme: TypeAlias = tuple[int, bytes]
 
 
+Columns: TypeAlias = tuple[int, int]
+"""How far in a line begins, with tabs to multiples of 8 and with tabs of 1, as CPython's tokenizer counts; twice the same as Lark does."""
+
+CONSISTENT = "consistent"
+
+
+def moved(layout: Layout, columns: Columns, byte: int) -> Columns:
+    """The columns after one more byte of a newline."""
+    col, altcol = columns
+    if byte == 10 or (byte == 12 and layout.tabs == CONSISTENT):
+        return 0, 0
+    if byte == 32:
+        return col + 1, altcol + 1
+    if byte == 9 and layout.tabs == CONSISTENT:
+        return col - col % 8 + 8, altcol + 1
+    return (col + layout.tab_length, altcol + layout.tab_length) if byte == 9 else columns
+
+
+def columns_of(layout: Layout, lexeme: bytes) -> Columns:
+    return reduce(lambda columns, byte: moved(layout, columns, byte), lexeme, (0, 0))
+
+
 class Parse(NamedTuple):
     """stacks : LR states, the top last. columns : those open, the innermost last. depth : open brackets."""
 
     stacks: frozenset[Stack]
-    columns: tuple[int, ...]
+    columns: tuple[Columns, ...]
     depth: int
 
 
@@ -206,7 +228,7 @@ class NaiveEngine:
         newline = () if self.layout is None else (self.layout.newline,)
         self.kept_out = self.grammar.ignored | frozenset(newline)
         """What is no part of the rules' text: ignored between lexemes, or there for the layout."""
-        self.root = Parse(frozenset({(0,)}), (0,), 0)
+        self.root = Parse(frozenset({(0,)}), ((0, 0),), 0)
 
     def _rank(self, terminal: int) -> tuple[int, bool, int, int, str]:
         found = self.grammar.terminals[terminal]
@@ -315,7 +337,7 @@ class NaiveEngine:
 
     @cached_property
     def alphabet(self) -> bytes:
-        """Bytes, one of each class that the terminals tell apart as first, second, ... byte; line feed, space and tab always."""
+        """Bytes, one of each class that the terminals tell apart as first, second, ... byte; those that move columns always."""
         known: dict[tuple[int, ...], int] = {}
         found, agenda = {0, *self.begins} - {-1}, [0, *self.begins]
         while agenda:
@@ -323,8 +345,8 @@ class NaiveEngine:
             for after in {self.read(state, byte) for byte in range(256)} - found - {-1}:
                 found.add(after)
                 agenda.append(after)
-        for byte in (*b"\n \t", *range(256)):
-            is_special = (byte if byte in b"\n \t" else -1,)
+        for byte in (*b"\n \t\f", *range(256)):
+            is_special = (byte if byte in b"\n \t\f" else -1,)
             known.setdefault(is_special + tuple(self.read(state, byte) for state in sorted(found)), byte)
         return bytes(sorted(known.values()))
 
@@ -519,21 +541,20 @@ class NaiveEngine:
         if terminal == layout.newline:
             if parse.depth > 0:
                 return parse
-            margin = lexeme.rpartition(b"\n")[2]
-            stacks = self.shift(parse.stacks, self.column(terminal))
-            return self.indent(
-                parse._replace(stacks=stacks), margin.count(b" ") + layout.tab_length * margin.count(b"\t")
-            )
+            return self.newline(parse, columns_of(layout, lexeme))
         depth = parse.depth + sum((terminal == opening) - (terminal == closing) for opening, closing in layout.brackets)
         stacks = self.shift(parse.stacks, self.column(terminal))
         return Parse(stacks, parse.columns, max(0, depth)) if stacks else None
 
-    def indent(self, parse: Parse, column: int) -> Parse | None:
+    def newline(self, parse: Parse, column: Columns) -> Parse | None:
+        """After a newline of the layout that ended at some columns."""
         assert self.layout is not None
-        stacks, columns = parse.stacks, parse.columns
-        if column > columns[-1]:
+        stacks, columns = self.shift(parse.stacks, self.column(self.layout.newline)), parse.columns
+        if column[0] > columns[-1][0]:
+            if column[1] <= columns[-1][1] or column[0] >= 2**31 - 1:
+                return None
             stacks, columns = self.shift(stacks, self.column(self.layout.indent)), (*columns, column)
-        while column < columns[-1]:
+        while column[0] < columns[-1][0]:
             stacks, columns = self.shift(stacks, self.column(self.layout.dedent)), columns[:-1]
         return parse._replace(stacks=stacks, columns=columns) if stacks and column == columns[-1] else None
 
@@ -621,19 +642,19 @@ class NaiveEngine:
         if self.layout is None or terminal != self.layout.newline or parse.depth > 0:
             after = self.step(parse, terminal, rest)
             return after is not None and self.leads_on(after)
-        limit = parse.columns[-1] + 2 * self.layout.tab_length + rest.count(b" ") + 1
-        margin = rest.rpartition(b"\n")[2]
-        begin = (state, b"\n" in rest, margin.count(b" ") + self.layout.tab_length * margin.count(b"\t"))
+        # more than any column that is open, and a multiple of 8: further in is further in
+        limit = 8 * (max(parse.columns[-1]) // 8 + 2)
+        begin = (state, b"\n" in rest, columns_of(self.layout, rest))
         found, agenda = {begin}, [begin]
         while agenda:
-            here, has_line_feed, column = agenda.pop()
+            here, has_line_feed, columns = agenda.pop()
             if has_line_feed and self.winner_of(here, True) == terminal:
-                after = self.step(parse, terminal, b"\n" + b" " * column)
+                after = self.newline(parse, columns)
                 if after is not None and self.leads_on(after):
                     return True
             for byte in self.alphabet:
-                moved = 0 if byte == 10 else column + {32: 1, 9: self.layout.tab_length}.get(byte, 0)
-                place = (self.read(here, byte), has_line_feed or byte == 10, min(moved, limit))
+                col, altcol = moved(self.layout, columns, byte)
+                place = (self.read(here, byte), has_line_feed or byte == 10, (min(col, limit), min(altcol, limit)))
                 if place[0] >= 0 and place not in found:
                     found.add(place)
                     agenda.append(place)

@@ -24,7 +24,7 @@ from naive import Column, Earley, Word, productive
 from maskwright.analysis.grammar import Grammar, Layout, Rule, Terminal, load_grammar
 from maskwright.analysis.lexing.dfa import Dfa
 from maskwright.analysis.lexing.terminals import compile_terminals
-from maskwright.maskstore.events import EventCodes
+from maskwright.maskstore.events import ABSOLUTE, PLAIN, EventCodes, Move
 from maskwright.maskstore.store import MaskStore, build_mask_store
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
 
@@ -56,10 +56,15 @@ class Lexer:
         return self.is_complete(lexeme) and not (self.is_newline(lexeme[0]) and b"\n" not in lexeme[1])
 
     def column(self, text: bytes) -> int:
-        """Columns of the spaces and tabs after the last line feed, or of all of them if there is none."""
-        assert self.layout is not None
+        """Columns of the spaces and tabs after the last line feed, or of all of them if there is none; as Lark counts them."""
+        assert self.layout is not None and self.layout.tabs == "lark"
         last = text.split(b"\n")[-1]
         return last.count(b" ") + self.layout.tab_length * last.count(b"\t")
+
+    def move(self, codes: EventCodes, piece: bytes) -> int:
+        """What the piece of a newline does to its column, by number."""
+        columns = self.column(piece)
+        return codes.moves.number(Move(ABSOLUTE if b"\n" in piece else PLAIN, columns, columns))
 
     def _fresh(self, text: bytes) -> frozenset[Lexemes]:
         """All ways to read a text at whose start a lexeme begins."""
@@ -93,11 +98,9 @@ class Lexer:
         if before is not None:
             first, begun = lexemes[0], lexemes[1:]
             if begun and self.is_newline(first[0]):
-                part = first[1][len(before[1]) :]
-                column = self.column(part)
-                found.append(codes.leave_at(column) if b"\n" in part else codes.leave_after(column))
+                found.append(codes.leave(self.move(codes, first[1][len(before[1]) :])))
         for terminal, text in begun[:-1]:
-            found.append(codes.newline_at(self.column(text)) if self.is_newline(terminal) else terminal)
+            found.append(codes.newline_at(self.move(codes, text)) if self.is_newline(terminal) else terminal)
         return (*found, *(terminal for terminal, _ in begun[-1:]))
 
 

@@ -195,7 +195,7 @@ def test_bad_grammars(runner: CliRunner, tokenizer: str, tmp_path: Path, case: s
         (["info", "broken.json"], "broken.json"),
         (["info", "truncated.safetensors"], "truncated.safetensors"),
         (["info", "altered.safetensors"], "altered.safetensors"),
-        (["info", "version-7.safetensors"], "expected version 2 but found version 7"),
+        (["info", "version-7.safetensors"], "expected version 3 but found version 7"),
     ],
 )
 def test_bad_arguments(runner: CliRunner, tmp_path: Path, arguments: list[str], message: str) -> None:

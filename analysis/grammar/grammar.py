@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import Any, Literal, TypeVar, cast, get_args
 
 from maskwright.analysis.errors import GrammarError
+from maskwright.analysis.grammar.columns import FIRST_COLUMN, TAB_STOP, Column, Tabs, column_after, compare
 
 Lexing = Literal["longest", "contextual", "nfa"]
 Conflicts = Literal["all", "shift"]
@@ -22,10 +23,6 @@ Reserved = Literal["none", "words", "all"]
 
 INT32 = range(-(2**31), 2**31)
 _MAX_TAB_LENGTH = 1000
-
-CONSISTENT_TABS = 1000
-"""As a layout's tab length: tabs and blanks are counted apart (a column is so many times the tabs plus the blanks), and lines compare as in
-CPython: by tabs of 8 columns, but a line is refused where tabs of 1 column would make it another comparison."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +62,11 @@ class Rule:
 class Layout:
     """Indentation as data: what Lark's `Indenter` subclass would say in code.
 
-    After each lexeme of `newline` outside brackets, its column (spaces and tabs after the last line feed, a tab
-    counting `tab_length` columns) is compared with the stack of open columns and yields one `indent`, nothing, or some
-    `dedent`. Inside brackets newlines are dropped. Blanks that end the text have no column: they close all that is open. All members
-    but `tab_length` are terminal numbers. A tab length of `CONSISTENT_TABS` compares columns as CPython does.
+    After each lexeme of `newline` outside brackets, its column (see `columns`) is compared with the stack of open columns
+    and yields one `indent`, nothing, or some `dedent`. Inside brackets newlines are dropped. Blanks that end the text have no
+    column: they close all that is open. All members but `tab_length` and `tabs` are terminal numbers.
+
+    tabs : "lark": a tab counts `tab_length` columns wherever it stands; "consistent": tabs and blanks must agree as in CPython.
 
     Source: Lark 1.3, `lark.indenter.Indenter` (which takes blanks at the end for an indent); CPython, Parser/lexer/lexer.c.
     """
@@ -77,27 +75,22 @@ class Layout:
     indent: int
     dedent: int
     brackets: tuple[tuple[int, int], ...]
-    tab_length: int = 8
+    tab_length: int = TAB_STOP
+    tabs: Tabs = "lark"
 
-    def compare(self, column: int, opened: int) -> int | None:
+    def column_after(self, text: bytes, column: Column = FIRST_COLUMN) -> Column:
+        """The column that a newline lexeme has come to after some more of it."""
+        return column_after(text, column, self.tabs, self.tab_length)
+
+    def compare(self, column: Column, opened: Column) -> int | None:
         """1 where a line at `column` is further in than the open column, 0 where they are equal, -1 where it is less far in. None: refused.
 
-        >>> layout = Layout(0, 1, 2, (), CONSISTENT_TABS)
-        >>> tab = CONSISTENT_TABS
-        >>> layout.compare(tab, 4), layout.compare(tab + 4, tab), layout.compare(8, tab), layout.compare(4, tab)
+        >>> layout = Layout(0, 1, 2, (), tabs="consistent")
+        >>> tab, four, eight, both = map(layout.column_after, (b"\\t", b"    ", b"        ", b"\\t    "))
+        >>> layout.compare(tab, four), layout.compare(both, tab), layout.compare(eight, tab), layout.compare(four, tab)
         (None, 1, None, -1)
         """
-        if column == opened:
-            return 0
-        if self.tab_length != CONSISTENT_TABS:
-            return 1 if column > opened else -1
-        tabs, blanks = (
-            column // CONSISTENT_TABS - opened // CONSISTENT_TABS,
-            column % CONSISTENT_TABS - opened % CONSISTENT_TABS,
-        )
-        if 8 * tabs + blanks < 0:
-            return -1
-        return 1 if 8 * tabs + blanks > 0 and tabs + blanks > 0 else None
+        return compare(column, opened)
 
 
 @dataclass(frozen=True)
@@ -175,6 +168,15 @@ class Grammar:
         if not 1 <= layout.tab_length <= _MAX_TAB_LENGTH:
             raise GrammarError(
                 f"grammar {self.name}: the layout's tab length is {layout.tab_length}; expected 1 to {_MAX_TAB_LENGTH}"
+            )
+        if layout.tabs not in get_args(Tabs):
+            raise GrammarError(
+                f"grammar {self.name}: the layout's tabs are {layout.tabs!r}; expected {' or '.join(get_args(Tabs))}"
+            )
+        if layout.tabs == "consistent" and layout.tab_length != TAB_STOP:
+            raise GrammarError(
+                f"grammar {self.name}: the layout's tab length is {layout.tab_length}, but consistent tabs lead to multiples of "
+                f"{TAB_STOP} columns, as in CPython; leave the tab length out, or let tabs count as in Lark"
             )
 
     @property
@@ -262,6 +264,7 @@ class Grammar:
                 "dedent": layout.dedent,
                 "brackets": [list(pair) for pair in layout.brackets],
                 "tab_length": layout.tab_length,
+                **({"tabs": layout.tabs} if layout.tabs != "lark" else {}),
             },
         }
 
@@ -361,10 +364,11 @@ def _terminal(fields: list[Any]) -> Terminal:
 
 
 def _layout(data: dict[str, Any]) -> Layout:
-    if set(data) != {"newline", "indent", "dedent", "brackets", "tab_length"}:
+    if set(data) - {"tabs"} != {"newline", "indent", "dedent", "brackets", "tab_length"}:
         raise GrammarError(f"not a grammar written by maskwright: the layout has the members {sorted(map(str, data))}")
     pairs = [_items(pair, int, "a bracket pair") for pair in _items(data["brackets"], list, "brackets")]
     if not all(len(pair) == 2 for pair in pairs):
         raise GrammarError("not a grammar written by maskwright: a bracket pair has not two members")
-    number = {key: _typed(data[key], int, f"the layout's {key}") for key in data if key != "brackets"}
-    return Layout(**number, brackets=tuple((opening, closing) for opening, closing in pairs))
+    number = {key: _typed(data[key], int, f"the layout's {key}") for key in data if key not in ("brackets", "tabs")}
+    tabs = _typed(data.get("tabs", "lark"), str, "the layout's tabs")
+    return Layout(**number, brackets=tuple((opening, closing) for opening, closing in pairs), tabs=cast(Tabs, tabs))

@@ -29,8 +29,8 @@ from maskwright.analysis.errors import (
     MaskwrightError,
     UnknownNameError,
 )
+from maskwright.analysis.grammar.columns import TAB_STOP, Tabs
 from maskwright.analysis.grammar.grammar import (
-    CONSISTENT_TABS,
     Conflicts,
     Grammar,
     Layout,
@@ -87,14 +87,15 @@ class Indenter:
 
     newline : the terminal whose lexemes end in a line's indentation. indent, dedent : the terminals of `%declare`.
     brackets : pairs of terminals between which newlines are dropped, each by name or by its literal text.
-    tab_length : the columns that a tab counts.
+    tab_length : the columns that a tab counts. tabs : "consistent" compares tabs and blanks as CPython does; see `Layout`.
     """
 
     newline: str
     indent: str
     dedent: str
     brackets: tuple[tuple[str, str], ...] = ()
-    tab_length: int = 8
+    tab_length: int = TAB_STOP
+    tabs: Tabs = "lark"
 
 
 def load_grammar(
@@ -267,7 +268,7 @@ def parse_grammar(
         grammar = replace(grammar, reserved=reserved or options.reserved or "none")
     grammar = _with_verbatim(_with_layout(grammar, layout, files), options.verbatim, files)
     if options.tabs and grammar.layout is not None:
-        grammar = replace(grammar, layout=replace(grammar.layout, tab_length=CONSISTENT_TABS))
+        grammar = replace(grammar, layout=replace(grammar.layout, tabs="consistent"))
     used = {symbol for rule in grammar.rules for symbol in rule.rhs} | grammar.ignored
     for refused in options.refused:
         if grammar.terminal_number[refused] in used:
@@ -461,7 +462,8 @@ def _by_number(grammar: Grammar, indenter: Indenter, files: GrammarFiles) -> Lay
         return number[name]
 
     brackets = tuple((find(opening), find(closing)) for opening, closing in indenter.brackets)
-    return Layout(find(indenter.newline), find(indenter.indent), find(indenter.dedent), brackets, indenter.tab_length)
+    newline, indent, dedent = map(find, (indenter.newline, indenter.indent, indenter.dedent))
+    return Layout(newline, indent, dedent, brackets, indenter.tab_length, indenter.tabs)
 
 
 def recognise_layout(grammar: Grammar) -> Layout | None:

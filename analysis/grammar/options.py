@@ -16,7 +16,7 @@ Lark takes them for comments, so the file stays a plain Lark grammar; whoever lo
 
 The first five mean what `load_grammar`'s arguments of these names mean, which go before them. `verbatim`: see `Grammar`. `refused` names
 terminals that no rule takes but that are lexed all the same, so that texts with them are refused and not read some other way. These two
-and `soft` may stand on several lines. `tabs`: columns compare as in CPython (`CONSISTENT_TABS`), not by tabs of 8 as in Lark. The last
+and `soft` may stand on several lines. `tabs`: columns compare as in CPython, not by tabs of 8 as in Lark; see `Layout`. The last
 three declare restrictions, which hold where they are asked for; see `restrict`.
 """
 

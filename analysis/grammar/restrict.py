@@ -223,9 +223,12 @@ def _replaced(grammar: Grammar, restriction: str, new_of: Mapping[int, int | Non
                 f"grammar {grammar.name}: restriction {restriction} takes terminal {grammar.display_name(gone)} away, "
                 "which the layout needs"
             )
+        left = {key: value for key, value in members.items() if value is not None}
         layout = replace(
             layout,
-            **{key: value for key, value in members.items() if value is not None},
+            newline=left.get("newline", layout.newline),
+            indent=left.get("indent", layout.indent),
+            dedent=left.get("dedent", layout.dedent),
             brackets=tuple((a, b) for a, b in brackets if a is not None and b is not None),
         )
     start = new(grammar.start)

@@ -87,7 +87,7 @@ def assemble(
     if layout is not None:
         brackets = tuple((number[opening], number[closing]) for opening, closing in layout.brackets)
         members = (number[layout.newline], number[layout.indent], number[layout.dedent])
-        layout = Layout(*members, brackets, layout.tab_length)
+        layout = Layout(*members, brackets, layout.tab_length, layout.tabs)
     return replace(
         grammar,
         terminals=tuple(terminal for _, terminal in terminals),

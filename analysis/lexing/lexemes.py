@@ -9,12 +9,11 @@ import numpy as np
 import numpy.typing as npt
 from lark.utils import get_regexp_width
 
+from maskwright.analysis.grammar.columns import column_bytes
 from maskwright.analysis.grammar.grammar import Grammar, Terminal
 from maskwright.analysis.lexing.modes import Modes
 from maskwright.analysis.lexing.terminal_nfa import build_terminal_nfa, build_union_dfa
 from maskwright.analysis.lexing.terminals import compile_lexemes
-
-LINE_FEED = 10
 
 CanFollow = Callable[[int, int], bool]
 """Whether the parser may see the second terminal directly after the first."""
@@ -70,8 +69,8 @@ class Lexemes:
         self.winner = [min(found, key=rank.__getitem__, default=-1) for found in union.accepting]
         _columns, byte_class = np.unique(union.next_state, axis=1, return_inverse=True)
         byte_class = byte_class.reshape(-1)
-        # line feed, space and tab mean something to layout: a class each
-        for byte in (LINE_FEED, 32, 9) if grammar.layout else ():
+        # bytes that mean something to layout: a class each
+        for byte in column_bytes(grammar.layout.tabs) if grammar.layout else ():
             if (byte_class == byte_class[byte]).sum() > 1:
                 byte_class[byte] = byte_class.max() + 1
         self.byte_class = byte_class.astype(np.uint8)

@@ -32,8 +32,9 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.errors import GrammarError, LimitError
+from maskwright.analysis.grammar.columns import LINE_FEED, column_bytes
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.lexing.lexemes import LINE_FEED, CanFollow, Lexemes
+from maskwright.analysis.lexing.lexemes import CanFollow, Lexemes
 from maskwright.analysis.lexing.modes import Modes
 
 STATE_LIMIT = 20_000
@@ -43,8 +44,6 @@ START = 0
 
 DEAD = -1
 RESTART = -2
-
-_MOVES_COLUMN = frozenset(b"\n\t ")
 
 Outputs = tuple[int, ...]
 Again = tuple[Outputs, int]
@@ -154,6 +153,7 @@ class _Builder:
         self.lexemes = lexemes
         self.grammar = lexemes.grammar
         self.newline = lexemes.newline
+        self.column_bytes = column_bytes(self.grammar.layout.tabs) if self.grammar.layout else b""
         self.limit = limit
         self.has_modes = len(lexemes.modes) > 1
         self.number: dict[_State, int] = {}
@@ -302,7 +302,7 @@ class _Builder:
             self.lexemes.can_survive(state.winner, after, other, is_first) for other, is_first in sorted(places)
         ):
             return lost
-        if state.winner == self.newline and byte in _MOVES_COLUMN:
+        if state.winner == self.newline and byte in self.column_bytes:
             raise GrammarError(self._lost_column(state.winner))
         if len(others) == 1:
             # the same lexeme begun later, behind what is ignored: the two grow, end and fail together, and come to the same

@@ -23,7 +23,7 @@ from naive_engine import NaiveEngine
 from rich.console import Console
 
 from maskwright.analysis.errors import GrammarError, LimitError, StoreError
-from maskwright.analysis.grammar.grammar import CONSISTENT_TABS, Grammar
+from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.decoding.explain import explain_id, explain_next, explain_text, explain_token
 from maskwright.decoding.explanation import Explanation
 from maskwright.decoding.retrace import Retrace, machine_of
@@ -224,7 +224,7 @@ def test_layout_in_words(text: str, why: str, expected: str) -> None:
 def test_tabs_and_blanks_that_do_not_agree() -> None:
     grammar = longest(LINES)
     assert grammar.layout is not None
-    grammar = replace(grammar, layout=replace(grammar.layout, tab_length=CONSISTENT_TABS))
+    grammar = replace(grammar, layout=replace(grammar.layout, tabs="consistent"))
     found = explain_text(grammar, b"if a:\n\ta = b\n        a = b\n")
     assert "tabs and blanks that do not agree" in found.summary and found.columns == (0, 8)
     assert explain_text(grammar, b"if a:\n\ta = b\n\ta = b\n  ").is_whole

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -11,17 +12,17 @@ from hypothesis import strategies as st
 from naive_store import Lexeme, Lexer, random_layout_grammar, random_lexed_grammar, random_vocabulary
 
 from maskwright.analysis.grammar import Grammar
+from maskwright.analysis.grammar.columns import Column
 from maskwright.analysis.lexing import compile_terminals
 from maskwright.analysis.lexing.terminal_nfa import TerminalNfa, build_terminal_nfa
 from maskwright.decoding.lexer import NO_COLUMN, NfaLexer
-from maskwright.maskstore.events import EventCodes
+from maskwright.maskstore.events import EventCodes, Moves
 
 
-def lexer_of(grammar: Grammar, n_columns: int) -> tuple[TerminalNfa, NfaLexer]:
+def lexer_of(grammar: Grammar) -> tuple[TerminalNfa, NfaLexer]:
     nfa = build_terminal_nfa(compile_terminals(grammar))
-    codes = EventCodes(grammar.n_terminals, n_columns)
     layout = grammar.layout
-    return nfa, NfaLexer(nfa, codes, layout.newline if layout else -1, layout.tab_length if layout else 1)
+    return nfa, NfaLexer(nfa, EventCodes(grammar.n_terminals, Moves(layout)), layout.newline if layout else -1)
 
 
 @pytest.mark.parametrize("make", [random_lexed_grammar, random_layout_grammar])
@@ -32,11 +33,11 @@ def test_outcomes_along_texts(make: Callable[[int], Grammar]) -> None:
         rng = random.Random(seed)
         tokens = [token for token in random_vocabulary(grammar, seed).tokens if token]
         definition = Lexer(grammar)
-        nfa, fast = lexer_of(grammar, 100)
+        nfa, fast = lexer_of(grammar)
 
-        def column(lexeme: Lexeme, definition: Lexer = definition) -> int:
+        def column(lexeme: Lexeme, definition: Lexer = definition) -> Column | None:
             ended = definition.is_newline(lexeme[0]) and b"\n" in lexeme[1]
-            return definition.column(lexeme[1]) if ended else NO_COLUMN
+            return Column(*2 * [definition.column(lexeme[1])]) if ended else NO_COLUMN
 
         for _ in range(6):
             before, state, at = None, fast.start, NO_COLUMN
@@ -61,12 +62,13 @@ def test_outcomes_along_texts(make: Callable[[int], Grammar]) -> None:
 def test_columns(pieces: list[bytes], cut: int, tab_length: int) -> None:
     """Spaces and tabs since the last line feed, in one piece or in two; no column before a line feed."""
     grammar = random_layout_grammar(0)
-    nfa = build_terminal_nfa(compile_terminals(grammar))
-    lexer = NfaLexer(nfa, EventCodes(grammar.n_terminals, 1), 0, tab_length)
+    assert grammar.layout is not None
+    _, lexer = lexer_of(replace(grammar, layout=replace(grammar.layout, tab_length=tab_length)))
     text = b"".join(pieces)
     after = text.rpartition(b"\n")[2]
     columns = after.count(b" ") + tab_length * after.count(b"\t")
-    expected = columns if b"\n" in text else NO_COLUMN
+    expected = Column(columns, columns) if b"\n" in text else NO_COLUMN
     assert lexer.column_after(NO_COLUMN, text) == expected
     assert lexer.column_after(lexer.column_after(NO_COLUMN, text[:cut]), text[cut:]) == expected
-    assert lexer.column_after(3, text) == (columns if b"\n" in text else 3 + columns)
+    further = columns if b"\n" in text else 3 + columns
+    assert lexer.column_after(Column(3, 3), text) == (further, further)

@@ -133,7 +133,7 @@ def test_the_metadata_are_what_the_format_says(tmp_path: Path) -> None:
     facts, tensors = read_parts(tmp_path / "s")
     assert facts["sha256"] == content_digest(facts, tensors)
     assert facts["table_checksum"] == checksum_by_definition(store.table)
-    assert (facts["kind"], facts["lexing"], facts["version"]) == ("automaton", "longest", 2)
+    assert (facts["kind"], facts["lexing"], facts["version"]) == ("automaton", "longest", 3)
     assert facts["counts"] == [[name, count] for name, count in store.counts.items()]
     assert str(tmp_path).encode() not in (tmp_path / "s").read_bytes()
 
@@ -216,7 +216,7 @@ def test_a_file_that_is_replaced_each_time(tmp_path: Path, monkeypatch: pytest.M
 
 def test_the_committed_store_loads_and_decodes() -> None:
     """If this fails, the table's layout has changed: raise FORMAT_VERSION if a version with it has been released."""
-    store = load_store(COMMITTED / "version-2-automaton.safetensors")
+    store = load_store(COMMITTED / "version-3-automaton.safetensors")
     assert isinstance(store, AutomatonStore)
     matcher = store.matcher()
     words = np.zeros(store.n_words, np.uint32)

@@ -145,7 +145,7 @@ def test_the_metadata_are_what_the_format_says(tmp_path: Path) -> None:
     assert facts["vocabulary"] == {"name": "small", "sha256": store.vocabulary.digest, "size": 110}
     assert (facts["format"], facts["version"], facts["kind"], facts["lexing"], facts["rules"]) == (
         "maskwright mask store",
-        2,
+        3,
         "entries",
         "nfa",
         "normalised",
@@ -308,7 +308,7 @@ def test_readers_beside_writers_see_whole_files(tmp_path: Path) -> None:
 
 
 def test_the_committed_store_loads_and_decodes() -> None:
-    store = load_store(COMMITTED / "version-2.safetensors")
+    store = load_store(COMMITTED / "version-3.safetensors")
     decoder = ReferenceDecoder(store)
     texts: list[list[str]] = []
     for token in (b"if a", b":\n ", b"a=b", b"\n"):
@@ -335,20 +335,21 @@ def short_allowed(decoder: ReferenceDecoder) -> list[str]:
     return sorted(text for text in texts if not re.fullmatch("aa+|bb+", text))
 
 
-def test_the_committed_store_of_the_version_before_is_refused() -> None:
+@pytest.mark.parametrize(("name", "version"), [("version-1", 1), ("version-2", 2), ("version-2-automaton", 2)])
+def test_the_committed_stores_of_the_versions_before_are_refused(name: str, version: int) -> None:
     for read in (load_store, store_info):
         with pytest.raises(
             StoreError,
-            match=r"version-1\.safetensors: expected version 2 but found version 1: an older one wrote it: export the store again",
+            match=rf"{name}\.safetensors: expected version 3 but found version {version}: an older one wrote it: export the store again",
         ):
-            read(COMMITTED / "version-1.safetensors")
+            read(COMMITTED / f"{name}.safetensors")
 
 
 def test_the_committed_store_of_another_version_is_refused() -> None:
     for read in (load_store, store_info):
         with pytest.raises(
             StoreError,
-            match=r"version-7\.safetensors: expected version 2 but found version 7: a newer maskwright wrote it: "
+            match=r"version-7\.safetensors: expected version 3 but found version 7: a newer maskwright wrote it: "
             r"update maskwright, or export the store again",
         ):
             read(COMMITTED / "version-7.safetensors")

@@ -12,6 +12,7 @@ from naive import states_after
 
 from maskwright.analysis.errors import GrammarError
 from maskwright.analysis.lexing.transducer import Transducer
+from maskwright.maskstore.events import ABSOLUTE, PLAIN, Move
 from maskwright.maskstore.requirements import NO_PATH, Requirements, StateTokens, View
 from maskwright.maskstore.rests import WHATEVER
 from maskwright.maskstore.stack_automaton import build_automaton
@@ -114,7 +115,7 @@ def test_groups_do_the_same_and_the_first_thing_required_is_what_is_emitted(make
                         assert path == NO_PATH and symbols[: len(columns)] == columns
                         continue
                     newline = required.column_of[layout.newline]
-                    passed = tuple(c for before, _, _ in required.paths[path] for c in before)
+                    passed = tuple(c for before, _ in required.paths[path] for c in before)
                     found = passed + symbols
                     wanted = tuple(c for c in columns if c != newline)
                     assert found[: len(wanted)] == wanted
@@ -175,9 +176,11 @@ def test_paths_and_views_of_newlines() -> None:
     def ways(found: set[tuple[Any, Alternative]]) -> set[Any]:
         return {(path, symbols) for path, (symbols, _) in found}
 
-    assert ways(ask(b"a", 0, 0)) == {((((), True, 2),), (name,))}  # NAME has been emitted with its last byte
-    assert ways(ask(b"a\n ", 1, 0)) == {((((), False, 2),), (name,))}
-    assert ways(ask(b"a", 3, 0)) == {((((), True, layout.tab_length),), (name,))}
+    assert ways(ask(b"a", 0, 0)) == {
+        ((((), Move(ABSOLUTE, 2, 2)),), (name,))
+    }  # NAME has been emitted with its last byte
+    assert ways(ask(b"a\n ", 1, 0)) == {((((), Move(PLAIN, 2, 2)),), (name,))}
+    assert ways(ask(b"a", 3, 0)) == {((((), Move(ABSOLUTE, 8, 8)),), (name,))}
     assert ways(ask(b"(a", 0, 1)) == {((), (name,))}
-    assert ways(ask(b"(a", 2, 1)) == {((((closing,), True, 1),), (name,))}
+    assert ways(ask(b"(a", 2, 1)) == {((((closing,), Move(ABSOLUTE, 1, 1)),), (name,))}
     assert ways(ask(b"(a", 2, 2)) == {((), (closing, name))}

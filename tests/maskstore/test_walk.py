@@ -22,6 +22,7 @@ from naive_store import (
 
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar import Grammar
+from maskwright.analysis.grammar.columns import Column
 from maskwright.analysis.lexing import compile_terminals
 from maskwright.analysis.lexing.terminal_nfa import TerminalNfa, build_terminal_nfa, build_union_dfa
 from maskwright.decoding.lexer import NO_COLUMN, NfaLexer
@@ -54,19 +55,19 @@ def check_walk(grammar: Grammar, tokens: list[bytes], lexemes: list[Lexeme | Non
     nfa = build_terminal_nfa(compile_terminals(grammar))
     walk = Walk(grammar, nfa, tokens)
     newline = grammar.layout.newline if grammar.layout else -1
-    single = NfaLexer(nfa, walk.codes, newline, grammar.layout.tab_length if grammar.layout else 1)
+    single = NfaLexer(nfa, walk.codes, newline)
     n_outcomes = 0
 
-    def column(lexeme: Lexeme | None) -> int:
+    def column(lexeme: Lexeme | None) -> Column | None:
         ended = lexeme is not None and lexer.is_newline(lexeme[0]) and b"\n" in lexeme[1]
-        return lexer.column(lexeme[1]) if lexeme is not None and ended else NO_COLUMN
+        return Column(*2 * [lexer.column(lexeme[1])]) if lexeme is not None and ended else NO_COLUMN
 
     for before in lexemes:
         state = nfa.n_states if before is None else state_of(lexer, nfa, before)
         fast = walked(walk, state)
         for number, token in enumerate(tokens):
             expected: set[Outcome] = set()
-            exact: set[tuple[Symbols, int, int]] = set()
+            exact: set[tuple[Symbols, int, Column | None]] = set()
             for anyhow in (True, False):
                 for found in lexer.after(before, token, anyhow=anyhow):
                     symbols, end = lexer.symbols(walk.codes, before, found), state_of(lexer, nfa, found[-1])

@@ -103,6 +103,7 @@ def hostile_facts(facts: dict[str, Any]) -> dict[str, Any]:
         "dedent": HOSTILE_NAME,
         "brackets": [[HOSTILE_NAME, HOSTILE_NAME]],
         "tab_length": 8,
+        "tabs": "lark",
     }
     changed["grammar"]["declared"] = [HOSTILE_NAME]
     changed["tokenizer"]["name"] = HOSTILE_NAME

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from maskwright.analysis.grammar.columns import FIRST_COLUMN, Column
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.lexing.modes import Modes
 from maskwright.analysis.lr.encoding import ACCEPT, LrTables
@@ -35,7 +36,7 @@ class Reading:
 class _Thread:
     at: int
     stack: Stack
-    columns: tuple[int, ...] = (0,)
+    columns: tuple[Column, ...] = (FIRST_COLUMN,)
     depth: int = 0
     terminals: tuple[int, ...] = ()
 
@@ -111,10 +112,8 @@ class Reader:
         if layout is not None and terminal == layout.newline:
             if thread.depth:
                 return [_Thread(end, thread.stack, columns, thread.depth, thread.terminals)]
-            margin = lexeme.rpartition(b"\n")[2]
-            column = margin.count(b" ") + margin.count(b"\t") * layout.tab_length
-            if is_last:
-                column = 0  # blanks that end the text have no column
+            # blanks that end the text have no column
+            column = FIRST_COLUMN if is_last else layout.column_after(lexeme)
             order = layout.compare(column, columns[-1])
             if order == 1:
                 columns, sequence = (*columns, column), [terminal, layout.indent]

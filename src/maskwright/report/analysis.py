@@ -196,6 +196,7 @@ def _grammar_facts(grammar: Grammar) -> dict[str, Any]:
             "dedent": grammar.symbol_name(layout.dedent),
             "brackets": [[grammar.symbol_name(a), grammar.symbol_name(b)] for a, b in layout.brackets],
             "tab_length": layout.tab_length,
+            "tabs": layout.tabs,
         },
         "terminal_names": [t.name for t in grammar.terminals],
         "terminal_texts": [grammar.display_name(i) for i in range(grammar.n_terminals)],

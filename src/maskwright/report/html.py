@@ -355,8 +355,12 @@ def _sizes(facts: Facts) -> Iterator[Markup]:
     if layout is not None:
         words = (
             f"after {layout['newline']} the indentation decides on {layout['indent']} and {layout['dedent']}; newlines in "
-            f"brackets ({', '.join(f'{a} {b}' for a, b in layout['brackets']) or 'none'}) are left out; a tab counts "
-            f"{layout['tab_length']} columns."
+            f"brackets ({', '.join(f'{a} {b}' for a, b in layout['brackets']) or 'none'}) are left out; "
+            + (
+                "tabs and blanks have to agree as in CPython."
+                if layout["tabs"] == "consistent"
+                else f"a tab counts {layout['tab_length']} columns."
+            )
         )
     figures_for = facts["figures_for"]["lexing"]
     lexing = f"Lexing: {grammar['lexing']}"

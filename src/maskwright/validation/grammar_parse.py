@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from maskwright.analysis.errors import GrammarError, MissingExtraError
+from maskwright.analysis.grammar.columns import Column
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.validation.oracle import Oracle
 from maskwright.validation.oracle_lexing import Mode, as_step, may_end, rank
@@ -67,7 +68,9 @@ class GrammarParse:
                     continue
                 step = as_step(grammar.layout, (terminal, begin, end, mode), text)
                 if end == len(text) and step.column is not None:
-                    step = step._replace(column=0)  # what ends the text is behind its last line, whatever blanks it has
+                    step = step._replace(
+                        column=Column()
+                    )  # what ends the text is behind its last line, whatever blanks it has
                 after = parser.step(parse, step)
                 if after is None:
                     name = grammar.display_name(terminal)

@@ -23,6 +23,7 @@ import codecs
 from dataclasses import dataclass, field
 
 from maskwright.analysis.errors import GrammarError
+from maskwright.analysis.grammar.columns import Column
 from maskwright.analysis.grammar.grammar import Conflicts, Grammar
 from maskwright.validation.oracle_lexing import Reading, lexer_of
 from maskwright.validation.oracle_parsing import Parse, Place, merged, parser_of
@@ -139,7 +140,7 @@ class State:
                     step = lexer.step(lexeme, self.text)
                     if lexeme[2] == len(self.text) and step.column is not None:
                         step = step._replace(
-                            column=0
+                            column=Column()
                         )  # what ends the text is behind its last line, whatever blanks it has
                     after = None if after is None else parser.step(after, step)
                 if after is not None and parser.accepts_end(after):

@@ -18,6 +18,7 @@ import numpy as np
 from lark.utils import get_regexp_width
 from numpy.typing import NDArray
 
+from maskwright.analysis.grammar.columns import Column
 from maskwright.analysis.grammar.grammar import Grammar, Layout, Terminal
 from maskwright.validation.oracle_patterns import N_CODE_POINTS, Members, Pattern, first_bytes, with_flags
 
@@ -36,15 +37,16 @@ _MEMO_SIZE = 1 << 16
 class Step(NamedTuple):
     """A lexeme as the parser sees it, read by the stacks on which these terminals compete.
 
-    Only of a newline: its column, and whether more spaces or tabs may still follow. Only of an ignored lexeme that is the last of a
-    prefix: the terminals that may begin directly behind it, None for any.
+    Only of a newline: its column, and whether more spaces, tabs or form feeds may still follow. Only of an ignored lexeme that is the last
+    of a prefix: the terminals that may begin directly behind it, None for any.
     """
 
     terminal: int
     mode: Mode = None
-    column: int | None = None
+    column: Column | None = None
     by_space: bool = False
     by_tab: bool = False
+    by_form_feed: bool = False
     behind: frozenset[int] | None = None
 
 
@@ -60,8 +62,20 @@ def as_step(layout: Layout | None, lexeme: Lexeme, text: str) -> Step:
         return Step(terminal, mode)
     _, line_feed, margin = text[begin:end].rpartition("\n")
     # Lark's Indenter counts all of what follows the line feed, be it a comment, and fails without a line feed
-    column = margin.count(" ") + margin.count("\t") * layout.tab_length
+    column = as_column(layout, margin)
     return Step(terminal, mode, column if line_feed else None)
+
+
+def as_column(layout: Layout, margin: str, begin: Column = Column()) -> Column:  # noqa: B008
+    """The columns that blanks and tabs lead to. As CPython has it, a form feed makes all before it forgotten."""
+    if layout.tabs == "lark":
+        column = begin.wide + margin.count(" ") + margin.count("\t") * layout.tab_length
+        return Column(column, column)
+    _, form_feed, rest = margin.rpartition("\f")
+    begin = Column() if form_feed else begin
+    blank = "".join(character for character in rest if character in " \t")
+    lines = (" " * begin.wide + blank).expandtabs(8), " " * begin.narrow + blank
+    return Column(len(lines[0]), len(lines[1]))
 
 
 def may_end(layout: Layout | None, terminal: int, lexeme: str) -> bool:
@@ -300,9 +314,9 @@ class Lexer:
             terminal, begin, end, mode = chain[-1]
             longer = [*chain[:-1], (terminal, begin, end + 1, mode)]
             grows = [
-                longer in self._decided(text + continuation + more, start, len(text), parser, parse) for more in " \t"
+                longer in self._decided(text + continuation + more, start, len(text), parser, parse) for more in " \t\f"
             ]
-            steps[-1] = steps[-1]._replace(by_space=grows[0], by_tab=grows[1])
+            steps[-1] = steps[-1]._replace(by_space=grows[0], by_tab=grows[1], by_form_feed=grows[2])
         return tuple(steps)
 
     def completions(self, rest: bytes) -> list[str]:

@@ -13,9 +13,10 @@ from lark.grammar import Terminal as LarkTerminal
 from lark.parsers.lalr_analysis import LALR_Analyzer
 
 from maskwright.analysis.errors import LimitError
-from maskwright.analysis.grammar.grammar import CONSISTENT_TABS, Conflicts, Grammar
+from maskwright.analysis.grammar.columns import MOST_COLUMN, Column
+from maskwright.analysis.grammar.grammar import Conflicts, Grammar, Layout
 from maskwright.analysis.grammar.normalise import productive_symbols
-from maskwright.validation.oracle_lexing import Mode, Step, competing, is_modal
+from maskwright.validation.oracle_lexing import Mode, Step, as_column, competing, is_modal
 
 Stack: TypeAlias = "tuple[int, Stack | None]"
 Stacks: TypeAlias = tuple[Stack, ...]
@@ -36,7 +37,7 @@ class Parse(NamedTuple):
     """Where the parser stands: its stacks of LR states, the open columns (the innermost last), the open brackets."""
 
     stacks: Stacks
-    columns: tuple[int, ...] = (0,)
+    columns: tuple[Column, ...] = (Column(),)
     depth: int = 0
 
 
@@ -165,29 +166,27 @@ class Parser:
         depth = parse.depth + self.change.get(terminal, 0)
         return Parse(stacks, parse.columns, depth) if depth >= 0 else None
 
-    def _indent(self, parse: Parse, column: int) -> Parse | None:
+    def _indent(self, parse: Parse, column: Column) -> Parse | None:
+        """After a newline that ended at a column. Each of its two columns has to say the same of how far in the line is."""
         assert self.layout is not None
         stacks, columns = parse.stacks, parse.columns
-        if self.layout.compare(column, columns[-1]) == 1:
+        if column.wide > columns[-1].wide:
+            if column.narrow <= columns[-1].narrow or column.wide >= MOST_COLUMN:
+                return None
             stacks, columns = self.shift(stacks, f"T{self.layout.indent}"), (*columns, column)
-        while self.layout.compare(column, columns[-1]) == -1:
+        while column.wide < columns[-1].wide:
             stacks, columns = self.shift(stacks, f"T{self.layout.dedent}"), columns[:-1]
         return parse._replace(stacks=stacks, columns=columns) if stacks and column == columns[-1] else None
 
     def last_step(self, parse: Parse, step: Step) -> Iterator[Parse]:
         """All that can be after the last lexeme of a prefix: a newline may still come to stand at several columns."""
-        columns = {step.column}
-        if step.column is not None and (step.by_space or step.by_tab):
+        columns: set[Column | None] = {step.column}
+        if step.column is not None and (step.by_space or step.by_tab or step.by_form_feed):
             assert self.layout is not None
-            unit = 1 if step.by_space else self.layout.tab_length
-            least, top = step.column, max(step.column, parse.columns[-1])
-            if self.layout.tab_length == CONSISTENT_TABS:
-                wanted = (*parse.columns, top + 1, top + CONSISTENT_TABS)
-                columns |= {column for column in wanted if _leads_to(step, least, column)}
-            else:
-                wanted = (*parse.columns, *range(top + 1, top + unit + 1))
-                columns |= {column for column in wanted if column >= least and (column - least) % unit == 0}
-        for column in sorted(columns, key=lambda column: -1 if column is None else column):
+            columns |= _further(step, step.column, parse.columns, self.layout)
+            if step.by_form_feed and self.layout.tabs == "consistent":
+                columns |= {Column(), *_further(step, Column(), parse.columns, self.layout)}
+        for column in sorted(columns, key=lambda column: column or Column(-1)):
             after = self.step(parse, step._replace(column=column))
             if after is not None:
                 yield after
@@ -212,18 +211,44 @@ class Parser:
         return bool(self.shift(stacks, "$END"))
 
 
-def _leads_to(step: Step, least: int, column: int) -> bool:
-    """Whether more blanks and tabs, counted apart, lead from one column to another."""
-    tabs, blanks = (
-        column // CONSISTENT_TABS - least // CONSISTENT_TABS,
-        column % CONSISTENT_TABS - least % CONSISTENT_TABS,
-    )
-    return (tabs == 0 or (tabs > 0 and step.by_tab)) and (blanks == 0 or (blanks > 0 and step.by_space))
+def _further(step: Step, begin: Column, opened: tuple[Column, ...], layout: Layout) -> set[Column]:
+    """The open columns, and one further in than all of them, that more blanks and tabs lead to."""
+    found = {column for column in opened if _leads_to(step, begin, column, layout)}
+    top = opened[-1]
+    for can, unit in ((step.by_space, " "), (step.by_tab, "\t")):
+        # as many as are needed one by one would take: the last of them makes the difference
+        n, column = 1, as_column(layout, unit, begin)
+        while can and not (column.wide > top.wide and column.narrow > top.narrow):
+            n *= 2
+            column = as_column(layout, n * unit, begin)
+        if can:
+            found.add(column)
+    return found
+
+
+def _leads_to(step: Step, begin: Column, end: Column, layout: Layout) -> bool:
+    """Whether blanks and tabs, as far as the newline may go on with them, lead from one column to another."""
+    wide, n = end.wide - begin.wide, end.narrow - begin.narrow
+    if wide < 0 or n < 0 or (wide == 0) != (n == 0):
+        return False
+    if layout.tabs == "lark":
+        units = [1] * step.by_space + [layout.tab_length] * step.by_tab
+        return wide % min(units, default=wide + 1) == 0
+    stops = end.wide // 8 - begin.wide // 8
+    if stops == 0:
+        return wide == n and (n == 0 or step.by_space)
+    if not step.by_tab:
+        return wide == n and step.by_space
+    if not step.by_space:
+        return end.wide % 8 == 0 and n == stops
+    # a tab or up to eight blanks (with or without a tab in place of the last) to each multiple of 8, and blanks behind
+    first, last = 8 - begin.wide % 8, end.wide % 8
+    return stops + last <= n <= first + 8 * (stops - 1) + last
 
 
 def merged(places: Iterable[Place]) -> list[Place]:
     """The places, by where the next lexeme begins; parses that differ in their stacks alone become one."""
-    found: dict[tuple[int, tuple[int, ...], int], list[Stack]] = {}
+    found: dict[tuple[int, tuple[Column, ...], int], list[Stack]] = {}
     for begin, parse in sorted(places, key=lambda place: place[0]):
         stacks = found.setdefault((begin, parse.columns, parse.depth), [])
         for stack in parse.stacks:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -213,6 +214,18 @@ def test_layout_by_names_literals_and_numbers() -> None:
     assert parse_grammar(INDENTED, layout=grammar.layout).layout == grammar.layout
 
 
+def test_tabs_are_a_member_of_their_own() -> None:
+    """A tab length of 1,000 is one; the option of the file and the argument say the same; and a grammar written and read back keeps it."""
+    long = parse_grammar(INDENTED, layout=Indenter("NL", "START", "STOP", tab_length=1000))
+    assert long.layout is not None and (long.layout.tabs, long.layout.tab_length) == ("lark", 1000)
+    assert "tabs" not in long.to_dict()["layout"]
+    named = parse_grammar(INDENTED, layout=Indenter("NL", "START", "STOP", tabs="consistent"))
+    asked = parse_grammar("// maskwright: tabs = consistent\n" + INDENTED, layout=Indenter("NL", "START", "STOP"))
+    assert named.layout is not None and named.layout == asked.layout and named.layout.tabs == "consistent"
+    assert Grammar.from_dict(json.loads(json.dumps(named.to_dict()))) == named
+    assert len({long.digest, named.digest, parse_grammar(INDENTED, layout=Indenter("NL", "START", "STOP")).digest}) == 3
+
+
 def test_layout_is_recognised_by_lark_s_names_only() -> None:
     text = INDENTED.replace("NL", "_NL").replace("START", "_INDENT").replace("STOP", "_DEDENT")
     assert shown_layout(parse_grammar(text)) == ("_NL", "_INDENT", "_DEDENT", "LPAR", "RPAR")
@@ -227,6 +240,11 @@ def test_layout_is_recognised_by_lark_s_names_only() -> None:
         (Indenter("NL", "START", "STOPP"), r"names 'STOPP', which is no terminal.*did you mean STOP"),
         (Indenter("NL", "START", "STOP", (("{", "}"),)), r"names '\{', which is no terminal"),
         (Indenter("NL", "START", "STOP", tab_length=0), r"tab length is 0; expected 1 to"),
+        (
+            Indenter("NL", "START", "STOP", tab_length=4, tabs="consistent"),
+            r"tab length is 4, but consistent tabs lead to multiples of 8 columns.*leave the tab length out",
+        ),
+        (Indenter("NL", "START", "STOP", tabs="python"), r"tabs are 'python'; expected lark or consistent"),  # type: ignore[arg-type]
         (Indenter("NL", "START", "START"), r"terminal STOP is declared but has no pattern"),
         (Indenter("START", "NL", "STOP"), r"terminal START is declared but has no pattern"),
         (Indenter("NL", "START", "STOP", (("(", "("),)), r"gives one terminal two roles"),
