@@ -124,7 +124,7 @@ class Requirements:
         Under layout dedents come before the end, as many as are open; here it is only asked whether one of either can come.
         """
         layout = self.grammar.layout
-        last = WHATEVER if layout is None else self.rests.end(frozenset({end_column, self.column_of[layout.dedent]}))
+        last = WHATEVER if layout is None else self.rests.end(frozenset({end_column, self.column_of[layout.dedent]}) - {-1})
         for number, state in enumerate(self.states):
             output = int(self.transducer.end_output[number])
             if output == RESTART:
@@ -380,6 +380,8 @@ class Requirements:
                 continue
             if symbol >= self.codes.n_terminals:
                 if depth == 0:
+                    if self.column_of[self.newline] < 0:
+                        return None
                     kind, column = self.codes.decode(symbol)
                     path.append((tuple(part), kind == "newline_at", column))
                     part = []

@@ -77,12 +77,12 @@ def build_terminal_nfa(automata: Sequence[Dfa | None]) -> TerminalNfa:
         accepting.append(dfa.is_accepting)
         terminal += [number] * dfa.n_states
         offset += dfa.n_states
-    next_state = np.concatenate(parts)
+    next_state = np.concatenate([np.zeros((0, 256), np.int32), *parts])
     is_resting = np.zeros(offset, np.bool_)
     is_resting[next_state[next_state >= 0]] = True
     return TerminalNfa(
         next_state=_read_only(next_state),
-        is_accepting=_read_only(np.concatenate(accepting)),
+        is_accepting=_read_only(np.concatenate([np.zeros(0, np.bool_), *accepting])),
         terminal=_read_only(np.array(terminal, np.int32)),
         initial=_read_only(np.array(initial, np.int32)),
         is_resting=_read_only(is_resting),
