@@ -100,6 +100,7 @@ class Requirements:
         self.rests = Rests(tables.n_terminals + 1)
         self.paths: list[Path] = [()]
         self._path_number: dict[Path, int] = {(): NO_PATH}
+        self._columns_of: dict[frozenset[int], frozenset[int]] = {}
         layout = grammar.layout
         self.newline = layout.newline if layout else -9
         self.after_newline = frozenset(range(tables.n_terminals + 1))
@@ -181,6 +182,12 @@ class Requirements:
 
     def columns_of(self, outlook: frozenset[int]) -> frozenset[int]:
         """The parser's columns of what may come (see `Transducer.outlook`). Dedents may come before the end of the text."""
+        known = self._columns_of.get(outlook)
+        if known is None:
+            known = self._columns_of[outlook] = self._find_columns(outlook)
+        return known
+
+    def _find_columns(self, outlook: frozenset[int]) -> frozenset[int]:
         found = {self.column_of[terminal] for terminal in outlook if terminal < self.grammar.n_terminals}
         if self.grammar.n_terminals in outlook:
             found.add(self.n_columns - 1)

@@ -254,4 +254,5 @@ def _gathered(own: list[int], successors: list[set[int]]) -> list[int]:
 
 @lru_cache(maxsize=1 << 12)
 def _members(found: int) -> tuple[int, ...]:
-    return tuple(i for i in range(found.bit_length()) if found >> i & 1)
+    data = np.frombuffer(found.to_bytes((found.bit_length() + 7) // 8, "little"), np.uint8)
+    return tuple(np.flatnonzero(np.unpackbits(data, bitorder="little")).tolist())

@@ -100,7 +100,9 @@ def test_empty_lines_in_any_number_keep_places_and_meaning(n: int) -> None:
 def test_a_failing_import_is_found_behind_many_blanks() -> None:
     start = time.process_time()
     with pytest.raises(GrammarError, match="<text>:2:1: cannot import 'nothing'"):
-        parse_grammar("// c\n%import" + " " * 100_000 + "nothing.A\nstart: A\n" + "%import" + " " * 100_000 + "other.A\n")
+        parse_grammar(
+            "// c\n%import" + " " * 100_000 + "nothing.A\nstart: A\n" + "%import" + " " * 100_000 + "other.A\n"
+        )
     assert time.process_time() - start < 5
 
 
