@@ -10,6 +10,7 @@ import numpy.typing as npt
 from lark.utils import get_regexp_width
 
 from maskwright.analysis.grammar.grammar import Grammar, Terminal
+from maskwright.analysis.lexing.minimise import sorted_columns
 from maskwright.analysis.lexing.modes import Modes
 from maskwright.analysis.lexing.terminal_nfa import build_terminal_nfa, build_union_dfa
 from maskwright.analysis.lexing.terminals import compile_lexemes
@@ -68,8 +69,7 @@ class Lexemes:
         self.table: list[list[int]] = union.next_state.tolist()
         rank = terminal_rank(grammar.terminals)
         self.winner = [min(found, key=rank.__getitem__, default=-1) for found in union.accepting]
-        _columns, byte_class = np.unique(union.next_state, axis=1, return_inverse=True)
-        byte_class = byte_class.reshape(-1)
+        byte_class, _ = sorted_columns(union.next_state)
         # line feed, space and tab mean something to layout: a class each
         for byte in (LINE_FEED, 32, 9) if grammar.layout else ():
             if (byte_class == byte_class[byte]).sum() > 1:

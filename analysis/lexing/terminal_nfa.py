@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.lexing.dfa import Dfa
-from maskwright.analysis.lexing.minimise import number_rows
+from maskwright.analysis.lexing.minimise import number_rows, sorted_columns
 
 UNION_STATE_LIMIT = 20_000
 
@@ -114,8 +114,8 @@ def build_union_dfa(
     """Subset construction, from all initial states or from each of some choices of them.
 
     Raises LimitError naming the terminals that are alive together in the largest set, past `limit` sets."""
-    columns, byte_class = np.unique(nfa.next_state, axis=1, return_inverse=True)
-    byte_class = byte_class.reshape(-1)
+    byte_class, representatives = sorted_columns(nfa.next_state)
+    columns = nfa.next_state[:, representatives]
     if starts is None:
         starts = [tuple(int(s) for s in nfa.initial if s >= 0)]
     members = list(dict.fromkeys(starts))
