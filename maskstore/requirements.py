@@ -125,7 +125,11 @@ class Requirements:
         Under layout dedents come before the end, as many as are open; here it is only asked whether one of either can come.
         """
         layout = self.grammar.layout
-        last = WHATEVER if layout is None else self.rests.end(frozenset({end_column, self.column_of[layout.dedent]}) - {-1})
+        last = (
+            WHATEVER
+            if layout is None
+            else self.rests.end(frozenset({end_column, self.column_of[layout.dedent]}) - {-1})
+        )
         for number, state in enumerate(self.states):
             output = int(self.transducer.end_output[number])
             if output == RESTART:

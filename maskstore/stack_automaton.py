@@ -13,8 +13,9 @@ import numpy.typing as npt
 
 from maskwright.analysis.errors import GrammarError, LimitError, VocabularyError
 from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.lexing.lexemes import check_literals
 from maskwright.analysis.lexing.modes import Modes, lexing_modes
-from maskwright.analysis.lexing.transducer import Transducer, build_transducer
+from maskwright.analysis.lexing.transducer import STATE_LIMIT, Transducer, build_transducer
 from maskwright.analysis.lr.encoding import LrTables
 from maskwright.analysis.lr.merging import build_merged_tables
 from maskwright.maskstore.closure import BYTES_BUDGET, EDGE_BUDGET, Closure, MaskCollector, close
@@ -66,6 +67,7 @@ class LexerAndParser:
 
 def build_lexer_and_parser(grammar: Grammar) -> LexerAndParser:
     """Raises as `build_merged_tables`, `lexing_modes` and `build_transducer`."""
+    check_literals(grammar, STATE_LIMIT)
     merged = build_merged_tables(grammar, grammar.conflicts)
     tables = merged.tables
     modes = lexing_modes(grammar, tables.action != 0, tables.terminal_column, tables.accessing)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 from collections.abc import Callable
 
@@ -10,12 +11,12 @@ import pytest
 from naive_engine import NaiveEngine
 
 from maskwright.analysis.errors import MaskwrightError
-from maskwright.analysis.grammar import Grammar, parse_grammar
+from maskwright.analysis.grammar import Grammar, Lexing, parse_grammar
 from maskwright.decoding.reference import ReferenceDecoder
 from maskwright.lint.run import lint_grammar
 from maskwright.maskstore.automaton_store import AutomatonStore
 from maskwright.maskstore.masks import n_words
-from maskwright.maskstore.store import build_store
+from maskwright.maskstore.store import MaskStore, build_store
 from maskwright.maskstore.vocabulary import Vocabulary
 
 BITS = [
@@ -122,6 +123,24 @@ def try_masks(
         text += vocabulary.tokens[token]
 
 
+def _naive_engine(grammar: Grammar) -> NaiveEngine | None:
+    """None where it does not know what the grammar says, or where the grammar waits for what it ignores and no text ends."""
+    in_rules = {symbol for rule in grammar.rules for symbol in rule.rhs}
+    has_flags = any(terminal.flags for terminal in grammar.terminals)
+    if (
+        grammar.lexing != "longest"
+        or grammar.conflicts != "all"
+        or grammar.verbatim
+        or has_flags
+        or grammar.ignored & in_rules
+    ):
+        return None
+    try:
+        return NaiveEngine(grammar)
+    except (MaskwrightError, ValueError, KeyError, NotImplementedError):  # it knows fewer patterns
+        return None
+
+
 def try_all(seed: int) -> bool:
     """Whether a grammar had masks; all that is raised is a `MaskwrightError`. Masks are right where the naive engine knows them."""
     rng = random.Random(seed)
@@ -131,10 +150,8 @@ def try_all(seed: int) -> bool:
         grammar = parse_grammar(odd_text(seed), lexing=rng.choice([None, None, "longest", "contextual", "nfa"]))
     except MaskwrightError:
         return False
-    try:
+    with contextlib.suppress(MaskwrightError):
         lint_grammar(grammar, vocabulary if rng.random() < 0.3 else None)
-    except MaskwrightError:
-        pass
     try:
         naive = (
             NaiveEngine(grammar)
@@ -151,11 +168,53 @@ def try_all(seed: int) -> bool:
             eos = set(vocabulary.eos) if naive.is_legal_text(text) else set()
             assert allowed == naive.allowed(text, vocabulary.tokens) | eos, text
 
-    try:
+    with contextlib.suppress(MaskwrightError):
         try_masks(grammar, vocabulary, rng, check)
-    except MaskwrightError:
-        pass
     return had_masks
+
+
+@pytest.mark.parametrize("text", ["start:\n", "start: a\na:\n", "start: | a\na: start?\n"])
+@pytest.mark.parametrize("lexing", ["longest", "contextual"])
+def test_the_empty_text_alone_is_a_language(text: str, lexing: Lexing) -> None:
+    if "?" in text:
+        with pytest.raises(MaskwrightError, match="infinite ambiguity"):
+            build_store(parse_grammar(text, lexing=lexing), odd_vocabulary(random.Random(1)))
+        return
+    vocabulary = odd_vocabulary(random.Random(1))
+    store = build_store(parse_grammar(text, lexing=lexing), vocabulary)
+    matcher, words = store.matcher(), np.zeros(n_words(vocabulary.size), np.uint32)
+    matcher.fill(words)
+    assert np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little")).tolist() == list(vocabulary.eos)
+    assert matcher.is_accepting()
+
+
+def test_the_empty_text_under_several_hypotheses() -> None:
+    vocabulary = odd_vocabulary(random.Random(1))
+    store = build_store(parse_grammar("start:\n", lexing="nfa"), vocabulary)
+    assert isinstance(store, MaskStore)
+    decoder = ReferenceDecoder(store)
+    assert np.flatnonzero(np.unpackbits(decoder.mask().view(np.uint8), bitorder="little")).tolist() == list(
+        vocabulary.eos
+    )
+    assert decoder.is_accepting()
+
+
+@pytest.mark.parametrize("brackets", ["", '"(" "a" ")"'])
+def test_a_newline_that_no_rule_takes_is_refused_outside_brackets(brackets: str) -> None:
+    text = f'start: {brackets} ";" "}}"\n%declare _INDENT _DEDENT\n_NEWLINE: /(\\r?\\n[\\t ]*)+/\n'
+    vocabulary = odd_vocabulary(random.Random(1))
+    store = build_store(parse_grammar(text), vocabulary)
+    naive = NaiveEngine(parse_grammar(text))
+    matcher, words, read = store.matcher(), np.zeros(n_words(vocabulary.size), np.uint32), b""
+    for step in [b"(", b"\n ", b"a", b")", b";", b"}"] if brackets else [b";", b"}"]:
+        matcher.fill(words)
+        allowed = set(np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little")).tolist())
+        assert allowed == naive.allowed(read, vocabulary.tokens)
+        assert vocabulary.tokens.index(b";\n}") not in allowed
+        matcher.advance_bytes(step)
+        read += step
+    matcher.fill(words)
+    assert np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little")).tolist() == list(vocabulary.eos)
 
 
 def test_odd_grammars_give_masks_or_typed_errors() -> None:

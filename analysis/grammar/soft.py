@@ -31,9 +31,7 @@ def soften(grammar: Grammar, keywords: Iterable[str]) -> Grammar:
         patterns = [
             number
             for number, terminal in enumerate(grammar.terminals)
-            if terminal.literal is None
-            and number not in grammar.ignored
-            and _matches(terminal, keyword, grammar.name)
+            if terminal.literal is None and number not in grammar.ignored and _matches(terminal, keyword, grammar.name)
         ]
         if not patterns:
             raise GrammarError(
@@ -69,7 +67,8 @@ def _with(symbols: tuple[int, ...], old: int, new: int) -> tuple[int, ...]:
 
 def _matches(terminal: Terminal, text: str, where: str) -> bool:
     """Whether the terminal's automaton takes a text. One that has none takes nothing: whoever compiles the grammar says so."""
-    from maskwright.analysis.lexing.terminals import compile_terminal  # lexing imports grammars, so not when this file is imported
+    # lexing imports grammars, so not when this file is imported
+    from maskwright.analysis.lexing.terminals import compile_terminal
 
     try:
         # PERF: `re` may backtrack without end

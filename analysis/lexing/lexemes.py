@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from lark.utils import get_regexp_width
 
+from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar.grammar import Grammar, Terminal
 from maskwright.analysis.lexing.minimise import sorted_columns
 from maskwright.analysis.lexing.modes import Modes
@@ -43,6 +44,19 @@ def _greatest_width(pattern: str, flags: str) -> int:
     return int(get_regexp_width(f"(?{flags}:{pattern})" if flags else pattern)[1]) if pattern else 0
 
 
+def check_literals(grammar: Grammar, limit: int) -> None:
+    """Raises LimitError for more string literals than a lexer has states: it ends each in a state of its own.
+
+    PERF: asked before anything is compiled, which for so many takes most of the time.
+    """
+    literals = {t.literal for t in grammar.terminals if t.literal is not None and "i" not in t.flags}
+    if len(literals) > limit:
+        raise LimitError(
+            f"grammar {grammar.name} has {len(literals)} string literals, and a lexer has at most {limit} states: write those that the "
+            "rules treat alike as one terminal, a regular expression"
+        )
+
+
 class Lexemes:
     """What can be said of a lexeme under way. Its states are those of the union automaton, which begins each mode with what competes there.
 
@@ -58,6 +72,7 @@ class Lexemes:
         self.grammar = grammar
         self.newline = grammar.layout.newline if grammar.layout else -1
         self._can_follow = can_follow
+        check_literals(grammar, limit)
         nfa = build_terminal_nfa(compile_lexemes(grammar))
         names = [terminal.name for terminal in grammar.terminals]
         every = frozenset(t for t in range(grammar.n_terminals) if not grammar.terminals[t].is_declared)

@@ -1,8 +1,8 @@
 """The tables of `bisimulation`'s coarsest partition, without the full tables: these have states times symbols cells.
 
-The automaton's transitions and look-ahead sets are split up to the same partition. A state does the same as another if it shifts and goes on
-equal symbols to equal states, and if for each class of rules the terminals before which it reduces by one of them are the same. Two
-terminals are equal if each state shifts both or none, to equal states, and if each of those sets holds both or none.
+The automaton's transitions and look-ahead sets are split up to the same partition. A state does the same as another if it shifts and
+goes on equal symbols to equal states, and if for each class of rules the terminals before which it reduces by one of them are the
+same. Two terminals are equal if each state shifts both or none, to equal states, and if each of those sets holds both or none.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from maskwright.analysis.lr.lookaheads import Lookaheads, lookaheads, shifted_te
 from maskwright.analysis.lr.loops import refuse_endless, refuse_endless_tables
 from maskwright.analysis.lr.tables import Policy, tables_of
 
-MAX_MERGED_CELLS = 1 << 26
-"""Merged states times symbols: a quarter of a gibibyte, in memory and in a store."""
+MAX_MERGED_CELLS = 1 << 25
+"""Merged states times symbols: 128 MiB in a store, and some times that while it is built."""
 
 CanFollow = Callable[[int, int], bool]
 
@@ -271,7 +271,8 @@ class _Merger:
         if n_cells > MAX_MERGED_CELLS:
             raise LimitError(
                 f"grammar {self.grammar.name}: its LR tables have {len(state_of)} states over {n_columns + len(nonterminal_of)} symbols, "
-                f"{n_cells} cells, past the limit of {MAX_MERGED_CELLS}; write rules that only lead to each other as one, or split the grammar"
+                f"{n_cells} cells, past the limit of {MAX_MERGED_CELLS}; write rules that only lead to each other as one, or split the "
+                "grammar"
             )
         alternatives = Alternatives()
         if self.conflicts == "all":
