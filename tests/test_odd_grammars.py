@@ -152,14 +152,7 @@ def try_all(seed: int) -> bool:
         return False
     with contextlib.suppress(MaskwrightError):
         lint_grammar(grammar, vocabulary if rng.random() < 0.3 else None)
-    try:
-        naive = (
-            NaiveEngine(grammar)
-            if grammar.lexing == "longest" and not grammar.verbatim and grammar.conflicts == "all"
-            else None
-        )
-    except Exception:  # it knows fewer patterns
-        naive = None
+    naive = _naive_engine(grammar)
 
     def check(text: bytes, allowed: set[int]) -> None:
         nonlocal had_masks
