@@ -36,6 +36,8 @@ MAX_READINGS = 50_000
 
 _NODE, _MOVE, _MADE = 300, 100, 500
 """Bytes of a node's moves, of each of these, and of one of these that has been followed."""
+_SAMPLE = 4_096
+"""States after which a far search's memory is foreseen."""
 
 Key = tuple[int, int, Column, int]
 Move = tuple[int, int, Node | None]
@@ -117,7 +119,8 @@ class EndingSearch(EndingMachine):
             least[self._backs_up] = 0
         else:
             least = np.where(self._backs_up, 0, COSTLY)
-        return array("i", np.clip(least, 0, COSTLY).astype(np.intc).tobytes())
+        # PERF: np.clip asks for the limits of the type each time, which takes longer than this
+        return array("i", np.minimum(np.maximum(least, 0), COSTLY).astype(np.intc).tobytes())
 
     def _newline_options(self, place: Place) -> Options:
         """What a newline may lead to."""
@@ -228,8 +231,13 @@ class EndingSearch(EndingMachine):
         Raises LimitError if these are too few, or take more memory than `MAX_HELD`.
         """
         self._readings = MAX_READINGS
-        self._nodes_left = (MAX_NODES if max_nodes is None else max_nodes) + NODES_OF_A_BYTE * self._bound(start)
+        far = self._bound(start)
+        self._nodes_left = (MAX_NODES if max_nodes is None else max_nodes) + NODES_OF_A_BYTE * far
         self._visits_left = VISITS_OF_A_NODE * self._nodes_left
+        # PERF: what will not fit is seen from the first of at least `far` states, and not at the last
+        self._check_at = len(self._children) + _SAMPLE if far > _SAMPLE else -1
+        self._most_a_state = 1.25 * (MAX_HELD - self._held) / max(1, far)
+        self._held_before = self._held
         while True:
             bound = self._bound(start)
             if bound >= COSTLY:
@@ -241,7 +249,8 @@ class EndingSearch(EndingMachine):
     def _count_node(self, moves: list[Move]) -> None:
         self._held += _NODE + _MOVE * len(moves)
         self._nodes_left -= 1
-        if self._nodes_left < 0 or self._held > MAX_HELD:
+        is_far = len(self._children) == self._check_at and self._held - self._held_before > self._most_a_state * _SAMPLE
+        if self._nodes_left < 0 or self._held > MAX_HELD or is_far:
             if self._nodes_left < 0:
                 self._give_up("states of lexer and parser", len(self._children))
             self._give_up("bytes of memory", MAX_HELD)

@@ -20,7 +20,7 @@ from maskwright.analysis.lexing.terminals import compile_lexemes
 from maskwright.analysis.lexing.transducer import DEAD, RESTART, START, STATE_LIMIT
 from maskwright.analysis.lr.automaton import build_automaton
 from maskwright.analysis.lr.bisimulation import coarsest_partition
-from maskwright.analysis.lr.tables import ACCEPT, CONFLICT, ERROR
+from maskwright.analysis.lr.tables import ACCEPT, CONFLICT, ERROR, build_lr_tables
 from maskwright.decoding._kernels import MAX_STACKS
 from maskwright.maskstore.stack_automaton import build_lexer_and_parser
 
@@ -106,7 +106,8 @@ class Machine:
             )
         self.grammar = grammar
         found = build_lexer_and_parser(grammar)
-        self.tables, modes, self.transducer = found.full_tables, found.modes, found.transducer
+        modes, self.transducer = found.modes, found.transducer
+        self.tables = build_lr_tables(grammar, grammar.conflicts)
         self.automaton = build_automaton(reduce(grammar)).restricted(self.tables.origin)
         self.class_of: list[int] = coarsest_partition(self.tables).states.tolist()
         """The engine's LR state of each of ours."""

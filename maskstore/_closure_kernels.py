@@ -261,16 +261,20 @@ def close_roots(  # type: ignore[no-untyped-def]
     n_cells, item_start, item_root, item_mask, root_start, root_cell, root_state, sizes, mask_hash, mask_count, mask_at, mask_slots,
     dense, ids, node_start, node_state, node_mask, node_hash, node_slots, edge_keys, edge_node, edge_mask, edge_slots,
     visit_keys, visit_slots, limit, words, states, masks, order, tmp_states, tmp_masks, several, accepted, by_cell, cell_start,
+    until,
 ):  # fmt: skip
     """The edges of the root nodes, numbered 1, 2, ... in their order.
 
     item_start : (n_roots + 1,) int64; item_root, item_mask : the distinct roots of suspended parses and their tokens.
-    by_cell : (capacity, 2) int32, cell_start : (n_cells + 1,) int64, scratch. Returns 0 when done, else the table that is full
-    (8: by_cell).
+    by_cell : (capacity, 2) int32, cell_start : (n_cells + 1,) int64, scratch. Returns 0 when done, -1 to be called again (`until` roots'
+    cells), else the table that is full (8: by_cell).
     """
     n_roots = item_start.shape[0] - 1
     hashes = np.empty(n_cells + 1, np.uint64)
+    done = 0
     while sizes[NEXT_ROOT] < n_roots:
+        if done >= until:
+            return -1
         root = sizes[NEXT_ROOT]
         total = 0
         for i in range(item_start[root], item_start[root + 1]):
@@ -364,6 +368,7 @@ def close_roots(  # type: ignore[no-untyped-def]
             edge_slots[slot_of(edge_keys[edge], edge_keys, edge_slots)] = edge
             visit(edge_node[edge], edge_keys[edge] % n_cells, n_cells, sizes, visit_keys, visit_slots)
         sizes[NEXT_ROOT] = root + 1
+        done += n_cells + total
     return 0
 
 
@@ -373,12 +378,13 @@ def close_nodes(  # type: ignore[no-untyped-def]
     dense, ids, node_start, node_state, node_mask, node_hash, node_slots, edge_keys, edge_node, edge_mask, edge_slots,
     visit_keys, visit_slots, limit, words, states, masks, order, tmp_states, tmp_masks, several, accepted, until,
 ):  # fmt: skip
-    """The edges of all nodes over all cells that can follow. Returns 0 when done, -1 for a pause, else the table that is full."""
+    """The edges of all nodes over all cells that can follow. Returns 0 when done, -1 to be called again (`until` edges, of which new ones
+    count eight times for each of their items), else the table that is full."""
     n_cells = lr[N_STATES]
-    stop = sizes[NEXT_VISIT] + until
+    done = 0
     while sizes[NEXT_VISIT] < sizes[N_VISITS]:
         number = sizes[NEXT_VISIT]
-        if number >= stop:
+        if done >= until:
             return -1
         node = visit_keys[number] // n_cells
         cell = visit_keys[number] % n_cells
@@ -396,6 +402,7 @@ def close_nodes(  # type: ignore[no-untyped-def]
             full = room(1, n_items, limit, sizes, mask_hash, dense, ids, node_hash, node_state, edge_keys, visit_keys)
             if full != 0:
                 return full
+            done += 8 * (n_items + 1)
             n = 0
             m = 0
             for i in range(node_start[node], node_start[node + 1]):
@@ -424,6 +431,7 @@ def close_nodes(  # type: ignore[no-untyped-def]
             sizes[N_EDGES] = edge + 1
             visit(target, below, n_cells, sizes, visit_keys, visit_slots)
         sizes[NEXT_VISIT] = number + 1
+        done += 1 + lr[lr[PREDECESSOR_START] + cell + 1] - lr[lr[PREDECESSOR_START] + cell]
     return 0
 
 

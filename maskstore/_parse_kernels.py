@@ -40,6 +40,8 @@ TWINS_HEADER = 8
 MAX_DEPTH = 512
 MAX_BRANCHES = 64
 MAX_STEPS = 100_000
+NEW_STEP = 64
+"""A step that is not yet known takes some times as long as one that is."""
 
 # rows of `sizes`
 N_CONFIGURATIONS, N_SUSPENDED, N_MEMBERS, N_SETS, N_STEPS, N_PAIRS, N_EDGES, NEXT_PAIR, N_TWINS = range(9)
@@ -482,14 +484,14 @@ def explore(  # type: ignore[no-untyped-def]
     step_keys, step_result : (capacity,) int64, int32; the step of state s on cell c has the key s * n_states + c.
     pair_keys : likewise. edges[edge_start[p] : edge_start[p + 1]] : for each predecessor of the pair's cell REFUSED, ACCEPTED or
     FIRST_STATE + the pair that follows.
-    Returns 0 when done, -1 to be called again (progress, every `until` pairs), ENDLESS, or 1, 2, 3,
+    Returns 0 when done, -1 to be called again (`until` edges, of which new ones count NEW_STEP times), ENDLESS, or 1, 2, 3,
     ... for the table that is nearly full.
     """
     n_cells = lr[N_STATES]
-    stop = sizes[NEXT_PAIR] + until
+    done = 0
     while sizes[NEXT_PAIR] < sizes[N_PAIRS]:
         pair = sizes[NEXT_PAIR]
-        if pair >= stop:
+        if done >= until:
             return -1
         state = pair_keys[pair] // n_cells
         cell = pair_keys[pair] % n_cells
@@ -522,6 +524,7 @@ def explore(  # type: ignore[no-untyped-def]
             if step_slots[slot] >= 0:
                 after = step_result[step_slots[slot]]
             else:
+                done += NEW_STEP
                 after = memo_step(
                     state, below, lr, rest_symbol, rest_next, known_keys, known_rest, known_slots, where, outcomes,
                     twin_keys, twin_rest, twin_slots,
@@ -538,6 +541,7 @@ def explore(  # type: ignore[no-untyped-def]
         sizes[N_EDGES] = at
         edge_start[pair + 1] = at
         sizes[NEXT_PAIR] = pair + 1
+        done += width + 1
     return 0
 
 
@@ -637,34 +641,36 @@ def explore_tops(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def decide_early(n_pairs, edge_start, edges, can_accept, can_refuse):  # type: ignore[no-untyped-def]
-    """For each pair, whether some stack below leads to ACCEPTED, and whether some leads to REFUSED. Both (n_pairs,) bool, False before."""
-    changed = True
-    while changed:
-        changed = False
-        for pair in range(n_pairs - 1, -1, -1):
-            if can_accept[pair] and can_refuse[pair]:
-                continue
-            for i in range(edge_start[pair], edge_start[pair + 1]):
-                after = edges[i]
-                accepts = after == ACCEPTED or (after >= FIRST_STATE and can_accept[after - FIRST_STATE])
-                refuses = after == REFUSED or (after >= FIRST_STATE and can_refuse[after - FIRST_STATE])
-                if (accepts and not can_accept[pair]) or (refuses and not can_refuse[pair]):
-                    can_accept[pair] = can_accept[pair] or accepts
-                    can_refuse[pair] = can_refuse[pair] or refuses
-                    changed = True
+def decide_early(begin, end, edge_start, edges, can_accept, can_refuse):  # type: ignore[no-untyped-def]
+    """One round over the pairs begin .. end - 1, the last first: whether some stack below leads to ACCEPTED, and whether some to REFUSED.
+
+    can_accept, can_refuse : (n_pairs,) bool, False before the first round. Returns whether something changed.
+    """
+    changed = False
+    for pair in range(end - 1, begin - 1, -1):
+        if can_accept[pair] and can_refuse[pair]:
+            continue
+        for i in range(edge_start[pair], edge_start[pair + 1]):
+            after = edges[i]
+            accepts = after == ACCEPTED or (after >= FIRST_STATE and can_accept[after - FIRST_STATE])
+            refuses = after == REFUSED or (after >= FIRST_STATE and can_refuse[after - FIRST_STATE])
+            if (accepts and not can_accept[pair]) or (refuses and not can_refuse[pair]):
+                can_accept[pair] = can_accept[pair] or accepts
+                can_refuse[pair] = can_refuse[pair] or refuses
+                changed = True
+    return changed
 
 
 @njit(cache=True, nogil=True)
-def refine(n_pairs, edge_start, edges, classes, keys, slots, seed):  # type: ignore[no-untyped-def]
-    """One round of partition refinement: pairs of one class with different edges, up to classes, are told apart.
+def refine(begin, end, edge_start, edges, classes, fresh, n_classes, keys, slots, seed):  # type: ignore[no-untyped-def]
+    """A part of one round of partition refinement: pairs of one class with different edges, up to classes, are told apart.
 
-    classes : (n_pairs + 2,) int32, those of REFUSED, ACCEPTED and the pairs; rewritten. keys : (n_pairs,) int64, scratch. slots : int32,
-    all -1, a power of two and at least twice n_pairs. Returns the number of classes of pairs; pairs decided (class 0, 1) stay.
+    begin, end : the pairs of this part; parts come in order. classes : (n_pairs + 2,) int32, those of REFUSED, ACCEPTED and the pairs.
+    fresh : (n_pairs,) int32; written: their classes after the round. keys : (n_pairs,) int64, scratch. slots : int32, all -1 before the
+    first part, a power of two and at least twice n_pairs. n_classes : classes of pairs found by the parts before. Returns those found so
+    far; pairs decided (class 0, 1) stay.
     """
-    n_classes = 0
-    fresh = np.empty(n_pairs, np.int32)
-    for pair in range(n_pairs):
+    for pair in range(begin, end):
         mine = classes[pair + FIRST_STATE]
         if mine < FIRST_STATE:
             fresh[pair] = mine
@@ -679,18 +685,16 @@ def refine(n_pairs, edge_start, edges, classes, keys, slots, seed):  # type: ign
             keys[n_classes] = key
             n_classes += 1
         fresh[pair] = FIRST_STATE + slots[slot]
-    for pair in range(n_pairs):
-        classes[pair + FIRST_STATE] = fresh[pair]
     return n_classes
 
 
 @njit(cache=True, nogil=True)
-def check_classes(n_pairs, n_cells, pair_keys, edge_start, edges, classes, leader):  # type: ignore[no-untyped-def]
+def check_classes(begin, end, n_cells, pair_keys, edge_start, edges, classes, leader):  # type: ignore[no-untyped-def]
     """Whether pairs of one class really have the same cell and the same edges up to classes (no two hashes met by chance).
 
-    leader : (n_classes + 2,) int32, -1; written: the first pair of each class.
+    begin, end : the pairs of this part; parts come in order. leader : (n_classes + 2,) int32, -1; written: the first pair of each class.
     """
-    for pair in range(n_pairs):
+    for pair in range(begin, end):
         mine = classes[pair + FIRST_STATE]
         if mine < FIRST_STATE:
             continue

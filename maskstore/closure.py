@@ -34,6 +34,9 @@ Progress = Callable[[int, int], None]
 EDGE_BUDGET = 4_000_000
 BYTES_BUDGET = 3 << 30
 
+PAUSE = 1 << 20
+"""Work after which a kernel comes back, some tenths of a second at most: a pause in which Ctrl-C is obeyed."""
+
 FIRST_CAPACITY = 1 << 16
 """Edges and visits that the tables begin with room for: a power of two."""
 
@@ -161,18 +164,18 @@ def close(
     while (
         code := _compiled.close_roots(
             n_cells, item_start, item_root, item_mask, suspended.root_start, suspended.root_cell, suspended.root_state, sizes,
-            *collector.pool(), *table.arrays(), *shared, by_cell, cell_start,
+            *collector.pool(), *table.arrays(), *shared, by_cell, cell_start, PAUSE,
         )
     ) != 0:  # fmt: skip
         if code == 8:
             by_cell = doubled(by_cell)
-        else:
+        elif code > 0:
             table.grow(code)
             check()
     while (
         code := _compiled.close_nodes(
             suspended.lr, suspended.step_keys, suspended.step_result, suspended.step_slots, sizes,
-            *collector.pool(), *table.arrays(), *shared, 1 << 14,
+            *collector.pool(), *table.arrays(), *shared, PAUSE,
         )
     ) != 0:  # fmt: skip
         if code > 0:

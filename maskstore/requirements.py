@@ -100,6 +100,7 @@ class Requirements:
         self.rests = Rests(tables.n_terminals + 1)
         self.paths: list[Path] = [()]
         self._path_number: dict[Path, int] = {(): NO_PATH}
+        self._columns_of: dict[frozenset[int], frozenset[int]] = {}
         layout = grammar.layout
         self.newline = layout.newline if layout else -9
         self.after_newline = frozenset(range(tables.n_terminals + 1))
@@ -122,7 +123,11 @@ class Requirements:
         Under layout dedents come before the end, as many as are open; here it is only asked whether one of either can come.
         """
         layout = self.grammar.layout
-        last = WHATEVER if layout is None else self.rests.end(frozenset({end_column, self.column_of[layout.dedent]}))
+        last = (
+            WHATEVER
+            if layout is None
+            else self.rests.end(frozenset({end_column, self.column_of[layout.dedent]}) - {-1})
+        )
         for number, state in enumerate(self.states):
             output = int(self.transducer.end_output[number])
             if output == RESTART:
@@ -179,6 +184,12 @@ class Requirements:
 
     def columns_of(self, outlook: frozenset[int]) -> frozenset[int]:
         """The parser's columns of what may come (see `Transducer.outlook`). Dedents may come before the end of the text."""
+        known = self._columns_of.get(outlook)
+        if known is None:
+            known = self._columns_of[outlook] = self._find_columns(outlook)
+        return known
+
+    def _find_columns(self, outlook: frozenset[int]) -> frozenset[int]:
         found = {self.column_of[terminal] for terminal in outlook if terminal < self.grammar.n_terminals}
         if self.grammar.n_terminals in outlook:
             found.add(self.n_columns - 1)
@@ -384,6 +395,8 @@ class Requirements:
                 continue
             if symbol >= self.codes.n_terminals:
                 if depth == 0:
+                    if self.column_of[self.newline] < 0:
+                        return None
                     move = self.codes.moves.members[self.codes.decode(symbol)[1]]
                     # a newline that ends has had its line feed
                     path.append((tuple(part), move._replace(stop=ABSOLUTE) if move.stop == RESET else move))

@@ -35,19 +35,14 @@ def _past_chains(tables: LrTables) -> Int32:
     account of that goto.
     """
     goto = tables.goto.copy()
-    chain = {
-        state: int(tables.rule_lhs[rule])
-        for state, rule in enumerate(tables.default_rule.tolist())
-        if rule >= 0 and tables.rule_length[rule] == 1
-    }
-    changed = True
-    while changed:  # a cycle of such states would reduce for ever; `loops` refuses it
-        changed = False
-        for state, lhs in chain.items():
-            rows, columns = np.nonzero(goto == state)
-            further = goto[rows, lhs] >= 0
-            goto[rows[further], columns[further]] = goto[rows[further], lhs]
-            changed |= bool(further.any())
+    side = np.where(tables.rule_length[tables.default_rule] == 1, tables.rule_lhs[tables.default_rule], -1)
+    side[tables.default_rule < 0] = -1
+    rows, columns = np.nonzero(goto >= 0)
+    # each round goes twice as far; a cycle of such states would reduce for ever, which `loops` refuses
+    while len(rows):
+        further = np.where(side[goto[rows, columns]] >= 0, goto[rows, side[goto[rows, columns]]], -1)
+        rows, columns = rows[further >= 0], columns[further >= 0]
+        goto[rows, columns] = further[further >= 0]
     return goto
 
 

@@ -13,12 +13,12 @@ import numpy.typing as npt
 
 from maskwright.analysis.errors import GrammarError, LimitError, VocabularyError
 from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.lexing.lexemes import check_literals
 from maskwright.analysis.lexing.modes import Modes, lexing_modes
 from maskwright.analysis.lexing.splits import refuse_split
-from maskwright.analysis.lexing.transducer import Transducer, build_transducer
-from maskwright.analysis.lr.bisimulation import bisimulate
-from maskwright.analysis.lr.encoding import can_follow
-from maskwright.analysis.lr.tables import LrTables, build_lr_tables
+from maskwright.analysis.lexing.transducer import STATE_LIMIT, Transducer, build_transducer
+from maskwright.analysis.lr.encoding import LrTables
+from maskwright.analysis.lr.merging import build_merged_tables
 from maskwright.maskstore.closure import BYTES_BUDGET, EDGE_BUDGET, Closure, MaskCollector, close
 from maskwright.maskstore.requirements import Newline, Requirements
 from maskwright.maskstore.rests import WHATEVER
@@ -59,21 +59,21 @@ class StackAutomaton:
 
 @dataclass(frozen=True)
 class LexerAndParser:
-    """What reads texts of a grammar. full_tables : LALR tables as the grammar has them. tables : the same, bisimilar states merged."""
+    """What reads texts of a grammar. tables : its LALR tables, bisimilar states merged."""
 
-    full_tables: LrTables
     tables: LrTables
     modes: Modes
     transducer: Transducer
 
 
 def build_lexer_and_parser(grammar: Grammar) -> LexerAndParser:
-    """Raises as `build_lr_tables`, `lexing_modes`, `refuse_split` and `build_transducer`."""
-    full_tables = build_lr_tables(grammar, grammar.conflicts)
-    tables = bisimulate(full_tables)
+    """Raises as `build_merged_tables`, `lexing_modes`, `refuse_split` and `build_transducer`."""
+    check_literals(grammar, STATE_LIMIT)
+    merged = build_merged_tables(grammar, grammar.conflicts)
+    tables = merged.tables
     modes = lexing_modes(grammar, tables.action != 0, tables.terminal_column, tables.accessing)
     refuse_split(grammar, tables, modes)
-    return LexerAndParser(full_tables, tables, modes, build_transducer(grammar, can_follow(full_tables), modes))
+    return LexerAndParser(tables, modes, build_transducer(grammar, merged.can_follow, modes))
 
 
 @dataclass(frozen=True)

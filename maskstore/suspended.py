@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -202,6 +203,8 @@ def doubled(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 BYTES_LIMIT = 3 << 30
+PAUSE = 1 << 20
+"""Work after which a kernel comes back, some tenths of a second at most: a pause in which Ctrl-C is obeyed."""
 
 _TOO_MANY = "the parses of this grammar's sequences suspend in too many ways (more than {} MiB of tables)"
 
@@ -239,7 +242,7 @@ def explore(
         for column, met, results in places.met():
             work.twins.add(column, met, results)
         pair_new = _explore_tops(work, rest_new, top_new, bytes_limit)
-        while (code := _compiled.explore(*work.parsing(), work.edge_start, work.edges, *work.scratch, 1 << 18)) != 0:
+        while (code := _compiled.explore(*work.parsing(), work.edge_start, work.edges, *work.scratch, PAUSE)) != 0:
             _after(code, work, bytes_limit)
         if progress is not None:
             progress(level + 1, places.n_levels)
@@ -278,11 +281,12 @@ def _explore_tops(work: _Tables, rest_of: Int32, top_of: Int32, bytes_limit: int
     opened = firsts[:n][is_open]
     pair_of_open = np.zeros(len(opened), np.int32)
     next_place[:] = 0
+    twins, tops = twin_of[opened], top_of[opened]
     while (
         code := _compiled.explore_tops(
-            twin_of[opened], top_of[opened], next_place, pair_of_open, *work.parsing(), *work.scratch, 1 << 20
+            twins, tops, next_place, pair_of_open, *work.parsing(), *work.scratch, PAUSE // kernels.NEW_STEP
         )
-    ) != 0:
+    ) != 0:  # fmt: skip
         _after(code, work, bytes_limit)
     pair_of_group[is_open] = pair_of_open
     return pair_of_group[group]
@@ -429,7 +433,12 @@ def _classes(work: _Tables) -> Int32:
     n_pairs = int(work.sizes[kernels.N_PAIRS])
     pair_keys = work.pair_keys[:n_pairs]
     can_accept, can_refuse = np.zeros(n_pairs, np.bool_), np.zeros(n_pairs, np.bool_)
-    kernels.decide_early(n_pairs, work.edge_start, work.edges, can_accept, can_refuse)
+    parts = list(pairwise(_pauses(work.edge_start[: n_pairs + 1])))
+    changed = True
+    while changed:
+        changed = False
+        for begin, end in reversed(parts):
+            changed |= kernels.decide_early(begin, end, work.edge_start, work.edges, can_accept, can_refuse)
     if not (can_accept | can_refuse).all():
         raise AssertionError("a suspended parse can never be decided")  # INVARIANT: every stack has a bottom
     initial = kernels.FIRST_STATE + (pair_keys % work.n_cells)
@@ -440,22 +449,29 @@ def _classes(work: _Tables) -> Int32:
         classes = np.concatenate([[kernels.REFUSED, kernels.ACCEPTED], initial]).astype(np.int32)
         before = -1
         while True:
-            found = kernels.refine(
-                n_pairs,
-                work.edge_start,
-                work.edges,
-                classes,
-                np.zeros(n_pairs, np.int64),
-                np.full(capacity, -1, np.int32),
-                seed,
-            )
+            found, fresh = 0, np.empty(n_pairs, np.int32)
+            keys, slots = np.zeros(n_pairs, np.int64), np.full(capacity, -1, np.int32)
+            for begin, end in parts:
+                found = kernels.refine(
+                    begin, end, work.edge_start, work.edges, classes, fresh, found, keys, slots, seed
+                )  # fmt: skip
+            classes[kernels.FIRST_STATE :] = fresh
             if found == before:
                 break
             before = found
         leader = np.full(found + 2, -1, np.int32)
-        if kernels.check_classes(n_pairs, work.n_cells, pair_keys, work.edge_start, work.edges, classes, leader):
+        if all(
+            kernels.check_classes(begin, end, work.n_cells, pair_keys, work.edge_start, work.edges, classes, leader)
+            for begin, end in parts
+        ):
             return classes
     raise AssertionError("hashes of suspended states collide under eight seeds")
+
+
+def _pauses(edge_start: Int64) -> list[int]:
+    """Numbers of pairs, from 0 to all, between which there are some PAUSE * 8 edges."""
+    wanted = np.arange(0, int(edge_start[-1]), 8 * PAUSE)
+    return [0, *np.unique(np.searchsorted(edge_start, wanted[1:])).tolist(), len(edge_start) - 1]
 
 
 def _states(work: _Tables, classes: Int32) -> Int32:

@@ -19,7 +19,7 @@ _NAMED = re.compile(
 )
 _SHAPES = (
     ("Bad Range", r"~[ \t]*-?\d+[ \t]*\.\.[ \t]*-?\d+"),
-    ("Inlined rules", r"[?!]+(?=_)"),
+    ("Inlined rules", r"(?<![?!])[?!]++(?=_)"),
     ("Aliasing not allowed in terminals", r"(?<=:)[^:\n]*->"),
 )
 """Messages that name no symbol, and what to look for in the text."""
@@ -70,7 +70,7 @@ def translate(error: Exception, files: GrammarFiles, doing: str) -> MaskwrightEr
         module = explained.split("Inconsistent base_path for ")[1].rstrip(".")
         return files.import_error(module, "it is imported both from Lark's wheel and from the grammar's own folder")
     if "integer string conversion" in explained:
-        return files.error_at(message, r"\d{1000}")
+        return files.error_at(message, r"(?<!\d)\d{1000}")
     return files.error(message, *(str(token) for token in _tokens(getattr(error, "obj", None))))
 
 

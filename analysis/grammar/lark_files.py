@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import bisect
 import difflib
 import functools
+import itertools
 import os
 import re
+from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -79,6 +82,7 @@ class GrammarFiles:
         self.texts: list[str] = []
 
     def add(self, shown: str, text: str) -> str:
+        """The text as Lark is to read it: the same places mean the same."""
         text = text.replace("\r\n", "\n").replace("\r", "\n")
         self.shown.append(shown)
         self.texts.append(text)
@@ -96,7 +100,7 @@ class GrammarFiles:
         for name in places_of(text).parts:
             if n_parts(name, places_of(text).parts, sizes) > MAX_PATTERN_SIZE // 10:
                 raise self.error(TERMINAL_GROWS.format(name), name, kind=LimitError)
-        return text
+        return _without_long_gaps(text)
 
     def __call__(self, base_path: Any, grammar_path: str) -> tuple[Any, str]:
         """Lark's protocol for sources; `base_path` is the importing file's folder for `%import .relative`, else None."""
@@ -120,7 +124,7 @@ class GrammarFiles:
         return where, self.add(where if isinstance(where, str) else grammar_path, text)
 
     def import_error(self, module: str, reason: str) -> GrammarError:
-        pattern = re.compile(rf"^[ \t]*%import[ \t]+\.?[ \t]*{re.escape(module)}\b", re.MULTILINE)
+        pattern = re.compile(rf"^[ \t]*+%import[ \t]++(?:\.[ \t]*+)?{re.escape(module)}\b", re.MULTILINE)
         for number in reversed(range(len(self.texts))):
             if match := pattern.search(self.texts[number]):
                 return GrammarError(self.at(f"cannot import {module!r}: {reason}", match.start(), number))
@@ -150,14 +154,18 @@ class GrammarFiles:
         return GrammarError(f"{self.main}: {message}")
 
 
+# PERF: possessive, and a run of `_` that begins no name is passed in one step: linear in blanks, names and literals
 _TOKEN = re.compile(
     r"""(?://|\#)[^\n]*
-      | (?P<literal>"(?:\\.|[^"\\\n])*"i? | /(?!/)(?:\\[\s\S]|[^/\\])*/[imslux]*)
+      | (?P<literal>"(?:\\.|[^"\\\n]++)*+"i? | /(?!/)(?:\\[\s\S]|[^/\\]++)*+/[imslux]*)
       | (?P<open>["/])
       | %(?P<directive>[a-z]+)
-      | (?P<name>_*[A-Za-z][A-Za-z0-9_]*)(?P<colon>(?=[ \t]*(?:\{[^{}\n]*\})?[ \t]*(?:\.[ \t]*[+-]?\d+)?[ \t]*:))?""",
+      | _++(?![A-Za-z])
+      | (?P<name>_*+[A-Za-z][A-Za-z0-9_]*+)
+        (?P<colon>(?=[ \t]*+(?:\{[^{}\n]*+\}[ \t]*+)?(?:\.[ \t]*+[+-]?\d++[ \t]*+)?:))?""",
     re.VERBOSE,
 )
+_EMPTY_LINES = re.compile(r"\n{1000,}+")
 
 
 @dataclass(slots=True)
@@ -179,7 +187,8 @@ class Places:
         A literal is found where it stands first, a terminal that Lark made of `%ignore` at that directive.
         """
         if name.startswith("__IGNORE_"):
-            return next(iter(self.ignores[int(name.removeprefix("__IGNORE_")) :]), None)
+            number = int(name.removeprefix("__IGNORE_"))
+            return self.ignores[number] if number < len(self.ignores) else None
         places = [*self.definitions.get(name, ())[:1], self.introductions.get(name), *self.uses.get(name, ())[:1]]
         found = [place for place in (reversed(places) if use else places) if place is not None]
         return found[0] if found else self.literals.get(name)
@@ -196,7 +205,10 @@ def places_of(text: str) -> Places:
             places.open_literal = offset
             break
         if match["directive"]:
-            directive, line_end, defining = match["directive"], text.find("\n", offset), ""
+            directive, defining = match["directive"], ""
+            if offset >= line_end:
+                line_end = text.find("\n", offset)
+                line_end = len(text) if line_end < 0 else line_end
             if directive == "ignore":
                 places.ignores.append(offset)
         elif literal and (literal not in places.literals or (defining.islower() and literal not in in_rule)):
@@ -206,7 +218,7 @@ def places_of(text: str) -> Places:
         elif name and match["colon"] is not None:
             places.definitions.setdefault(name, []).append(offset)
             defining = name
-        elif name and directive in ("import", "declare") and (offset < line_end or line_end < 0):
+        elif name and directive in ("import", "declare") and offset < line_end:
             places.introductions.setdefault(name, offset)
         elif name:
             places.uses.setdefault(name, []).append(offset)
@@ -219,9 +231,32 @@ def places_of(text: str) -> Places:
 _HELPER = re.compile(r"__(?P<rule>.+)_(?:star|plus|repeat_a\d+_b\d+(?:_opt)?)_\d+$")
 
 
+def _without_long_gaps(text: str) -> str:
+    """The text with an empty comment in each line of a very long gap: Lark's pattern for line feeds takes quadratic time in them."""
+    gaps = [gap.span() for gap in _EMPTY_LINES.finditer(text)]
+    if not gaps:
+        return text
+    literals = [match.span() for match in _TOKEN.finditer(text) if match["literal"]]
+    starts = [start for start, _ in literals]
+    parts, done = [], 0
+    for start, end in gaps:
+        before = bisect.bisect_right(starts, start) - 1
+        if before < 0 or literals[before][1] <= start:
+            parts += [text[done : start + 1], "//\n" * (end - start - 1)]
+            done = end
+    return "".join([*parts, text[done:]])
+
+
+@functools.lru_cache(maxsize=16)
+def _line_starts(text: str) -> array[int]:
+    return array("q", itertools.accumulate((len(line) + 1 for line in text.split("\n")), initial=0))
+
+
 def line_and_column(text: str, offset: int) -> tuple[int, int]:
     """Both counted from 1."""
-    return text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset)
+    starts = _line_starts(text)
+    line = bisect.bisect_right(starts, offset)
+    return line, offset - starts[line - 1] + 1
 
 
 def position_of(text: str, name: str) -> tuple[int, int]:

@@ -12,6 +12,7 @@ import difflib
 import os
 import pkgutil
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -241,17 +242,18 @@ def parse_grammar(
     main = os.path.join(os.fspath(folder) or os.curdir, "main.lark") if folder is not None else "main.lark"
     doing = "reading the text"
     try:
-        text = files.add(files.main, text)
+        to_read = files.add(files.main, text)
+        text = files.texts[0]
         options = read_options(text, files.at)
         start, lexing = start or options.start, lexing or options.lexing or "contextual"
         soft = options.soft if soft is None else soft
-        builder, _ = lark_load_grammar(text, main, [files], False)  # type: ignore[no-untyped-call]
+        builder, _ = lark_load_grammar(to_read, main, [files], False)  # type: ignore[no-untyped-call]
         doing = "compiling it to BNF"
         check_sizes(builder, files)
         start = _find_start(start, builder, files)
         more = replacements(options.restrictions, restrict or ())
         keep = (*_layout_names(layout, builder), *_refused(options.refused, builder, files), *more)
-        terminal_defs, lark_rules, ignored = builder.compile([start, *more], set(keep))
+        terminal_defs, lark_rules, ignored = _compile(builder, (start, *more), keep)
     except MaskwrightError:
         raise
     except RecursionError as error:
@@ -307,6 +309,38 @@ def _endless(grammar: Grammar, productive: frozenset[int], files: GrammarFiles) 
         fault = f"rule {name!r} is unproductive: no finite text can be derived from it, nor from start symbol {start!r}, which needs it"
     message = f"{fault} ({what}: {chain}); give it an alternative that does not lead back to itself"
     return str(files.error(message, name))
+
+
+def _compile(
+    builder: LarkGrammar, starts: Sequence[str], keep: Sequence[str]
+) -> tuple[list[TerminalDef], list[LarkRule], Sequence[str]]:
+    """Terminals, rules and what is ignored. Left out are rules that no other rule uses, and terminals that no rule does.
+
+    PERF: so would `builder.compile` do by itself, but a chain of n such rules takes it n passes.
+    """
+    every = [str(name) for name, params, _, _ in builder.rule_defs if not params]
+    terminals, rules, ignored = builder.compile(every, "*")
+    rules_of: dict[str, list[LarkRule]] = {}
+    for rule in rules:
+        rules_of.setdefault(rule.origin.name, []).append(rule)
+    users = Counter(
+        name
+        for origin, group in rules_of.items()
+        for name in {symbol.name for rule in group for symbol in rule.expansion if not symbol.is_term} - {origin}
+    )
+    users.update(starts)
+    agenda = [name for name in rules_of if not users[name]]
+    unused = set(agenda)
+    for origin in agenda:  # grows while it is read
+        group = rules_of[origin]
+        for name in {symbol.name for rule in group for symbol in rule.expansion if not symbol.is_term} - {origin}:
+            users[name] -= 1
+            if not users[name] and name in rules_of:
+                agenda.append(name)
+                unused.add(name)
+    rules = [rule for rule in rules if rule.origin.name not in unused]
+    needed = {symbol.name for rule in rules for symbol in rule.expansion if symbol.is_term}.union(ignored, keep)
+    return [terminal for terminal in terminals if terminal.name in needed], rules, ignored
 
 
 def _find_start(start: str | None, builder: LarkGrammar, files: GrammarFiles) -> str:

@@ -6,11 +6,10 @@ lexing what the parser can take; under python.lark `for _ in x` is read only so.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import replace
 
-from maskwright.analysis.errors import GrammarError
+from maskwright.analysis.errors import GrammarError, LimitError, TerminalError
 from maskwright.analysis.grammar.grammar import Grammar, Rule, Terminal
 
 
@@ -32,7 +31,7 @@ def soften(grammar: Grammar, keywords: Iterable[str]) -> Grammar:
         patterns = [
             number
             for number, terminal in enumerate(grammar.terminals)
-            if terminal.literal is None and number not in grammar.ignored and _matches(terminal, keyword)
+            if terminal.literal is None and number not in grammar.ignored and _matches(terminal, keyword, grammar.name)
         ]
         if not patterns:
             raise GrammarError(
@@ -66,10 +65,13 @@ def _with(symbols: tuple[int, ...], old: int, new: int) -> tuple[int, ...]:
     return tuple(new if symbol == old else symbol for symbol in symbols)
 
 
-def _matches(terminal: Terminal, text: str) -> bool:
-    if terminal.pattern is None:
+def _matches(terminal: Terminal, text: str, where: str) -> bool:
+    """Whether the terminal's automaton takes a text. One that has none takes nothing: whoever compiles the grammar says so."""
+    # lexing imports grammars, so not when this file is imported
+    from maskwright.analysis.lexing.terminals import compile_terminal
+
+    try:
+        # PERF: `re` may backtrack without end
+        return compile_terminal(terminal, where=where).matches(text.encode("utf-8", "surrogatepass"))
+    except (TerminalError, LimitError):
         return False
-    flags = re.RegexFlag(0)
-    for letter in terminal.flags:
-        flags |= {"i": re.I, "m": re.M, "s": re.S, "x": re.X, "u": re.U, "a": re.A, "l": re.L}[letter]
-    return re.compile(terminal.pattern, flags).fullmatch(text) is not None

@@ -9,8 +9,10 @@ import numpy as np
 import numpy.typing as npt
 from lark.utils import get_regexp_width
 
+from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar.columns import column_bytes
 from maskwright.analysis.grammar.grammar import Grammar, Terminal
+from maskwright.analysis.lexing.minimise import sorted_columns
 from maskwright.analysis.lexing.modes import Modes
 from maskwright.analysis.lexing.terminal_nfa import build_terminal_nfa, build_union_dfa
 from maskwright.analysis.lexing.terminals import compile_lexemes
@@ -41,6 +43,19 @@ def _greatest_width(pattern: str, flags: str) -> int:
     return int(get_regexp_width(f"(?{flags}:{pattern})" if flags else pattern)[1]) if pattern else 0
 
 
+def check_literals(grammar: Grammar, limit: int) -> None:
+    """Raises LimitError for more string literals than a lexer has states: it ends each in a state of its own.
+
+    PERF: asked before anything is compiled, which for so many takes most of the time.
+    """
+    literals = {t.literal for t in grammar.terminals if t.literal is not None and "i" not in t.flags}
+    if len(literals) > limit:
+        raise LimitError(
+            f"grammar {grammar.name} has {len(literals)} string literals, and a lexer has at most {limit} states: write those that the "
+            "rules treat alike as one terminal, a regular expression"
+        )
+
+
 class Lexemes:
     """What can be said of a lexeme under way. Its states are those of the union automaton, which begins each mode with what competes there.
 
@@ -56,6 +71,7 @@ class Lexemes:
         self.grammar = grammar
         self.newline = grammar.layout.newline if grammar.layout else -1
         self._can_follow = can_follow
+        check_literals(grammar, limit)
         nfa = build_terminal_nfa(compile_lexemes(grammar))
         names = [terminal.name for terminal in grammar.terminals]
         every = frozenset(t for t in range(grammar.n_terminals) if not grammar.terminals[t].is_declared)
@@ -67,8 +83,7 @@ class Lexemes:
         self.table: list[list[int]] = union.next_state.tolist()
         rank = terminal_rank(grammar.terminals)
         self.winner = [min(found, key=rank.__getitem__, default=-1) for found in union.accepting]
-        _columns, byte_class = np.unique(union.next_state, axis=1, return_inverse=True)
-        byte_class = byte_class.reshape(-1)
+        byte_class, _ = sorted_columns(union.next_state)
         # bytes that mean something to layout: a class each
         for byte in column_bytes(grammar.layout.tabs) if grammar.layout else ():
             if (byte_class == byte_class[byte]).sum() > 1:
@@ -253,4 +268,5 @@ def _gathered(own: list[int], successors: list[set[int]]) -> list[int]:
 
 @lru_cache(maxsize=1 << 12)
 def _members(found: int) -> tuple[int, ...]:
-    return tuple(i for i in range(found.bit_length()) if found >> i & 1)
+    data = np.frombuffer(found.to_bytes((found.bit_length() + 7) // 8, "little"), np.uint8)
+    return tuple(np.flatnonzero(np.unpackbits(data, bitorder="little")).tolist())

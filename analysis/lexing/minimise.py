@@ -49,6 +49,19 @@ def column_classes(next_state: Table) -> tuple[npt.NDArray[np.intp], npt.NDArray
     return classes, np.unique(classes, return_index=True)[1]
 
 
+def sorted_columns(next_state: Table) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    """As `column_classes`, but the classes are in the order of their columns, compared from the first row down.
+
+    PERF: as ``np.unique(next_state, axis=1)`` has it, which compares columns of a tall table value by value.
+    """
+    classes, representatives = column_classes(next_state)
+    keys = [(next_state[:, column] + 1).astype(">u4").tobytes() for column in representatives]
+    order = np.array(sorted(range(len(keys)), key=keys.__getitem__), np.intp)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return rank[classes], representatives[order]
+
+
 def number_rows(rows: npt.NDArray[np.generic]) -> npt.NDArray[np.intp]:
     """Equal rows get equal numbers, by first occurrence."""
     data, width = np.ascontiguousarray(rows).tobytes(), rows.shape[1] * rows.itemsize

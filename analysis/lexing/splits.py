@@ -11,7 +11,7 @@ from maskwright.analysis.grammar.grammar import Conflicts, Grammar
 from maskwright.analysis.lexing.modes import Modes, lexing_modes
 from maskwright.analysis.lr.agreement import Disagreement, disagreement
 from maskwright.analysis.lr.encoding import LrTables
-from maskwright.analysis.lr.tables import build_lr_tables
+from maskwright.analysis.lr.merging import build_merged_tables
 
 
 def find_split(tables: LrTables, modes: Modes) -> Disagreement | None:
@@ -28,7 +28,7 @@ def default_conflicts(grammar: Grammar) -> Conflicts:
     if grammar.lexing == "nfa" or (grammar.lexing == "longest" and not grammar.verbatim):
         return "all"
     try:
-        tables = build_lr_tables(grammar, "all")
+        tables = build_merged_tables(grammar, "all").tables
         if tables.n_conflicts == 0:
             return "all"
         modes = lexing_modes(grammar, tables.action != 0, tables.terminal_column, tables.accessing)

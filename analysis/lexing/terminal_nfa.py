@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.lexing.dfa import Dfa
+from maskwright.analysis.lexing.minimise import number_rows, sorted_columns
 
 UNION_STATE_LIMIT = 20_000
 
@@ -77,12 +78,12 @@ def build_terminal_nfa(automata: Sequence[Dfa | None]) -> TerminalNfa:
         accepting.append(dfa.is_accepting)
         terminal += [number] * dfa.n_states
         offset += dfa.n_states
-    next_state = np.concatenate(parts)
+    next_state = np.concatenate([np.zeros((0, 256), np.int32), *parts])
     is_resting = np.zeros(offset, np.bool_)
     is_resting[next_state[next_state >= 0]] = True
     return TerminalNfa(
         next_state=_read_only(next_state),
-        is_accepting=_read_only(np.concatenate(accepting)),
+        is_accepting=_read_only(np.concatenate([np.zeros(0, np.bool_), *accepting])),
         terminal=_read_only(np.array(terminal, np.int32)),
         initial=_read_only(np.array(initial, np.int32)),
         is_resting=_read_only(is_resting),
@@ -113,8 +114,8 @@ def build_union_dfa(
     """Subset construction, from all initial states or from each of some choices of them.
 
     Raises LimitError naming the terminals that are alive together in the largest set, past `limit` sets."""
-    columns, byte_class = np.unique(nfa.next_state, axis=1, return_inverse=True)
-    byte_class = byte_class.reshape(-1)
+    byte_class, representatives = sorted_columns(nfa.next_state)
+    columns = nfa.next_state[:, representatives]
     if starts is None:
         starts = [tuple(int(s) for s in nfa.initial if s >= 0)]
     members = list(dict.fromkeys(starts))
@@ -122,28 +123,32 @@ def build_union_dfa(
     rows: list[npt.NDArray[np.int32]] = []
     while len(rows) < len(members):
         targets = columns[list(members[len(rows)])]
-        # classes that lead to the same states are looked at once, in the order of their first
-        _, first, same = np.unique(targets, axis=1, return_index=True, return_inverse=True)
-        found = np.full(len(first), -1, np.int32)
-        for kind in np.argsort(first).tolist():
-            reached = tuple(sorted(set(targets[:, first[kind]].tolist()) - {-1}))
+        # PERF: classes that lead to the same states are looked at once, in the order of their first
+        same = number_rows(targets.T)
+        found = np.full(int(same.max(initial=-1)) + 1, -1, np.int32)
+        for kind, klass in enumerate(np.unique(same, return_index=True)[1].tolist()):
+            reached = tuple(sorted(set(targets[:, klass].tolist()) - {-1}))
             if not reached:
                 continue
             if reached not in number:
                 number[reached] = len(members)
                 members.append(reached)
                 if len(members) > limit:
-                    widest = max(members, key=len)
-                    guilty = ", ".join(dict.fromkeys(names[nfa.terminal[s]] for s in widest))
-                    raise LimitError(
-                        f"the terminals together have more than {limit} lexer states; those alive side by side in one state are "
-                        f"{guilty}: make them shorter or more alike"
-                    )
+                    raise LimitError(_too_many(nfa, names, members, limit))
             found[kind] = number[reached]
-        rows.append(found[same.reshape(-1)])
+        rows.append(found[same])
     accepting = tuple(tuple(sorted({int(nfa.terminal[s]) for s in set_ if nfa.is_accepting[s]})) for set_ in members)
     return UnionDfa(
         _read_only(np.stack(rows)[:, byte_class]), tuple(members), accepting, tuple(number[start] for start in starts)
+    )
+
+
+def _too_many(nfa: TerminalNfa, names: Sequence[str], members: Sequence[tuple[int, ...]], limit: int) -> str:
+    alive = list(dict.fromkeys(names[nfa.terminal[s]] for s in max(members[len(members) // 2 :], key=len)))
+    more = f" and {len(alive) - 8} more" if len(alive) > 8 else ""
+    return (
+        f"the terminals together have more than {limit} lexer states; those alive side by side in one state are "
+        f"{', '.join(alive[:8])}{more}: make them shorter or more alike"
     )
 
 

@@ -6,7 +6,7 @@ dot has moved (and the start item); the closure is implied.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -21,8 +21,9 @@ from maskwright.analysis.lr.digraph import digraph
 Kernel = tuple[int, ...]
 
 MAX_STATES = 200_000
+MAX_TRANSITIONS = 1 << 22
 MAX_CELLS = 1 << 27
-"""States times symbols: half a gibibyte of table."""
+"""States times symbols of a table that is written out: half a gibibyte."""
 
 
 class Items:
@@ -67,7 +68,7 @@ class Items:
 class Automaton:
     """The LR(0) automaton of a reduced grammar. State 0 is the start; states are numbered breadth first, symbols ascending.
 
-    transitions : (n_states, n_symbols) int32, -1 = none.
+    source, symbol, target : (n_transitions,) int32; the transitions, by source and then by symbol.
     kernels : the kernel items of each state, ascending.
     closures : the nonterminals after a dot in each state, as bits.
     accessing : the symbol on which a state is entered, always the same; -1 for state 0.
@@ -75,7 +76,9 @@ class Automaton:
     """
 
     items: Items
-    transitions: npt.NDArray[np.int32]
+    source: npt.NDArray[np.int32]
+    symbol: npt.NDArray[np.int32]
+    target: npt.NDArray[np.int32]
     kernels: tuple[Kernel, ...]
     closures: tuple[int, ...]
     accessing: tuple[int, ...]
@@ -89,29 +92,58 @@ class Automaton:
     def n_states(self) -> int:
         return len(self.kernels)
 
+    @property
+    def n_symbols(self) -> int:
+        return self.grammar.n_terminals + self.grammar.n_nonterminals
+
+    @cached_property
+    def transitions(self) -> npt.NDArray[np.int32]:
+        """(n_states, n_symbols) int32, -1 = none. Raises LimitError past MAX_CELLS."""
+        if self.n_states * self.n_symbols > MAX_CELLS:
+            raise LimitError(
+                _too_large(self.items, self.kernels, self.n_symbols, f"past the limit of {MAX_CELLS} cells")
+            )
+        table = np.full((self.n_states, self.n_symbols), -1, np.int32)
+        table[self.source, self.symbol] = self.target
+        return table
+
+    @cached_property
+    def row_start(self) -> npt.NDArray[np.int64]:
+        """(n_states + 1,) int64; where each state's transitions begin."""
+        return np.searchsorted(self.source, np.arange(self.n_states + 1)).astype(np.int64)
+
+    @cached_property
+    def _keys(self) -> npt.NDArray[np.int64]:
+        return self.source.astype(np.int64) * self.n_symbols + self.symbol
+
+    def find(self, states: npt.NDArray[np.int32], symbol: int) -> npt.NDArray[np.intp]:
+        """The numbers of the transitions of some states on a symbol. All of them must have one."""
+        return np.searchsorted(self._keys, states.astype(np.int64) * self.n_symbols + symbol)
+
     @cached_property
     def below(self) -> list[list[int]]:
         """For each state those that have a transition to it, ascending."""
-        source, symbol = np.nonzero(self.transitions >= 0)
-        target = self.transitions[source, symbol]
-        order = np.argsort(target, kind="stable")
-        bounds = np.searchsorted(target[order], np.arange(self.n_states + 1)).tolist()
-        sources: list[int] = source[order].tolist()
+        order = np.argsort(self.target, kind="stable")
+        bounds = np.searchsorted(self.target[order], np.arange(self.n_states + 1)).tolist()
+        sources: list[int] = self.source[order].tolist()
         return [sources[i:j] for i, j in pairwise(bounds)]
 
-    @property
+    @cached_property
     def accepting(self) -> int:
         """The state in which the whole text has been reduced to the start symbol."""
-        return int(self.transitions[0, self.grammar.start])
+        return int(self.target[self.find(np.zeros(1, np.int32), self.grammar.start)[0]])
 
     def restricted(self, states: npt.NDArray[np.int32]) -> Automaton:
         """The automaton of some states alone, ascending, the start and the accepting state among them; they are numbered anew."""
-        number = np.full(self.n_states + 1, -1, np.int32)  # the last one for no state
+        number = np.full(self.n_states, -1, np.int32)
         number[states] = np.arange(len(states), dtype=np.int32)
         kept: list[int] = states.tolist()
+        is_kept = (number[self.source] >= 0) & (number[self.target] >= 0)
         return Automaton(
             self.items,
-            number[self.transitions[states]],
+            number[self.source[is_kept]],
+            self.symbol[is_kept],
+            number[self.target[is_kept]],
             tuple(self.kernels[state] for state in kept),
             tuple(self.closures[state] for state in kept),
             tuple(self.accessing[state] for state in kept),
@@ -122,13 +154,13 @@ class Automaton:
 class _Closure:
     """What a set of nonterminals after a dot adds to a state, the same for all states with that set.
 
-    kernels : symbol -> the items past that symbol. row : the states with just these kernels, -1 where not yet asked for.
-    missing : the symbols not yet asked for. empty : the empty rules.
+    kernels : symbol -> the items past that symbol. symbols : these symbols, ascending. row : for each the state with just its kernel, -1
+    where not yet asked for. missing : the symbols not yet asked for. empty : the empty rules.
     """
 
-    __slots__ = ("empty", "kernels", "missing", "row")
+    __slots__ = ("empty", "kernels", "missing", "place", "row", "symbols")
 
-    def __init__(self, rules: Iterable[int], items: Items, n_symbols: int) -> None:
+    def __init__(self, rules: Iterable[int], items: Items) -> None:
         found: dict[int, list[int]] = {}
         self.empty: list[int] = []
         for rule in rules:
@@ -139,14 +171,29 @@ class _Closure:
                 found.setdefault(items.symbol[first], []).append(first + 1)
         self.kernels = {symbol: tuple(sorted(found[symbol])) for symbol in sorted(found)}
         self.missing = list(self.kernels)
-        self.row = np.full(n_symbols, -1, np.int32)
+        self.symbols = np.array(self.missing, np.int32)
+        self.place = {symbol: i for i, symbol in enumerate(self.missing)}
+        self.row = np.full(len(self.symbols), -1, np.int32)
+
+    def transitions(self, targets: dict[int, int]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+        """A state's symbols, ascending, and where they lead; `targets` go before the row."""
+        row = self.row.copy()
+        more = {symbol: target for symbol, target in targets.items() if symbol not in self.place}
+        for symbol, target in targets.items():
+            if symbol in self.place:
+                row[self.place[symbol]] = target
+        if not more:
+            return self.symbols, row
+        symbols = np.concatenate([self.symbols, np.array(list(more), np.int32)])
+        order = np.argsort(symbols)
+        return symbols[order], np.concatenate([row, np.array(list(more.values()), np.int32)])[order]
 
 
 def build_automaton(grammar: Grammar) -> Automaton:
     """The LR(0) automaton of a reduced grammar (`normalise.reduce`).
 
-    Raises LimitError past MAX_STATES states or MAX_CELLS states times symbols.
-    Cost: O(states * symbols) copied, and O(distinct closures * rules); there can be exponentially many states.
+    Raises LimitError past MAX_STATES states or MAX_TRANSITIONS transitions.
+    Cost: O(transitions), and O(distinct closures * rules); there can be exponentially many states.
     Source: Aho, Lam, Sethi, Ullman, Compilers (2nd ed.), 4.6.2. Here equal closures are shared: what they add to a state, and where that
     leads, is found once; most states of a real grammar differ in few symbols.
     """
@@ -166,7 +213,8 @@ def build_automaton(grammar: Grammar) -> Automaton:
     closures: list[int] = []
     completed: list[tuple[int, ...]] = []
     shared: dict[int, _Closure] = {}
-    transitions = np.empty((256, n_symbols), np.int32)
+    rows: list[tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]] = []
+    n_transitions = n_closed = 0
 
     def state(kernel: Kernel, symbol: int) -> int:
         found = number_of.get(kernel)
@@ -174,8 +222,8 @@ def build_automaton(grammar: Grammar) -> Automaton:
             found = number_of[kernel] = len(kernels)
             kernels.append(kernel)
             accessing.append(symbol)
-            if found >= MAX_STATES or (found + 1) * n_symbols > MAX_CELLS:
-                raise LimitError(_too_large(items, kernels, n_symbols))
+            if found >= MAX_STATES:
+                raise LimitError(_too_large(items, kernels, n_symbols, f"past the limit of {MAX_STATES} states"))
         return found
 
     here = 0
@@ -194,26 +242,28 @@ def build_automaton(grammar: Grammar) -> Automaton:
         closure = shared.get(closure_set)
         if closure is None:
             members = (rule for nonterminal in bits(closure_set) for rule in rules_of[nonterminal])
-            closure = shared[closure_set] = _Closure(members, items, n_symbols)
+            closure = shared[closure_set] = _Closure(members, items)
+            n_closed += len(closure.kernels)
         targets: dict[int, int] = {}
         for symbol in sorted({*past, *closure.missing}):
             if symbol in past:
                 kernel = tuple(sorted([*past[symbol], *closure.kernels.get(symbol, ())]))
                 targets[symbol] = state(kernel, symbol)
             else:
-                closure.row[symbol] = state(closure.kernels[symbol], symbol)
+                closure.row[closure.place[symbol]] = state(closure.kernels[symbol], symbol)
         closure.missing = [symbol for symbol in closure.missing if symbol in past]
-        if here == len(transitions):
-            transitions = np.concatenate([transitions, np.empty_like(transitions)])
-        row = transitions[here]
-        row[:] = closure.row
-        row[list(targets)] = list(targets.values())
+        rows.append(closure.transitions(targets))
+        n_transitions += len(rows[-1][0])
+        if max(n_transitions, n_closed) > MAX_TRANSITIONS:
+            raise LimitError(_too_large(items, kernels, n_symbols, f"past the limit of {MAX_TRANSITIONS} transitions"))
         closures.append(closure_set)
         completed.append(tuple(sorted([*ended, *closure.empty])))
         here += 1
+    source = np.repeat(np.arange(here, dtype=np.int32), [len(symbols) for symbols, _ in rows])
+    symbols, found = (np.concatenate([row[i] for row in rows]) for i in (0, 1))
     return Automaton(
-        items, transitions[:here].copy(), tuple(kernels), tuple(closures), tuple(accessing), tuple(completed)
-    )
+        items, source, symbols, found, tuple(kernels), tuple(closures), tuple(accessing), tuple(completed)
+    )  # fmt: skip
 
 
 def bits(number: int) -> list[int]:
@@ -227,8 +277,8 @@ def bits(number: int) -> list[int]:
     return positions
 
 
-def _too_large(items: Items, kernels: list[Kernel], n_symbols: int) -> str:
-    """The message of the limit; it names the nonterminal whose rules are in progress in most states."""
+def _too_large(items: Items, kernels: Sequence[Kernel], n_symbols: int, limit: str) -> str:
+    """The message of a limit; it names the nonterminal whose rules are in progress in most states."""
     grammar = items.grammar
     count = [0] * grammar.n_nonterminals
     for kernel in kernels[1:]:
@@ -236,7 +286,7 @@ def _too_large(items: Items, kernels: list[Kernel], n_symbols: int) -> str:
             count[lhs - grammar.n_terminals] += 1
     worst = max(range(len(count)), key=lambda i: count[i])
     return (
-        f"grammar {grammar.name}: its LR automaton has {len(kernels)} states or more over {n_symbols} symbols, past the limit of "
-        f"{MAX_STATES} states and {MAX_CELLS} cells; rules of {grammar.symbol_name(grammar.n_terminals + worst)!r} are under way in "
-        f"{count[worst]} of them: give it fewer or shorter alternatives, or split the grammar"
+        f"grammar {grammar.name}: its LR automaton has {len(kernels)} states or more over {n_symbols} symbols, {limit}; "
+        f"rules of {grammar.symbol_name(grammar.n_terminals + worst)!r} are under way in {count[worst]} of them: give it fewer or shorter "
+        "alternatives, or split the grammar"
     )

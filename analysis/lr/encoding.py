@@ -168,10 +168,10 @@ def can_follow(tables: LrTables) -> Callable[[int, int], bool]:
         if 0 <= symbol < n:
             follows[symbol] |= tables.action[state, :n] != 0
     column: list[int] = tables.terminal_column.tolist()
-    rows: list[list[bool]] = follows.tolist()
+    rows = [row.tobytes() for row in follows]
 
     def answer(first: int, second: int) -> bool:
         left, right = column[first], column[second]
-        return left >= 0 and right >= 0 and rows[left][right]
+        return left >= 0 and right >= 0 and rows[left][right] != 0
 
     return answer

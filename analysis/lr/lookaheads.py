@@ -48,17 +48,17 @@ def nullable_symbols(grammar: Grammar) -> frozenset[int]:
 def lookaheads(automaton: Automaton) -> Lookaheads:
     """For each state, the look-ahead set of each of its completed rules as bits: terminal t is bit t, END is bit n_terminals.
 
-    Cost: O(goto cells * rules of the nonterminal * length), in numpy, and one union of bits for each edge of `includes`.
+    Cost: O(gotos * rules of the nonterminal * length), in numpy, and one union of bits for each edge of `includes`.
     """
-    grammar, transitions = automaton.grammar, automaton.transitions
+    grammar = automaton.grammar
     n_terminals, n_states = grammar.n_terminals, automaton.n_states
     nullable = nullable_symbols(grammar)
     read = _read(automaton, nullable)
 
-    goto = transitions[:, n_terminals:]
-    source, nonterminal = np.nonzero(goto >= 0)
-    number = np.full(goto.shape, -1, np.int32)
-    number[source, nonterminal] = np.arange(len(source), dtype=np.int32)
+    goto = np.flatnonzero(automaton.symbol >= n_terminals)  # the transitions on nonterminals
+    source, nonterminal = automaton.source[goto], automaton.symbol[goto] - n_terminals
+    number = np.full(len(automaton.symbol), -1, np.int64)
+    number[goto] = np.arange(len(goto))
     by_nonterminal = np.argsort(nonterminal, kind="stable")
     bounds = np.searchsorted(nonterminal[by_nonterminal], np.arange(grammar.n_nonterminals + 1))
 
@@ -71,14 +71,15 @@ def lookaheads(automaton: Automaton) -> Lookaheads:
     for rule in grammar.rules:
         column = rule.lhs - n_terminals
         heads = by_nonterminal[bounds[column] : bounds[column + 1]]
-        at = source[heads].astype(np.int32)
+        at = source[heads]
         first_inner = len(rule.rhs)  # from here on all that follows is nullable
         while first_inner > 0 and (first_inner == len(rule.rhs) or rule.rhs[first_inner] in nullable):
             first_inner -= 1
         for position, symbol in enumerate(rule.rhs):
+            passed = automaton.find(at, symbol)
             if position >= first_inner and symbol >= n_terminals:
-                edges.append(number[at, symbol - n_terminals].astype(np.int64) * len(source) + heads)
-            at = transitions[at, symbol]
+                edges.append(number[passed] * len(source) + heads)
+            at = automaton.target[passed]
         lookback.append((at, heads))
 
     keys = np.unique(np.concatenate(edges))
@@ -86,7 +87,7 @@ def lookaheads(automaton: Automaton) -> Lookaheads:
     starts = np.searchsorted(included, np.arange(len(source) + 1)).tolist()
     targets: list[int] = by.tolist()
     includes = [targets[i:j] for i, j in pairwise(starts)]
-    follow = digraph(includes, [read[state] for state in goto[source, nonterminal].tolist()])
+    follow = digraph(includes, [read[state] for state in automaton.target[goto].tolist()])
 
     distinct: dict[int, int] = {}
     kind = np.array([distinct.setdefault(f, len(distinct)) for f in follow], np.int64)
@@ -100,12 +101,30 @@ def lookaheads(automaton: Automaton) -> Lookaheads:
 
 def _read(automaton: Automaton, nullable: frozenset[int]) -> list[int]:
     """Read of each state."""
-    n_terminals = automaton.grammar.n_terminals
-    shifts = np.packbits(automaton.transitions[:, :n_terminals] >= 0, axis=1, bitorder="little")
-    direct = [int.from_bytes(row.tobytes(), "little") for row in shifts]
+    n_terminals, n_states = automaton.grammar.n_terminals, automaton.n_states
+    direct = shifted_terminals(automaton)
     direct[automaton.accepting] |= 1 << n_terminals
-    columns = automaton.transitions[:, sorted(nullable)]
-    state, column = np.nonzero(columns >= 0)
-    bounds = np.searchsorted(state, np.arange(len(columns) + 1)).tolist()
-    targets: list[int] = columns[state, column].tolist()
+    is_nullable = np.zeros(automaton.n_symbols, np.bool_)
+    is_nullable[sorted(nullable)] = True
+    passed = np.flatnonzero(is_nullable[automaton.symbol])
+    bounds = np.searchsorted(automaton.source[passed], np.arange(n_states + 1)).tolist()
+    targets: list[int] = automaton.target[passed].tolist()
     return digraph([targets[i:j] for i, j in pairwise(bounds)], direct)
+
+
+def shifted_terminals(automaton: Automaton) -> list[int]:
+    """The terminals on which each state has a transition, as bits."""
+    n_terminals = automaton.grammar.n_terminals
+    row = np.zeros(n_terminals, np.bool_)
+    known: dict[bytes, int] = {}
+    found = []
+    for begin, end in pairwise(automaton.row_start.tolist()):
+        symbols = automaton.symbol[begin:end]
+        terminals = symbols[: int(np.searchsorted(symbols, n_terminals))]
+        key = terminals.tobytes()
+        if key not in known:
+            row[terminals] = True
+            known[key] = int.from_bytes(np.packbits(row, bitorder="little").tobytes(), "little")
+            row[terminals] = False
+        found.append(known[key])
+    return found

@@ -13,7 +13,7 @@ A parser with one action a cell takes some of these steps, so it need only be lo
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 
 from maskwright.analysis.errors import GrammarError
@@ -94,7 +94,7 @@ def refuse_endless(grammar: Grammar) -> None:
     )
 
 
-def refuse_endless_tables(grammar: Grammar, tables: LrTables) -> None:
+def refuse_endless_tables(grammar: Grammar, make_tables: Callable[[], LrTables]) -> None:
     """Raises GrammarError if the parser of these tables (of the reduced `grammar`), one action a cell, could reduce for ever on a
     stack of the LR(0) automaton.
 
@@ -102,6 +102,7 @@ def refuse_endless_tables(grammar: Grammar, tables: LrTables) -> None:
     """
     if endless_cycle(grammar) is None:
         return
+    tables = make_tables()
     for column in range(tables.n_terminals + 1):
         loop = _Runs(tables, column).find_loop()
         if loop:

@@ -39,7 +39,7 @@ def build_lr_tables(grammar: Grammar, conflicts: Policy = "all") -> LrTables:
     automaton = build_automaton(grammar)
     tables = tables_of(automaton, lookaheads(automaton), conflicts)
     if conflicts == "shift":
-        refuse_endless_tables(grammar, tables)
+        refuse_endless_tables(grammar, lambda: tables)
         return tables
     return prune(automaton, tables)
 

@@ -1,0 +1,381 @@
+"""The tables of `bisimulation`'s coarsest partition, without the full tables: these have states times symbols cells.
+
+The automaton's transitions and look-ahead sets are split up to the same partition. A state does the same as another if it shifts and
+goes on equal symbols to equal states, and if for each class of rules the terminals before which it reduces by one of them are the
+same. Two terminals are equal if each state shifts both or none, to equal states, and if each of those sets holds both or none.
+
+A grammar with conflicts goes the way over the full tables, where superfluous actions are pruned (`domination`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from maskwright.analysis.errors import LimitError
+from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.grammar.normalise import reduce
+from maskwright.analysis.lr.automaton import Automaton, bits, build_automaton
+from maskwright.analysis.lr.bisimulation import Partition, bisimulate
+from maskwright.analysis.lr.domination import prune
+from maskwright.analysis.lr.encoding import ACCEPT, ERROR, Alternatives, Array, LrTables, can_follow, finish_tables
+from maskwright.analysis.lr.lookaheads import Lookaheads, lookaheads, shifted_terminals
+from maskwright.analysis.lr.loops import refuse_endless, refuse_endless_tables
+from maskwright.analysis.lr.tables import Policy, tables_of
+
+MAX_MERGED_CELLS = 1 << 25
+"""Merged states times symbols: 128 MiB in a store, and some times that while it is built."""
+
+CanFollow = Callable[[int, int], bool]
+
+
+@dataclass(frozen=True)
+class Merged:
+    """tables : as `bisimulate(build_lr_tables(grammar, conflicts))`. can_follow : as `encoding.can_follow` of the full tables."""
+
+    tables: LrTables
+    can_follow: CanFollow
+
+
+def build_merged_tables(grammar: Grammar, conflicts: Policy) -> Merged:
+    """The merged LALR(1) tables of a grammar. Raises as `build_lr_tables`, and LimitError past MAX_MERGED_CELLS.
+
+    Cost: O(m log m) for m transitions and look-ahead sets, and the merged tables' cells.
+    """
+    grammar = reduce(grammar)
+    if conflicts == "all":
+        refuse_endless(grammar)
+    automaton = build_automaton(grammar)
+    sets = lookaheads(automaton)
+    if conflicts == "all" and has_conflicts(automaton, sets):
+        full = prune(automaton, tables_of(automaton, sets, conflicts))
+        return Merged(bisimulate(full), can_follow(full))
+    if conflicts == "shift":
+        refuse_endless_tables(grammar, lambda: tables_of(automaton, sets, conflicts))
+    return Merged(merge(automaton, sets, conflicts), _can_follow(automaton, sets))
+
+
+def has_conflicts(automaton: Automaton, sets: Lookaheads) -> bool:
+    """Whether some state of the parser has several actions before a terminal."""
+    for state, (taken, of_rules) in enumerate(zip(shifted_terminals(automaton), sets, strict=True)):
+        taken |= (state == automaton.accepting) << automaton.grammar.n_terminals
+        for terminals in of_rules:
+            if taken & terminals:
+                return True
+            taken |= terminals
+    return False
+
+
+def _can_follow(automaton: Automaton, sets: Lookaheads) -> CanFollow:
+    n = automaton.grammar.n_terminals
+    follows = [0] * n
+    for symbol, shifts, reduces in zip(automaton.accessing, shifted_terminals(automaton), sets, strict=True):
+        if 0 <= symbol < n:
+            for terminals in (shifts, *reduces):
+                follows[symbol] |= terminals
+    shared: dict[int, bytes] = {}
+    rows = [shared.setdefault(row, row.to_bytes(n // 8 + 1, "little")) for row in follows]
+    used = _used_terminals(automaton.grammar)
+
+    def answer(first: int, second: int) -> bool:
+        return used[first] and used[second] and bool(rows[first][second >> 3] >> (second & 7) & 1)
+
+    return answer
+
+
+def _used_terminals(grammar: Grammar) -> list[bool]:
+    used = [False] * grammar.n_terminals
+    for rule in grammar.rules:
+        for symbol in rule.rhs:
+            if symbol < grammar.n_terminals:
+                used[symbol] = True
+    return used
+
+
+def merge(automaton: Automaton, sets: Lookaheads, conflicts: Policy) -> LrTables:
+    """`bisimulate(tables_of(automaton, sets, conflicts))`: with all actions of each cell."""
+    return _Merger(automaton, sets, conflicts).tables()
+
+
+class _Blocks:
+    """A partition of 0 .. n - 1 that is refined. of : the block of each member."""
+
+    def __init__(self, n: int) -> None:
+        self.of = [0] * n
+        self.members: list[set[int]] = [set(range(n))]
+
+    def refine(self, looked_at: Iterable[int], signature: Callable[[int], Hashable]) -> list[int]:
+        """Split the blocks of some members by their signatures; the members that come into new blocks.
+
+        INVARIANT: members of a block that are not looked at have one common signature.
+        """
+        dirty: dict[int, set[int]] = {}
+        for member in looked_at:
+            if len(self.members[self.of[member]]) > 1:
+                dirty.setdefault(self.of[member], set()).add(member)
+        renumbered: list[int] = []
+        for block, several in dirty.items():
+            parts: dict[Hashable, set[int]] = {}
+            for member in several:
+                parts.setdefault(signature(member), set()).add(member)
+            whole = self.members[block]
+            if len(several) < len(whole):
+                clean = next(member for member in whole if member not in several)
+                parts.pop(signature(clean), None)
+                rest = whole.difference(*parts.values())
+            else:
+                rest = max(parts.values(), key=len)
+            for part in parts.values():
+                if part is not rest:
+                    for member in part:
+                        self.of[member] = len(self.members)
+                    self.members.append(part)
+                    renumbered.extend(part)
+            self.members[block] = rest
+        return renumbered
+
+
+class _Merger:
+    def __init__(self, automaton: Automaton, sets: Lookaheads, conflicts: Policy) -> None:
+        self.automaton = automaton
+        self.grammar = automaton.grammar
+        self.conflicts = conflicts
+        self.n_terminals = self.grammar.n_terminals
+        self.symbols: list[int] = automaton.symbol.tolist()
+        self.targets: list[int] = automaton.target.tolist()
+        self.sources: list[int] = automaton.source.tolist()
+        self.row_start: list[int] = automaton.row_start.tolist()
+        self.shifted = shifted_terminals(automaton)
+        self.number: dict[int, int] = {}
+        self.distinct: list[int] = []
+        self.reduces = [
+            self._reduces(state, *both) for state, both in enumerate(zip(automaton.completed, sets, strict=True))
+        ]
+        self.rule_block: list[tuple[int, int]] = []
+        self._union: dict[tuple[int, int], int] = {}
+
+    def _set_number(self, terminals: int) -> int:
+        found = self.number.get(terminals)
+        if found is None:
+            found = self.number[terminals] = len(self.distinct)
+            self.distinct.append(terminals)
+        return found
+
+    def _reduces(self, state: int, rules: Sequence[int], sets: Sequence[int]) -> list[tuple[int, int]]:
+        """The rules that a state reduces by, each with the number of the set of terminals before which it does."""
+        taken = self.shifted[state] | (state == self.automaton.accepting) << self.n_terminals
+        found = []
+        for rule, terminals in zip(rules, sets, strict=True):
+            if self.conflicts == "shift":
+                terminals &= ~taken
+                taken |= terminals
+            if terminals:
+                found.append((rule, self._set_number(terminals)))
+        return found
+
+    def _by_class(self, state: int) -> dict[tuple[int, int], int]:
+        """For each class of rules the set before which the state reduces by one of them."""
+        found: dict[tuple[int, int], int] = {}
+        for rule, terminals in self.reduces[state]:
+            key = self.rule_block[rule]
+            before = found.get(key)
+            if before is None or before == terminals:
+                found[key] = terminals
+            else:
+                pair = before, terminals
+                if pair not in self._union:
+                    self._union[pair] = self._set_number(self.distinct[before] | self.distinct[terminals])
+                found[key] = self._union[pair]
+        return found
+
+    def partition(self) -> Partition:
+        """`coarsest_partition` of the full tables."""
+        grammar, automaton, n_terminals = self.grammar, self.automaton, self.n_terminals
+        accessing, accepting = automaton.accessing, automaton.accepting
+        states = _Blocks(automaton.n_states)
+        terminals, nonterminals = _Blocks(n_terminals), _Blocks(grammar.n_nonterminals)
+        below = automaton.below
+        on_symbol: list[list[int]] = [[] for _ in range(automaton.n_symbols)]
+        for number, symbol in enumerate(self.symbols):
+            on_symbol[symbol].append(number)
+        entered: list[list[int]] = [[] for _ in range(automaton.n_symbols)]
+        for state, symbol in enumerate(accessing):
+            if symbol >= 0:
+                entered[symbol].append(state)
+        rules_of: list[list[int]] = [[] for _ in range(grammar.n_nonterminals)]
+        for number, rule in enumerate(grammar.rules):
+            rules_of[rule.lhs - n_terminals].append(number)
+        reducing: list[list[int]] = [[] for _ in grammar.rules]
+        for state, found in enumerate(self.reduces):
+            for number, _ in found:
+                reducing[number].append(state)
+        self.rule_block = [(0, len(rule.rhs)) for rule in grammar.rules]
+        split_by: set[int] = set()
+        uses: set[int] = set()
+
+        def entered_on(state: int) -> tuple[int, int]:
+            symbol = accessing[state]
+            if symbol < 0:
+                return (-1, 0)
+            return (0, terminals.of[symbol]) if symbol < n_terminals else (1, nonterminals.of[symbol - n_terminals])
+
+        def of_state(state: int) -> Hashable:
+            row = slice(self.row_start[state], self.row_start[state + 1])
+            return (
+                state == accepting, entered_on(state), tuple(self.symbols[row]), tuple([states.of[t] for t in self.targets[row]]),
+                frozenset(self._by_class(state).items()),
+            )  # fmt: skip
+
+        def of_symbol(symbol: int) -> Hashable:
+            return tuple([(self.sources[i], states.of[self.targets[i]]) for i in on_symbol[symbol]])
+
+        dirty_states: Iterable[int] = range(automaton.n_states)
+        dirty_symbols: Iterable[int] = range(automaton.n_symbols)
+        while dirty_states or dirty_symbols:
+            for state in dirty_states:
+                uses.update(self._by_class(state).values())
+            moved = states.refine(dirty_states, of_state)
+            new_terminals = terminals.refine((s for s in dirty_symbols if s < n_terminals), of_symbol)
+            new_terminals += self._split_by_sets(terminals, sorted(uses - split_by))
+            split_by |= uses
+            new_nonterminals = nonterminals.refine(
+                (s - n_terminals for s in dirty_symbols if s >= n_terminals), lambda i: of_symbol(n_terminals + i)
+            )
+            dirty_symbols = {accessing[state] for state in moved} - {-1}
+            dirty = {lower for state in moved for lower in below[state]}
+            for symbol in (*new_terminals, *(n_terminals + i for i in new_nonterminals)):
+                dirty.update(entered[symbol])
+            for i in new_nonterminals:
+                for number in rules_of[i]:
+                    self.rule_block[number] = nonterminals.of[i], self.rule_block[number][1]
+                    dirty.update(reducing[number])
+            dirty_states = dirty
+        return self._partition(states, terminals, nonterminals)
+
+    def _split_by_sets(self, blocks: _Blocks, sets: Sequence[int]) -> list[int]:
+        """Split terminals by which of some sets hold them."""
+        if not sets or not self.n_terminals:
+            return []
+        moved: list[int] = []
+        width = self.n_terminals // 8 + 1
+        for begin in range(0, len(sets), 1024):
+            data = b"".join(self.distinct[number].to_bytes(width, "little") for number in sets[begin : begin + 1024])
+            held = np.frombuffer(data, np.uint8).reshape(-1, width)
+            members = np.packbits(np.unpackbits(held, axis=1, bitorder="little")[:, : self.n_terminals], axis=0).T
+            moved += blocks.refine(range(self.n_terminals), [row.tobytes() for row in members].__getitem__)
+        return moved
+
+    def _partition(self, states: _Blocks, terminals: _Blocks, nonterminals: _Blocks) -> Partition:
+        live = 0
+        for terminals_of_state in {*self.shifted, *self.distinct}:
+            live |= terminals_of_state
+        is_live = [bool(live >> t & 1) for t in range(self.n_terminals)]
+        of_terminal = [block if alive else -1 for block, alive in zip(terminals.of, is_live, strict=True)]
+        return Partition(
+            _by_least(states.of),
+            _by_least([*of_terminal, len(terminals.members)]),
+            _by_least(nonterminals.of),
+            _by_least([(nonterminals.of[rule.lhs - self.n_terminals], len(rule.rhs)) for rule in self.grammar.rules]),
+        )
+
+    def tables(self) -> LrTables:
+        classes = self.partition()
+        state_of, nonterminal_of, rule_of = map(_first_of_each, (classes.states, classes.nonterminals, classes.rules))
+        n_columns = int(classes.columns.max()) + 1
+        n_cells = len(state_of) * (n_columns + len(nonterminal_of))
+        if n_cells > MAX_MERGED_CELLS:
+            raise LimitError(
+                f"grammar {self.grammar.name}: its LR tables have {len(state_of)} states over {n_columns + len(nonterminal_of)} symbols, "
+                f"{n_cells} cells, past the limit of {MAX_MERGED_CELLS}; write rules that only lead to each other as one, or split the "
+                "grammar"
+            )
+        alternatives = Alternatives()
+        if self.conflicts == "all":
+            self._number_conflicts(alternatives, classes)
+        action = np.zeros((len(state_of), n_columns), np.int32)
+        goto = np.full((len(state_of), len(nonterminal_of)), -1, np.int32)
+        columns_of = [
+            np.unique(classes.columns[np.array(bits(terminals), np.int64)]) if terminals else np.zeros(0, np.int32)
+            for terminals in self.distinct
+        ]
+        reached = classes.states[self.automaton.target]
+        for number, state in enumerate(state_of.tolist()):
+            self._fill_row(state, action[number], goto[number], classes, columns_of, reached, alternatives)
+        entered = np.concatenate([classes.columns, n_columns + classes.nonterminals, np.array([-1], np.int32)])
+        accessing: Array = np.array(self.automaton.accessing, np.int32)
+        accessing[accessing >= self.n_terminals] += 1
+        used = _used_terminals(self.grammar)
+        return finish_tables(
+            action,
+            goto,
+            classes.nonterminals[[self.grammar.rules[rule].lhs - self.n_terminals for rule in rule_of.tolist()]],
+            np.array([len(self.grammar.rules[rule].rhs) for rule in rule_of.tolist()], np.int32),
+            alternatives,
+            entered[accessing[state_of]],
+            np.where(used, classes.columns[:-1], -1).astype(np.int32),
+            state_of.astype(np.int32),
+        )
+
+    def _fill_row(
+        self, state: int, action: Array, goto: Array, classes: Partition, columns_of: Sequence[Array], reached: Array,
+        alternatives: Alternatives,
+    ) -> None:  # fmt: skip
+        row = slice(self.row_start[state], self.row_start[state + 1])
+        symbols = self.automaton.symbol[row]
+        n_shifts = int(np.searchsorted(symbols, self.n_terminals))
+        action[classes.columns[symbols[:n_shifts]]] = reached[row][:n_shifts] + 1
+        goto[classes.nonterminals[symbols[n_shifts:] - self.n_terminals]] = reached[row][n_shifts:]
+        if state == self.automaton.accepting:
+            action[-1] = ACCEPT
+        several: dict[int, list[int]] = {}
+        for rule, number in self.reduces[state]:
+            columns, code = columns_of[number], -int(classes.rules[rule]) - 1
+            free = action[columns] == ERROR
+            if not free.all():
+                for column in columns[~free].tolist():
+                    several.setdefault(column, [int(action[column])]).append(code)
+            action[columns[free]] = code
+        for column, codes in several.items():
+            action[column] = alternatives.encode(codes)
+
+    def _number_conflicts(self, alternatives: Alternatives, classes: Partition) -> None:
+        """Number the cells with several actions in the order of the full tables."""
+        known: set[tuple[int, ...]] = set()
+        for state, reduces in enumerate(self.reduces):
+            taken = self.shifted[state] | (state == self.automaton.accepting) << self.n_terminals
+            contested = 0
+            for _, number in reduces:
+                contested |= taken & self.distinct[number]
+                taken |= self.distinct[number]
+            if not contested:
+                continue
+            begin, end = self.row_start[state], self.row_start[state + 1]
+            shifts = dict(zip(self.symbols[begin:end], self.targets[begin:end], strict=True))
+            for column in bits(contested):
+                shift = shifts.get(column, -1) if column < self.n_terminals else -1
+                codes = [-rule - 1 for rule, number in reduces if self.distinct[number] >> column & 1]
+                codes += [shift + 1] if shift >= 0 else []
+                codes += [ACCEPT] if column == self.n_terminals and state == self.automaton.accepting else []
+                full = tuple(codes)
+                if full not in known:
+                    known.add(full)
+                    alternatives.encode([_up_to(code, classes) for code in codes])
+
+
+def _up_to(code: int, classes: Partition) -> int:
+    """An action with classes in place of its state or rule."""
+    if code == ACCEPT:
+        return code
+    return int(classes.states[code - 1]) + 1 if code > 0 else -int(classes.rules[-code - 1]) - 1
+
+
+def _by_least(keys: Sequence[Hashable]) -> Array:
+    """Equal keys as equal numbers, by first occurrence; -1 stays."""
+    number: dict[Hashable, int] = {}
+    return np.array([-1 if key == -1 else number.setdefault(key, len(number)) for key in keys], np.int32)
+
+
+def _first_of_each(classes: Array) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
+    return np.unique(classes, return_index=True)[1]

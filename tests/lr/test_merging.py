@@ -1,0 +1,57 @@
+"""Merged tables are those of the full tables' coarsest partition, number for number."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from grammars import make_grammar, random_grammar
+
+from maskwright.analysis.errors import GrammarError, LimitError
+from maskwright.analysis.grammar import Grammar, load_grammar
+from maskwright.analysis.lr import bisimulate, build_lr_tables, merging
+from maskwright.analysis.lr.encoding import can_follow
+from maskwright.analysis.lr.merging import build_merged_tables
+from maskwright.analysis.lr.tables import Policy
+
+ARRAYS = (
+    "action", "goto", "rule_lhs", "rule_length", "alternatives", "default_rule", "predecessor_start", "predecessors", "accessing",
+    "terminal_column",
+)  # fmt: skip
+
+
+def check_same(grammar: Grammar, conflicts: Policy) -> bool:
+    try:
+        full = build_lr_tables(grammar, conflicts)
+    except GrammarError as error:
+        with pytest.raises(GrammarError) as raised:
+            build_merged_tables(grammar, conflicts)
+        assert str(raised.value) == str(error)
+        return False
+    expected, found = bisimulate(full), build_merged_tables(grammar, conflicts)
+    for name in ARRAYS:
+        np.testing.assert_array_equal(getattr(found.tables, name), getattr(expected, name), name)
+    asked = can_follow(full)
+    for first in range(grammar.n_terminals):
+        for second in range(grammar.n_terminals):
+            assert found.can_follow(first, second) == asked(first, second)
+    return True
+
+
+@pytest.mark.parametrize("conflicts", ["all", "shift"])
+def test_random_grammars(conflicts: Policy) -> None:
+    assert sum(check_same(random_grammar(seed), conflicts) for seed in range(150)) > 50
+
+
+@pytest.mark.parametrize("name", ["json", "lark", "toml", "c", "lark:python"])
+def test_real_grammars(name: str) -> None:
+    assert check_same(load_grammar(name), load_grammar(name).conflicts)
+
+
+def test_merged_tables_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    grammar = make_grammar("S : A\nA : B\nB : C\nC : c", "chain")
+    monkeypatch.setattr(merging, "MAX_MERGED_CELLS", 30)
+    with pytest.raises(
+        LimitError,
+        match=r"grammar chain: its LR tables have \d+ states over 6 symbols, \d+ cells, past the limit of 30",
+    ):
+        build_merged_tables(grammar, "all")

@@ -1,0 +1,164 @@
+"""Building a store takes time in proportion to a simple grammar's size; what is too large is said; Ctrl-C is obeyed on the way."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import string
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from maskwright.analysis.errors import LimitError
+from maskwright.analysis.grammar import parse_grammar
+from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
+from maskwright.maskstore.vocabulary import Vocabulary
+
+TOKENS = [*(bytes([byte]) for byte in range(32, 127)), b"\n", b"k1", b"w12", b"3;", b"t1x", b"ab", b"</s>"]
+VOCABULARY = Vocabulary("small", (*TOKENS[:-1], b""), {len(TOKENS) - 1: "</s>"}, (len(TOKENS) - 1,))
+
+
+def some(names: str, n: int) -> str:
+    return "start: (" + " | ".join(f"{names}{i}" for i in range(n)) + ")*\n"
+
+
+def sets_of_letters(n: int) -> str:
+    rng = random.Random(1)
+    return some("T", n) + "".join(f"T{i}: /[{''.join(rng.sample(string.ascii_lowercase, 13))}]+/\n" for i in range(n))
+
+
+GRAMMARS: dict[str, tuple[Callable[[int], str], int]] = {
+    "rules": (lambda n: some("r", n) + "".join(f'r{i}: "k{i};"\n' for i in range(n)), 1_000),
+    "literals": (lambda n: "start: " + " | ".join(f'"w{i}"' for i in range(n)) + "\n", 2_000),
+    "terminals": (lambda n: some("T", n) + "".join(f"T{i}: /t{i}[xy]/\n" for i in range(n)), 500),
+    "overlapping terminals": (lambda n: some("T", n) + "".join(f"T{i}: /[a-z]+-{i}/\n" for i in range(n)), 300),
+    "unit rules": (lambda n: "start: r0\n" + "".join(f"r{i}: r{i + 1}\n" for i in range(n)) + f'r{n}: "a"\n', 1_000),
+    "nested rules": (
+        lambda n: "start: r0\n" + "".join(f'r{i}: "a" r{i + 1}\n' for i in range(n)) + f'r{n}: "b"\n',
+        500,
+    ),
+}
+"""A text for n, and n for an ordinary test."""
+MOST = {"unit rules": 4.6, "nested rules": 4.6}
+"""Times as long for twice the size, if not 2.6: these have tables of states times rules, which cannot be made smaller."""
+
+
+def build(text: str) -> tuple[AutomatonStore, float]:
+    grammar = parse_grammar(text)
+    start = time.process_time()
+    return build_automaton_store(grammar, VOCABULARY), time.process_time() - start
+
+
+@pytest.mark.parametrize("name", GRAMMARS)
+def test_a_large_simple_grammar_is_built_soon(name: str) -> None:
+    write, n = GRAMMARS[name]
+    store, seconds = build(write(n))
+    assert seconds < 20
+    words = np.zeros(store.n_words, np.uint32)
+    store.matcher().fill(words)
+    assert words.any()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", GRAMMARS)
+def test_building_is_linear(name: str) -> None:
+    write, n = GRAMMARS[name]
+    build(write(10))
+    while build(write(n))[1] < 0.7:
+        n *= 2
+    ratio = min(build(write(2 * n))[1] / build(write(n))[1] for _ in range(3))
+    assert ratio < MOST.get(name, 2.6), f"{n}: {ratio:.2f}"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (GRAMMARS["literals"][0](20_001), "has 20001 string literals, and a lexer has at most 20000 states: write those that the rules"),
+        (GRAMMARS["unit rules"][0](6_000), r"LR tables have 6\d+ states over 6\d+ symbols, \d+ cells, past the limit of \d+; write"),
+        (
+            sets_of_letters(200),
+            "the terminals together have more than 20000 lexer states; those alive side by side in one state are T",
+        ),
+    ],
+    ids=["literals", "unit rules", "sets of terminals"],
+)  # fmt: skip
+def test_what_is_too_large_is_said_soon(text: str, message: str) -> None:
+    grammar = parse_grammar(text)
+    start = time.process_time()
+    with pytest.raises(LimitError, match=message):
+        build_automaton_store(grammar, VOCABULARY)
+    assert time.process_time() - start < 20
+
+
+INTERRUPTED = {
+    "reading": (lambda: GRAMMARS["literals"][0](60_000), 1.0),
+    "blanks": (lambda: "start: a" + " " * 5_000_000 + "\n" * 1_000_000 + 'a: "x"\n' + "// \n" * 500_000, 0.5),
+    "parser": (lambda: GRAMMARS["rules"][0](12_000), 8.0),
+    "lexer": (lambda: GRAMMARS["terminals"][0](6_000), 6.0),
+    "parses": (
+        lambda: (
+            "start: r0\n" + "".join(f'r{i}: (r{i} "o{i}")? r{i + 1}\n' for i in range(400)) + 'r400: "a" | "(" r0 ")"\n'
+        ),
+        12.0,
+    ),
+}
+"""A grammar that takes long, and after how many seconds Ctrl-C is pressed: in the stage that the name says, more or less."""
+
+PROGRAM = """
+import sys
+from maskwright.analysis.grammar import parse_grammar
+from maskwright.maskstore.automaton_store import build_automaton_store
+sys.path.insert(0, {folder!r})
+from test_build_growth import INTERRUPTED, VOCABULARY
+build_automaton_store(parse_grammar('start: "a"'), VOCABULARY)
+text = INTERRUPTED[{name!r}][0]()
+print("ready", flush=True)
+build_automaton_store(parse_grammar(text), VOCABULARY)
+print("done", flush=True)
+"""
+
+
+def interrupted(name: str, seconds: float) -> float:
+    """Seconds until a process has ended after Ctrl-C; 0 if it had ended before."""
+    program = PROGRAM.format(folder=str(Path(__file__).parent), name=name)
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ)
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        try:
+            process.wait(seconds)
+            return 0.0
+        except subprocess.TimeoutExpired:
+            start = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        try:
+            _, errors = process.communicate(timeout=30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+        taken = time.monotonic() - start
+        assert "KeyboardInterrupt" in errors, errors[-2000:]
+        return taken
+
+
+MOST_SECONDS = 4.0
+"""A second for Ctrl-C, and what a loaded machine takes to end a process of some hundred megabytes."""
+
+
+@pytest.mark.parametrize("name", ["reading", "lexer"])
+def test_ctrl_c_is_obeyed(name: str) -> None:
+    assert interrupted(name, 1.0) < MOST_SECONDS
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", INTERRUPTED)
+def test_ctrl_c_is_obeyed_at_every_stage(name: str) -> None:
+    for part in (0.15, 0.4, 0.7, 1.0):
+        assert interrupted(name, part * INTERRUPTED[name][1]) < MOST_SECONDS, part
