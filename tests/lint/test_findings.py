@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from engine_cases import random_longest_grammar
 from lint.seeds import SEEDS, Seed, grammar_of, vocabulary
 
 from maskwright.lint import CODES, Report, lint_grammar
+from maskwright.lint.facts import Facts
+from maskwright.lint.lexings import _Larks
 
 SENSIBLE = r"""
 ?start: value
@@ -68,3 +72,11 @@ def test_the_same_findings_each_time(lexing: str, conflicts: str) -> None:
     first, second = (lint_grammar(grammar_of(text, lexing=lexing, conflicts=conflicts)) for _ in range(2))
     assert first == second and {f.code for f in first.findings} >= {"unreachable-rule", "unused-terminal"}
     assert (first.skipped != ()) == (lexing == "nfa")
+
+
+def test_a_parser_that_would_reduce_for_ever_is_given_up() -> None:
+    """Where Lark shifts rather than reduces, empty rules may be reduced without end: what its lexers say is not known then."""
+    grammar = replace(random_longest_grammar(68), ignored=frozenset())
+    reader = _Larks(Facts(grammar, "f"), is_contextual=False)
+    assert reader.read(b"aaaaaa") is None
+    assert lint_grammar(grammar).findings

@@ -38,6 +38,9 @@ from maskwright.lint.texts import Tree, TreeStack, Writer
 MAX_CANDIDATES = 400
 """Texts that are read with every lexing. A number, not a time: findings must not depend on the machine."""
 
+MAX_REDUCTIONS = 1_000
+"""Reductions before one terminal, beside one for each state on the stack. A parser that shifts may reduce by empty rules for ever."""
+
 MAX_VARIANTS = 4
 """Texts of one terminal that others lay claim to."""
 
@@ -275,7 +278,14 @@ class _Larks:
         self.postlex = None if layout is None else _indenter(grammar, layout)
         self.n_rules = list(zip(self.tables.rule_lhs.tolist(), self.tables.rule_length.tolist(), strict=True))
 
-    def read(self, text: bytes) -> Outcome:
+    def read(self, text: bytes) -> Outcome | None:
+        """None where the parser would reduce for ever, as Lark's does."""
+        try:
+            return self._read(text)
+        except _EndlessError:
+            return None
+
+    def _read(self, text: bytes) -> Outcome:
         position = SimpleNamespace(position=0)
         thread: Any = LexerThread.from_text(self.lexer, text.decode())
         stream: Any = thread.lex(position)
@@ -299,7 +309,7 @@ class _Larks:
         return Outcome(self._shift(stack, self.grammar.n_terminals), tuple(terminals))
 
     def _shift(self, stack: list[int], terminal: int) -> bool:
-        while True:
+        for _ in range(MAX_REDUCTIONS + len(stack)):
             action = int(self.tables.action[stack[-1], terminal])
             if action >= 0:
                 if action and terminal < self.grammar.n_terminals:
@@ -308,6 +318,11 @@ class _Larks:
             lhs, length = self.n_rules[-action - 1]
             del stack[len(stack) - length :]
             stack.append(int(self.tables.goto[stack[-1], lhs]))
+        raise _EndlessError
+
+
+class _EndlessError(Exception):
+    pass
 
 
 def _indenter(grammar: Grammar, layout: Layout) -> Any:
