@@ -1,0 +1,50 @@
+"""Short endings of deep texts take time in proportion to the depth."""
+
+from __future__ import annotations
+
+import time
+from functools import cache
+
+import pytest
+
+from maskwright.analysis.grammar import load_grammar
+from maskwright.decoding import ending_search
+from maskwright.decoding.ending import Ending
+from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
+from maskwright.maskstore.vocabulary import Vocabulary
+
+
+@cache
+def json() -> AutomatonStore:
+    tokens = [*(bytes([byte]) for byte in range(128)), b"]]", b""]
+    return build_automaton_store(load_grammar("json"), Vocabulary("bytes", tuple(tokens), {129: "</s>"}, (129,)))
+
+
+def short_ending(depth: int) -> tuple[Ending, float]:
+    matcher = json().matcher()
+    matcher.advance_bytes(b"[" * depth)
+    start = time.process_time()
+    return matcher.short_ending(), time.process_time() - start
+
+
+def test_what_will_not_fit_is_seen_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    depth = 3_000
+    assert short_ending(depth)[0] == Ending(b"]" * depth, (128,) * (depth // 2))
+    searched = []
+    of_class = ending_search.EndingSearch._moves
+    monkeypatch.setattr(ending_search.EndingSearch, "_moves", lambda *both: searched.append(1) or of_class(*both))
+    monkeypatch.setattr(ending_search, "MAX_HELD", 10_000_000)
+    monkeypatch.setattr(ending_search, "MAX_KEPT", 0)  # nothing is known from before
+    monkeypatch.setattr(ending_search, "_SAMPLE", 500)
+    found, _ = short_ending(depth)
+    assert found.data == b"]" * depth
+    assert not found.is_shortest
+    assert len(searched) < depth + 500 + 100
+
+
+@pytest.mark.slow
+def test_short_endings_take_time_in_proportion_to_the_depth() -> None:
+    short_ending(10)
+    ratio = min(short_ending(200_000)[1] / short_ending(100_000)[1] for _ in range(3))
+    assert ratio < 2.6
+    assert short_ending(200_000)[0].data == b"]" * 200_000
