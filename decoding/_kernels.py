@@ -540,11 +540,11 @@ def feed(table, memory, region, column):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def know_newline(table, memory, region):  # type: ignore[no-untyped-def]
-    """W_AFTER becomes known. OK or NO_ROOM."""
+    """W_AFTER becomes known. OK, NO_ROOM or TOO_LONG: what a call has spent says nothing of the text, so it is not kept."""
     if memory[region + W_AFTER] == 0:
         stacks = stacks_after(table, memory, region, np.int64(table[table[SYMBOL_COLUMN] + table[NEWLINE]]))
-        if stacks == NO_ROOM:
-            return np.int64(NO_ROOM)
+        if stacks in (NO_ROOM, TOO_LONG):
+            return np.int64(stacks)
         memory[region + W_AFTER] = stacks
         if not is_error(stacks):
             memory[region + W_USED] = end_of(stacks)
@@ -811,8 +811,10 @@ def may_become(table, memory, region):  # type: ignore[no-untyped-def]
     at = np.int64(table[table[ENDING_START] + state])
     last = np.int64(table[table[ENDING_START] + state + 1])
     is_newline = at < last and table[table[ENDINGS] + at + 1] > 0 and table[table[ENDINGS] + at + 2] == table[NEWLINE]
-    if is_newline and memory[region + W_DEPTH] == 0 and know_newline(table, memory, region) != OK:
-        return np.int64(NO_ROOM)
+    if is_newline and memory[region + W_DEPTH] == 0:
+        code = know_newline(table, memory, region)
+        if code != OK:
+            return code
     depth = memory[region + W_DEPTH]
     indents = memory[region + W_INDENTS]
     stacks = memory[region + W_STACKS]
@@ -1377,8 +1379,9 @@ def find_masks(table, memory, region, words):  # type: ignore[no-untyped-def]
             begin_work(memory, region)
             place = table[PATHS] + 5 * table[table[PATH_START] + path]
             if table[place] == table[place + 1]:
-                if know_newline(table, memory, region) != OK:
-                    return np.int64(NO_ROOM)
+                code = know_newline(table, memory, region)
+                if code != OK:
+                    return code
                 memory[region + AFTER] = memory[region + W_AFTER]
                 memory[region + USED] = memory[region + W_USED]
             code = pass_newlines(table, memory, region, path)

@@ -26,7 +26,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -35,6 +35,7 @@ from maskwright.analysis.errors import DeadEndError, LimitError
 if TYPE_CHECKING:
     from maskwright.decoding.texts import Texts
     from maskwright.maskstore.automaton_store import AutomatonStore
+from maskwright.decoding.alone import Alone
 from maskwright.decoding.ending_search import EndingSearch
 from maskwright.decoding.ending_spelling import Spelling
 
@@ -65,7 +66,7 @@ def shortest_ending(texts: Texts, slot: int = 0) -> Ending:
     Cost: the first call on a store builds its tables (python: 1.5 s); then O(depth of the stack) and a few ms for each terminal.
     """
     with _LOCK:
-        return _ending(texts, slot, lambda search: (search.run(search.start_of(texts, slot)), True))
+        return _ending(texts, slot, lambda search: (search.run(_start(search, texts, slot)), True))
 
 
 def short_ending(texts: Texts, slot: int = 0, max_nodes: int | None = None) -> Ending:
@@ -78,9 +79,9 @@ def short_ending(texts: Texts, slot: int = 0, max_nodes: int | None = None) -> E
 
     def found_by(search: EndingSearch) -> tuple[bytes | None, bool]:
         try:
-            return search.run(search.start_of(texts, slot), SHORT_NODES if max_nodes is None else max_nodes), True
+            return search.run(_start(search, texts, slot), SHORT_NODES if max_nodes is None else max_nodes), True
         except LimitError:
-            return search.descend(search.start_of(texts, slot)), False
+            return search.descend(_start(search, texts, slot)), False
 
     with _LOCK:
         return _ending(texts, slot, found_by)
@@ -92,12 +93,20 @@ def min_bytes_left(texts: Texts, slot: int = 0) -> int:
         if texts._is_finished(slot) or texts._is_accepting(slot):
             return 0
         search = _search_of(texts.store, None)
-        found = search.run(search.start_of(texts, slot))
+        found = search.run(_start(search, texts, slot))
         return len(_checked(texts, found))
 
 
+def _start(search: EndingSearch, texts: Texts, slot: int) -> Any:
+    with Alone(texts):
+        return search.start_of(texts, slot)
+
+
 def is_completable(texts: Texts, slot: int = 0, max_nodes: int = 2_000) -> bool | None:
-    """Whether some bytes complete the text in a slot, whatever the vocabulary. None: not known after `max_nodes` states."""
+    """Whether some bytes complete the text in a slot, whatever the vocabulary. None: not known after `max_nodes` states.
+
+    For calls that have the texts to themselves already (`Alone`), as those have that tell of a dead end.
+    """
     with _LOCK:
         search = _search_of(texts.store, None)
         try:

@@ -72,10 +72,10 @@ class EndingMachine:
         self._places = {}
 
     def start_of(self, texts: Texts, slot: int) -> Node:
-        """The state of a text."""
+        """The state of a text. The caller sees to it that nobody else uses the texts (`Alone`)."""
         memory, region = texts._memory, int(texts._regions[texts._slot(slot)])
-        columns = texts._columns(slot)
-        frames = [self._stack(states, columns) for states in texts._stacks(slot)]
+        columns = texts._read_columns(slot)
+        frames = [self._stack(states, columns) for states in texts._read_stacks(slot)]
         place = self._place(frames, tuple(columns), int(memory[region + engine.DEPTH]))
         state = int(memory[region + engine.LEXER])
         column = Column(int(memory[region + engine.COLUMN]), int(memory[region + engine.NARROW]))

@@ -147,7 +147,7 @@ class Matcher(Texts):
 
     def __repr__(self) -> str:
         kept = int(self._memory[kernels.N_HISTORY])
-        state = "ended" if self._is_finished(0) else "open"
+        state = "ended" if self._memory[self._regions[0] + kernels.FINISHED] else "open"
         of = f"{self.store.grammar.name} x {self.store.vocabulary.name}"
         return f"<Matcher {of}: {state}, {kept} of {self.max_rollback} tokens to roll back>"
 
@@ -328,7 +328,7 @@ class Batch(Texts):
         self._reset(slot)
 
     def __repr__(self) -> str:
-        ended = sum(self._is_finished(slot) for slot in range(self.size))
+        ended = int(np.count_nonzero(self._memory[self._regions + kernels.FINISHED]))
         threads = f", {self._n_threads} threads" if self._n_threads > 1 else ""
         of = f"{self.store.grammar.name} x {self.store.vocabulary.name}"
         return f"<Batch {of}: {self.size} texts, {ended} ended{threads}>"

@@ -222,23 +222,29 @@ class Texts(Shared):
     def _columns(self, slot: int) -> list[Column]:
         """The columns of the open indents of a text, from the first."""
         with Alone(self):
-            region = int(self._regions[self._slot(slot)])
-            arena = region + int(self._memory[region + kernels.ARENA])
-            record = int(self._memory[region + kernels.INDENTS])
-            found = []
-            while record >= 0:
-                at = arena + 3 * record
-                found.append(Column(int(self._memory[at]), int(self._memory[at + 3])))
-                record = int(self._memory[at + 1])
-            return found[::-1]
+            return self._read_columns(slot)
+
+    def _read_columns(self, slot: int) -> list[Column]:
+        region = int(self._regions[self._slot(slot)])
+        arena = region + int(self._memory[region + kernels.ARENA])
+        record = int(self._memory[region + kernels.INDENTS])
+        found = []
+        while record >= 0:
+            at = arena + 3 * record
+            found.append(Column(int(self._memory[at]), int(self._memory[at + 3])))
+            record = int(self._memory[at + 1])
+        return found[::-1]
 
     def _stacks(self, slot: int) -> list[list[int]]:
         """The LR states on each stack of a text, from the bottom."""
         with Alone(self):
-            region = int(self._regions[self._slot(slot)])
-            stacks = int(self._memory[region + kernels.STACKS])
-            tops = [stacks] if stacks >= 0 else self._chain(region, kernels.LIST - stacks)
-            return [self._chain(region, top)[::-1] for top in tops]
+            return self._read_stacks(slot)
+
+    def _read_stacks(self, slot: int) -> list[list[int]]:
+        region = int(self._regions[self._slot(slot)])
+        stacks = int(self._memory[region + kernels.STACKS])
+        tops = [stacks] if stacks >= 0 else self._chain(region, kernels.LIST - stacks)
+        return [self._chain(region, top)[::-1] for top in tops]
 
     def _chain(self, region: int, record: int) -> list[int]:
         """The first places of an arena record and of those it leads to."""

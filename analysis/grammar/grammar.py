@@ -101,8 +101,8 @@ class Grammar:
         "contextual": the same among the terminals that the parser can take; "nfa": every way to cut the text into lexemes.
     reserved : which string literals compete everywhere under contextual lexing: "none", those that are "words" and that a pattern
         matches too, or "all" that a pattern matches; see `lexing.modes`. Says nothing under the other lexings.
-    conflicts : what an LALR parser does where several actions are possible. "all": it follows each, on several stacks; "shift": it
-        shifts rather than reduces and reduces by the first rule, as Lark does. Says nothing where lexing is "nfa".
+    conflicts : what an LALR parser does where several actions are possible. "all": it follows each that a text may need, on several
+        stacks; "shift": it shifts rather than reduces and reduces by the first rule, as Lark does. Says nothing where lexing is "nfa".
     verbatim : terminals for texts within texts, such as the inside of a string with holes. They are lexed where the parser can take one of
         them and nowhere else; there only terminals that it can take compete, and nothing is ignored. Where lexing is "nfa" this says
         nothing: a verbatim text may then be read as anything else as well.
@@ -124,7 +124,7 @@ class Grammar:
     unused_terminals: tuple[str, ...] = ()
     conflicts: Conflicts = "all"
     verbatim: frozenset[int] = frozenset()
-    reserved: Reserved = "all"
+    reserved: Reserved = "none"
     plain: Grammar | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -255,7 +255,7 @@ class Grammar:
             "unused_terminals": list(self.unused_terminals),
             # left out where there are none, so that digests and files of most grammars stay what they were
             **({"verbatim": sorted(self.verbatim)} if self.verbatim else {}),
-            **({"reserved": self.reserved} if self.reserved != "all" else {}),
+            **({"reserved": self.reserved} if self.reserved != _unsaid_reserved(self.lexing) else {}),
             "layout": None
             if layout is None
             else {
@@ -282,7 +282,7 @@ class Grammar:
         conflicts = _typed(parts["conflicts"], str, "conflicts")
         if conflicts not in get_args(Conflicts):
             raise GrammarError(f"not a grammar written by maskwright: conflicts is {conflicts!r}")
-        reserved = _typed(data.get("reserved", "all"), str, "reserved")
+        reserved = _typed(data.get("reserved", _unsaid_reserved(lexing)), str, "reserved")
         if reserved not in get_args(Reserved):
             raise GrammarError(f"not a grammar written by maskwright: reserved is {reserved!r}")
         rules = [_items(rule, int, "a rule") for rule in _items(parts["rules"], list, "rules")]
@@ -334,6 +334,11 @@ _KEYS = (
     "unused_terminals",
     "layout",
 )
+
+
+def _unsaid_reserved(lexing: str) -> str:
+    """What a grammar that was written without a word on reserved literals means. Once there were all of them under contextual lexing."""
+    return "all" if lexing == "contextual" else "none"
 
 
 def _typed(value: object, kind: type[_T], what: str) -> _T:

@@ -265,9 +265,8 @@ def parse_grammar(
     meant = {name for restriction in options.restrictions for name in restriction.replacements}
     unused = tuple(name for name in _unused(builder, terminals) if name not in meant)
     conflicts = conflicts or options.conflicts
-    grammar = replace(grammar, unused_terminals=unused, conflicts=conflicts or "all")
-    if lexing == "contextual":
-        grammar = replace(grammar, reserved=reserved or options.reserved or "none")
+    reserved = reserved or options.reserved or "none"
+    grammar = replace(grammar, unused_terminals=unused, conflicts=conflicts or "all", reserved=reserved)
     grammar = _with_verbatim(_with_layout(grammar, layout, files), options.verbatim, files)
     if options.tabs and grammar.layout is not None:
         grammar = replace(grammar, layout=replace(grammar.layout, tabs="consistent"))

@@ -51,7 +51,9 @@ def build_merged_tables(grammar: Grammar, conflicts: Policy) -> Merged:
     sets = lookaheads(automaton)
     if conflicts == "all" and has_conflicts(automaton, sets):
         full = prune(automaton, tables_of(automaton, sets, conflicts))
-        return Merged(bisimulate(full), can_follow(full))
+        tables = bisimulate(full)
+        _check_size(grammar, tables.n_states, tables.n_terminals + 1 + tables.n_nonterminals)
+        return Merged(tables, can_follow(full))
     if conflicts == "shift":
         refuse_endless_tables(grammar, lambda: tables_of(automaton, sets, conflicts))
     return Merged(merge(automaton, sets, conflicts), _can_follow(automaton, sets))
@@ -83,6 +85,14 @@ def _can_follow(automaton: Automaton, sets: Lookaheads) -> CanFollow:
         return used[first] and used[second] and bool(rows[first][second >> 3] >> (second & 7) & 1)
 
     return answer
+
+
+def _check_size(grammar: Grammar, n_states: int, n_symbols: int) -> None:
+    if n_states * n_symbols > MAX_MERGED_CELLS:
+        raise LimitError(
+            f"grammar {grammar.name}: its LR tables have {n_states} states over {n_symbols} symbols, {n_states * n_symbols} cells, past "
+            f"the limit of {MAX_MERGED_CELLS}; write rules that only lead to each other as one, or split the grammar"
+        )
 
 
 def _used_terminals(grammar: Grammar) -> list[bool]:
@@ -284,13 +294,7 @@ class _Merger:
         classes = self.partition()
         state_of, nonterminal_of, rule_of = map(_first_of_each, (classes.states, classes.nonterminals, classes.rules))
         n_columns = int(classes.columns.max()) + 1
-        n_cells = len(state_of) * (n_columns + len(nonterminal_of))
-        if n_cells > MAX_MERGED_CELLS:
-            raise LimitError(
-                f"grammar {self.grammar.name}: its LR tables have {len(state_of)} states over {n_columns + len(nonterminal_of)} symbols, "
-                f"{n_cells} cells, past the limit of {MAX_MERGED_CELLS}; write rules that only lead to each other as one, or split the "
-                "grammar"
-            )
+        _check_size(self.grammar, len(state_of), n_columns + len(nonterminal_of))
         alternatives = Alternatives()
         if self.conflicts == "all":
             self._number_conflicts(alternatives, classes)

@@ -23,7 +23,7 @@ from maskwright.analysis.errors import StoreError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.grammar.sources import GrammarSource, as_grammar
 from maskwright.analysis.legality.judge import Rules
-from maskwright.maskstore.fileformat import FORMAT_VERSION, TEMPORARY, load_store, save_store, sweep
+from maskwright.maskstore.fileformat import FORMAT_VERSION, TEMPORARY, load_store, save_store
 from maskwright.maskstore.store import MaskStore, Progress, build_store
 from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary
 from maskwright.trust import make_own_folder, why_not_trusted, why_not_trusted_file
@@ -84,7 +84,6 @@ def cached_store(
     store = build_store(grammar, vocabulary, rules=rules, progress=progress)
     if path is not None:
         try:
-            sweep(path.parent)
             save_store(store, path, mode=0o600)
         except (OSError, StoreError) as error:
             _warn(path.parent, "cannot be written", str(error))

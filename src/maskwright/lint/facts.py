@@ -132,8 +132,7 @@ class Facts:
 
     def modes_of(self, lexing: Literal["longest", "contextual"]) -> Modes:
         tables = self.tables
-        is_own = lexing == self.grammar.lexing
-        grammar = self.grammar if is_own else replace(self.grammar, lexing=lexing, reserved="none")
+        grammar = replace(self.grammar, lexing=lexing)
         return lexing_modes(grammar, self.acceptable, tables.terminal_column, tables.accessing)
 
     @cached_property

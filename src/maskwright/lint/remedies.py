@@ -1,7 +1,7 @@
 """Remedies that are tried before they are offered: the grammar is changed as they say and linted again.
 
 A remedy is offered if there are fewer errors and warnings then, and no more errors. What only the author can do (to make two patterns
-differ) is offered untried. Not counted: conflicts, which these changes do not touch, and what is information only.
+differ) is offered untried. What is information only is not counted, nor are conflicts, but those that leave a grammar without a store.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from maskwright.analysis.grammar.grammar import Grammar, Terminal
+from maskwright.analysis.lexing.splits import default_conflicts
 
 MAX_TRIALS = 12
 """Grammars that are linted to try remedies, for all findings together; what comes after them is not offered."""
@@ -61,8 +62,14 @@ def higher_priority(grammar: Grammar, terminal: int, above: list[int]) -> Remedy
 
 def contextual(grammar: Grammar) -> Remedy:
     """Only terminals compete that the parser can take."""
-    changed = replace(grammar, lexing="contextual", reserved="none") if grammar.lexing == "longest" else None
-    return Remedy("let only those terminals compete that the parser can take (--lexing contextual)", changed)
+    options = "--lexing contextual"
+    changed = None
+    if grammar.lexing == "longest":
+        changed = replace(grammar, lexing="contextual")
+        changed = replace(changed, conflicts=default_conflicts(changed) if grammar.conflicts == "all" else "shift")
+        if changed.conflicts != grammar.conflicts:
+            options += " --conflicts shift"
+    return Remedy(f"let only those terminals compete that the parser can take ({options})", changed)
 
 
 def one_lexing(grammar: Grammar) -> Remedy:

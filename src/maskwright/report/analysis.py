@@ -119,7 +119,9 @@ def analyze(
     clock = _Clock()
     if exact and (vocabulary is None or grammar.lexing == "nfa"):
         what = "it was given no vocabulary" if vocabulary is None else "the grammar's lexing is 'nfa'"
-        raise GrammarError(f"grammar {grammar.name}: exact=True builds the engine of lexing 'longest', but {what}")
+        raise GrammarError(
+            f"grammar {grammar.name}: exact=True builds the engine of the grammar's own lexing, but {what}"
+        )
     loaded = grammar
     facts: dict[str, Any] = {"grammar": _grammar_facts(grammar), "figures_for": {"lexing": "nfa"}}
     grammar = replace(grammar.plain or grammar, lexing="nfa")
