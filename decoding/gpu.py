@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 Int32 = npt.NDArray[np.int32]
 
 FIRST_RECORDS = 2048
-"""Stack frames and open indents that a slot's own region holds, and those that reading a token makes for a time: 33 KB, or 54 KB where
+"""Stack frames and open indents that a slot's own region holds, and those that reading a token makes for a time: 34 KB, or 54 KB where
 the grammar has conflicts, since several readings are followed in scratch memory then (`GpuBatch.slot_bytes`)."""
 
 DEEP_RECORDS = 1 << 18

@@ -55,8 +55,8 @@ except ImportError:  # Windows
 
 from maskwright.analysis.errors import StoreError, VocabularyError
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.grammar.sources import GrammarSource
-from maskwright.maskstore.arguments import a_grammar, a_vocabulary, need_path, refuse_argument
+from maskwright.analysis.grammar.sources import GrammarSource, as_grammar
+from maskwright.maskstore.arguments import need_path, refuse_argument
 from maskwright.maskstore.fileheader import (
     AUTOMATON,
     ENTRIES,
@@ -76,7 +76,7 @@ from maskwright.maskstore.fileheader import (
 from maskwright.maskstore.filemap import map_tensor
 from maskwright.maskstore.portable import Origin
 from maskwright.maskstore.tokenizer_values import clip
-from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource
+from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary
 
 if TYPE_CHECKING:
     from maskwright.maskstore.automaton_store import AutomatonStore
@@ -174,8 +174,8 @@ def load_store(
     """
     need_path("a store", path)
     path = where = os.fsdecode(path)
-    grammar = None if grammar is None else a_grammar(grammar)
-    vocabulary = None if vocabulary is None else a_vocabulary(vocabulary)
+    grammar = None if grammar is None else as_grammar(grammar)
+    vocabulary = None if vocabulary is None else as_vocabulary(vocabulary)
     for _ in range(ATTEMPTS):
         before = Origin.of(path, "")
         with _opened(path) as file:

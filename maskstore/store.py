@@ -16,20 +16,19 @@ import numpy.typing as npt
 
 from maskwright.analysis.errors import DeadEndError, GrammarError, LimitError, MaskwrightError, VocabularyError
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.grammar.sources import GrammarSource
+from maskwright.analysis.grammar.sources import GrammarSource, as_grammar
 from maskwright.analysis.legality.judge import Judge, Rules
 from maskwright.analysis.legality.verdict import START
 from maskwright.analysis.lexing.terminal_nfa import TerminalNfa, build_terminal_nfa
 from maskwright.analysis.lexing.terminals import compile_terminals
 from maskwright.maskstore import _kernels
-from maskwright.maskstore.arguments import a_grammar, a_vocabulary
 from maskwright.maskstore.entries import Entries, StateEntries, collect_entries
 from maskwright.maskstore.events import EventCodes
 from maskwright.maskstore.masks import MaskPool, MaskPoolBuilder, n_words
 from maskwright.maskstore.portable import Origin, Portable
 from maskwright.maskstore.streamline import STEPS, Context, Streamlined, count_entries, streamline
 from maskwright.maskstore.tokenizer_values import clip
-from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource
+from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary
 from maskwright.maskstore.walk import Walk
 
 if TYPE_CHECKING:
@@ -161,7 +160,7 @@ def build_store(
     that cannot be compiled, LimitError for an explosion, VocabularyError for a vocabulary without text, GrammarError for options that the
     lexing does not have. Cost for python.lark at V = 32k: some 10 CPU s, under "nfa" 3.
     """
-    grammar, vocabulary = a_grammar(grammar), a_vocabulary(vocabulary)
+    grammar, vocabulary = as_grammar(grammar), as_vocabulary(vocabulary)
     if progress is not None and not callable(progress):
         raise MaskwrightError(f"progress is {clip(progress)}; expected a function or None")
     if grammar.lexing != "nfa":

@@ -189,16 +189,13 @@ def test_what_a_store_is_not_made_of() -> None:
     for wrong in (None, 5, [], object(), 1.5):
         raises(
             lambda wrong=wrong: build_store(wrong, vocabulary),
-            "^the grammar is .*; expected a Grammar: mw.load_grammar",
+            "^a grammar is a name, a path or a text; this is a ",
         )  # type: ignore[misc]
         raises(
             lambda wrong=wrong: build_store(grammar, wrong),
-            "^the vocabulary is .*; expected a Vocabulary: mw.load_vocab",
+            "^(no vocabulary can be read from|<tokens>)",
         )  # type: ignore[misc]
-    raises(
-        lambda: build_store("json", vocabulary), r"^the grammar is 'json', a str; expected a Grammar: mw.load_grammar"
-    )  # type: ignore[arg-type]
-    raises(lambda: build_store(vocabulary, grammar), "^the grammar is .*, a Vocabulary; expected a Grammar")  # type: ignore[arg-type]
+    raises(lambda: build_store(vocabulary, grammar), "^a grammar is a name, a path or a text; this is a Vocabulary")  # type: ignore[arg-type]
     raises(lambda: build_store(grammar, vocabulary, progress=5), "^progress is 5; expected a function or None")  # type: ignore[arg-type]
     with pytest.raises(MaskwrightError, match="rules is 'x'; expected 'normalised' or 'lark'"):
         build_store(parse_grammar('start: "a"', lexing="nfa"), vocabulary, rules="x")  # type: ignore[arg-type]
@@ -211,8 +208,8 @@ def test_what_is_no_path(tmp_path: Any) -> None:
     raises(lambda: load_store("a\0b"), "cannot be read")
     path = tmp_path / "s"
     save_store(store(), path)
-    raises(lambda: load_store(path, vocabulary="small"), "^the vocabulary is 'small', a str; expected a Vocabulary")  # type: ignore[arg-type]
-    raises(lambda: load_store(path, grammar="json"), "^the grammar is 'json', a str; expected a Grammar")  # type: ignore[arg-type]
+    raises(lambda: load_store(path, vocabulary="small"), "^no vocabulary 'small'")
+    raises(lambda: load_store(path, grammar="json"), "was made for grammar")
     raises(lambda: save_store("s", path), "^the store is 's', a str; expected a store")  # type: ignore[arg-type]
     assert load_store(str(path)).vocabulary.digest == store().vocabulary.digest
 

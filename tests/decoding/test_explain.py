@@ -55,7 +55,7 @@ PYTHON = (
 
 @cache
 def prepared(kind: str, seed: int, lexing: Any) -> AutomatonStore | None:
-    grammar = replace(KINDS[kind](seed), lexing=lexing)
+    grammar = settled(replace(KINDS[kind](seed), lexing=lexing))
     try:
         return build_automaton_store(grammar, random_vocabulary(grammar, seed, 24))
     except GrammarError as error:
