@@ -16,9 +16,10 @@ from naive import Earley
 
 from maskwright.analysis.errors import GrammarError, VocabularyError
 from maskwright.analysis.lr.bisimulation import bisimulate
+from maskwright.analysis.lr.encoding import can_follow
 from maskwright.analysis.lr.tables import build_lr_tables
 from maskwright.maskstore.automaton_store import build_automaton_store
-from maskwright.maskstore.stack_automaton import build_automaton, can_follow
+from maskwright.maskstore.stack_automaton import build_automaton
 from maskwright.maskstore.vocabulary import Vocabulary
 
 ROOT = Path(__file__).parents[2]
