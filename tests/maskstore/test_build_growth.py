@@ -70,7 +70,7 @@ def test_a_large_simple_grammar_is_built_soon(name: str) -> None:
 def test_building_is_linear(name: str) -> None:
     write, n = GRAMMARS[name]
     build(write(10))
-    while build(write(n))[1] < 0.7:
+    while build(write(n))[1] < 0.7 and (name not in MOST or n < 2_000):  # their tables have a limit
         n *= 2
     ratio = min(build(write(2 * n))[1] / build(write(n))[1] for _ in range(3))
     assert ratio < MOST.get(name, 2.6), f"{n}: {ratio:.2f}"
