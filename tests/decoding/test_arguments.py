@@ -209,7 +209,7 @@ def test_what_is_no_path(tmp_path: Any) -> None:
     path = tmp_path / "s"
     save_store(store(), path)
     raises(lambda: load_store(path, vocabulary="small"), "^no vocabulary 'small'")
-    raises(lambda: load_store(path, grammar="json"), "was made for grammar")
+    raises(lambda: load_store(path, grammar="json"), "was made for the grammar")
     raises(lambda: save_store("s", path), "^the store is 's', a str; expected a store")  # type: ignore[arg-type]
     assert load_store(str(path)).vocabulary.digest == store().vocabulary.digest
 

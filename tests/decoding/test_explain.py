@@ -17,6 +17,7 @@ from engine_cases import (
     random_longest_grammar,
     random_vocabulary,
     real_store,
+    settled,
     vocabulary_of,
 )
 from naive_engine import NaiveEngine

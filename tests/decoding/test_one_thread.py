@@ -49,7 +49,7 @@ MATCHER_CALLS: list[Callable[[Matcher], object]] = [
     lambda m: m.replay([0, 0]),
     lambda m: m.is_allowed(0),
     lambda m: m.is_accepting(),
-    lambda m: m.is_finished,
+    lambda m: m.is_finished(),
     lambda m: m.rollback(1),
     lambda m: m.reset(),
     lambda m: m.fork(),

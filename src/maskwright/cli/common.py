@@ -236,8 +236,16 @@ def check_writable(*paths: Path | None) -> None:
 def is_grammar(source: str) -> bool:
     """Whether an argument names a grammar; else it is a store file."""
     from maskwright.analysis.grammar.lark_loader import known_grammars
+    from maskwright.analysis.grammar.sources import is_text
 
-    return source in known_grammars() or source.startswith("lark:") or source.endswith(".lark")
+    return source in known_grammars() or source.startswith("lark:") or source.endswith(".lark") or is_text(source)
+
+
+def standard_input() -> Any:
+    """Standard input as bytes. Raises MaskwrightError if whoever called has closed it."""
+    if sys.stdin is None:
+        raise MaskwrightError("standard input is closed")
+    return sys.stdin.buffer
 
 
 class GrammarOptions(NamedTuple):

@@ -32,6 +32,7 @@ from maskwright.cli.common import (
     clean_errors,
     is_grammar,
     progress_bars,
+    standard_input,
     write_json,
 )
 
@@ -204,9 +205,9 @@ def _prompt(prompt: str | None, path: Path | None) -> str:
         except OSError as error:
             raise MaskwrightError(f"the prompt file {path} cannot be read: {error.strerror}") from None
     elif prompt is None or prompt == "-":
-        if sys.stdin.isatty():
+        if standard_input().isatty():
             raise MaskwrightError("no prompt: give it as an argument, by --prompt-file, or on standard input")
-        data = read_stream(sys.stdin.buffer, "standard input", MAX_TEXT, "a prompt")
+        data = read_stream(standard_input(), "standard input", MAX_TEXT, "a prompt")
     else:
         return prompt
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -28,6 +27,7 @@ from maskwright.cli.common import (
     is_grammar,
     load_inputs,
     load_or_build_store,
+    standard_input,
     write_json,
 )
 
@@ -121,7 +121,7 @@ def _read(source: str) -> bytes:
     """The bytes of a text, which must be UTF-8."""
     try:
         if source == "-":
-            data = read_stream(sys.stdin.buffer, "standard input", MAX_TEXT, "a text")
+            data = read_stream(standard_input(), "standard input", MAX_TEXT, "a text")
         else:
             data = read_file_bytes(source, MAX_TEXT, "a text")
     except OSError as error:
