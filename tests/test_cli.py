@@ -82,12 +82,12 @@ def test_analyze_exact(runner: CliRunner, small: str, tokenizer: str) -> None:
     result = runner.invoke(app, ["analyze", small, "-t", tokenizer, "--exact", "--json", "r.json", "--html", "r.html"])
     assert result.exit_code == 0, result.output
     facts = json.loads(Path("r.json").read_text())
-    assert facts["grammar"]["lexing"] == "longest" and facts["figures_for"] == {"lexing": "nfa"}
+    assert facts["grammar"]["lexing"] == "contextual" and facts["figures_for"] == {"lexing": "nfa"}
     engine = facts["engine"]
     assert set(engine) >= {"entries", "distinct", "nodes", "edges", "masks", "table_bytes", "seconds", "lexer_states"}
-    assert engine["lexing"] == "longest" and engine["entries"] >= engine["distinct"] > 0
+    assert engine["lexing"] == "contextual" and engine["entries"] >= engine["distinct"] > 0
     assert facts["seconds"]["engine"] == engine["seconds"] > 0
-    assert "exact engine: lexing longest" in result.output and 'id="exact-engine"' in Path("r.html").read_text()
+    assert "exact engine: lexing contextual" in result.output and 'id="exact-engine"' in Path("r.html").read_text()
     for wrong in (["-t", tokenizer, "--lexing", "nfa"], []):
         refused = runner.invoke(app, ["analyze", small, "--exact", *wrong])
         assert refused.exit_code == 2 and "exact=True" in refused.stderr
@@ -105,9 +105,9 @@ def test_analyze_without_a_tokenizer(runner: CliRunner, small: str) -> None:
     assert facts["pairs"]["pairs"] == 49 and "entries" not in facts
 
 
-@pytest.mark.parametrize("lexing", ["longest", "nfa"])
+@pytest.mark.parametrize("lexing", ["contextual", "nfa"])
 def test_export_then_info(runner: CliRunner, small: str, tokenizer: str, lexing: str) -> None:
-    options = [] if lexing == "longest" else ["--lexing", lexing]
+    options = [] if lexing == "contextual" else ["--lexing", lexing]
     result = runner.invoke(app, ["export", small, "-t", tokenizer, "-o", "s.safetensors", *options])
     assert result.exit_code == 0, result.output
     assert "wrote s.safetensors" in result.output and "s of processor time" in result.output
@@ -121,7 +121,7 @@ def test_export_then_info(runner: CliRunner, small: str, tokenizer: str, lexing:
     assert json.loads(again.stdout)["sha256"] == facts["sha256"]
     text = runner.invoke(app, ["info", "s.safetensors"]).output
     assert "8 terminals" in text and f"{facts['lexer_states']:,}" in text
-    if lexing == "longest":
+    if lexing == "contextual":
         rows = [line.split() for line in text.splitlines()]
         assert ["all", f"{sum(facts['table_bytes'].values()):,}", "100%"] in rows
         assert ["automaton", str(facts["nodes"]), "nodes,", str(facts["counts"]["edges"]), "edges"] in rows
@@ -218,7 +218,7 @@ def test_options_of_lexing_nfa_are_refused_elsewhere(
 ) -> None:
     result = runner.invoke(app, ["export", small, "-t", tokenizer, "-o", "x.safetensors", *option])
     assert result.exit_code == 2 and not (tmp_path / "x.safetensors").exists()
-    assert "has lexing 'longest', whose stores hold no entries" in " ".join(result.stderr.split())
+    assert "has lexing 'contextual', whose stores hold no entries" in " ".join(result.stderr.split())
     assert runner.invoke(app, ["analyze", small, "--lexing", "wrong"]).exit_code == 2
 
 

@@ -466,6 +466,7 @@ def test_everything_is_checked_before_torch_is_loaded(folder: Path, store: Autom
 def test_the_tokenizer_may_be_named_and_keywords_softened(runner: CliRunner, folder: Path) -> None:
     Path("words.lark").write_text('start: (NAME | "if" NAME)+\nNAME: /[a-z]+/\n%ignore " "\n')
     plain = ["complete", "words.lark", "if if ", "-m", str(folder), "--max-tokens", "8", "--reference", "none"]
+    plain += ["--reserved", "words"]
     refused = runner.invoke(app, [*plain, "-t", str(folder)])
     assert refused.exit_code == 2 and "' ' cannot stand at byte 5" in refused.stderr
     taken = runner.invoke(app, [*plain, "-t", str(folder), "--soft", "if"])

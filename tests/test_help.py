@@ -129,7 +129,7 @@ def test_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("maskwright lint my", ["my.lark", "mydir/"]),
         ("maskwright export json --tokenizer my", ["my.lark", "mydir/"]),
         ("maskwright export json --tokenizer mist", ["mistral-7b-v0.1", "mistral-7b-v0.3"]),
-        ("maskwright info --re", ["--restrict", "--refresh"]),
+        ("maskwright info --re", ["--reserved", "--restrict", "--refresh"]),
     ],
 )
 def test_shells_complete(tmp_path: Path, words: str, expected: list[str]) -> None:

@@ -67,7 +67,7 @@ def test_stores_by_any_path(tmp_path: Path) -> None:
     with pytest.raises(mw.StoreError, match=r"was made for the vocabulary '<tokens>' .*, not for 'python-tiny'"):
         mw.load_store(path, vocabulary="python-tiny")
     for wrong in (None, 7, store):
-        with pytest.raises(mw.StoreError, match="a store's file is named by a path; this is a "):
+        with pytest.raises(mw.MaskwrightError, match=r"the path of a store is .*; expected a str or a Path"):
             mw.load_store(wrong)  # type: ignore[arg-type]
 
 
@@ -173,7 +173,7 @@ def test_types_for_users(tmp_path: Path) -> None:
         "maskstore.store.MaskStore | maskstore.automaton_store.AutomatonStore",
         "maskstore.vocabulary.Vocabulary",
     ], run.stdout
-    errors = [line for line in run.stdout.splitlines() if "error:" in line]
+    errors = [line for line in run.stdout.splitlines() if "error:" in line and "/maskwright/" not in line]
     assert len(errors) == 1 and "truthy-function" in errors[0], run.stdout
 
 

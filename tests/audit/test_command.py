@@ -52,7 +52,7 @@ def test_agreement(runner: CliRunner, arguments: list[str]) -> None:
     assert "lists_engine:make: agrees" in result.output and "us a mask" in result.output
     facts = json.loads(Path("r.json").read_text())
     assert facts["agrees"] and facts["counts"]["masks"] == sum(len(text) + 1 for text in TEXTS)
-    assert facts["store"] == {"grammar": "lists.lark", "vocabulary": "tokenizer.json", "lexing": "longest"}
+    assert facts["store"] == {"grammar": "lists.lark", "vocabulary": "tokenizer.json", "lexing": "contextual"}
 
 
 def test_differences(runner: CliRunner, arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
