@@ -111,7 +111,9 @@ INTERRUPTED = {
 """A grammar that takes long, and after how many seconds Ctrl-C is pressed: in the stage that the name says, more or less."""
 
 PROGRAM = """
+import signal
 import sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # who runs this in the background may have turned it off
 from maskwright.analysis.grammar import parse_grammar
 from maskwright.maskstore.automaton_store import build_automaton_store
 sys.path.insert(0, {folder!r})
