@@ -124,7 +124,9 @@ def try_masks(
 
 
 def _naive_engine(grammar: Grammar) -> NaiveEngine | None:
-    """None where it does not know what the grammar says, or where the grammar waits for what it ignores and no text ends."""
+    """None where it does not know what the grammar says, or where the grammar leads into dead ends: it waits for what it ignores, or for an
+    indent where no newline has come, and the engine sees this a terminal later.
+    """
     in_rules = {symbol for rule in grammar.rules for symbol in rule.rhs}
     has_flags = any(terminal.flags for terminal in grammar.terminals)
     if (
@@ -135,6 +137,11 @@ def _naive_engine(grammar: Grammar) -> NaiveEngine | None:
         or grammar.ignored & in_rules
     ):
         return None
+    layout = grammar.layout
+    for rule in grammar.rules if layout else ():
+        for before, symbol in zip((-1, *rule.rhs), rule.rhs, strict=False):
+            if layout and symbol == layout.indent and before != layout.newline:
+                return None
     try:
         return NaiveEngine(grammar)
     except (MaskwrightError, ValueError, KeyError, NotImplementedError):  # it knows fewer patterns
