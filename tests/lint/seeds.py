@@ -206,6 +206,15 @@ SEEDS = (
         ("ZERO", "(?![1-9])"),
     ),
     Seed(
+        "open-lookbehind",
+        "warning",
+        'start: "ab" WORD\nWORD: /\\bc|^d/',
+        'start: "ab" WORD\nWORD: /c\\b|d/',
+        2,
+        1,
+        ("WORD", "^"),
+    ),
+    Seed(
         "never-adjacent",
         "warning",
         'start: NAME NUMBER? "."\nNAME: /[a-z0-9]+/\nNUMBER: /[0-9]+!/',

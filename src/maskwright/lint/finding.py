@@ -35,6 +35,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         "newline-without-line-feed": "the layout's newline matches texts without a line feed",
         "no-eos": "the vocabulary has no token that ends a text",
         "open-lookahead": "a look-ahead past the terminal's end is not enforced",
+        "open-lookbehind": "a look-behind before the terminal's beginning is not enforced",
         "refused-dead-end": "masks lead to a text that can only become a terminal that no rule takes",
         "reserved-words": "string literals are taken from a pattern that matches them too",
         "special-token-text": "a literal of the grammar spells a special token",

@@ -36,6 +36,7 @@ OF_LEXING: tuple[Check, ...] = (
     terminals.reserved_words,
     terminals.idle_priorities,
     terminals.open_lookaheads,
+    terminals.open_lookbehinds,
     terminals.verbatim_brackets,
     neighbours.adjacent,
     backup.backing_up,

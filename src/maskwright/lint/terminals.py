@@ -9,6 +9,7 @@ from maskwright.analysis.grammar.grammar import Terminal
 from maskwright.analysis.lexing import lookahead_beyond_end
 from maskwright.analysis.lexing.dfa import Dfa
 from maskwright.analysis.lexing.lexemes import terminal_rank
+from maskwright.analysis.lexing.lookbehind import lookbehind_before_start
 from maskwright.lint.facts import Facts
 from maskwright.lint.finding import Finding, Severity, listed, shown
 from maskwright.lint.lexer import Lexer
@@ -244,6 +245,23 @@ def open_lookaheads(facts: Facts) -> Iterator[Finding]:
             "let another terminal say what may not come next: a longer one that takes the forbidden text wins over this one",
             "" if example is None else shown(example),
         )
+
+
+def open_lookbehinds(facts: Facts) -> Iterator[Finding]:
+    """Look-behinds that may look before the lexeme, where an automaton of the lexeme sees the beginning of a text."""
+    for number, terminal in enumerate(facts.grammar.terminals):
+        if terminal.is_declared or number in facts.faulty:
+            continue
+        before = lookbehind_before_start(terminal)
+        if before:
+            yield facts.finding(
+                "open-lookbehind",
+                "warning",
+                facts.at_terminal(number),
+                f"terminal {facts.name(number)} looks before its own beginning ({listed(list(before))}), which is not enforced",
+                f"masks allow {facts.name(number)} as if the text began there, also where Python's re, and so Lark, would not match it",
+                "leave the condition out, and let the rules say what comes before the terminal",
+            )
 
 
 def _unseen(facts: Facts, number: int) -> bytes | None:

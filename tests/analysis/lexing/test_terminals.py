@@ -22,6 +22,7 @@ from maskwright.analysis.lexing import (
     post_terminals,
 )
 from maskwright.analysis.lexing.determinise import determinise
+from maskwright.analysis.lexing.lookbehind import lookbehind_before_start
 from maskwright.analysis.lexing.tree import EMPTY, Atomic
 
 
@@ -254,3 +255,23 @@ def test_errors_are_errors_of_maskwright() -> None:
 def test_large_but_regular() -> None:
     dfa = compile_pattern("[a-z]{1,3000}")
     assert dfa.n_states == 3001 and np.count_nonzero(dfa.is_accepting) == 3000
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        ("^c", ("^",)),
+        (r"\Ab", ("^",)),
+        (r"\bc", (r"\b",)),
+        (r"c\b", ()),
+        ("b(?<!ab)", ("(?<!ab)",)),
+        ("(a|bc)(?<=c)", ()),
+        ("a?(?<=c)b", ("(?<=c)",)),
+        ("x*(?<!y)z", ("(?<!y)",)),
+        ("(x{2}){2}(?<=xxxx)", ()),
+        ("(?=(?<=a)b)b", ("(?<=a)",)),
+        (r'"(?!"").*?(?<!\\)(\\\\)*?"', ()),
+    ],
+)
+def test_look_behinds_that_see_what_comes_before(pattern: str, found: tuple[str, ...]) -> None:
+    assert lookbehind_before_start(Terminal("T", pattern)) == found
