@@ -62,7 +62,7 @@ LARK_WHEEL_STARTS = {"python": "file_input", "lark": "start"}
 """The grammars of Lark's own wheel that have rules, with the start symbol that reads a whole file."""
 
 LARK_WHEEL_LEXING: Lexing = "longest"
-"""How those grammars are lexed by default. Keywords are reserved then, and compiling takes half as long as with contextual lexing."""
+"""How those grammars are lexed by default. Keywords are reserved then, and compiling is faster than with contextual lexing."""
 
 LARK_WHEEL_SOFT = {"python": ("_",)}
 """Keywords of those grammars that are names elsewhere, which their own parsers know from the parser's state alone."""
