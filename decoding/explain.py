@@ -29,6 +29,7 @@ from maskwright.decoding.explanation import (
 from maskwright.decoding.retrace import END, Machine, Place, Refusal, Retrace, machine_of
 from maskwright.decoding.stack_views import StackViews
 from maskwright.maskstore import engine_table as places_of_table
+from maskwright.maskstore.tokenizer_values import clip
 
 if TYPE_CHECKING:
     from maskwright.decoding.matcher import Matcher
@@ -87,8 +88,9 @@ def explain_next(matcher: Matcher, token: int) -> Explanation:
     """
     store = matcher.store
     explainer = _Explainer(machine_of(store.grammar), store, matcher)
-    token = matcher._id(token)
     vocabulary = store.vocabulary
+    if matcher._id(token) < 0:
+        return explainer.other([], token, None)
     if matcher.is_finished():
         shown = f"token {token}" + (f" ({vocabulary.tokens[token]!r})" if 0 <= token < vocabulary.size else "")
         summary = f"{shown} comes after the end of the text: reset() begins a new one"
@@ -180,8 +182,9 @@ class _Explainer:
         assert self.store is not None
         vocabulary = self.store.vocabulary
         if not 0 <= token < vocabulary.size:
-            why = f"token {token} is out of range: the vocabulary has the ids 0 to {vocabulary.size - 1}"
-            return Explanation(self.grammar.name, f"token {token}", "refused", why)
+            what = f"token {clip(token)}"
+            why = f"{what} is out of range: the vocabulary has the ids 0 to {vocabulary.size - 1}"
+            return Explanation(self.grammar.name, what, "refused", why)
         shown = f"token {token} ({vocabulary.special.get(token, '')!r})"
         if token not in vocabulary.eos:
             why = f"{shown} stands for no text, so no grammar can allow it"

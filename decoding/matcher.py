@@ -73,11 +73,10 @@ class Matcher(Texts):
             self._refuse_sharing()
         self._is_busy = True
         try:
-            if token.__class__ is not int or not -1 <= token < 1 << 31:
-                token = self._id(token)
-            code = kernels.read_token(self._table, self._memory, 0, token, True)
+            number = token if token.__class__ is int and -1 <= token < 1 << 31 else self._id(token)
+            code = kernels.read_token(self._table, self._memory, 0, number, True)
             if code:
-                code = self._retry(0, token, code)
+                code = self._retry(0, number, code)
                 if code:
                     self._refuse(0, token, code)
         finally:

@@ -86,10 +86,12 @@ class Texts(Shared):
     def _id(self, token: object) -> int:
         """A token id that compiled code can take."""
         try:
+            if isinstance(token, bool | np.bool_):
+                raise TypeError
             found = operator.index(token)  # type: ignore[arg-type]
         except TypeError:
             raise IllegalTokenError(
-                f"token {token!r} is no id but a {type(token).__name__}; expected an integer"
+                f"token {clip(token)} is no id but a {type(token).__name__}; expected an integer"
             ) from None
         return found if -1 <= found < 1 << 31 else -1
 
@@ -358,7 +360,7 @@ class Texts(Shared):
                 f"grammar {grammar.name}: one token or mask takes more steps than can be waited for{where}: the text is nested too "
                 "deeply, or the store was made to run without end; if it is not your own, build it from the grammar"
             )
-        what = f"bytes {data[:40]!r}" if token is None else f"token {token}"
+        what = f"bytes {data[:40]!r}" if token is None else f"token {clip(token)}"
         if token is not None and 0 <= token < vocabulary.size:
             data = vocabulary.tokens[token]
             what += f" ({data!r})"
@@ -424,10 +426,10 @@ class Texts(Shared):
 
     def _explain(self, slot: int, token: int) -> str:
         with Alone(self):
-            slot, token = self._slot(slot), self._id(token)
-            if self._may_come(slot, token):
-                return f"token {token} ({self.store.vocabulary.tokens[token]!r}) may come next"
-            code = kernels.read_token(self._table, self._memory, int(self._regions[slot]), token, False)
+            slot, number = self._slot(slot), self._id(token)
+            if self._may_come(slot, number):
+                return f"token {token} ({self.store.vocabulary.tokens[number]!r}) may come next"
+            code = kernels.read_token(self._table, self._memory, int(self._regions[slot]), number, False)
             try:
                 self._refuse(slot, token, code)
             except IllegalTokenError as error:

@@ -72,6 +72,10 @@ def test_stores_by_any_path(tmp_path: Path) -> None:
 
 
 def test_what_is_no_grammar_and_no_vocabulary() -> None:
+    with pytest.raises(mw.GrammarError, match=r"^the text of a grammar is of type bytes; expected a str; decode it"):
+        mw.parse_grammar(b'start: "a"')  # type: ignore[arg-type]
+    with pytest.raises(mw.GrammarError, match=r"^the text of a grammar is of type NoneType; expected a str$"):
+        mw.parse_grammar(None)  # type: ignore[arg-type]
     for wrong in (None, 7, ["start"]):
         with pytest.raises(mw.GrammarError, match="a grammar is a name, a path or a text; this is a "):
             mw.build_store(wrong, TOKENS)  # type: ignore[arg-type]

@@ -226,6 +226,9 @@ def parse_grammar(
     >>> print(parse_grammar('start: "a" start "b" | "a" "b"'))
     <Grammar <text>: 2 terminals, 1 nonterminals, 2 rules, start 'start'>
     """
+    if not isinstance(text, str):
+        remedy = "; decode it: data.decode()" if isinstance(text, bytes | bytearray) else ""
+        raise GrammarError(f"the text of a grammar is of type {type(text).__name__}; expected a str{remedy}")
     if lexing not in (None, *_LEXINGS):
         raise UnknownNameError(f"no lexing is named {lexing!r}" + nearest(str(lexing), _LEXINGS))
     if reserved not in (None, *_RESERVED):

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from maskwright.analysis.errors import LimitError, TerminalError
 from maskwright.analysis.grammar.grammar import Terminal
 from maskwright.analysis.lexing.dfa import Dfa
+from maskwright.analysis.lexing.lookbehind import lookbehind_before_start
 from maskwright.analysis.lexing.parse import Unsupported
 from maskwright.analysis.lexing.tree import Source
 
@@ -41,9 +42,16 @@ def naming(name: str, pattern: str) -> Iterator[None]:
         raise TerminalError(f"{name}: {error}") from error
 
 
-def check_language(name: str, pattern: str, dfa: Dfa) -> Dfa:
+def check_language(name: str, terminal: Terminal, dfa: Dfa) -> Dfa:
     """The automaton, if a lexer can use it. Raises TerminalError if it accepts nothing, or the empty string."""
+    pattern = terminal.pattern or ""
     if dfa.is_empty:
+        before = lookbehind_before_start(terminal)
+        if before:
+            raise TerminalError(
+                f"{name}: the pattern {excerpt(pattern)} matches no text by itself: {', '.join(before)} looks at what comes before, and a "
+                "terminal is matched as if the text began with it; take it out, and let the rules say what comes before"
+            )
         raise TerminalError(
             f"{name}: the pattern {excerpt(pattern)} matches no text at all; correct it or remove the terminal"
         )

@@ -35,5 +35,5 @@ def post_terminals(grammar: Grammar) -> tuple[Dfa | None, ...]:
         table = dfa.next_state.copy()
         table[:, _NOT_PRINTABLE] = -1
         name = f"{name_of(terminal, grammar.name)}, read over string.printable"
-        restricted.append(check_language(name, terminal.pattern or "", Dfa.minimal(table, dfa.is_accepting)))
+        restricted.append(check_language(name, terminal, Dfa.minimal(table, dfa.is_accepting)))
     return tuple(restricted)

@@ -135,5 +135,5 @@ def _compile_terminal(terminal: Terminal, where: str, max_states: int) -> _Compi
             compiled = _Compiled(Dfa.literal(literal.encode("utf-8")), ())
         else:
             compiled = _compile(terminal.pattern, terminal.flags, max_states)
-    check_language(name, terminal.pattern, compiled.dfa)
+    check_language(name, terminal, compiled.dfa)
     return compiled

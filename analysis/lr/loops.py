@@ -80,17 +80,22 @@ def refuse_endless(grammar: Grammar) -> None:
     if found is None:
         return
     cycle, is_hidden = found
+    name = grammar.symbol_name(cycle[0])
+    rule = rule_name(name)
     chain = " -> ".join(map(grammar.symbol_name, cycle))
-    line, column = position_of(grammar.text, rule_name(grammar.symbol_name(cycle[0])))
+    line, column = position_of(grammar.text, rule)
     at = f"{grammar.name}:{line}:{column}" if line else f"grammar {grammar.name}"
     pointer = caret(grammar.text, line, column) if line else ""
-    if is_hidden:
-        fault = f"{grammar.symbol_name(cycle[0])!r} begins with itself after symbols that may be empty ({chain})"
+    remedy = "take the cycle out of these rules, or make the symbols before it required"
+    if name.startswith("__") and rule != name and len(set(cycle)) == 1:
+        fault = f"rule {rule!r} repeats something that may be empty"
+        remedy = "make what is repeated non-empty: (part?)+ is part*"
+    elif is_hidden:
+        fault = f"{name!r} begins with itself after symbols that may be empty ({chain})"
     else:
-        fault = f"{grammar.symbol_name(cycle[0])!r} derives itself ({chain})"
+        fault = f"{name!r} derives itself ({chain})"
     raise GrammarError(
-        f"{at}: infinite ambiguity: {fault}, so that a parser could reduce for ever without reading; "
-        f"take the cycle out of these rules, or make the symbols before it required{pointer}"
+        f"{at}: infinite ambiguity: {fault}, so that a parser could reduce for ever without reading; {remedy}{pointer}"
     )
 
 

@@ -105,7 +105,7 @@ def _used_terminals(grammar: Grammar) -> list[bool]:
 
 
 def merge(automaton: Automaton, sets: Lookaheads, conflicts: Policy) -> LrTables:
-    """`bisimulate(tables_of(automaton, sets, conflicts))`: with all actions of each cell."""
+    """`bisimulate(tables_of(automaton, sets, conflicts))`. Under "all" no cell may have several actions: see `has_conflicts`."""
     return _Merger(automaton, sets, conflicts).tables()
 
 
@@ -295,9 +295,6 @@ class _Merger:
         state_of, nonterminal_of, rule_of = map(_first_of_each, (classes.states, classes.nonterminals, classes.rules))
         n_columns = int(classes.columns.max()) + 1
         _check_size(self.grammar, len(state_of), n_columns + len(nonterminal_of))
-        alternatives = Alternatives()
-        if self.conflicts == "all":
-            self._number_conflicts(alternatives, classes)
         action = np.zeros((len(state_of), n_columns), np.int32)
         goto = np.full((len(state_of), len(nonterminal_of)), -1, np.int32)
         columns_of = [
@@ -306,7 +303,7 @@ class _Merger:
         ]
         reached = classes.states[self.automaton.target]
         for number, state in enumerate(state_of.tolist()):
-            self._fill_row(state, action[number], goto[number], classes, columns_of, reached, alternatives)
+            self._fill_row(state, action[number], goto[number], classes, columns_of, reached)
         entered = np.concatenate([classes.columns, n_columns + classes.nonterminals, np.array([-1], np.int32)])
         accessing: Array = np.array(self.automaton.accessing, np.int32)
         accessing[accessing >= self.n_terminals] += 1
@@ -316,15 +313,14 @@ class _Merger:
             goto,
             classes.nonterminals[[self.grammar.rules[rule].lhs - self.n_terminals for rule in rule_of.tolist()]],
             np.array([len(self.grammar.rules[rule].rhs) for rule in rule_of.tolist()], np.int32),
-            alternatives,
+            Alternatives(),
             entered[accessing[state_of]],
             np.where(used, classes.columns[:-1], -1).astype(np.int32),
             state_of.astype(np.int32),
         )
 
     def _fill_row(
-        self, state: int, action: Array, goto: Array, classes: Partition, columns_of: Sequence[Array], reached: Array,
-        alternatives: Alternatives,
+        self, state: int, action: Array, goto: Array, classes: Partition, columns_of: Sequence[Array], reached: Array
     ) -> None:  # fmt: skip
         row = slice(self.row_start[state], self.row_start[state + 1])
         symbols = self.automaton.symbol[row]
@@ -333,46 +329,10 @@ class _Merger:
         goto[classes.nonterminals[symbols[n_shifts:] - self.n_terminals]] = reached[row][n_shifts:]
         if state == self.automaton.accepting:
             action[-1] = ACCEPT
-        several: dict[int, list[int]] = {}
         for rule, number in self.reduces[state]:
-            columns, code = columns_of[number], -int(classes.rules[rule]) - 1
-            free = action[columns] == ERROR
-            if not free.all():
-                for column in columns[~free].tolist():
-                    several.setdefault(column, [int(action[column])]).append(code)
-            action[columns[free]] = code
-        for column, codes in several.items():
-            action[column] = alternatives.encode(codes)
-
-    def _number_conflicts(self, alternatives: Alternatives, classes: Partition) -> None:
-        """Number the cells with several actions in the order of the full tables."""
-        known: set[tuple[int, ...]] = set()
-        for state, reduces in enumerate(self.reduces):
-            taken = self.shifted[state] | (state == self.automaton.accepting) << self.n_terminals
-            contested = 0
-            for _, number in reduces:
-                contested |= taken & self.distinct[number]
-                taken |= self.distinct[number]
-            if not contested:
-                continue
-            begin, end = self.row_start[state], self.row_start[state + 1]
-            shifts = dict(zip(self.symbols[begin:end], self.targets[begin:end], strict=True))
-            for column in bits(contested):
-                shift = shifts.get(column, -1) if column < self.n_terminals else -1
-                codes = [-rule - 1 for rule, number in reduces if self.distinct[number] >> column & 1]
-                codes += [shift + 1] if shift >= 0 else []
-                codes += [ACCEPT] if column == self.n_terminals and state == self.automaton.accepting else []
-                full = tuple(codes)
-                if full not in known:
-                    known.add(full)
-                    alternatives.encode([_up_to(code, classes) for code in codes])
-
-
-def _up_to(code: int, classes: Partition) -> int:
-    """An action with classes in place of its state or rule."""
-    if code == ACCEPT:
-        return code
-    return int(classes.states[code - 1]) + 1 if code > 0 else -int(classes.rules[-code - 1]) - 1
+            columns = columns_of[number]
+            assert (action[columns] == ERROR).all(), "a cell has one action"
+            action[columns] = -int(classes.rules[rule]) - 1
 
 
 def _by_least(keys: Sequence[Hashable]) -> Array:

@@ -217,8 +217,8 @@ class Prefixes:
                 start = self._first_text(ids[row])
             elif lengths is None:
                 start = length
-            elif isinstance(lengths, int):
-                start = lengths
+            elif isinstance(lengths, (int, np.integer)):
+                start = int(lengths)
             else:
                 start = int(lengths[sequence_of(row, rows, len(lengths), "prompt_lengths")])
             if not 0 <= start <= length:
@@ -343,7 +343,8 @@ class Prefixes:
     def _speaks_on(self, tokens: Ids) -> bool:
         """Whether text comes behind the end of a text."""
         ends = np.isin(tokens, list(self._eos))
-        return bool(ends.any()) and self._is_text(tokens[int(ends.argmax()) + 1 :].tolist())
+        behind = tokens[int(ends.argmax()) + 1 :] if ends.any() else tokens[:0]
+        return self._first_text(behind) < len(behind)
 
     def _is_text(self, tokens: list[int]) -> bool:
         size = len(self._has_text)

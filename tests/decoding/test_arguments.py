@@ -59,9 +59,10 @@ def test_numbers_that_are_none(value: Any) -> None:
         raises(use, f"^a slot is .*{expected}")
 
 
-@pytest.mark.parametrize("value", [None, "1", 1.5, float("nan"), b"1", [1], np.array([1, 2])], ids=repr)
+@pytest.mark.parametrize(
+    "value", [None, "1", 1.5, float("nan"), b"1", [1], np.array([1, 2]), True, np.False_], ids=repr
+)
 def test_tokens_that_are_none(value: Any) -> None:
-    """True is an integer here, as everywhere in Python: what it stands for is a token like another."""
     batch, matcher = store().batch(2), store().matcher()
     uses: list[Callable[[], object]] = [
         lambda: matcher.advance(value),
@@ -81,7 +82,10 @@ def test_numbers_that_are_huge(huge: int) -> None:
     raises(lambda: batch.reset(huge), "^slot .* is out of range: the batch has the slots 0 to 1")
     raises(lambda: store().batch(1, 1, huge), "^n_threads is .*; expected at least 1, and 1024 at most")
     assert not matcher.is_allowed(huge)
-    raises(lambda: matcher.advance(huge), "is out of range: the vocabulary has the ids 0 to")
+    said = str(huge) if abs(huge) < 1 << 65 else "a value of type int that is too large to be shown"
+    raises(lambda: matcher.advance(huge), f"^token {said} is out of range: the vocabulary has the ids 0 to")
+    assert str(matcher.explain(huge)).startswith(f"token {said} is out of range")
+    assert store().batch(1).explain(0, huge).startswith(f"token {said} is out of range")
     raises(lambda: batch.advance([0, huge]), r"out of range in slot 1|dtype (object|float64); expected 2 integers")
     raises(lambda: matcher.replay([huge]), r"out of range|dtype object; expected \(n,\) integers")
     for size, rollback in ((huge, 1), (1, huge)):

@@ -170,6 +170,12 @@ def test_a_next_prompt() -> None:
     check(followed, [[]], [store()])
     followed.follow(ids([*ended, BOS, X, ONE, X, OPEN]))
     check(followed, [[OPEN]], [store()])
+    for turn in ([X, X], [X, X, X], [ONE, X], [PAD, X, PAD]):  # one token again and again is text like any other
+        followed.reset()
+        for n in range(2, 6):
+            followed.follow(ids(ended[:n]))
+        followed.follow(ids([*ended, *turn]))
+        check(followed, [[]], [store()])
     followed.follow(ids([BOS, ONE, ONE, ONE], [BOS, X, X, X]))
     check(followed, [[], []], [store()] * 2)
     followed.follow(ids([BOS, X], [BOS, X], [BOS, X]))

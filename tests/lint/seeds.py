@@ -235,6 +235,15 @@ SEEDS = (
         "'aa'",
     ),
     Seed(
+        "no-text",
+        "error",
+        "start: A B\nA: /a+/\nB: /a+/",
+        "start: A B?\nA: /a+/\nB: /a+/",
+        1,
+        1,
+        ("no text of the grammar can be finished",),
+    ),
+    Seed(
         "stuck-after-terminal",
         "error",
         'start: "let" NAME ";"\nNAME: /[a-z]+/',

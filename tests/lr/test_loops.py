@@ -9,7 +9,7 @@ from grammars import make_grammar, random_grammar
 from lr.naive_lr import Stack, first_loop, reductions_end, shift, unchecked_tables
 
 from maskwright.analysis.errors import GrammarError
-from maskwright.analysis.grammar import Grammar, Rule, Terminal, load_grammar, reduce
+from maskwright.analysis.grammar import Grammar, Rule, Terminal, load_grammar, parse_grammar, reduce
 from maskwright.analysis.lr import LrTables, build_lr_tables
 from maskwright.analysis.lr.loops import endless_cycle
 
@@ -144,3 +144,9 @@ def test_long_cycles_meet_no_recursion_limit() -> None:
     grammar = Grammar("tower", (Terminal("A", "a"),), ("s", *(f"n{i}" for i in range(n + 1))), tuple(rules), start=1)
     with pytest.raises(GrammarError, match="'s' begins with itself after symbols that may be empty"):
         build_lr_tables(grammar)
+
+
+@pytest.mark.parametrize("text", ['start: r+ "b"\nr: "a"?', 'start: r* "b"\nr: "a"?', 'start: ("a"?)+ "b"'])
+def test_a_repetition_that_lark_names_is_named_by_its_rule(text: str) -> None:
+    with pytest.raises(GrammarError, match=r"^<text>:1:1: infinite ambiguity: rule 'start' repeats something that may"):
+        build_lr_tables(parse_grammar(text))

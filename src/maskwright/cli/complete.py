@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from maskwright.maskstore.store import MaskStore
     from maskwright.maskstore.vocabulary import Vocabulary
 
-_NFA = "lexing nfa has no masks at run time; build the store with lexing longest"
+_NFA = "lexing nfa has no masks at run time; load the grammar with lexing contextual or longest"
 
 REASONS = {
     "end": "the model ended it",

@@ -41,6 +41,9 @@ printf 'x = (1, 2' | maskwright explain lark:python --text - --token "']'"
 
 Exit codes: 0 the text is the beginning of a legal one, and the token may come; 1 not so; 2 usage or bad input; 130 interrupted."""
 
+MOST_DIGITS = 1_000
+"""Digits of a token's id: what is longer is no id and too long for a message."""
+
 _MARKS = {b"\xff\xfe\x00\x00": "UTF-32", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16", b"\x00\x00\xfe\xff": "UTF-32"}
 
 
@@ -144,8 +147,8 @@ def _read(source: str) -> bytes:
 
 def _token(shown: str) -> int | bytes:
     """A token's id, or the bytes of a literal."""
-    if shown.isdecimal() and shown.isascii():
-        return int(shown[:20])
+    if shown.isdecimal() and shown.isascii() and len(shown) <= MOST_DIGITS:
+        return int(shown)
     try:
         found = ast.literal_eval(shown)
     except (ValueError, SyntaxError, MemoryError, RecursionError):

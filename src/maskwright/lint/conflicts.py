@@ -14,11 +14,12 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from maskwright.analysis.grammar.lark_files import rule_name
 from maskwright.analysis.lr.conflicts import Conflict, conflicts
 from maskwright.analysis.lr.encoding import ACCEPT
 from maskwright.lint.facts import Facts
 from maskwright.lint.finding import Finding, Severity, listed, plural, shown
-from maskwright.lint.places import place_of_name, rule_name
+from maskwright.lint.places import place_of_name
 from maskwright.lint.remedies import one_action, one_lexing
 from maskwright.lint.texts import Tree, TreeStack, states_of
 

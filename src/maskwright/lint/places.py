@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterable
 
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.grammar.lark_files import line_and_column, places_of, position_of
-from maskwright.analysis.grammar.lark_files import rule_name as rule_name  # the checks take it from here
+from maskwright.analysis.grammar.lark_files import line_and_column, places_of, position_of, rule_name
 
 Place = tuple[int, int]
 

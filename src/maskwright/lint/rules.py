@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from maskwright.analysis.grammar.lark_files import rule_name
 from maskwright.analysis.grammar.normalise import productive_symbols
 from maskwright.analysis.grammar.options import read_options
 from maskwright.analysis.lr.loops import endless_cycle
 from maskwright.lint.facts import Facts
 from maskwright.lint.finding import Finding, listed
-from maskwright.lint.places import place_of_name, rule_name, rules_in_text
+from maskwright.lint.places import place_of_name, rules_in_text
 
 
 def unproductive(facts: Facts) -> Iterator[Finding]:

@@ -11,7 +11,7 @@ from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.grammar.lark_files import nearest
 from maskwright.analysis.grammar.normalise import productive_symbols
 from maskwright.analysis.grammar.sources import GrammarSource, as_grammar
-from maskwright.lint import backup, conflicts, lexings, neighbours, refused, rules, terminals, tokens, whitespace
+from maskwright.lint import backup, conflicts, dead, lexings, neighbours, refused, rules, terminals, tokens, whitespace
 from maskwright.lint.facts import Facts
 from maskwright.lint.finding import CODES, SEVERITIES, Finding, Report
 from maskwright.lint.places import allowed_by_comments
@@ -86,7 +86,9 @@ def lint_grammar(
                 skipped.append("longest match: lexing is 'nfa'")
                 found += _run(facts, (terminals.equal,), skipped)
             else:
-                found += _run(facts, OF_LEXING, skipped)
+                of_lexing = _run(facts, OF_LEXING, skipped)
+                found += of_lexing
+                found += dead.no_text(facts, of_lexing)
             if given is not None:
                 found += _run(facts, (lambda facts: tokens.vocabulary_findings(facts, given),), skipped)
     everywhere, at_line = allowed_by_comments(grammar.text)

@@ -147,6 +147,9 @@ REFUSED = [
     (r"(?!)", r"matches no text at all; correct it or remove", "", None),
     (r"a(?=b)c", r"matches no text at all", "", None),
     ("\ud800", r"matches no text at all", "", None),
+    (r"a(?<!a)", r"matches no text at all", "", None),
+    (r"(?<=b)a", r"matches no text by itself: \(\?<=b\) looks at what comes before", "", None),
+    (r"\Ba|\Bb", r"matches no text by itself: \\B looks at what comes before", "", None),
     (r"a*", r"matches the empty string, so a lexer would not advance; require at least one", "", None),
     (r"(?=a)", r"matches the empty string", "", None),
 ]

@@ -1,0 +1,55 @@
+"""A grammar of which no text can be finished, although its rules derive some: longest match joins or takes what all of them need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from maskwright.analysis.errors import DeadEndError, GrammarError, LimitError
+from maskwright.decoding.ending import refuse_dead
+from maskwright.lint.facts import Facts
+from maskwright.lint.finding import Finding
+from maskwright.maskstore.automaton_store import build_automaton_store
+from maskwright.maskstore.vocabulary import Vocabulary
+
+_BYTES = Vocabulary("bytes", (b"", *(bytes([byte]) for byte in range(256))), {0: "</s>"}, (0,))
+
+_SUSPICIOUS = frozenset(
+    {
+        "equal-terminals",
+        "never-adjacent",
+        "never-lexed",
+        "newline-without-line-feed",
+        "refused-dead-end",
+        "stuck-after-ignored",
+        "stuck-after-terminal",
+    }
+)
+"""What can take all texts from a grammar. Where none of it was found the check, which compiles the grammar, is spared."""
+
+
+def no_text(facts: Facts, found: Iterable[Finding]) -> list[Finding]:
+    """The finding that no text can be finished whatever the tokenizer: one that holds each byte is tried.
+
+    found : the findings of lexing. Cost: a store of 257 tokens, and a shortest ending, if one of them makes it likely.
+    """
+    if not any(finding.code in _SUSPICIOUS and finding.severity != "info" for finding in found):
+        return []
+    try:
+        refuse_dead(build_automaton_store(facts.grammar, _BYTES))
+    except DeadEndError:
+        return [
+            facts.finding(
+                "no-text",
+                "error",
+                facts.at_rule(facts.grammar.start),
+                "no text of the grammar can be finished: what other findings name joins or takes lexemes that every text needs",
+                "no store is made",
+                "mend what the other findings name",
+            )
+        ]
+    except (GrammarError, LimitError):
+        return []  # said by the check that it is
+    return []
+
+
+__all__ = ["no_text"]
