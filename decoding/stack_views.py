@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from maskwright.decoding.explanation import StackView
-from maskwright.decoding.retrace import Retrace
+from maskwright.decoding.retrace import END, Retrace
 
 MOST_RULES = 10
 
@@ -34,6 +34,8 @@ class StackViews:
         )
 
     def symbol(self, symbol: int) -> str:
+        if symbol == END:
+            return "the end of the text"
         return self.automaton.grammar.display_name(symbol)
 
     def rules_around(self, states: Sequence[int]) -> tuple[str, ...]:

@@ -76,6 +76,28 @@ def random_expressions(seed: int) -> Grammar:
     return make_grammar("\n".join([f"S : {start}", *lines]), f"expressions-{seed}")
 
 
+def random_tails(seed: int) -> Grammar:
+    """Rules beside rules that go on where they end, as ``if`` with and without ``else``; now and then a tail stands elsewhere too."""
+    rng = random.Random(seed)
+    names = ["S", "T"][: rng.randint(1, 2)]
+    afters = {tail: rng.choice([[], ["S"], ["y"], ["S", "y"], names[-1:]]) for tail in "el"[: rng.randint(1, 2)]}
+    lines = []
+    for name in names:
+        bodies = [["x"]] if rng.random() < 0.9 else [["x"], []]
+        for front in rng.choices("iwf", k=rng.randint(1, 3)):
+            whole = [front, *rng.choice([[], ["c"], ["T"] if "T" in names else ["S"]]), rng.choice(names)]
+            bodies += [whole] if rng.random() < 0.9 else []
+            for tail, after in afters.items():
+                if rng.random() < 0.7:
+                    bodies.append([*whole, tail, *(after if rng.random() < 0.9 else rng.choice([[], ["S"], ["x"]]))])
+        if rng.random() < 0.3:
+            bodies.append(
+                rng.choice([["S", ";", "S"], ["a", "S", "z"], ["a", "S", "e", "S"], ["T"] if "T" in names else ["q"]])
+            )
+        lines.append(f"{name} : " + " | ".join(" ".join(body) for body in dict.fromkeys(map(tuple, bodies))))
+    return make_grammar("\n".join(lines), f"tails-{seed}")
+
+
 def grammars() -> st.SearchStrategy[Grammar]:
     """`random_grammar` over all seeds; a failing example prints the grammar with its seed."""
     return st.integers(0, 2**32 - 1).map(random_grammar)

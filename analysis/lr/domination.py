@@ -27,25 +27,36 @@ There is no other step. QED.
 delta(s, X) <= delta(s', X); for each rule completed in s there is one of equal left side and length completed in s'; and s' accepts if
 s does. For stacks of equal length, each state of the one <= the other's in its place, Lemma 1 holds with equal numbers of steps.
 
+**Continuation.** A terminal t *continues* if there are symbols w such that each rule with t in it is A -> u t w, t being neither in u nor
+in w, with a *companion*, the rule A -> u. (The ``else`` of C does: ``S : if c S else S`` has the companion ``S : if c S``.) Let q complete
+A -> u, and shift t by A -> u t w. Let q be on top of a stack Q u, and let the LR(0) parser come by reductions alone from Q A to a stack on
+which it can shift t: some R v, for rules B -> v t w and B -> v. Then Q u t T *continues* R v t T (T: any symbols).
+
+Lemma 2. If S continues S' and the LR(0) parser can read a terminal on S' or accept, it can do the same on S, in some number of steps, and
+the stacks that come out continue, or are equal.
+Proof. Behind t both expect w and nothing else, so what is done within T is the same on both. When w is whole, S' becomes R B, and S becomes
+Q A, from which the reductions above lead to R v, and the companion to R B. QED.
+
 **What is pruned.** Let state q complete r: A -> G B, |G| > 0, and let another action share a cell with r.
 
-(1) If for all p from which G B leads to q the stack P G B contracts to P B, A in p can only become B, then r alone is kept in the
-    cell.
+(1) If for all p from which G B leads to q the stack P G B contracts to P B, A in p can only become B, then r alone is kept in the cell.
 (2) If q completes another rule r2: A2 -> w of the same length as a rule r1: A1 -> w, and for all p from which w leads to q what A2 can only
     become in p is <= something on the chain of A1 in p, then r2 is dropped where r1 is kept.
+(3) If r is A -> u and q shifts a t that continues, by A -> u t w, then r is dropped before t, unless (1) drops the shift.
 
 Theorem. The pruned parser reads the same texts as the LR(0) parser, and after each of them can read the same terminals.
-Proof. Let R be the reflexive and transitive closure of contraction and simulation; Lemma 1 holds for it. Claim: if the LR(0) parser can
-read t on S in n steps, coming to S1, then the pruned one can on S, coming to some S2 with S1 R S2. By (n, |S|). Let the first step be an
-action that was dropped. (1) The kept r and the chain lead from S = P G B to P B, on which by Lemma 1 the LR(0) parser can read t in at
-most n steps, and P B is shorter than S. (2) The kept r1 and its chain lead to a stack on which what is left of the n steps, at most
-n - 1, can be done. Cells of chains have one action and are never pruned. So induction goes on; a first step that was not dropped leaves
-n - 1. An action that leads to a shift of t is never missing in LALR(1) look-aheads, so that parser and the LR(0) parser do the same. By
-induction over the text each stack of the LR(0) parser has one of the pruned parser's to which it is related by R; and the pruned parser
-does nothing that the other cannot. QED.
+Proof. Let R be the reflexive and transitive closure of contraction, simulation and the converse of continuation: if S R S', what the LR(0)
+parser can read on S it can on S', by the lemmas. Claim: if the LR(0) parser can read t on S in n steps, coming to S1, then the pruned one
+can on S, coming to some S2 with S1 R S2. By (n, |S|). Let the first step be an action that was dropped. (3) The shift, which is kept, leads
+from S = Q u to Q u t, which continues S1. (1) The kept r and the chain lead from S = P G B to P B, on which by Lemma 1 the LR(0) parser can
+read t in at most n steps, and P B is shorter than S. (2) The kept r1 and its chain lead to a stack on which what is left of the n steps, at
+most n - 1, can be done; where (3) drops r1, (3) goes on from there. Cells of chains have one action and are never pruned. So induction goes
+on; a first step that was not dropped leaves n - 1. An action that leads to a shift of t is never missing in LALR(1) look-aheads, so that
+parser and the LR(0) parser do the same. By induction over the text each stack of the LR(0) parser has one of the pruned parser's to which
+it is related by R; and the pruned parser does nothing that the other cannot. QED.
 
-Where the parser's state decides how a text is lexed (`exact_tops`), only those are pruned after which the states on top are the same
-after each terminal: in both relations delta(u, X) = delta(u', X) is asked for instead.
+Where the parser's state decides how a text is lexed (`exact_tops`), only those are pruned after which the states on top are the same after
+each terminal: in the first two relations delta(u, X) = delta(u', X) is asked for instead, in the third that t leads to one state.
 """
 
 from __future__ import annotations
@@ -54,6 +65,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from maskwright.analysis.grammar.grammar import Rule
 from maskwright.analysis.lr.automaton import Automaton
 from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT, ERROR, Alternatives, Array, LrTables, finish_tables
 
@@ -156,6 +168,11 @@ class Domination:
         self._bases: dict[int, dict[int, list[Base]]] = {}
         self._is_contracting: dict[tuple[int, int], bool] = {}
         self._simulates: dict[tuple[int, int], bool] = {}
+        self._uses: dict[int, list[Rule]] = {}
+        for rule in self.rules:
+            for symbol in set(rule.rhs):
+                self._uses.setdefault(symbol, []).append(rule)
+        self._companions: dict[int, frozenset[tuple[int, tuple[int, ...]]]] = {}
 
     def kept(self, state: int, actions: tuple[int, ...]) -> tuple[int, ...]:
         """The plain actions of a cell (`LrTables`) that have to be followed, in the same order."""
@@ -176,6 +193,8 @@ class Domination:
         dropped = {
             rule for rule in reductions if rule not in best and any(self.covers(state, other, rule) for other in best)
         }
+        shifted = [self.automaton.accessing[action - 1] for action in actions if 0 < action < ACCEPT]
+        dropped.update(rule for rule in reductions for terminal in shifted if self.is_continued(rule, terminal))
         return tuple(action for action in actions if -action - 1 not in dropped)
 
     def contracts(self, state: int, rule: int) -> bool:
@@ -204,6 +223,26 @@ class Domination:
             ):
                 return False
         return True
+
+    def is_continued(self, rule: int, terminal: int) -> bool:
+        """Whether a shift does all that a reduction by the rule before the terminal does: (3) of the module."""
+        return (self.rules[rule].lhs, self.rules[rule].rhs) in self._companions_of(terminal)
+
+    def _companions_of(self, terminal: int) -> frozenset[tuple[int, tuple[int, ...]]]:
+        """Left side and body of each rule that the terminal continues; none if it stands elsewhere too."""
+        found = self._companions.get(terminal)
+        if found is None:
+            cut = [(rule.lhs, rule.rhs, rule.rhs.index(terminal)) for rule in self._uses[terminal]]
+            before = frozenset((lhs, rhs[:at]) for lhs, rhs, at in cut)
+            after = {rhs[at + 1 :] for _, rhs, at in cut}
+            continues = len(after) == 1 and terminal not in next(iter(after)) and before <= self._bodies
+            found = before if continues and not (self.exact_tops and self._n_targets(terminal) > 1) else frozenset()
+            self._companions[terminal] = found
+        return found
+
+    def _n_targets(self, symbol: int) -> int:
+        targets = self.automaton.transitions[:, symbol]
+        return len(np.unique(targets[targets >= 0]))
 
     def bases(self, state: int, rule: int) -> list[Base]:
         """For each state from which a rule's body leads to `state`: it, and the state before the body's last symbol."""

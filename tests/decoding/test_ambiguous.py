@@ -5,15 +5,17 @@ from __future__ import annotations
 import dataclasses
 import random
 import time
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 from engine_cases import ids, longest, random_vocabulary, vocabulary_of
-from grammars import random_expressions
+from grammars import random_expressions, random_tails
 from naive_engine import NaiveEngine
 from oracle import Oracle
 
 from maskwright.analysis.errors import GrammarError, LimitError
+from maskwright.analysis.grammar import Grammar
 from maskwright.decoding.matcher import Matcher
 from maskwright.maskstore.automaton_store import build_automaton_store
 
@@ -31,9 +33,9 @@ def row(matcher: Matcher) -> set[int]:
     return ids(words)
 
 
-def check(seed: int) -> bool:
+def check(seed: int, draw: Callable[[int], Grammar] = random_expressions) -> bool:
     """Rows along random legal texts; False where the grammar has no end of reductions, or its texts too many readings for the twin."""
-    grammar = random_expressions(seed)
+    grammar = draw(seed)
     if seed % 3 == 2:
         grammar = dataclasses.replace(grammar, lexing="contextual")
     try:
@@ -70,9 +72,14 @@ def test_rows_of_random_expressions() -> None:
     assert sum(check(seed) for seed in range(40)) > 25
 
 
+def test_rows_of_random_tails() -> None:
+    assert sum(check(seed, random_tails) for seed in range(30)) > 20
+
+
 @pytest.mark.slow
 def test_rows_of_many_random_expressions() -> None:
     assert sum(check(seed) for seed in range(1000, 1500)) > 300
+    assert sum(check(seed, random_tails) for seed in range(1000, 1300)) > 200
 
 
 @pytest.mark.parametrize("text", ["1+", "1?2:", "-", "(1)*", "1!*-"])
@@ -92,3 +99,14 @@ def test_ordinary_ambiguous_expressions_have_no_limit(text: str) -> None:
         seconds.append(time.process_time() - begin)
     assert len(matcher._stacks(0)) == 1 and row(matcher) == first
     assert seconds[1] < 3 * seconds[0] + 1
+
+
+def test_an_else_behind_any_number_of_ifs() -> None:
+    text = 'start: s\ns: "i" s | "i" s "e" s | "w" s | "x"'
+    store = build_automaton_store(longest(text, "else"), vocabulary_of(b"iw", b"ex", singles=b"iwex"))
+    matcher = store.matcher()
+    matcher.advance_bytes(b"iw" * 20_000 + b"x")
+    for n in range(20_000):
+        assert matcher.is_allowed(1), n
+        matcher.advance(1)
+    assert len(matcher._stacks(0)) == 1 and not matcher.is_allowed(1) and matcher.is_accepting()

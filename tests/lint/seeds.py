@@ -266,7 +266,7 @@ SEEDS = (
     Seed(
         "ambiguity",
         "warning",
-        'start: s\ns: "i" s | "i" s "e" s | "x"',
+        'start: s\ns: "i" s | "i" s "e" s | "j" s "e" s | "x"',
         'start: s\ns: "i" s | "j" s "e" s | "x"',
         2,
         1,

@@ -22,7 +22,7 @@ from maskwright.lint.places import place_of_rule, rules_in_text
 
 CLEAN = 'start: "a" "b"\n'
 DEAD = CLEAN + 'dead: "c"\n'
-AMBIGUOUS = 'start: s\ns: "i" s | "i" s "e" s | "x"\n%ignore " "\n'
+AMBIGUOUS = 'start: s\ns: "i" s | "i" s "e" s | "j" s "e" s | "x"\n%ignore " "\n'
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pytest
-from grammars import make_grammar, random_expressions, random_grammar
+from grammars import make_grammar, random_expressions, random_grammar, random_tails
 from lr.naive_lr import Stack, TooMany, accepts_end, all_words, shift, unchecked_tables
 
 from maskwright.analysis.errors import GrammarError
@@ -28,13 +28,20 @@ ONE_READING = {
     "statements": "S : S ; S | S ; | x",
     "two names": "S : A | B\nA : n\nB : n",
     "two chains": "S : C | B\nC : A\nA : n\nB : n | q",
+    "else behind an if": "S : if c S | if c S else S | x",
+    "else behind an if and a loop": "S : if c S | if c S else S | while c S | { L } | x\nL : S | L S",
+    "else and its like": "S : if c S | if c S else S | for c S | for c S else S | x ;",
+    "an end that may be left out": "S : begin S | begin S end | x",
+    "a list of else": "S : if c S E | x\nE : | elif c S E",
     "two and three": "S : S S S | S S | a",
     "a longer rule": "E : E + E | E + E ! | E ! | n",
     "behind it an end": "S : E | E + !\nE : E + E | n",
 }
 LEFT = {
-    "else behind an if": "S : if c S | if c S else S | x",
     "else behind an operator": "E : E + E | E + E ! E | n",
+    "else behind a case too": "S : if c S | if c S else S | case S else S end | x",
+    "else that goes on otherwise": "S : if c S | if c S else S | for c S | for c S else x | x",
+    "else that is required": "S : if c S | if c S else S | for c S else S | x",
     "only the one goes on": "S : A x | B x y\nA : n\nB : n",
     "only one is expected": "S : [ E ] | F\nE : E + E | F\nF : E + E . | n",
     "the right side is a list": "S : A S | A\nA : x | x x",
@@ -66,6 +73,42 @@ def test_random_grammars() -> None:
 @pytest.mark.parametrize("chunk", range(8))
 def test_many_random_grammars(chunk: int) -> None:
     check_random(range(10_000 + chunk * 1000, 11_000 + chunk * 1000))
+
+
+def test_random_tails() -> None:
+    """Of a rule and the same one with a tail."""
+    assert check_tails(range(100)) > 20
+
+
+@pytest.mark.slow
+def test_many_random_tails() -> None:
+    assert check_tails(range(10_000, 14_000)) > 800
+
+
+def check_tails(seeds: Iterable[int]) -> int:
+    """In how many grammars a shift did for a reduction."""
+    n_continued = 0
+    for seed in seeds:
+        grammar = random_tails(seed)
+        if seed % 4 == 3:
+            grammar = dataclasses.replace(grammar, lexing="contextual")
+        try:
+            pruned = build_lr_tables(grammar)
+        except GrammarError:
+            continue
+        full = unchecked_tables(grammar)
+        domination = Domination(build_automaton(reduce(grammar)))
+        n_continued += any(
+            domination.is_continued(-action - 1, terminal)
+            for state in range(full.n_states)
+            for terminal in range(full.n_terminals)
+            if len(actions := full.actions(state, terminal)) > 1
+            for action in actions
+            if action < 0
+        )
+        for tables in (pruned, bisimulate(pruned)):
+            assert_same_language(grammar, full, tables, seed, 5)
+    return n_continued
 
 
 def check_random(seeds: Iterable[int]) -> None:
