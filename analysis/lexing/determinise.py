@@ -11,7 +11,18 @@ from maskwright.analysis.errors import LimitError
 from maskwright.analysis.lexing.charset import LAST, Ranges
 from maskwright.analysis.lexing.machine import Machine
 from maskwright.analysis.lexing.minimise import distances
-from maskwright.analysis.lexing.tree import Chars, Choice, Look, Node, Repeat, Sequence, Source, children, size
+from maskwright.analysis.lexing.tree import (
+    Chars,
+    Choice,
+    Look,
+    Node,
+    Repeat,
+    Sequence,
+    Source,
+    children,
+    factored,
+    size,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +50,7 @@ def determinise(tree: Node, max_states: int) -> ClassDfa:
     Raises LimitError when more than `max_states` states are needed.
     Cost: as the subset construction, exponential in the worst case; O(states * classes * threads a state).
     """
+    tree = factored(tree)
     if size(tree) > 4 * max_states:
         raise LimitError(f"its repetitions unfold to more than {4 * max_states} positions")
     bounds, class_of, masks = _partition(tree)

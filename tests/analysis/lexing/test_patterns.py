@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 import re
 
+import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from maskwright.analysis.errors import TerminalError
 from maskwright.analysis.grammar.grammar import Terminal
-from maskwright.analysis.lexing import compile_pattern, lookahead_beyond_end
+from maskwright.analysis.lexing import compile_pattern, determinise, lookahead_beyond_end, terminals
 
 
 def texts(alphabet: str, longest: int) -> list[str]:
@@ -175,3 +176,35 @@ def test_multiline_anchors() -> None:
     dfa = compile_pattern(r"(?:^\w$\n?)+", "m")
     assert dfa.matches(b"a\nb\n") and dfa.matches(b"a\nb") and not dfa.matches(b"ab")
     assert compile_pattern(r"a$\n", "").matches(b"a\n") and not compile_pattern(r"a$\nb").matches(b"a\nb")
+
+
+OPTIONS = st.lists(
+    st.text("ab", max_size=4).flatmap(lambda t: st.sampled_from([t, t + "(?=b)", t + "(?!a)a", "(?<=a)" + t, f"{t}(?:a|ab|{t})*"])),
+    min_size=2,
+    max_size=7,
+)  # fmt: skip
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(OPTIONS, min_size=1, max_size=2), st.sampled_from(["", "*", "{1,2}"]))
+def test_factored_choices_have_the_same_automaton(choices: list[list[str]], quantifier: str) -> None:
+    pattern = "x" + "".join(f"(?:{'|'.join(options)}){quantifier}" for options in choices)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(determinise, "factored", lambda tree: tree)
+        plain = terminals._compile.__wrapped__(pattern, "", 20_000).dfa  # past its cache
+    dfa = terminals._compile.__wrapped__(pattern, "", 20_000).dfa
+    assert np.array_equal(dfa.next_state, plain.next_state) and np.array_equal(dfa.is_accepting, plain.is_accepting)
+
+
+@pytest.mark.parametrize("quantifier", ["", "+", "{1,3}"])
+def test_a_choice_of_many_words(quantifier: str) -> None:
+    """Each word's end leads to all of their beginnings: 1,000 places of the pattern, a few of the factored one."""
+    words = ["".join(letters) for letters in itertools.islice(itertools.product("abcdefghij", repeat=5), 0, 50_000, 50)]
+    dfa = compile_pattern(f"(?:{'|'.join(words)}){quantifier}")
+    assert dfa.matches(words[7].encode()) and not dfa.matches(b"abcd")
+    assert dfa.matches(f"{words[7]}{words[-1]}".encode()) == bool(quantifier)
+
+
+def test_words_that_begin_with_one_another() -> None:
+    dfa = compile_pattern("|".join("a" * n for n in range(1, 1_500, 7)))
+    assert [n for n in range(30) if dfa.matches(b"a" * n)] == [1, 8, 15, 22, 29]
