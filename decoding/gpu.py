@@ -20,7 +20,7 @@ import numpy.typing as npt
 from maskwright.analysis.errors import MaskwrightError, MissingExtraError
 from maskwright.decoding import _kernels as kernels
 from maskwright.decoding import _slot_kernels as slot_kernels
-from maskwright.decoding.alone import Alone
+from maskwright.decoding.alone import Alone, Shared
 from maskwright.decoding.kernels import apply_rows, need_torch
 from maskwright.decoding.kernels.staging import named_device
 from maskwright.decoding.matcher import Matcher
@@ -57,7 +57,7 @@ LEAST_MESSAGE = 4096
 """Places of pinned memory that are taken for what goes to the device between steps, at least: so the same are taken again."""
 
 
-class GpuBatch:
+class GpuBatch(Shared):
     """Texts of one store in the slots of a device. Experimental: not measured on a GPU so far.
 
     size : slots; all are idle at first. device : "cuda", "cuda:1", or "cpu", where the same functions run (slower than `Batch`; for
@@ -71,10 +71,10 @@ class GpuBatch:
     lengths : (size,) int32 on the device, the tokens read in each slot.
     words : (size, ceil(V / 32)) int32 on the device, the rows that were found.
 
-    All calls for one batch are made on one stream, or ordered by events. Memory: the table (`nbytes`) and, for each slot, `slot_bytes`,
-    most of which is 16 bytes a record. A text needs a record for each stack frame and each open indent, and as many as a token's reading
-    makes for a time; one that needs more than n_records moves, on the device, to one of n_deep regions of deep_records; where none is
-    free, the slot is flagged "no room", and the text can go on elsewhere (`fetch`).
+    All calls for one batch are made on one stream, or ordered by events, and by one thread at a time: a second one gets an error. Memory:
+    the table (`nbytes`) and, for each slot, `slot_bytes`, most of which is 16 bytes a record. A text needs a record for each stack frame
+    and each open indent, and as many as a token's reading makes for a time; one that needs more than n_records moves, on the device, to one
+    of n_deep regions of deep_records; where none is free, the slot is flagged "no room", and the text can go on elsewhere (`fetch`).
 
     Raises MissingExtraError without PyTorch or, on a CUDA device, numba-cuda, MaskwrightError for bad sizes or no such device.
 
@@ -88,6 +88,9 @@ class GpuBatch:
     >>> [bool(batch.words[slot, ord("]") >> 5] >> (ord("]") & 31) & 1) for slot in (0, 1)]
     [True, False]
     """
+
+    _what = "this batch"
+    _remedy = "GpuBatch(store, size)"
 
     def __init__(
         self,
@@ -187,14 +190,16 @@ class GpuBatch:
         tokens : (size,) integers, -1 = nothing to read; copied to `tokens`. They are read in slots that have just begun, too. None: what
         `tokens` holds.
         """
-        self._backend.join()
-        self._take(tokens)
-        self._backend.advance(self.size, self._advance_arguments)
+        with Alone(self):
+            self._backend.join()
+            self._take(tokens)
+            self._backend.advance(self.size, self._advance_arguments)
 
     def find_rows(self) -> None:
         """Write `words`: the masks of the tokens that may come next in each slot."""
-        self._backend.join()
-        self._backend.find(self.size, self._find_arguments, self._write_arguments)
+        with Alone(self):
+            self._backend.join()
+            self._backend.find(self.size, self._find_arguments, self._write_arguments)
 
     def prepare(self, tokens: Any = None) -> None:
         """`advance` and `find_rows` beside what the current stream goes on with, most of all the forward pass; `apply` waits for both.
@@ -202,11 +207,12 @@ class GpuBatch:
         They run on a stream of the batch's own, in the capture of a CUDA graph too. Until `apply`, or another call, nothing else may use
         `results`, `lengths` and `words`, or write `tokens`.
         """
-        self._backend.join()
-        self._take(tokens)
-        with self._backend.fork():
-            self._backend.advance(self.size, self._advance_arguments)
-            self._backend.find(self.size, self._find_arguments, self._write_arguments)
+        with Alone(self):
+            self._backend.join()
+            self._take(tokens)
+            with self._backend.fork():
+                self._backend.advance(self.size, self._advance_arguments)
+                self._backend.find(self.size, self._find_arguments, self._write_arguments)
 
     def apply(self, logits: Any) -> None:
         """-inf for the tokens that the rows found do not have, in place, once they are found. Idle slots' logits are left alone.
@@ -222,8 +228,9 @@ class GpuBatch:
                 f"the logits have shape {tuple(logits.shape)}; expected ({self.size}, N) with N of at least {self.store.vocabulary.size}, "
                 f"the size of vocabulary {self.store.vocabulary.name}"
             )
-        self._backend.join()
-        apply_rows(logits, self._row_ids, self.words)
+        with Alone(self):
+            self._backend.join()
+            apply_rows(logits, self._row_ids, self.words)
 
     def admit(self, slots: Sequence[int], matchers: Sequence[Matcher | None] | None = None) -> None:
         """Begin texts in some slots, whatever was there: at the start, or where a matcher is (its history stays behind).
@@ -257,6 +264,10 @@ class GpuBatch:
     def fetch(self, slot: int, max_rollback: int = 0) -> Matcher:
         """A matcher where a slot's text is: to explain a flag, to complete the text, or to go on with it. Waits for the device."""
         (slot,) = self._checked_slots([slot])
+        with Alone(self):
+            return self._fetch(slot, max_rollback)
+
+    def _fetch(self, slot: int, max_rollback: int) -> Matcher:
         self._backend.join()
         region = int(self._regions[slot])
         header: Int32 = self._memory[region : region + kernels.REGION_HEADER].cpu().numpy()
@@ -296,13 +307,14 @@ class GpuBatch:
         """New texts in some slots. All that the device is told crosses in one copy."""
         if not slots:
             return
-        self._backend.join()
-        images = [None if matcher is None else self._image_of(matcher) for matcher in matchers]
-        message = self._backend.sent(self._torch.from_numpy(slot_kernels.message_of(slots, images)))
-        seen, n = self._backend.view(message), len(slots)
-        self._backend.begin(n, (*self._begin_arguments, seen, n, 0, self._stride, result))
-        if is_loading or any(image is not None for image in images):
-            self._backend.load(n, (*self._load_arguments, seen, n, *self._deep))
+        with Alone(self):
+            self._backend.join()
+            images = [None if matcher is None else self._image_of(matcher) for matcher in matchers]
+            message = self._backend.sent(self._torch.from_numpy(slot_kernels.message_of(slots, images)))
+            seen, n = self._backend.view(message), len(slots)
+            self._backend.begin(n, (*self._begin_arguments, seen, n, 0, self._stride, result))
+            if is_loading or any(image is not None for image in images):
+                self._backend.load(n, (*self._load_arguments, seen, n, *self._deep))
 
     def _is_mine(self, matcher: Matcher) -> bool:
         return matcher.store is self.store or np.array_equal(matcher.store.table, self.store.table)

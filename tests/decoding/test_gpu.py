@@ -417,3 +417,19 @@ def test_bad_calls() -> None:
         batch.admit([0, 1], [nested().matcher()])
     with pytest.raises(MaskwrightError, match="a matcher is of another store"):
         batch.admit([0], [store_of('start: "x"', b"x").matcher()])
+
+
+def test_one_thread_at_a_time() -> None:
+    batch = GpuBatch(nested(), 1, device="cpu")
+    batch.reset([0])
+    logits = torch.zeros(1, batch.store.vocabulary.size)
+    calls = [
+        batch.advance, batch.find_rows, batch.prepare, lambda: batch.apply(logits), lambda: batch.reset([0]), lambda: batch.evict([0]),
+        lambda: batch.fetch(0),
+    ]  # fmt: skip
+    for call in calls:
+        batch._is_busy = True  # as inside another thread's call
+        with pytest.raises(MaskwrightError, match=r"this batch is in use by another thread.*: GpuBatch\(store, size\)"):
+            call()
+        batch._is_busy = False
+        call()
