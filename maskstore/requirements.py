@@ -244,9 +244,9 @@ class Requirements:
             firsts = np.empty(len(keys), np.int32)
             group_slots = np.full(1 << max(4, (2 * len(keys)).bit_length()), -1, np.int32)
             n_groups = _kernels.group_equal(keys, group, firsts, group_slots)
-            members = token[np.argsort(group, kind="stable")]
-            starts = np.concatenate([[0], np.cumsum(np.bincount(group, minlength=n_groups))]).astype(np.int64)
-            keys_of_state.append((keys[firsts[:n_groups]], members.astype(np.int32), starts))
+            starts, order = np.zeros(n_groups + 1, np.int64), np.empty(len(keys), np.int64)
+            _kernels.stable_order(group, starts, order)
+            keys_of_state.append((keys[firsts[:n_groups]], token[order], starts))
             if progress is not None:
                 progress(state + 1, transducer.n_states)
         self.n_sequences = int(walk.sizes[0])

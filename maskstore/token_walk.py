@@ -11,7 +11,7 @@ import numpy.typing as npt
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.lexing.modes import Modes
 from maskwright.analysis.lexing.transducer import Transducer
-from maskwright.maskstore import _walk_kernels
+from maskwright.maskstore import _kernels, _walk_kernels
 from maskwright.maskstore._walk_kernels import AFTER, DONE, FOUND, MODES, ROWS, SEQUENCES
 from maskwright.maskstore.events import EventCodes
 from maskwright.maskstore.feasible import ANYWHERE, Feasible
@@ -49,6 +49,8 @@ class TokenWalk:
         self._feasible = feasible
         self._ids = ids
         self._by_id = np.argsort(ids, kind="stable")
+        self._rank = np.empty(len(ids), np.int32)
+        self._rank[self._by_id] = np.arange(len(ids), dtype=np.int32)
         data = np.frombuffer(b"".join(tokens), np.uint8)
         offsets = np.concatenate([[0], np.cumsum([len(token) for token in tokens])]).astype(np.int64)
         shared = np.zeros(len(tokens), np.int32)
@@ -95,7 +97,8 @@ class TokenWalk:
         if state not in self._transducer.mode_state:  # no text stands there: it has been read from START, mode and all
             self._walk(state, self._contextual)
         token, end_state, end_sequence = (array[: self._n_found[0]] for array in self._found)
-        order = np.argsort(self._ids[token], kind="stable")
+        order = np.empty(len(token), np.int64)
+        _kernels.stable_order(self._rank[token], np.zeros(len(self._ids) + 1, np.int64), order)
         return self._ids[token[order]], end_state[order], end_sequence[order]
 
     def _longest(self, state: int, at: npt.NDArray[np.int64]) -> int:

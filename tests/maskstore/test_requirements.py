@@ -22,6 +22,7 @@ from maskwright.analysis.errors import GrammarError, LimitError
 from maskwright.analysis.grammar import parse_grammar
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.lexing.transducer import Transducer
+from maskwright.maskstore import _kernels
 from maskwright.maskstore.events import ABSOLUTE, PLAIN, Move
 from maskwright.maskstore.requirements import NO_PATH, Requirements, StateTokens, View
 from maskwright.maskstore.rests import WHATEVER
@@ -147,6 +148,15 @@ def test_what_no_parser_can_read_is_not_followed(make: Any, seed: int) -> None:
         pytest.skip("the grammar has no store")
     assert required.n_sequences > 1
     assert all(can_be(required, required.sequence(number)) for number in range(required.n_sequences))
+
+
+@pytest.mark.parametrize(("n", "n_keys"), [(0, 0), (0, 3), (1, 1), (500, 7), (500, 2000)])
+def test_sorting_by_counting_is_stable(n: int, n_keys: int) -> None:
+    keys = np.random.default_rng(n + n_keys).integers(0, max(1, n_keys), n).astype(np.int32)
+    starts, order = np.zeros(n_keys + 1, np.int64), np.empty(n, np.int64)
+    _kernels.stable_order(keys, starts, order)
+    assert order.tolist() == np.argsort(keys, kind="stable").tolist()
+    assert starts.tolist() == np.searchsorted(np.sort(keys), np.arange(n_keys + 1)).tolist()
 
 
 def keywords_in_as_many_states(n: int) -> Grammar:
