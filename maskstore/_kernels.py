@@ -130,6 +130,25 @@ def group_equal(keys, group, firsts, slots):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
+def stable_order(keys, starts, order):  # type: ignore[no-untyped-def]
+    """Sort small numbers by counting, equal ones in the order in which they come.
+
+    keys : (n,) int32, below n_keys. Written: starts, (n_keys + 1,) int64, zero before: where each number begins; order, (n,) int64: the
+    index of what comes at each place.
+    """
+    for i in range(keys.shape[0]):
+        starts[keys[i] + 1] += 1
+    for key in range(starts.shape[0] - 1):
+        starts[key + 1] += starts[key]
+    for i in range(keys.shape[0]):
+        order[starts[keys[i]]] = i
+        starts[keys[i]] += 1
+    for key in range(starts.shape[0] - 1, 0, -1):
+        starts[key] = starts[key - 1]
+    starts[0] = 0
+
+
+@njit(cache=True, nogil=True)
 def union_of_groups(members, member_start, groups, token_ids, words):  # type: ignore[no-untyped-def]
     """Set the bits of all tokens of some groups; returns how many. words : (n_words,) uint32, zero before; groups do not overlap."""
     count = 0

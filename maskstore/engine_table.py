@@ -23,10 +23,10 @@ from maskwright.maskstore.closure import Closure
 from maskwright.maskstore.feasible import surely_shifted
 from maskwright.maskstore.mask_rows import MaskRows, share_rows
 from maskwright.maskstore.masks import n_words
-from maskwright.maskstore.requirements import flat
 from maskwright.maskstore.shortcuts import shortened
 from maskwright.maskstore.stack_automaton import StackAutomaton
 from maskwright.maskstore.suspended import flatten_tables
+from maskwright.maskstore.token_walk import flat
 from maskwright.maskstore.vocabulary import Vocabulary
 
 Int32 = npt.NDArray[np.int32]

@@ -1,10 +1,10 @@
 """Which terminals and sequences of them can no parser read, or any, whatever its stack? Only the state on top is followed; below it
 anything may lie.
 
-A sequence of the walk (`requirements`) grows symbol by symbol, and each has a set of states that the parser can be in after it: from a
-state that must reduce, the parser may come to any state that the LR(0) automaton has below. A sequence without such a state is *dead*. That
-is less than what exploring all stacks (`suspended`) finds, but it is found while the walk goes on, before sequences multiply: where lexing
-has modes, most of the ways to read a token are dead.
+A sequence of the walk (`token_walk`) grows symbol by symbol, and each has a set of states that the parser can be in after it: from a
+state that must reduce, the parser may come to any state that the LR(0) automaton has below. A sequence without such a state is not
+followed. That is less than what exploring all stacks (`suspended`) finds, but it is found at each step of the walk, before sequences
+multiply: where lexing has modes, most of the ways to read a token lead nowhere.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy.typing as npt
 from numba import njit
 
 from maskwright.analysis.lr.tables import ACCEPT, CONFLICT, LrTables
+from maskwright.maskstore import _walk_kernels
 
 Int32 = npt.NDArray[np.int32]
 Words = npt.NDArray[np.uint32]
@@ -25,10 +26,12 @@ NOWHERE, ANYWHERE = 0, 1
 
 
 class Feasible:
-    """The states after each sequence, by sequence number.
+    """Sets of the parser's states, by number, and which follows which.
 
-    dead(number) : no parser can read the sequence. Symbols below n_terminals are terminals, from `mode_code` on they ask for a mode, and
-    those between are newlines of the layout, which may be dropped, and behind which anything may be on top.
+    Symbols below n_terminals are terminals, from `mode_code` on they ask for a mode, and those between are newlines of the layout, which
+    may be dropped, and behind which anything may be on top.
+
+    after_table, mode_table : what has been worked out, for the kernels of the walk (`find_after`, `walk_contextual`).
     """
 
     def __init__(
@@ -37,39 +40,68 @@ class Feasible:
         self._tables = tables
         self._column_of = column_of
         self._mode_code = mode_code
+        self._mode_of_state = mode_of_state
         self._sets: list[Int32] = [np.zeros(0, np.int32), np.arange(tables.n_states, dtype=np.int32)]
         self._number: dict[bytes, int] = {states.tobytes(): i for i, states in enumerate(self._sets)}
-        self._after: dict[tuple[int, int], int] = {}
-        self._in_mode = [mode_of_state == mode for mode in range(n_modes)]
         self._entered = {
             column: np.flatnonzero(tables.accessing == column).astype(np.int32) for column in range(tables.n_terminals)
         }
         self._is_entered_alone = bool((tables.accessing >= -1).all())
         self._reductions = _reductions(tables)
-        self._of_sequence = [ANYWHERE]
-        self.dead = np.zeros(1, np.bool_)
+        self._n_after = 0
+        self.after_table: tuple[npt.NDArray[np.uint64], Int32] = (
+            np.zeros(1 << 10, np.uint64),
+            np.zeros(1 << 10, np.int32),
+        )
+        self._n_mode_of = 0
+        self.mode_table: tuple[Int32, Int32, Int32, Int32] = (
+            np.full(1 << 6, -1, np.int32),
+            np.zeros(1 << 6, np.int32),
+            np.zeros(2 * n_modes, np.int32),
+            np.zeros(2 * n_modes, np.int32),
+        )
 
-    def extend(self, parent: Int32, last: Int32, n_sequences: int) -> None:
-        """Learn of more sequences; each comes after its parent. Sequence 0 is empty."""
-        of_sequence, after = self._of_sequence, self._after
-        first = len(of_sequence)
-        for before, symbol in zip(parent[first:n_sequences].tolist(), last[first:n_sequences].tolist(), strict=True):
-            key = of_sequence[before], symbol
-            found = after.get(key)
-            if found is None:
-                found = after[key] = self._read(*key)
-            of_sequence.append(found)
-        if len(self.dead) < len(parent):
-            self.dead = np.concatenate([self.dead, np.zeros(len(parent) - len(self.dead), np.bool_)])
-        self.dead[first:n_sequences] = np.array(of_sequence[first:], np.int64) == NOWHERE
+    def states(self, number: int) -> Int32:
+        """The members of a set, ascending."""
+        return self._sets[number]
+
+    def after(self, states: int, symbol: int) -> int:
+        """The set after a symbol; NOWHERE if no parser can read it in one of some states."""
+        if states == NOWHERE:
+            return NOWHERE
+        found = int(_walk_kernels.find_after(states, symbol, *self.after_table))
+        return self.learn(states, symbol) if found == _walk_kernels.UNKNOWN else found
+
+    def learn(self, states: int, symbol: int) -> int:
+        """Work out what is after a symbol, and note it in `after_table`, where it is not yet. states : not NOWHERE."""
+        if 2 * self._n_after >= len(self.after_table[0]):
+            keys, values = self.after_table
+            self.after_table = np.zeros(2 * len(keys), np.uint64), np.zeros(2 * len(values), np.int32)
+            _walk_kernels.refill_after(keys, values, *self.after_table)
+        found = self._read(states, symbol)
+        _walk_kernels.set_after(states, symbol, found, *self.after_table)
+        self._n_after += 1
+        return found
+
+    def learn_modes(self, states: int) -> None:
+        """Note in `mode_table` the modes of a set, and what is left of it in each."""
+        members = self._sets[states]
+        modes = np.unique(self._mode_of_state[members]).tolist()
+        left = [self._intern(members[self._mode_of_state[members] == mode]) for mode in modes]
+        begins, ends, mode_of, after_mode = self.mode_table
+        first = self._n_mode_of
+        self._n_mode_of += len(modes)
+        while len(mode_of) < self._n_mode_of:
+            mode_of, after_mode = (np.concatenate([array, array]) for array in (mode_of, after_mode))
+        begins[states], ends[states] = first, self._n_mode_of
+        mode_of[first : self._n_mode_of], after_mode[first : self._n_mode_of] = modes, left
+        self.mode_table = begins, ends, mode_of, after_mode
 
     def _read(self, states: int, symbol: int) -> int:
         """The set after a symbol."""
-        if states == NOWHERE:
-            return NOWHERE
         if symbol >= self._mode_code:
             members = self._sets[states]
-            return self._intern(members[self._in_mode[symbol - self._mode_code][members]])
+            return self._intern(members[self._mode_of_state[members] == symbol - self._mode_code])
         if symbol >= len(self._column_of):
             return ANYWHERE
         column = self._column_of[symbol]
@@ -87,6 +119,10 @@ class Feasible:
         if number is None:
             number = self._number[key] = len(self._sets)
             self._sets.append(states)
+            begins, ends, mode_of, after_mode = self.mode_table
+            if number >= len(begins):
+                begins, ends = np.append(begins, np.full_like(begins, -1)), np.append(ends, np.zeros_like(ends))
+                self.mode_table = begins, ends, mode_of, after_mode
         return number
 
 

@@ -15,23 +15,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.lexing.modes import Modes
 from maskwright.analysis.lexing.transducer import RESTART, START, Transducer
 from maskwright.analysis.lr.tables import LrTables
-from maskwright.maskstore import _kernels, _walk_kernels
+from maskwright.maskstore import _kernels
 from maskwright.maskstore.events import ABSOLUTE, RESET, EventCodes, Move, Moves
 from maskwright.maskstore.feasible import Feasible
 from maskwright.maskstore.rests import WHATEVER, Rests
-
-_compiled: Any = _walk_kernels
-"""The same for calls with unpacked arguments, which numba's stubs do not describe."""
+from maskwright.maskstore.token_walk import TokenWalk
 
 Progress = Callable[[int, int], None]
 Int32 = npt.NDArray[np.int32]
@@ -237,76 +233,24 @@ class Requirements:
 
     def _walk_all(self, tokens: list[bytes], ids: Int32, progress: Progress | None) -> None:
         transducer = self.transducer
-        data = np.frombuffer(b"".join(tokens), np.uint8)
-        offsets = np.concatenate([[0], np.cumsum([len(token) for token in tokens])]).astype(np.int64)
-        shared = np.zeros(len(tokens), np.int32)
-        _walk_kernels.shared_bytes(data, offsets, shared)
-        longest = max(map(len, tokens), default=0)
-        scratch = [np.zeros(longest + 1, np.int32) for _ in range(3)]
-        output_start, output_symbols = flat(transducer.outputs)
-        newline_code = np.full(2, -1, np.int32)
-        if self.grammar.layout is not None:
-            newline_code[:] = self.newline, self.codes.newline_at(0)
-        moves = self.codes.moves.table()
-        end_state, end_sequence = np.zeros(len(tokens), np.int32), np.zeros(len(tokens), np.int32)
-        capacity = 1 << 17
-        sizes = np.ones(1, np.int64)
-        parent, last = np.full(capacity, -1, np.int32), np.full(capacity, -1, np.int32)
-        slots = np.full(2 * capacity, -1, np.int32)
-        ending_of, endings = self.endings
-        by_id = np.argsort(ids, kind="stable")
-        keys_of_state: list[tuple[Int64, Int32, Int64]] = []
         feasible = Feasible(self._tables, self.column_of, self.modes.of_state, self.mode_code, len(self.modes))
-        contextual = None if transducer.n_modes == 1 else _ContextualWalk(self, longest)
+        walk = TokenWalk(self.grammar.name, transducer, self.modes, self.codes, feasible, self.newline, tokens, ids)
+        ending_of, endings = self.endings
+        keys_of_state: list[tuple[Int64, Int32, Int64]] = []
         for state in range(transducer.n_states):
-            while True:
-                if contextual is not None:
-                    full = contextual.run(
-                        state,
-                        output_start,
-                        output_symbols,
-                        data,
-                        offsets,
-                        shared,
-                        newline_code,
-                        moves,
-                        feasible.dead,
-                        sizes,
-                        parent,
-                        last,
-                        slots,
-                    )
-                else:
-                    full = not _compiled.walk_longest(
-                        state, transducer.next_state, transducer.output, output_start, output_symbols, transducer.byte_class, data,
-                        offsets, shared, newline_code, moves, feasible.dead, *scratch, end_state, end_sequence, sizes, parent, last,
-                        slots,
-                    )  # fmt: skip
-                if not full:
-                    break
-                parent, last = (np.concatenate([a, np.full_like(a, -1)]) for a in (parent, last))
-                slots = np.full(2 * len(parent), -1, np.int32)
-                _walk_kernels.refill_sequences(int(sizes[0]), parent, last, slots)
-            if contextual is None:
-                read = by_id[end_state[by_id] >= 0]
-                token, ended, sequence = ids[read], end_state[read], end_sequence[read]
-            else:
-                token, ended, sequence = contextual.outcomes(ids)
-            feasible.extend(parent, last, int(sizes[0]))
-            alive = ~feasible.dead[sequence]
-            token, ended, sequence = token[alive], ended[alive], sequence[alive]
+            token, ended, sequence = walk.outcomes(state)
             keys = sequence.astype(np.int64) * len(endings) + ending_of[ended]
             group = np.empty(len(keys), np.int32)
             firsts = np.empty(len(keys), np.int32)
             group_slots = np.full(1 << max(4, (2 * len(keys)).bit_length()), -1, np.int32)
             n_groups = _kernels.group_equal(keys, group, firsts, group_slots)
-            members = token[np.argsort(group, kind="stable")]
-            starts = np.concatenate([[0], np.cumsum(np.bincount(group, minlength=n_groups))]).astype(np.int64)
-            keys_of_state.append((keys[firsts[:n_groups]], members.astype(np.int32), starts))
+            starts, order = np.zeros(n_groups + 1, np.int64), np.empty(len(keys), np.int64)
+            _kernels.stable_order(group, starts, order)
+            keys_of_state.append((keys[firsts[:n_groups]], token[order], starts))
             if progress is not None:
                 progress(state + 1, transducer.n_states)
-        self.n_sequences = int(sizes[0])
-        self._parent, self._last = parent[: sizes[0]].tolist(), last[: sizes[0]].tolist()
+        self.n_sequences = int(walk.sizes[0])
+        self._parent, self._last = (array[: self.n_sequences].tolist() for array in (walk.parent, walk.last))
         self._symbols: dict[int, tuple[int, ...]] = {0: ()}
         self._number_keys(keys_of_state, endings)
 
@@ -424,59 +368,3 @@ class Requirements:
             number = self._path_number[key] = len(self.paths)
             self.paths.append(key)
         return number, rest
-
-
-class _ContextualWalk:
-    """The arrays of `walk_contextual`."""
-
-    def __init__(self, required: Requirements, longest: int) -> None:
-        self.required = required
-        rows = 16 + 8 * required.transducer.n_modes
-        self.text = np.zeros((rows, longest + 4 * (required.transducer.longest_pending + 2)), np.uint8)
-        self.scratch = [np.zeros(rows, np.int32) for _ in range(6)]
-        self.found = [np.zeros(1 << 16, np.int32) for _ in range(3)]
-        self.n_found = np.zeros(1, np.int64)
-        self.pending_start, pending = flat(required.transducer.pending)
-        self.pending = pending.astype(np.uint8)
-
-    def run(
-        self, state: int, output_start: Int32, output_symbols: Int32, data: npt.NDArray[np.uint8], offsets: Int64, shared: Int32,
-        newline_code: Int32, moves: Int32, dead: npt.NDArray[np.bool_], sizes: Int64, parent: Int32, last: Int32, slots: Int32,
-    ) -> bool:  # fmt: skip
-        """Walk from a state; whether the table of sequences is full."""
-        required, transducer = self.required, self.required.transducer
-        if state in transducer.mode_state:
-            self.n_found[0] = 0  # no text stands there: it has been read from START, mode and all
-            return False
-        while True:
-            code = _compiled.walk_contextual(
-                state, transducer.next_state, transducer.output, output_start, output_symbols, transducer.byte_class,
-                transducer.mode_state, required.modes.may_follow, required.mode_code, self.pending_start, self.pending,
-                data, offsets, shared, newline_code, moves, dead, self.text, *self.scratch, *self.found,
-                self.n_found, sizes, parent, last, slots,
-            )  # fmt: skip
-            if code == 2:
-                self.found = [np.concatenate([array, array]) for array in self.found]
-            elif code == 3:
-                if len(self.text) > 1 << 14:
-                    raise LimitError(
-                        f"grammar {required.grammar.name}: some token can be read in too many ways under contextual lexing; load the "
-                        "grammar with lexing='longest'"
-                    )
-                self.text = np.concatenate([self.text, self.text])
-                self.scratch = [np.concatenate([array, array]) for array in self.scratch]
-            else:
-                return bool(code == 1)
-
-    def outcomes(self, ids: Int32) -> tuple[Int32, Int32, Int32]:
-        """Token ids, states and sequences found, by ascending id."""
-        n = int(self.n_found[0])
-        token, state, sequence = (array[:n] for array in self.found)
-        order = np.argsort(ids[token], kind="stable")
-        return ids[token[order]], state[order], sequence[order]
-
-
-def flat(sequences: Sequence[Sequence[int]]) -> tuple[Int32, Int32]:
-    """Sequences end to end: (n + 1,) starts and the members."""
-    starts = np.concatenate([[0], np.cumsum([len(one) for one in sequences])]).astype(np.int32)
-    return starts, np.array([member for one in sequences for member in one], np.int32)

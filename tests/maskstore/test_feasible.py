@@ -14,7 +14,7 @@ from maskwright.analysis.errors import MaskwrightError
 from maskwright.analysis.grammar import parse_grammar
 from maskwright.analysis.lexing.modes import lexing_modes
 from maskwright.analysis.lr.tables import bisimulate, build_lr_tables
-from maskwright.maskstore.feasible import Feasible
+from maskwright.maskstore.feasible import ANYWHERE, NOWHERE, Feasible
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -45,11 +45,27 @@ def test_dead_sequences_are_those_that_lead_to_no_state(make: Any, seed: int) ->
                 states_after(tables, expected[before], column_of[symbol]) if column_of[symbol] >= 0 else set()
             )
     feasible = Feasible(tables, column_of, modes.of_state, mode_code, len(modes))
-    arrays = np.array(parent, np.int32), np.array(last, np.int32)
-    feasible.extend(*arrays, 150)
-    feasible.extend(*arrays, 400)
-    assert feasible.dead[:400].tolist() == [not states for states in expected]
+    numbers = [ANYWHERE]
+    for before, symbol in zip(parent[1:], last[1:], strict=True):
+        numbers.append(feasible.after(numbers[before], symbol))
+    assert [set(feasible.states(number).tolist()) for number in numbers] == expected
+    assert [number == NOWHERE for number in numbers] == [not states for states in expected]
     assert 0 < sum(not states for states in expected) < 400
+    check_modes(feasible, set(numbers) - {NOWHERE}, modes.of_state)
+
+
+def check_modes(feasible: Feasible, numbers: set[int], mode_of_state: Any) -> None:
+    """What is left of sets of states in each of their modes."""
+    for number in numbers:
+        feasible.learn_modes(number)
+    begins, ends, mode_of, after_mode = feasible.mode_table
+    for number in numbers:
+        found = slice(int(begins[number]), int(ends[number]))
+        states = feasible.states(number)
+        assert mode_of[found].tolist() == sorted(set(mode_of_state[states].tolist()))
+        for mode, left in zip(mode_of[found].tolist(), after_mode[found].tolist(), strict=True):
+            assert feasible.states(left).tolist() == states[mode_of_state[states] == mode].tolist()
+    assert (begins[sorted({NOWHERE} | numbers)] >= 0).sum() == len(numbers)
 
 
 def test_what_cannot_be_nested_is_dead() -> None:
@@ -58,14 +74,31 @@ def test_what_cannot_be_nested_is_dead() -> None:
     number = {grammar.terminals[i].literal: i for i in range(grammar.n_terminals)}
     feasible = Feasible(tables, tables.terminal_column.tolist(), np.zeros(tables.n_states, np.int32), 1000, 1)
     texts = ["x)]", "xx", "(x]", "[[x]]", ")(", "(["]
-    parent, last, ends = [-1], [-1], []
+    ends = []
     for text in texts:
-        at = 0
+        at = ANYWHERE
         for character in text:
-            parent.append(at)
-            last.append(number[character])
-            at = len(parent) - 1
-        ends.append(at)
-    feasible.extend(np.array(parent, np.int32), np.array(last, np.int32), len(parent))
+            at = feasible.after(at, number[character])
+        ends.append(at == NOWHERE)
     # only the state on top is known: that "(" waits below "x" is not
-    assert feasible.dead[ends].tolist() == [False, True, False, False, True, False]
+    assert ends == [False, True, False, False, True, False]
+
+
+def test_tables_grow() -> None:
+    n = 300
+    grammar = parse_grammar("start: (" + " | ".join(f'"{i};" "{i}:"' for i in range(n)) + ")+")
+    tables = bisimulate(build_lr_tables(grammar))
+    modes = np.arange(tables.n_states, dtype=np.int32)
+    feasible = Feasible(tables, tables.terminal_column.tolist(), modes, 1000, tables.n_states)
+    sets = {feasible.after(ANYWHERE, terminal) for terminal in range(grammar.n_terminals)}
+    after = {
+        (states, terminal): feasible.after(states, terminal) for states in sets for terminal in range(0, 2 * n, 50)
+    }
+    assert len(feasible.after_table[0]) > 1 << 10
+    for (states, terminal), found in after.items():
+        assert feasible.after(states, terminal) == found
+        members = set(feasible.states(states).tolist())
+        assert set(feasible.states(found).tolist()) == states_after(
+            tables, members, int(tables.terminal_column[terminal])
+        )
+    check_modes(feasible, sets | {ANYWHERE}, modes)
