@@ -60,7 +60,13 @@ def slot_of(key, keys, slots):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def refill(keys, n, slots):  # type: ignore[no-untyped-def]
     """Fill an empty slot table from the first n keys."""
-    for i in range(n):
+    add_keys(keys, 0, n, slots)
+
+
+@njit(cache=True, nogil=True)
+def add_keys(keys, begin, end, slots):  # type: ignore[no-untyped-def]
+    """Enter the keys begin .. end - 1 in a slot table; of equal ones the last."""
+    for i in range(begin, end):
         slots[slot_of(keys[i], keys, slots)] = i
 
 
@@ -641,76 +647,6 @@ def explore_tops(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def decide_early(begin, end, edge_start, edges, can_accept, can_refuse):  # type: ignore[no-untyped-def]
-    """One round over the pairs begin .. end - 1, the last first: whether some stack below leads to ACCEPTED, and whether some to REFUSED.
-
-    can_accept, can_refuse : (n_pairs,) bool, False before the first round. Returns whether something changed.
-    """
-    changed = False
-    for pair in range(end - 1, begin - 1, -1):
-        if can_accept[pair] and can_refuse[pair]:
-            continue
-        for i in range(edge_start[pair], edge_start[pair + 1]):
-            after = edges[i]
-            accepts = after == ACCEPTED or (after >= FIRST_STATE and can_accept[after - FIRST_STATE])
-            refuses = after == REFUSED or (after >= FIRST_STATE and can_refuse[after - FIRST_STATE])
-            if (accepts and not can_accept[pair]) or (refuses and not can_refuse[pair]):
-                can_accept[pair] = can_accept[pair] or accepts
-                can_refuse[pair] = can_refuse[pair] or refuses
-                changed = True
-    return changed
-
-
-@njit(cache=True, nogil=True)
-def refine(begin, end, edge_start, edges, classes, fresh, n_classes, keys, slots, seed):  # type: ignore[no-untyped-def]
-    """A part of one round of partition refinement: pairs of one class with different edges, up to classes, are told apart.
-
-    begin, end : the pairs of this part; parts come in order. classes : (n_pairs + 2,) int32, those of REFUSED, ACCEPTED and the pairs.
-    fresh : (n_pairs,) int32; written: their classes after the round. keys : (n_pairs,) int64, scratch. slots : int32, all -1 before the
-    first part, a power of two and at least twice n_pairs. n_classes : classes of pairs found by the parts before. Returns those found so
-    far; pairs decided (class 0, 1) stay.
-    """
-    for pair in range(begin, end):
-        mine = classes[pair + FIRST_STATE]
-        if mine < FIRST_STATE:
-            fresh[pair] = mine
-            continue
-        h = mix(np.uint64(seed), mine)
-        for i in range(edge_start[pair], edge_start[pair + 1]):
-            h = mix(h, classes[edges[i]])
-        key = np.int64(h >> np.uint64(1))
-        slot = slot_of(key, keys, slots)
-        if slots[slot] < 0:
-            slots[slot] = n_classes
-            keys[n_classes] = key
-            n_classes += 1
-        fresh[pair] = FIRST_STATE + slots[slot]
-    return n_classes
-
-
-@njit(cache=True, nogil=True)
-def check_classes(begin, end, n_cells, pair_keys, edge_start, edges, classes, leader):  # type: ignore[no-untyped-def]
-    """Whether pairs of one class really have the same cell and the same edges up to classes (no two hashes met by chance).
-
-    begin, end : the pairs of this part; parts come in order. leader : (n_classes + 2,) int32, -1; written: the first pair of each class.
-    """
-    for pair in range(begin, end):
-        mine = classes[pair + FIRST_STATE]
-        if mine < FIRST_STATE:
-            continue
-        if leader[mine] < 0:
-            leader[mine] = pair
-            continue
-        first = leader[mine]
-        if pair_keys[pair] % n_cells != pair_keys[first] % n_cells:
-            return False
-        for i in range(edge_start[pair + 1] - edge_start[pair]):
-            if classes[edges[edge_start[pair] + i]] != classes[edges[edge_start[first] + i]]:
-                return False
-    return True
-
-
-@njit(cache=True, nogil=True)
 def merge_steps(n_steps, n_cells, step_keys, step_result, pair_keys, pair_slots, classes, least):  # type: ignore[no-untyped-def]
     """Rewrite each step's result by what is known of the pair it leads to: decided early, or the least equivalent state.
 
@@ -723,13 +659,3 @@ def merge_steps(n_steps, n_cells, step_keys, step_result, pair_keys, pair_slots,
         key = np.int64(after) * n_cells + step_keys[i] % n_cells
         mine = classes[pair_slots[slot_of(key, pair_keys, pair_slots)] + FIRST_STATE]
         step_result[i] = mine if mine < FIRST_STATE else least[mine]
-
-
-@njit(cache=True, nogil=True)
-def least_states(n_pairs, n_cells, pair_keys, classes, least):  # type: ignore[no-untyped-def]
-    """least : (n_classes + 2,) int32, large numbers before; written: the least state of each class of pairs."""
-    for pair in range(n_pairs):
-        mine = classes[pair + FIRST_STATE]
-        state = pair_keys[pair] // n_cells
-        if mine >= FIRST_STATE and state < least[mine]:
-            least[mine] = state
