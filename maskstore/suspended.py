@@ -212,6 +212,8 @@ BYTES_LIMIT = 3 << 30
 PAUSE = 1 << 20
 """Work after which a kernel comes back, some tenths of a second at most: a pause in which Ctrl-C is obeyed."""
 
+_NO_REST = 1 << 30
+
 _TOO_MANY = "the parses of this grammar's sequences suspend in too many ways (more than {} MiB of tables)"
 
 
@@ -239,7 +241,7 @@ def explore(
     places = _Places(tables, mode_of_state, rests, roots, allowed)
     found: list[tuple[Int32, Int32, Int32]] = []
     classes = PairClasses()
-    first_rest = np.full(1 << 10, -1, np.int32)
+    first_rest = np.full(1 << 10, _NO_REST, np.int32)
     first_rest[: kernels.FIRST_STATE] = kernels.REFUSED_REST, WHATEVER
     for level in range(places.n_levels):
         rest_new, top_new = places.begin(level)
@@ -258,8 +260,8 @@ def explore(
         mine = classes.of_pair[pair_new]
         # the first rest met in a class stands for all
         while len(first_rest) <= classes.n_classes + kernels.FIRST_STATE:
-            first_rest = np.concatenate([first_rest, np.full_like(first_rest, -1)])
-        fresh = np.flatnonzero(first_rest[mine] == -1)[::-1]
+            first_rest = np.concatenate([first_rest, np.full_like(first_rest, _NO_REST)])
+        fresh = np.flatnonzero(first_rest[mine] == _NO_REST)[::-1]
         first_rest[mine[fresh]] = rest_new[fresh]
         needed = places.is_inner(rest_new, top_new)
         places.learn(rest_new[needed], top_new[needed], classes.least[mine[needed]])
