@@ -27,6 +27,9 @@ NOTHING = -1
 ENDLESS = -2
 """Returned where reductions did not come to an end."""
 
+TOO_DEEP = -3
+"""Returned where a parse needs longer scratch stacks; the same call with such ones goes on."""
+
 REFUSED_REST = -(1 << 30)
 """In place of a rest: no stack accepts it."""
 
@@ -37,9 +40,10 @@ MAX_POPS = 4096
 PLACE_START, PLACE_KEYS, PLACE_NUMBERS, SHAPE_OF = range(1, 5)
 TWINS_HEADER = 8
 
-MAX_DEPTH = 512
+FIRST_DEPTH = 512
 MAX_BRANCHES = 64
 MAX_STEPS = 100_000
+"""Without a shift, or with other readings still to follow."""
 NEW_STEP = 64
 """A step that is not yet known takes some times as long as one that is."""
 
@@ -264,8 +268,8 @@ def advance_configuration(  # type: ignore[no-untyped-def]
 
     rest : a sequence (>= 0) or the end check for terminal set -rest - 1; set 0 means "whatever comes".
     known_keys, known_rest, known_slots : what `rest_after` knows; facts found so far make the parses that remain fewer.
-    work : (MAX_DEPTH,) int32, overlay : (MAX_BRANCHES, MAX_DEPTH) int32; heights, rests : (MAX_BRANCHES,) int32, scratch.
-    Configurations are added to found[n_found:]. Returns the new n_found, -1 if the rest is accepted, ENDLESS.
+    work : (depth,) int32, overlay : (MAX_BRANCHES, depth) int32; heights, rests : (MAX_BRANCHES,) int32, scratch.
+    Configurations are added to found[n_found:]. Returns the new n_found, -1 if the rest is accepted, ENDLESS, TOO_DEEP.
     """
     columns = lr[N_COLUMNS]
     goto = lr[GOTO]
@@ -290,13 +294,10 @@ def advance_configuration(  # type: ignore[no-untyped-def]
             steps += 1
             if rest == -1:
                 return -1
-            if (
-                steps > MAX_STEPS
-                or height + 2 > MAX_DEPTH
-                or branches + 8 > MAX_BRANCHES
-                or n_found + 8 > found.shape[0]
-            ):
+            if steps > MAX_STEPS or branches + 8 > MAX_BRANCHES or n_found + 8 > found.shape[0]:
                 return ENDLESS
+            if height + 2 > work.shape[0]:
+                return TOO_DEEP
             top = work[height - 1]
             if rest >= 0 and rest_symbol[rest] >= columns:
                 # contextual lexing: the next lexeme was read in this mode
@@ -343,6 +344,8 @@ def advance_configuration(  # type: ignore[no-untyped-def]
                 if action > 0:
                     work[height] = action - 1
                     height += 1
+                    if branches == 0:
+                        steps = 0  # a long token takes many
                     rest = rest_after(rest_next[rest], action - 1, lr[N_STATES], known_keys, known_rest, known_slots)
                     if rest == REFUSED_REST:
                         break
@@ -448,7 +451,7 @@ def step(  # type: ignore[no-untyped-def]
     set_bits, set_slots,
     starts, items, hashes, state_slots, work, overlay, heights, rests, found,
 ):  # fmt: skip
-    """The suspended state after one more cell: REFUSED, ACCEPTED, a number, or ENDLESS."""
+    """The suspended state after one more cell: REFUSED, ACCEPTED, a number, ENDLESS or TOO_DEEP."""
     n = 0
     for i in range(starts[state], starts[state + 1]):
         c = items[i]
@@ -472,8 +475,8 @@ def step(  # type: ignore[no-untyped-def]
         )  # fmt: skip
         if n == -1:
             return ACCEPTED
-        if n == ENDLESS:
-            return ENDLESS
+        if n < 0:
+            return n
     return suspended(found, n, sizes, starts, items, hashes, state_slots)
 
 
@@ -490,7 +493,7 @@ def explore(  # type: ignore[no-untyped-def]
     step_keys, step_result : (capacity,) int64, int32; the step of state s on cell c has the key s * n_states + c.
     pair_keys : likewise. edges[edge_start[p] : edge_start[p + 1]] : for each predecessor of the pair's cell REFUSED, ACCEPTED or
     FIRST_STATE + the pair that follows.
-    Returns 0 when done, -1 to be called again (`until` edges, of which new ones count NEW_STEP times), ENDLESS, or 1, 2, 3,
+    Returns 0 when done, -1 to be called again (`until` edges, of which new ones count NEW_STEP times), ENDLESS, TOO_DEEP, or 1, 2, 3,
     ... for the table that is nearly full.
     """
     n_cells = lr[N_STATES]
@@ -538,8 +541,8 @@ def explore(  # type: ignore[no-untyped-def]
                     set_keys, set_bits, set_slots,
                     starts, items, hashes, state_slots, step_keys, step_result, step_slots, work, overlay, heights, rests, found,
                 )  # fmt: skip
-            if after == ENDLESS:
-                return ENDLESS
+            if after < 0:
+                return after
             if after >= FIRST_STATE:
                 after = FIRST_STATE + pair_of(after, below, n_cells, sizes, pair_keys, pair_slots)
             edges[at] = after
@@ -582,8 +585,8 @@ def memo_step(  # type: ignore[no-untyped-def]
             set_keys, set_bits, set_slots,
             starts, items, hashes, state_slots, work, overlay, heights, rests, found,
         )  # fmt: skip
-        if after == ENDLESS:
-            return ENDLESS
+        if after < 0:
+            return after
         number = sizes[N_STEPS]
         step_keys[number] = key
         step_result[number] = after
@@ -635,11 +638,12 @@ def explore_tops(  # type: ignore[no-untyped-def]
             sizes, conf_keys, conf_parts,
             conf_slots, set_keys, set_bits, set_slots, work, overlay, heights, rests, found, 0,
         )  # fmt: skip
-        if n == ENDLESS:
-            return ENDLESS
         if n == -1:
             pair_of_place[place] = ACCEPTED
             continue
+        if n < 0:
+            next_place[0] = place
+            return n
         state = suspended(found, n, sizes, starts, items, hashes, state_slots)
         if state >= FIRST_STATE:
             pair_of_place[place] = FIRST_STATE + pair_of(state, top, n_cells, sizes, pair_keys, pair_slots)

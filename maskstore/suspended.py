@@ -133,13 +133,7 @@ class _Tables:
         self.pair_slots = free_slots(capacity)
         self.edge_start = np.zeros(capacity + 1, np.int64)
         self.edges = np.zeros(capacity, np.int32)
-        self.scratch = (
-            np.zeros(kernels.MAX_DEPTH, np.int32),
-            np.zeros((kernels.MAX_BRANCHES, kernels.MAX_DEPTH), np.int32),
-            np.zeros(kernels.MAX_BRANCHES, np.int32),
-            np.zeros(kernels.MAX_BRANCHES, np.int32),
-            np.zeros(256, np.int32),
-        )
+        self.scratch = scratch(kernels.FIRST_DEPTH)
         self.sizes[kernels.N_SUSPENDED] = kernels.FIRST_STATE
         for row in rests.set_bits():
             kernels.terminal_set(row, self.sizes, self.set_keys, self.set_bits, self.set_slots)
@@ -198,6 +192,17 @@ class _Tables:
         self.known_rest[self.n_known : n] = rest_after
         kernels.add_keys(self.known_keys, self.n_known, n, self.known_slots)
         self.n_known = n
+
+
+def scratch(depth: int) -> tuple[npt.NDArray[Any], ...]:
+    """What one step of a parse works in, on stacks of up to `depth` cells."""
+    return (
+        np.zeros(depth, np.int32),
+        np.zeros((kernels.MAX_BRANCHES, depth), np.int32),
+        np.zeros(kernels.MAX_BRANCHES, np.int32),
+        np.zeros(kernels.MAX_BRANCHES, np.int32),
+        np.zeros(256, np.int32),
+    )
 
 
 def free_slots(capacity: int) -> Int32:
@@ -310,6 +315,9 @@ def _after(code: int, work: _Tables, bytes_limit: int) -> None:
             "terminal: some nonterminal derives itself, or the grammar is too ambiguous; remove the cycle, or load the grammar with "
             "conflicts='shift'"
         )
+    if code == kernels.TOO_DEEP:
+        # BOUND: a shift adds one cell for each of a rest's symbols, and between two there are at most MAX_STEPS
+        work.scratch = scratch(2 * len(work.scratch[0]))
     if code > 0:
         work.grow(code)
         if work.n_bytes > bytes_limit:
