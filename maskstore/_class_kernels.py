@@ -350,10 +350,7 @@ def does_alike(pair, other, base, pairs, known, search):  # type: ignore[no-unty
         two = pairs.edges[pairs.edge_start[other] + i]
         if known.of_pair[one] != known.of_pair[two]:
             return False
-        if (
-            known.of_pair[one] < 0
-            and search.block[one - FIRST_STATE - base] != search.block[two - FIRST_STATE - base]
-        ):
+        if known.of_pair[one] < 0 and search.block[one - FIRST_STATE - base] != search.block[two - FIRST_STATE - base]:
             return False
     return True
 

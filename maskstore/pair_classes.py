@@ -54,12 +54,9 @@ class PairClasses:
         cursor = self._cursor
         n_new = pairs - int(cursor[kernels.N_SORTED])
         self._reserve(pairs + FIRST_STATE)
-        search = kernels.Search(
-            *(np.zeros(n_new, np.int32) for _ in range(2)),
-            np.zeros(n_new, np.int64),
-            *(np.zeros(n_new, np.int32) for _ in range(3)),
-            *(np.zeros(n_new, np.uint64) for _ in range(2)),
-        )
+        met, lowest, stack, calls, block = np.zeros((5, n_new), np.int32)
+        colors, fresh = np.zeros((2, n_new), np.uint64)
+        search = kernels.Search(met, lowest, np.zeros(n_new, np.int64), stack, calls, block, colors, fresh)
         cursor[[kernels.NEXT_ROOT, kernels.N_CALLS, kernels.N_STACK, kernels.N_MET]] = 0
         graph = kernels.Pairs(n_cells, keys, *edges)
         while (code := kernels.classify(pairs, graph, self._tables, search, cursor, PAUSE)) != 0:

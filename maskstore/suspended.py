@@ -274,7 +274,9 @@ def explore(
     if work.n_bytes > bytes_limit:
         raise LimitError(_TOO_MANY.format(bytes_limit >> 20))
     none = np.zeros(0, np.int32)
-    rest_of, top_of, pair_of = (np.concatenate([none, *parts]) for parts in zip(*found, strict=True)) if found else (none,) * 3
+    rest_of, top_of, pair_of = (
+        (np.concatenate([none, *parts]) for parts in zip(*found, strict=True)) if found else (none,) * 3
+    )
     return _merged(work, classes, places, rest_of, top_of, pair_of)
 
 
@@ -447,12 +449,21 @@ class _Places:
         self._known.update(zip(zip(rest_of.tolist(), top_of.tolist(), strict=True), results.tolist(), strict=True))
 
 
-def _merged(work: _Tables, classes: PairClasses, places: _Places, rest_of: Int32, top_of: Int32, pair_of: Int32) -> Suspended:
+def _merged(
+    work: _Tables, classes: PairClasses, places: _Places, rest_of: Int32, top_of: Int32, pair_of: Int32
+) -> Suspended:
     n_pairs = int(work.sizes[kernels.N_PAIRS])
     n_cells = work.n_cells
     n_steps = int(work.sizes[kernels.N_STEPS])
     kernels.merge_steps(
-        n_steps, n_cells, work.step_keys, work.step_result, work.pair_keys, work.pair_slots, classes.of_pair, classes.least
+        n_steps,
+        n_cells,
+        work.step_keys,
+        work.step_result,
+        work.pair_keys,
+        work.pair_slots,
+        classes.of_pair,
+        classes.least,
     )
     state = classes.least[classes.of_pair[pair_of]]
     _, order = np.unique(np.stack([rest_of, top_of]), axis=1, return_index=True)  # by rest, then by top

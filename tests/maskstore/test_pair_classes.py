@@ -67,9 +67,7 @@ def can_be(graph: Graph, verdict: int) -> list[bool]:
 def naive_classes(graph: Graph) -> list[int]:
     """The coarsest partition: REFUSED, ACCEPTED, or a number from FIRST_STATE on; by definition, round by round."""
     accepts, refuses = can_be(graph, ACCEPTED), can_be(graph, REFUSED)
-    classes = [
-        REFUSED if not accepts[i] else ACCEPTED if not refuses[i] else FIRST_STATE for i, _ in enumerate(graph)
-    ]
+    classes = [REFUSED if not accepts[i] else ACCEPTED if not refuses[i] else FIRST_STATE for i, _ in enumerate(graph)]
     while True:
         number: dict[object, int] = {}
         every = [REFUSED, ACCEPTED, *classes]
