@@ -27,6 +27,9 @@ NOTHING = -1
 ENDLESS = -2
 """Returned where reductions did not come to an end."""
 
+TOO_DEEP = -3
+"""Returned where a parse needs longer scratch stacks; the same call with such ones goes on."""
+
 REFUSED_REST = -(1 << 30)
 """In place of a rest: no stack accepts it."""
 
@@ -37,9 +40,10 @@ MAX_POPS = 4096
 PLACE_START, PLACE_KEYS, PLACE_NUMBERS, SHAPE_OF = range(1, 5)
 TWINS_HEADER = 8
 
-MAX_DEPTH = 512
+FIRST_DEPTH = 512
 MAX_BRANCHES = 64
 MAX_STEPS = 100_000
+"""Without a shift, or with other readings still to follow."""
 NEW_STEP = 64
 """A step that is not yet known takes some times as long as one that is."""
 
@@ -60,7 +64,13 @@ def slot_of(key, keys, slots):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def refill(keys, n, slots):  # type: ignore[no-untyped-def]
     """Fill an empty slot table from the first n keys."""
-    for i in range(n):
+    add_keys(keys, 0, n, slots)
+
+
+@njit(cache=True, nogil=True)
+def add_keys(keys, begin, end, slots):  # type: ignore[no-untyped-def]
+    """Enter the keys begin .. end - 1 in a slot table; of equal ones the last."""
+    for i in range(begin, end):
         slots[slot_of(keys[i], keys, slots)] = i
 
 
@@ -258,8 +268,8 @@ def advance_configuration(  # type: ignore[no-untyped-def]
 
     rest : a sequence (>= 0) or the end check for terminal set -rest - 1; set 0 means "whatever comes".
     known_keys, known_rest, known_slots : what `rest_after` knows; facts found so far make the parses that remain fewer.
-    work : (MAX_DEPTH,) int32, overlay : (MAX_BRANCHES, MAX_DEPTH) int32; heights, rests : (MAX_BRANCHES,) int32, scratch.
-    Configurations are added to found[n_found:]. Returns the new n_found, -1 if the rest is accepted, ENDLESS.
+    work : (depth,) int32, overlay : (MAX_BRANCHES, depth) int32; heights, rests : (MAX_BRANCHES,) int32, scratch.
+    Configurations are added to found[n_found:]. Returns the new n_found, -1 if the rest is accepted, ENDLESS, TOO_DEEP.
     """
     columns = lr[N_COLUMNS]
     goto = lr[GOTO]
@@ -284,13 +294,10 @@ def advance_configuration(  # type: ignore[no-untyped-def]
             steps += 1
             if rest == -1:
                 return -1
-            if (
-                steps > MAX_STEPS
-                or height + 2 > MAX_DEPTH
-                or branches + 8 > MAX_BRANCHES
-                or n_found + 8 > found.shape[0]
-            ):
+            if steps > MAX_STEPS or branches + 8 > MAX_BRANCHES or n_found + 8 > found.shape[0]:
                 return ENDLESS
+            if height + 2 > work.shape[0]:
+                return TOO_DEEP
             top = work[height - 1]
             if rest >= 0 and rest_symbol[rest] >= columns:
                 # contextual lexing: the next lexeme was read in this mode
@@ -337,6 +344,8 @@ def advance_configuration(  # type: ignore[no-untyped-def]
                 if action > 0:
                     work[height] = action - 1
                     height += 1
+                    if branches == 0:
+                        steps = 0  # a long token takes many
                     rest = rest_after(rest_next[rest], action - 1, lr[N_STATES], known_keys, known_rest, known_slots)
                     if rest == REFUSED_REST:
                         break
@@ -442,7 +451,7 @@ def step(  # type: ignore[no-untyped-def]
     set_bits, set_slots,
     starts, items, hashes, state_slots, work, overlay, heights, rests, found,
 ):  # fmt: skip
-    """The suspended state after one more cell: REFUSED, ACCEPTED, a number, or ENDLESS."""
+    """The suspended state after one more cell: REFUSED, ACCEPTED, a number, ENDLESS or TOO_DEEP."""
     n = 0
     for i in range(starts[state], starts[state + 1]):
         c = items[i]
@@ -466,8 +475,8 @@ def step(  # type: ignore[no-untyped-def]
         )  # fmt: skip
         if n == -1:
             return ACCEPTED
-        if n == ENDLESS:
-            return ENDLESS
+        if n < 0:
+            return n
     return suspended(found, n, sizes, starts, items, hashes, state_slots)
 
 
@@ -484,7 +493,7 @@ def explore(  # type: ignore[no-untyped-def]
     step_keys, step_result : (capacity,) int64, int32; the step of state s on cell c has the key s * n_states + c.
     pair_keys : likewise. edges[edge_start[p] : edge_start[p + 1]] : for each predecessor of the pair's cell REFUSED, ACCEPTED or
     FIRST_STATE + the pair that follows.
-    Returns 0 when done, -1 to be called again (`until` edges, of which new ones count NEW_STEP times), ENDLESS, or 1, 2, 3,
+    Returns 0 when done, -1 to be called again (`until` edges, of which new ones count NEW_STEP times), ENDLESS, TOO_DEEP, or 1, 2, 3,
     ... for the table that is nearly full.
     """
     n_cells = lr[N_STATES]
@@ -532,8 +541,8 @@ def explore(  # type: ignore[no-untyped-def]
                     set_keys, set_bits, set_slots,
                     starts, items, hashes, state_slots, step_keys, step_result, step_slots, work, overlay, heights, rests, found,
                 )  # fmt: skip
-            if after == ENDLESS:
-                return ENDLESS
+            if after < 0:
+                return after
             if after >= FIRST_STATE:
                 after = FIRST_STATE + pair_of(after, below, n_cells, sizes, pair_keys, pair_slots)
             edges[at] = after
@@ -576,8 +585,8 @@ def memo_step(  # type: ignore[no-untyped-def]
             set_keys, set_bits, set_slots,
             starts, items, hashes, state_slots, work, overlay, heights, rests, found,
         )  # fmt: skip
-        if after == ENDLESS:
-            return ENDLESS
+        if after < 0:
+            return after
         number = sizes[N_STEPS]
         step_keys[number] = key
         step_result[number] = after
@@ -629,85 +638,16 @@ def explore_tops(  # type: ignore[no-untyped-def]
             sizes, conf_keys, conf_parts,
             conf_slots, set_keys, set_bits, set_slots, work, overlay, heights, rests, found, 0,
         )  # fmt: skip
-        if n == ENDLESS:
-            return ENDLESS
         if n == -1:
             pair_of_place[place] = ACCEPTED
             continue
+        if n < 0:
+            next_place[0] = place
+            return n
         state = suspended(found, n, sizes, starts, items, hashes, state_slots)
         if state >= FIRST_STATE:
             pair_of_place[place] = FIRST_STATE + pair_of(state, top, n_cells, sizes, pair_keys, pair_slots)
     return 0
-
-
-@njit(cache=True, nogil=True)
-def decide_early(begin, end, edge_start, edges, can_accept, can_refuse):  # type: ignore[no-untyped-def]
-    """One round over the pairs begin .. end - 1, the last first: whether some stack below leads to ACCEPTED, and whether some to REFUSED.
-
-    can_accept, can_refuse : (n_pairs,) bool, False before the first round. Returns whether something changed.
-    """
-    changed = False
-    for pair in range(end - 1, begin - 1, -1):
-        if can_accept[pair] and can_refuse[pair]:
-            continue
-        for i in range(edge_start[pair], edge_start[pair + 1]):
-            after = edges[i]
-            accepts = after == ACCEPTED or (after >= FIRST_STATE and can_accept[after - FIRST_STATE])
-            refuses = after == REFUSED or (after >= FIRST_STATE and can_refuse[after - FIRST_STATE])
-            if (accepts and not can_accept[pair]) or (refuses and not can_refuse[pair]):
-                can_accept[pair] = can_accept[pair] or accepts
-                can_refuse[pair] = can_refuse[pair] or refuses
-                changed = True
-    return changed
-
-
-@njit(cache=True, nogil=True)
-def refine(begin, end, edge_start, edges, classes, fresh, n_classes, keys, slots, seed):  # type: ignore[no-untyped-def]
-    """A part of one round of partition refinement: pairs of one class with different edges, up to classes, are told apart.
-
-    begin, end : the pairs of this part; parts come in order. classes : (n_pairs + 2,) int32, those of REFUSED, ACCEPTED and the pairs.
-    fresh : (n_pairs,) int32; written: their classes after the round. keys : (n_pairs,) int64, scratch. slots : int32, all -1 before the
-    first part, a power of two and at least twice n_pairs. n_classes : classes of pairs found by the parts before. Returns those found so
-    far; pairs decided (class 0, 1) stay.
-    """
-    for pair in range(begin, end):
-        mine = classes[pair + FIRST_STATE]
-        if mine < FIRST_STATE:
-            fresh[pair] = mine
-            continue
-        h = mix(np.uint64(seed), mine)
-        for i in range(edge_start[pair], edge_start[pair + 1]):
-            h = mix(h, classes[edges[i]])
-        key = np.int64(h >> np.uint64(1))
-        slot = slot_of(key, keys, slots)
-        if slots[slot] < 0:
-            slots[slot] = n_classes
-            keys[n_classes] = key
-            n_classes += 1
-        fresh[pair] = FIRST_STATE + slots[slot]
-    return n_classes
-
-
-@njit(cache=True, nogil=True)
-def check_classes(begin, end, n_cells, pair_keys, edge_start, edges, classes, leader):  # type: ignore[no-untyped-def]
-    """Whether pairs of one class really have the same cell and the same edges up to classes (no two hashes met by chance).
-
-    begin, end : the pairs of this part; parts come in order. leader : (n_classes + 2,) int32, -1; written: the first pair of each class.
-    """
-    for pair in range(begin, end):
-        mine = classes[pair + FIRST_STATE]
-        if mine < FIRST_STATE:
-            continue
-        if leader[mine] < 0:
-            leader[mine] = pair
-            continue
-        first = leader[mine]
-        if pair_keys[pair] % n_cells != pair_keys[first] % n_cells:
-            return False
-        for i in range(edge_start[pair + 1] - edge_start[pair]):
-            if classes[edges[edge_start[pair] + i]] != classes[edges[edge_start[first] + i]]:
-                return False
-    return True
 
 
 @njit(cache=True, nogil=True)
@@ -723,13 +663,3 @@ def merge_steps(n_steps, n_cells, step_keys, step_result, pair_keys, pair_slots,
         key = np.int64(after) * n_cells + step_keys[i] % n_cells
         mine = classes[pair_slots[slot_of(key, pair_keys, pair_slots)] + FIRST_STATE]
         step_result[i] = mine if mine < FIRST_STATE else least[mine]
-
-
-@njit(cache=True, nogil=True)
-def least_states(n_pairs, n_cells, pair_keys, classes, least):  # type: ignore[no-untyped-def]
-    """least : (n_classes + 2,) int32, large numbers before; written: the least state of each class of pairs."""
-    for pair in range(n_pairs):
-        mine = classes[pair + FIRST_STATE]
-        state = pair_keys[pair] // n_cells
-        if mine >= FIRST_STATE and state < least[mine]:
-            least[mine] = state

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from maskwright.analysis.errors import GrammarError, LimitError
 from maskwright.analysis.lr.tables import LrTables
 from maskwright.maskstore import _kernels
 from maskwright.maskstore import _parse_kernels as kernels
+from maskwright.maskstore.pair_classes import PairClasses
 from maskwright.maskstore.rests import WHATEVER, Rests
 from maskwright.maskstore.twins import Twins
 
@@ -107,8 +107,9 @@ class _Tables:
         self.rest_symbol = np.array(rests.symbols or [0], np.int32)
         self.rest_next = np.array(rests.nexts or [0], np.int32)
         self.n_cells = int(lr[kernels.N_STATES])
-        self.known_keys = np.zeros(0, np.int64)
-        self.known_rest = np.zeros(0, np.int32)
+        self.n_known = 0
+        self.known_keys = np.zeros(8, np.int64)
+        self.known_rest = np.zeros(8, np.int32)
         self.known_slots = free_slots(8)
         self.sizes = np.zeros(16, np.int64)
         capacity = 1 << 16
@@ -132,13 +133,7 @@ class _Tables:
         self.pair_slots = free_slots(capacity)
         self.edge_start = np.zeros(capacity + 1, np.int64)
         self.edges = np.zeros(capacity, np.int32)
-        self.scratch = (
-            np.zeros(kernels.MAX_DEPTH, np.int32),
-            np.zeros((kernels.MAX_BRANCHES, kernels.MAX_DEPTH), np.int32),
-            np.zeros(kernels.MAX_BRANCHES, np.int32),
-            np.zeros(kernels.MAX_BRANCHES, np.int32),
-            np.zeros(256, np.int32),
-        )
+        self.scratch = scratch(kernels.FIRST_DEPTH)
         self.sizes[kernels.N_SUSPENDED] = kernels.FIRST_STATE
         for row in rests.set_bits():
             kernels.terminal_set(row, self.sizes, self.set_keys, self.set_bits, self.set_slots)
@@ -188,10 +183,26 @@ class _Tables:
     def learn(self, rest_of: Int32, top_of: Int32, rest_after: Int32) -> None:
         """Facts for `rest_after`: behind this state on top the first rest may be read as the second."""
         codes = np.where(rest_of >= 0, rest_of.astype(np.int64) * 2, -rest_of.astype(np.int64) * 2 + 1)
-        self.known_keys = np.concatenate([self.known_keys, codes * self.n_cells + top_of])
-        self.known_rest = np.concatenate([self.known_rest, rest_after.astype(np.int32)])
-        self.known_slots = free_slots(max(8, 1 << len(self.known_keys).bit_length()))
-        kernels.refill(self.known_keys, len(self.known_keys), self.known_slots)
+        n = self.n_known + len(codes)
+        while n > len(self.known_keys):
+            self.known_keys, self.known_rest = doubled(self.known_keys), doubled(self.known_rest)
+            self.known_slots = free_slots(len(self.known_keys))
+            kernels.refill(self.known_keys, self.n_known, self.known_slots)
+        self.known_keys[self.n_known : n] = codes * self.n_cells + top_of
+        self.known_rest[self.n_known : n] = rest_after
+        kernels.add_keys(self.known_keys, self.n_known, n, self.known_slots)
+        self.n_known = n
+
+
+def scratch(depth: int) -> tuple[npt.NDArray[Any], ...]:
+    """What one step of a parse works in, on stacks of up to `depth` cells."""
+    return (
+        np.zeros(depth, np.int32),
+        np.zeros((kernels.MAX_BRANCHES, depth), np.int32),
+        np.zeros(kernels.MAX_BRANCHES, np.int32),
+        np.zeros(kernels.MAX_BRANCHES, np.int32),
+        np.zeros(256, np.int32),
+    )
 
 
 def free_slots(capacity: int) -> Int32:
@@ -205,6 +216,8 @@ def doubled(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 BYTES_LIMIT = 3 << 30
 PAUSE = 1 << 20
 """Work after which a kernel comes back, some tenths of a second at most: a pause in which Ctrl-C is obeyed."""
+
+_NO_REST = 1 << 30
 
 _TOO_MANY = "the parses of this grammar's sequences suspend in too many ways (more than {} MiB of tables)"
 
@@ -231,9 +244,10 @@ def explore(
     columns = sorted({symbol for symbol in rests.symbols if symbol < n_columns})
     work = _Tables(flatten_tables(tables, mode_of_state), rests, Twins(tables, max(1, len(rests.symbols)), columns))
     places = _Places(tables, mode_of_state, rests, roots, allowed)
-    none = np.zeros(0, np.int32)
-    rest_of, top_of, pair_of = none, none, none
-    classes = np.array([kernels.REFUSED, kernels.ACCEPTED], np.int32)
+    found: list[tuple[Int32, Int32, Int32]] = []
+    classes = PairClasses()
+    first_rest = np.full(1 << 10, _NO_REST, np.int32)
+    first_rest[: kernels.FIRST_STATE] = kernels.REFUSED_REST, WHATEVER
     for level in range(places.n_levels):
         rest_new, top_new = places.begin(level)
         if not len(rest_new):
@@ -246,19 +260,23 @@ def explore(
             _after(code, work, bytes_limit)
         if progress is not None:
             progress(level + 1, places.n_levels)
-        classes = _classes(work)
-        rest_of, top_of = np.concatenate([rest_of, rest_new]), np.concatenate([top_of, top_new])
-        pair_of = np.concatenate([pair_of, pair_new])
-        mine, first, inverse = np.unique(classes[pair_of], return_index=True, return_inverse=True)
-        least = np.where(
-            mine == kernels.REFUSED, kernels.REFUSED_REST, np.where(mine == kernels.ACCEPTED, WHATEVER, rest_of[first])
-        )
-        known = least[inverse.reshape(-1)[len(rest_of) - len(rest_new) :]].astype(np.int32)
+        classes.extend(work.n_cells, int(work.sizes[kernels.N_PAIRS]), work.pair_keys, work.edge_start, work.edges)
+        found.append((rest_new, top_new, pair_new))
+        mine = classes.of_pair[pair_new]
+        # the first rest met in a class stands for all
+        while len(first_rest) <= classes.n_classes + kernels.FIRST_STATE:
+            first_rest = np.concatenate([first_rest, np.full_like(first_rest, _NO_REST)])
+        fresh = np.flatnonzero(first_rest[mine] == _NO_REST)[::-1]
+        first_rest[mine[fresh]] = rest_new[fresh]
         needed = places.is_inner(rest_new, top_new)
-        places.learn(rest_new[needed], top_new[needed], _states(work, classes)[pair_new[needed]])
-        work.learn(rest_new[needed], top_new[needed], known[needed])
+        places.learn(rest_new[needed], top_new[needed], classes.least[mine[needed]])
+        work.learn(rest_new[needed], top_new[needed], first_rest[mine[needed]])
     if work.n_bytes > bytes_limit:
         raise LimitError(_TOO_MANY.format(bytes_limit >> 20))
+    none = np.zeros(0, np.int32)
+    rest_of, top_of, pair_of = (
+        (np.concatenate([none, *parts]) for parts in zip(*found, strict=True)) if found else (none,) * 3
+    )
     return _merged(work, classes, places, rest_of, top_of, pair_of)
 
 
@@ -299,6 +317,9 @@ def _after(code: int, work: _Tables, bytes_limit: int) -> None:
             "terminal: some nonterminal derives itself, or the grammar is too ambiguous; remove the cycle, or load the grammar with "
             "conflicts='shift'"
         )
+    if code == kernels.TOO_DEEP:
+        # BOUND: a shift adds one cell for each of a rest's symbols, and between two there are at most MAX_STEPS
+        work.scratch = scratch(2 * len(work.scratch[0]))
     if code > 0:
         work.grow(code)
         if work.n_bytes > bytes_limit:
@@ -428,72 +449,23 @@ class _Places:
         self._known.update(zip(zip(rest_of.tolist(), top_of.tolist(), strict=True), results.tolist(), strict=True))
 
 
-def _classes(work: _Tables) -> Int32:
-    """(n_pairs + 2,) int32; the classes of REFUSED, ACCEPTED and the pairs."""
-    n_pairs = int(work.sizes[kernels.N_PAIRS])
-    pair_keys = work.pair_keys[:n_pairs]
-    can_accept, can_refuse = np.zeros(n_pairs, np.bool_), np.zeros(n_pairs, np.bool_)
-    parts = list(pairwise(_pauses(work.edge_start[: n_pairs + 1])))
-    changed = True
-    while changed:
-        changed = False
-        for begin, end in reversed(parts):
-            changed |= kernels.decide_early(begin, end, work.edge_start, work.edges, can_accept, can_refuse)
-    if not (can_accept | can_refuse).all():
-        raise AssertionError("a suspended parse can never be decided")  # INVARIANT: every stack has a bottom
-    initial = kernels.FIRST_STATE + (pair_keys % work.n_cells)
-    initial[~can_accept] = kernels.REFUSED
-    initial[~can_refuse] = kernels.ACCEPTED
-    capacity = max(16, 1 << (2 * n_pairs).bit_length())
-    for seed in range(8):
-        classes = np.concatenate([[kernels.REFUSED, kernels.ACCEPTED], initial]).astype(np.int32)
-        before = -1
-        while True:
-            found, fresh = 0, np.empty(n_pairs, np.int32)
-            keys, slots = np.zeros(n_pairs, np.int64), np.full(capacity, -1, np.int32)
-            for begin, end in parts:
-                found = kernels.refine(
-                    begin, end, work.edge_start, work.edges, classes, fresh, found, keys, slots, seed
-                )  # fmt: skip
-            classes[kernels.FIRST_STATE :] = fresh
-            if found == before:
-                break
-            before = found
-        leader = np.full(found + 2, -1, np.int32)
-        if all(
-            kernels.check_classes(begin, end, work.n_cells, pair_keys, work.edge_start, work.edges, classes, leader)
-            for begin, end in parts
-        ):
-            return classes
-    raise AssertionError("hashes of suspended states collide under eight seeds")
-
-
-def _pauses(edge_start: Int64) -> list[int]:
-    """Numbers of pairs, from 0 to all, between which there are some PAUSE * 8 edges."""
-    wanted = np.arange(0, int(edge_start[-1]), 8 * PAUSE)
-    return [0, *np.unique(np.searchsorted(edge_start, wanted[1:])).tolist(), len(edge_start) - 1]
-
-
-def _states(work: _Tables, classes: Int32) -> Int32:
-    """(n_pairs + 2,) int32; what REFUSED, ACCEPTED and the pairs come to: decided, or the least state of the class."""
-    least = np.full(int(classes.max()) + 1, 1 << 30, np.int32)
-    least[: kernels.FIRST_STATE] = kernels.REFUSED, kernels.ACCEPTED
-    kernels.least_states(int(work.sizes[kernels.N_PAIRS]), work.n_cells, work.pair_keys, classes, least)
-    found: Int32 = least[classes]
-    return found
-
-
-def _merged(work: _Tables, classes: Int32, places: _Places, rest_of: Int32, top_of: Int32, pair_of: Int32) -> Suspended:
+def _merged(
+    work: _Tables, classes: PairClasses, places: _Places, rest_of: Int32, top_of: Int32, pair_of: Int32
+) -> Suspended:
     n_pairs = int(work.sizes[kernels.N_PAIRS])
     n_cells = work.n_cells
-    least = np.full(int(classes.max()) + 1, 1 << 30, np.int32)
-    kernels.least_states(n_pairs, n_cells, work.pair_keys, classes, least)
     n_steps = int(work.sizes[kernels.N_STEPS])
     kernels.merge_steps(
-        n_steps, n_cells, work.step_keys, work.step_result, work.pair_keys, work.pair_slots, classes, least
+        n_steps,
+        n_cells,
+        work.step_keys,
+        work.step_result,
+        work.pair_keys,
+        work.pair_slots,
+        classes.of_pair,
+        classes.least,
     )
-    mine = classes[pair_of]
-    state = np.where(mine < kernels.FIRST_STATE, mine, least[mine])
+    state = classes.least[classes.of_pair[pair_of]]
     _, order = np.unique(np.stack([rest_of, top_of]), axis=1, return_index=True)  # by rest, then by top
     rests, begins = np.unique(rest_of[order], return_index=True)
     of_rest = {
@@ -528,6 +500,6 @@ def _merged(work: _Tables, classes: Int32, places: _Places, rest_of: Int32, top_
         n_states=int(work.sizes[kernels.N_SUSPENDED]) - kernels.FIRST_STATE,
         n_pairs=n_pairs,
         n_edges=int(work.sizes[kernels.N_EDGES]),
-        n_classes=int(classes.max()) - 1,
-        n_early=int((classes[2:] < kernels.FIRST_STATE).sum()),
+        n_classes=classes.n_classes,
+        n_early=int((classes.of_pair[2:] < kernels.FIRST_STATE).sum()),
     )

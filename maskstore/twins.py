@@ -161,6 +161,7 @@ class Twins:
             at += len(part)
         self.where = np.concatenate([header, *parts.values()]).astype(np.int32)
         self.outcomes = np.full(n_rests, -1, np.int32)
+        self._n_outcomes = n_rests
         self._number: dict[bytes, int] = {}
 
     @staticmethod
@@ -195,8 +196,11 @@ class Twins:
             seen = np.ascontiguousarray(results[:, shifts])
             for row in np.flatnonzero((seen != REFUSED).any(axis=1)).tolist():
                 part[row, number] = self._number.setdefault(seen[row].tobytes(), 1 + len(self._number))
-        start = len(self.outcomes)
-        self.outcomes = np.concatenate([self.outcomes, part.reshape(-1)])
+        start = self._n_outcomes
+        self._n_outcomes += part.size
+        while len(self.outcomes) < self._n_outcomes:
+            self.outcomes = np.concatenate([self.outcomes, np.zeros_like(self.outcomes)])
+        self.outcomes[start : self._n_outcomes] = part.reshape(-1)
         self.outcomes[rests] = start + np.arange(len(rests), dtype=np.int32) * len(lists)
 
 

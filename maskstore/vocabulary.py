@@ -23,6 +23,9 @@ from maskwright.maskstore.tokenizer_files import read_path
 from maskwright.maskstore.tokenizer_objects import read_object
 from maskwright.maskstore.tokenizer_table import TokenTable, check_round_trip
 
+LONGEST_TOKEN = 1 << 14
+"""Bytes of the longest token of a vocabulary. Real tokenizers' longest have some hundreds."""
+
 _logger = logging.getLogger(__name__)
 
 #: Built-in name -> (package, file or folder inside it). Those of Mistral come with mistral-common (Apache-2.0).
@@ -56,7 +59,7 @@ class Vocabulary:
     of the token, and is not applied here: the first token generated may be b" def" where the text shows "def".
 
     Raises: VocabularyError if an id of `special`, `eos` or `byte_pieces` is out of range, a special id has bytes, an
-    eos id is not special, or a byte piece is not one byte.
+    eos id is not special, a byte piece is not one byte, or a token has more than 16,384 bytes.
     Cost: O(total bytes) to build.
 
     >>> vocabulary = Vocabulary("ab", (b"", b"a", b"b", b"ab"), {0: "</s>"}, (0,))
@@ -95,6 +98,13 @@ class Vocabulary:
             if len(self.tokens[token]) != 1:
                 raise VocabularyError(
                     f"{self.name}: byte piece {token} has the bytes {self.tokens[token]!r}, expected one byte"
+                )
+        for number, text in enumerate(self.tokens):
+            if len(text) > LONGEST_TOKEN:
+                raise VocabularyError(
+                    f"{self.name}: token {number} has {len(text):,} bytes ({text[:12]!r}...), and a token can have at most "
+                    f"{LONGEST_TOKEN:,}: a store follows each token byte by byte; leave it out (b'' stands for no text), or check "
+                    "that the tokens were not joined"
                 )
         object.__setattr__(self, "special", MappingProxyType(dict(sorted(self.special.items()))))
         object.__setattr__(self, "eos", tuple(sorted(set(self.eos))))

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 from maskwright.analysis.errors import LimitError
-from maskwright.analysis.grammar import parse_grammar
+from maskwright.analysis.grammar import load_grammar, parse_grammar
 from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
-from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.maskstore.vocabulary import LONGEST_TOKEN, Vocabulary
 
 TOKENS = [*(bytes([byte]) for byte in range(32, 127)), b"\n", b"k1", b"w12", b"3;", b"t1x", b"ab", b"</s>"]
 VOCABULARY = Vocabulary("small", (*TOKENS[:-1], b""), {len(TOKENS) - 1: "</s>"}, (len(TOKENS) - 1,))
@@ -76,6 +76,54 @@ def test_building_is_linear(name: str) -> None:
     assert ratio < MOST.get(name, 2.6), f"{n}: {ratio:.2f}"
 
 
+MANY_WAYS = "start: r0\n" + "".join(f'r{i}: (r{i} "o{i}")? r{i + 1}\n' for i in range(60)) + 'r60: "a" | "(" r0 ")"\n'
+"""A closing bracket ends any of sixty rules."""
+
+LONG_TOKENS: dict[str, tuple[str, Callable[[int], bytes], int]] = {
+    "closing": ("json", lambda n: b"]" * n, 3_000),
+    "closing, mixed": ("json", lambda n: b"]}" * (n // 2), 3_000),
+    "opening": ("json", lambda n: b"[" * n, 16_000),
+    "opening and closing": ("json", lambda n: b"[" * (n // 2) + b"]" * (n // 2), 3_000),
+    "closing more than is open": ("json", lambda n: b"[" * (n // 3) + b"]" * (n // 2), 3_000),
+    "members": ("json", lambda n: b',"a":1' * (n // 6), 16_000),
+    "blanks": ("json", lambda n: b" " * n, 16_000),
+    "letters": ("json", lambda n: b"a" * n, 16_000),
+    "right recursion": ('start: "(" start ")" start | "a" start | "a"', lambda n: b")" * n, 1_000),
+    "ends of blocks": ("python", lambda n: b")" * n, 200),
+}
+"""A grammar, a token of n bytes, and n for an ordinary test; those under python are slow."""
+
+
+def build_token(grammar: str, token: bytes) -> float:
+    """CPU seconds for a vocabulary with a long token."""
+    loaded = parse_grammar(grammar) if "start:" in grammar else load_grammar(grammar)
+    vocabulary = Vocabulary("long", (*TOKENS[:-1], b"", token), {len(TOKENS) - 1: "</s>"}, (len(TOKENS) - 1,))
+    start = time.process_time()
+    build_automaton_store(loaded, vocabulary)
+    return time.process_time() - start
+
+
+@pytest.mark.parametrize("name", [name for name in LONG_TOKENS if LONG_TOKENS[name][0] != "python"])
+def test_a_vocabulary_with_a_long_token_is_built_soon(name: str) -> None:
+    grammar, write, n = LONG_TOKENS[name]
+    assert build_token(grammar, write(n)) < 40, "what is compiled first counts too"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LONG_TOKENS)
+def test_building_is_linear_in_the_longest_token(name: str) -> None:
+    grammar, write, n = LONG_TOKENS[name]
+    n = min(n, LONGEST_TOKEN // 2)
+    short = min(build_token(grammar, b"ab") for _ in range(3))
+    while 4 * n <= LONGEST_TOKEN and build_token(grammar, write(n)) - short < 0.7:
+        n *= 2
+    ratio = min(
+        (build_token(grammar, write(2 * n)) - short + 0.1) / (build_token(grammar, write(n)) - short + 0.1)
+        for _ in range(3)
+    )
+    assert ratio < 2.6, f"{n}: {ratio:.2f}"
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -107,6 +155,7 @@ INTERRUPTED = {
         ),
         12.0,
     ),
+    "long token": (lambda: MANY_WAYS, 5.0),
 }
 """A grammar that takes long, and after how many seconds Ctrl-C is pressed: in the stage that the name says, more or less."""
 
@@ -114,16 +163,22 @@ PROGRAM = """
 import signal
 import sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # who runs this in the background may have turned it off
-from maskwright.analysis.grammar import parse_grammar
+from maskwright.analysis.grammar import load_grammar, parse_grammar
 from maskwright.maskstore.automaton_store import build_automaton_store
 sys.path.insert(0, {folder!r})
-from test_build_growth import INTERRUPTED, VOCABULARY
+from test_build_growth import INTERRUPTED, VOCABULARY, interrupted_vocabulary
 build_automaton_store(parse_grammar('start: "a"'), VOCABULARY)
 text = INTERRUPTED[{name!r}][0]()
 print("ready", flush=True)
-build_automaton_store(parse_grammar(text), VOCABULARY)
+build_automaton_store(parse_grammar(text), interrupted_vocabulary({name!r}))
 print("done", flush=True)
 """
+
+
+def interrupted_vocabulary(name: str) -> Vocabulary:
+    if name != "long token":
+        return VOCABULARY
+    return Vocabulary("long", (*TOKENS[:-1], b"", b")" * LONGEST_TOKEN), {len(TOKENS) - 1: "</s>"}, (len(TOKENS) - 1,))
 
 
 def interrupted(name: str, seconds: float) -> float:
@@ -154,7 +209,7 @@ MOST_SECONDS = 4.0
 """A second for Ctrl-C, and what a loaded machine takes to end a process of some hundred megabytes."""
 
 
-@pytest.mark.parametrize("name", ["reading", "lexer"])
+@pytest.mark.parametrize("name", ["reading", "lexer", "long token"])
 def test_ctrl_c_is_obeyed(name: str) -> None:
     assert interrupted(name, 1.0) < MOST_SECONDS
 

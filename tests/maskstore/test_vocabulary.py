@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maskwright.analysis.errors import MissingExtraError, UnknownNameError, VocabularyError
-from maskwright.maskstore.vocabulary import BUILT_IN, Vocabulary, load_vocabulary, post_tokens
+from maskwright.maskstore.vocabulary import BUILT_IN, LONGEST_TOKEN, Vocabulary, load_vocabulary, post_tokens
 
 PYTHON_SOURCES = Path(__file__).parents[2].parent / "shared" / "data" / "source" / "python.jsonl.xz"
 
@@ -304,3 +304,11 @@ def test_keywords_that_do_not_fit(keywords: dict[str, Any], message: str) -> Non
     pytest.importorskip("mistral_common")
     with pytest.raises(VocabularyError, match=message):
         load_vocabulary("mistral-7b-v0.1", **keywords)
+
+
+def test_a_token_of_a_million_bytes_is_refused() -> None:
+    vocabulary = Vocabulary.from_tokens([b"", b"a" * LONGEST_TOKEN], eos=[0])
+    assert vocabulary.size == 2
+    message = r"long: token 2 has 1,000,000 bytes \(b'aaaaaaaaaaaa'...\), and a token can have at most 16,384: .*; leave it out"
+    with pytest.raises(VocabularyError, match=message):
+        Vocabulary.from_tokens([b"", b"b", b"a" * 1_000_000], eos=[0], name="long")
