@@ -80,3 +80,11 @@ def test_a_parser_that_would_reduce_for_ever_is_given_up() -> None:
     reader = _Larks(Facts(grammar, "f"), is_contextual=False)
     assert reader.read(b"aaaaaa") is None
     assert lint_grammar(grammar).findings
+
+
+def test_a_newline_without_line_feed_is_said_once() -> None:
+    """It never wins, and no other terminal is to blame: this was an error without a type."""
+    layout = "%declare _INDENT _DEDENT"
+    text = f'start: (A _NEWLINE | _NEWLINE _INDENT start _DEDENT)+\nA: "a"\n_NEWLINE: / +/\n{layout}'
+    codes = [f.code for f in lint_grammar(grammar_of(text)).findings]
+    assert "layout-newline" in codes and "never-lexed" not in codes

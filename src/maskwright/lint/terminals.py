@@ -98,6 +98,8 @@ def never_lexed(facts: Facts) -> Iterator[Finding]:
         if dfa is None or number in lexer.ends or number in equal or number not in competing:
             continue
         winners = _winners_over(lexer, number)
+        if not winners:
+            continue  # a layout's newline that never has a line feed: `backup.newline_without_line_feed` says so
         names = [facts.name(winner) for winner in winners]
         what = "each text of it is also a text of" if len(names) == 1 else "each text of it is also one of"
         reason = f"; {why_wins(facts, winners[0], number)}" if len(winners) == 1 else ""
