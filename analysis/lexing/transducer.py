@@ -218,10 +218,13 @@ class _Builder:
                 continue
             after = self.lexemes.table[state.under_way][LINE_FEED]
             if after < 0 or self.newline not in self.lexemes.live[after]:
-                raise GrammarError(
-                    f"grammar {self.grammar.name}: the layout's newline {self.grammar.display_name(self.newline)} can end where no further "
-                    r"line feed can continue it, so blank lines would be newlines of their own; write it as in (\r?\n[\t ]*)+"
-                )
+                raise GrammarError(self._closed_newline())
+
+    def _closed_newline(self) -> str:
+        return (
+            f"grammar {self.grammar.name}: the layout's newline {self.grammar.display_name(self.newline)} can end where no further "
+            r"line feed can continue it, so blank lines would be newlines of their own; write it as in (\r?\n[\t ]*)+"
+        )
 
     def _add(self, state: _State) -> int:
         found = self.number.get(state)
@@ -261,6 +264,8 @@ class _Builder:
             winner = self.lexemes.winner[after]
             if winner >= 0:
                 if not self.lexemes.reads_on[after]:
+                    if winner == self.newline:
+                        raise GrammarError(self._closed_newline())  # no state of its own for `_check_newline` to see
                     return START, self.lexemes.emitted(winner)
                 return self._add(_State(after, winner)), ()
             return self._add(self._unfinished(state, after, byte)), ()

@@ -11,9 +11,11 @@ from engine_cases import LITERALS, PATTERNS, longest
 from naive_engine import NaiveEngine
 
 from maskwright.analysis.errors import GrammarError, LimitError
-from maskwright.analysis.grammar.grammar import Grammar, Rule, Terminal
+from maskwright.analysis.grammar import parse_grammar
+from maskwright.analysis.grammar.grammar import Grammar, Lexing, Rule, Terminal
 from maskwright.analysis.lexing.lexemes import terminal_rank
 from maskwright.analysis.lexing.transducer import DEAD, START, Transducer, build_transducer
+from maskwright.maskstore.stack_automaton import build_lexer_and_parser
 
 
 def anything_goes(terminals: list[Terminal], ignored: int = 0) -> Grammar:
@@ -258,3 +260,12 @@ def test_tables_are_read_only_and_the_same_each_time() -> None:
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 0
     assert first.outputs == second.outputs and first.live == second.live
+
+
+@pytest.mark.parametrize("newline", [r"\n", r"\r?\n", r"(\n *)+;", r"\n *"])
+@pytest.mark.parametrize("lexing", ["longest", "contextual"])
+def test_a_newline_that_the_next_line_feed_does_not_continue_is_refused(newline: str, lexing: Lexing) -> None:
+    """One that cannot grow is emitted at once, and masks had lacked tokens with ignored text before it."""
+    text = f'start: (";" | _NEWLINE)*\n_NEWLINE: /{newline}/\n%declare _INDENT _DEDENT\n%ignore " "'
+    with pytest.raises(GrammarError, match="newline _NEWLINE can end where no further line feed can continue it"):
+        build_lexer_and_parser(parse_grammar(text, lexing=lexing))
