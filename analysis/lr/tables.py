@@ -8,13 +8,13 @@ import numpy as np
 
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.grammar.normalise import reduce
+from maskwright.analysis.lr.acyclic import parsed_grammar
 from maskwright.analysis.lr.automaton import Automaton, bits, build_automaton
 from maskwright.analysis.lr.bisimulation import bisimulate
 from maskwright.analysis.lr.domination import prune
 from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT, ERROR, Alternatives, Array, LrTables, finish_tables
 from maskwright.analysis.lr.lookaheads import Lookaheads, lookaheads
-from maskwright.analysis.lr.loops import refuse_endless, refuse_endless_tables
+from maskwright.analysis.lr.loops import refuse_endless_tables
 
 __all__ = ["ACCEPT", "CONFLICT", "ERROR", "LrTables", "Policy", "bisimulate", "build_lr_tables"]
 
@@ -33,9 +33,7 @@ def build_lr_tables(grammar: Grammar, conflicts: Policy = "all") -> LrTables:
     """
     if conflicts not in get_args(Policy):
         raise MaskwrightError(f"conflicts is {conflicts!r}; expected one of {', '.join(map(repr, get_args(Policy)))}")
-    grammar = reduce(grammar)
-    if conflicts == "all":
-        refuse_endless(grammar)
+    grammar = parsed_grammar(grammar, conflicts)
     automaton = build_automaton(grammar)
     tables = tables_of(automaton, lookaheads(automaton), conflicts)
     if conflicts == "shift":
