@@ -9,7 +9,8 @@ rules, and N+ gets them, each from its first part on that is not empty. Of the r
 - A : x B v, where x may be empty and B begins with A, becomes A : B v and x from its first part on that is not empty, before B v. B is
   the last such symbol of the rule.
 
-Nonterminals that then derive each other by rules of one part are made one. Rules outside cycles stay as they are, but for N+.
+Nonterminals that then derive each other by rules of one part are made one. Rules outside cycles stay as they are, but for N+ and for
+rules that say nothing new (A : v beside A : N v).
 
 What is left ends. Each edge "begins with" of the new rules is one of the old ones with N+ taken for N, or leads along the rest of one
 rule; so a cycle of the new rules would be one of the old. But a rule on an old cycle has become one that begins with what is not empty, or
@@ -96,6 +97,7 @@ class _Rewriter:
         for new, lhs in self.agenda:  # grows while it is read
             self.bodies[new] = [body for rule in self.grammar.rules_of[lhs] for body in self._variants(lhs, rule.rhs)]
         self._merge_units()
+        self._drop_covered()
         found = [Rule(lhs, body) for lhs in sorted(self.bodies) for body in self.bodies[lhs]]
         return reduce(renumber(self.grammar, found, self.names))
 
@@ -207,6 +209,21 @@ class _Rewriter:
             bodies = (tuple(one.get(symbol, symbol) for symbol in body) for body in self.bodies[lhs])
             merged.setdefault(one[lhs], {}).update(dict.fromkeys(body for body in bodies if body != (one[lhs],)))
         self.bodies = {lhs: list(bodies) for lhs, bodies in merged.items()}
+
+    def _drop_covered(self) -> None:
+        """Take A : u v away beside A : u N v where N may be empty and has changed: Lark writes so ``N? v`` and ``N* v``.
+
+        A rule of symbols that may all be empty stays, so that what may be empty still may.
+        """
+        changed = {lhs for lhs in self.nullable & self.bodies.keys() if tuple(self.bodies[lhs]) != self._authors(lhs)}
+        for lhs, bodies in self.bodies.items():
+            covered = {
+                body[:at] + body[at + 1 :] for body in bodies for at, symbol in enumerate(body) if symbol in changed
+            }
+            self.bodies[lhs] = [body for body in bodies if body not in covered or self.nullable.issuperset(body)]
+
+    def _authors(self, lhs: int) -> tuple[Body, ...]:
+        return tuple(rule.rhs for rule in self.grammar.rules_of.get(lhs, ()))
 
 
 def _classes(successors: list[list[int]]) -> list[int]:
