@@ -22,13 +22,15 @@ Policy = Literal["all", "shift"]
 
 
 def build_lr_tables(grammar: Grammar, conflicts: Policy = "all") -> LrTables:
-    """The LALR(1) tables of the reduced grammar; a column for each of its terminals.
+    """The LALR(1) tables of a grammar; a column for each of its terminals.
 
     conflicts : "all" keeps every action of a cell with several that some text may need, see `domination`; "shift" prefers to accept, then
         to shift (as Lark does), then to reduce by the rule that comes first in the grammar (where Lark refuses the grammar).
 
-    Raises GrammarError if the language is empty or the parser could reduce for ever (`loops`), LimitError if the automaton is too large
-    (`automaton.MAX_STATES`, `automaton.MAX_CELLS`).
+    The rules are those of `parsed_grammar`: under "all" all reductions end.
+
+    Raises GrammarError if the language is empty or a parser of one action a cell could reduce for ever (`loops`), LimitError if the
+    automaton is too large (`automaton.MAX_STATES`, `automaton.MAX_CELLS`).
     Cost: python.lark (537 rules, 796 states) takes less than 0.1 s, 10,000 rules some seconds.
     """
     if conflicts not in get_args(Policy):
