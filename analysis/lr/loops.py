@@ -41,7 +41,7 @@ class FollowGraphs(NamedTuple):
 def follow_graphs(grammar: Grammar, nullable: frozenset[int]) -> FollowGraphs:
     """Which nonterminals each begins with or is, if what may be empty is. Cost: O(size of the grammar)."""
     n_terminals, n = grammar.n_terminals, grammar.n_nonterminals
-    found = FollowGraphs(*([{} for _ in range(n)] for _ in range(3)))
+    found = FollowGraphs([{} for _ in range(n)], [{} for _ in range(n)], [{} for _ in range(n)])
     for rule in grammar.rules:
         head = rule.lhs - n_terminals
         n_required = sum(symbol not in nullable for symbol in rule.rhs)
