@@ -17,7 +17,7 @@ from lark.parsers.lalr_analysis import LALR_Analyzer
 
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.grammar.normalise import reduce
+from maskwright.analysis.lr.acyclic import parsed_grammar
 
 END = -1
 STACK_LIMIT = 10_000
@@ -63,7 +63,7 @@ class LalrParser:
 
     def __init__(self, grammar: Grammar) -> None:
         self._grammar = grammar
-        grammar = reduce(grammar)
+        grammar = parsed_grammar(grammar, "all")
         nonterminals = [NonTerminal(f"n{i}") for i in range(grammar.n_nonterminals)]
         symbols = [*(LarkTerminal(f"t{t}") for t in range(grammar.n_terminals)), *nonterminals]
         number = {symbol.name: i for i, symbol in enumerate(symbols)} | {"$END": END}
@@ -149,9 +149,8 @@ class LalrParser:
                     agenda.append(after)
             if len(seen) > STACK_LIMIT:
                 raise LimitError(
-                    f"grammar {self._grammar.name} has more than {STACK_LIMIT} readings of one text: some nonterminal "
-                    "derives itself, or itself after nothing but symbols that may be empty (hidden left recursion); "
-                    "remove the cycle from its rules"
+                    f"grammar {self._grammar.name} has more than {STACK_LIMIT} readings of one text: their number grows with it; "
+                    "make its rules less ambiguous"
                 )
         return list(seen)
 

@@ -13,11 +13,11 @@ from typing import Literal, NamedTuple
 from maskwright.analysis.errors import GrammarError, LimitError
 from maskwright.analysis.grammar.columns import FIRST_COLUMN, Column
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.grammar.normalise import reduce
 from maskwright.analysis.lexing.lexemes import terminal_rank
 from maskwright.analysis.lexing.terminal_nfa import build_terminal_nfa, build_union_dfa
 from maskwright.analysis.lexing.terminals import compile_lexemes
 from maskwright.analysis.lexing.transducer import DEAD, RESTART, START, STATE_LIMIT
+from maskwright.analysis.lr.acyclic import parsed_grammar
 from maskwright.analysis.lr.automaton import build_automaton
 from maskwright.analysis.lr.bisimulation import coarsest_partition
 from maskwright.analysis.lr.tables import ACCEPT, CONFLICT, ERROR, build_lr_tables
@@ -108,7 +108,7 @@ class Machine:
         found = build_lexer_and_parser(grammar)
         modes, self.transducer = found.modes, found.transducer
         self.tables = build_lr_tables(grammar, grammar.conflicts)
-        self.automaton = build_automaton(reduce(grammar)).restricted(self.tables.origin)
+        self.automaton = build_automaton(parsed_grammar(grammar, grammar.conflicts)).restricted(self.tables.origin)
         self.class_of: list[int] = coarsest_partition(self.tables).states.tolist()
         """The engine's LR state of each of ours."""
         of_class = modes.of_state.tolist()

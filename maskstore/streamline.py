@@ -117,7 +117,7 @@ def streamline(
     """Run all steps. progress : called with the step's name, and the cases judged and to be judged in it.
 
     exact : False leaves the last step out: it changes nothing then. So it does where the grammar has no LALR tables that decide
-        (endless reductions, too many stacks or states).
+        (too many stacks or states).
 
     Cost for python.lark at V = 32k: 1.6 CPU s for the steps up to `joint`, 1.2 for `exact` (reports/bench/streamlining.py).
     """

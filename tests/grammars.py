@@ -57,6 +57,22 @@ def random_grammar(seed: int) -> Grammar:
     return _from_rows(rows, f"random-{seed}")
 
 
+def random_looping_grammar(seed: int) -> Grammar:
+    """A grammar of 1-6 nonterminals, most of which may be empty or lead to each other: most have a text with endless derivations."""
+    rng = random.Random(seed)
+    nonterminals = ["S", "A", "B", "C", "D", "E"][: rng.randint(1, 6)]
+    terminals = list("abc"[: rng.randint(1, 3)])
+    share = rng.choice([0.15, 0.3, 0.5])
+    rows: Rows = {}
+    for number, lhs in enumerate(nonterminals):
+        first = [[rng.choice(terminals)], [rng.choice(terminals)], []][rng.randrange(3)]
+        rows[lhs] = [first + rng.choices(nonterminals[number + 1 :] or terminals, k=rng.randint(0, 1))]
+        for _ in range(rng.randint(1, 3)):
+            length = rng.choice([0, 1, 2, 2, 3, 3, 4, 5])
+            rows[lhs].append([rng.choice(terminals if rng.random() < share else nonterminals) for _ in range(length)])
+    return _from_rows(rows, f"looping-{seed}")
+
+
 def random_expressions(seed: int) -> Grammar:
     """Rules with operators in front, between and behind, several levels and chains of them, all at random: most are ambiguous."""
     rng = random.Random(seed)

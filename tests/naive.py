@@ -22,11 +22,12 @@ Column: TypeAlias = frozenset[Item]
 
 def words(grammar: Grammar, max_length: int) -> frozenset[Word]:
     """All words of L of at most `max_length` terminals."""
-    return _words(grammar, max_length)[grammar.start]
+    return words_of(grammar, max_length)[grammar.start]
 
 
 @lru_cache(maxsize=64)
-def _words(grammar: Grammar, max_length: int) -> dict[int, frozenset[Word]]:
+def words_of(grammar: Grammar, max_length: int) -> dict[int, frozenset[Word]]:
+    """The same for each symbol."""
     found: dict[int, frozenset[Word]] = {t: frozenset({(t,)}) for t in range(grammar.n_terminals)}
     found |= {lhs: frozenset() for lhs in grammar.rules_of}
     while True:

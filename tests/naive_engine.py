@@ -25,7 +25,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from lark.utils import get_regexp_width
 
 from maskwright.analysis.grammar.grammar import Grammar, Layout
-from maskwright.analysis.grammar.normalise import reduce as reduced
+from maskwright.analysis.lr.acyclic import parsed_grammar
 from maskwright.analysis.lr.automaton import build_automaton
 from maskwright.analysis.lr.lookaheads import lookaheads
 from maskwright.analysis.lr.tables import ACCEPT, CONFLICT, build_lr_tables, tables_of
@@ -213,7 +213,7 @@ class NaiveEngine:
         self.grammar = grammar
         self.layout = grammar.layout
         build_lr_tables(grammar, conflicts)  # refuses what cannot be read
-        automaton = build_automaton(reduced(grammar))
+        automaton = build_automaton(parsed_grammar(grammar, conflicts))
         self.tables = tables_of(automaton, lookaheads(automaton), conflicts)
         """With all actions, also those that the engine need not follow."""
         lexable = [t for t, terminal in enumerate(grammar.terminals) if terminal.pattern is not None]

@@ -272,11 +272,12 @@ def position_of(text: str, name: str) -> tuple[int, int]:
 def rule_name(name: str) -> str:
     """The rule that the author wrote, of a nonterminal that Lark made of it.
 
-    >>> rule_name("__expr_star_3"), rule_name("pair{item}"), rule_name("expr")
-    ('expr', 'pair', 'expr')
+    >>> rule_name("__expr_star_3"), rule_name("pair{item}"), rule_name("expr"), rule_name("__expr_star_3 (not empty)")
+    ('expr', 'pair', 'expr', 'expr')
     """
+    name = name.partition(" ")[0]
     match = _HELPER.match(name)
-    return (match["rule"] if match else name).partition("{")[0].partition(" ")[0]
+    return (match["rule"] if match else name).partition("{")[0]
 
 
 def caret(text: str, line: int, column: int, width: int = 120) -> str:

@@ -43,7 +43,6 @@ import numpy.typing as npt
 
 from maskwright.analysis.errors import LimitError, MaskwrightError
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.grammar.normalise import reduce
 from maskwright.analysis.legality import _exact_kernels as kernels
 from maskwright.analysis.legality.certificate import (
     AnyContext,
@@ -58,6 +57,7 @@ from maskwright.analysis.legality.certificate import (
     Witness,
 )
 from maskwright.analysis.legality.verdict import START, TerminalSequence
+from maskwright.analysis.lr.acyclic import parsed_grammar
 from maskwright.analysis.lr.tables import LrTables, Policy, build_lr_tables
 
 Case: TypeAlias = tuple[AnyContext, TerminalSequence] | tuple[AnyContext, TerminalSequence, TerminalSequence]
@@ -106,7 +106,7 @@ class ExactDeciders:
 
         Raises what `build_lr_tables` raises; LimitError for a grammar whose numbers do not fit into a packed reduction.
         """
-        self.grammar = reduce(grammar)
+        self.grammar = parsed_grammar(grammar, conflicts)
         self.tables: LrTables = build_lr_tables(grammar, conflicts)
         tables = self.tables
         if max(tables.goto.shape[1], int(tables.rule_length.max(initial=0))) >= 1 << kernels.FIELD_BITS:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.grammar.normalise import reduce
+from maskwright.analysis.lr.acyclic import parsed_grammar
 from maskwright.analysis.lr.automaton import Automaton, bits, build_automaton
 from maskwright.analysis.lr.digraph import digraph
 from maskwright.analysis.lr.lookaheads import Lookaheads, lookaheads, nullable_symbols
@@ -70,11 +70,11 @@ class Conflict:
 
 
 def conflicts(grammar: Grammar, n_examples: int = 100) -> tuple[Conflict, ...]:
-    """All conflicts of the grammar's LALR(1) tables, by state and terminal; the first `n_examples` with an example.
+    """All conflicts of the LALR(1) tables of `parsed_grammar`, by state and terminal; the first `n_examples` with an example.
 
     Raises GrammarError if the language is empty, LimitError if the automaton is too large.
     """
-    automaton = build_automaton(reduce(grammar))
+    automaton = build_automaton(parsed_grammar(grammar, grammar.conflicts))
     sets = lookaheads(automaton)
     cells = _conflicting_cells(automaton, sets)
     with_example: dict[int, list[int]] = {}

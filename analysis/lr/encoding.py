@@ -26,7 +26,7 @@ class LrTables:
         more: several.
     goto : (n_states, n_nonterminals) int32, -1 = none.
     rule_lhs, rule_length : (n_rules,) int32; nonterminal index 0 .. n_nonterminals - 1 of the left side, number of symbols on the right.
-        Before bisimulation, rule r is rule r of `normalise.reduce(grammar)`, and nonterminal index i its symbol grammar.n_terminals + i.
+        Before bisimulation, rule r is rule r of `acyclic.parsed_grammar`, and nonterminal index i its symbol grammar.n_terminals + i.
     alternatives : (n,) int32, see CONFLICT; a shift or ACCEPT comes first, then reductions ascending by rule.
     default_rule : (n_states,) int32; r if reducing by r is the only action that the state has, else -1. To reduce by it whatever comes
         next is safe: a terminal that is not legal is never shifted.

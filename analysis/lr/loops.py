@@ -8,22 +8,53 @@ A parser that follows all actions can do so if and only if, in the reduced gramm
 (If: w* is a viable prefix before what A begins with, and after A there can be another A. Only if: take a lowest height that the stack
 has infinitely often. Then either the nonterminals pushed there derive each other in a cycle, or the stack grows for ever by symbols that
 derive the empty string; the automaton passes them by infinitely many leftmost descents, of which infinitely many step over something.)
-A parser with one action a cell takes some of these steps, so it need only be looked at if the grammar has such an A.
+A parser that follows all actions gets other rules for such a grammar (`acyclic`). One with one action a cell takes some of these steps,
+so it need only be looked at if the grammar has such an A.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from itertools import pairwise
+from typing import NamedTuple
 
 from maskwright.analysis.errors import GrammarError
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.grammar.lark_files import caret, position_of, rule_name
 from maskwright.analysis.lr.digraph import digraph
 from maskwright.analysis.lr.encoding import LrTables
 from maskwright.analysis.lr.lookaheads import nullable_symbols
 
 Graph = list[dict[int, None]]
+
+
+class FollowGraphs(NamedTuple):
+    """Of the nonterminals' indices, A -> B if some rule of A is B between (whole), or after (left), symbols that may be empty.
+
+    hidden : the part of `left` with at least one symbol before B.
+    """
+
+    whole: Graph
+    left: Graph
+    hidden: Graph
+
+
+def follow_graphs(grammar: Grammar, nullable: frozenset[int]) -> FollowGraphs:
+    """Which nonterminals each begins with or is, if what may be empty is. Cost: O(size of the grammar)."""
+    n_terminals, n = grammar.n_terminals, grammar.n_nonterminals
+    found = FollowGraphs([{} for _ in range(n)], [{} for _ in range(n)], [{} for _ in range(n)])
+    for rule in grammar.rules:
+        head = rule.lhs - n_terminals
+        n_required = sum(symbol not in nullable for symbol in rule.rhs)
+        for position, symbol in enumerate(rule.rhs):
+            if symbol >= n_terminals:
+                found.left[head][symbol - n_terminals] = None
+                if position:
+                    found.hidden[head][symbol - n_terminals] = None
+                if n_required == (symbol not in nullable):
+                    found.whole[head][symbol - n_terminals] = None
+            if symbol not in nullable:
+                break
+    return found
 
 
 def endless_cycle(grammar: Grammar) -> tuple[tuple[int, ...], bool] | None:
@@ -33,22 +64,7 @@ def endless_cycle(grammar: Grammar) -> tuple[tuple[int, ...], bool] | None:
     Cost: O(edges) unions of bits.
     """
     n_terminals, n = grammar.n_terminals, grammar.n_nonterminals
-    nullable = nullable_symbols(grammar)
-    whole: Graph = [{} for _ in range(n)]  # A -> B: some rule of A is B and symbols that may be empty
-    left: Graph = [{} for _ in range(n)]  # A -> B: some rule of A is B after symbols that may be empty
-    hidden: Graph = [{} for _ in range(n)]  # of these, with at least one symbol before B
-    for rule in grammar.rules:
-        head = rule.lhs - n_terminals
-        n_required = sum(symbol not in nullable for symbol in rule.rhs)
-        for position, symbol in enumerate(rule.rhs):
-            if symbol >= n_terminals:
-                left[head][symbol - n_terminals] = None
-                if position:
-                    hidden[head][symbol - n_terminals] = None
-                if n_required == (symbol not in nullable):
-                    whole[head][symbol - n_terminals] = None
-            if symbol not in nullable:
-                break
+    whole, left, hidden = follow_graphs(grammar, nullable_symbols(grammar))
     for graph, closing, is_hidden in ((whole, whole, False), (left, hidden, True)):
         reach = digraph([list(targets) for targets in graph], [1 << i for i in range(n)])
         for source, targets in enumerate(closing):
@@ -72,31 +88,6 @@ def _path(graph: Graph, source: int, target: int) -> list[int]:
     while path[-1] != source:
         path.append(before[path[-1]])
     return path[::-1]
-
-
-def refuse_endless(grammar: Grammar) -> None:
-    """Raises GrammarError if a parser that follows all actions could reduce for ever; `grammar` is reduced."""
-    found = endless_cycle(grammar)
-    if found is None:
-        return
-    cycle, is_hidden = found
-    name = grammar.symbol_name(cycle[0])
-    rule = rule_name(name)
-    chain = " -> ".join(map(grammar.symbol_name, cycle))
-    line, column = position_of(grammar.text, rule)
-    at = f"{grammar.name}:{line}:{column}" if line else f"grammar {grammar.name}"
-    pointer = caret(grammar.text, line, column) if line else ""
-    remedy = "take the cycle out of these rules, or make the symbols before it required"
-    if name.startswith("__") and rule != name and len(set(cycle)) == 1:
-        fault = f"rule {rule!r} repeats something that may be empty"
-        remedy = "make what is repeated non-empty: (part?)+ is part*"
-    elif is_hidden:
-        fault = f"{name!r} begins with itself after symbols that may be empty ({chain})"
-    else:
-        fault = f"{name!r} derives itself ({chain})"
-    raise GrammarError(
-        f"{at}: infinite ambiguity: {fault}, so that a parser could reduce for ever without reading; {remedy}{pointer}"
-    )
 
 
 def refuse_endless_tables(grammar: Grammar, make_tables: Callable[[], LrTables]) -> None:

@@ -16,13 +16,13 @@ import numpy as np
 
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.grammar.normalise import reduce
+from maskwright.analysis.lr.acyclic import parsed_grammar
 from maskwright.analysis.lr.automaton import Automaton, bits, build_automaton
 from maskwright.analysis.lr.bisimulation import Partition, bisimulate
 from maskwright.analysis.lr.domination import prune
 from maskwright.analysis.lr.encoding import ACCEPT, ERROR, Alternatives, Array, LrTables, can_follow, finish_tables
 from maskwright.analysis.lr.lookaheads import Lookaheads, lookaheads, shifted_terminals
-from maskwright.analysis.lr.loops import refuse_endless, refuse_endless_tables
+from maskwright.analysis.lr.loops import refuse_endless_tables
 from maskwright.analysis.lr.tables import Policy, tables_of
 
 MAX_MERGED_CELLS = 1 << 25
@@ -44,9 +44,7 @@ def build_merged_tables(grammar: Grammar, conflicts: Policy) -> Merged:
 
     Cost: O(m log m) for m transitions and look-ahead sets, and the merged tables' cells.
     """
-    grammar = reduce(grammar)
-    if conflicts == "all":
-        refuse_endless(grammar)
+    grammar = parsed_grammar(grammar, conflicts)
     automaton = build_automaton(grammar)
     sets = lookaheads(automaton)
     if conflicts == "all" and has_conflicts(automaton, sets):

@@ -8,13 +8,13 @@ import numpy as np
 
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.grammar.normalise import reduce
+from maskwright.analysis.lr.acyclic import parsed_grammar
 from maskwright.analysis.lr.automaton import Automaton, bits, build_automaton
 from maskwright.analysis.lr.bisimulation import bisimulate
 from maskwright.analysis.lr.domination import prune
 from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT, ERROR, Alternatives, Array, LrTables, finish_tables
 from maskwright.analysis.lr.lookaheads import Lookaheads, lookaheads
-from maskwright.analysis.lr.loops import refuse_endless, refuse_endless_tables
+from maskwright.analysis.lr.loops import refuse_endless_tables
 
 __all__ = ["ACCEPT", "CONFLICT", "ERROR", "LrTables", "Policy", "bisimulate", "build_lr_tables"]
 
@@ -22,20 +22,20 @@ Policy = Literal["all", "shift"]
 
 
 def build_lr_tables(grammar: Grammar, conflicts: Policy = "all") -> LrTables:
-    """The LALR(1) tables of the reduced grammar; a column for each of its terminals.
+    """The LALR(1) tables of a grammar; a column for each of its terminals.
 
     conflicts : "all" keeps every action of a cell with several that some text may need, see `domination`; "shift" prefers to accept, then
         to shift (as Lark does), then to reduce by the rule that comes first in the grammar (where Lark refuses the grammar).
 
-    Raises GrammarError if the language is empty or the parser could reduce for ever (`loops`), LimitError if the automaton is too large
-    (`automaton.MAX_STATES`, `automaton.MAX_CELLS`).
+    The rules are those of `parsed_grammar`: under "all" all reductions end.
+
+    Raises GrammarError if the language is empty or a parser of one action a cell could reduce for ever (`loops`), LimitError if the
+    automaton is too large (`automaton.MAX_STATES`, `automaton.MAX_CELLS`).
     Cost: python.lark (537 rules, 796 states) takes less than 0.1 s, 10,000 rules some seconds.
     """
     if conflicts not in get_args(Policy):
         raise MaskwrightError(f"conflicts is {conflicts!r}; expected one of {', '.join(map(repr, get_args(Policy)))}")
-    grammar = reduce(grammar)
-    if conflicts == "all":
-        refuse_endless(grammar)
+    grammar = parsed_grammar(grammar, conflicts)
     automaton = build_automaton(grammar)
     tables = tables_of(automaton, lookaheads(automaton), conflicts)
     if conflicts == "shift":

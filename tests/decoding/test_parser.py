@@ -13,11 +13,12 @@ from lark import Lark, Token
 from lark.exceptions import UnexpectedInput
 from lark.lexer import Lexer as LarkLexer
 from lark.parsers.lalr_interactive_parser import InteractiveParser
-from naive import Earley, prefixes, productive
+from naive import Earley, is_word, prefixes, productive
 from naive_store import python_grammar
 
 from maskwright.analysis.errors import GrammarError, LimitError
-from maskwright.analysis.grammar import Grammar
+from maskwright.analysis.grammar import Grammar, reduce
+from maskwright.analysis.lr.loops import endless_cycle
 from maskwright.decoding.parser import LalrParser, Stacks
 
 CHUNK = 40
@@ -62,19 +63,16 @@ def test_accepts_what_earley_accepts(chunk: int) -> None:
         n_conflicted += parser.n_conflicts > 0
         length = 4 if grammar.n_terminals < 4 else 3
         known = prefixes(grammar, length)
-        try:
-            for word in itertools.chain.from_iterable(
-                itertools.product(range(grammar.n_terminals), repeat=n) for n in range(length + 1)
-            ):
-                if word[:-1] in known:
-                    stacks = read(parser, word)
-                    assert bool(stacks) == (word in known), (seed, word)
-                    if stacks:
-                        assert parser.accepts_end(stacks) == earley.is_word(earley.read_word(word)), (seed, word)
-        except LimitError:
-            assert has_hidden_left_recursion(grammar), seed
-            n_hidden += 1
-    assert 0 < n_hidden < CHUNK // 3 and n_conflicted > CHUNK // 4
+        n_hidden += has_hidden_left_recursion(grammar)
+        for word in itertools.chain.from_iterable(
+            itertools.product(range(grammar.n_terminals), repeat=n) for n in range(length + 1)
+        ):
+            if word[:-1] in known:
+                stacks = read(parser, word)
+                assert bool(stacks) == (word in known), (seed, word)
+                if stacks:
+                    assert parser.accepts_end(stacks) == earley.is_word(earley.read_word(word)), (seed, word)
+    assert n_hidden > 0 and n_conflicted > CHUNK // 4
 
 
 @pytest.mark.parametrize("chunk", range(3))
@@ -84,7 +82,7 @@ def test_conflict_free_grammars_parse_as_in_lark(chunk: int) -> None:
     for seed in range(1000 + chunk * CHUNK, 1000 + (chunk + 1) * CHUNK):
         grammar, rng = random_grammar(seed), random.Random(seed)
         parser = LalrParser(grammar)
-        if parser.n_conflicts:
+        if parser.n_conflicts or endless_cycle(reduce(grammar)) is not None:
             continue
         for _ in range(5):
             theirs, stacks = interactive_parser(grammar), parser.initial
@@ -132,17 +130,16 @@ class _NoLexer(LarkLexer):
 @pytest.mark.parametrize(
     "text", ["S : N S a | b\nN : c | ", "S : S S | a | ", "S : A\nA : B A a | a\nB : N N\nN : n | "]
 )
-def test_hidden_left_recursion_is_refused_at_once(text: str) -> None:
+def test_hidden_left_recursion_is_followed(text: str) -> None:
     grammar = make_grammar(text)
     assert has_hidden_left_recursion(grammar)
-    parser = LalrParser(grammar)
-    begin = time.process_time()
-    with pytest.raises(
-        LimitError, match=r"more than 10000 readings of one text: some nonterminal derives itself.*hidden left"
+    parser, known = LalrParser(grammar), prefixes(grammar, 5)
+    for word in itertools.chain.from_iterable(
+        itertools.product(range(grammar.n_terminals), repeat=n) for n in range(6)
     ):
-        for terminal in range(grammar.n_terminals):
-            parser.shift(parser.initial, terminal)
-    assert time.process_time() - begin < 10
+        stacks = read(parser, word)
+        assert bool(stacks) == (word in known)
+        assert parser.accepts_end(stacks) == is_word(grammar, word)
 
 
 def test_readings_that_multiply_are_refused() -> None:
@@ -163,7 +160,6 @@ def test_cycles_and_ambiguity_are_followed() -> None:
     for text in ("S : A\nA : A | a", "S : S S | a", "S : A a\nA : B | a\nB : A | a"):
         grammar = make_grammar(text)
         parser, earley = LalrParser(grammar), Earley(grammar)
-        assert parser.n_conflicts
         for n in range(8):
             stacks = read(parser, (0,) * n)
             columns = earley.read_word((0,) * n)

@@ -322,7 +322,7 @@ SEEDS = (
     ),
     Seed(
         "endless-derivation",
-        "error",
+        "info",
         'start: chain\nchain: other | "a"\nother: chain | "b"',
         'start: chain\nchain: other | "a"\nother: "c" chain | "b"',
         2,

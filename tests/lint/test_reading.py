@@ -140,8 +140,8 @@ def test_ambiguities_are_two_derivations_of_one_sentence(seed: int) -> None:
             assert found.first != found.second
             assert list(found.first.terminals()) == list(found.second.terminals())
             for tree in (found.first, found.second):
-                assert tree.symbol == facts.reduced.start
-                check_derivation(facts.reduced, tree)
+                assert tree.symbol == facts.parsed.start
+                check_derivation(facts.parsed, tree)
 
 
 def check_derivation(grammar: Grammar, tree: Tree) -> None:

@@ -14,7 +14,7 @@ import pytest
 from engine_cases import ids, longest, random_layout_grammar, random_longest_grammar, random_vocabulary, real_automaton
 from numba import njit
 
-from maskwright.analysis.errors import DeadEndError, GrammarError
+from maskwright.analysis.errors import DeadEndError, LimitError
 from maskwright.analysis.grammar import parse_grammar
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.decoding import _kernels as kernels
@@ -170,7 +170,12 @@ def random_places(store: AutomatonStore, rng: random.Random, n: int) -> Iterator
             allowed = sorted(row(matcher) - set(store.vocabulary.eos))
             if not allowed:
                 break
-            matcher.advance(rng.choice(allowed))
+            try:
+                matcher.advance(rng.choice(allowed))
+            except LimitError as error:  # of very many readings: tokens read one by one would be refused for them
+                assert "readings" in str(error)
+                matcher = store.matcher()
+                break
         yield matcher
 
 
@@ -201,11 +206,7 @@ def test_every_lexer_state_over_stacks(name: str, n_places: int) -> None:
 @pytest.mark.parametrize("kind", [random_longest_grammar, random_layout_grammar])
 def test_every_lexer_state_of_random_grammars(kind: Any, seed: int) -> None:
     grammar = kind(seed)
-    try:
-        automaton, store = built(grammar, random_vocabulary(grammar, seed))
-    except GrammarError as error:
-        assert "infinite ambiguity" in str(error)
-        pytest.skip("the grammar is infinitely ambiguous")
+    automaton, store = built(grammar, random_vocabulary(grammar, seed))
     edges = Edges(automaton)
     for matcher in random_places(store, random.Random(seed), 4):
         for state in range(automaton.required.transducer.n_states):

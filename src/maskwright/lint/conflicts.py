@@ -195,7 +195,7 @@ def _apart(ambiguity: Ambiguity) -> tuple[Tree, Tree]:
 
 def bracketed(facts: Facts, tree: Tree) -> str:
     """A derivation on one line: ``expr[expr[1 + 1] + 1]``; chains of rules with one part as ``a>..>z[...]``; empty parts are left out."""
-    rules = facts.reduced
+    rules = facts.parsed
     try:
         lexemes = facts.writer.lexemes
     except ValueError:
@@ -233,7 +233,7 @@ class _Search:
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
         self.tables = facts.all_tables
-        self.rules = facts.reduced
+        self.rules = facts.parsed
         self.n_terminals = self.rules.n_terminals
         self.n_steps = MAX_STEPS
 

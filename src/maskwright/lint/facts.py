@@ -18,6 +18,7 @@ from maskwright.analysis.lexing.dfa import Dfa, difference
 from maskwright.analysis.lexing.modes import Modes, lexing_modes
 from maskwright.analysis.lexing.terminals import with_line_feed
 from maskwright.analysis.lexing.transducer import Transducer, build_transducer
+from maskwright.analysis.lr.acyclic import without_endless
 from maskwright.analysis.lr.agreement import Disagreement, disagreement
 from maskwright.analysis.lr.automaton import Automaton, bits, build_automaton
 from maskwright.analysis.lr.domination import prune
@@ -65,8 +66,20 @@ class Facts:
         return reduce(self.grammar)
 
     @cached_property
+    def parsed(self) -> Grammar:
+        """The rules that the parser has: the reduced ones themselves, or without endless derivations."""
+        return without_endless(self.reduced) if self.grammar.conflicts == "all" else self.reduced
+
+    @cached_property
     def automaton(self) -> Automaton:
-        return build_automaton(self.reduced)
+        return build_automaton(self.parsed)
+
+    @cached_property
+    def larks_tables(self) -> LrTables:
+        """The tables of the author's rules as Lark's parser has them, which shifts rather than reduces."""
+        automaton = self.automaton if self.parsed is self.reduced else build_automaton(self.reduced)
+        sets = self.lookaheads if automaton is self.automaton else lookaheads(automaton)
+        return tables_of(automaton, sets, "shift")
 
     @cached_property
     def lookaheads(self) -> Lookaheads:

@@ -16,7 +16,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         "ambiguity": "a text has two readings",
         "conflict": "an LALR(1) parser may do several things before the same terminal",
         "endless-backup": "the lexer may have to back up over any number of lexemes or bytes",
-        "endless-derivation": "a rule derives itself, so that a parser could reduce for ever",
+        "endless-derivation": "a rule derives itself, so that a text has readings without end",
         "endless-whitespace": "blanks may be emitted without end",
         "equal-terminals": "two terminals match the same texts",
         "idle-priority": "a priority changes nothing",

@@ -28,7 +28,6 @@ from lark.lexer import (
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar.grammar import Grammar, Layout
 from maskwright.analysis.lr.automaton import bits
-from maskwright.analysis.lr.tables import tables_of
 from maskwright.lint.facts import Facts
 from maskwright.lint.finding import Finding, shown
 from maskwright.lint.lexer import PlainLexer
@@ -260,7 +259,7 @@ class _Larks:
 
     def __init__(self, facts: Facts, is_contextual: bool) -> None:
         grammar = self.grammar = facts.grammar
-        self.tables = tables_of(facts.automaton, facts.lookaheads, "shift")
+        self.tables = facts.larks_tables
         layout = grammar.layout
         names = [t.name for t in grammar.terminals]
         ignored = [names[i] for i in sorted(grammar.ignored)]

@@ -143,16 +143,21 @@ def endless_derivations(facts: Facts) -> Iterator[Finding]:
     names = [rule_name(facts.reduced.symbol_name(symbol)) for symbol in cycle]
     chain = " -> ".join(names)
     what = "begins with itself after symbols that may be empty" if is_hidden else "derives itself"
-    is_error = facts.grammar.conflicts == "all"
+    remedy = "take the cycle out of these rules, or make the symbols before it required"
+    follows_all = facts.grammar.conflicts == "all"
+    name = facts.reduced.symbol_name(cycle[0])
+    if name.startswith("__") and name != names[0] and len(set(cycle)) == 1:
+        what, chain = "repeats something that may be empty", f"{names[0]} -> {names[0]}"
+        remedy = "make what is repeated non-empty: (part?)+ is part*"
     yield facts.finding(
         "endless-derivation",
-        "error" if is_error else "warning",
+        "info" if follows_all else "warning",
         place_of_name(facts.grammar, names[0]),
         f"rule {names[0]!r} {what} ({chain}), so a text has readings without end",
-        "a parser that follows all actions would never come to an end: the grammar is refused"
-        if is_error
+        "the rules are read as others of the same texts, without that cycle: masks are exact"
+        if follows_all
         else "the parser takes the first rule; if it would reduce for ever the grammar is refused",
-        "take the cycle out of these rules, or make the symbols before it required",
+        f"none for masks; for a parser that makes trees {remedy}" if follows_all else remedy,
     )
 
 

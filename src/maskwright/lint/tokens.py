@@ -101,7 +101,7 @@ def _dead_ends(facts: Facts, vocabulary: Vocabulary, usable: Usable, lexemes: di
     grammar = facts.grammar
     inserted = set() if grammar.layout is None else {grammar.layout.indent, grammar.layout.dedent}
     writable = frozenset(lexemes) | inserted
-    rules = facts.reduced
+    rules = facts.parsed
     kept = tuple(r for r in rules.rules if all(s in writable or rules.is_nonterminal(s) for s in r.rhs))
     restricted = rules.with_rules(rules.nonterminals, kept, rules.start)
     remedy = "use a tokenizer with byte fallback, or give the rules another way on that it can write"
@@ -243,7 +243,7 @@ def _begun(
 
 def _prefixes(facts: Facts, restricted: Grammar, writer: Writer) -> Iterator[tuple[int, ...]]:
     """Viable prefixes of writable symbols that stand directly before a symbol that cannot be written, the cheapest first."""
-    rules: Grammar = facts.reduced
+    rules: Grammar = facts.parsed
     cost = writer.cost
     uses: dict[int, list[tuple[Rule, int]]] = {}
     for rule in rules.rules:

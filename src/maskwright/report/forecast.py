@@ -17,8 +17,8 @@ import numpy as np
 
 from maskwright.analysis.errors import GrammarError, LimitError
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.grammar.normalise import reduce
 from maskwright.analysis.lexing.transducer import START
+from maskwright.analysis.lr.acyclic import parsed_grammar
 from maskwright.analysis.lr.automaton import Automaton
 from maskwright.analysis.lr.automaton import build_automaton as build_lr
 from maskwright.analysis.lr.bisimulation import coarsest_partition
@@ -278,7 +278,7 @@ def _causes(grammar: Grammar, runs: _Runs) -> list[dict[str, Any]]:
     A merged state is shown by the least of those that it stands for, and a state by its least item.
     """
     tables = build_lr_tables(grammar, grammar.conflicts)
-    lr = build_lr(reduce(grammar)).restricted(tables.origin)
+    lr = build_lr(parsed_grammar(grammar, grammar.conflicts)).restricted(tables.origin)
     classes = coarsest_partition(tables).states.tolist()
     state_of = {number: state for state, number in reversed(list(enumerate(classes)))}
     total = sum(runs.undecided.values())

@@ -15,7 +15,9 @@ from lark.parsers.lalr_analysis import LALR_Analyzer
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar.columns import MOST_COLUMN, Column
 from maskwright.analysis.grammar.grammar import Conflicts, Grammar, Layout
-from maskwright.analysis.grammar.normalise import productive_symbols
+from maskwright.analysis.grammar.normalise import productive_symbols, reduce
+from maskwright.analysis.lr.acyclic import without_endless
+from maskwright.analysis.lr.loops import endless_cycle
 from maskwright.validation.oracle_lexing import Mode, Step, as_column, competing, is_modal
 
 Stack: TypeAlias = "tuple[int, Stack | None]"
@@ -51,6 +53,7 @@ class Parser:
     """Lark's LALR(1) item sets over stacks that are shared and never changed, with layout as Lark's `Indenter` does it.
 
     conflicts : as in `Grammar`: "all" follows every action, "shift" shifts rather than reduces and reduces by the first rule.
+    Where following every action would not end the rules are those of `without_endless`, whose texts are the same.
     """
 
     def __init__(self, grammar: Grammar, conflicts: Conflicts) -> None:
@@ -61,6 +64,8 @@ class Parser:
         brackets = () if self.layout is None else self.layout.brackets
         self.change = {opening: 1 for opening, _ in brackets} | {closing: -1 for _, closing in brackets}
         n = grammar.n_terminals
+        if conflicts == "all" and endless_cycle(reduce(grammar)) is not None:
+            grammar = without_endless(reduce(grammar))
         alive = productive_symbols(grammar)
 
         def symbol(number: int) -> LarkTerminal | NonTerminal:

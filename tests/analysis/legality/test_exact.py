@@ -53,7 +53,7 @@ NUMBER: /-?[0-9]+/
 
 
 def try_deciders(grammar: Grammar, conflicts: Policy = "all") -> ExactDeciders | None:
-    """None for a grammar that no parser of ours reads: infinitely ambiguous, or of the empty language."""
+    """None for a grammar that no parser of ours reads: of the empty language, or where one action a cell would not end."""
     try:
         return ExactDeciders(grammar, conflicts)
     except GrammarError:
