@@ -6,7 +6,7 @@ import os
 from typing import NoReturn
 
 from maskwright.analysis.errors import MaskwrightError
-from maskwright.maskstore.tokenizer_values import clip
+from maskwright.maskstore.vocabulary.tokenizer_values import clip
 
 
 def refuse_argument(what: str, value: object, expected: str) -> NoReturn:

@@ -11,14 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.maskstore.engine_table import engine_table
+from maskwright.maskstore.automaton.stack_automaton import build_automaton
+from maskwright.maskstore.file.portable import Origin, Portable
 from maskwright.maskstore.masks import n_words
-from maskwright.maskstore.portable import Origin, Portable
-from maskwright.maskstore.stack_automaton import build_automaton
+from maskwright.maskstore.table.engine_table import engine_table
 from maskwright.maskstore.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from maskwright.decoding.matcher import Batch, Matcher
+    from maskwright.decoding.engine.matcher import Batch, Matcher
 
 Progress = Callable[[str, int, int], None]
 
@@ -27,7 +27,7 @@ Progress = Callable[[str, int, int], None]
 class AutomatonStore(Portable):
     """Exact masks for a grammar and a vocabulary.
 
-    table : (n,) int32, read-only; see `maskwright.maskstore.engine_table`.
+    table : (n,) int32, read-only; see `maskwright.maskstore.table.engine_table`.
     counts : sizes on the way to the closed automaton; statistics only.
     origin : the file that it was loaded from; a pickle names it, and has the content otherwise (`portable`).
     """
@@ -46,19 +46,19 @@ class AutomatonStore(Portable):
     def matcher(self, max_rollback: int = 256) -> Matcher:
         """The state of one text, at its start: a `maskwright.Matcher`. max_rollback : tokens that `rollback` can take back."""
         # the layer to the right, which a store does not depend on: it is imported when somebody decodes
-        from maskwright.decoding.matcher import Matcher
+        from maskwright.decoding.engine.matcher import Matcher
 
         return Matcher(self, max_rollback)
 
     def batch(self, size: int, max_rollback: int = 256, n_threads: int = 1) -> Batch:
         """The states of several texts, at their starts: a `maskwright.Batch`."""
-        from maskwright.decoding.matcher import Batch
+        from maskwright.decoding.engine.matcher import Batch
 
         return Batch(self, size, max_rollback, n_threads)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the store to a file; see `maskwright.maskstore.fileformat.save_store`."""
-        from maskwright.maskstore.fileformat import save_store
+        """Write the store to a file; see `maskwright.maskstore.file.fileformat.save_store`."""
+        from maskwright.maskstore.file.fileformat import save_store
 
         save_store(self, path)
 

@@ -16,20 +16,20 @@ import numpy.typing as npt
 
 from maskwright.analysis.errors import DeadEndError, GrammarError, LimitError, MaskwrightError, VocabularyError
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.grammar.sources import GrammarSource, as_grammar
 from maskwright.analysis.legality.judge import Judge, Rules
 from maskwright.analysis.legality.verdict import START
 from maskwright.analysis.lexing.terminal_nfa import TerminalNfa, build_terminal_nfa
 from maskwright.analysis.lexing.terminals import compile_terminals
-from maskwright.maskstore import _kernels
-from maskwright.maskstore.entries import Entries, StateEntries, collect_entries
-from maskwright.maskstore.events import EventCodes
+from maskwright.analysis.loading.sources import GrammarSource, as_grammar
+from maskwright.maskstore.entries.entries import Entries, StateEntries, collect_entries
+from maskwright.maskstore.entries.streamline import STEPS, Context, Streamlined, count_entries, streamline
+from maskwright.maskstore.entries.walk import Walk
+from maskwright.maskstore.file.portable import Origin, Portable
 from maskwright.maskstore.masks import MaskPool, MaskPoolBuilder, n_words
-from maskwright.maskstore.portable import Origin, Portable
-from maskwright.maskstore.streamline import STEPS, Context, Streamlined, count_entries, streamline
-from maskwright.maskstore.tokenizer_values import clip
+from maskwright.maskstore.tokens import _kernels
+from maskwright.maskstore.tokens.events import EventCodes
 from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary
-from maskwright.maskstore.walk import Walk
+from maskwright.maskstore.vocabulary.tokenizer_values import clip
 
 if TYPE_CHECKING:
     from maskwright.maskstore.automaton_store import AutomatonStore
@@ -112,8 +112,8 @@ class MaskStore(Portable):
         return [(self.sequence(int(self.entry_sequence[row])), int(self.entry_mask[row])) for row in rows]
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the store to a file; see `maskwright.maskstore.fileformat.save_store`."""
-        from maskwright.maskstore.fileformat import save_store
+        """Write the store to a file; see `maskwright.maskstore.file.fileformat.save_store`."""
+        from maskwright.maskstore.file.fileformat import save_store
 
         save_store(self, path)
 
@@ -186,11 +186,11 @@ def refuse_dead(store: MaskStore | AutomatonStore) -> None:
     # the layers to the right, which a store does not depend on, are looked up by name
     try:
         if isinstance(store, MaskStore):
-            decoder = import_module("maskwright.decoding.reference").ReferenceDecoder(store)
+            decoder = import_module("maskwright.decoding.reference.reference").ReferenceDecoder(store)
             if not decoder.mask().any():
                 raise DeadEndError("no token can come first")
         else:
-            import_module("maskwright.decoding.ending").refuse_dead(store)
+            import_module("maskwright.decoding.endings.ending").refuse_dead(store)
     except LimitError:
         return
     except DeadEndError as error:

@@ -21,7 +21,7 @@ def signatures() -> dict[str, Any]:
     """The kernels and the types that `GpuBatch` calls them with."""
     from numba import int32, int64, types
 
-    from maskwright.decoding.kernels import engine_cuda
+    from maskwright.decoding.gpu import engine_cuda
 
     ints, longs, rows, number = int32[::1], int64[::1], int32[:, ::1], types.int64
     texts = (ints, ints, longs, ints)  # table, memory, regions, owners

@@ -1,4 +1,4 @@
-"""Write analysis/grammar/library/unicode.lark: character classes of identifiers that Python's `re` has no name for.
+"""Write analysis/loading/library/unicode.lark: character classes of identifiers that Python's `re` has no name for.
 
 Run with the Python whose Unicode version is wanted; the file says which. Assigned characters only.
 """
@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 
-TARGET = Path(__file__).parents[1] / "analysis" / "grammar" / "library" / "unicode.lark"
+TARGET = Path(__file__).parents[1] / "analysis" / "loading" / "library" / "unicode.lark"
 
 CLASSES: dict[str, tuple[str, Callable[[str], bool]]] = {
     "ID_START": ("XID_Start and the underscore: what begins an identifier of Python", str.isidentifier),

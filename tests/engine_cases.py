@@ -12,12 +12,12 @@ from typing import get_args
 import numpy as np
 from grammars import random_grammar
 
-from maskwright.analysis.grammar import load_grammar, parse_grammar
 from maskwright.analysis.grammar.grammar import Grammar, Lexing, Reserved, Terminal
-from maskwright.analysis.lexing.splits import default_conflicts
+from maskwright.analysis.loading import load_grammar, parse_grammar
+from maskwright.analysis.lr.splits import default_conflicts
+from maskwright.maskstore.automaton.stack_automaton import StackAutomaton, build_automaton
 from maskwright.maskstore.automaton_store import AutomatonStore
-from maskwright.maskstore.engine_table import engine_table
-from maskwright.maskstore.stack_automaton import StackAutomaton, build_automaton
+from maskwright.maskstore.table.engine_table import engine_table
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
 
 PATTERNS = (

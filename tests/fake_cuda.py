@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from maskwright.decoding import _slot_kernels as slot_kernels
+from maskwright.decoding.gpu import _slot_kernels as slot_kernels
 
 
 class Stream:

@@ -7,7 +7,7 @@ import random
 import warnings
 
 from maskwright.analysis.grammar import Grammar
-from maskwright.analysis.grammar.lark_loader import parse_grammar
+from maskwright.analysis.loading.lark_loader import parse_grammar
 from maskwright.maskstore.vocabulary import Vocabulary
 
 BLOCKS = r"""

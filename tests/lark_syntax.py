@@ -1,4 +1,4 @@
-"""The syntax of Lark's grammar language by Lark's own parser: what `analysis/grammar/library/lark.lark` is held against.
+"""The syntax of Lark's grammar language by Lark's own parser: what `analysis/loading/library/lark.lark` is held against.
 
 Lark's loader parses a text, then builds literals and definitions of the tree. `accepts` does these two steps for each statement by itself:
 what it refuses no loader takes, whatever else is defined.

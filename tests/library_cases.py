@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from maskwright.analysis.grammar import Grammar, load_grammar
+from maskwright.analysis.grammar import Grammar
+from maskwright.analysis.loading import load_grammar
 from maskwright.validation.reach import ByteParser
 
 CASES = Path(__file__).parent / "data" / "cases"

@@ -1,7 +1,7 @@
 """Lexing, layout and masks by brute force: byte strings, words and Earley, from the definitions and from no fast code.
 
 A *lexeme* is a terminal and its bytes so far. A text is read token by token; inside a token the longest match decides
-where a lexeme ends, at a token's end every possibility stays open (`maskwright.maskstore.walk` states the rule). A
+where a lexeme ends, at a token's end every possibility stays open (`maskwright.maskstore.entries.walk` states the rule). A
 `Reading` is one such possibility, with the word of terminals that the parser has seen. A token is allowed if some
 reading of it is a viable prefix by Earley.
 """
@@ -21,11 +21,12 @@ import numpy.typing as npt
 from grammars import make_grammar, random_grammar
 from naive import Column, Earley, Word, productive
 
-from maskwright.analysis.grammar import Grammar, Layout, Rule, Terminal, load_grammar
-from maskwright.analysis.lexing.dfa import Dfa
+from maskwright.analysis.grammar import Grammar, Layout, Rule, Terminal
 from maskwright.analysis.lexing.terminals import compile_terminals
-from maskwright.maskstore.events import ABSOLUTE, PLAIN, EventCodes, Move
+from maskwright.analysis.loading import load_grammar
+from maskwright.analysis.regex.dfa import Dfa
 from maskwright.maskstore.store import MaskStore, build_mask_store
+from maskwright.maskstore.tokens.events import ABSOLUTE, PLAIN, EventCodes, Move
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
 
 Lexeme: TypeAlias = tuple[int, bytes]

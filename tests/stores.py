@@ -20,9 +20,10 @@ from safetensors import safe_open
 from safetensors.numpy import load_file, save
 
 from maskwright.analysis.errors import StoreError
-from maskwright.analysis.grammar import Grammar, Lexing, parse_grammar
+from maskwright.analysis.grammar import Grammar, Lexing
+from maskwright.analysis.loading import parse_grammar
 from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
-from maskwright.maskstore.fileformat import FORMAT_VERSION, load_store, save_store
+from maskwright.maskstore.file.fileformat import FORMAT_VERSION, load_store, save_store
 from maskwright.maskstore.store import MaskStore, build_mask_store
 from maskwright.maskstore.vocabulary import Vocabulary
 

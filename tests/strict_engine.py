@@ -15,11 +15,11 @@ import numpy as np
 from stores import small_automaton
 
 from maskwright.analysis.errors import MaskwrightError, StoreError
-from maskwright.decoding import _kernels as kernels
-from maskwright.decoding import ending
-from maskwright.maskstore import _parse_kernels as lr
+from maskwright.decoding.endings import ending
+from maskwright.decoding.engine import _kernels as kernels
+from maskwright.maskstore.automaton import _parse_kernels as lr
 from maskwright.maskstore.automaton_store import AutomatonStore
-from maskwright.maskstore.tablecheck import PARTS, check_table
+from maskwright.maskstore.table.tablecheck import PARTS, check_table
 
 MOST_READS = 200_000
 

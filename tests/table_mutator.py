@@ -35,16 +35,16 @@ from engine_cases import (
 from stores import CONTEXTUAL_TEXT, read_parts, small_automaton, small_vocabulary, write_parts
 
 from maskwright.analysis.errors import MaskwrightError, StoreError
-from maskwright.analysis.grammar import parse_grammar
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.decoding.matcher import Matcher
-from maskwright.maskstore import _parse_kernels as lr
-from maskwright.maskstore import engine_table as places
+from maskwright.analysis.loading import parse_grammar
+from maskwright.decoding.engine.matcher import Matcher
+from maskwright.maskstore.automaton import _parse_kernels as lr
+from maskwright.maskstore.automaton.stack_automaton import Budget, build_automaton
 from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
-from maskwright.maskstore.engine_table import engine_table
-from maskwright.maskstore.fileformat import _table_checksum, load_store, save_store
-from maskwright.maskstore.stack_automaton import Budget, build_automaton
-from maskwright.maskstore.tablecheck import ANY, PARTS, _count, _spans, check_table, table_sizes
+from maskwright.maskstore.file.fileformat import _table_checksum, load_store, save_store
+from maskwright.maskstore.table import engine_table as places
+from maskwright.maskstore.table.engine_table import engine_table
+from maskwright.maskstore.table.tablecheck import ANY, PARTS, _count, _spans, check_table, table_sizes
 from maskwright.maskstore.vocabulary import Vocabulary
 
 SECONDS = 60.0

@@ -187,7 +187,7 @@ def test_the_check_sees_a_wrong_row_of_stage_1_and_a_flag_that_is_missing(
     bench: Any, work: Any, lively: Namespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from maskwright.decoding.gpu import GpuBatch
-    from maskwright.decoding.kernels import ResidentRows
+    from maskwright.decoding.logits import ResidentRows
 
     ids, states = ResidentRows.ids, GpuBatch.states
 

@@ -22,7 +22,7 @@ from maskwright.analysis.errors import GrammarError, StoreError
 from maskwright.cache import cache_folder, cached_store, clear_cache
 from maskwright.maskstore import store as store_module
 from maskwright.maskstore.automaton_store import AutomatonStore
-from maskwright.maskstore.fileformat import save_store
+from maskwright.maskstore.file.fileformat import save_store
 from maskwright.maskstore.store import MaskStore
 from maskwright.trust import HAS_OWNERS
 

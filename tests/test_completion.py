@@ -17,7 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 from maskwright.analysis.errors import IllegalTokenError, MaskwrightError, UnknownNameError, VocabularyError
-from maskwright.analysis.grammar import load_grammar, parse_grammar
+from maskwright.analysis.loading import load_grammar, parse_grammar
 from maskwright.cli import app
 from maskwright.completion import (
     LanguageModel,
@@ -29,7 +29,7 @@ from maskwright.completion import (
     start_completion,
 )
 from maskwright.decoding.adapters import apply_mask
-from maskwright.decoding.generation import Generation, ModelReader, Sampler, Step
+from maskwright.decoding.generation.generation import Generation, ModelReader, Sampler, Step
 from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
 from maskwright.maskstore.store import build_store
 from maskwright.maskstore.vocabulary import Vocabulary

@@ -16,9 +16,9 @@ import typer
 from typer.testing import CliRunner
 
 import maskwright
-from maskwright.analysis.grammar.lark_loader import known_grammars
+from maskwright.analysis.loading.lark_loader import known_grammars
 from maskwright.cli import app
-from maskwright.maskstore.vocabulary import BUILT_IN
+from maskwright.maskstore.vocabulary.vocabulary import BUILT_IN
 
 ROOT = Path(__file__).resolve().parents[1]
 MAIN = typer.main.get_command(app)

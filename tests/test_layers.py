@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 LAYERS = ("analysis", "maskstore", "decoding", "maskwright")
 FOLDERS = {"analysis": ROOT / "analysis", "maskstore": ROOT / "maskstore", "decoding": ROOT / "decoding"}
 FOLDERS["maskwright"] = ROOT / "src" / "maskwright"
-LATE = {("maskstore/automaton_store.py", "maskwright.decoding.matcher")}
+LATE = {("maskstore/automaton_store.py", "maskwright.decoding.engine.matcher")}
 """A store makes matchers: it imports the layer to its right for their types, and when somebody asks for one, never at once."""
 HEAVY = ("torch", "transformers", "vllm", "pyformlang", "mistral_common", "sentencepiece", "tokenizers", "tiktoken")
 

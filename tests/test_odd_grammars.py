@@ -11,7 +11,8 @@ import pytest
 from naive_engine import NaiveEngine
 
 from maskwright.analysis.errors import MaskwrightError
-from maskwright.analysis.grammar import Grammar, Lexing, parse_grammar
+from maskwright.analysis.grammar import Grammar, Lexing
+from maskwright.analysis.loading import parse_grammar
 from maskwright.decoding.reference import ReferenceDecoder
 from maskwright.lint.run import lint_grammar
 from maskwright.maskstore.automaton_store import AutomatonStore

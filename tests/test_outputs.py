@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from maskwright.analysis.errors import MaskwrightError, StoreError
-from maskwright.analysis.grammar import parse_grammar
+from maskwright.analysis.loading import parse_grammar
 from maskwright.cli.common import check_writable
-from maskwright.maskstore import fileformat
 from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
-from maskwright.maskstore.fileformat import load_store, save_store
+from maskwright.maskstore.file import fileformat
+from maskwright.maskstore.file.fileformat import load_store, save_store
 from maskwright.maskstore.vocabulary import Vocabulary
 
 pytestmark = pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
@@ -211,7 +211,7 @@ def test_killed_writers_leave_whole_files(tmp_path: Path) -> None:
     save_store(store('start: "a"'), stores[1])
     wholes = {one.read_bytes() for one in stores}
     script = (
-        "import sys, itertools\nfrom pathlib import Path\nfrom maskwright.maskstore.fileformat import replace_file\n"
+        "import sys, itertools\nfrom pathlib import Path\nfrom maskwright.maskstore.file.fileformat import replace_file\n"
         "contents = [Path(name).read_bytes() for name in sys.argv[2:]]\nprint('ready', flush=True)\n"
         "for data in itertools.cycle(contents): replace_file(Path(sys.argv[1]), data)\n"
     )

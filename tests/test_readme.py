@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from maskwright.analysis.grammar import load_grammar
+from maskwright.analysis.loading import load_grammar
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

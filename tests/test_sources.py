@@ -169,13 +169,13 @@ def test_types_for_users(tmp_path: Path) -> None:
     ]
     names = [name.replace("maskwright.", "") for name in shown]
     assert names == [
-        "decoding.matcher.Matcher",
-        "decoding.matcher.Batch",
+        "decoding.engine.matcher.Matcher",
+        "decoding.engine.matcher.Batch",
         "bool",
         "bool",
-        "decoding.explanation.Explanation",
+        "decoding.explain.explanation.Explanation",
         "maskstore.store.MaskStore | maskstore.automaton_store.AutomatonStore",
-        "maskstore.vocabulary.Vocabulary",
+        "maskstore.vocabulary.vocabulary.Vocabulary",
     ], run.stdout
     errors = [line for line in run.stdout.splitlines() if "error:" in line and "/maskwright/" not in line]
     assert len(errors) == 1 and "truthy-function" in errors[0], run.stdout

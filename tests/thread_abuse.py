@@ -19,7 +19,7 @@ import numpy as np
 from stores import small_automaton
 
 from maskwright.analysis.errors import MaskwrightError
-from maskwright.decoding import texts
+from maskwright.decoding.engine import texts
 
 TEXTS = (b"if a:\n  b\n", b"(" * 300, b"a=(" * 50, b"ab\n", b"if a:\n if b:\n  a\n", b"if (a", b")" * 200, b"\n")
 

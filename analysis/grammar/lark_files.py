@@ -296,3 +296,15 @@ def n_parts(name: str, parts: Mapping[str, Sequence[str]], memo: dict[str, int])
         memo[name] = 0  # if it is met again inside itself, which Lark refuses
         memo[name] = 1 + sum(n_parts(part, parts, memo) for part in parts.get(name, ()))
     return memo[name]
+
+
+_RULE = re.compile(r"[?!_]*[A-Za-z]\w*(\.-?\d+)?[ \t]*:([ \t]|[\"(\[~]|/[^/\\]*/|$)")
+
+
+def is_text(source: object) -> bool:
+    r"""Whether a source is a grammar's text, not its name: it has a second line, or is one rule.
+
+    >>> [is_text(source) for source in ('start: "a"', "A: /x/", "%import common.INT\nstart: INT", "lark:python", r"C:\my.lark")]
+    [True, True, True, False, False]
+    """
+    return isinstance(source, str) and ("\n" in source or _RULE.match(source.lstrip()) is not None)

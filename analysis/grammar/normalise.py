@@ -12,7 +12,6 @@ from collections.abc import Iterable, Sequence
 
 from maskwright.analysis.errors import GrammarError
 from maskwright.analysis.grammar.grammar import Grammar, Rule
-from maskwright.analysis.grammar.sources import GrammarSource, as_grammar
 
 Body = tuple[int, ...]
 
@@ -214,7 +213,7 @@ def coarsest_congruence(bodies: dict[int, list[Body]]) -> dict[int, int]:
     return {lhs: least[refined[lhs]] for lhs in bodies}
 
 
-def normalise(grammar: GrammarSource) -> Grammar:
+def normalise(grammar: Grammar) -> Grammar:
     """A grammar of the same terminal language with less choice between rules.
 
     It is reduced, no rule begins with its own left side, no two rules of one nonterminal begin with the same symbol, and
@@ -226,7 +225,7 @@ def normalise(grammar: GrammarSource) -> Grammar:
 
     Source: Aho, Lam, Sethi, Ullman, Compilers (2nd ed.), 4.3.3 and 4.3.4.
     """
-    rewriter = _Rewriter(reduce(as_grammar(grammar)))
+    rewriter = _Rewriter(reduce(grammar))
     for _ in range(_MAX_ROUNDS):
         rewriter.remove_direct_left_recursion()
         rewriter.left_factor()

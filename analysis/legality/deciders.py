@@ -27,9 +27,9 @@ import numpy.typing as npt
 
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar.normalise import reduce
-from maskwright.analysis.grammar.sources import GrammarSource, as_grammar
 from maskwright.analysis.legality import _kernels
 from maskwright.analysis.legality.verdict import START, Context, TerminalSequence
+from maskwright.analysis.loading.sources import GrammarSource, as_grammar
 
 NEVER, SOMETIMES, ALWAYS = 0, 1, 2
 """Values of `Deciders.judge`: never legal, legal somewhere (and not proved always), always legal."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.grammar.normalise import inline_unit_only, normalise, reduce
-from maskwright.analysis.grammar.sources import GrammarSource, as_grammar
+from maskwright.analysis.loading.sources import GrammarSource, as_grammar
 
 Classes = tuple[tuple[int, ...], ...]
 

@@ -21,10 +21,10 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.grammar.normalise import normalise
-from maskwright.analysis.grammar.sources import GrammarSource, as_grammar
 from maskwright.analysis.legality.deciders import ALWAYS, ANYWHERE, NEVER, Deciders, Prover, Query
 from maskwright.analysis.legality.follow import pair_verdicts
 from maskwright.analysis.legality.verdict import START
+from maskwright.analysis.loading.sources import GrammarSource, as_grammar
 
 Rules = Literal["lark", "normalised"]
 

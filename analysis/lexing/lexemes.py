@@ -12,10 +12,10 @@ from lark.utils import get_regexp_width
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar.columns import column_bytes
 from maskwright.analysis.grammar.grammar import Grammar, Terminal
-from maskwright.analysis.lexing.minimise import sorted_columns
 from maskwright.analysis.lexing.modes import Modes
 from maskwright.analysis.lexing.terminal_nfa import build_terminal_nfa, build_union_dfa
 from maskwright.analysis.lexing.terminals import compile_lexemes
+from maskwright.analysis.regex.minimise import sorted_columns
 
 CanFollow = Callable[[int, int], bool]
 """Whether the parser may see the second terminal directly after the first."""

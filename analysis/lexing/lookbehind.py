@@ -6,8 +6,8 @@ Python's `re` sees the text before the place where a match begins: ``^`` fails i
 from __future__ import annotations
 
 from maskwright.analysis.grammar.grammar import Terminal
-from maskwright.analysis.lexing.parse import parse
-from maskwright.analysis.lexing.tree import Atomic, Chars, Choice, Look, Node, Repeat, Sequence, children
+from maskwright.analysis.regex.parse import parse
+from maskwright.analysis.regex.tree import Atomic, Chars, Choice, Look, Node, Repeat, Sequence, children
 
 
 def lookbehind_before_start(terminal: Terminal) -> tuple[str, ...]:

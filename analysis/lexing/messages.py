@@ -8,10 +8,10 @@ from contextlib import contextmanager
 
 from maskwright.analysis.errors import LimitError, TerminalError
 from maskwright.analysis.grammar.grammar import Terminal
-from maskwright.analysis.lexing.dfa import Dfa
 from maskwright.analysis.lexing.lookbehind import lookbehind_before_start
-from maskwright.analysis.lexing.parse import Unsupported
-from maskwright.analysis.lexing.tree import Source
+from maskwright.analysis.regex.dfa import Dfa
+from maskwright.analysis.regex.parse import Unsupported
+from maskwright.analysis.regex.tree import Source
 
 
 def name_of(terminal: Terminal, where: str = "") -> str:

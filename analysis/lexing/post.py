@@ -15,9 +15,9 @@ import string
 import numpy as np
 
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.lexing.dfa import Dfa
 from maskwright.analysis.lexing.messages import check_language, name_of
 from maskwright.analysis.lexing.terminals import compile_terminals
+from maskwright.analysis.regex.dfa import Dfa
 
 _NOT_PRINTABLE = np.setdiff1d(np.arange(256), np.frombuffer(string.printable.encode("ascii"), dtype=np.uint8))
 

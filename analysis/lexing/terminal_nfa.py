@@ -2,7 +2,7 @@
 
 A lexer state is a state of one terminal's automaton. A start state leads to every initial state and an accepting state to the one final
 state, both without reading. No terminal has priority over another: after the bytes ``def`` both DEF and NAME are alive. How far a
-terminal reaches before the next one begins is decided by longest match, see `maskwright.maskstore.walk`.
+terminal reaches before the next one begins is decided by longest match, see `maskwright.maskstore.entries.walk`.
 
 Source: Domino (arXiv 2403.06988), section 3; Tran-Thien's streamlining post (2025), with its reading of longest match.
 """
@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.errors import LimitError
-from maskwright.analysis.lexing.dfa import Dfa
-from maskwright.analysis.lexing.minimise import number_rows, sorted_columns
+from maskwright.analysis.regex.dfa import Dfa
+from maskwright.analysis.regex.minimise import number_rows, sorted_columns
 
 UNION_STATE_LIMIT = 20_000
 

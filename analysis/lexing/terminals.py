@@ -27,12 +27,12 @@ from functools import lru_cache
 
 from maskwright.analysis.errors import GrammarError, TerminalError
 from maskwright.analysis.grammar.grammar import Grammar, Terminal
-from maskwright.analysis.lexing.determinise import determinise
-from maskwright.analysis.lexing.dfa import MAX_STATES, Dfa, intersect
 from maskwright.analysis.lexing.messages import check_language, excerpt, name_of, naming
-from maskwright.analysis.lexing.parse import parse
-from maskwright.analysis.lexing.rewrite import resolve
-from maskwright.analysis.lexing.utf8 import to_bytes
+from maskwright.analysis.regex.determinise import determinise
+from maskwright.analysis.regex.dfa import MAX_STATES, Dfa, intersect
+from maskwright.analysis.regex.parse import parse
+from maskwright.analysis.regex.rewrite import resolve
+from maskwright.analysis.regex.utf8 import to_bytes
 
 
 @dataclass(frozen=True, slots=True)

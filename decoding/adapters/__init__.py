@@ -6,6 +6,6 @@ Needs PyTorch (and Triton on CUDA), imported when it is used: the extra `hf`.
 from __future__ import annotations
 
 from maskwright.decoding.adapters.huggingface import MaskwrightLogitsProcessor
-from maskwright.decoding.kernels import apply_mask
+from maskwright.decoding.logits import apply_mask
 
 __all__ = ["MaskwrightLogitsProcessor", "apply_mask"]

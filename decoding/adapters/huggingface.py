@@ -10,18 +10,18 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.errors import DeadEndError, MaskwrightError, VocabularyError
-from maskwright.decoding._row_kernels import NOTHING
 from maskwright.decoding.adapters.prefixes import Ids, Prefixes, Rules
-from maskwright.decoding.ending import short_ending
-from maskwright.decoding.kernels import ResidentRows, mend_rows, need_torch
-from maskwright.decoding.kernels.rows import DEFAULT_CAPACITY, check_stores
-from maskwright.decoding.kernels.staging import StreamEvent
-from maskwright.decoding.matcher import DEFAULT_ROLLBACK, Matcher
+from maskwright.decoding.endings.ending import short_ending
+from maskwright.decoding.engine.matcher import DEFAULT_ROLLBACK, Matcher
+from maskwright.decoding.logits import ResidentRows, mend_rows, need_torch
+from maskwright.decoding.logits._row_kernels import NOTHING
+from maskwright.decoding.logits.rows import DEFAULT_CAPACITY, check_stores
+from maskwright.decoding.logits.staging import StreamEvent
 from maskwright.maskstore.automaton_store import AutomatonStore
-from maskwright.maskstore.fileformat import as_store
+from maskwright.maskstore.file.fileformat import as_store
 
 if TYPE_CHECKING:
-    from maskwright.decoding.ending import Ending
+    from maskwright.decoding.endings.ending import Ending
     from maskwright.maskstore.vocabulary import Vocabulary
 
 

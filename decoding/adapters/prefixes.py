@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.errors import IllegalTokenError, MaskwrightError
-from maskwright.decoding.matcher import Matcher
+from maskwright.decoding.engine.matcher import Matcher
 
 if TYPE_CHECKING:
     from maskwright.maskstore.automaton_store import AutomatonStore

@@ -15,8 +15,8 @@ import numpy as np
 
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.decoding.adapters.huggingface import MaskwrightLogitsProcessor
-from maskwright.decoding.kernels.optional import need_torch
-from maskwright.decoding.kernels.selective import id_lists, measure_crossover, selective_logits
+from maskwright.decoding.logits.optional import need_torch
+from maskwright.decoding.logits.selective import id_lists, measure_crossover, selective_logits
 
 ELEMENTWISE = frozenset(
     f"{name}LogitsProcessor"

@@ -16,12 +16,12 @@ import numpy.typing as npt
 from common import write_record
 
 import maskwright as mw
-from maskwright.analysis.grammar.lark_loader import parse_grammar
 from maskwright.analysis.legality.certificate import Proof, Simulator, check_certificate
 from maskwright.analysis.legality.deciders import ALWAYS, NEVER, Query
 from maskwright.analysis.legality.exact import Case, ExactDeciders
 from maskwright.analysis.legality.judge import Judge
 from maskwright.analysis.legality.verdict import START
+from maskwright.analysis.loading.lark_loader import parse_grammar
 
 JSON = r"""
 start: value

@@ -27,13 +27,13 @@ def bare_pass(logits: Any, words: Any, row_ids: Any, rows: Any) -> Callable[[], 
 
 
 def ours_rows(logits: Any, words: Any, row_ids: Any, rows: Any) -> Callable[[], Any]:
-    from maskwright.decoding.kernels import apply_rows
+    from maskwright.decoding.logits import apply_rows
 
     return lambda: apply_rows(logits, row_ids, rows)
 
 
 def ours_words(logits: Any, words: Any, row_ids: Any, rows: Any) -> Callable[[], Any]:
-    from maskwright.decoding.kernels import apply_words
+    from maskwright.decoding.logits import apply_words
 
     return lambda: apply_words(logits, words)
 

@@ -101,7 +101,7 @@ def state_of(name: str) -> str:
 
 
 def _resident(store: Any, device: torch.device) -> Any:
-    from maskwright.decoding.kernels import ResidentRows
+    from maskwright.decoding.logits import ResidentRows
 
     return ResidentRows(store, device)
 

@@ -52,7 +52,7 @@ class Stage1:
     name = "ours, stage 1"
 
     def __init__(self, work: GpuWork, device: torch.device) -> None:
-        from maskwright.decoding.kernels import ResidentRows
+        from maskwright.decoding.logits import ResidentRows
 
         self.store, self.device = work.store, device
         self.resident = ResidentRows(work.store, device)

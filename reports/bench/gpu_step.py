@@ -111,7 +111,7 @@ def measure_batch(work: GpuWork, batch: int, options: Any, device: torch.device,
 
 def resident_memory(work: GpuWork, device: torch.device) -> dict[str, Any]:
     """Of stage 1: the rows that live on the device, at their default number."""
-    from maskwright.decoding.kernels import ResidentRows
+    from maskwright.decoding.logits import ResidentRows
 
     resident, memory = memory_of(lambda: ResidentRows(work.store, device), device)
     return {**memory, "rows": resident.capacity, "rows_bytes": resident.words.nbytes}

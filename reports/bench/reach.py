@@ -29,8 +29,8 @@ from common import write_record
 
 import maskwright as mw
 from maskwright.analysis.errors import MaskwrightError
-from maskwright.maskstore import engine_table as places
-from maskwright.maskstore.encoders import load_encoder
+from maskwright.maskstore.table import engine_table as places
+from maskwright.maskstore.vocabulary.encoders import load_encoder
 from maskwright.validation.reach import ByteParser, Outcome, Reach, judge_negative, judge_positive
 
 HERE = Path(__file__).resolve().parent

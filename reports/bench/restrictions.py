@@ -19,10 +19,10 @@ from rich.console import Console
 from rich.table import Table
 
 from maskwright.analysis.errors import MaskwrightError
-from maskwright.analysis.grammar import load_grammar
+from maskwright.analysis.loading import load_grammar
 from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
-from maskwright.maskstore.encoders import load_encoder
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
+from maskwright.maskstore.vocabulary.encoders import load_encoder
 
 NAMES = (
     "function_name=[a-z_][a-z0-9_]*",

@@ -33,7 +33,7 @@ from rich.console import Console
 from rich.table import Table
 
 import maskwright as mw
-from maskwright.decoding.kernels.selective import IdLists, id_lists, measure_crossover, seconds, selective_logits
+from maskwright.decoding.logits.selective import IdLists, id_lists, measure_crossover, seconds, selective_logits
 from maskwright.report.svg import Markup, ladder, node
 
 HERE = Path(__file__).resolve().parent

@@ -28,7 +28,7 @@ from rich.progress import track
 
 import maskwright as mw
 from maskwright.completion import next_token_of, start_completion
-from maskwright.maskstore.encoders import load_encoder
+from maskwright.maskstore.vocabulary.encoders import load_encoder
 from maskwright.models import BUNDLED, is_held_out, model_folder
 from maskwright.validation.references import make_reference
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         UnknownNameError,
         VocabularyError,
     )
-    from maskwright.analysis.grammar import Grammar, Indenter, Layout, Terminal, load_grammar, normalise, parse_grammar
+    from maskwright.analysis.grammar import Grammar, Layout, Terminal
     from maskwright.analysis.legality import (
         Deciders,
         Explainer,
@@ -33,18 +33,19 @@ if TYPE_CHECKING:
         build_follow_graph,
         interchange_classes,
     )
+    from maskwright.analysis.loading import Indenter, load_grammar, normalise, parse_grammar
     from maskwright.cache import cached_store
     from maskwright.completion import complete, load_model
     from maskwright.decoding.adapters import MaskwrightLogitsProcessor, apply_mask
-    from maskwright.decoding.explanation import Explanation
+    from maskwright.decoding.engine.matcher import Batch, Matcher
+    from maskwright.decoding.explain.explanation import Explanation
     from maskwright.decoding.generation import Completion, generate
     from maskwright.decoding.gpu import GpuBatch
-    from maskwright.decoding.kernels import ResidentRows
-    from maskwright.decoding.matcher import Batch, Matcher
+    from maskwright.decoding.logits import ResidentRows
     from maskwright.decoding.reference import ReferenceDecoder
     from maskwright.lint import lint_grammar
     from maskwright.maskstore.automaton_store import AutomatonStore
-    from maskwright.maskstore.fileformat import load_store, save_store, store_info
+    from maskwright.maskstore.file.fileformat import load_store, save_store, store_info
     from maskwright.maskstore.store import MaskStore, build_store
     from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
     from maskwright.report.analysis import AnalysisReport, analyze
@@ -55,27 +56,27 @@ if TYPE_CHECKING:
 _HOME = {
     "AnalysisReport": "maskwright.report.analysis",
     "AutomatonStore": "maskwright.maskstore.automaton_store",
-    "Batch": "maskwright.decoding.matcher",
+    "Batch": "maskwright.decoding.engine.matcher",
     "Completion": "maskwright.decoding.generation",
     "DeadEndError": "maskwright.analysis.errors",
     "Deciders": "maskwright.analysis.legality",
     "Explainer": "maskwright.analysis.legality",
-    "Explanation": "maskwright.decoding.explanation",
+    "Explanation": "maskwright.decoding.explain.explanation",
     "GpuBatch": "maskwright.decoding.gpu",
     "Grammar": "maskwright.analysis.grammar",
     "GrammarError": "maskwright.analysis.errors",
     "IllegalTokenError": "maskwright.analysis.errors",
-    "Indenter": "maskwright.analysis.grammar",
+    "Indenter": "maskwright.analysis.loading",
     "Judge": "maskwright.analysis.legality",
     "Layout": "maskwright.analysis.grammar",
     "LimitError": "maskwright.analysis.errors",
     "MaskStore": "maskwright.maskstore.store",
     "MaskwrightError": "maskwright.analysis.errors",
     "MaskwrightLogitsProcessor": "maskwright.decoding.adapters.huggingface",
-    "Matcher": "maskwright.decoding.matcher",
+    "Matcher": "maskwright.decoding.engine.matcher",
     "MissingExtraError": "maskwright.analysis.errors",
     "ReferenceDecoder": "maskwright.decoding.reference",
-    "ResidentRows": "maskwright.decoding.kernels",
+    "ResidentRows": "maskwright.decoding.logits",
     "StoreError": "maskwright.analysis.errors",
     "Terminal": "maskwright.analysis.grammar",
     "TerminalError": "maskwright.analysis.errors",
@@ -93,14 +94,14 @@ _HOME = {
     "generate": "maskwright.decoding.generation",
     "interchange_classes": "maskwright.analysis.legality",
     "lint_grammar": "maskwright.lint",
-    "load_grammar": "maskwright.analysis.grammar",
+    "load_grammar": "maskwright.analysis.loading",
     "load_model": "maskwright.completion",
-    "load_store": "maskwright.maskstore.fileformat",
+    "load_store": "maskwright.maskstore.file.fileformat",
     "load_vocabulary": "maskwright.maskstore.vocabulary",
-    "normalise": "maskwright.analysis.grammar",
-    "parse_grammar": "maskwright.analysis.grammar",
-    "save_store": "maskwright.maskstore.fileformat",
-    "store_info": "maskwright.maskstore.fileformat",
+    "normalise": "maskwright.analysis.loading",
+    "parse_grammar": "maskwright.analysis.loading",
+    "save_store": "maskwright.maskstore.file.fileformat",
+    "store_info": "maskwright.maskstore.file.fileformat",
     "validate": "maskwright.validation",
 }
 """Public name -> the module that has it. Modules are imported when a name is first used: `maskwright --help` needs none of them."""

@@ -21,9 +21,9 @@ import platformdirs
 from maskwright import __version__
 from maskwright.analysis.errors import StoreError
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.grammar.sources import GrammarSource, as_grammar
 from maskwright.analysis.legality.judge import Rules
-from maskwright.maskstore.fileformat import FORMAT_VERSION, TEMPORARY, load_store, save_store
+from maskwright.analysis.loading.sources import GrammarSource, as_grammar
+from maskwright.maskstore.file.fileformat import FORMAT_VERSION, TEMPORARY, load_store, save_store
 from maskwright.maskstore.store import MaskStore, Progress, build_store
 from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary
 from maskwright.trust import make_own_folder, why_not_trusted, why_not_trusted_file

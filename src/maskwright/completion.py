@@ -27,15 +27,15 @@ from maskwright.analysis.errors import (
     VocabularyError,
 )
 from maskwright.decoding.adapters.huggingface import check_same_tokens, check_stores
-from maskwright.decoding.generation import Completion, Generation, ModelReader, Sampler, generate
-from maskwright.decoding.healing import split_for_healing
-from maskwright.decoding.kernels import apply_mask, need_torch
-from maskwright.maskstore.fileformat import as_store
+from maskwright.decoding.generation.generation import Completion, Generation, ModelReader, Sampler, generate
+from maskwright.decoding.generation.healing import split_for_healing
+from maskwright.decoding.logits import apply_mask, need_torch
+from maskwright.maskstore.file.fileformat import as_store
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
 from maskwright.models import BUNDLED, model_folder
 
 if TYPE_CHECKING:
-    from maskwright.decoding.matcher import Matcher
+    from maskwright.decoding.engine.matcher import Matcher
     from maskwright.maskstore.automaton_store import AutomatonStore
 
 
@@ -158,7 +158,7 @@ def start_completion(
     """A completion of a prompt, to be iterated over; options are those of `generate`.
 
     constrained : under the grammar's masks; else the same loop runs free.
-    heal : take back the prompt's last tokens where a longer token might stand, see `maskwright.decoding.healing`.
+    heal : take back the prompt's last tokens where a longer token might stand, see `maskwright.decoding.generation.healing`.
 
     Raises IllegalTokenError if the prompt is no beginning of a legal text, saying where, why and what could stand there; VocabularyError
     if the store is not for the model's tokenizer; and as `generate`.

@@ -14,11 +14,10 @@ import pytest
 
 from maskwright.analysis.errors import GrammarError, MaskwrightError, VocabularyError
 from maskwright.analysis.files import open_file, read_file_bytes, read_stream
-from maskwright.analysis.grammar import load_grammar, parse_grammar
-from maskwright.maskstore import tokenizer_files
-from maskwright.maskstore.encoders import load_encoder
-from maskwright.maskstore.fileformat import load_store
-from maskwright.maskstore.vocabulary import load_vocabulary
+from maskwright.analysis.loading import load_grammar, parse_grammar
+from maskwright.maskstore.file.fileformat import load_store
+from maskwright.maskstore.vocabulary import load_vocabulary, tokenizer_files
+from maskwright.maskstore.vocabulary.encoders import load_encoder
 from maskwright.validation import corpus
 from maskwright.validation.log import ResultsLog
 
@@ -115,7 +114,7 @@ def test_lines_of_records_are_bounded(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_descriptors_that_the_caller_opened_are_read_bounded(tmp_path: Path) -> None:
     """`/dev/stdin`, as pipe and as device, and a shell's <(command)."""
-    script = "import sys\nfrom maskwright.analysis.grammar import load_grammar\nprint(load_grammar(sys.argv[1]).terminals[-1].name)"
+    script = "import sys\nfrom maskwright.analysis.loading import load_grammar\nprint(load_grammar(sys.argv[1]).terminals[-1].name)"
     run = [sys.executable, "-c", script]
     done = subprocess.run([*run, "/dev/stdin"], input='start: "x"', capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr

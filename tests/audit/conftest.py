@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from maskwright.analysis.grammar import parse_grammar
+from maskwright.analysis.loading import parse_grammar
 from maskwright.audit import AuditReport, audit
 from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
-from maskwright.maskstore.encoders import Encoder
 from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.maskstore.vocabulary.encoders import Encoder
 
 HERE = Path(__file__).parent
 

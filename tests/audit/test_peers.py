@@ -16,12 +16,12 @@ from pathlib import Path
 
 import pytest
 
-from maskwright.analysis.grammar import parse_grammar
+from maskwright.analysis.loading import parse_grammar
 from maskwright.audit import AuditReport, audit
 from maskwright.audit.report import OVER, TRUE_REFUSED, UNCONSTRAINED, UNDER
 from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
-from maskwright.maskstore.encoders import Encoder, load_encoder
 from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.maskstore.vocabulary.encoders import Encoder, load_encoder
 
 ROOT = Path(__file__).parents[2]
 

@@ -13,12 +13,12 @@ from types import ModuleType
 import pytest
 
 from maskwright.analysis.errors import GrammarError, MaskwrightError, UnknownNameError, VocabularyError
-from maskwright.analysis.grammar import parse_grammar
+from maskwright.analysis.loading import parse_grammar
 from maskwright.audit import AuditReport, Difference, audit, compare
 from maskwright.audit.report import EMPTY, INCONSISTENT, OVER, TRUE_REFUSED, UNCONSTRAINED, UNDER
 from maskwright.maskstore.automaton_store import AutomatonStore
-from maskwright.maskstore.encoders import Encoder
 from maskwright.maskstore.store import build_store
+from maskwright.maskstore.vocabulary.encoders import Encoder
 from maskwright.validation.corpus import CorpusError
 
 TEXTS = ("[[a, b], [[c]], def]", "[]", "[ab, [[[[x]]]] ,y , [z ]] ", "[[], [a], b]", "[a,bc , [d, []]]")

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from maskwright.analysis.grammar import parse_grammar
+from maskwright.analysis.loading import parse_grammar
 from maskwright.audit.sequences import END_OF_TEXT, TokenSequences
 from maskwright.maskstore.automaton_store import build_automaton_store
 from maskwright.maskstore.vocabulary import Vocabulary

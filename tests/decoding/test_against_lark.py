@@ -23,7 +23,8 @@ from lark.lexer import BasicLexer, ContextualLexer, TerminalDef, TextSlice
 from naive import Earley
 
 from maskwright.analysis.errors import GrammarError, IllegalTokenError, LimitError
-from maskwright.analysis.grammar import Grammar, Lexing, load_grammar, parse_grammar, reduce
+from maskwright.analysis.grammar import Grammar, Lexing, reduce
+from maskwright.analysis.loading import load_grammar, parse_grammar
 from maskwright.analysis.lr.loops import endless_cycle
 from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
 from maskwright.maskstore.vocabulary import Vocabulary

@@ -16,7 +16,7 @@ from oracle import Oracle
 
 from maskwright.analysis.errors import DeadEndError, LimitError
 from maskwright.analysis.grammar import Grammar
-from maskwright.decoding.matcher import Matcher
+from maskwright.decoding.engine.matcher import Matcher
 from maskwright.maskstore.automaton_store import build_automaton_store
 
 EXPRESSION = """

@@ -29,7 +29,7 @@ from apply_cases import (
 
 from maskwright.analysis.errors import MaskwrightError, MissingExtraError
 from maskwright.decoding import kernels
-from maskwright.decoding.kernels import apply, apply_ids, apply_mask, apply_rows, apply_words, mend_rows, optional
+from maskwright.decoding.logits import apply, apply_ids, apply_mask, apply_rows, apply_words, mend_rows, optional
 
 torch = pytest.importorskip("torch")
 IDS = np.array([0], np.int32)
@@ -50,7 +50,7 @@ def test_compiled_code_is_the_definition() -> None:
 
 
 def test_pytorch_operations_are_the_definition() -> None:
-    from maskwright.decoding.kernels import apply_torch
+    from maskwright.decoding.logits import apply_torch
 
     assert check_backend(apply_torch, SHAPES, (0, 3)) > 300
 
@@ -232,7 +232,7 @@ def test_the_backend_follows_the_device(monkeypatch: pytest.MonkeyPatch) -> None
             pytest.importorskip("triton")
         monkeypatch.setattr(apply, "has_triton", lambda triton=triton: triton)
         found = apply._backend(SimpleNamespace(device=SimpleNamespace(type=device)))
-        assert found.__name__ == f"maskwright.decoding.kernels.{expected}"
+        assert found.__name__ == f"maskwright.decoding.logits.{expected}"
 
 
 INTERPRETED = """
@@ -295,7 +295,7 @@ def test_the_triton_kernels_however_they_are_cut() -> None:
 
 
 def test_without_triton_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    name = "maskwright.decoding.kernels.apply_triton"
+    name = "maskwright.decoding.logits.apply_triton"
     monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.delattr(kernels, "apply_triton", raising=False)
     monkeypatch.setitem(sys.modules, "triton", None)

@@ -10,10 +10,10 @@ import pytest
 from stores import LAYOUT_TEXT, small_automaton, small_vocabulary
 
 from maskwright.analysis.errors import LimitError, MaskwrightError
-from maskwright.analysis.grammar import parse_grammar
-from maskwright.decoding.matcher import Batch, Matcher
+from maskwright.analysis.loading import parse_grammar
+from maskwright.decoding.engine.matcher import Batch, Matcher
 from maskwright.maskstore.automaton_store import AutomatonStore
-from maskwright.maskstore.fileformat import load_store, save_store
+from maskwright.maskstore.file.fileformat import load_store, save_store
 from maskwright.maskstore.store import build_store
 
 NO_INTEGERS: list[Any] = [None, "1", 1.5, 1.0, float("nan"), True, np.bool_(True), b"1", [1], np.array([1, 2]), 1 + 0j]
@@ -229,7 +229,7 @@ def test_matchers_of_no_store() -> None:
 
 def test_rows_of_what_is_none() -> None:
     torch = pytest.importorskip("torch")
-    from maskwright.decoding.kernels import ResidentRows
+    from maskwright.decoding.logits import ResidentRows
 
     for wrong in NO_INTEGERS:
         raises(lambda wrong=wrong: ResidentRows(store(), "cpu", wrong), "^capacity is .*expected an integer")  # type: ignore[misc]

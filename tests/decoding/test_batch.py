@@ -20,12 +20,13 @@ from engine_cases import (
 )
 
 from maskwright.analysis.errors import DeadEndError, GrammarError, IllegalTokenError, LimitError, MaskwrightError
-from maskwright.decoding import _batch_kernels, _row_kernels
-from maskwright.decoding import _kernels as kernels
-from maskwright.decoding.matcher import Batch, Matcher
+from maskwright.decoding.engine import _batch_kernels
+from maskwright.decoding.engine import _kernels as kernels
+from maskwright.decoding.engine.matcher import Batch, Matcher
+from maskwright.decoding.logits import _row_kernels
+from maskwright.maskstore.automaton.stack_automaton import Budget, build_automaton
 from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
-from maskwright.maskstore.engine_table import engine_table
-from maskwright.maskstore.stack_automaton import Budget, build_automaton
+from maskwright.maskstore.table.engine_table import engine_table
 
 
 @cache

@@ -12,12 +12,13 @@ import pytest
 from grammars import random_grammar
 
 from maskwright.analysis.errors import DeadEndError, GrammarError, LimitError
-from maskwright.analysis.grammar import Grammar, load_grammar, parse_grammar
-from maskwright.decoding import _kernels as engine
-from maskwright.decoding import ending as ending_module
-from maskwright.decoding import ending_search
-from maskwright.decoding.ending import Ending, min_bytes_left, short_ending, shortest_ending
-from maskwright.decoding.matcher import Matcher
+from maskwright.analysis.grammar import Grammar
+from maskwright.analysis.loading import load_grammar, parse_grammar
+from maskwright.decoding.endings import ending as ending_module
+from maskwright.decoding.endings import ending_search
+from maskwright.decoding.endings.ending import Ending, min_bytes_left, short_ending, shortest_ending
+from maskwright.decoding.engine import _kernels as engine
+from maskwright.decoding.engine.matcher import Matcher
 from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
 from maskwright.maskstore.vocabulary import Vocabulary
 

@@ -7,9 +7,9 @@ from functools import cache
 
 import pytest
 
-from maskwright.analysis.grammar import load_grammar
-from maskwright.decoding import ending_search
-from maskwright.decoding.ending import Ending
+from maskwright.analysis.loading import load_grammar
+from maskwright.decoding.endings import ending_search
+from maskwright.decoding.endings.ending import Ending
 from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
 from maskwright.maskstore.vocabulary import Vocabulary
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from engine_cases import JSON, ids, longest, real_store, vocabulary_of
 
-from maskwright.decoding.matcher import Matcher
+from maskwright.decoding.engine.matcher import Matcher
 from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
 
 CHAINS = r"""

@@ -16,8 +16,8 @@ from engine_cases import ids, longest, vocabulary_of
 from naive_engine import NaiveEngine
 
 from maskwright.analysis.grammar.grammar import Conflicts
-from maskwright.decoding import _kernels as kernels
-from maskwright.decoding.matcher import Matcher
+from maskwright.decoding.engine import _kernels as kernels
+from maskwright.decoding.engine.matcher import Matcher
 from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
 
 BLOCKS = r"""

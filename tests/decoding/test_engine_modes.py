@@ -25,7 +25,7 @@ from oracle import Oracle
 
 from maskwright.analysis.errors import DeadEndError, GrammarError, IllegalTokenError, LimitError
 from maskwright.analysis.grammar.grammar import Conflicts, Grammar
-from maskwright.decoding.matcher import Matcher
+from maskwright.decoding.engine.matcher import Matcher
 from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
 from maskwright.validation.grammar_parse import GrammarParse
 

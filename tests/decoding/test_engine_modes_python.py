@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from maskwright.analysis.grammar import load_grammar
+from maskwright.analysis.loading import load_grammar
 from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
 from maskwright.maskstore.vocabulary import load_vocabulary
 

@@ -11,7 +11,7 @@ from engine_cases import ids, longest, random_layout_grammar, random_longest_gra
 from naive_engine import NaiveEngine
 
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitError
-from maskwright.decoding.matcher import Matcher
+from maskwright.decoding.engine.matcher import Matcher
 from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
 
 PLAIN, LAYOUT = range(24), range(14)

@@ -26,8 +26,8 @@ from rich.console import Console
 from maskwright.analysis.errors import GrammarError, LimitError, StoreError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.decoding.explain import explain_id, explain_next, explain_text, explain_token
-from maskwright.decoding.explanation import Explanation
-from maskwright.decoding.retrace import Retrace, machine_of
+from maskwright.decoding.explain.explanation import Explanation
+from maskwright.decoding.explain.retrace import Retrace, machine_of
 from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
 
 KINDS = {"plain": random_longest_grammar, "layout": random_layout_grammar}
@@ -356,6 +356,6 @@ def test_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     other = replace(store, grammar=single_bytes("lines").grammar)
     with pytest.raises(StoreError, match="build the store anew"):
         explain_next(other.matcher(), 0)
-    monkeypatch.setattr("maskwright.decoding.retrace.MAX_STACKS", 16)
+    monkeypatch.setattr("maskwright.decoding.explain.retrace.MAX_STACKS", 16)
     with pytest.raises(LimitError, match=r"more than 16 readings of the text.*conflicts='shift'"):
         explain_text(longest('start: s\ns: p s | p\np: "a" | "a" "a"', "lengths"), b"a" * 100)

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from maskwright.analysis.errors import LimitError, MaskwrightError
-from maskwright.analysis.grammar import parse_grammar
-from maskwright.decoding import ending
-from maskwright.decoding.generation import Completion, Sampler, generate
-from maskwright.decoding.healing import Healing, split_for_healing
+from maskwright.analysis.loading import parse_grammar
+from maskwright.decoding.endings import ending
+from maskwright.decoding.generation.generation import Completion, Sampler, generate
+from maskwright.decoding.generation.healing import Healing, split_for_healing
 from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
 from maskwright.maskstore.vocabulary import Vocabulary
 

@@ -18,13 +18,14 @@ import torch
 from engine_cases import ids, longest, random_layout_grammar, random_longest_grammar, random_vocabulary, vocabulary_of
 
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, MaskwrightError
-from maskwright.decoding import _kernels as kernels
-from maskwright.decoding import _slot_kernels as slot_kernels
-from maskwright.decoding._kernels import INDENT_ZONE
-from maskwright.decoding.gpu import STATES, GpuBatch, is_simulated
-from maskwright.decoding.matcher import Matcher
-from maskwright.maskstore import _engine_kernels, _parse_kernels, engine_table
+from maskwright.decoding.engine import _kernels as kernels
+from maskwright.decoding.engine._kernels import INDENT_ZONE
+from maskwright.decoding.engine.matcher import Matcher
+from maskwright.decoding.gpu import _slot_kernels as slot_kernels
+from maskwright.decoding.gpu.gpu import STATES, GpuBatch, is_simulated
+from maskwright.maskstore.automaton import _parse_kernels
 from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
+from maskwright.maskstore.table import _engine_kernels, engine_table
 from maskwright.maskstore.vocabulary import Vocabulary
 
 NESTED = 'start: "(" start ")" | "x" | "[" start'
@@ -344,7 +345,7 @@ def test_a_new_text_does_not_read_what_was_sampled_for_the_old(how: str) -> None
 @pytest.mark.skipif(is_simulated(), reason="nothing is compiled")
 def test_machine_code_is_kept_under_the_checksum_of_what_it_is_made_of() -> None:
     """Or each process would compile for a minute, or run what an older engine was compiled to."""
-    engine_cuda = pytest.importorskip("maskwright.decoding.kernels.engine_cuda")
+    engine_cuda = pytest.importorskip("maskwright.decoding.gpu.engine_cuda")
     found = zlib.crc32(Path(kernels.__file__).read_bytes())
     for module in (slot_kernels, engine_table, _engine_kernels, _parse_kernels):
         found = zlib.crc32(Path(module.__file__).read_bytes(), found)

@@ -16,11 +16,11 @@ from engine_cases import ids, longest, vocabulary_of
 from numba.core import config
 from own_process import check_tests
 
-from maskwright.decoding import _kernels as kernels
-from maskwright.decoding.gpu import GpuBatch, is_simulated
-from maskwright.decoding.matcher import Matcher
-from maskwright.maskstore import engine_table as layout
+from maskwright.decoding.engine import _kernels as kernels
+from maskwright.decoding.engine.matcher import Matcher
+from maskwright.decoding.gpu.gpu import GpuBatch, is_simulated
 from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
+from maskwright.maskstore.table import engine_table as layout
 
 torch = pytest.importorskip("torch")
 

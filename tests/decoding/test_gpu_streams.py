@@ -11,9 +11,9 @@ import pytest
 from engine_cases import ids, longest, vocabulary_of
 from fake_cuda import FakeCuda, FakeNumba, FakeTorch, as_array, kernels
 
-from maskwright.decoding import gpu
-from maskwright.decoding.kernels import apply_rows, staging
-from maskwright.decoding.matcher import Matcher
+from maskwright.decoding.engine.matcher import Matcher
+from maskwright.decoding.gpu import gpu
+from maskwright.decoding.logits import apply_rows, staging
 from maskwright.maskstore.automaton_store import build_automaton_store
 
 torch = pytest.importorskip("torch")

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, MaskwrightError, VocabularyError
-from maskwright.analysis.grammar import parse_grammar
+from maskwright.analysis.loading import parse_grammar
 from maskwright.decoding.adapters import huggingface
 from maskwright.decoding.adapters.huggingface import MaskwrightLogitsProcessor
-from maskwright.decoding.kernels import ResidentRows
+from maskwright.decoding.logits import ResidentRows
 from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
 

@@ -14,11 +14,11 @@ from naive_engine import NaiveEngine
 from oracle import Oracle
 
 from maskwright.analysis.errors import IllegalTokenError
-from maskwright.analysis.grammar import load_grammar
 from maskwright.analysis.grammar.columns import MOST_COLUMN
-from maskwright.analysis.grammar.lark_loader import Indenter, parse_grammar
+from maskwright.analysis.loading import load_grammar
+from maskwright.analysis.loading.lark_loader import Indenter, parse_grammar
+from maskwright.decoding.engine.matcher import Matcher
 from maskwright.decoding.explain import explain_text
-from maskwright.decoding.matcher import Matcher
 from maskwright.decoding.reference import ReferenceDecoder
 from maskwright.maskstore.automaton_store import AutomatonStore
 from maskwright.maskstore.store import build_mask_store, build_store

@@ -12,8 +12,8 @@ import pytest
 pytest.importorskip("torch")
 triton = pytest.importorskip("triton")
 
-from maskwright.decoding.kernels import apply_triton  # noqa: E402
-from maskwright.decoding.kernels.bits import EXPONENT, MINUS_INFINITY, SIZES  # noqa: E402
+from maskwright.decoding.logits import apply_triton  # noqa: E402
+from maskwright.decoding.logits.bits import EXPONENT, MINUS_INFINITY, SIZES  # noqa: E402
 
 pytestmark = pytest.mark.slow
 INTEGERS = {2: "*i16", 4: "*i32", 8: "*i64"}

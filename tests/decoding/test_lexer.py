@@ -15,8 +15,8 @@ from maskwright.analysis.grammar import Grammar
 from maskwright.analysis.grammar.columns import Column
 from maskwright.analysis.lexing import compile_terminals
 from maskwright.analysis.lexing.terminal_nfa import TerminalNfa, build_terminal_nfa
-from maskwright.decoding.lexer import NO_COLUMN, NfaLexer
-from maskwright.maskstore.events import EventCodes, Moves
+from maskwright.decoding.reference.lexer import NO_COLUMN, NfaLexer
+from maskwright.maskstore.tokens.events import EventCodes, Moves
 
 
 def lexer_of(grammar: Grammar) -> tuple[TerminalNfa, NfaLexer]:

@@ -12,7 +12,7 @@ import pytest
 from engine_cases import ids, longest, vocabulary_of
 
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitError, MaskwrightError
-from maskwright.decoding.matcher import Matcher
+from maskwright.decoding.engine.matcher import Matcher
 from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
 from maskwright.maskstore.vocabulary import Vocabulary
 

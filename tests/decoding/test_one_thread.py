@@ -15,8 +15,8 @@ import pytest
 from stores import small_automaton
 
 from maskwright.analysis.errors import IllegalTokenError, MaskwrightError
-from maskwright.decoding import _batch_kernels as batch_kernels
-from maskwright.decoding.matcher import Batch, Matcher
+from maskwright.decoding.engine import _batch_kernels as batch_kernels
+from maskwright.decoding.engine.matcher import Batch, Matcher
 
 TESTS = Path(__file__).parents[1]
 
@@ -115,7 +115,7 @@ def test_a_batch_is_refused_as_a_whole() -> None:
 
 def test_rows_and_the_texts_that_they_are_of() -> None:
     pytest.importorskip("torch")
-    from maskwright.decoding.kernels import ResidentRows
+    from maskwright.decoding.logits import ResidentRows
 
     store = small_automaton("lines")
     matcher, rows = store.matcher(), ResidentRows(store, "cpu", 8)

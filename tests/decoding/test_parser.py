@@ -19,7 +19,7 @@ from naive_store import python_grammar
 from maskwright.analysis.errors import GrammarError, LimitError
 from maskwright.analysis.grammar import Grammar, reduce
 from maskwright.analysis.lr.loops import endless_cycle
-from maskwright.decoding.parser import LalrParser, Stacks
+from maskwright.decoding.reference.parser import LalrParser, Stacks
 
 CHUNK = 40
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from maskwright.analysis.errors import IllegalTokenError, MaskwrightError
-from maskwright.analysis.grammar import parse_grammar
+from maskwright.analysis.loading import parse_grammar
 from maskwright.decoding.adapters.prefixes import Prefixes, Rules
 from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
 from maskwright.maskstore.vocabulary import Vocabulary
@@ -137,7 +137,7 @@ def test_after_an_error_the_texts_begin_where_they_began() -> None:
 
 
 def test_an_interrupted_call_is_made_good(monkeypatch: pytest.MonkeyPatch) -> None:
-    from maskwright.decoding.matcher import Matcher
+    from maskwright.decoding.engine.matcher import Matcher
 
     followed = prefixes()
     followed.follow(ids([BOS], [BOS]))

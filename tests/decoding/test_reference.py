@@ -13,10 +13,10 @@ import pytest
 from naive_store import mask_ids, python_store
 
 from maskwright.analysis.errors import IllegalTokenError, StoreError
-from maskwright.analysis.grammar import parse_grammar
+from maskwright.analysis.loading import parse_grammar
 from maskwright.decoding.reference import ReferenceDecoder, check_same_masks
 from maskwright.maskstore.store import MaskStore, build_mask_store
-from maskwright.maskstore.vocabulary import BUILT_IN, Vocabulary, load_vocabulary
+from maskwright.maskstore.vocabulary.vocabulary import BUILT_IN, Vocabulary, load_vocabulary
 
 SOURCES = Path(__file__).parents[2].parent / "shared" / "data" / "source" / "python.jsonl.xz"
 

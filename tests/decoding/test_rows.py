@@ -25,19 +25,19 @@ from engine_cases import (
 from stores import small_store
 
 from maskwright.analysis.errors import DeadEndError, LimitError, MaskwrightError, VocabularyError
-from maskwright.analysis.grammar import load_grammar
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.decoding import _batch_kernels as batch_kernels
-from maskwright.decoding import _kernels as kernels
-from maskwright.decoding import _row_kernels as book_kernels
-from maskwright.decoding import _slot_kernels as slot_kernels
-from maskwright.decoding.matcher import Batch, Matcher
+from maskwright.analysis.loading import load_grammar
+from maskwright.decoding.engine import _batch_kernels as batch_kernels
+from maskwright.decoding.engine import _kernels as kernels
+from maskwright.decoding.engine.matcher import Batch, Matcher
+from maskwright.decoding.gpu import _slot_kernels as slot_kernels
+from maskwright.decoding.logits import _row_kernels as book_kernels
 from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
 
 torch = pytest.importorskip("torch")
 
-from maskwright.decoding.kernels import ResidentRows  # noqa: E402
-from maskwright.decoding.kernels.staging import Staging, checked_device  # noqa: E402
+from maskwright.decoding.logits import ResidentRows  # noqa: E402
+from maskwright.decoding.logits.staging import Staging, checked_device  # noqa: E402
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "source"
 KINDS: dict[str, Callable[[int], Grammar]] = {
@@ -512,7 +512,7 @@ def test_real_files_byte_by_byte() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "at_least"), [("python", 50_000), ("json", 10_000)])
 def test_real_files_token_by_token(name: str, at_least: int) -> None:
-    from maskwright.maskstore.encoders import load_encoder
+    from maskwright.maskstore.vocabulary.encoders import load_encoder
 
     encoder = load_encoder("mistral-7b-v0.1")
     texts = [encoder.exact_tokens(file["text"]).tokens for file in real_files(name, 60)]

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pytest
 
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, MaskwrightError
-from maskwright.analysis.grammar import parse_grammar
+from maskwright.analysis.loading import parse_grammar
 from maskwright.decoding.adapters.huggingface import MaskwrightLogitsProcessor
 from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
 from maskwright.maskstore.vocabulary import Vocabulary
@@ -24,8 +24,8 @@ from maskwright.maskstore.vocabulary import Vocabulary
 torch = pytest.importorskip("torch")
 from maskwright.decoding.adapters import selective as in_generate  # noqa: E402
 from maskwright.decoding.adapters.selective import selective  # noqa: E402
-from maskwright.decoding.kernels import selective as module  # noqa: E402
-from maskwright.decoding.kernels.selective import IdLists, id_lists, measure_crossover, selective_logits  # noqa: E402
+from maskwright.decoding.logits import selective as module  # noqa: E402
+from maskwright.decoding.logits.selective import IdLists, id_lists, measure_crossover, selective_logits  # noqa: E402
 
 DTYPES = ["float32", "bfloat16", "float16"]
 SHAPES = [(1, 40, 16, 8), (3, 200, 70, 30), (4, 1000, 513, 9), (2, 33, 1, 33)]

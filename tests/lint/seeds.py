@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from maskwright.analysis.grammar import Grammar, parse_grammar
+from maskwright.analysis.grammar import Grammar
+from maskwright.analysis.loading import parse_grammar
 from maskwright.maskstore.vocabulary import Vocabulary
 
 LAYOUT = """

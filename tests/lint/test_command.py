@@ -15,7 +15,7 @@ from lint.seeds import grammar_of
 from typer.testing import CliRunner
 
 from maskwright.analysis.errors import UnknownNameError
-from maskwright.analysis.grammar import load_grammar
+from maskwright.analysis.loading import load_grammar
 from maskwright.cli import app
 from maskwright.lint import lint_grammar
 from maskwright.lint.places import place_of_rule, rules_in_text

@@ -19,7 +19,7 @@ from maskwright.analysis.grammar import Grammar
 from maskwright.analysis.grammar.normalise import reduce
 from maskwright.analysis.legality.deciders import NEVER, Deciders
 from maskwright.analysis.legality.follow import pair_verdicts
-from maskwright.decoding.matcher import Matcher
+from maskwright.decoding.engine.matcher import Matcher
 from maskwright.lint.conflicts import Ambiguity, _Search
 from maskwright.lint.facts import Facts, follow_pairs
 from maskwright.lint.lexer import Lexer, PlainLexer

@@ -9,7 +9,7 @@ import pytest
 from grammars import random_grammar
 from lr.naive_lr import Stack, shift
 
-from maskwright.analysis.grammar import parse_grammar
+from maskwright.analysis.loading import parse_grammar
 from maskwright.analysis.lr import LrTables, build_lr_tables
 from maskwright.analysis.lr.agreement import disagreement
 

@@ -10,8 +10,9 @@ import pytest
 from grammars import make_grammar, random_grammar
 from lr.naive_lr import Stack, TooMany, accepts_end, all_words, shift, unchecked_tables
 
-from maskwright.analysis.grammar import Grammar, Rule, load_grammar
+from maskwright.analysis.grammar import Grammar, Rule
 from maskwright.analysis.legality import interchange_classes
+from maskwright.analysis.loading import load_grammar
 from maskwright.analysis.lr import ACCEPT, LrTables, bisimulate, build_lr_tables, coarsest_partition
 from maskwright.analysis.lr.bisimulation import Partition
 

@@ -12,7 +12,8 @@ from lr.naive_lr import Stack, TooMany, all_words, merged_lr1, reduced_stacks, s
 from naive import Earley
 
 from maskwright.analysis.errors import GrammarError
-from maskwright.analysis.grammar import Grammar, load_grammar, reduce
+from maskwright.analysis.grammar import Grammar, reduce
+from maskwright.analysis.loading import load_grammar
 from maskwright.analysis.lr import CONFLICT, Conflict, LrTables, conflicts
 
 

@@ -12,7 +12,8 @@ import pytest
 from grammars import make_grammar, random_expressions, random_grammar, random_tails
 from lr.naive_lr import Stack, TooMany, accepts_end, all_words, shift, unchecked_tables
 
-from maskwright.analysis.grammar import Grammar, load_grammar, reduce
+from maskwright.analysis.grammar import Grammar, reduce
+from maskwright.analysis.loading import load_grammar
 from maskwright.analysis.lr import LrTables, bisimulate, build_lr_tables
 from maskwright.analysis.lr.acyclic import parsed_grammar
 from maskwright.analysis.lr.automaton import build_automaton

@@ -9,7 +9,8 @@ from grammars import make_grammar, random_grammar
 from lr.naive_lr import Stack, first_loop, reductions_end, shift, unchecked_tables
 
 from maskwright.analysis.errors import GrammarError
-from maskwright.analysis.grammar import Grammar, Rule, Terminal, load_grammar, reduce
+from maskwright.analysis.grammar import Grammar, Rule, Terminal, reduce
+from maskwright.analysis.loading import load_grammar
 from maskwright.analysis.lr import LrTables, build_lr_tables
 from maskwright.analysis.lr.loops import endless_cycle
 

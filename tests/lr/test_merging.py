@@ -7,7 +7,8 @@ import pytest
 from grammars import make_grammar, random_grammar
 
 from maskwright.analysis.errors import GrammarError, LimitError
-from maskwright.analysis.grammar import Grammar, load_grammar
+from maskwright.analysis.grammar import Grammar
+from maskwright.analysis.loading import load_grammar
 from maskwright.analysis.lr import bisimulate, build_lr_tables, merging
 from maskwright.analysis.lr.encoding import can_follow
 from maskwright.analysis.lr.merging import build_merged_tables

@@ -26,7 +26,8 @@ from lr.naive_lr import (
 from naive import Earley, prefixes
 
 from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError
-from maskwright.analysis.grammar import Grammar, Rule, Terminal, load_grammar, parse_grammar, reduce
+from maskwright.analysis.grammar import Grammar, Rule, Terminal, reduce
+from maskwright.analysis.loading import load_grammar, parse_grammar
 from maskwright.analysis.lr import ACCEPT, CONFLICT, build_lr_tables
 from maskwright.analysis.lr import automaton as automaton_module
 from maskwright.analysis.lr.automaton import build_automaton

@@ -31,14 +31,14 @@ from stores import (
 )
 
 from maskwright.analysis.errors import GrammarError, MaskwrightError, StoreError
-from maskwright.analysis.grammar import parse_grammar
-from maskwright.maskstore import _parse_kernels as lr
-from maskwright.maskstore import fileformat
+from maskwright.analysis.loading import parse_grammar
+from maskwright.maskstore.automaton import _parse_kernels as lr
 from maskwright.maskstore.automaton_store import AutomatonStore
-from maskwright.maskstore.fileformat import load_store, store_info
-from maskwright.maskstore.filemap import map_tensor
+from maskwright.maskstore.file import fileformat
+from maskwright.maskstore.file.fileformat import load_store, store_info
+from maskwright.maskstore.file.filemap import map_tensor
 from maskwright.maskstore.store import MaskStore, build_store
-from maskwright.maskstore.tablecheck import NUMBERS
+from maskwright.maskstore.table.tablecheck import NUMBERS
 
 TESTS = Path(__file__).parents[1]
 NAMES = ["lines", "sums", "modes"]
@@ -280,7 +280,7 @@ def test_an_automaton_is_loaded_without_what_builds_entries(tmp_path: Path) -> N
         [sys.executable, "-c", script, str(tmp_path / "s")], capture_output=True, text=True, check=True
     )
     modules = set(run.stdout.split())
-    assert {"maskwright.maskstore.tablecheck", "maskwright.decoding.matcher"} <= modules
+    assert {"maskwright.maskstore.table.tablecheck", "maskwright.decoding.engine.matcher"} <= modules
     assert not {"networkx", "maskwright.analysis.legality", "maskwright.maskstore.store"} & modules
 
 

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 
 from maskwright.analysis.errors import LimitError
-from maskwright.analysis.grammar import load_grammar, parse_grammar
+from maskwright.analysis.loading import load_grammar, parse_grammar
 from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
-from maskwright.maskstore.vocabulary import LONGEST_TOKEN, Vocabulary
+from maskwright.maskstore.vocabulary.vocabulary import LONGEST_TOKEN, Vocabulary
 
 TOKENS = [*(bytes([byte]) for byte in range(32, 127)), b"\n", b"k1", b"w12", b"3;", b"t1x", b"ab", b"</s>"]
 VOCABULARY = Vocabulary("small", (*TOKENS[:-1], b""), {len(TOKENS) - 1: "</s>"}, (len(TOKENS) - 1,))
@@ -163,7 +163,7 @@ PROGRAM = """
 import signal
 import sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # who runs this in the background may have turned it off
-from maskwright.analysis.grammar import load_grammar, parse_grammar
+from maskwright.analysis.loading import load_grammar, parse_grammar
 from maskwright.maskstore.automaton_store import build_automaton_store
 sys.path.insert(0, {folder!r})
 from test_build_growth import INTERRUPTED, VOCABULARY, interrupted_vocabulary

@@ -15,15 +15,15 @@ from engine_cases import ids, longest, random_layout_grammar, random_longest_gra
 from numba import njit
 
 from maskwright.analysis.errors import DeadEndError, LimitError
-from maskwright.analysis.grammar import parse_grammar
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.decoding import _kernels as kernels
-from maskwright.decoding.matcher import Matcher
-from maskwright.maskstore import closure
+from maskwright.analysis.loading import parse_grammar
+from maskwright.decoding.engine import _kernels as kernels
+from maskwright.decoding.engine.matcher import Matcher
+from maskwright.maskstore.automaton import closure
+from maskwright.maskstore.automaton.closure import Closure
+from maskwright.maskstore.automaton.stack_automaton import Budget, StackAutomaton, build_automaton
 from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
-from maskwright.maskstore.closure import Closure
-from maskwright.maskstore.engine_table import engine_table
-from maskwright.maskstore.stack_automaton import Budget, StackAutomaton, build_automaton
+from maskwright.maskstore.table.engine_table import engine_table
 from maskwright.maskstore.vocabulary import Vocabulary
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "source"

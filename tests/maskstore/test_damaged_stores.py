@@ -17,8 +17,8 @@ from safetensors.numpy import save
 from stores import COMMITTED, framed, refusal
 
 from maskwright.analysis.errors import StoreError
-from maskwright.maskstore import fileformat
-from maskwright.maskstore.fileformat import load_store, store_info
+from maskwright.maskstore.file import fileformat
+from maskwright.maskstore.file.fileformat import load_store, store_info
 
 SOMETHING = {"w": np.zeros(3, np.float32)}
 

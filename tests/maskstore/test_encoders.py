@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from maskwright.analysis.errors import VocabularyError
-from maskwright.maskstore import encoders
-from maskwright.maskstore.encoders import LONGEST_PART, Encoder, check_belongs, load_encoder
-from maskwright.maskstore.vocabulary import BUILT_IN, Vocabulary, load_vocabulary
+from maskwright.maskstore.vocabulary import encoders
+from maskwright.maskstore.vocabulary.encoders import LONGEST_PART, Encoder, check_belongs, load_encoder
+from maskwright.maskstore.vocabulary.vocabulary import BUILT_IN, Vocabulary, load_vocabulary
 
 TEXTS = (
     "",
@@ -73,7 +73,7 @@ def test_built_in_tokenizers_spell_every_text(name: str) -> None:
 def test_ids_are_the_packages_own() -> None:
     sentencepiece = pytest.importorskip("sentencepiece")
     common = pytest.importorskip("mistral_common.tokens.tokenizers.mistral")
-    from maskwright.maskstore.vocabulary import _locate
+    from maskwright.maskstore.vocabulary.vocabulary import _locate
 
     text = TEXTS[3] * 20
     processor = sentencepiece.SentencePieceProcessor(model_file=str(_locate("mistral-7b-v0.1")[0]))

@@ -17,12 +17,13 @@ from naive_store import (
 )
 
 from maskwright.analysis.errors import GrammarError, VocabularyError
-from maskwright.analysis.grammar import Grammar, parse_grammar
+from maskwright.analysis.grammar import Grammar
 from maskwright.analysis.legality.deciders import ANYWHERE
 from maskwright.analysis.legality.verdict import START
 from maskwright.analysis.lexing import compile_terminals
 from maskwright.analysis.lexing.terminal_nfa import build_terminal_nfa
-from maskwright.maskstore.entries import left_of
+from maskwright.analysis.loading import parse_grammar
+from maskwright.maskstore.entries.entries import left_of
 from maskwright.maskstore.store import build_mask_store, contexts_of, dependent_states, known_lefts, walk_vocabulary
 from maskwright.maskstore.vocabulary import Vocabulary
 

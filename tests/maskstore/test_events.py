@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from maskwright.analysis.grammar.columns import Column, Tabs
 from maskwright.analysis.grammar.grammar import Layout
-from maskwright.maskstore.events import PLAIN, EventCodes, Moves, move_of
+from maskwright.maskstore.tokens.events import PLAIN, EventCodes, Moves, move_of
 
 LAYOUTS = {"lark": Layout(0, 1, 2, (), tab_length=3), "consistent": Layout(0, 1, 2, (), tabs="consistent")}
 

@@ -11,10 +11,10 @@ from engine_cases import random_layout_grammar, random_longest_grammar, random_v
 from naive import states_after
 
 from maskwright.analysis.errors import MaskwrightError
-from maskwright.analysis.grammar import parse_grammar
 from maskwright.analysis.lexing.modes import lexing_modes
+from maskwright.analysis.loading import parse_grammar
 from maskwright.analysis.lr.tables import bisimulate, build_lr_tables
-from maskwright.maskstore.feasible import ANYWHERE, NOWHERE, Feasible
+from maskwright.maskstore.tokens.feasible import ANYWHERE, NOWHERE, Feasible
 
 
 @pytest.mark.parametrize("seed", range(10))

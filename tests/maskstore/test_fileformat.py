@@ -20,11 +20,11 @@ import pytest
 from stores import COMMITTED, content_digest, layout_grammar, read_parts, small_store, small_vocabulary, write_parts
 
 from maskwright.analysis.errors import StoreError
-from maskwright.analysis.grammar import load_grammar, parse_grammar
+from maskwright.analysis.loading import load_grammar, parse_grammar
 from maskwright.decoding.reference import ReferenceDecoder
-from maskwright.maskstore import fileformat
-from maskwright.maskstore.fileformat import FORMAT_VERSION, load_store, save_store, store_info
-from maskwright.maskstore.fileheader import TENSORS
+from maskwright.maskstore.file import fileformat
+from maskwright.maskstore.file.fileformat import FORMAT_VERSION, load_store, save_store, store_info
+from maskwright.maskstore.file.fileheader import TENSORS
 from maskwright.maskstore.store import MaskStore, build_mask_store
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
 

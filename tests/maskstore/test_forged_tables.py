@@ -17,15 +17,15 @@ from stores import small_automaton
 from table_mutator import BACKING_TEXT, EMPTY_TEXT, RIGHT_TEXT, Mutator, opened, small_vocabulary, stores, tried
 
 from maskwright.analysis.errors import LimitError, MaskwrightError, StoreError
-from maskwright.analysis.grammar import parse_grammar
 from maskwright.analysis.lexing.transducer import RESTART
-from maskwright.decoding import _kernels as kernels
-from maskwright.decoding import ending, ending_search
-from maskwright.maskstore import _parse_kernels as lr
-from maskwright.maskstore import engine_table as places
-from maskwright.maskstore import tablecheck
+from maskwright.analysis.loading import parse_grammar
+from maskwright.decoding.endings import ending, ending_search
+from maskwright.decoding.engine import _kernels as kernels
+from maskwright.maskstore.automaton import _parse_kernels as lr
 from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
-from maskwright.maskstore.tablecheck import _spans, check_table
+from maskwright.maskstore.table import engine_table as places
+from maskwright.maskstore.table import tablecheck
+from maskwright.maskstore.table.tablecheck import _spans, check_table
 
 TESTS = Path(__file__).parents[1]
 

@@ -15,9 +15,9 @@ from safetensors.numpy import save
 from stores import COMMITTED, Facts, Tensors, canonical, content_digest, framed, read_parts, refusal, write_parts
 
 from maskwright.analysis.errors import StoreError
-from maskwright.decoding.lexer import NO_COLUMN, NfaLexer
-from maskwright.maskstore.fileformat import load_store, store_info
-from maskwright.maskstore.fileheader import TENSORS
+from maskwright.decoding.reference.lexer import NO_COLUMN, NfaLexer
+from maskwright.maskstore.file.fileformat import load_store, store_info
+from maskwright.maskstore.file.fileheader import TENSORS
 from maskwright.maskstore.store import NO_CELL, MaskStore
 
 Change = Callable[[Facts, Tensors], object]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from maskwright.maskstore.mask_rows import most_ids, most_ids_more, share_rows
+from maskwright.maskstore.table.mask_rows import most_ids, most_ids_more, share_rows
 
 
 def closure_of(masks: list[list[int]], n_words: int, dense_from: int) -> Any:

@@ -7,9 +7,9 @@ import random
 import numpy as np
 import pytest
 
-from maskwright.maskstore import pair_classes
-from maskwright.maskstore._parse_kernels import ACCEPTED, FIRST_STATE, REFUSED
-from maskwright.maskstore.pair_classes import PairClasses
+from maskwright.maskstore.automaton import pair_classes
+from maskwright.maskstore.automaton._parse_kernels import ACCEPTED, FIRST_STATE, REFUSED
+from maskwright.maskstore.automaton.pair_classes import PairClasses
 
 Graph = list[tuple[int, list[int]]]
 """Each pair's cell and edges: REFUSED, ACCEPTED or FIRST_STATE + a pair. As many edges as the cell says, and one."""

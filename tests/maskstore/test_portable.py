@@ -15,10 +15,10 @@ import pytest
 from stores import layout_grammar, small_vocabulary
 
 from maskwright.analysis.errors import MaskwrightError, StoreError
-from maskwright.analysis.grammar import parse_grammar
-from maskwright.decoding import _kernels as kernels
+from maskwright.analysis.loading import parse_grammar
+from maskwright.decoding.engine import _kernels as kernels
 from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
-from maskwright.maskstore.fileformat import load_store, save_store
+from maskwright.maskstore.file.fileformat import load_store, save_store
 from maskwright.maskstore.store import MaskStore, build_store
 from maskwright.maskstore.vocabulary import Vocabulary
 

@@ -19,14 +19,14 @@ from engine_cases import (
 from naive import states_after
 
 from maskwright.analysis.errors import GrammarError, LimitError
-from maskwright.analysis.grammar import parse_grammar
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.lexing.transducer import Transducer
-from maskwright.maskstore import _kernels
-from maskwright.maskstore.events import ABSOLUTE, PLAIN, Move
-from maskwright.maskstore.requirements import NO_PATH, Requirements, StateTokens, View
-from maskwright.maskstore.rests import WHATEVER
-from maskwright.maskstore.stack_automaton import build_automaton
+from maskwright.analysis.loading import parse_grammar
+from maskwright.maskstore.automaton.stack_automaton import build_automaton
+from maskwright.maskstore.tokens import _kernels
+from maskwright.maskstore.tokens.events import ABSOLUTE, PLAIN, Move
+from maskwright.maskstore.tokens.requirements import NO_PATH, Requirements, StateTokens, View
+from maskwright.maskstore.tokens.rests import WHATEVER
 from maskwright.maskstore.vocabulary import Vocabulary
 
 Alternative = tuple[tuple[int, ...], frozenset[int] | None]

@@ -11,11 +11,11 @@ import pytest
 from engine_cases import longest, random_layout_grammar, random_longest_grammar, random_verbatim_grammar
 
 from maskwright.analysis.errors import MaskwrightError
-from maskwright.analysis.grammar import parse_grammar
+from maskwright.analysis.loading import parse_grammar
 from maskwright.analysis.lr.encoding import ACCEPT, LrTables
 from maskwright.analysis.lr.tables import bisimulate, build_lr_tables
-from maskwright.maskstore.feasible import surely_shifted
-from maskwright.maskstore.shortcuts import shortened
+from maskwright.maskstore.table.shortcuts import shortened
+from maskwright.maskstore.tokens.feasible import surely_shifted
 
 Stack = tuple[int, ...]
 

@@ -15,12 +15,12 @@ from engine_cases import longest, random_layout_grammar, random_longest_grammar,
 from naive import Earley
 
 from maskwright.analysis.errors import GrammarError, VocabularyError
-from maskwright.analysis.grammar import parse_grammar
+from maskwright.analysis.loading import parse_grammar
 from maskwright.analysis.lr.bisimulation import bisimulate
 from maskwright.analysis.lr.encoding import can_follow
 from maskwright.analysis.lr.tables import build_lr_tables
+from maskwright.maskstore.automaton.stack_automaton import build_automaton
 from maskwright.maskstore.automaton_store import build_automaton_store
-from maskwright.maskstore.stack_automaton import build_automaton
 from maskwright.maskstore.vocabulary import Vocabulary
 
 ROOT = Path(__file__).parents[2]

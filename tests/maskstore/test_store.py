@@ -15,8 +15,8 @@ from naive_store import (
 
 from maskwright.analysis.legality.verdict import START
 from maskwright.decoding.reference import ReferenceDecoder
+from maskwright.maskstore.entries.streamline import STEPS
 from maskwright.maskstore.store import NO_CELL, build_mask_store
-from maskwright.maskstore.streamline import STEPS
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
 
 

@@ -29,15 +29,16 @@ from naive_store import (
 )
 
 from maskwright.analysis.errors import LimitError
-from maskwright.analysis.grammar import Grammar, parse_grammar
+from maskwright.analysis.grammar import Grammar
 from maskwright.analysis.legality.deciders import ANYWHERE
 from maskwright.analysis.legality.exact import ExactDeciders
 from maskwright.analysis.legality.judge import Judge
 from maskwright.analysis.lexing.terminal_nfa import build_terminal_nfa
 from maskwright.analysis.lexing.terminals import compile_terminals
+from maskwright.analysis.loading import parse_grammar
 from maskwright.decoding.reference import ReferenceDecoder
+from maskwright.maskstore.entries.streamline import DELETED, STEPS, SequenceTable, Streamlined, streamline
 from maskwright.maskstore.store import MaskStore, Progress, build_mask_store, contexts_of, walk_vocabulary
-from maskwright.maskstore.streamline import DELETED, STEPS, SequenceTable, Streamlined, streamline
 from maskwright.maskstore.vocabulary import Vocabulary
 
 CHUNK = 30
@@ -301,7 +302,7 @@ def test_exact_is_left_out_on_demand_and_past_its_limit(monkeypatch: pytest.Monk
     assert with_step.exact_verdicts is not None and sum(with_step.exact_verdicts.values()) > 0
     without = streamlined(grammar, vocabulary, exact=False)
     with monkeypatch.context() as patch:
-        patch.setattr("maskwright.maskstore.streamline.EXACT_BYTES", 0)
+        patch.setattr("maskwright.maskstore.entries.streamline.EXACT_BYTES", 0)
         limited = streamlined(grammar, vocabulary)
     for result in (without, limited):
         assert result.exact_verdicts is None

@@ -12,9 +12,9 @@ from naive_engine import NaiveEngine
 
 from maskwright.analysis.lr.bisimulation import bisimulate
 from maskwright.analysis.lr.tables import LrTables, build_lr_tables
-from maskwright.maskstore import _parse_kernels as kernels
-from maskwright.maskstore.rests import WHATEVER, Rests
-from maskwright.maskstore.suspended import NEVER_LEGAL, Suspended, explore, flatten_tables
+from maskwright.maskstore.automaton import _parse_kernels as kernels
+from maskwright.maskstore.automaton.suspended import NEVER_LEGAL, Suspended, explore, flatten_tables
+from maskwright.maskstore.tokens.rests import WHATEVER, Rests
 
 Rest = tuple[tuple[int, ...], frozenset[int] | None]
 

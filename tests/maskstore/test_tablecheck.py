@@ -20,12 +20,12 @@ from stores import small_automaton
 
 from maskwright.analysis.errors import LimitError, StoreError
 from maskwright.analysis.lr.tables import ACCEPT, CONFLICT, LrTables, build_lr_tables
-from maskwright.maskstore import _parse_kernels as lr
-from maskwright.maskstore import engine_table as places
-from maskwright.maskstore import tablecheck
+from maskwright.maskstore.automaton import _parse_kernels as lr
 from maskwright.maskstore.automaton_store import AutomatonStore
-from maskwright.maskstore.stackcheck import bad_reduction
-from maskwright.maskstore.tablecheck import ANY, NUMBERS, PARTS, SETTINGS, check_table, part_bytes
+from maskwright.maskstore.table import engine_table as places
+from maskwright.maskstore.table import tablecheck
+from maskwright.maskstore.table.stackcheck import bad_reduction
+from maskwright.maskstore.table.tablecheck import ANY, NUMBERS, PARTS, SETTINGS, check_table, part_bytes
 
 TESTS = Path(__file__).parents[1]
 NAMES = ["lines", "sums", "modes"]

@@ -15,10 +15,9 @@ from typing import Any
 import pytest
 
 from maskwright.analysis.errors import MissingExtraError, VocabularyError
-from maskwright.maskstore import tokenizer_files, tokenizer_ranks
-from maskwright.maskstore.tokenizer_table import SAMPLES, Reference, TokenTable, check_round_trip
-from maskwright.maskstore.tokenizer_values import encode_text
-from maskwright.maskstore.vocabulary import load_vocabulary
+from maskwright.maskstore.vocabulary import load_vocabulary, tokenizer_files, tokenizer_ranks
+from maskwright.maskstore.vocabulary.tokenizer_table import SAMPLES, Reference, TokenTable, check_round_trip
+from maskwright.maskstore.vocabulary.tokenizer_values import encode_text
 
 BYTES = [bytes((byte,)) for byte in range(256)]
 CORPUS = ["def f(x): return x", "if a and b: print('c')", "for i in range(10): total += i", "class A: pass"] * 5
@@ -222,7 +221,8 @@ def test_tiktoken(tmp_path: Path) -> None:
 def test_known_rank_files_bring_their_special_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = ranks(ALL_BYTES)
     monkeypatch.setattr(
-        "maskwright.maskstore.tokenizer_files.KNOWN_RANK_FILES", {hashlib.sha256(data).hexdigest(): {"</s>": 256}}
+        "maskwright.maskstore.vocabulary.tokenizer_files.KNOWN_RANK_FILES",
+        {hashlib.sha256(data).hexdigest(): {"</s>": 256}},
     )
     (tmp_path / "known").write_bytes(data)
     assert load_vocabulary(tmp_path / "known").eos == (256,)

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from maskwright.analysis.errors import VocabularyError
-from maskwright.maskstore.encoders import load_encoder
-from maskwright.maskstore.tokenizer_json import byte_level_alphabet
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
+from maskwright.maskstore.vocabulary.encoders import load_encoder
+from maskwright.maskstore.vocabulary.tokenizer_json import byte_level_alphabet
 
 tokenizers = pytest.importorskip("tokenizers")
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from engine_cases import random_longest_grammar
 
-from maskwright.analysis.grammar import parse_grammar
+from maskwright.analysis.loading import parse_grammar
 from maskwright.analysis.lr.bisimulation import bisimulate
 from maskwright.analysis.lr.tables import build_lr_tables
-from maskwright.maskstore.stack_automaton import build_automaton
-from maskwright.maskstore.twins import Places, Twins, rules_of
+from maskwright.maskstore.automaton.stack_automaton import build_automaton
+from maskwright.maskstore.automaton.twins import Places, Twins, rules_of
 from maskwright.maskstore.vocabulary import Vocabulary
 
 

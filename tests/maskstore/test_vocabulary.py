@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maskwright.analysis.errors import MissingExtraError, UnknownNameError, VocabularyError
-from maskwright.maskstore.vocabulary import BUILT_IN, LONGEST_TOKEN, Vocabulary, load_vocabulary, post_tokens
+from maskwright.maskstore.vocabulary.vocabulary import BUILT_IN, LONGEST_TOKEN, Vocabulary, load_vocabulary, post_tokens
 
 PYTHON_SOURCES = Path(__file__).parents[2].parent / "shared" / "data" / "source" / "python.jsonl.xz"
 

@@ -10,7 +10,7 @@ import pytest
 from engine_cases import JSON, longest
 
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.maskstore.stack_automaton import Budget, build_automaton
+from maskwright.maskstore.automaton.stack_automaton import Budget, build_automaton
 from maskwright.maskstore.vocabulary import load_vocabulary
 from maskwright.report import forecast as module
 from maskwright.report.analysis import analyze

@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 import pytest
 from rich.console import Console
 
-from maskwright.analysis.grammar import parse_grammar
+from maskwright.analysis.loading import parse_grammar
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.report import html, svg
 from maskwright.report.analysis import analyze

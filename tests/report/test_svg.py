@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maskwright.analysis.legality.deciders import ALWAYS, NEVER
-from maskwright.maskstore.streamline import STEPS
+from maskwright.maskstore.entries.streamline import STEPS
 from maskwright.report import svg
 from maskwright.report.svg import Markup, node
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from maskwright.analysis.grammar import parse_grammar
 from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.loading import parse_grammar
 from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
-from maskwright.maskstore.encoders import Encoder, load_encoder
+from maskwright.maskstore.vocabulary.encoders import Encoder, load_encoder
 
 LINES = r"""
 start: (statement | _NEWLINE)*

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from maskwright.cli import app
-from maskwright.decoding.matcher import Matcher
+from maskwright.decoding.engine.matcher import Matcher
 from maskwright.maskstore.automaton_store import AutomatonStore
 from maskwright.validation.replay import plain_replay
 

@@ -10,10 +10,10 @@ import pytest
 
 from maskwright.analysis.errors import GrammarError, MaskwrightError
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.maskstore import engine_table as places
 from maskwright.maskstore.automaton_store import AutomatonStore
-from maskwright.maskstore.encoders import Encoder
 from maskwright.maskstore.store import MaskStore, build_mask_store
+from maskwright.maskstore.table import engine_table as places
+from maskwright.maskstore.vocabulary.encoders import Encoder
 from maskwright.validation import ValidationReport, validate
 from maskwright.validation.equality import DIFFERENT, SAME, original_store
 from maskwright.validation.replay import find_stop
@@ -69,7 +69,7 @@ def spoiled(store: AutomatonStore) -> AutomatonStore:
 def test_one_token_too_few_is_found(
     store: AutomatonStore, corpus: Path, encoder: Encoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from maskwright.decoding.matcher import Matcher
+    from maskwright.decoding.engine.matcher import Matcher
 
     fill = Matcher.fill
     token = store.vocabulary.tokens.index(b"(")

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from maskwright.decoding.matcher import Matcher
+from maskwright.decoding.engine.matcher import Matcher
 from maskwright.maskstore.automaton_store import AutomatonStore
-from maskwright.maskstore.encoders import Encoder
+from maskwright.maskstore.vocabulary.encoders import Encoder
 from maskwright.validation import ValidationReport, validate
 from maskwright.validation.corpus import CorpusError
 from maskwright.validation.negative import EARLY, EARLY_GRAMMAR, LATE, LATE_GRAMMAR, RIGHT

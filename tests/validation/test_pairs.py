@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from maskwright.decoding.matcher import Matcher
+from maskwright.decoding.engine.matcher import Matcher
 from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
-from maskwright.maskstore.encoders import Encoder
+from maskwright.maskstore.vocabulary.encoders import Encoder
 from maskwright.validation import ValidationReport, pairs, validate
 from maskwright.validation.oracle import Oracle
 from maskwright.validation.pairs import AGREED, FALSE_PERMISSION, FALSE_REFUSAL

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError
-from maskwright.analysis.grammar import parse_grammar
+from maskwright.analysis.loading import parse_grammar
 from maskwright.validation import reach
 from maskwright.validation.reach import ByteParser, Outcome, Reach, byte_vocabulary, judge_negative, judge_positive
 

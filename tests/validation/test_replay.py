@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from maskwright.analysis.errors import GrammarError, LimitError, VocabularyError
-from maskwright.analysis.grammar import parse_grammar
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.decoding.matcher import Matcher
+from maskwright.analysis.loading import parse_grammar
+from maskwright.decoding.engine.matcher import Matcher
 from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
-from maskwright.maskstore.encoders import Encoder
 from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.maskstore.vocabulary.encoders import Encoder
 from maskwright.validation import ValidationReport, replay, validate
 from maskwright.validation.grammar_parse import GrammarParse
 from maskwright.validation.run import UNREADABLE

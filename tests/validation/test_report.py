@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from maskwright.maskstore.automaton_store import AutomatonStore
-from maskwright.maskstore.encoders import Encoder
+from maskwright.maskstore.vocabulary.encoders import Encoder
 from maskwright.validation import ValidationReport, validate
 
 

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from maskwright.analysis.errors import MaskwrightError
-from maskwright.analysis.grammar import parse_grammar
-from maskwright.decoding.matcher import Matcher
+from maskwright.analysis.loading import parse_grammar
+from maskwright.decoding.engine.matcher import Matcher
 from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
-from maskwright.maskstore.encoders import Encoder
 from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.maskstore.vocabulary.encoders import Encoder
 from maskwright.validation import validate
 from maskwright.validation.replay import plain_replay
 from maskwright.validation.sampling import NO_ENDING, REFUSED_GRAMMAR, REFUSED_REFERENCE, UNDECIDED

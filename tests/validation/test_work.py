@@ -16,7 +16,7 @@ import pytest
 
 from maskwright.analysis.errors import MaskwrightError, MissingExtraError
 from maskwright.maskstore.automaton_store import AutomatonStore
-from maskwright.maskstore.encoders import Encoder
+from maskwright.maskstore.vocabulary.encoders import Encoder
 from maskwright.validation import ValidationReport, run, validate, work
 from maskwright.validation.work import CRASHED
 

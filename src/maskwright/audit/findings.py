@@ -11,7 +11,7 @@ from maskwright.audit.remote import CRASH, TIMEOUT, EngineFailed
 from maskwright.audit.report import INCONSISTENT, ORDER, OVER, TRUE_REFUSED, UNDER, Difference
 from maskwright.audit.sequences import END_OF_TEXT
 from maskwright.audit.shrink import shrink
-from maskwright.maskstore.encoders import Encoder
+from maskwright.maskstore.vocabulary.encoders import Encoder
 from maskwright.validation.replay import place_of, replay
 
 _CRASH_TESTS = 30

@@ -30,10 +30,10 @@ from maskwright.audit.findings import Findings
 from maskwright.audit.remote import RemoteEngine, check_engine
 from maskwright.audit.report import AuditReport, spread
 from maskwright.maskstore.automaton_store import AutomatonStore
-from maskwright.maskstore.encoders import Encoder, check_belongs, load_encoder
-from maskwright.maskstore.tokenizer_files import _file_in
-from maskwright.maskstore.vocabulary import BUILT_IN as BUILT_IN_TOKENIZERS
-from maskwright.maskstore.vocabulary import _locate
+from maskwright.maskstore.vocabulary.encoders import Encoder, check_belongs, load_encoder
+from maskwright.maskstore.vocabulary.tokenizer_files import _file_in
+from maskwright.maskstore.vocabulary.vocabulary import BUILT_IN as BUILT_IN_TOKENIZERS
+from maskwright.maskstore.vocabulary.vocabulary import _locate
 from maskwright.validation.corpus import CorpusError, Text, find_corpus, suffixes_of
 
 

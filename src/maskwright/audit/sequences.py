@@ -14,10 +14,10 @@ import numpy.typing as npt
 
 from maskwright.analysis.lexing.transducer import DEAD
 from maskwright.analysis.lr.tables import CONFLICT
-from maskwright.decoding import _kernels as kernels
-from maskwright.maskstore import engine_table as places
-from maskwright.maskstore._parse_kernels import ACTION, ALTERNATIVES, N_COLUMNS, N_STATES
+from maskwright.decoding.engine import _kernels as kernels
+from maskwright.maskstore.automaton._parse_kernels import ACTION, ALTERNATIVES, N_COLUMNS, N_STATES
 from maskwright.maskstore.automaton_store import AutomatonStore
+from maskwright.maskstore.table import engine_table as places
 
 Int32 = npt.NDArray[np.int32]
 

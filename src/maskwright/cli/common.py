@@ -63,13 +63,13 @@ def _options(
 
 def _names_of_grammars(incomplete: str) -> list[str]:
     """For the shell: grammars that come along, and files."""
-    from maskwright.analysis.grammar.lark_loader import known_grammars
+    from maskwright.analysis.loading.lark_loader import known_grammars
 
     return [name for name in known_grammars() if name.startswith(incomplete)] + _files(incomplete, ".lark")
 
 
 def _names_of_tokenizers(incomplete: str) -> list[str]:
-    from maskwright.maskstore.vocabulary import BUILT_IN
+    from maskwright.maskstore.vocabulary.vocabulary import BUILT_IN
 
     return [name for name in BUILT_IN if name.startswith(incomplete)] + _files(incomplete)
 
@@ -201,7 +201,7 @@ def progress_bars() -> Iterator[Any]:
 
 def write_text(path: Path, text: str) -> None:
     """Write a file whole or not at all."""
-    from maskwright.maskstore.fileformat import replace_file
+    from maskwright.maskstore.file.fileformat import replace_file
 
     replace_file(path, text.encode("utf-8"))
 
@@ -221,7 +221,7 @@ def seconds_since(begin: float) -> float:
 
 def check_writable(*paths: Path | None) -> None:
     """Fail before the work is done, not after."""
-    from maskwright.maskstore.fileformat import why_not_writable
+    from maskwright.maskstore.file.fileformat import why_not_writable
 
     for path in paths:
         if path is not None and str(path) != "-":
@@ -235,8 +235,8 @@ def check_writable(*paths: Path | None) -> None:
 
 def is_grammar(source: str) -> bool:
     """Whether an argument names a grammar; else it is a store file."""
-    from maskwright.analysis.grammar.lark_loader import known_grammars
-    from maskwright.analysis.grammar.sources import is_text
+    from maskwright.analysis.grammar.lark_files import is_text
+    from maskwright.analysis.loading.lark_loader import known_grammars
 
     return source in known_grammars() or source.startswith("lark:") or source.endswith(".lark") or is_text(source)
 
@@ -259,7 +259,7 @@ class GrammarOptions(NamedTuple):
     restrict: list[str] | None = None
 
     def load(self, source: str) -> Grammar:
-        from maskwright.analysis.grammar import load_grammar
+        from maskwright.analysis.loading import load_grammar
 
         return load_grammar(source, **self._asdict())
 
@@ -292,7 +292,7 @@ def load_or_build_store(
 ) -> MaskStore | AutomatonStore:
     """The store of a store file, or of a grammar and a tokenizer (from the cache if it is there)."""
     if tokenizer is None:
-        from maskwright.maskstore.fileformat import load_store
+        from maskwright.maskstore.file.fileformat import load_store
 
         if is_grammar(source):
             raise MaskwrightError(f"{source} is a grammar, not a store: say for which tokenizer (--tokenizer)")

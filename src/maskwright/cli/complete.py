@@ -136,7 +136,7 @@ def complete(
             "stop": tuple(stop or ()),
         }
         from maskwright.completion import check_model, check_model_name, load_model, start_completion, vocabulary_of
-        from maskwright.decoding.generation import check_options
+        from maskwright.decoding.generation.generation import check_options
 
         check_options(**options)
         if reference is not None:
@@ -254,7 +254,7 @@ def _build(source: str, grammar: Grammar, vocabulary: Vocabulary, refresh: bool)
 
 def _load(source: str, tokenizer: str | None) -> AutomatonStore:
     from maskwright.decoding.adapters.huggingface import check_same_tokens
-    from maskwright.maskstore.fileformat import load_store
+    from maskwright.maskstore.file.fileformat import load_store
 
     found = _decodes(source, load_store(source))
     if tokenizer is not None:
@@ -265,8 +265,8 @@ def _load(source: str, tokenizer: str | None) -> AutomatonStore:
 def _check_prompt(store: AutomatonStore, text: str, max_tokens: int, close: bool) -> None:
     """A prompt that some text begins with, and a budget that its ending fits in."""
     from maskwright.completion import read_prompt
-    from maskwright.decoding.ending import short_ending
-    from maskwright.decoding.generation import EARLY, check_budget
+    from maskwright.decoding.endings.ending import short_ending
+    from maskwright.decoding.generation.generation import EARLY, check_budget
 
     matcher = store.matcher()
     read_prompt(matcher, text.encode("utf-8", "surrogatepass"))

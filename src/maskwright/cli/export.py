@@ -55,7 +55,7 @@ def export(
     """Build a store and write it to a file."""
     with clean_errors():
         begin = time.process_time()
-        from maskwright.maskstore.fileformat import save_store, store_info
+        from maskwright.maskstore.file.fileformat import save_store, store_info
         from maskwright.maskstore.store import build_store
 
         check_writable(output, json_file)

@@ -46,7 +46,7 @@ def info(
 ) -> None:
     """What a store file holds, checked as on loading."""
     with clean_errors():
-        from maskwright.maskstore.fileformat import save_store, store_info
+        from maskwright.maskstore.file.fileformat import save_store, store_info
         from maskwright.report.store_facts import render_store_facts
 
         begin = time.process_time()

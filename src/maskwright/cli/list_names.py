@@ -37,7 +37,7 @@ def list_names(json_file: JsonOption = None) -> None:
 
 def _grammars() -> list[dict[str, Any]]:
     """Each name, and what its file begins with."""
-    from maskwright.analysis.grammar.lark_loader import grammar_text, known_grammars
+    from maskwright.analysis.loading.lark_loader import grammar_text, known_grammars
 
     found = []
     for name in known_grammars():
@@ -64,7 +64,7 @@ def _first_clause(text: str) -> str:
 def _tokenizers() -> list[dict[str, Any]]:
     import importlib.util
 
-    from maskwright.maskstore.vocabulary import BUILT_IN
+    from maskwright.maskstore.vocabulary.vocabulary import BUILT_IN
 
     return [
         {"name": name, "package": package, "installed": importlib.util.find_spec(package) is not None}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from maskwright.analysis.errors import DeadEndError, GrammarError, LimitError
-from maskwright.decoding.ending import refuse_dead
+from maskwright.decoding.endings.ending import refuse_dead
 from maskwright.lint.facts import Facts
 from maskwright.lint.finding import Finding
 from maskwright.maskstore.automaton_store import build_automaton_store

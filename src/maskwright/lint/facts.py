@@ -14,7 +14,6 @@ from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.grammar.normalise import reduce
 from maskwright.analysis.lexing import compile_pattern, compile_terminal
-from maskwright.analysis.lexing.dfa import Dfa, difference
 from maskwright.analysis.lexing.modes import Modes, lexing_modes
 from maskwright.analysis.lexing.terminals import with_line_feed
 from maskwright.analysis.lexing.transducer import Transducer, build_transducer
@@ -25,6 +24,7 @@ from maskwright.analysis.lr.domination import prune
 from maskwright.analysis.lr.encoding import LrTables, can_follow
 from maskwright.analysis.lr.lookaheads import Lookaheads, lookaheads, nullable_symbols
 from maskwright.analysis.lr.tables import tables_of
+from maskwright.analysis.regex.dfa import Dfa, difference
 from maskwright.lint.finding import Finding, Severity
 from maskwright.lint.lexer import Lexer
 from maskwright.lint.places import Place, place_of_rule, place_of_terminal

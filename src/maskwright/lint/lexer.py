@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.lexing.dfa import Dfa
 from maskwright.analysis.lexing.lexemes import terminal_rank
 from maskwright.analysis.lexing.terminal_nfa import UnionDfa, build_terminal_nfa, build_union_dfa
+from maskwright.analysis.regex.dfa import Dfa
 
 MAX_PAIRS = 20_000
 """Pairs of states looked at to find whether one terminal can stand before another; past it they are taken to."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from maskwright.analysis.grammar.grammar import Grammar, Terminal
-from maskwright.analysis.lexing.splits import default_conflicts
+from maskwright.analysis.lr.splits import default_conflicts
 
 MAX_TRIALS = 12
 """Grammars that are linted to try remedies, for all findings together; what comes after them is not offered."""

@@ -10,7 +10,7 @@ from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.grammar.lark_files import nearest
 from maskwright.analysis.grammar.normalise import productive_symbols
-from maskwright.analysis.grammar.sources import GrammarSource, as_grammar
+from maskwright.analysis.loading.sources import GrammarSource, as_grammar
 from maskwright.lint import backup, conflicts, dead, lexings, neighbours, refused, rules, terminals, tokens, whitespace
 from maskwright.lint.facts import Facts
 from maskwright.lint.finding import CODES, SEVERITIES, Finding, Report

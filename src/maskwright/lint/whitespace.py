@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from maskwright.analysis.grammar.lark_files import rule_name
-from maskwright.analysis.lexing.dfa import Dfa
+from maskwright.analysis.regex.dfa import Dfa
 from maskwright.lint.facts import Facts
 from maskwright.lint.finding import Finding, listed
 

@@ -17,19 +17,19 @@ import numpy.typing as npt
 from maskwright.analysis.errors import GrammarError, TerminalError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.grammar.normalise import normalise
-from maskwright.analysis.grammar.sources import GrammarSource, as_grammar
 from maskwright.analysis.legality.deciders import ALWAYS, NEVER
 from maskwright.analysis.legality.follow import pair_verdicts
 from maskwright.analysis.legality.interchange import interchange_classes
 from maskwright.analysis.legality.judge import Judge, Rules
 from maskwright.analysis.lexing import compile_terminals, lookahead_beyond_end, post_terminals
 from maskwright.analysis.lexing.terminal_nfa import TerminalNfa, build_terminal_nfa
-from maskwright.maskstore.entries import Entries, Reading, collect_entries
-from maskwright.maskstore.pairs import pair_savings
+from maskwright.analysis.loading.sources import GrammarSource, as_grammar
+from maskwright.maskstore.entries.entries import Entries, Reading, collect_entries
+from maskwright.maskstore.entries.pairs import pair_savings
+from maskwright.maskstore.entries.streamline import STEPS, Context, Streamlined, count_entries, streamline
+from maskwright.maskstore.entries.walk import Walk
 from maskwright.maskstore.store import MaskStore, Progress, assemble, contexts_of, walk_vocabulary
-from maskwright.maskstore.streamline import STEPS, Context, Streamlined, count_entries, streamline
-from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary, post_tokens
-from maskwright.maskstore.walk import Walk
+from maskwright.maskstore.vocabulary.vocabulary import Vocabulary, VocabularySource, as_vocabulary, post_tokens
 
 if TYPE_CHECKING:
     from maskwright.maskstore.automaton_store import AutomatonStore
@@ -413,7 +413,7 @@ def _remembered_facts(store: MaskStore) -> dict[str, Any]:
 
 def _engine_facts(store: AutomatonStore, seconds: float) -> dict[str, Any]:
     """Sizes on the way to the closed stack automaton, and of it."""
-    from maskwright.maskstore.tablecheck import table_sizes
+    from maskwright.maskstore.table.tablecheck import table_sizes
 
     sizes = table_sizes(store.table)
     return {

@@ -23,10 +23,10 @@ from maskwright.analysis.lr.automaton import Automaton
 from maskwright.analysis.lr.automaton import build_automaton as build_lr
 from maskwright.analysis.lr.bisimulation import coarsest_partition
 from maskwright.analysis.lr.tables import build_lr_tables
-from maskwright.maskstore.engine_table import engine_table
-from maskwright.maskstore.requirements import Requirements
-from maskwright.maskstore.stack_automaton import Budget, StackAutomaton, build_automaton
-from maskwright.maskstore.tablecheck import part_bytes
+from maskwright.maskstore.automaton.stack_automaton import Budget, StackAutomaton, build_automaton
+from maskwright.maskstore.table.engine_table import engine_table
+from maskwright.maskstore.table.tablecheck import part_bytes
+from maskwright.maskstore.tokens.requirements import Requirements
 from maskwright.maskstore.vocabulary import Vocabulary
 
 SIZES = (32_768, 131_072)

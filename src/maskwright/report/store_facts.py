@@ -1,4 +1,4 @@
-"""What a store file holds, for a terminal. In: the facts of `maskwright.maskstore.fileformat.store_info`. Out: a rich table."""
+"""What a store file holds, for a terminal. In: the facts of `maskwright.maskstore.file.fileformat.store_info`. Out: a rich table."""
 
 from __future__ import annotations
 

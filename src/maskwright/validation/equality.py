@@ -19,11 +19,11 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitError, MaskwrightError, VocabularyError
-from maskwright.decoding.reference import Hypothesis, ReferenceDecoder
+from maskwright.decoding.reference.reference import Hypothesis, ReferenceDecoder
+from maskwright.maskstore.automaton.stack_automaton import Budget, build_automaton
 from maskwright.maskstore.automaton_store import AutomatonStore
-from maskwright.maskstore.engine_table import engine_table
-from maskwright.maskstore.stack_automaton import Budget, build_automaton
 from maskwright.maskstore.store import MaskStore, Progress, build_mask_store
+from maskwright.maskstore.table.engine_table import engine_table
 from maskwright.validation.replay import BEFORE, NOT_SPELLED, OVER_LIMIT, place_of
 from maskwright.validation.work import Outcome, Tools
 

@@ -39,7 +39,7 @@ class ByteParser:
 
     Raises GrammarError for a grammar with lexing "nfa", which has no exact engine, and what `build_automaton_store` raises.
 
-    >>> from maskwright.analysis.grammar import parse_grammar
+    >>> from maskwright.analysis.loading import parse_grammar
     >>> parser = ByteParser(parse_grammar('start: "a" start "b" | "a" "b"'))
     >>> [parser.refusal(text) for text in (b"aabb", b"aab", b"abb", "aä".encode())]
     [None, 3, 2, 1]

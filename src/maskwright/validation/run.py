@@ -18,10 +18,10 @@ import numpy as np
 
 from maskwright import __version__
 from maskwright.analysis.errors import GrammarError, MaskwrightError, UnknownNameError, VocabularyError
-from maskwright.maskstore.encoders import Encoder, check_belongs, load_encoder
-from maskwright.maskstore.fileformat import load_store, save_store
+from maskwright.maskstore.file.fileformat import load_store, save_store
 from maskwright.maskstore.store import MaskStore
-from maskwright.maskstore.vocabulary import BUILT_IN
+from maskwright.maskstore.vocabulary.encoders import Encoder, check_belongs, load_encoder
+from maskwright.maskstore.vocabulary.vocabulary import BUILT_IN
 from maskwright.validation import equality, negative, pairs, replay, sampling
 from maskwright.validation.corpus import Corpus, CorpusError, Text, Unreadable, find_corpus, suffixes_of
 from maskwright.validation.log import ResultsLog

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.errors import DeadEndError, LimitError, MaskwrightError, VocabularyError
-from maskwright.decoding.ending import short_ending
-from maskwright.decoding.ending_search import MAX_NODES
+from maskwright.decoding.endings.ending import short_ending
+from maskwright.decoding.endings.ending_search import MAX_NODES
 from maskwright.validation.grammar_parse import GrammarParse
 from maskwright.validation.references import Verdict, make_reference
 from maskwright.validation.replay import BEFORE, OVER_LIMIT, replay

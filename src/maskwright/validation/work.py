@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from maskwright.analysis.errors import MaskwrightError, MissingExtraError
-from maskwright.maskstore.encoders import Encoder
-from maskwright.maskstore.fileformat import load_store
+from maskwright.maskstore.file.fileformat import load_store
+from maskwright.maskstore.vocabulary.encoders import Encoder
 
 Outcome = dict[str, Any]
 

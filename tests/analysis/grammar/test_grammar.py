@@ -18,7 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maskwright.analysis.errors import GrammarError
-from maskwright.analysis.grammar import Grammar, Layout, Rule, Terminal, load_grammar, parse_grammar
+from maskwright.analysis.grammar import Grammar, Layout, Rule, Terminal
+from maskwright.analysis.loading import load_grammar, parse_grammar
 
 LAYOUT_TEXT = """start: (line | _NEWLINE _INDENT start _DEDENT)+
 line: "(" /x/i ")" | A
@@ -78,7 +79,7 @@ def test_digest_survives_pickling_and_copying(small: Grammar) -> None:
 
 def test_digest_does_not_depend_on_hash_order() -> None:
     code = """
-from maskwright.analysis.grammar import load_grammar, normalise
+from maskwright.analysis.loading import load_grammar, normalise
 from maskwright.analysis.grammar.normalise import inline_unit_only
 grammar = load_grammar("lark:python")
 print(grammar.digest, normalise(grammar).digest, inline_unit_only(grammar).digest)

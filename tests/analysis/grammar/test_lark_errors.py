@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError, UnknownNameError
-from maskwright.analysis.grammar import load_grammar, parse_grammar
 from maskwright.analysis.grammar.lark_files import MAX_BYTES, caret
+from maskwright.analysis.loading import load_grammar, parse_grammar
 
 A = 'start: "a"\n'
 
@@ -157,7 +157,7 @@ def test_other_grammar_languages_are_recognised(case: str, tmp_path: Path) -> No
 
 def test_what_lark_reads_is_no_other_language() -> None:
     from maskwright.analysis.grammar.foreign import language_of
-    from maskwright.analysis.grammar.lark_loader import grammar_text, known_grammars
+    from maskwright.analysis.loading.lark_loader import grammar_text, known_grammars
 
     for name in known_grammars():
         assert language_of(grammar_text(name)) is None, name
@@ -285,7 +285,7 @@ def test_caret_points_into_long_lines_and_past_control_characters() -> None:
 
 def test_messages_do_not_depend_on_hash_order() -> None:
     code = """
-from maskwright.analysis.grammar import parse_grammar
+from maskwright.analysis.loading import parse_grammar
 for text in ('start: "a"\\n%ignore Q\\n%ignore P\\n%ignore R', 'start: "a"~2..'):
     try: parse_grammar(text)
     except ValueError as error: print(error)

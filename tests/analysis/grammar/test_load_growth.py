@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from maskwright.analysis.errors import GrammarError, MaskwrightError
-from maskwright.analysis.grammar import parse_grammar
 from maskwright.analysis.grammar.lark_files import GrammarFiles, line_and_column, places_of
+from maskwright.analysis.loading import parse_grammar
 
 TEXTS: dict[str, Callable[[int], str]] = {
     "blanks before a colon": lambda n: "start" + " " * n + ': "x"\n',

@@ -15,7 +15,7 @@ from lark.lexer import Lexer
 from naive import affordable_length, is_prefix, prefixes, productive, words
 
 from maskwright.analysis.errors import GrammarError
-from maskwright.analysis.grammar import Grammar, load_grammar, normalise, reduce
+from maskwright.analysis.grammar import Grammar, normalise, reduce
 from maskwright.analysis.grammar.normalise import (
     coarsest_congruence,
     common_prefix,
@@ -23,6 +23,7 @@ from maskwright.analysis.grammar.normalise import (
     productive_symbols,
     reachable_symbols,
 )
+from maskwright.analysis.loading import load_grammar
 
 Rewrite = Callable[[Grammar], Grammar]
 REWRITES: list[Rewrite] = [reduce, normalise, inline_unit_only, lambda grammar: inline_unit_only(normalise(grammar))]

@@ -11,8 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 import maskwright as mw
-from maskwright.analysis.grammar.restrict import restrict
 from maskwright.analysis.lr.conflicts import conflicts
+from maskwright.analysis.restrict.restrict import restrict
 from maskwright.cli import app
 from maskwright.maskstore.automaton_store import AutomatonStore
 from maskwright.maskstore.vocabulary import Vocabulary

@@ -15,10 +15,11 @@ from naive_store import WaysUp
 from own_process import check_tests
 
 from maskwright.analysis.errors import LimitError
-from maskwright.analysis.grammar import Grammar, load_grammar, normalise
+from maskwright.analysis.grammar import Grammar, normalise
 from maskwright.analysis.legality.deciders import ALWAYS, ANYWHERE, MAX_LENGTH, NEVER, SOMETIMES, Deciders, Query
 from maskwright.analysis.legality.follow import pair_verdicts
 from maskwright.analysis.legality.verdict import START
+from maskwright.analysis.loading import load_grammar
 
 CHUNK = 40
 CHUNKS = range(8)

@@ -15,8 +15,7 @@ from lr.naive_lr import unchecked_tables
 from naive import affordable_length, contexts, is_prefix, never_legal, prefixes
 
 from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError
-from maskwright.analysis.grammar import Grammar, load_grammar
-from maskwright.analysis.grammar.lark_loader import parse_grammar
+from maskwright.analysis.grammar import Grammar
 from maskwright.analysis.legality import exact as exact_module
 from maskwright.analysis.legality.certificate import (
     AnyContext,
@@ -33,8 +32,10 @@ from maskwright.analysis.legality.joint import joint_representatives
 from maskwright.analysis.legality.judge import Judge
 from maskwright.analysis.legality.verdict import START
 from maskwright.analysis.lexing import compile_terminals
+from maskwright.analysis.loading import load_grammar
+from maskwright.analysis.loading.lark_loader import parse_grammar
 from maskwright.analysis.lr.tables import Policy
-from maskwright.decoding.parser import LalrParser, Stack
+from maskwright.decoding.reference.parser import LalrParser, Stack
 
 Word = tuple[int, ...]
 KINDS = ("never", "always", "jointly")

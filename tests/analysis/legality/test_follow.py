@@ -9,10 +9,10 @@ from grammars import make_grammar, random_grammar
 from naive import is_factor, is_prefix
 from naive_store import WaysUp
 
-from maskwright.analysis.grammar import load_grammar
 from maskwright.analysis.legality.deciders import ALWAYS, NEVER, SOMETIMES, Deciders
 from maskwright.analysis.legality.follow import build_follow_graph, draw_follow_graph, pair_verdicts
 from maskwright.analysis.legality.verdict import START
+from maskwright.analysis.loading import load_grammar
 
 
 @pytest.mark.parametrize("chunk", range(5))

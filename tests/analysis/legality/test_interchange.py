@@ -9,8 +9,9 @@ from grammars import make_grammar, random_grammar
 from naive import refutes_interchange, words
 from naive_store import dress, random_layout_grammar
 
-from maskwright.analysis.grammar import Grammar, Layout, load_grammar
+from maskwright.analysis.grammar import Grammar, Layout
 from maskwright.analysis.legality.interchange import interchange_classes, representatives
+from maskwright.analysis.loading import load_grammar
 
 PYTHON_CLASSES = [
     "%= &= **= *= += -= //= /= <<= >>= @= ^= |=",

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maskwright.analysis.errors import LimitError, TerminalError
-from maskwright.analysis.lexing import Dfa, compile_pattern, complement, concatenate, difference, intersect, union
+from maskwright.analysis.lexing import compile_pattern
+from maskwright.analysis.regex import Dfa, complement, concatenate, difference, intersect, union
 
 LETTERS = b"ab"
 WORDS = [bytes(word) for n in range(8) for word in itertools.product(LETTERS, repeat=n)]

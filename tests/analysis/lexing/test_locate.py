@@ -7,7 +7,7 @@ import importlib
 
 import pytest
 
-from maskwright.analysis.lexing.locate import Kind, constructs
+from maskwright.analysis.regex.locate import Kind, constructs
 
 
 @pytest.mark.parametrize(

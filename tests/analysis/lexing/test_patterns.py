@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from maskwright.analysis.errors import TerminalError
 from maskwright.analysis.grammar.grammar import Terminal
-from maskwright.analysis.lexing import compile_pattern, determinise, lookahead_beyond_end, terminals
+from maskwright.analysis.lexing import compile_pattern, lookahead_beyond_end, terminals
+from maskwright.analysis.regex import determinise
 
 
 def texts(alphabet: str, longest: int) -> list[str]:

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from maskwright.analysis.errors import LimitError
-from maskwright.analysis.grammar import load_grammar, parse_grammar
-from maskwright.analysis.lexing.splits import default_conflicts
+from maskwright.analysis.loading import load_grammar, parse_grammar
+from maskwright.analysis.lr.splits import default_conflicts
 from maskwright.lint import lint_grammar
-from maskwright.maskstore.stack_automaton import build_lexer_and_parser
+from maskwright.maskstore.automaton.stack_automaton import build_lexer_and_parser
 
 SPLIT = 'start: x "b" "c" | y "b" /[c-z]/\nx: "a"\ny: "a"\n'
 AGREEING = 'start: x "b" "c" | y "b" "d"\nx: "a"\ny: "a"\n'

@@ -21,9 +21,9 @@ from maskwright.analysis.lexing import (
     lookahead_beyond_end,
     post_terminals,
 )
-from maskwright.analysis.lexing.determinise import determinise
 from maskwright.analysis.lexing.lookbehind import lookbehind_before_start
-from maskwright.analysis.lexing.tree import EMPTY, Atomic
+from maskwright.analysis.regex.determinise import determinise
+from maskwright.analysis.regex.tree import EMPTY, Atomic
 
 
 def lark_terminal(terminal: lark.lexer.TerminalDef) -> Terminal:
@@ -234,7 +234,7 @@ def test_what_a_later_python_may_bring_is_refused(
         state = SimpleNamespace(flags=0)
 
     parser = SimpleNamespace(parse=lambda pattern, flags: Parsed(items))
-    monkeypatch.setattr("maskwright.analysis.lexing.parse._sre", parser)
+    monkeypatch.setattr("maskwright.analysis.regex.parse._sre", parser)
     with pytest.raises(TerminalError, match=message):
         compile_pattern("some pattern")
 

@@ -11,11 +11,11 @@ from engine_cases import LITERALS, PATTERNS, longest
 from naive_engine import NaiveEngine
 
 from maskwright.analysis.errors import GrammarError, LimitError
-from maskwright.analysis.grammar import parse_grammar
 from maskwright.analysis.grammar.grammar import Grammar, Lexing, Rule, Terminal
 from maskwright.analysis.lexing.lexemes import terminal_rank
 from maskwright.analysis.lexing.transducer import DEAD, START, Transducer, build_transducer
-from maskwright.maskstore.stack_automaton import build_lexer_and_parser
+from maskwright.analysis.loading import parse_grammar
+from maskwright.maskstore.automaton.stack_automaton import build_lexer_and_parser
 
 
 def anything_goes(terminals: list[Terminal], ignored: int = 0) -> Grammar:

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from maskwright.analysis.lexing import Dfa, compile_pattern
-from maskwright.analysis.lexing.charset import EVERYTHING, LAST, Ranges, complement, difference, normalise
-from maskwright.analysis.lexing.parse import parse
-from maskwright.analysis.lexing.tree import Chars
+from maskwright.analysis.lexing import compile_pattern
+from maskwright.analysis.regex import Dfa
+from maskwright.analysis.regex.charset import EVERYTHING, LAST, Ranges, complement, difference, normalise
+from maskwright.analysis.regex.parse import parse
+from maskwright.analysis.regex.tree import Chars
 
 SCALARS = "".join(chr(code) for code in range(LAST + 1) if not 0xD800 <= code < 0xE000)
 

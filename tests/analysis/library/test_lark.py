@@ -9,7 +9,7 @@ import pytest
 from lark_syntax import accepts
 from library_cases import SHARED, accepted, byte_parser, library_grammar, mutants, refused, sampled
 
-from maskwright.analysis.grammar import load_grammar
+from maskwright.analysis.loading import load_grammar
 from maskwright.analysis.lr.conflicts import conflicts
 
 ROOT = Path(__file__).parents[3]
@@ -56,7 +56,7 @@ def test_sampled_texts() -> None:
 
 
 def test_it_reads_itself_and_loads() -> None:
-    text = (ROOT / "analysis" / "grammar" / "library" / "lark.lark").read_bytes()
+    text = (ROOT / "analysis" / "loading" / "library" / "lark.lark").read_bytes()
     assert byte_parser("lark").accepts(text)
     assert load_grammar("lark").digest == library_grammar("lark").digest
 

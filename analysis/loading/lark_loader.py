@@ -1,0 +1,517 @@
+"""`.lark` files and texts to a `Grammar`, through Lark's own loader.
+
+Templates, imports, `%declare`, `%override`, `%extend`, priorities, aliases, inlined rules, anonymous terminals, flags
+and EBNF operators mean what they mean to Lark, because Lark's `GrammarBuilder` compiles them to BNF. No parser is
+built: any context-free grammar loads. What would keep Lark's loader busy without end (alternatives that multiply,
+terminals that double inside each other, templates that call themselves with ever longer arguments) is refused first.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import pkgutil
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal, get_args
+
+from lark.grammar import Rule as LarkRule
+from lark.lexer import PatternStr, TerminalDef
+from lark.load_grammar import Grammar as LarkGrammar
+from lark.load_grammar import load_grammar as lark_load_grammar
+
+from maskwright.analysis.errors import (
+    EmptyLanguageError,
+    GrammarError,
+    LimitError,
+    MaskwrightError,
+    UnknownNameError,
+)
+from maskwright.analysis.grammar.columns import TAB_STOP, Tabs
+from maskwright.analysis.grammar.grammar import (
+    Conflicts,
+    Grammar,
+    Layout,
+    Lexing,
+    Reserved,
+    Rule,
+    Terminal,
+)
+from maskwright.analysis.grammar.lark_files import (
+    OR_PATH,
+    GrammarFiles,
+    is_text,
+    nearest,
+    position_of,
+    read_file,
+    rule_name,
+    short_name,
+)
+from maskwright.analysis.grammar.normalise import productive_symbols, unproductive_cycle
+from maskwright.analysis.grammar.options import read_options
+from maskwright.analysis.loading.lark_errors import translate
+from maskwright.analysis.loading.lark_limits import check_sizes
+from maskwright.analysis.loading.soft import soften
+from maskwright.analysis.restrict.restrict import replacements
+from maskwright.analysis.restrict.restrict import restrict as restricted
+
+LARK_WHEEL_STARTS = {"python": "file_input", "lark": "start"}
+"""The grammars of Lark's own wheel that have rules, with the start symbol that reads a whole file."""
+
+LARK_WHEEL_LEXING: Lexing = "longest"
+"""How those grammars are lexed by default. Keywords are reserved then, and compiling is faster than with contextual lexing."""
+
+LARK_WHEEL_SOFT = {"python": ("_",)}
+"""Keywords of those grammars that are names elsewhere, which their own parsers know from the parser's state alone."""
+
+LIBRARY = Path(__file__).parent / "library"
+"""Our own grammars: `json.compact` is the file json/compact.lark."""
+
+LIBRARY_PARTS = ("unicode",)
+"""Files of the library without rules, to be imported."""
+
+_LEXINGS = get_args(Lexing)
+_RESERVED = get_args(Reserved)
+_CONFLICTS = get_args(Conflicts)
+_LAYOUT_NAMES = (("_NEWLINE", "_INDENT", "_DEDENT"), ("NEWLINE", "INDENT", "DEDENT"), ("_NL", "_INDENT", "_DEDENT"))
+_BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"))
+
+
+@dataclass(frozen=True, slots=True)
+class Indenter:
+    """Indentation as data, by names: what the members of a subclass of Lark's `Indenter` say.
+
+    `load_grammar` makes a `Layout` of it.
+
+    newline : the terminal whose lexemes end in a line's indentation. indent, dedent : the terminals of `%declare`.
+    brackets : pairs of terminals between which newlines are dropped, each by name or by its literal text.
+    tab_length : the columns that a tab counts. tabs : "consistent" compares tabs and blanks as CPython does; see `Layout`.
+    """
+
+    newline: str
+    indent: str
+    dedent: str
+    brackets: tuple[tuple[str, str], ...] = ()
+    tab_length: int = TAB_STOP
+    tabs: Tabs = "lark"
+
+
+def load_grammar(
+    source: str | os.PathLike[str],
+    *,
+    start: str | None = None,
+    lexing: Lexing | None = None,
+    reserved: Reserved | None = None,
+    layout: Layout | Indenter | Literal["auto"] | None = "auto",
+    conflicts: Conflicts | None = None,
+    soft: Sequence[str] | None = None,
+    restrict: Sequence[str] | None = None,
+) -> Grammar:
+    """The grammar of a `.lark` file, or of a name: ``"python"`` is our own, ``"lark:python"`` is `python.lark` of Lark's own wheel.
+
+    source : a name, a path, or the text of a grammar itself: a string that has a line feed, or is one rule (see `parse_grammar`, which
+        takes nothing else).
+
+    What is None is as the file itself says in lines such as ``// maskwright: lexing = contextual`` (see `options`), else as below.
+
+    start : the start symbol; by default ``start``, or the one that reads a whole file for the grammars of the wheel.
+    lexing, reserved : how texts are cut into lexemes, and which literals stay reserved where the parser cannot take them; see `Grammar`. By
+        default "contextual" and "none", as Lark's LALR parser has it; our own grammars and those of the wheel say what they need.
+    conflicts : what a parser does with conflicts; see `Grammar`. By default "all", but "shift" where one lexer could not serve all parses
+        (`lexing.splits`).
+    layout : indentation. ``"auto"`` recognises Lark's convention (`%declare _INDENT _DEDENT` beside `_NEWLINE`, as in
+        python.lark); an `Indenter` (names) or `Layout` (terminal numbers) states it; None is only for grammars
+        without declared terminals.
+    soft : string literals that may also stand for a pattern that matches them, as `_` may be a name; see `soft`. By default none, but
+        `_` for python.lark. Says nothing where lexing is "nfa", which takes a literal and a pattern alike.
+    restrict : restrictions of style or safety, ``NAME`` or ``NAME=VALUE``, such as ``["no_comments", "imports=os,sys"]``; see `restrict`.
+
+    Raises UnknownNameError for a name that is neither a file nor a known grammar, or a restriction that it does not know; GrammarError for
+    everything that is wrong in the file or with a restriction; LimitError if it would grow past one of this module's limits.
+    """
+    found = _find_source(source)
+    return parse_grammar(
+        found.text,
+        name=found.name,
+        start=start or found.start,
+        lexing=lexing or found.lexing,
+        reserved=reserved,
+        layout=layout,
+        conflicts=conflicts,
+        soft=found.soft if soft is None else soft,
+        restrict=restrict,
+        folder=found.folder,
+        display=found.display,
+    )
+
+
+def grammar_text(source: str | os.PathLike[str]) -> str:
+    """The text of a grammar, named as for `load_grammar`, without what it imports. Raises as `load_grammar` for what cannot be read."""
+    return _find_source(source).text
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """A grammar's text, and what is known of it. start, lexing, soft : None where the text itself says."""
+
+    text: str
+    name: str
+    display: str
+    folder: Path | None = None
+    start: str | None = None
+    lexing: Lexing | None = None
+    soft: Sequence[str] | None = None
+
+
+def _find_source(source: str | os.PathLike[str]) -> _Source:
+    if not isinstance(source, str | bytes | os.PathLike):
+        raise GrammarError(f"a grammar is a name, a path or a text; this is a {type(source).__name__}")
+    shown = os.fsdecode(source)
+    if is_text(source):
+        return _Source(shown, "<text>", "<text>")
+    if shown.startswith("lark:"):
+        name = shown.removeprefix("lark:")
+        if name not in LARK_WHEEL_STARTS:
+            raise UnknownNameError(
+                f"no grammar {short_name(shown)} in Lark's wheel" + nearest(shown, known_grammars(), OR_PATH)
+            )
+        text = (pkgutil.get_data("lark", f"grammars/{name}.lark") or b"").decode("utf-8")
+        file = f"{name}.lark"
+        soft = LARK_WHEEL_SOFT.get(name, ())
+        return _Source(text, file, file, start=LARK_WHEEL_STARTS[name], lexing=LARK_WHEEL_LEXING, soft=soft)
+    if isinstance(source, str) and shown in library_names():
+        path = LIBRARY.joinpath(*shown.split(".")).with_suffix(".lark")
+        return _Source(read_file(str(path)), shown, path.name, path.parent)
+    path = Path(shown)
+    return _Source(read_file(shown, known_grammars()), path.name, shown, path.parent)
+
+
+def library_names() -> tuple[str, ...]:
+    """The names of our own grammars, in order.
+
+    >>> "python" in library_names()
+    True
+    """
+    found = sorted(".".join(path.relative_to(LIBRARY).with_suffix("").parts) for path in LIBRARY.rglob("*.lark"))
+    return tuple(name for name in found if name not in LIBRARY_PARTS)
+
+
+def known_grammars() -> list[str]:
+    """All names that `load_grammar` knows."""
+    return [*library_names(), *(f"lark:{name}" for name in sorted(LARK_WHEEL_STARTS))]
+
+
+def parse_grammar(
+    text: str,
+    *,
+    name: str = "<text>",
+    start: str | None = None,
+    lexing: Lexing | None = None,
+    reserved: Reserved | None = None,
+    layout: Layout | Indenter | Literal["auto"] | None = "auto",
+    conflicts: Conflicts | None = None,
+    soft: Sequence[str] | None = None,
+    restrict: Sequence[str] | None = None,
+    folder: str | os.PathLike[str] | None = None,
+    display: str | None = None,
+) -> Grammar:
+    """The grammar written in `text`, in Lark's grammar language.
+
+    start, lexing, reserved, layout, conflicts, soft, restrict : see `load_grammar`. folder : where `%import .relative` looks. display :
+    what error messages call the text; `name` by default.
+
+    >>> print(parse_grammar('start: "a" start "b" | "a" "b"'))
+    <Grammar <text>: 2 terminals, 1 nonterminals, 2 rules, start 'start'>
+    """
+    if not isinstance(text, str):
+        remedy = "; decode it: data.decode()" if isinstance(text, bytes | bytearray) else ""
+        raise GrammarError(f"the text of a grammar is of type {type(text).__name__}; expected a str{remedy}")
+    if lexing not in (None, *_LEXINGS):
+        raise UnknownNameError(f"no lexing is named {lexing!r}" + nearest(str(lexing), _LEXINGS))
+    if reserved not in (None, *_RESERVED):
+        raise UnknownNameError(
+            f"no choice of reserved literals is named {reserved!r}" + nearest(str(reserved), _RESERVED)
+        )
+    if conflicts not in (None, *_CONFLICTS):
+        raise UnknownNameError(
+            f"no way to treat conflicts is named {conflicts!r}" + nearest(str(conflicts), _CONFLICTS)
+        )
+    if not (layout is None or layout == "auto" or isinstance(layout, Layout | Indenter)):
+        raise GrammarError(f"layout is {layout!r}; expected 'auto', None, an Indenter or a Layout")
+    files = GrammarFiles(display or name)
+    main = os.path.join(os.fspath(folder) or os.curdir, "main.lark") if folder is not None else "main.lark"
+    doing = "reading the text"
+    try:
+        to_read = files.add(files.main, text)
+        text = files.texts[0]
+        options = read_options(text, files.at)
+        start, lexing = start or options.start, lexing or options.lexing or "contextual"
+        soft = options.soft if soft is None else soft
+        builder, _ = lark_load_grammar(to_read, main, [files], False)  # type: ignore[no-untyped-call]
+        doing = "compiling it to BNF"
+        check_sizes(builder, files)
+        start = _find_start(start, builder, files)
+        more = replacements(options.restrictions, restrict or ())
+        keep = (*_layout_names(layout, builder), *_refused(options.refused, builder, files), *more)
+        terminal_defs, lark_rules, ignored = _compile(builder, (start, *more), keep)
+    except MaskwrightError:
+        raise
+    except RecursionError as error:
+        raise LimitError(f"{files.main}: nested too deeply for Lark's loader; split the longest rule") from error
+    except Exception as error:  # odd texts end in AssertionError, AttributeError, KeyError, ValueError and others
+        raise translate(error, files, doing) from error
+    terminals = _terminals(terminal_defs, builder, lark_rules, keep, text)
+    grammar = _to_bnf(name, files, start, terminals, lark_rules, ignored, lexing)
+    meant = {name for restriction in options.restrictions for name in restriction.replacements}
+    unused = tuple(name for name in _unused(builder, terminals) if name not in meant)
+    conflicts = conflicts or options.conflicts
+    reserved = reserved or options.reserved or "none"
+    grammar = replace(grammar, unused_terminals=unused, conflicts=conflicts or "all", reserved=reserved)
+    grammar = _with_verbatim(_with_layout(grammar, layout, files), options.verbatim, files)
+    if options.tabs and grammar.layout is not None:
+        grammar = replace(grammar, layout=replace(grammar.layout, tabs="consistent"))
+    used = {symbol for rule in grammar.rules for symbol in rule.rhs} | grammar.ignored
+    for refused in options.refused:
+        if grammar.terminal_number[refused] in used:
+            raise files.error(f"option refused names {refused}, but a rule or %ignore takes it", refused)
+    plain = None
+    if soft and lexing != "nfa":
+        plain, grammar = grammar, soften(grammar, soft)
+    if restrict:
+        plain = None if plain is None else restricted(plain, restrict)
+        grammar = restricted(grammar, restrict)
+    grammar = replace(grammar, plain=plain)
+    productive = productive_symbols(grammar)
+    if grammar.start not in productive:
+        raise EmptyLanguageError(_endless(grammar, productive, files), grammar)
+    if conflicts is None:
+        # lexing imports grammars, so not when this file is imported
+        from maskwright.analysis.lr.splits import default_conflicts
+
+        grammar = replace(grammar, conflicts=default_conflicts(grammar))
+    return grammar
+
+
+def _endless(grammar: Grammar, productive: frozenset[int], files: GrammarFiles) -> str:
+    """Why no finite text can be derived, at the rule that is to be mended."""
+    cycle = unproductive_cycle(grammar, productive)
+    rules = [rule for symbol in cycle for rule in grammar.rules_of.get(symbol, ())]
+    names = list(dict.fromkeys(rule_name(grammar.symbol_name(symbol)) for symbol in cycle))
+    is_left = all(rule.rhs and rule.rhs[0] not in productive for rule in rules)
+    what = "endless left recursion" if is_left else "endless recursion"
+    start, chain = grammar.symbol_name(grammar.start), " -> ".join([*names, names[0]])
+    if grammar.start in cycle:
+        fault = f"start symbol {start!r} is unproductive: no finite text can be derived from it"
+        name = rule_name(start)
+    else:
+        name = names[0]
+        fault = f"rule {name!r} is unproductive: no finite text can be derived from it, nor from start symbol {start!r}, which needs it"
+    message = f"{fault} ({what}: {chain}); give it an alternative that does not lead back to itself"
+    return str(files.error(message, name))
+
+
+def _compile(
+    builder: LarkGrammar, starts: Sequence[str], keep: Sequence[str]
+) -> tuple[list[TerminalDef], list[LarkRule], Sequence[str]]:
+    """Terminals, rules and what is ignored. Left out are rules that no other rule uses, and terminals that no rule does.
+
+    PERF: so would `builder.compile` do by itself, but a chain of n such rules takes it n passes.
+    """
+    every = [str(name) for name, params, _, _ in builder.rule_defs if not params]
+    terminals, rules, ignored = builder.compile(every, "*")
+    rules_of: dict[str, list[LarkRule]] = {}
+    for rule in rules:
+        rules_of.setdefault(rule.origin.name, []).append(rule)
+    users = Counter(
+        name
+        for origin, group in rules_of.items()
+        for name in {symbol.name for rule in group for symbol in rule.expansion if not symbol.is_term} - {origin}
+    )
+    users.update(starts)
+    agenda = [name for name in rules_of if not users[name]]
+    unused = set(agenda)
+    for origin in agenda:  # grows while it is read
+        group = rules_of[origin]
+        for name in {symbol.name for rule in group for symbol in rule.expansion if not symbol.is_term} - {origin}:
+            users[name] -= 1
+            if not users[name] and name in rules_of:
+                agenda.append(name)
+                unused.add(name)
+    rules = [rule for rule in rules if rule.origin.name not in unused]
+    needed = {symbol.name for rule in rules for symbol in rule.expansion if symbol.is_term}.union(ignored, keep)
+    return [terminal for terminal in terminals if terminal.name in needed], rules, ignored
+
+
+def _find_start(start: str | None, builder: LarkGrammar, files: GrammarFiles) -> str:
+    hint = "; name the start symbol (start=..., --start)" if start is None else ""
+    start = start or "start"
+    names = [name for name, params, _, _ in builder.rule_defs if not params]
+    if start in names:
+        return start
+    offered = ", ".join(difflib.get_close_matches(start[:200], names, n=3) or names[:8]) or "none, it defines no rules"
+    if any(str(name) == start.upper() for name, _ in builder.term_defs):
+        offered += f" ({start.upper()}, in upper case, is a terminal: write {start.lower()}: ... for a rule)"
+    raise GrammarError(
+        f"grammar {files.main} has no rule {short_name(start)}{hint}; rules that could be meant: {offered}"
+    )
+
+
+def _layout_names(layout: Layout | Indenter | str | None, builder: LarkGrammar) -> tuple[str, ...]:
+    """The newline, indent and dedent terminals that are kept even if no rule uses them."""
+    if isinstance(layout, Indenter):
+        return layout.newline, layout.indent, layout.dedent
+    declared = {name for name, (tree, _) in builder.term_defs if tree is None}
+    lexed = {name for name, (tree, _) in builder.term_defs if tree is not None} - set(builder.ignore)
+    found = (names for names in _LAYOUT_NAMES if names[0] in lexed and declared.issuperset(names[1:]))
+    return () if layout is None else next(found, ())
+
+
+def _refused(names: Sequence[str], builder: LarkGrammar, files: GrammarFiles) -> Sequence[str]:
+    """The terminals of option `refused`, which are kept though no rule uses them."""
+    defined = [str(name) for name, (tree, _) in builder.term_defs if tree is not None]
+    for name in names:
+        if name not in defined:
+            raise files.error(
+                f"option refused names {name}, which is no terminal of the grammar" + nearest(name, defined), name
+            )
+    return names
+
+
+def _terminals(
+    definitions: Sequence[TerminalDef], builder: LarkGrammar, rules: Sequence[LarkRule], keep: Iterable[str], text: str
+) -> tuple[Terminal, ...]:
+    kept = {symbol.name for rule in rules for symbol in rule.expansion if symbol.is_term}.union(keep)
+    found = []
+    for definition in definitions:
+        pattern = definition.pattern
+        literal = pattern.value if isinstance(pattern, PatternStr) else None
+        line, column = _position_of_terminal(definition, text)
+        value = re.escape(literal) if literal is not None else pattern.value
+        flags = "".join(sorted(pattern.flags))
+        found.append(Terminal(str(definition.name), value, flags, literal, definition.priority, line, column))
+    for name, (tree, _) in builder.term_defs:
+        if tree is None and name in kept:
+            line, column = position_of(text, name)
+            found.append(Terminal(name=str(name), pattern=None, line=line, column=column))
+    return tuple(found)
+
+
+def _position_of_terminal(definition: TerminalDef, text: str) -> tuple[int, int]:
+    line, column = position_of(text, definition.name)
+    return (line, column) if line else position_of(text, definition.pattern.raw or "")
+
+
+def _unused(builder: LarkGrammar, terminals: Sequence[Terminal]) -> tuple[str, ...]:
+    """The terminals that the text defines, imports or declares and that nothing needs."""
+    trees = [tree for _, (tree, _) in builder.term_defs if tree is not None]
+    inside = {id(part) for tree in trees for part in tree.iter_subtrees() if part is not tree}
+    needed = {terminal.name for terminal in terminals}
+    return tuple(str(name) for name, (tree, _) in builder.term_defs if name not in needed and id(tree) not in inside)
+
+
+def _to_bnf(
+    name: str,
+    files: GrammarFiles,
+    start: str,
+    terminals: tuple[Terminal, ...],
+    lark_rules: Sequence[LarkRule],
+    ignored: Sequence[str],
+    lexing: Lexing,
+) -> Grammar:
+    nonterminals = tuple(dict.fromkeys(str(rule.origin.name) for rule in lark_rules))
+    number: dict[tuple[bool, str], int] = {(True, terminal.name): i for i, terminal in enumerate(terminals)}
+    number |= {(False, nonterminal): len(terminals) + i for i, nonterminal in enumerate(nonterminals)}
+    for symbol in (symbol for rule in lark_rules for symbol in rule.expansion):
+        if (symbol.is_term, symbol.name) not in number:
+            raise files.error(f"{symbol.name!r} is a template; give it its arguments", symbol.name, use=True)
+    rules = tuple(
+        Rule(
+            number[False, str(rule.origin.name)],
+            tuple(number[symbol.is_term, symbol.name] for symbol in rule.expansion),
+        )
+        for rule in lark_rules
+    )
+    return Grammar(
+        name=name,
+        terminals=terminals,
+        nonterminals=nonterminals,
+        rules=rules,
+        start=number[False, start],
+        ignored=frozenset(number[True, terminal] for terminal in ignored if (True, terminal) in number),
+        lexing=lexing,
+        text=files.texts[0],
+    )
+
+
+def _with_layout(grammar: Grammar, layout: Layout | Indenter | str | None, files: GrammarFiles) -> Grammar:
+    if isinstance(layout, Indenter):
+        layout = _by_number(grammar, layout, files)
+    elif isinstance(layout, str):
+        layout = recognise_layout(grammar)
+    members = () if layout is None else (layout.indent, layout.dedent)
+    for number, terminal in enumerate(grammar.terminals):
+        if terminal.is_declared and number not in members:
+            what = f"terminal {terminal.name} is declared but has no pattern, and is not inserted by a layout"
+            raise files.error(
+                f"{what}, so no text can produce it; define it, or pass layout=Indenter(...)", terminal.name
+            )
+    if layout is None:
+        return grammar
+    with_layout = replace(grammar, layout=layout)  # checks the numbers
+    for number, role, declared in (
+        (layout.newline, "newline", False),
+        (layout.indent, "indent", True),
+        (layout.dedent, "dedent", True),
+    ):
+        name = grammar.terminals[number].name
+        if number in grammar.ignored:
+            raise files.error(f"the layout's {role} terminal {name} is ignored, so the layout would never see it", name)
+        if grammar.terminals[number].is_declared != declared:
+            wanted = "be declared with %declare: layout inserts it" if declared else "have a pattern"
+            raise files.error(f"the layout's {role} terminal {name} has to {wanted}", name)
+    return with_layout
+
+
+def _with_verbatim(grammar: Grammar, names: Sequence[str], files: GrammarFiles) -> Grammar:
+    number = grammar.terminal_number
+    for name in names:
+        if name not in number:
+            what = f"option verbatim names {name}, which is no terminal that the rules use"
+            raise files.error(what + nearest(name, list(number)), name)
+    return replace(grammar, verbatim=frozenset(number[name] for name in names))  # checks the rest
+
+
+def _by_number(grammar: Grammar, indenter: Indenter, files: GrammarFiles) -> Layout:
+    number = {t.literal: i for i, t in enumerate(grammar.terminals) if t.literal is not None} | dict(
+        grammar.terminal_number
+    )
+
+    def find(name: str) -> int:
+        if name not in number:
+            known = [terminal.name for terminal in grammar.terminals]
+            close = difflib.get_close_matches(name, known, n=3)
+            hint = f"; did you mean {' or '.join(close)}?" if close else ""
+            raise files.error(f"the layout names {name!r}, which is no terminal that the grammar uses{hint}", name)
+        return number[name]
+
+    brackets = tuple((find(opening), find(closing)) for opening, closing in indenter.brackets)
+    newline, indent, dedent = map(find, (indenter.newline, indenter.indent, indenter.dedent))
+    return Layout(newline, indent, dedent, brackets, indenter.tab_length, indenter.tabs)
+
+
+def recognise_layout(grammar: Grammar) -> Layout | None:
+    """Lark's convention for indentation: declared `_INDENT` and `_DEDENT` beside `_NEWLINE`; brackets ``()[]{}``."""
+    number = grammar.terminal_number
+    by_literal = {t.literal: i for i, t in enumerate(grammar.terminals) if t.literal is not None}
+    for newline, indent, dedent in _LAYOUT_NAMES:
+        if newline in number and indent in number and dedent in number and number[newline] not in grammar.ignored:
+            declared = [grammar.terminals[number[name]].is_declared for name in (newline, indent, dedent)]
+            if declared != [False, True, True]:
+                continue
+            pairs = [pair for pair in _BRACKETS if pair[0] in by_literal and pair[1] in by_literal]
+            brackets = tuple((by_literal[opening], by_literal[closing]) for opening, closing in pairs)
+            return Layout(number[newline], number[indent], number[dedent], brackets)
+    return None

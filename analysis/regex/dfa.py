@@ -1,0 +1,197 @@
+"""Minimal deterministic automata over bytes, and their boolean operations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.analysis.errors import LimitError, TerminalError
+from maskwright.analysis.regex.minimise import column_classes, distances, minimise
+
+MAX_STATES = 20_000
+"""BOUND: default limit on the states of one terminal's automaton (80 KB of rows for 80 states, 20 MB at the limit)."""
+
+_PREFERRED = bytes([*range(0x20, 0x7F), *range(0x20), *range(0x7F, 0x100)])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Dfa:
+    """A regular set of byte strings as its minimal automaton; equal sets have equal arrays.
+
+    next_state : (n_states, 256) int32, read-only; -1 = no transition.
+    is_accepting : (n_states,) bool, read-only.
+
+    INVARIANT: state 0 is initial; every state is reachable and can reach an accepting one; no two states are
+    equivalent; states are numbered breadth-first in the order of bytes. The empty set has one state, no transition,
+    not accepting. `Dfa.minimal` establishes all of it.
+    """
+
+    next_state: npt.NDArray[np.int32]
+    is_accepting: npt.NDArray[np.bool_]
+
+    @classmethod
+    def minimal(cls, next_state: npt.ArrayLike, is_accepting: npt.ArrayLike) -> Dfa:
+        """The minimal automaton of any deterministic one with initial state 0. Cost: as `minimise`."""
+        table, accepting = minimise(np.asarray(next_state, dtype=np.int32), np.asarray(is_accepting, dtype=np.bool_))
+        table.flags.writeable = False
+        accepting.flags.writeable = False
+        return cls(table, accepting)
+
+    @classmethod
+    def literal(cls, text: bytes) -> Dfa:
+        """The set of one string."""
+        n = len(text)
+        table = np.full((n + 1, 256), -1, dtype=np.int32)
+        table[np.arange(n), np.frombuffer(text, dtype=np.uint8)] = np.arange(1, n + 1)
+        accepting = np.zeros(n + 1, dtype=np.bool_)
+        accepting[n] = True
+        table.flags.writeable = False
+        accepting.flags.writeable = False
+        return cls(table, accepting)
+
+    @property
+    def n_states(self) -> int:
+        return len(self.is_accepting)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.is_accepting.any()
+
+    def run(self, data: bytes, state: int = 0) -> int:
+        """The state after `data`, or -1 if no continuation of it can be accepted."""
+        for byte in data:
+            if state < 0:
+                break
+            state = int(self.next_state[state, byte])
+        return state
+
+    def matches(self, data: bytes) -> bool:
+        """Whether `data` is in the set.
+
+        Example:
+            >>> Dfa.literal(b"def").matches(b"def"), Dfa.literal(b"def").matches(b"de")
+            (True, False)
+        """
+        state = self.run(data)
+        return state >= 0 and bool(self.is_accepting[state])
+
+    def shortest(self) -> bytes:
+        """A shortest string of the set, by the smallest bytes, printable ASCII first.
+
+        Raises TerminalError if the set is empty.
+        """
+        if self.is_empty:
+            raise TerminalError("the automaton accepts nothing, so it has no shortest string")
+        _, representatives = column_classes(self.next_state)
+        distance = distances(self.next_state[:, representatives], self.is_accepting).tolist()
+        state, text = 0, bytearray()
+        while distance[state]:
+            row = self.next_state[state].tolist()
+            byte = next(b for b in _PREFERRED if row[b] >= 0 and distance[row[b]] == distance[state] - 1)
+            text.append(byte)
+            state = row[byte]
+        return bytes(text)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Dfa):
+            return NotImplemented
+        same_acceptance = np.array_equal(self.is_accepting, other.is_accepting)
+        return same_acceptance and np.array_equal(self.next_state, other.next_state)
+
+    def __hash__(self) -> int:
+        return hash((self.next_state.tobytes(), self.is_accepting.tobytes()))
+
+    def __repr__(self) -> str:
+        n_transitions = int((self.next_state >= 0).sum())
+        shortest = None if self.is_empty else self.shortest()
+        example = "accepts nothing" if shortest is None else f"accepts {shortest[:20]!r}{'...' * (len(shortest) > 20)}"
+        return f"<Dfa {self.n_states} states, {n_transitions} transitions, {example}>"
+
+
+def intersect(left: Dfa, right: Dfa, *, max_states: int = MAX_STATES) -> Dfa:
+    """The strings in both sets. Raises LimitError. Cost: O(product)."""
+    return _product(left, right, lambda a, b: a & b, max_states)
+
+
+def union(left: Dfa, right: Dfa, *, max_states: int = MAX_STATES) -> Dfa:
+    """The strings in either set. Raises LimitError. Cost: O(product)."""
+    return _product(left, right, lambda a, b: a | b, max_states)
+
+
+def difference(left: Dfa, right: Dfa, *, max_states: int = MAX_STATES) -> Dfa:
+    """The strings in `left` and not in `right`. Raises LimitError. Cost: O(product)."""
+    return _product(left, right, lambda a, b: a & ~b, max_states)
+
+
+def complement(dfa: Dfa) -> Dfa:
+    """All byte strings (not only valid UTF-8) that are not in the set."""
+    table, accepting = _with_sink(dfa)
+    return Dfa.minimal(table, ~accepting)
+
+
+def concatenate(left: Dfa, right: Dfa, *, max_states: int = MAX_STATES) -> Dfa:
+    """The strings ``uv``, u in `left` and v in `right`. Raises LimitError. Cost: exponential in `right` at worst."""
+    classes, representatives = column_classes(np.vstack([left.next_state, right.next_state]))
+    first = left.next_state[:, representatives].tolist()
+    second = right.next_state[:, representatives].tolist()
+
+    def state(at: int, inside: frozenset[int]) -> tuple[int, frozenset[int]]:
+        return (at, inside | {0}) if at >= 0 and left.is_accepting[at] else (at, inside)
+
+    states = [state(0, frozenset())]
+    number = {states[0]: 0}
+    rows: list[list[int]] = []
+    for at, inside in states:  # grows while it is read
+        row = []
+        for c in range(len(representatives)):
+            after = frozenset(second[s][c] for s in inside) - {-1}
+            key = state(first[at][c] if at >= 0 else -1, after)
+            if key == (-1, frozenset()):
+                row.append(-1)
+                continue
+            if number.setdefault(key, len(states)) == len(states):
+                states.append(key)
+            row.append(number[key])
+        _check_size(len(states), max_states, "concatenation")
+        rows.append(row)
+    accepting = [any(right.is_accepting[s] for s in inside) for _, inside in states]
+    return Dfa.minimal(np.array(rows, dtype=np.int32)[:, classes], accepting)
+
+
+def _product(
+    left: Dfa,
+    right: Dfa,
+    accept: Callable[[npt.NDArray[np.bool_], npt.NDArray[np.bool_]], npt.NDArray[np.bool_]],
+    max_states: int,
+) -> Dfa:
+    """The reachable pairs of states, both automata completed by a sink; found frontier by frontier."""
+    (a, accepts_a), (b, accepts_b) = _with_sink(left), _with_sink(right)
+    classes, representatives = column_classes(np.vstack([left.next_state, right.next_state]))
+    a, b = a[:, representatives].astype(np.int64), b[:, representatives].astype(np.int64)
+    known = np.zeros(1, dtype=np.int64)  # codes of pairs, in the order of their numbers
+    frontier = known
+    successors = []
+    while len(frontier):
+        codes = a[frontier // len(b)] * len(b) + b[frontier % len(b)]
+        successors.append(codes)
+        frontier = np.setdiff1d(codes, known)
+        known = np.concatenate([known, frontier])
+        _check_size(len(known), max_states, "product")
+    order = np.argsort(known)
+    table = order[np.searchsorted(known, np.vstack(successors), sorter=order)]
+    return Dfa.minimal(table[:, classes], accept(accepts_a[known // len(b)], accepts_b[known % len(b)]))
+
+
+def _with_sink(dfa: Dfa) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.bool_]]:
+    n = dfa.n_states
+    table = np.vstack([dfa.next_state, np.full((1, 256), -1, dtype=np.int32)])
+    table[table < 0] = n
+    return table, np.append(dfa.is_accepting, False)
+
+
+def _check_size(n: int, max_states: int, operation: str) -> None:
+    if n > max_states:
+        raise LimitError(f"the {operation} of two automata needs more than {max_states} states; raise max_states")

@@ -1,0 +1,358 @@
+"""Tree -> deterministic automaton over classes of characters, look-arounds included.
+
+A set of threads is an OR, a thread is an AND: it stands at a node of the Thompson automaton and carries obligations,
+one for each look-ahead it has passed, each again a set of threads that must (or must not) match from there.
+Look-behinds are machines of their own that run beside the main one from the lexeme's start; a thread asks them at the
+moment it passes. Stepping all of it by one class of characters is deterministic, so the usual subset construction
+applies: no case analysis of where a look-around stands.
+
+A match may end while obligations are still open; it counts if *some* text after the lexeme would fulfil them all.
+
+Source: the AND/OR states are those of alternating automata: A. Chandra, D. Kozen, L. Stockmeyer, Alternation, J. ACM
+28 (1981), section 5.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from maskwright.analysis.errors import LimitError
+from maskwright.analysis.regex.charset import Ranges
+from maskwright.analysis.regex.tree import Chars, Choice, Look, Node, Repeat, Sequence, Source
+
+STEPS_PER_STATE = 50
+"""BOUND: thread steps allowed for each state of the limit; an explosion of threads ends within about a second."""
+
+_MATCH = 0  # the node where a machine has matched
+_FALSE, _TRUE = 0, 1  # sets of threads: none; matched whatever follows
+_Obligation = tuple[int, bool, int]  # number of its source, negated, set of threads
+_Thread = tuple[int, tuple[_Obligation, ...]]
+_Truth = tuple[bool, ...]  # of the look-behinds, at the present position
+_ACCEPTED: _Thread = (_MATCH, ())
+
+
+@dataclass(frozen=True, slots=True)
+class _Char:
+    mask: int
+    following: int
+
+
+@dataclass(slots=True)
+class _Split:
+    following: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Behind:
+    """Passes if look-behind number `index` holds (or not) at this position."""
+
+    index: int
+    wanted: bool
+    following: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Ahead:
+    """Passes with the obligation that the machine starting at `start` matches (or not) from this position."""
+
+    source: int
+    negated: bool
+    start: int
+    following: int
+
+
+class Machine:
+    """The alternating automaton of a tree, stepped set by set, every step remembered."""
+
+    def __init__(self, tree: Node, masks: dict[Ranges, int], max_states: int) -> None:
+        self._masks = masks
+        self._max_states = max_states
+        self._steps_left = STEPS_PER_STATE * max_states
+        self._nodes: list[_Char | _Split | _Behind | _Ahead | None] = [None]
+        self._sources: list[Source | None] = []
+        self._behinds: list[int] = []
+        self._built_looks: dict[
+            int, int
+        ] = {}  # id of a Look in the tree -> number of its look-behind or start of its look-ahead
+        self._sets: list[frozenset[_Thread]] = [frozenset(), frozenset([_ACCEPTED])]
+        self._set_number = {threads: number for number, threads in enumerate(self._sets)}
+        self._step_memo: dict[tuple[int, int, _Truth, bool], int] = {}
+        self._thread_memo: dict[tuple[_Thread, int, _Truth, bool], frozenset[_Thread]] = {}
+        self._start_memo: dict[tuple[int, _Truth], int] = {}
+        self._satisfiable: dict[tuple[int, tuple[int, ...]], bool] = {}
+        self.beyond: set[Source] = set()
+        self._start = self._build(tree, _MATCH)
+
+    def run(self, n_classes: int) -> tuple[list[list[int]], list[bool]]:
+        """The subset construction: rows of successors by class (-1 for none), and which states accept."""
+        behinds, truth = self._look_back((_FALSE,) * len(self._behinds), None)
+        initial = (self._start_set(self._start, truth, ahead=False), behinds)
+        number = {initial: 0}
+        states = [initial]
+        rows: list[list[int]] = []
+        is_accepting: list[bool] = []
+        for state, behinds in states:  # grows while it is read
+            row = []
+            self._spend(n_classes)
+            is_accepting.append(self._accepts(state, behinds, n_classes))
+            for c in range(n_classes):
+                behinds_after, truth = self._look_back(behinds, c)
+                after = self._step(state, c, truth, ahead=False)
+                if after == _FALSE:
+                    row.append(-1)
+                    continue
+                key = (after, behinds_after)
+                target = number.setdefault(key, len(states))
+                if target == len(states):
+                    states.append(key)
+                row.append(target)
+            if len(states) > self._max_states:
+                raise LimitError(f"its automaton needs more than {self._max_states} states")
+            rows.append(row)
+        return rows, is_accepting
+
+    # Construction: Thompson's, from the end backwards.
+
+    def _add(self, node: _Char | _Split | _Behind | _Ahead) -> int:
+        self._nodes.append(node)
+        return len(self._nodes) - 1
+
+    def _build(self, tree: Node, following: int) -> int:
+        match tree:
+            case Chars(ranges):
+                return self._add(_Char(self._masks[ranges], following))
+            case Sequence(parts):
+                for part in reversed(parts):
+                    following = self._build(part, following)
+                return following
+            case Choice(options):
+                return self._add(_Split(tuple([self._build(option, following) for option in options])))
+            case Repeat(body, least, most):
+                return self._build_repeat(body, least, most, following)
+            case Look():
+                return self._build_look(tree, following)
+            case _:
+                raise TypeError(f"{type(tree).__name__} must be resolved (rewrite.resolve) before it is determinised")
+
+    def _build_repeat(self, body: Node, least: int, most: int | None, following: int) -> int:
+        leave = following
+        if most is None:
+            loop = _Split(())
+            following = self._add(loop)
+            loop.following = (self._build(body, following), leave)
+        else:
+            for _ in range(most - least):
+                following = self._add(_Split((self._build(body, following), leave)))
+        for _ in range(least):
+            following = self._build(body, following)
+        return following
+
+    def _build_look(self, look: Look, following: int) -> int:
+        built = self._built_looks.get(id(look))
+        if built is None:
+            built = self._build(look.body, _MATCH)
+            if not look.ahead:
+                self._behinds.append(built)  # after those inside its body, which it may ask
+                built = len(self._behinds) - 1
+            self._built_looks[id(look)] = built
+        if not look.ahead:
+            return self._add(_Behind(built, not look.negated, following))
+        if look.source not in self._sources:
+            self._sources.append(look.source)
+        return self._add(_Ahead(self._sources.index(look.source), look.negated, built, following))
+
+    # Stepping.
+
+    def _closure(self, node: int, obligations: tuple[_Obligation, ...], truth: _Truth) -> set[_Thread]:
+        """The threads that a thread arriving at `node` becomes before the next character."""
+        found: set[_Thread] = set()
+        seen: set[_Thread] = set()
+        stack = [(node, obligations)]
+        while stack:
+            thread = stack.pop()
+            if thread in seen:
+                continue
+            seen.add(thread)
+            at, duties = thread
+            match self._nodes[at]:
+                case _Split(targets):
+                    stack.extend((target, duties) for target in targets)
+                case _Behind(index, wanted, following):
+                    if truth[index] == wanted:
+                        stack.append((following, duties))
+                case _Ahead(source, negated, start, following):
+                    joined = self._oblige(duties, (source, negated, self._start_set(start, truth, ahead=True)))
+                    if joined is not None:
+                        stack.append((following, joined))
+                case _:
+                    found.add(thread)
+        self._spend(len(seen))
+        return found
+
+    def _oblige(self, duties: tuple[_Obligation, ...], duty: _Obligation) -> tuple[_Obligation, ...] | None:
+        """The conjunction with one more obligation; None if it is refused already.
+
+        Negated obligations of one look-ahead merge: neither A nor B matches iff their union does not.
+        """
+        source, negated, threads = duty
+        if threads in (_FALSE, _TRUE):
+            return duties if negated == (threads == _FALSE) else None
+        joined = set(duties)
+        if negated:
+            for other in duties:
+                if other[:2] == (source, True):
+                    joined.discard(other)
+                    threads = self._intern(self._sets[threads] | self._sets[other[2]], ahead=True)
+        joined.add((source, negated, threads))
+        return tuple(sorted(joined))
+
+    def _intern(self, threads: frozenset[_Thread], ahead: bool) -> int:
+        if ahead and _ACCEPTED in threads:
+            return _TRUE
+        threads = self._weakest(threads)
+        number = self._set_number.setdefault(threads, len(self._sets))
+        if number == len(self._sets):
+            self._sets.append(threads)
+        return number
+
+    def _weakest(self, threads: frozenset[_Thread]) -> frozenset[_Thread]:
+        """Without threads that match only where another one at their node does: a set is an OR, and sets stay small."""
+        at: dict[int, list[tuple[_Obligation, ...]]] = {}
+        for node, duties in threads:
+            at.setdefault(node, []).append(duties)
+        if all(len(known) == 1 for known in at.values()):
+            return threads
+        found: set[_Thread] = set()
+        for node, known in at.items():
+            kept: list[tuple[_Obligation, ...]] = []
+            for duties in known:
+                self._spend(len(kept))
+                if not any(self._is_weaker(other, duties) for other in kept):
+                    kept = [other for other in kept if not self._is_weaker(duties, other)] + [duties]
+            found.update((node, duties) for duties in kept)
+        return frozenset(found)
+
+    def _is_weaker(self, left: tuple[_Obligation, ...], right: tuple[_Obligation, ...]) -> bool:
+        """Whether the right obligations imply the left ones, as far as the sets of threads show: not A or B implies not A."""
+        for source, negated, threads in left:
+            if not any(
+                (source, negated) == (other[0], other[1])
+                and (threads == other[2] or (negated and self._sets[threads] <= self._sets[other[2]]))
+                for other in right
+            ):
+                return False
+        return True
+
+    def _start_set(self, node: int, truth: _Truth, ahead: bool) -> int:
+        key = (node, truth)
+        number = self._start_memo.get(key)
+        if number is None:
+            number = self._intern(frozenset(self._closure(node, (), truth)), ahead)
+            self._start_memo[key] = number
+        return number
+
+    def _step(self, threads: int, c: int, truth: _Truth, ahead: bool) -> int:
+        """The set after a character of class `c`; in a look-ahead a match with open obligations goes on with them."""
+        if ahead and threads == _TRUE:
+            return _TRUE
+        key = (threads, c, truth, ahead)
+        number = self._step_memo.get(key)
+        if number is None:
+            members = self._sets[threads]
+            self._spend(len(members))
+            after = [self._step_thread(thread, c, truth, ahead) for thread in members]
+            number = self._intern(frozenset().union(*after), ahead)
+            self._step_memo[key] = number
+        return number
+
+    def _step_thread(self, thread: _Thread, c: int, truth: _Truth, ahead: bool) -> frozenset[_Thread]:
+        at, duties = thread
+        node = self._nodes[at]
+        if isinstance(node, _Char):
+            if not node.mask >> c & 1:
+                return frozenset()
+        elif not ahead:
+            return frozenset()
+        key = (thread, c, truth, ahead)
+        known = self._thread_memo.get(key)
+        if known is None:
+            kept = self._step_obligations(duties, c, truth)
+            if kept is None:
+                known = frozenset()
+            elif isinstance(node, _Char):
+                known = frozenset(self._closure(node.following, kept, truth))
+            else:
+                known = frozenset([(_MATCH, kept)])
+            self._thread_memo[key] = known
+        return known
+
+    def _step_obligations(
+        self, duties: tuple[_Obligation, ...], c: int, truth: _Truth
+    ) -> tuple[_Obligation, ...] | None:
+        self._spend(len(duties))
+        kept: tuple[_Obligation, ...] = ()
+        for source, negated, threads in duties:
+            joined = self._oblige(kept, (source, negated, self._step(threads, c, truth, ahead=True)))
+            if joined is None:
+                return None
+            kept = joined
+        return kept
+
+    def _look_back(self, behinds: tuple[int, ...], c: int | None) -> tuple[tuple[int, ...], _Truth]:
+        """The look-behinds after a character of class `c` (None: at the start), and which of them hold there."""
+        after: list[int] = []
+        truth: _Truth = ()
+        for start, threads in zip(self._behinds, behinds, strict=True):
+            stepped = _FALSE if c is None else self._step(threads, c, truth, ahead=False)
+            both = self._sets[stepped] | self._sets[self._start_set(start, truth, ahead=False)]
+            truth = (*truth, _ACCEPTED in both)
+            after.append(self._intern(both - {_ACCEPTED}, ahead=False))
+        return tuple(after), truth
+
+    def _spend(self, steps: int) -> None:
+        self._steps_left -= steps
+        if self._steps_left < 0:
+            raise LimitError(f"its automaton takes more than {STEPS_PER_STATE * self._max_states} steps to build")
+
+    # Acceptance.
+
+    def _accepts(self, threads: int, behinds: tuple[int, ...], n_classes: int) -> bool:
+        """Whether the lexeme may end here: some text after it fulfils all obligations of some match."""
+        members = self._sets[threads]
+        if _ACCEPTED in members:
+            return True
+        matched = frozenset(thread for thread in members if thread[0] == _MATCH)
+        if not matched:
+            return False
+        if not self._is_satisfiable((self._intern(matched, ahead=True), behinds), n_classes):
+            return False
+        numbers = {number for _, duties in matched for number, _, _ in duties}
+        self.beyond.update(source for number in numbers if (source := self._sources[number]) is not None)
+        return True
+
+    def _is_satisfiable(self, start: tuple[int, tuple[int, ...]], n_classes: int) -> bool:
+        """Whether some text makes the look-ahead set `start[0]` match, the look-behinds being at `start[1]`."""
+        states = [start]
+        seen = {start}
+        for state, behinds in states:  # grows while it is read
+            known = self._satisfiable.get((state, behinds))
+            if known or state == _TRUE or self._holds_at_end(state):
+                self._satisfiable[start] = True
+                return True
+            if known is None:
+                self._spend(n_classes)
+                for c in range(n_classes):
+                    behinds_after, truth = self._look_back(behinds, c)
+                    key = (self._step(state, c, truth, ahead=True), behinds_after)
+                    if key[0] != _FALSE and key not in seen:
+                        seen.add(key)
+                        states.append(key)
+        self._satisfiable.update(dict.fromkeys(seen, False))
+        return False
+
+    def _holds_at_end(self, threads: int) -> bool:
+        """Whether a look-ahead's set of threads has matched if the text ends here."""
+        return any(
+            at == _MATCH and all(self._holds_at_end(inner) != negated for _, negated, inner in duties)
+            for at, duties in self._sets[threads]
+        )

@@ -1,0 +1,236 @@
+r"""Pattern text -> tree, by Python's own parser.
+
+Why `re._parser` and not interegular's parser: a terminal must mean what Lark's lexer, which is `re`, takes it to
+mean, down to ``\w``, case folding, octal escapes, scoped flags and VERBOSE. `re._parser` *is* that parser;
+interegular refuses look-behinds and reads ``\w`` as ASCII. The price is a private module: this file alone knows its
+opcodes, and an unknown one is an error, never a guess.
+
+``^ $ \A \Z \b \B`` become look-arounds here, so that everything after this file knows one mechanism only.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+from functools import lru_cache
+from typing import Any
+
+from maskwright.analysis.errors import LimitError, TerminalError
+from maskwright.analysis.regex import charset
+from maskwright.analysis.regex.charset import Ranges
+from maskwright.analysis.regex.locate import Kind, constructs
+from maskwright.analysis.regex.tree import (
+    ANY,
+    EMPTY,
+    NEVER,
+    Atomic,
+    Chars,
+    Choice,
+    Look,
+    Node,
+    Repeat,
+    Source,
+    sequence,
+)
+
+_sre: Any = importlib.import_module("re._parser")
+
+_FLAGS = {
+    "a": re.ASCII,
+    "i": re.IGNORECASE,
+    "m": re.MULTILINE,
+    "s": re.DOTALL,
+    "u": re.UNICODE,
+    "x": re.VERBOSE,
+}
+_TYPE_FLAGS = int(re.ASCII | re.UNICODE | re.LOCALE)
+
+_NEWLINE = Chars(((10, 10),))
+_NOT_NEWLINE = Chars(charset.complement(((10, 10),)))
+
+
+class Unsupported(Exception):
+    """A construct that has no regular reading; the caller names the terminal. args: what, remedy; `source`: where."""
+
+    def __init__(self, what: str, remedy: str, source: Source | None = None) -> None:
+        super().__init__(what, remedy)
+        self.what, self.remedy, self.source = what, remedy, source
+
+
+def flag_bits(flags: str) -> int:
+    """`re`'s flags for their letters. Raises TerminalError for a letter that is none of ``aimsux``."""
+    bits = 0
+    for letter in flags:
+        if letter not in _FLAGS:
+            raise TerminalError(f"flag {letter!r} is not one of a, i, m, s, u, x (flags {flags!r})")
+        bits |= int(_FLAGS[letter])
+    return bits
+
+
+def parse(pattern: str, flags: str = "") -> Node:
+    r"""The tree of a pattern: anchors are look-arounds, groups are gone, sets are resolved under their flags.
+
+    Raises Unsupported for back-references and conditional groups, `re.error` for what `re` refuses, LimitError for
+    repetitions too large for `re`.
+    """
+    bits = flag_bits(flags)
+    try:
+        re.compile(pattern, bits)  # `parse` alone does not check everything, e.g. the width of look-behinds
+        parsed = _sre.parse(pattern, bits)
+    except OverflowError as error:
+        raise LimitError(f"the pattern's repetition is too large for Python's re: {error}") from error
+    bits = parsed.state.flags
+    return _Reader(constructs(pattern, verbose=bool(bits & re.VERBOSE))).read(parsed, bits)
+
+
+class _Reader:
+    """One walk over the parser's output in the pattern's order: its n-th look-around is the n-th in the text."""
+
+    def __init__(self, sources: dict[Kind, list[Source]]) -> None:
+        self._sources = {kind: iter(found) for kind, found in sources.items()}
+
+    def _next(self, kind: Kind, default: str) -> Source:
+        return next(self._sources[kind], Source(default))
+
+    def read(self, items: Any, flags: int) -> Node:
+        return sequence(*[self._item(str(op), argument, flags) for op, argument in items])
+
+    def _item(self, op: str, argument: Any, flags: int) -> Node:
+        match op:
+            case "LITERAL" | "NOT_LITERAL" | "IN":
+                return _characters(op, argument, flags)
+            case "ANY":
+                return ANY if flags & re.DOTALL else _NOT_NEWLINE
+            case "BRANCH":
+                return Choice(tuple([self.read(option, flags) for option in argument[1]]))
+            case "SUBPATTERN":
+                _, added, removed, body = argument
+                if added & _TYPE_FLAGS:
+                    flags &= ~_TYPE_FLAGS
+                return self.read(body, (flags | added) & ~removed)
+            case "MAX_REPEAT" | "MIN_REPEAT" | "POSSESSIVE_REPEAT":
+                return self._repeat(op, argument, flags)
+            case "ATOMIC_GROUP":
+                source = self._next("atomic", "(?>...)")
+                return Atomic(self.read(argument, flags), source)
+            case "ASSERT" | "ASSERT_NOT":
+                source = self._next("look", "look-around")
+                return Look(self.read(argument[1], flags), argument[0] > 0, op == "ASSERT_NOT", source)
+            case "AT":
+                return _anchor(str(argument), flags)
+            case "FAILURE":
+                self._next("look", "(?!)")
+                return NEVER
+            case "GROUPREF":
+                raise Unsupported(
+                    "a back-reference",
+                    "it repeats a text of any length, which no finite automaton can; list the alternatives instead",
+                    self._next("backreference", "back-reference"),
+                )
+            case "GROUPREF_EXISTS":
+                raise Unsupported(
+                    "a conditional group",
+                    "write one alternative for each case of the condition",
+                    self._next("conditional", "(?(...)...)"),
+                )
+            case _:
+                version = ".".join(map(str, sys.version_info[:3]))
+                raise Unsupported(f"the opcode {op} of Python {version}'s re", "rewrite the pattern without it")
+
+    def _repeat(self, op: str, argument: Any, flags: int) -> Node:
+        least, most, items = argument
+        body = self.read(items, flags)
+        limit = None if most is _sre.MAXREPEAT else int(most)
+        # The quantifier stands after its body in the text, and so do both walks reach it.
+        if op == "MIN_REPEAT":
+            return Repeat(body, int(least), limit, "lazy", self._next("lazy", "lazy quantifier"))
+        if op == "POSSESSIVE_REPEAT":
+            return Repeat(body, int(least), limit, "possessive", self._next("possessive", "possessive quantifier"))
+        return Repeat(body, int(least), limit)
+
+
+def _characters(op: str, argument: Any, flags: int) -> Node:
+    if op == "IN":
+        items = [(str(kind), value) for kind, value in argument]
+    else:
+        items = [("NEGATE", None)] * (op == "NOT_LITERAL") + [("LITERAL", argument)]
+    source = "".join(_class_item(kind, value) for kind, value in items)
+    return Chars(_resolve(f"[{source}]", tuple(items), flags & int(re.IGNORECASE | re.ASCII)))
+
+
+def _class_item(kind: str, value: Any) -> str:
+    match kind:
+        case "NEGATE":
+            return "^"
+        case "LITERAL":
+            return f"\\U{value:08x}"
+        case "RANGE":
+            return f"\\U{value[0]:08x}-\\U{value[1]:08x}"
+        case "CATEGORY":
+            return f"\\{_category_letter(str(value))}"
+        case _:
+            raise Unsupported(f"the class item {kind} of this Python's re", "rewrite the class without it")
+
+
+def _category_letter(name: str) -> str:
+    negated = "_NOT_" in name
+    letter = {"DIGIT": "d", "SPACE": "s", "WORD": "w"}[name.rsplit("_", 1)[1]]
+    return letter.upper() if negated else letter
+
+
+@lru_cache(maxsize=4096)
+def _resolve(source: str, items: tuple[tuple[str, Any], ...], flags: int) -> Ranges:
+    """The set of a character class under the flags IGNORECASE and ASCII."""
+    ascii_only = bool(flags & re.ASCII)
+    ranges: list[tuple[int, int]] = []
+    negated = False
+    for kind, value in items:
+        if kind == "NEGATE":
+            negated = True
+        elif kind == "LITERAL":
+            ranges.append((value, value))
+        elif kind == "RANGE":
+            ranges.append((value[0], value[1]))
+        else:
+            ranges.extend(charset.category(_category_letter(str(value)), ascii_only))
+    exact = charset.normalise(ranges)
+    if negated:
+        exact = charset.complement(exact)
+    return charset.ignoring_case(exact, source, ascii_only) if flags & re.IGNORECASE else exact
+
+
+def _anchor(name: str, flags: int) -> Node:
+    start = Look(ANY, ahead=False, negated=True, source=Source("^"))
+    match name:
+        case "AT_BEGINNING" if flags & re.MULTILINE:
+            return Look(_NOT_NEWLINE, ahead=False, negated=True, source=Source("^"))
+        case "AT_BEGINNING" | "AT_BEGINNING_STRING":
+            return start
+        case "AT_END" if flags & re.MULTILINE:
+            return Look(_NOT_NEWLINE, ahead=True, negated=True, source=Source("$"))
+        case "AT_END":
+            end = Look(ANY, ahead=True, negated=True, source=Source("$"))
+            body = Choice((EMPTY, _NEWLINE))
+            return Look(sequence(body, end), ahead=True, negated=False, source=Source("$"))
+        case "AT_END_STRING":
+            return Look(ANY, ahead=True, negated=True, source=Source(r"\Z"))
+        case "AT_BOUNDARY" | "AT_NON_BOUNDARY":
+            return _boundary(name == "AT_BOUNDARY", bool(flags & re.ASCII))
+        case _:
+            raise Unsupported(f"the anchor {name} of this Python's re", "rewrite the pattern without it")
+
+
+def _boundary(wanted: bool, ascii_only: bool) -> Node:
+    source = Source(r"\b" if wanted else r"\B")
+    word = Chars(charset.category("w", ascii_only))
+
+    def sides(word_before: bool, word_after: bool) -> Node:
+        return sequence(
+            Look(word, ahead=False, negated=not word_before, source=source),
+            Look(word, ahead=True, negated=not word_after, source=source),
+        )
+
+    if wanted:
+        return Choice((sides(True, False), sides(False, True)))
+    return Choice((sides(True, True), sides(False, False)))

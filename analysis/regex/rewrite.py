@@ -1,0 +1,189 @@
+"""Lazy, possessive and atomic parts, expressed by look-aheads.
+
+Backtracking gives these parts their meaning: they decide *which* match is found, not whether there is one. For a body
+X no match of which is a proper prefix of another, the iterations of X over a text are one sequence of positions, and
+so, exactly, with K for all that follows up to the pattern's end:
+
+    X{m,n}?  K   =   X{m} ((?!K) X){0,n-m} K        stop at the first position where K matches
+    X{m,n}+      =   X{n} | X{m,n-1} (?!X)          stop only where X does not match
+    (?>X)        =   X
+    (?>X1|X2)    =   X1 | (?!X1) X2                 each of X1, X2 such a body
+    (X1|X2)*? K  =   ((?!K) (X1 | (?!X1 X* K) X2))* K,   X standing for X1|X2
+
+A lazy quantifier that cannot matter, because X{m,n} K has no match that is a proper prefix of another, is taken as
+greedy, and so is a possessive one where X{m,n} has none. In all other cases the order of Python's search would
+decide, and that is an error here. Inside a look-around only the existence of a match counts, so lazy is greedy there.
+"""
+
+from __future__ import annotations
+
+from typing import TypeGuard
+
+from maskwright.analysis.errors import LimitError
+from maskwright.analysis.regex.determinise import is_prefix_free
+from maskwright.analysis.regex.parse import Unsupported
+from maskwright.analysis.regex.tree import (
+    EMPTY,
+    Atomic,
+    Choice,
+    Look,
+    Node,
+    Repeat,
+    Sequence,
+    Source,
+    children,
+    has_lazy,
+    is_nullable,
+    sequence,
+)
+
+MOST_COPIES = 64
+"""BOUND: copies of a repeated body that contains a lazy part; each has its own remainder."""
+
+
+def resolve(tree: Node, max_states: int) -> Node:
+    """An equivalent tree whose repetitions are all greedy and without atomic groups.
+
+    Raises Unsupported where no exact form is known, or for a look-ahead inside a look-behind; LimitError as
+    `determinise`.
+    """
+    return _Rewriter(max_states).rewrite(tree, EMPTY)
+
+
+def _looks_ahead(node: Node) -> bool:
+    return (isinstance(node, Look) and node.ahead) or any(map(_looks_ahead, children(node)))
+
+
+class _Rewriter:
+    def __init__(self, max_states: int) -> None:
+        self._max_states = max_states
+
+    def rewrite(self, node: Node, rest: Node | None) -> Node:
+        """`node` before `rest`, the resolved remainder of the pattern; None in look-arounds, where lazy is greedy."""
+        match node:
+            case Sequence(parts):
+                return self._sequence(parts, rest)
+            case Choice(options):
+                return Choice(tuple([self.rewrite(option, rest) for option in options]))
+            case Look(body, ahead, negated, source):
+                if not ahead and _looks_ahead(body):
+                    raise Unsupported(
+                        "a look-ahead (or $, \\b) inside a look-behind",
+                        "move the look-ahead to the position after the look-behind",
+                        source,
+                    )
+                return Look(self.rewrite(body, None), ahead, negated, source)
+            case Atomic(body, source):
+                return self._atomic(body, source)
+            case Repeat():
+                return self._repeat(node, rest)
+            case _:
+                return node
+
+    def _sequence(self, parts: tuple[Node, ...], rest: Node | None) -> Node:
+        done: list[Node] = []
+        for part in reversed(parts):
+            done.append(self.rewrite(part, rest))
+            if rest is not None:
+                rest = sequence(self.rewrite(part, None) if has_lazy(part) else done[-1], rest)
+        return sequence(*reversed(done))
+
+    def _repeat(self, node: Repeat, rest: Node | None) -> Node:
+        body, least, most = node.body, node.least, node.most
+        if has_lazy(body) and max(least, most or 0) > MOST_COPIES:
+            raise LimitError(f"a lazy quantifier inside a repetition of more than {MOST_COPIES} copies")
+        plain = self.rewrite(body, None)
+        if node.mode == "possessive":
+            return self._possessive(plain, least, most, node.source)
+        if rest is None:
+            return Repeat(plain, least, most)
+        lazy = node.mode == "lazy" and least != most
+        ordered: Choice | None = None
+        if lazy and not self._is_deterministic(plain):
+            if self._is_deterministic(sequence(Repeat(plain, least, most), rest)):
+                lazy = False
+            elif self._has_deterministic_options(plain) and max(least, most or 0) <= MOST_COPIES:
+                ordered = plain
+            else:
+                raise Unsupported(
+                    "a lazy quantifier whose body can match in several lengths at one place",
+                    "make the body one character class, or an alternation each option of which can match in one length",
+                    node.source,
+                )
+        if not lazy and not has_lazy(body):
+            return Repeat(plain, least, most)
+        stop = (Look(rest, ahead=True, negated=True),) if lazy else ()
+        if not has_lazy(body) and ordered is None:
+            return sequence(Repeat(plain, least, least), Repeat(sequence(*stop, plain), 0, _minus(most, least)))
+
+        # Each copy of the body has its own remainder: the copies still to come, then the rest.
+        def copy(remainder: Node) -> Node:
+            return self.rewrite(body, remainder) if ordered is None else _in_order(ordered, remainder, None)
+
+        if most is None:
+            more: Node = Repeat(plain, 0, None)
+            done: Node = Repeat(sequence(*stop, copy(sequence(more, rest))), 0, None)
+        else:
+            more = done = EMPTY
+            for _ in range(most - least):
+                done = Choice((sequence(*stop, copy(sequence(more, rest)), done), EMPTY))
+                more = Choice((sequence(plain, more), EMPTY))
+        for _ in range(least):
+            done = sequence(copy(sequence(more, rest)), done)
+            more = sequence(plain, more)
+        return done
+
+    def _possessive(self, plain: Node, least: int, most: int | None, source: Source | None) -> Node:
+        whole = Repeat(plain, least, most)
+        if self._is_deterministic(whole):
+            return whole
+        if self._is_deterministic(plain):  # and not nullable, or `whole` would be only the empty string
+            stop = Look(plain, ahead=True, negated=True, source=source)
+            if most is None:
+                return sequence(whole, stop)
+            return Choice((Repeat(plain, most, most), sequence(Repeat(plain, least, most - 1), stop)))
+        raise Unsupported(
+            "a possessive quantifier whose body can match in several lengths at one place",
+            "make the body one character class, or use the plain quantifier",
+            source,
+        )
+
+    def _atomic(self, body: Node, source: Source | None) -> Node:
+        plain = self.rewrite(body, None)
+        if self._is_deterministic(plain):
+            return plain
+        if self._has_deterministic_options(plain):
+            return _in_order(plain, EMPTY, source)
+        parts = body.parts if isinstance(body, Sequence) else (body,)
+        last = parts[-1] if parts else EMPTY
+        if isinstance(last, Repeat) and last.mode == "greedy" and not has_lazy(body):
+            head = sequence(*[self.rewrite(part, None) for part in parts[:-1]])
+            if self._is_deterministic(head):  # so only the last part can stop early
+                return sequence(head, self._possessive(self.rewrite(last.body, None), last.least, last.most, source))
+        raise Unsupported(
+            "an atomic group that can match in several lengths at one place",
+            "use a plain group (?:...), or make sure that none of its matches begins another",
+            source,
+        )
+
+    def _has_deterministic_options(self, plain: Node) -> TypeGuard[Choice]:
+        return isinstance(plain, Choice) and all(
+            not is_nullable(option) and self._is_deterministic(option) for option in plain.options
+        )
+
+    def _is_deterministic(self, plain: Node) -> bool:
+        return is_prefix_free(plain, self._max_states)
+
+
+def _in_order(choice: Choice, remainder: Node, source: Source | None) -> Node:
+    """The first option from which `remainder` can be reached: each one after the failure of those before it."""
+    options: list[Node] = []
+    refused: tuple[Node, ...] = ()
+    for option in choice.options:
+        options.append(sequence(*refused, option))
+        refused = (*refused, Look(sequence(option, remainder), ahead=True, negated=True, source=source))
+    return Choice(tuple(options))
+
+
+def _minus(most: int | None, least: int) -> int | None:
+    return None if most is None else most - least

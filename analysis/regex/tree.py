@@ -1,0 +1,181 @@
+"""Regular expressions as trees: what `parse` makes, `rewrite` simplifies and `machine` determinises."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+from maskwright.analysis.regex.charset import EVERYTHING, Ranges
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a construct stands in the pattern: `text` is ``pattern[start:start+len(text)]``; start is -1 if unknown."""
+
+    text: str
+    start: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Chars:
+    """One character of a set."""
+
+    ranges: Ranges
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """One part after the other; the empty sequence matches the empty string."""
+
+    parts: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of the options; the empty choice matches nothing."""
+
+    options: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """`least` to `most` (None: any number) copies of the body."""
+
+    body: Node
+    least: int
+    most: int | None
+    mode: Literal["greedy", "lazy", "possessive"] = "greedy"
+    source: Source | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Atomic:
+    """The body, whose first match is final."""
+
+    body: Node
+    source: Source | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A condition on the text after (`ahead`) or before the present position; it consumes nothing.
+
+    source : the construct in the pattern, or None for a condition that `rewrite` has put in.
+    """
+
+    body: Node
+    ahead: bool
+    negated: bool
+    source: Source | None = None
+
+
+Node: TypeAlias = Chars | Sequence | Choice | Repeat | Atomic | Look
+
+EMPTY = Sequence(())
+NEVER = Choice(())
+ANY = Chars(EVERYTHING)
+
+
+def sequence(*parts: Node) -> Node:
+    """The parts in a row, nested sequences flattened."""
+    flat: list[Node] = []
+    for part in parts:
+        flat.extend(part.parts if isinstance(part, Sequence) else (part,))
+    return flat[0] if len(flat) == 1 else Sequence(tuple(flat))
+
+
+def children(node: Node) -> tuple[Node, ...]:
+    """The direct subtrees, in the pattern's order."""
+    match node:
+        case Sequence(parts):
+            return parts
+        case Choice(options):
+            return options
+        case Repeat(body=body) | Atomic(body=body) | Look(body=body):
+            return (body,)
+        case _:
+            return ()
+
+
+MOST_FACTORED = 100
+"""Choices in choices that `factored` makes of one; what is beyond is left as it is."""
+
+
+def factored(tree: Node) -> Node:
+    """An equivalent tree in which the options of a choice do not begin with the same character set: ``abc|abd`` as ``ab(?:c|d)``.
+
+    tree : without lazy, possessive and atomic parts, whose meaning depends on the order of options. An automaton over 1,000 words then
+    stands at a few places of the tree, not at 1,000. Nodes that occur several times stay one node.
+    """
+    return _factored(tree, {})
+
+
+def _factored(node: Node, known: dict[int, Node]) -> Node:
+    found = known.get(id(node))
+    if found is None:
+        match node:
+            case Sequence(parts):
+                found = sequence(*(_factored(part, known) for part in parts))
+            case Choice(options):
+                done = [_factored(option, known) for option in options]
+                found = _factored_choice([o.parts if isinstance(o, Sequence) else (o,) for o in done], 0)
+            case Repeat(body=body) | Look(body=body):
+                found = replace(node, body=_factored(body, known))
+            case _:
+                found = node
+        known[id(node)] = found
+    return found
+
+
+def _factored_choice(options: list[tuple[Node, ...]], depth: int) -> Node:
+    """The choice between sequences. depth : how many of the choices around it were made here."""
+    groups: dict[object, list[tuple[Node, ...]]] = {}
+    for at, parts in enumerate(options):
+        can_share = depth < MOST_FACTORED and parts and isinstance(parts[0], Chars)
+        groups.setdefault(parts[0] if can_share else at, []).append(parts)
+    found: list[Node] = []
+    for group in groups.values():
+        first, n = group[0], 0
+        if len(group) == 1:
+            found.append(sequence(*first))
+            continue
+        while n < min(map(len, group)) and isinstance(first[n], Chars) and all(parts[n] == first[n] for parts in group):
+            n += 1
+        found.append(sequence(*first[:n], _factored_choice([parts[n:] for parts in group], depth + 1)))
+    return found[0] if len(found) == 1 else Choice(tuple(found))
+
+
+def has_lazy(node: Node) -> bool:
+    """Whether a lazy quantifier occurs outside look-arounds (inside one, only the existence of a match counts)."""
+    if isinstance(node, Look):
+        return False
+    lazy = isinstance(node, Repeat) and node.mode == "lazy" and node.least != node.most
+    return lazy or any(map(has_lazy, children(node)))
+
+
+def is_nullable(node: Node) -> bool:
+    """Whether the empty string matches, look-arounds taken to hold."""
+    match node:
+        case Chars():
+            return False
+        case Sequence(parts):
+            return all(map(is_nullable, parts))
+        case Choice(options):
+            return any(map(is_nullable, options))
+        case Repeat(body=body, least=least):
+            return least == 0 or is_nullable(body)
+        case Atomic(body=body):
+            return is_nullable(body)
+        case _:
+            return True
+
+
+def size(node: Node) -> int:
+    """An upper bound on the number of automaton positions, counted copies of repetitions included. Cost: O(tree)."""
+    match node:
+        case Chars():
+            return 1
+        case Repeat(body=body, least=least, most=most):
+            return (size(body) + 1) * max(least if most is None else most, 1) + 1
+        case _:
+            return 1 + sum(map(size, children(node)))

@@ -1,0 +1,111 @@
+"""An automaton over classes of characters, spelled out in UTF-8 bytes.
+
+Instead of splitting each range into byte sequences (Rust's utf8-ranges), all characters are cut into blocks of 64,
+the span of a last byte; equal blocks are one node, then blocks of 64 nodes, and so on: at most three levels, shared
+by all states with the same successors.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.analysis.errors import LimitError
+from maskwright.analysis.regex.charset import LAST
+from maskwright.analysis.regex.determinise import ClassDfa
+from maskwright.analysis.regex.minimise import number_rows
+
+Array = npt.NDArray[np.int64]
+
+
+class _Blocks(NamedTuple):
+    """A partition of the characters from U+0080 on, as a trie over UTF-8 bytes.
+
+    one_left : (n, 64), a class for each last byte 0x80..0xBF; -1 = no character.
+    two_left, three_left : (n, 64), a row of the level before for each byte 0x80..0xBF.
+    leads_c2_to_df : (30,) rows of one_left; leads_e0_to_ef : (16,) rows of two_left; the leads 0xF0..0xF4 are the
+    rows of three_left.
+    """
+
+    one_left: Array
+    two_left: Array
+    three_left: Array
+    leads_c2_to_df: Array
+    leads_e0_to_ef: Array
+
+
+@lru_cache(maxsize=256)
+def _blocks(bounds: bytes, class_of: bytes) -> _Blocks:
+    """The trie of a partition; the first bound is 128. Cost: O(number of code points), cached."""
+    starts, classes = np.frombuffer(bounds, dtype=np.int64), np.frombuffer(class_of, dtype=np.int64)
+    lengths = np.diff(np.append(starts, LAST + 1))
+    characters = np.full(5 << 18, -1, dtype=np.int16)
+    characters[128 : LAST + 1] = np.repeat(classes, lengths)
+    characters[0xD800:0xE000] = -1
+    one_of, one_left = _distinct(characters.reshape(-1, 64))
+    nothing = one_of[0]  # the ASCII block, empty here
+    leads_c2_to_df = one_of[2:32]
+    one_of = one_of.copy()
+    one_of[:32] = nothing  # three bytes must not spell what two can
+    two_of, two_left = _distinct(one_of.reshape(-1, 64))
+    leads_e0_to_ef = two_of[:16]
+    two_of = two_of.copy()
+    two_of[:16] = two_of[-1]  # nor four what three can; the last block, above U+10FFFF, is empty
+    return _Blocks(one_left, two_left, two_of.reshape(-1, 64), leads_c2_to_df, leads_e0_to_ef)
+
+
+def _distinct(rows: npt.NDArray[np.generic]) -> tuple[Array, Array]:
+    """The number of each row among the distinct ones, and the distinct ones."""
+    number = number_rows(rows).astype(np.int64)
+    return number, rows[np.unique(number, return_index=True)[1]].astype(np.int64)
+
+
+def to_bytes(dfa: ClassDfa, max_states: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.bool_]]:
+    """The automaton over bytes that accepts the UTF-8 encodings of the strings that `dfa` accepts; not minimised.
+
+    Returns next_state : (n, 256) int32 and is_accepting : (n,) bool.
+    Raises LimitError when more than `max_states` states are needed.
+    """
+    ascii_class = dfa.class_of[np.searchsorted(dfa.bounds, np.arange(128), side="right") - 1]
+    tail = int(np.searchsorted(dfa.bounds, 128, side="right")) - 1
+    used, local = np.unique(dfa.class_of[tail:], return_inverse=True)
+    bounds = np.maximum(dfa.bounds[tail:], 128)
+    blocks = _blocks(bounds.tobytes(), local.astype(np.int64).tobytes())
+    class_of_local = np.append(used, -1)
+    successors, row_of = np.unique(dfa.next_state, axis=0, return_inverse=True)
+    n_states = len(dfa.next_state)
+    inner: dict[bytes, int] = {}  # row of an inner node -> its state
+    inner_rows: list[Array] = []
+
+    def node(span: Array) -> int:
+        if (span < 0).all():
+            return -1
+        key = span.tobytes()
+        number = inner.setdefault(key, n_states + len(inner_rows))
+        if number == n_states + len(inner_rows):
+            row = np.full(256, -1, dtype=np.int64)
+            row[0x80:0xC0] = span
+            inner_rows.append(row)
+            if number >= max_states:
+                raise LimitError(f"its automaton needs more than {max_states} states over UTF-8 bytes")
+        return number
+
+    rows = np.full((len(successors), 256), -1, dtype=np.int64)
+    for row, targets in zip(rows, successors.astype(np.int64), strict=True):
+        row[:128] = targets[ascii_class]
+        after = np.append(targets, -1)[class_of_local]
+        if (after < 0).all():
+            continue
+        one_left = np.array([node(span) for span in after[blocks.one_left]])
+        two_left = np.array([node(span) for span in one_left[blocks.two_left]])
+        three_left = [node(span) for span in two_left[blocks.three_left]]
+        row[0xC2:0xE0] = one_left[blocks.leads_c2_to_df]
+        row[0xE0:0xF0] = two_left[blocks.leads_e0_to_ef]
+        row[0xF0:0xF5] = three_left
+    table = np.vstack([rows[row_of.reshape(-1)], *inner_rows]).astype(np.int32)
+    accepting = np.zeros(len(table), dtype=np.bool_)
+    accepting[:n_states] = dfa.is_accepting
+    return table, accepting

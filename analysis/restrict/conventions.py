@@ -1,0 +1,280 @@
+r"""Conventions for words: a rule may have only the words of a regular set.
+
+Under longest match a lexeme is of one terminal, whatever the rules want it to be. So conventions *part* a terminal: for R1 .. Rk on
+words of a terminal T there is one terminal for each nonempty set of T's texts that the same of them hold for. A rule under a convention
+takes the parts that it holds for; wherever else T stood, each part may stand.
+
+A part is written as a pattern of Python's `re`. Let C be a set with all characters of T's texts, and R' be R with each of its sets of
+characters cut down to C. A text of T that ends before a character outside C is in R if and only if ``(?=(?:R')(?!C))`` holds at its
+beginning: R' reads characters of C only, so it can end there and nowhere else.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from maskwright.analysis.errors import GrammarError, LimitError
+from maskwright.analysis.grammar.grammar import Grammar, Rule, Terminal
+from maskwright.analysis.restrict.words import assemble, below, leaves, standing_for, unused_name
+
+MAX_PARTS = 64
+"""BOUND: parts of one terminal. Conventions that a language has are few, and alike ones need no parts of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Convention:
+    """The words of `symbol` are in the set of the regular expression; those that are not may be an `otherwise`, if that is given."""
+
+    name: str
+    pattern: str
+    symbol: int
+    otherwise: int | None = None
+
+
+def apply_conventions(grammar: Grammar, conventions: Sequence[Convention]) -> Grammar:
+    """The grammar in which all conventions hold.
+
+    Raises GrammarError for a convention on more than single words, one that no word fulfils, or one that `re` refuses; LimitError for
+    more than MAX_PARTS parts of a terminal.
+    """
+    if not conventions:
+        return grammar
+    words: dict[int, tuple[int, ...]] = {}
+    for convention in conventions:
+        _check(convention)
+        words[convention.symbol] = _words(grammar, convention)
+    parts = {
+        t: _parts(grammar, t, [c for c in conventions if t in words[c.symbol]])
+        for t in sorted({t for found in words.values() for t in found})
+    }
+    result = _Conventional(grammar, conventions, parts).result()
+    _check_ties(
+        grammar, result, {t: [part.terminal.name for part in found] for t, found in parts.items() if len(found) > 1}
+    )
+    return result
+
+
+def _words(grammar: Grammar, convention: Convention) -> tuple[int, ...]:
+    found = leaves(grammar, convention.symbol)
+    shown = grammar.symbol_name(convention.symbol)
+    if found is None:
+        rule = next(r for r in below(grammar, convention.symbol) if len(r.rhs) != 1)
+        raise GrammarError(
+            f"grammar {grammar.name}: convention {convention.name} is about single words, but {shown} can be more, as by rule "
+            f"{grammar.rule_text(rule)!r}; name a rule, or a terminal, of single words"
+        )
+    layout = grammar.layout
+    special = grammar.ignored | grammar.verbatim | ({layout.newline, layout.indent, layout.dedent} if layout else set())
+    for terminal in found:
+        if terminal in special or grammar.terminals[terminal].is_declared:
+            raise GrammarError(
+                f"grammar {grammar.name}: convention {convention.name} is about words, but {shown} can be terminal "
+                f"{grammar.display_name(terminal)}, which is ignored, verbatim or of the layout"
+            )
+    return found
+
+
+def _check(convention: Convention) -> None:
+    from maskwright.analysis.lexing.messages import naming
+    from maskwright.analysis.lexing.terminals import compile_pattern
+    from maskwright.analysis.regex.parse import parse  # lexing imports grammars, so not when this file is imported
+
+    with naming(f"convention {convention.name}", convention.pattern):
+        parse(convention.pattern)
+        compile_pattern(convention.pattern)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A terminal, and the patterns of the conventions that hold for its texts."""
+
+    terminal: Terminal
+    holds: frozenset[str]
+
+
+def _parts(grammar: Grammar, number: int, conventions: Sequence[Convention]) -> list[_Part]:
+    """The parts of a terminal; a string literal is one part."""
+    from maskwright.analysis.lexing.terminals import compile_pattern, compile_terminal
+
+    terminal = grammar.terminals[number]
+    compile_terminal(terminal, where=grammar.name)  # an error of its own is not the convention's
+    patterns = list(dict.fromkeys(c.pattern for c in conventions))
+    found: list[tuple[frozenset[str], str]] = [(frozenset(), "")]
+    body = f"(?{terminal.flags}:{terminal.pattern})" if terminal.flags else f"(?:{terminal.pattern})"
+    alphabet, outside = _alphabet(terminal)
+    for pattern in patterns:
+        inside = _confined(pattern, alphabet)
+        finer = []
+        for holds, looks in found:
+            for is_held, sign in ((True, "="), (False, "!")):
+                more = f"{looks}(?{sign}(?:{inside}){outside})"
+                if not compile_pattern(f"{more}{body}{outside}").is_empty:
+                    finer.append((holds | {pattern} if is_held else holds, more))
+        found = finer
+        if len(found) > MAX_PARTS:
+            raise LimitError(
+                f"grammar {grammar.name}: the conventions part terminal {terminal.name} into more than {MAX_PARTS}; "
+                "give alike conventions the same regular expression"
+            )
+    if len(found) == 1:
+        return [_Part(terminal, found[0][0])]
+    taken = set(grammar.terminal_number)
+    made = []
+    for holds, looks in found:
+        names = dict.fromkeys(c.name.upper() for c in conventions if c.pattern in holds)
+        name = unused_name("__".join((terminal.name, *(names or ("OTHER",)))), taken)
+        made.append(_Part(replace(terminal, name=name, pattern=f"{looks}{body}{outside}", flags=""), holds))
+    return made
+
+
+def _check_ties(before: Grammar, after: Grammar, parts: Mapping[int, Sequence[str]]) -> None:
+    """Raises GrammarError where another pattern wins over a terminal by the length of the pattern alone, and not over its parts."""
+    from maskwright.analysis.lexing.lexemes import terminal_rank
+    from maskwright.analysis.lexing.terminals import compile_terminal
+    from maskwright.analysis.regex.dfa import intersect
+
+    old, new = terminal_rank(before.terminals), terminal_rank(after.terminals)
+    for number, names in parts.items():
+        for other, terminal in enumerate(before.terminals):
+            place = after.terminal_number.get(terminal.name)
+            if place is None or terminal.is_declared or old[other] > old[number]:
+                continue
+            if any(new[after.terminal_number[name]] < new[place] for name in names):
+                own = before.terminals[number]
+                both = intersect(compile_terminal(own), compile_terminal(terminal))
+                if not both.is_empty:
+                    raise GrammarError(
+                        f"grammar {before.name}: terminals {own.name} and {terminal.name} both match {both.shortest()!r}, and only the "
+                        f"length of their patterns says which wins; give {terminal.name} a priority ({terminal.name}.1) before a "
+                        f"convention parts {own.name}"
+                    )
+
+
+def _alphabet(terminal: Terminal) -> tuple[tuple[tuple[int, int], ...], str]:
+    """A set of characters with all of the terminal's texts, and a look-ahead for what is not in it.
+
+    Either all characters beyond ASCII or none: written out, those of identifiers would fill pages.
+    """
+    from maskwright.analysis.regex import charset
+    from maskwright.analysis.regex.parse import parse
+    from maskwright.analysis.regex.tree import Chars, Look, children
+
+    ranges: list[tuple[int, int]] = []
+    agenda = [parse(terminal.pattern or "", terminal.flags)]
+    for node in agenda:  # grows while it is read
+        if isinstance(node, Chars):
+            ranges.extend(node.ranges)
+        elif not isinstance(node, Look):
+            agenda.extend(children(node))
+    if any(high > 0x7F for _, high in ranges):
+        ranges = [*((low, min(high, 0x7F)) for low, high in ranges if low <= 0x7F), (0x80, charset.LAST)]
+    alphabet = charset.normalise(ranges)
+    return alphabet, f"(?!{_set(alphabet)})" if alphabet else ""
+
+
+def _set(ranges: Sequence[tuple[int, int]]) -> str:
+    def one(character: int) -> str:
+        if 0x30 <= character <= 0x39 or 0x41 <= character <= 0x5A or 0x61 <= character <= 0x7A or character == 0x5F:
+            return chr(character)
+        return f"\\x{character:02x}" if character < 0x100 else f"\\U{character:08x}"
+
+    return "[" + "".join(one(low) if low == high else f"{one(low)}-{one(high)}" for low, high in ranges) + "]"
+
+
+def _confined(pattern: str, alphabet: Sequence[tuple[int, int]]) -> str:
+    """A pattern for the texts of `pattern` of characters of the alphabet, when they end before another character or nowhere."""
+    from maskwright.analysis.regex import charset
+    from maskwright.analysis.regex.parse import parse
+    from maskwright.analysis.regex.tree import Atomic, Chars, Choice, Look, Node, Repeat
+    from maskwright.analysis.regex.tree import Sequence as Row
+
+    everything = tuple(alphabet)
+
+    def write(node: Node, is_behind: bool = False) -> str:
+        match node:
+            case Chars(ranges):
+                left_out = charset.difference(everything, ranges)
+                kept = charset.difference(everything, left_out)
+                if not kept:
+                    return r"[^\x00-\U0010ffff]"  # no character; not (?!), as a look-behind can hold no look-ahead
+                if len(left_out) < len(kept) and not is_behind:
+                    return (f"(?!{_set(left_out)})" if left_out else "") + _set(everything)
+                return _set(kept)
+            case Row(parts):
+                return "".join([write(part, is_behind) for part in parts])
+            case Choice(options):
+                return f"(?:{'|'.join([write(option, is_behind) for option in options])})" if options else "(?!)"
+            case Repeat(body, least, most, mode):
+                # lazy or greedy: the same whole texts
+                count = f"{{{least},{'' if most is None else most}}}"
+                return f"(?:{write(body, is_behind)}){count}" + ("+" if mode == "possessive" else "")
+            case Atomic(body):
+                return f"(?>{write(body, is_behind)})"
+            case Look(body, ahead, negated):
+                return f"(?{'' if ahead else '<'}{'!' if negated else '='}{write(body, is_behind or not ahead)})"
+
+    return write(parse(pattern))
+
+
+class _Conventional:
+    """A grammar's rules with parts in the place of terminals. Symbols keep their numbers until the end, new ones have higher ones."""
+
+    def __init__(self, grammar: Grammar, conventions: Sequence[Convention], parts: dict[int, list[_Part]]) -> None:
+        self.grammar = grammar
+        self.conventions: dict[int, list[Convention]] = {}
+        for convention in conventions:
+            self.conventions.setdefault(convention.symbol, []).append(convention)
+        fresh = itertools.count(grammar.n_terminals + grammar.n_nonterminals)
+        self.terminals: list[tuple[int, Terminal]] = []
+        self.parts_of: dict[int, tuple[int, ...]] = {}
+        self.holds: dict[int, frozenset[str]] = {}
+        for number, terminal in enumerate(grammar.terminals):
+            found = parts.get(number)
+            if found is None:
+                found = [_Part(terminal, frozenset())]
+            numbers = [number] if len(found) == 1 else [next(fresh) for _ in found]
+            self.parts_of[number] = tuple(numbers)
+            for part, of in zip(found, numbers, strict=True):
+                self.terminals.append((of, part.terminal))
+                self.holds[of] = part.holds
+        self.fresh = fresh
+
+    def allowed(self, symbol: int, own: bool = True, seen: frozenset[int] = frozenset()) -> dict[int, None]:
+        """The parts that a symbol of single words may be; own : its own conventions hold too."""
+        found: dict[int, None] = {}
+        if self.grammar.is_nonterminal(symbol):
+            for rule in self.grammar.rules_of[symbol]:
+                if rule.rhs[0] not in seen:
+                    found |= self.allowed(rule.rhs[0], True, seen | {symbol})
+        else:
+            found |= dict.fromkeys(self.parts_of[symbol])
+        wanted = [c.pattern for c in self.conventions.get(symbol, ())] if own else []
+        return {part: None for part in found if all(pattern in self.holds[part] for pattern in wanted)}
+
+    def result(self) -> Grammar:
+        grammar = self.grammar
+        either = {t: numbers for t, numbers in self.parts_of.items() if len(numbers) > 1}
+        rules: list[Rule] = []
+        whole: set[int] = set()
+        for symbol, conventions in self.conventions.items():
+            kept, every = self.allowed(symbol), self.allowed(symbol, own=False)
+            if not kept:
+                words = ", ".join(grammar.display_name(t)[:40] for t in (leaves(grammar, symbol) or ())[:4])
+                one = " and ".join(f"{c.name}={c.pattern}" for c in conventions)
+                raise GrammarError(
+                    f"grammar {grammar.name}: no word that can be {grammar.symbol_name(symbol)} fulfils convention {one}; "
+                    f"the expression has to match whole words, which are {words} here"
+                )
+            for convention in conventions:
+                if convention.otherwise is not None:
+                    rules += [Rule(convention.otherwise, (part,)) for part in every if part not in kept]
+            if grammar.is_nonterminal(symbol):
+                whole.add(symbol)
+                rules += [Rule(symbol, (part,)) for part in kept]
+            else:
+                either[symbol] = tuple(kept)
+        old = [rule for rule in grammar.rules if rule.lhs not in whole]
+        replaced, more = standing_for(grammar, old, either, self.fresh)
+        return assemble(grammar, self.terminals, more, [*replaced, *rules])

@@ -1,0 +1,297 @@
+"""Restrictions: a grammar for fewer texts, for style or safety, made of another one by its rules.
+
+Three kinds, of which a grammar file declares what it has by option lines (`options`):
+
+- ``restriction docstrings = suite:documented_suite COMMENT: :TABS``: wherever `suite` stands, `documented_suite` stands; what has a COMMENT
+  goes, and it is ignored no more; TABS are lexed, and no rule takes them (so they are refused, and not read as something shorter).
+  Where several such restrictions hold, they are applied in the file's order.
+- ``convention variable_name = variable_name:atom``: words have to match a regular expression; a word that does not is no `variable_name`,
+  but may be an `atom`. Without ``:atom`` it is refused. Every rule of single words, and every terminal of them, is a convention of
+  its own name without being declared.
+- ``allowed imports = module .:relative``: a rule of words with dots between them can only be what a list names; `relative` goes unless the
+  list has a dot alone.
+
+Asked for as ``docstrings``, ``variable_name=[a-z_]+``, ``imports=os,numpy.*``. What a grammar keeps is what it had, less some texts: a
+terminal that no rule needs any more is lexed all the same, so that ``lambda`` does not become a name where there are no lambdas.
+"""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from maskwright.analysis.errors import GrammarError, UnknownNameError
+from maskwright.analysis.grammar.grammar import Grammar, Rule
+from maskwright.analysis.grammar.normalise import productive_symbols, reduce
+from maskwright.analysis.grammar.options import Restriction, read_options
+from maskwright.analysis.restrict.conventions import Convention, apply_conventions
+from maskwright.analysis.restrict.words import allow_only, assemble
+
+_OPTION_LINES = re.compile(r"^[ \t]*//.*$", re.MULTILINE)
+
+
+def restrict(grammar: Grammar, restrictions: Iterable[str]) -> Grammar:
+    """The grammar under restrictions, each ``NAME`` or ``NAME=VALUE``.
+
+    A restriction by other rules needs these compiled, so give it to `load_grammar`, which does so; all others can be given here too.
+
+    Raises UnknownNameError for a restriction that the grammar does not know, GrammarError for a value that one cannot have, a convention
+    that no word fulfils, a list that names nothing, and restrictions that leave no text; TerminalError for a bad regular expression.
+    """
+    declared = {found.name: found for found in read_options(grammar.text, lambda message, _: message).restrictions}
+    wanted = read_wanted(restrictions)
+    for name, value in wanted.items():
+        _check_known(grammar, declared, name, value)
+    by_rules = [found for name, found in declared.items() if name in wanted and found.kind == "restriction"]
+    lists = [found for name, found in declared.items() if name in wanted and found.kind == "allowed"]
+    entries = {found.name: _entries(grammar.name, found, wanted[found.name] or "") for found in lists}
+    longest_only = [f.name for f in by_rules if any(not old for old, _ in f.pairs)]
+    longest_only += [name for name in wanted if name not in declared or declared[name].kind != "restriction"]
+    if grammar.lexing != "longest" and longest_only:
+        raise GrammarError(
+            f"grammar {grammar.name}: restriction {longest_only[0]} tells words apart by the longest match, but lexing is "
+            f"{grammar.lexing!r}; load the grammar with lexing='longest'"
+        )
+    steps = [(found.name, dict(found.pairs)) for found in by_rules]
+    steps += [(f.name, {new: ""}) for f in lists for old, new in f.pairs if old == "." and "." not in entries[f.name]]
+    steps += [(f.name, {f.pairs[0][0]: ""}) for f in lists if entries[f.name] == ["."]]
+    refused = {new for found in by_rules for old, new in found.pairs if not old}
+    grammar = _by_other_rules(grammar, steps, refused)
+    for found in lists:
+        names = [entry for entry in entries[found.name] if entry != "."]
+        for about, _ in found.pairs:
+            symbol = _symbol(grammar, about)
+            if about != "." and symbol is not None and names:
+                grammar = allow_only(grammar, found.name, symbol, names)
+    conventions = []
+    for name, value in wanted.items():
+        own = declared.get(name, Restriction("convention", name, ((name, ""),)))
+        if own.kind != "convention" or value is None:
+            continue
+        for about, otherwise in own.pairs:
+            symbol = _symbol(grammar, about)
+            if symbol is not None:
+                other = _symbol(grammar, otherwise) if otherwise else None
+                conventions.append(Convention(name, value, symbol, other))
+    return apply_conventions(grammar, conventions)
+
+
+def read_wanted(restrictions: Iterable[str]) -> Mapping[str, str | None]:
+    """Name -> value, in the order given. Raises GrammarError for one that has no name or is given twice."""
+    if isinstance(restrictions, str):
+        raise GrammarError(
+            f"restrictions are a list, but found the text {restrictions[:40]!r}; write [{restrictions[:40]!r}]"
+        )
+    wanted: dict[str, str | None] = {}
+    for text in restrictions:
+        name, equals, value = text.partition("=")
+        name = name.strip()
+        if not name:
+            raise GrammarError(f"restriction {text[:40]!r} has no name; expected NAME or NAME=VALUE")
+        if name in wanted:
+            raise GrammarError(f"restriction {name} is given twice; give it once, with all that is to hold")
+        wanted[name] = value if equals else None
+    return wanted
+
+
+def replacements(declared: Sequence[Restriction], restrictions: Iterable[str]) -> tuple[str, ...]:
+    """The symbols that the restrictions put in the place of others, and that have to be compiled for them."""
+    wanted = read_wanted(restrictions)
+    return tuple(dict.fromkeys(new for found in declared if found.name in wanted for new in found.replacements))
+
+
+def _check_known(grammar: Grammar, declared: Mapping[str, Restriction], name: str, value: str | None) -> None:
+    found = declared.get(name)
+    symbol = _symbol(grammar, name)
+    known = list(declared)
+    if found is None and symbol is None:
+        close = difflib.get_close_matches(name[:200], [*known, *grammar.nonterminals], n=3)
+        hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
+        has = f"it has {', '.join(known)}" if known else "it declares none"
+        raise UnknownNameError(
+            f"grammar {grammar.name} knows no restriction {name[:40]!r}{hint} ({has}; and RULE=REGEX for each rule of single words)"
+        )
+    kind = "convention" if found is None else found.kind
+    if kind == "restriction" and value is not None:
+        raise GrammarError(
+            f"grammar {grammar.name}: restriction {name} has no value, but found {value[:40]!r}; give it as {name}"
+        )
+    if kind == "convention" and not value:
+        raise GrammarError(
+            f"grammar {grammar.name}: convention {name} needs a regular expression for whole words, as in {name}=[a-z_]+"
+        )
+
+
+def _entries(grammar: str, found: Restriction, value: str) -> list[str]:
+    entries = list(dict.fromkeys(entry.strip() for entry in value.split(",")))
+    has_dot = any(old == "." for old, _ in found.pairs)
+    if not any(entries):
+        dot = "; a dot alone is for relative ones" if has_dot else ""
+        raise GrammarError(
+            f"grammar {grammar}: the list {found.name} names no {found.pairs[0][0]}; give it as in {found.name}=os,sys,numpy.*{dot}"
+        )
+    if "" in entries:
+        raise GrammarError(
+            f"grammar {grammar}: the list {found.name}={value[:80]} has an empty entry; write {','.join(filter(None, entries))}"
+        )
+    if "." in entries and not has_dot:
+        raise GrammarError(
+            f"grammar {grammar}: the list {found.name} has the entry '.', but the grammar declares nothing for it"
+        )
+    return entries
+
+
+def _symbol(grammar: Grammar, name: str) -> int | None:
+    if name in grammar.terminal_number:
+        return grammar.terminal_number[name]
+    return grammar.n_terminals + grammar.nonterminals.index(name) if name in grammar.nonterminals else None
+
+
+def _by_other_rules(grammar: Grammar, steps: Sequence[tuple[str, Mapping[str, str]]], refused: set[str]) -> Grammar:
+    """Each step in turn: (name of the restriction, old symbol -> new one or "")."""
+    if not steps:
+        return grammar
+    original = grammar
+    removed: dict[int, str] = {}
+    named: set[int] = set()
+    for restriction, pairs in steps:
+        new_of: dict[int, int | None] = {}
+        for old, new in pairs.items():
+            old_number, new_number = _symbol(grammar, old), _symbol(grammar, new)
+            for name, number in ((old, old_number), (new, new_number)):
+                if name and number is None:
+                    _check_defined(grammar, restriction, name, is_new=name == new)
+            named |= {number for number in (old_number, new_number) if number is not None}
+            if old_number is None:
+                continue
+            must_be_rule, must_be_terminal = old_number == grammar.start, not grammar.is_nonterminal(old_number)
+            if new_number is not None and (must_be_rule, must_be_terminal)[grammar.is_nonterminal(new_number)]:
+                raise GrammarError(
+                    f"grammar {grammar.name}: restriction {restriction} puts {new} in the place of {old}, but one is a rule and one "
+                    "a terminal; let it name two of a kind"
+                )
+            new_of[old_number] = new_number if new else None
+            if not new:
+                removed.setdefault(old_number, restriction)
+        grammar = _replaced(grammar, restriction, new_of)
+    _check_alive(original, grammar, removed, [name for name, _ in steps])
+    kept = {grammar.terminal_number[name] for name in refused if name in grammar.terminal_number}
+    return _without(reduce(grammar), named, kept)
+
+
+def _check_defined(grammar: Grammar, restriction: str, name: str, *, is_new: bool) -> None:
+    """A name that is no symbol: has the file no such rule, or does the start symbol just not lead to it?"""
+    base = name.partition("{")[0]
+    is_in_text = re.search(rf"(?<!\w){re.escape(base)}(?!\w)", _OPTION_LINES.sub("", grammar.text)) is not None
+    if not is_in_text:
+        raise GrammarError(
+            f"grammar {grammar.name}: restriction {restriction} names {name}, which the grammar does not define; define it, or correct its "
+            "option line"
+        )
+    if is_new:
+        raise GrammarError(
+            f"grammar {grammar.name}: restriction {restriction} needs {name}, which nothing else leads to, so it was not compiled; "
+            f"give the restriction when the grammar is loaded: load_grammar(..., restrict=[{restriction!r}])"
+        )
+
+
+def _replaced(grammar: Grammar, restriction: str, new_of: Mapping[int, int | None]) -> Grammar:
+    """All of them at once, in the rules, and where terminals are ignored, verbatim or of the layout."""
+
+    def new(symbol: int) -> int | None:
+        return new_of.get(symbol, symbol)
+
+    def set_of(terminals: Iterable[int]) -> frozenset[int]:
+        return frozenset(t for t in map(new, terminals) if t is not None)
+
+    rules = []
+    for rule in grammar.rules:
+        body = tuple(map(new, rule.rhs))
+        if None not in body and not (rule.lhs in new_of and new_of[rule.lhs] is None):
+            rules.append(Rule(rule.lhs, tuple(s for s in body if s is not None)))
+    layout = grammar.layout
+    if layout is not None:
+        members = {"newline": new(layout.newline), "indent": new(layout.indent), "dedent": new(layout.dedent)}
+        brackets = [(new(a), new(b)) for a, b in layout.brackets]
+        gone = next((getattr(layout, key) for key, value in members.items() if value is None), None)
+        gone = next((t for pair in layout.brackets for t in pair if new(t) is None), gone)
+        if gone is not None:
+            raise GrammarError(
+                f"grammar {grammar.name}: restriction {restriction} takes terminal {grammar.display_name(gone)} away, "
+                "which the layout needs"
+            )
+        left = {key: value for key, value in members.items() if value is not None}
+        layout = replace(
+            layout,
+            newline=left.get("newline", layout.newline),
+            indent=left.get("indent", layout.indent),
+            dedent=left.get("dedent", layout.dedent),
+            brackets=tuple((a, b) for a, b in brackets if a is not None and b is not None),
+        )
+    start = new(grammar.start)
+    if start is None:
+        raise GrammarError(
+            f"grammar {grammar.name}: restriction {restriction} empties the language: it takes the start symbol "
+            f"{grammar.symbol_name(grammar.start)} away"
+        )
+    return replace(
+        grammar,
+        rules=tuple(dict.fromkeys(rules)),
+        start=start,
+        ignored=set_of(grammar.ignored),
+        verbatim=set_of(grammar.verbatim),
+        layout=layout,
+    )
+
+
+def _check_alive(before: Grammar, after: Grammar, removed: Mapping[int, str], names: Sequence[str]) -> None:
+    """Raises GrammarError if no text is left: which rule died first, and how the start symbol needs it."""
+    productive = productive_symbols(after)
+    if after.start in productive:
+        return
+    # a rule that lost alternatives is where it began; the nearest to the start symbol is named
+    came_from: dict[int, int] = {after.start: after.start}
+    agenda = [after.start]
+    for symbol in agenda:  # grows while it is read
+        lost = [rule for rule in before.rules_of[symbol] if any(s in removed for s in rule.rhs)]
+        left = after.rules_of[symbol]
+        if lost or not left:
+            break
+        for rule in left:
+            for s in rule.rhs:
+                if s not in productive and s not in came_from:
+                    came_from[s] = symbol
+                    agenda.append(s)
+    else:
+        symbol, lost, left = after.start, [], after.rules_of[after.start]
+    path = [symbol]
+    while came_from[path[0]] != path[0]:
+        path.insert(0, came_from[path[0]])
+    shown = [after.symbol_name(s) for s in path]
+    needs = f" ({', '.join(f'{a} needs {b}' for a, b in itertools.pairwise(shown))})" if len(path) > 1 else ""
+    if lost:
+        gone = next(s for s in lost[0].rhs if s in removed)
+        why = f"its alternative {before.rule_text(lost[0])!r} goes with {before.display_name(gone)}, which {removed[gone]} takes away"
+        why += ", and what is left leads back to itself or to rules without an end" if left else ""
+    else:
+        why = "no finite text can be derived from it"
+    raise GrammarError(
+        f"grammar {after.name}: {' and '.join(dict.fromkeys(names))} {'empties' if len(set(names)) == 1 else 'empty'} the language: "
+        f"rule {shown[-1]} dies first{needs}: {why}"
+    )
+
+
+def _without(grammar: Grammar, named: set[int], kept: set[int]) -> Grammar:
+    """The grammar without those terminals of `named` that nothing needs; `named` by number, as terminals keep theirs so far."""
+    used = {s for rule in grammar.rules for s in rule.rhs} | grammar.ignored | kept
+    if grammar.layout is not None:
+        layout = grammar.layout
+        used |= {layout.newline, layout.indent, layout.dedent, *(t for pair in layout.brackets for t in pair)}
+    gone = {t for t in named if t < grammar.n_terminals and t not in used}
+    grammar = replace(grammar, verbatim=grammar.verbatim - gone)
+    terminals = [(t, terminal) for t, terminal in enumerate(grammar.terminals) if t not in gone]
+    nonterminals = [(grammar.n_terminals + i, name) for i, name in enumerate(grammar.nonterminals)]
+    return assemble(grammar, terminals, nonterminals, grammar.rules)

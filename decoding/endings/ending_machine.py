@@ -1,0 +1,258 @@
+"""The machine of lexer, layout and parser for endings: what a text becomes with a byte more, on shared stacks, as in `_kernels`."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+from maskwright.analysis.grammar.columns import FIRST_COLUMN, Column
+from maskwright.analysis.lexing.transducer import RESTART
+from maskwright.decoding.engine import _kernels as engine
+
+if TYPE_CHECKING:
+    from maskwright.decoding.engine.texts import Texts
+    from maskwright.maskstore.automaton_store import AutomatonStore
+from maskwright.decoding.endings.ending_lexer import EndingLexer
+from maskwright.decoding.endings.ending_parser import EndingParser, Frame, pop_frames
+from maskwright.decoding.endings.ending_spelling import PREFERRED, Spelling
+
+FRAME, PLACE = 1_000, 1_500
+"""Bytes that a stack and a place (without its bounds) take."""
+Options = tuple[list[tuple[Column, int]], int, int]
+"""Behind a newline: (column, value) of each open block from the inmost, the value of a new one, and that of the text's end."""
+
+
+NO_BOUNDS: array[int] = array("i")
+
+
+class Place:
+    """Stacks, open indents' columns and the number of open brackets: all that a lexeme's end can change.
+
+    values[u] : least bytes after lexeme u, if it comes next. bounds[q] : least bytes from lexer state q, and without the newline.
+    """
+
+    __slots__ = ("after", "bounds", "bounds_without", "depth", "frames", "indents", "number", "options", "values")
+
+    def __init__(self, frames: tuple[Frame, ...], indents: tuple[Column, ...], depth: int, number: int) -> None:
+        self.frames = frames
+        self.indents = indents
+        self.depth = depth
+        self.number = number
+        self.after: dict[tuple[int, Column | None], Place | None] = {}
+        self.values: list[int] | None = None
+        self.bounds = self.bounds_without = NO_BOUNDS
+        self.options: Options | None = None
+
+
+Node = tuple[Place, int, Column, int]
+"""Place, lexer state, column of the newline under way (the first if none is), state of the spelling."""
+
+
+class EndingMachine:
+    """The states of lexer, layout and parser that endings lead through; equal stacks are one object.
+
+    spelling : if given, only endings that its tokens spell. _held : bytes that all of it takes, by estimate.
+    """
+
+    def __init__(self, store: AutomatonStore, spelling: Spelling | None) -> None:
+        self.lexer = EndingLexer(store, PREFERRED if spelling is None else spelling.alphabet)
+        self.parser = EndingParser(store, self.lexer)
+        self.spelling = spelling
+        self._n_frames = self._n_places = 0
+        self._held = 0
+        self._frames: dict[tuple[int, int, int], Frame] = {}
+        self._places: dict[tuple[tuple[int, ...], tuple[Column, ...], int], Place] = {}
+
+    def forget(self) -> None:
+        """Drop all states. Those still at hand can be gone on with: no number is given twice."""
+        self._held = 0
+        self._frames = {}
+        self._places = {}
+
+    def start_of(self, texts: Texts, slot: int) -> Node:
+        """The state of a text. The caller sees to it that nobody else uses the texts (`Alone`)."""
+        memory, region = texts._memory, int(texts._regions[texts._slot(slot)])
+        columns = texts._read_columns(slot)
+        frames = [self._stack(states, columns) for states in texts._read_stacks(slot)]
+        place = self._place(frames, tuple(columns), int(memory[region + engine.DEPTH]))
+        state = int(memory[region + engine.LEXER])
+        column = Column(int(memory[region + engine.COLUMN]), int(memory[region + engine.NARROW]))
+        return place, state, column if self.lexer.is_newline[state] else FIRST_COLUMN, 0
+
+    def _stack(self, states: Sequence[int], columns: Sequence[Column]) -> Frame:
+        parser = self.parser
+        opened = parser.column_targets[parser.indent] if parser.has_levels else set()
+        closed = parser.column_targets[parser.dedent] if parser.has_levels else set()
+        levels = list(accumulate((state in opened) - (state in closed) for state in states))
+        is_level = levels[-1] + 1 == len(columns) and min(levels) >= 0
+        frame: Frame | None = None
+        for state, level in zip(states, levels, strict=True):
+            # behind a dedent, no rule goes on within the block that it ended
+            is_open = is_level and level < len(columns)
+            frame = self._frame(state, frame, self._pay(self.lexer.indentation(columns[level])) if is_open else 0)
+        assert frame is not None  # a stack has the start state
+        return frame
+
+    def _frame(self, state: int, below: Frame | None, pay: int) -> Frame:
+        key = (state, -1 if below is None else below.number, pay)
+        found = self._frames.get(key)
+        if found is None:
+            found = self._frames[key] = Frame(state, below, pay, self._n_frames)
+            self._n_frames += 1
+            self._held += FRAME
+        return found
+
+    def _pay(self, indentation: int) -> int:
+        """Bytes of an indentation that are still to be paid for behind a newline."""
+        if not self.parser.has_levels:
+            return 0
+        # what the least newline has beyond a line feed may be part of the indentation
+        return max(0, indentation - (self.lexer.width[self.parser.newline] - 1))
+
+    def _place(self, frames: Iterable[Frame], indents: tuple[Column, ...], depth: int) -> Place:
+        members = {frame.number: frame for frame in frames}
+        key = (tuple(sorted(members)), indents, depth)
+        found = self._places.get(key)
+        if found is None:
+            found = Place(tuple(members[number] for number in key[0]), indents, depth, self._n_places)
+            self._places[key] = found
+            self._n_places += 1
+            self._held += PLACE + 2 * len(self.lexer.backs_up) * NO_BOUNDS.itemsize
+        return found
+
+    def _actions(self, frames: Iterable[Frame], columns: int) -> Iterator[tuple[int, int, Frame]]:
+        """What follows on some columns (bits): column, state and the stack to push it on; state -1 where the text is accepted."""
+        parser = self.parser
+        end = parser.n_columns - 1
+        agenda = [(frame, columns) for frame in frames]
+        done: dict[int, int] = {}
+        while agenda:
+            frame, wanted = agenda.pop()
+            # readings of an ambiguous text meet again
+            known = done.get(frame.number, 0)
+            done[frame.number] = known | wanted
+            wanted &= ~known
+            state = frame.state
+            rules = [(parser.default[state], wanted)]
+            if parser.default[state] < 0:
+                rules = parser.reduces[state]
+                for column, target in parser.shifts[state]:
+                    if wanted >> column & 1:
+                        yield column, target, frame
+                if parser.accepts[state] and wanted >> end & 1:
+                    yield end, -1, frame
+            for rule, before in rules:
+                if wanted & before:
+                    base = pop_frames(frame, parser.rule_length[rule])
+                    if base is not None:
+                        target = parser.goto[base.state][parser.rule_lhs[rule]]
+                        if target >= 0:
+                            agenda.append((self._frame(target, base, base.pay), wanted & before))
+
+    def _shift(self, frames: Iterable[Frame], column: int, pay: int = -1) -> list[Frame]:
+        """The stacks after a column. pay : of the block that an indent opens or that a dedent goes on with."""
+        if column < 0:
+            return []
+        found = {}
+        for _, target, below in self._actions(frames, 1 << column):
+            frame = self._frame(target, below, below.pay if pay < 0 else pay)
+            found[frame.number] = frame
+        # the engine gives up where a text has more readings
+        return list(found.values()) if len(found) <= engine.MAX_STACKS else []
+
+    def _accepts(self, frames: Iterable[Frame]) -> bool:
+        """Whether the text may end on one of these stacks."""
+        return any(True for _ in self._actions(frames, 1 << (self.parser.n_columns - 1)))
+
+    def _emit(self, place: Place, output: int, column: Column) -> Place | None:
+        """The place after emitted terminals; None if the parser does not take them."""
+        parser = self.parser
+        symbols = self.lexer.outputs[output]
+        key = (output, column if parser.newline in symbols and not place.depth else None)
+        if key in place.after:
+            return place.after[key]
+        frames: Sequence[Frame] = place.frames
+        indents, depth = place.indents, place.depth
+        for symbol in symbols:
+            if symbol == parser.newline and depth > 0:
+                continue
+            frames = self._shift(frames, parser.column_of[symbol])
+            if symbol == parser.newline and parser.layout is not None:
+                compare = parser.layout.compare
+                if compare(column, indents[-1]) == 1:
+                    frames = self._shift(frames, parser.indent, self._pay(self.lexer.indentation(column)))
+                    indents = (*indents, column)
+                while compare(column, indents[-1]) == -1:
+                    indents = indents[:-1]
+                    frames = self._shift(frames, parser.dedent, self._pay(self.lexer.indentation(indents[-1])))
+                if column != indents[-1]:
+                    frames = []
+            else:
+                depth = max(0, depth + parser.depth_of[symbol])
+            if not frames:
+                break
+        found = place.after[key] = self._place(frames, indents, depth) if frames else None
+        return found
+
+    def _begin(self, place: Place) -> int:
+        """The lexer state in which a lexeme begins; -1 if the stacks disagree."""
+        if len(self.lexer.modes) == 1:
+            return 0
+        modes = {self.lexer.modes[self.parser.mode_of[frame.state]] for frame in place.frames}
+        return modes.pop() if len(modes) == 1 else -1
+
+    def _read(self, place: Place, state: int, column: Column, data: bytes) -> tuple[Place, int, Column] | None:
+        """After some bytes; None if they are illegal."""
+        lexer = self.lexer
+        waiting = list(reversed(data))
+        while waiting:
+            byte = waiting.pop()
+            if state == 0:
+                state = self._begin(place)
+                if state < 0:
+                    return None
+            klass = lexer.class_of[byte]
+            after, output = lexer.next_state[state][klass], lexer.output[state][klass]
+            if after == -1:
+                return None
+            if output:
+                emitted = self._emit(place, output, column)
+                if emitted is None:
+                    return None
+                place = emitted
+            if after == RESTART:
+                waiting.append(byte)
+                waiting += reversed(lexer.pending[state])
+                after = 0
+            if not lexer.is_newline[after]:
+                column = FIRST_COLUMN
+            elif self.parser.layout is not None:
+                column = column.step(byte, self.parser.layout.tabs, self.parser.layout.tab_length)
+            state = after
+        return place, state, column
+
+    def _is_end(self, node: Node) -> bool:
+        """Whether the text may end."""
+        place, state, column, spelt = node
+        lexer, parser = self.lexer, self.parser
+        if self.spelling is not None and not self.spelling.is_whole(spelt):
+            return False
+        while lexer.end_output[state] == RESTART:
+            at: Place | None = place
+            if lexer.fallback[state] >= 0:
+                at = self._emit(place, lexer.outputs.index((lexer.fallback[state],)), column)
+            read = None if at is None else self._read(at, 0, column, lexer.pending[state])
+            if read is None:
+                return False
+            place, state, column = read
+        if lexer.end_output[state] < 0:
+            return False
+        ended = self._emit(place, lexer.end_output[state], FIRST_COLUMN)
+        if ended is None:
+            return False
+        frames: Sequence[Frame] = ended.frames
+        for _ in ended.indents[1:]:
+            frames = self._shift(frames, parser.dedent)
+        return self._accepts(frames)

@@ -1,0 +1,369 @@
+"""The search for a shortest ending, byte by byte over the states of lexer, layout and parser, under a learnt lower bound."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NoReturn
+
+import numpy as np
+
+from maskwright.analysis.errors import LimitError
+from maskwright.analysis.grammar.columns import FIRST_COLUMN, Column
+from maskwright.decoding.endings._ending_kernels import COSTLY
+
+if TYPE_CHECKING:
+    from maskwright.decoding.engine.texts import Texts
+    from maskwright.maskstore.automaton_store import AutomatonStore
+from maskwright.decoding.endings.ending_machine import EndingMachine, Node, Options, Place
+from maskwright.decoding.endings.ending_parser import Frame
+from maskwright.decoding.endings.ending_spelling import Spelling
+
+MAX_KEPT = 64 << 20
+"""Bytes of what was learnt that are kept from one call to the next."""
+MAX_HELD = 512 << 20
+"""Bytes that one search may take; by the sizes below, which are measured, not what an allocator says."""
+MAX_NODES = 100_000
+"""States that may be looked at beyond `NODES_OF_A_BYTE` for each byte of the ending."""
+NODES_OF_A_BYTE = 8
+VISITS_OF_A_NODE = 16
+"""How often states are come to again, on average, while the bound is raised byte by byte: where there is no ending it rises for ever."""
+MAX_STEPS = 20_000
+"""Steps down, likewise."""
+MAX_READINGS = 50_000
+"""Stacks beyond the first in all states looked at: how ambiguous a text may be."""
+
+
+_NODE, _MOVE, _MADE = 300, 100, 500
+"""Bytes of a node's moves, of each of these, and of one of these that has been followed."""
+_SAMPLE = 4_096
+"""States after which a far search's memory is foreseen."""
+
+Key = tuple[int, int, Column, int]
+Move = tuple[int, int, Node | None]
+"""A byte, a bound of what is left after it, and where it leads, or None if that is not made yet or illegal."""
+
+
+def _key(node: Node) -> Key:
+    place, state, column, spelt = node
+    return place.number, state, column, spelt
+
+
+class EndingSearch(EndingMachine):
+    """The search, with all that it has learnt about one store."""
+
+    def __init__(self, store: AutomatonStore, spelling: Spelling | None) -> None:
+        super().__init__(store, spelling)
+        self._name = store.grammar.name
+        self._backs_up = np.array(self.lexer.backs_up)
+        self._by_terminal = np.ascontiguousarray(self.lexer.least.T)
+        self._text_columns = (1 << (self.parser.n_columns - 1)) - 1
+        for column in (self.parser.indent, self.parser.dedent):
+            if column >= 0 and all(self.lexer.width[t] >= COSTLY for t in self.parser.members[column]):
+                self._text_columns &= ~(1 << column)
+        self._nodes_left = self._visits_left = self._readings = 0
+        self.forget()
+
+    def forget(self) -> None:
+        super().forget()
+        self._known: dict[Key, int] = {}
+        self._children: dict[Key, list[Move]] = {}
+
+    def start_of(self, texts: Texts, slot: int) -> Node:
+        """The state of a text."""
+        if self._held > MAX_KEPT:
+            self.forget()
+        return super().start_of(texts, slot)
+
+    # --- bounds ---
+
+    def _estimate(self, place: Place) -> list[int]:
+        """values of a place, and its bounds."""
+        if place.values is not None:
+            return place.values
+        parser, lexer = self.parser, self.lexer
+        values = [COSTLY] * (lexer.end + 1)
+        self._readings -= len(place.frames) - 1
+        if self._readings < 0:
+            raise LimitError(
+                f"grammar {self._name} is so ambiguous here that endings of the text have too many readings to follow; "
+                "load the grammar with conflicts='shift', or make its rules less ambiguous"
+            )
+        for column, target, below in self._actions(place.frames, self._text_columns):
+            known: dict[int, int] = {}
+            for terminal in parser.members[column]:
+                before = parser.new_line if terminal == parser.newline else parser.class_of[terminal]
+                if lexer.width[terminal] < COSTLY and (terminal != parser.newline or not place.depth):
+                    if before not in known:
+                        known[before] = parser.value(target, below, below.pay, before)
+                    values[terminal] = min(values[terminal], known[before])
+        ending: Sequence[Frame] = place.frames
+        for _ in place.indents[1:]:
+            ending = self._shift(ending, parser.dedent)
+        if self._accepts(ending):
+            values[lexer.end] = 0
+        if place.depth and parser.newline >= 0:
+            rest = [lexer.width[t] + value for t, value in enumerate(values)]
+            values[parser.newline] = max(0, min(rest))
+        place.values = values
+        place.bounds = self._bounds(values)
+        if not place.depth and parser.newline >= 0:
+            place.bounds_without = self._bounds([*values[: parser.newline], COSTLY, *values[parser.newline + 1 :]])
+        return values
+
+    def _bounds(self, values: list[int]) -> array[int]:
+        terminals = [t for t, value in enumerate(values) if value < COSTLY]
+        if terminals:
+            costs = np.array([values[t] for t in terminals], np.int32)
+            least = (self._by_terminal[terminals] + costs[:, None]).min(axis=0)
+            least[self._backs_up] = 0
+        else:
+            least = np.where(self._backs_up, 0, COSTLY)
+        # PERF: np.clip asks for the limits of the type each time, which takes longer than this
+        return array("i", np.minimum(np.maximum(least, 0), COSTLY).astype(np.intc).tobytes())
+
+    def _newline_options(self, place: Place) -> Options:
+        """What a newline may lead to."""
+        if place.options is not None:
+            return place.options
+        parser, top = self.parser, place.indents[-1]
+        frames = self._shift(place.frames, parser.column_of[parser.newline])
+        inner = self._shift(frames, parser.indent, self._pay(self.lexer.indentation_inside(top)))
+        opened = parser.values(inner, parser.indented)
+        options = []
+        for column, outer in zip(reversed(place.indents), [*reversed(place.indents[:-1]), FIRST_COLUMN], strict=True):
+            options.append((column, parser.values(frames, parser.indented)))
+            last = frames
+            frames = self._shift(frames, parser.dedent, self._pay(self.lexer.indentation(outer)))
+        place.options = options, opened, 0 if self._accepts(last) else COSTLY
+        return place.options
+
+    def _newline_bound(self, place: Place, state: int, column: Column) -> int:
+        """Least bytes if the newline under way ends as one."""
+        lexer = self.lexer
+        least = int(lexer.least[state, self.parser.newline])
+        if least >= COSTLY:
+            return COSTLY
+        options, opened, ended = self._newline_options(place)
+        # at the end of the text it has no column
+        found = least + ended
+        top = place.indents[-1]
+        here, below = lexer.same_line[state], lexer.next_line[state]
+        if opened < COSTLY:
+            inner = (
+                max(here, lexer.bytes_further_in(column, top)),
+                max(below, 1 + lexer.bytes_further_in(FIRST_COLUMN, top)),
+            )
+            found = min(found, min(inner) + opened)
+        for wanted, value in options:
+            found = min(found, value + max(below, 1 + lexer.indentation(wanted)))
+            found = min(found, value + max(here, lexer.bytes_to(column, wanted)))
+        return min(found, COSTLY)
+
+    def _bound(self, node: Node) -> int:
+        """A lower bound of the bytes left."""
+        place, state, column, _ = node
+        known = self._known.get(_key(node))
+        if known is not None:
+            return known
+        if place.values is None:
+            self._estimate(place)
+        if self.lexer.is_newline[state] and not place.depth and not self.lexer.backs_up[state]:
+            return max(0, min(place.bounds_without[state], self._newline_bound(place, state, column)))
+        return place.bounds[state]
+
+    def _guess(self, place: Place, state: int, klass: int, column: Column) -> int:
+        """A bound after a move that emits something, without making the place that it leads to."""
+        emitted = self.lexer.outputs[self.lexer.output[state][klass]]
+        if not emitted or self.lexer.backs_up[state]:  # only a made-up table emits nothing under a number of its own
+            return 0
+        first = emitted[0]
+        if first == self.parser.newline and not place.depth:
+            options, opened, _ = self._newline_options(place)
+            layout = self.parser.layout
+            is_inner = layout is not None and layout.compare(column, place.indents[-1]) == 1
+            value = opened if is_inner else dict(options).get(column, COSTLY)
+        else:
+            value = self._estimate(place)[first]
+        whole = len(emitted) == 1 and self.lexer.next_state[state][klass] == 0 and self.lexer.least[state, first] > 0
+        return max(0, value - (not whole))
+
+    # --- the search ---
+
+    def _moves(self, node: Node) -> list[Move]:
+        """The moves of a state, in the order of preference."""
+        place, state, column, spelt = node
+        lexer = self.lexer
+        here = state or self._begin(place)
+        found: list[Move] = []
+        if here < 0:
+            return found
+        self._estimate(place)
+        for byte, klass in lexer.moves[here]:
+            after = lexer.next_state[here][klass]
+            if lexer.output[here][klass]:
+                least = self._guess(place, here, klass, column)
+            elif after < 0 or (lexer.is_newline[after] and not place.depth):
+                read = self._read(place, here, column, bytes([byte]))
+                least = COSTLY if read is None else self._bound((*read, 0))
+            else:
+                least = place.bounds[after]
+            if least >= COSTLY:
+                continue
+            if self.spelling is None:
+                found.append((byte, least, None))
+            else:
+                found += [
+                    (each, least, None) for each in lexer.by_class[klass] if self.spelling.after(spelt, each) >= 0
+                ]
+        return found
+
+    def _made(self, node: Node, byte: int) -> Node | None:
+        read = self._read(*node[:3], bytes([byte]))
+        if read is None:
+            return None
+        return (*read, 0 if self.spelling is None else self.spelling.after(node[3], byte))
+
+    def run(self, start: Node, max_nodes: int | None = None) -> bytes | None:
+        """The first of the shortest endings; None if there is none.
+
+        max_nodes : states that may be looked at beyond `NODES_OF_A_BYTE` for each byte; `MAX_NODES` by default.
+        Raises LimitError if these are too few, or take more memory than `MAX_HELD`.
+        """
+        self._readings = MAX_READINGS
+        far = self._bound(start)
+        self._nodes_left = (MAX_NODES if max_nodes is None else max_nodes) + NODES_OF_A_BYTE * far
+        self._visits_left = VISITS_OF_A_NODE * self._nodes_left
+        # PERF: what will not fit is seen from the first of at least `far` states, and not at the last
+        self._check_at = len(self._children) + _SAMPLE if far > _SAMPLE else -1
+        self._most_a_state = 1.25 * (MAX_HELD - self._held) / max(1, far)
+        self._held_before = self._held
+        while True:
+            bound = self._bound(start)
+            if bound >= COSTLY:
+                return None
+            found = self._deepen(start, bound)
+            if found is not None:
+                return found
+
+    def _count_node(self, moves: list[Move]) -> None:
+        self._held += _NODE + _MOVE * len(moves)
+        self._nodes_left -= 1
+        is_far = len(self._children) == self._check_at and self._held - self._held_before > self._most_a_state * _SAMPLE
+        if self._nodes_left < 0 or self._held > MAX_HELD or is_far:
+            if self._nodes_left < 0:
+                self._give_up("states of lexer and parser", len(self._children))
+            self._give_up("bytes of memory", MAX_HELD)
+
+    def _give_up(self, what: str, n: int) -> NoReturn:
+        raise LimitError(
+            f"grammar {self._name}: no shortest ending of the text was found among {n:,} {what}; go on with the text and ask again, "
+            "or ask for a short ending that need not be the shortest (short_ending)"
+        )
+
+    def descend(self, start: Node) -> bytes | None:
+        """An ending, hardly ever longer than a shortest one: each byte is one after which the bound is least, and none is taken back
+        unless it leads nowhere, or back to where the text was. None if there is no ending.
+
+        The bound of a state that is left rises above that of the next one, so the search does not stay where the bound is too low.
+        Raises LimitError as `run`. Cost: about a node a byte, memory for one place a lexeme.
+        Source: Korf, "Real-time heuristic search" (1990), LRTA*.
+        """
+        path = bytearray()
+        trail, at = [start], {_key(start): 0}
+        self._readings = 4 * MAX_READINGS
+        steps = MAX_STEPS + NODES_OF_A_BYTE * min(self._bound(start), MAX_NODES)
+        for _ in range(steps):
+            node = trail[-1]
+            if not self._bound(node) and self._is_end(node):
+                return bytes(path)
+            if self._held > MAX_HELD:
+                self.forget()
+            best: Node | None = None
+            chosen, least = 0, COSTLY
+            for byte, guess, _ in sorted(self._moves(node), key=lambda move: move[1]):
+                if guess >= least:
+                    break
+                made = self._made(node, byte)
+                if made is not None and (bound := self._bound(made)) < least:
+                    best, chosen, least = made, byte, bound
+            self._learn(_key(node), min(COSTLY, 1 + least))
+            if best is None:
+                if len(trail) == 1:
+                    return None
+                del at[_key(trail.pop())]
+                path.pop()
+                continue
+            back = at.get(_key(best))
+            if back is None:
+                at[_key(best)] = len(trail)
+                trail.append(best)
+                path.append(chosen)
+            else:
+                for left in trail[back + 1 :]:
+                    del at[_key(left)]
+                del trail[back + 1 :], path[back:]
+        raise LimitError(
+            f"grammar {self._name}: no ending of the text was found in {steps:,} steps; go on with the text and ask again"
+        )
+
+    def _learn(self, key: Key, bound: int) -> None:
+        known = self._known.get(key)
+        if known is None:
+            self._held += _MADE
+        self._known[key] = bound if known is None else max(known, bound)
+
+    def _deepen(self, start: Node, bound: int) -> bytes | None:
+        """An ending of `bound` bytes. If there is none, more is known about the start afterwards."""
+        path = bytearray()
+        agenda: list[tuple[Node, Key, list[Move], list[int]]] = []
+        entered: Node | None = start
+        while True:
+            if entered is not None:
+                key = _key(entered)
+                if len(path) == bound:
+                    if self._is_end(entered):
+                        return bytes(path)
+                    self._learn(key, 1)
+                    if not agenda:
+                        return None
+                    path.pop()
+                else:
+                    moves = self._children.get(key)
+                    if moves is None:
+                        moves = self._children[key] = self._moves(entered)
+                        self._count_node(moves)
+                    self._visits_left -= 1
+                    if self._visits_left < 0:
+                        self._give_up("states of lexer and parser", len(self._children))
+                    agenda.append((entered, key, moves, [0]))
+            node, key, moves, at = agenda[-1]
+            entered = None
+            while at[0] < len(moves) and entered is None:
+                entered = self._promising(node, moves, at[0], bound - len(agenda))
+                at[0] += 1
+            if entered is not None:
+                path.append(moves[at[0] - 1][0])
+                continue
+            least = min((each if after is None else self._bound(after) for _, each, after in moves), default=COSTLY)
+            self._learn(key, min(COSTLY, 1 + least))
+            agenda.pop()
+            if not agenda:
+                return None
+            path.pop()
+
+    def _promising(self, node: Node, moves: list[Move], at: int, left: int) -> Node | None:
+        """Where a move leads, if an ending may be as near as `left` bytes from there."""
+        byte, least, after = moves[at]
+        if after is None:
+            # what is left from here on is one byte less at the most
+            least = max(least, self._bound(node) - 1)
+            if least > left:
+                return None
+            after = self._made(node, byte)
+            least = COSTLY if after is None else max(least, self._bound(after))
+            moves[at] = byte, least, after
+            if after is None:
+                return None
+            self._learn(_key(after), least)
+        return after if self._bound(after) <= left else None

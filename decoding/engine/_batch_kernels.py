@@ -1,0 +1,352 @@
+"""The jitted engine for many texts at once: what `_kernels` does to one, done stage by stage to all.
+
+PERF: a mask takes a dozen look-ups, each of which waits for the one before, and the tables are larger than the caches next to a core. Stage
+by stage, the look-ups of the next texts are under way while one waits; text by text, the writing of a row would be in between. Of texts
+with the same masks, half of a batch of 128, one mask is written and copied. (With what `_kernels` inlines, 128 texts of python.lark take 97
+us a step instead of 134 at V = 32,000, and 173 instead of 237 at 131,072; numba 0.68.)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic, overload
+from numba.np.arrayobj import make_array
+
+from maskwright.decoding.engine._kernels import (
+    ARENA,
+    DEPTH,
+    FINISHED,
+    HISTORY_AT,
+    IDLE,
+    LEXER,
+    LONG_RUN,
+    MARKED,
+    N_MARKED,
+    NATURAL,
+    NO_ROOM,
+    OK,
+    REGION_HEADER,
+    SAVED,
+    SOURCE,
+    STACKS,
+    WRITTEN,
+    begin_work,
+    fill,
+    find_masks,
+    finish_mask,
+    make_room,
+    mark,
+    read_plain,
+    read_rest,
+    read_token,
+    write_marked,
+)
+from maskwright.maskstore.automaton._parse_kernels import N_STATES
+from maskwright.maskstore.table._engine_kernels import edge_slot
+from maskwright.maskstore.table.engine_table import (
+    EDGE_PAIRS,
+    EDGES,
+    LOOKUP_START,
+    LOOKUPS,
+    MASKS,
+    N_EDGE_SLOTS,
+    N_ROOTS,
+    N_TOKENS,
+    NODES,
+    ROOTS,
+    TOKEN_BYTES,
+    TOKEN_START,
+    VIEW_START,
+)
+
+RUNS = 4
+"""Runs of the stack automaton for each text that there is room for; a text with more is dealt with alone."""
+
+ALONE = -1
+"""In place of the text that a mask is copied from: this one is dealt with by itself."""
+
+
+def prefetch(array: Any, index: Any) -> None:
+    """Tell the processor that a place of an array will be read soon. In Python: nothing."""
+
+
+@intrinsic
+def _prefetch(context, array, index):  # type: ignore[no-untyped-def]
+    def code(target, builder, signature, arguments):  # type: ignore[no-untyped-def]
+        array = make_array(signature.args[0])(target, builder, arguments[0])  # type: ignore[no-untyped-call]
+        place = builder.bitcast(builder.gep(array.data, [arguments[1]]), ir.IntType(8).as_pointer())
+        word = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [place.type, word, word, word])
+        instruction = builder.module.declare_intrinsic("llvm.prefetch", [place.type], kind)
+        builder.call(instruction, [place, word(0), word(3), word(1)])  # for reading, into all caches, data
+        return target.get_dummy_value()
+
+    return types.void(array, types.int64), code
+
+
+@overload(prefetch)
+def _(array, index):  # type: ignore[no-untyped-def]
+    return lambda array, index: _prefetch(array, np.int64(index))  # type: ignore[call-arg]
+
+
+@njit(nogil=True)
+def begin_runs(table, memory, regions, words, results, begin, first, pairs, frames, slots):  # type: ignore[no-untyped-def]
+    """Begin what `find_masks` does for texts whose masks ask for no newline, one reading each. Returns how many runs there are.
+
+    first : (n,) int64, written: ALONE, or the text's own number if its runs are begun. pairs, frames, slots : (RUNS n,) int64, written: of
+    each run where its edge and its frame are, and the number of its text.
+    """
+    n = first.shape[0]
+    n_cells = table[N_STATES] & NATURAL
+    view_start = table[VIEW_START] & NATURAL
+    lookup_start = table[LOOKUP_START] & NATURAL
+    roots = table[ROOTS] & NATURAL
+    # until a text's runs are begun, `first` holds its view
+    for i in range(n):
+        region = regions[begin + i]
+        state = memory[region + LEXER] & NATURAL
+        view = table[view_start + state] & NATURAL
+        n_views = (table[view_start + state + 1] & NATURAL) - view
+        first[i] = view + min(memory[region + DEPTH] & NATURAL, n_views - 1)
+    n_runs = 0
+    for i in range(n):
+        region = regions[begin + i]
+        lookup = table[lookup_start + first[i]] & NATURAL
+        last = table[lookup_start + first[i] + 1] & NATURAL
+        first[i] = ALONE
+        stacks = np.int64(memory[region + STACKS])
+        if results[begin + i] == IDLE or memory[region + FINISHED] or stacks < 0 or n_runs + last - lookup > RUNS * n:
+            continue
+        memory[region + WRITTEN] = 0
+        memory[region + N_MARKED] = 0
+        frame = region + (memory[region + ARENA] & NATURAL) + 3 * stacks
+        state = memory[frame] & NATURAL
+        n_before = n_runs
+        first[i] = i
+        while lookup < last:
+            at = (table[LOOKUPS] & NATURAL) + 3 * lookup
+            root = np.int64(table[at + 1])
+            if table[at] > 0 or root < 0:
+                first[i] = ALONE
+                n_runs = n_before
+                break
+            if table[at + 2] > 0:
+                mark(table, memory, region, np.int64(table[at + 2]), words[begin + i])
+            if root > 0:
+                pairs[n_runs] = roots + (root - 1) * n_cells + state
+                frames[n_runs] = frame
+                slots[n_runs] = i
+                n_runs += 1
+            lookup += 1
+    for j in range(n_runs):
+        pairs[j] = (table[EDGE_PAIRS] & NATURAL) + 2 * (table[pairs[j]] & NATURAL)
+    return n_runs
+
+
+@njit(nogil=True)
+def go_on(table, memory, regions, words, begin, first, pairs, frames, slots, n_runs):  # type: ignore[no-untyped-def]
+    """Take all runs to their ends, step by step, as `run` does; texts with a long one become ALONE. Arguments as of `begin_runs`."""
+    nodes = (table[NODES] & NATURAL) - 2 * ((table[N_ROOTS] & NATURAL) + 1)
+    edges = table[EDGES] & NATURAL
+    n_slots = table[N_EDGE_SLOTS] & NATURAL
+    n_cells = table[N_STATES] & NATURAL
+    starts = np.empty(pairs.shape[0], np.int64)
+    keys = np.empty(pairs.shape[0], np.int64)
+    steps = 1
+    while n_runs > 0:
+        kept = 0
+        for j in range(n_runs):
+            pair = pairs[j]
+            i = slots[j]
+            node = table[pair] & NATURAL
+            mask = table[pair + 1] & NATURAL
+            if mask > 0:
+                prefetch(table, (table[MASKS] & NATURAL) + 3 * mask)
+                mark(table, memory, regions[begin + i], mask, words[begin + i])
+            below = np.int64(memory[frames[j] + 1])
+            if node == 0 or below < 0:
+                continue
+            if steps == LONG_RUN:
+                first[i] = ALONE
+                continue
+            pairs[kept] = node
+            frames[kept] = regions[begin + i] + (memory[regions[begin + i] + ARENA] & NATURAL) + 3 * below
+            slots[kept] = i
+            kept += 1
+        n_runs = kept
+        for j in range(n_runs):
+            node = pairs[j]
+            key = node * n_cells + memory[frames[j]]
+            keys[j] = key
+            starts[j] = edge_slot(key, n_slots)
+            prefetch(table, edges + 2 * starts[j])
+            prefetch(table, nodes + 2 * node)
+        for j in range(n_runs):
+            node = pairs[j]
+            number = table[nodes + 2 * node] & NATURAL
+            if table[nodes + 2 * node + 1] != 0:
+                at = starts[j]
+                while True:
+                    found = table[edges + 2 * at]
+                    if found == keys[j]:
+                        number = table[edges + 2 * at + 1] & NATURAL
+                        break
+                    if found < 0:
+                        break
+                    at = at + 1 if at + 1 < n_slots else 0
+            pairs[j] = (table[EDGE_PAIRS] & NATURAL) + 2 * number
+            prefetch(table, pairs[j])
+        steps += 1
+
+
+@njit(nogil=True)
+def same_marks(memory, a, b):  # type: ignore[no-untyped-def]
+    """Whether two texts, by their regions, have marked the same masks in the same order."""
+    n = memory[a + N_MARKED]
+    if n != memory[b + N_MARKED]:
+        return False
+    for i in range(n):  # noqa: SIM110
+        if memory[a + MARKED + i] != memory[b + MARKED + i]:
+            return False
+    return True
+
+
+@njit(nogil=True)
+def join(memory, regions, begin, first, after, heads):  # type: ignore[no-untyped-def]
+    """Chain the texts that have marked the same masks. heads : (2^k,) int64, scratch, with more places than there are texts.
+
+    first : changed: the first text of each one's chain. after : (n,) int64, written: the next text of the chain, or n.
+    """
+    n = first.shape[0]
+    heads[:] = -1
+    for i in range(n):
+        after[i] = n
+        region = regions[begin + i]
+        if first[i] == ALONE or memory[region + WRITTEN]:
+            continue
+        code = np.int64(0)
+        for k in range(memory[region + N_MARKED]):
+            code = (code * 0x9E3779B1 + memory[region + MARKED + k]) & NATURAL
+        at = (code ^ (code >> 15)) & (heads.shape[0] - 1)
+        while heads[at] >= 0 and not same_marks(memory, regions[begin + heads[at]], region):
+            at = (at + 1) & (heads.shape[0] - 1)
+        head = heads[at]
+        if head < 0:
+            heads[at] = i
+        else:
+            first[i] = head
+            after[i] = after[head]
+            after[head] = i
+
+
+def _compiled(source: int) -> Any:
+    """`fill_batch` and `advance_batch`. source : see `_kernels.SOURCE`."""
+
+    @njit(cache=True, nogil=True)
+    def fill_batch(table, memory, regions, words, results, begin, end):  # type: ignore[no-untyped-def]
+        """`fill` for slots begin .. end - 1. words : (n_slots, >= n_words) int32; results : (n_slots,) int32, IDLE for those to leave
+        alone. Returns whether all are OK.
+        """
+        source  # noqa: B018
+        n = end - begin
+        first, after = np.empty(n, np.int64), np.empty(n, np.int64)
+        runs = np.empty((3, RUNS * n), np.int64)
+        n_runs = begin_runs(table, memory, regions, words, results, begin, first, runs[0], runs[1], runs[2])
+        go_on(table, memory, regions, words, begin, first, runs[0], runs[1], runs[2], n_runs)
+        for i in range(n):
+            region = regions[begin + i]
+            if first[i] != ALONE or results[begin + i] == IDLE or memory[region + FINISHED]:
+                continue
+            if find_masks(table, memory, region, words[begin + i]) == OK:
+                first[i] = i
+        size = 4
+        while size < 2 * n:
+            size *= 2
+        join(memory, regions, begin, first, after, np.empty(size, np.int64))
+        fine = True
+        for i in range(n):
+            slot = begin + i
+            region = regions[slot]
+            if first[i] == ALONE and results[slot] != IDLE:
+                code = fill(table, memory, region, words[slot])
+                if code == NO_ROOM and make_room(table, memory, region):
+                    code = fill(table, memory, region, words[slot])
+                results[slot] = code
+                fine = fine and code == OK
+            if first[i] != i:
+                continue
+            is_empty = memory[region + WRITTEN] == 0 and memory[region + N_MARKED] == 0
+            write_marked(table, memory, region, words[slot])
+            other = after[i]
+            while other < n:
+                mask, copy = words[slot], words[begin + other]
+                for w in range(mask.shape[0]):
+                    copy[w] = mask[w]
+                other = after[other]
+            # INVARIANT: the end of text is taken out of a mask only when it has been copied
+            other = i
+            while other < n:
+                slot = begin + other
+                region = regions[slot]
+                code = finish_mask(table, memory, region, words[slot], is_empty)
+                if code == NO_ROOM and make_room(table, memory, region):
+                    code = fill(table, memory, region, words[slot])
+                results[slot] = code
+                fine = fine and code == OK
+                other = after[other]
+        return fine
+
+    @njit(cache=True, nogil=True)
+    def advance_batch(table, memory, regions, tokens, results):  # type: ignore[no-untyped-def]
+        """`read_token` for slots whose results are IDLE (token -1 = nothing to read); they hold what came of it.
+
+        Returns whether all are OK.
+        """
+        source  # noqa: B018
+        n = regions.shape[0]
+        places = np.empty((2, n), np.int64)
+        starts = table[TOKEN_START] & NATURAL
+        for slot in range(n):
+            places[0, slot] = places[1, slot] = 0
+            token = tokens[slot]
+            region = regions[slot]
+            if results[slot] == IDLE and 0 <= token < table[N_TOKENS] and not memory[region + FINISHED]:
+                places[0, slot] = table[starts + token]
+                places[1, slot] = table[starts + token + 1]
+                prefetch(table, (table[TOKEN_BYTES] & NATURAL) + (places[0, slot] >> 2))
+                prefetch(memory, region + REGION_HEADER + SAVED * memory[region + HISTORY_AT])
+                if memory[region + STACKS] >= 0:
+                    prefetch(memory, region + (memory[region + ARENA] & NATURAL) + 3 * memory[region + STACKS])
+        for slot in range(n):
+            if places[0, slot] < places[1, slot]:
+                begin_work(memory, regions[slot])
+                places[0, slot] = read_plain(
+                    table, memory, True, places[0, slot], places[1, slot], memory, regions[slot]
+                )
+            else:
+                places[1, slot] = -1
+        fine = True
+        for slot in range(n):
+            if results[slot] != IDLE:
+                continue
+            code = np.int64(OK)
+            region = regions[slot]
+            token = tokens[slot]
+            if places[1, slot] >= 0:
+                code = np.int64(read_rest(table, memory, True, places[0, slot], places[1, slot], memory, region, True))
+            elif token != -1:
+                code = np.int64(read_token(table, memory, region, token, True))
+            if code == NO_ROOM and make_room(table, memory, region):
+                code = np.int64(read_token(table, memory, region, token, True))
+            results[slot] = code
+            fine = fine and code == OK
+        return fine
+
+    return fill_batch, advance_batch
+
+
+fill_batch, advance_batch = _compiled(SOURCE)

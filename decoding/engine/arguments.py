@@ -1,0 +1,57 @@
+"""What callers pass: integers that are integers, bytes that are bytes, arrays that are arrays; else a MaskwrightError that says so."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.analysis.errors import MaskwrightError
+from maskwright.maskstore.vocabulary.tokenizer_values import clip
+
+GREATEST = (1 << 63) - 1
+
+
+def integer(what: str, value: object) -> int:
+    """An integer of any type but a truth value. Raises MaskwrightError."""
+    if not isinstance(value, bool | np.bool_):
+        try:
+            return operator.index(value)  # type: ignore[arg-type]
+        except TypeError:
+            pass
+    raise MaskwrightError(f"{what} is {clip(value)}, a {type(value).__name__}; expected an integer")
+
+
+def plain_bytes(what: str, value: object) -> bytes:
+    """Bytes of any type. Raises MaskwrightError: text has to be encoded first."""
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value)
+    remedy = "; encode it: text.encode()" if isinstance(value, str) else ""
+    raise MaskwrightError(f"{what} is {clip(value)}, a {type(value).__name__}; expected bytes{remedy}")
+
+
+def integers(what: str, values: Any, expected: str) -> npt.NDArray[Any]:
+    """An array of integers, as they are given: of any integer dtype, or empty. Raises MaskwrightError."""
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
+        # a list of lists of different lengths, a tensor on another device, something whose own methods fail
+        raise MaskwrightError(f"{what} cannot be read as an array ({clip(str(error))}); expected {expected}") from error
+    if array.size and array.dtype.kind not in "iu":
+        raise MaskwrightError(f"{what} have shape {array.shape} and dtype {array.dtype}; expected {expected}")
+    return array
+
+
+def as_int64(array: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """Contiguous int64 that may be written to, copied if need be; what is greater than any int64 becomes -2, which no vocabulary has.
+
+    PERF: of one kind only, since compiled code would be made anew for another, which takes a minute.
+    """
+    if array.dtype == np.int64 and array.flags.carray:
+        return array
+    found = array.astype(np.int64, order="C")
+    if array.dtype.kind == "u" and array.dtype.itemsize == 8:
+        found[array > np.uint64(GREATEST)] = -2
+    return found

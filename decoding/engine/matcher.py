@@ -1,0 +1,383 @@
+"""Matchers: the state of one text, or of a batch of texts, and the masks of the tokens that may come next."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.analysis.errors import MaskwrightError
+from maskwright.decoding.engine import _batch_kernels as batch_kernels
+from maskwright.decoding.engine import _kernels as kernels
+from maskwright.decoding.engine.alone import Alone
+from maskwright.decoding.engine.arguments import as_int64, integer, integers
+from maskwright.decoding.engine.spelling import Question
+from maskwright.decoding.engine.texts import Texts, Words, restored
+from maskwright.maskstore.vocabulary.tokenizer_values import clip
+
+if TYPE_CHECKING:
+    from maskwright.decoding.endings.ending import Ending
+    from maskwright.decoding.explain.explanation import Explanation
+    from maskwright.maskstore.automaton_store import AutomatonStore
+
+DEFAULT_ROLLBACK = 256
+
+MOST_THREADS = 1024
+
+
+class Matcher(Texts):
+    """One text under a store: fill a bitmask, advance by a token, and so on. `store.matcher()` makes one.
+
+    For one thread at a time: a call while another has not returned is a MaskwrightError, and changes nothing. (Compiled code lets other
+    threads run, and two in one text's memory would ruin it.) Threads that take turns may share a matcher; else give each one of its own.
+    """
+
+    _what = "this matcher"
+    _remedy = "store.matcher() or fork()"
+
+    def __init__(self, store: AutomatonStore, max_rollback: int = DEFAULT_ROLLBACK) -> None:
+        super().__init__(store, 1, max_rollback)
+        self._words: Words = np.zeros(0, np.int32)
+
+    def fill(self, bitmask: Any) -> None:
+        """Write the mask of the tokens allowed next, in place; zero after the end of the text.
+
+        bitmask : (ceil(V / 32),) or longer (padded vocabularies), uint32 or int32, a contiguous NumPy array or a torch tensor on the
+        CPU; bit i of word w, the little end first, is token 32 w + i. End-of-text tokens are allowed if the text is legal as it stands.
+
+        Raises MaskwrightError for another shape, dtype or device, DeadEndError where nothing can come next.
+        """
+        # PERF: this and `advance` do what `Alone` does
+        if self._is_busy:
+            self._refuse_sharing()
+        self._is_busy = True
+        try:
+            # PERF: the array is checked when it is new; a decoder passes the same one at each step
+            if bitmask is not self._checked:
+                self._words = check_words(bitmask, (), self._n_words)
+                self._checked = bitmask
+            code = kernels.fill(self._table, self._memory, 0, self._words)
+            if code:
+                self._finish_fill(0, code, self._words)
+        finally:
+            self._is_busy = False
+
+    def advance(self, token: int) -> None:
+        """Add a token to the text. Raises IllegalTokenError, the state being as it was."""
+        if self._is_busy:
+            self._refuse_sharing()
+        self._is_busy = True
+        try:
+            number = token if token.__class__ is int and -1 <= token < 1 << 31 else self._id(token)
+            code = kernels.read_token(self._table, self._memory, 0, number, True)
+            if code:
+                code = self._retry(0, number, code)
+                if code:
+                    self._refuse(0, token, code)
+        finally:
+            self._is_busy = False
+
+    def replay(self, tokens: Any) -> int:
+        """Add tokens to the text as long as the masks have them: how many that were. What a decoder would do, in one compiled call.
+
+        tokens : (n,) integers. At each place the whole mask is written and the token looked up in it. Raises IllegalTokenError for an id
+        that the vocabulary lacks (nothing is read then), DeadEndError where nothing can come next.
+        """
+        array = integers("tokens", tokens, "(n,) integers")
+        if array.ndim != 1:
+            raise MaskwrightError(f"tokens have shape {array.shape} and dtype {array.dtype}; expected (n,) integers")
+        with Alone(self):
+            return self._replay(array)
+
+    def _replay(self, array: npt.NDArray[Any]) -> int:
+        ids = as_int64(array)
+        wrong = np.flatnonzero((ids < 0) | (ids >= self.store.vocabulary.size))
+        if len(wrong):
+            self._refuse(0, int(array[wrong[0]]), kernels.OUT_OF_RANGE)
+        words = np.zeros(self._n_words, np.int32)
+        result = np.zeros(2, np.int64)
+        at = 0
+        while True:
+            at = int(kernels.replay(self._table, self._memory, ids, at, words, result))
+            code, was_fill = result.tolist()
+            if code in (kernels.OK, kernels.ILLEGAL):
+                return at
+            if was_fill:
+                if code == kernels.AFTER_END:
+                    return at
+                self._finish_fill(0, code, words)
+            else:
+                code = self._retry(0, int(ids[at]), code)
+                if code != kernels.OK:
+                    self._refuse(0, int(ids[at]), code)
+                at += 1
+
+    def advance_bytes(self, data: bytes) -> None:
+        """Add bytes to the text, as one token that may be rolled back. Raises IllegalTokenError, the state being as it was."""
+        self._advance_bytes(0, data)
+
+    def is_allowed(self, token: int) -> bool:
+        """Whether a token may come next, without making a mask. Ids that the vocabulary lacks may not."""
+        return self._is_allowed(0, token)
+
+    def is_accepting(self) -> bool:
+        """Whether the text is legal as it stands."""
+        return self._is_accepting(0)
+
+    def is_finished(self) -> bool:
+        """Whether an end-of-text token has been read."""
+        return self._is_finished(0)
+
+    if not TYPE_CHECKING:
+        is_finished = Question(is_finished)  # it was a property
+
+    def rollback(self, n: int = 1) -> None:
+        """Take back the last n tokens. Raises MaskwrightError if so many are not remembered (`max_rollback`)."""
+        self._rollback(0, n)
+
+    def reset(self) -> None:
+        """Back to the start of the text."""
+        self._reset(0)
+
+    def __repr__(self) -> str:
+        kept = int(self._memory[kernels.N_HISTORY])
+        state = "ended" if self._memory[self._regions[0] + kernels.FINISHED] else "open"
+        of = f"{self.store.grammar.name} x {self.store.vocabulary.name}"
+        return f"<Matcher {of}: {state}, {kept} of {self.max_rollback} tokens to roll back>"
+
+    def fork(self) -> Matcher:
+        """A second matcher in the same state, history included. Cost: O(stack and history)."""
+        other = Matcher(self.store, self.max_rollback)
+        with Alone(self):
+            kernels.collect(self._table, self._memory, 0, np.empty(int(self._memory[kernels.CAPACITY]), np.int32))
+            other._memory = self._memory.copy()
+            other._regions = self._regions.copy()
+        return other
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return restored, (type(self), (self.store, self.max_rollback), self._state())
+
+    __copy__ = fork
+
+    def explain(self, token: int) -> Explanation:
+        """Why a token may or may not come next: see `explain.explain_next`. For people, slow: 2 s the first time."""
+        from maskwright.decoding.explain import explain_next
+
+        return explain_next(self, token)
+
+    def shortest_ending(self) -> Ending:
+        """A shortest legal ending of the text so far, as bytes and as tokens (end of text not included).
+
+        Raises DeadEndError if the vocabulary cannot spell any, LimitError for a text that is too ambiguous or whose search would take too
+        long or too much memory: `short_ending` has no such limits.
+        """
+        from maskwright.decoding.endings.ending import shortest_ending
+
+        return shortest_ending(self)
+
+    def short_ending(self) -> Ending:
+        """A shortest ending if it is found soon, else one that is hardly longer (`is_shortest` says which). For who needs any in time.
+
+        Raises DeadEndError if the vocabulary cannot spell any.
+        """
+        from maskwright.decoding.endings.ending import short_ending
+
+        return short_ending(self)
+
+    def min_bytes_left(self) -> int:
+        """The length of the shortest ending, in bytes: what a completion budget must leave."""
+        from maskwright.decoding.endings.ending import min_bytes_left
+
+        return min_bytes_left(self)
+
+
+class Batch(Texts):
+    """Several texts, each at its own place, read and masked together.
+
+    max_rollback : tokens of each text that `rollback` can take back. n_threads : threads that share a `fill`; the result is the same.
+
+    For one thread at a time, as a `Matcher`: its own threads work on one call.
+    """
+
+    _what = "this batch"
+    _remedy = "store.batch(size)"
+
+    def __init__(
+        self, store: AutomatonStore, size: int, max_rollback: int = DEFAULT_ROLLBACK, n_threads: int = 1
+    ) -> None:
+        super().__init__(store, size, max_rollback)
+        n_threads = integer("n_threads", n_threads)
+        if not 1 <= n_threads <= MOST_THREADS:
+            raise MaskwrightError(f"n_threads is {clip(n_threads)}; expected at least 1, and {MOST_THREADS} at most")
+        self._results = np.zeros(self.size, np.int32)
+        self._words: Words = np.zeros((0, 0), np.int32)
+        self._n_threads = min(n_threads, self.size)
+        self._pool = ThreadPoolExecutor(self._n_threads) if self._n_threads > 1 else None
+
+    def fill(self, bitmasks: Any, slots: Sequence[int] | None = None) -> None:
+        """Write the masks of the tokens allowed next, in place.
+
+        bitmasks : (size, ceil(V / 32)) or wider, uint32 or int32, a C-contiguous NumPy array or a torch tensor on the CPU; bit i of word
+        w, the little end first, is token 32 w + i. slots : the rows to write; None: all texts that have not ended. Rows of texts that
+        have ended become zero.
+
+        Raises MaskwrightError for another shape, dtype or device, DeadEndError naming the slot where nothing can come next.
+        """
+        if self._is_busy:
+            self._refuse_sharing()
+        self._is_busy = True
+        try:
+            if bitmasks is not self._checked:
+                self._words = check_words(bitmasks, (self.size,), self._n_words)
+                self._checked = bitmasks
+            results = self._results
+            if slots is None:
+                results[:] = kernels.OK
+            else:
+                chosen = self._slots(slots)
+                results[:] = kernels.IDLE
+                results[chosen] = kernels.OK
+            if not self._fill_all(results):
+                for slot in np.flatnonzero((results != kernels.OK) & (results != kernels.IDLE)).tolist():
+                    self._finish_fill(slot, int(results[slot]), self._words[slot])
+        finally:
+            self._is_busy = False
+
+    def _fill_all(self, results: npt.NDArray[np.int32]) -> bool:
+        """`fill_batch`, in threads if there are several. Whether all are OK."""
+        arrays = self._table, self._memory, self._regions, self._words, results
+        if self._pool is None:
+            return bool(batch_kernels.fill_batch(*arrays, 0, self.size))
+        cuts = [self.size * i // self._n_threads for i in range(self._n_threads + 1)]
+        try:
+            parts = [
+                self._pool.submit(partial(batch_kernels.fill_batch, *arrays, begin, end))
+                for begin, end in itertools.pairwise(cuts)
+            ]
+            return all([part.result() for part in parts])
+        except BaseException:
+            self._end_threads()
+            raise
+
+    def _end_threads(self) -> None:
+        """Return when no thread works in this memory any more, which the next call may change, however often someone interrupts."""
+        assert self._pool is not None
+        while True:
+            try:
+                self._pool.shutdown(wait=True, cancel_futures=True)
+                self._pool = ThreadPoolExecutor(self._n_threads)
+                return
+            except KeyboardInterrupt:
+                continue
+
+    def advance(self, tokens: Any) -> None:
+        """Add a token to each text. tokens : (size,) integers; -1 leaves a text alone.
+
+        Raises IllegalTokenError naming the first slot whose token is not legal. That text is as it was; the others have advanced.
+        """
+        expected = f"{self.size} integers, -1 for texts to leave alone"
+        array = integers("tokens", tokens, expected)
+        if array.shape != (self.size,):
+            raise MaskwrightError(f"tokens have shape {array.shape} and dtype {array.dtype}; expected {expected}")
+        if self._is_busy:
+            self._refuse_sharing()
+        self._is_busy = True
+        try:
+            results = self._results
+            results[:] = kernels.IDLE
+            if batch_kernels.advance_batch(self._table, self._memory, self._regions, as_int64(array), results):
+                return
+            failures = [
+                (slot, code)
+                for slot in np.flatnonzero(results != kernels.OK).tolist()
+                if (code := self._retry(slot, self._id(int(array[slot])), int(results[slot]))) != kernels.OK
+            ]
+            for slot, code in failures:
+                self._refuse(slot, int(array[slot]), code)
+        finally:
+            self._is_busy = False
+
+    def advance_bytes(self, slot: int, data: bytes) -> None:
+        """Add bytes to a text, as one token that may be rolled back. Raises IllegalTokenError, the text being as it was."""
+        self._advance_bytes(slot, data)
+
+    def is_allowed(self, slot: int, token: int) -> bool:
+        """Whether a token may come next in a text, without making a mask."""
+        return self._is_allowed(slot, token)
+
+    def is_accepting(self, slot: int) -> bool:
+        """Whether a text is legal as it stands."""
+        return self._is_accepting(slot)
+
+    def is_finished(self, slot: int) -> bool:
+        """Whether a text has been ended by an end-of-text token."""
+        return self._is_finished(slot)
+
+    def rollback(self, slot: int, n: int = 1) -> None:
+        """Take back the last n tokens of a text. Raises MaskwrightError if so many are not remembered."""
+        self._rollback(slot, n)
+
+    def reset(self, slot: int) -> None:
+        """Back to the start of a text: the slot is free for another one."""
+        self._reset(slot)
+
+    def __repr__(self) -> str:
+        ended = int(np.count_nonzero(self._memory[self._regions + kernels.FINISHED]))
+        threads = f", {self._n_threads} threads" if self._n_threads > 1 else ""
+        of = f"{self.store.grammar.name} x {self.store.vocabulary.name}"
+        return f"<Batch {of}: {self.size} texts, {ended} ended{threads}>"
+
+    def copy(self, source: int, target: int) -> None:
+        """Make one slot's text, its history included, a copy of another's (beams)."""
+        self._copy(source, target)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        arguments = (self.store, self.size, self.max_rollback, self._n_threads)
+        return restored, (type(self), arguments, self._state())
+
+    def explain(self, slot: int, token: int) -> str:
+        """Why a token may or may not come next in a text, in words."""
+        return self._explain(slot, token)
+
+    def shortest_ending(self, slot: int) -> Ending:
+        """A shortest legal ending of a text, see `Matcher.shortest_ending`."""
+        from maskwright.decoding.endings.ending import shortest_ending
+
+        return shortest_ending(self, self._slot(slot))
+
+    def min_bytes_left(self, slot: int) -> int:
+        """The length of a text's shortest ending, in bytes."""
+        from maskwright.decoding.endings.ending import min_bytes_left
+
+        return min_bytes_left(self, self._slot(slot))
+
+
+def check_words(bitmask: Any, leading: tuple[int, ...], n_words: int) -> Words:
+    """The memory of a caller's bitmask as int32, after checks of what it is."""
+    expected = (
+        f"expected shape {(*leading, n_words)} or wider, dtype uint32 or int32, C-contiguous and writable, on the CPU"
+    )
+    if type(bitmask).__module__.partition(".")[0] == "torch":
+        if bitmask.device.type != "cpu":
+            raise MaskwrightError(f"the bitmask is on device {bitmask.device}; {expected}")
+        try:
+            bitmask = bitmask.detach().numpy()
+        except (TypeError, RuntimeError) as error:
+            raise MaskwrightError(
+                f"the bitmask cannot be written to by NumPy ({clip(str(error))}); {expected}"
+            ) from error
+    if not isinstance(bitmask, np.ndarray):
+        raise MaskwrightError(f"the bitmask is a {type(bitmask).__name__}; {expected}")
+    array: npt.NDArray[Any] = bitmask
+    if array.dtype not in (np.dtype(np.uint32), np.dtype(np.int32)):
+        raise MaskwrightError(f"the bitmask has dtype {array.dtype}; {expected}")
+    if array.ndim != len(leading) + 1 or array.shape[:-1] != leading or array.shape[-1] < n_words:
+        raise MaskwrightError(f"the bitmask has shape {array.shape}; {expected}")
+    if not array.flags.c_contiguous or not array.flags.writeable or not array.flags.aligned:
+        raise MaskwrightError(f"the bitmask is not contiguous, or read-only, or lies at an odd address; {expected}")
+    return array.view(np.ndarray).view(np.int32)

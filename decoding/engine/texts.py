@@ -1,0 +1,457 @@
+"""The memory of the texts that a matcher or a batch reads: regions of one flat array, and all that is done to one text at a time."""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitError, MaskwrightError
+from maskwright.analysis.grammar.columns import Column
+from maskwright.decoding.engine import _kernels as kernels
+from maskwright.decoding.engine.alone import Alone, Shared
+from maskwright.decoding.engine.arguments import integer, plain_bytes
+from maskwright.maskstore.arguments import refuse_argument
+from maskwright.maskstore.automaton_store import AutomatonStore
+from maskwright.maskstore.vocabulary.tokenizer_values import clip
+
+Words = npt.NDArray[np.int32]
+
+_FIRST_RECORDS = 4096
+"""Some 400 tokens' worth; 48 KB."""
+
+_LIMITS = (kernels.TOO_MANY, kernels.SPLIT, kernels.TOO_LONG)
+"""Results that say nothing about the text's legality."""
+
+_EXPLAINED = 1 << 16
+"""Bytes up to which it is looked up what could have come in place of the one that is wrong: 256 times all before it are read."""
+
+
+class Texts(Shared):
+    """Some texts under one store, for one thread at a time (`alone`).
+
+    INVARIANT: a region of `memory` refers to itself only, by numbers from its own start, so it can be moved and copied whole.
+    """
+
+    def __init__(self, store: AutomatonStore, size: int, max_rollback: int) -> None:
+        if not isinstance(store, AutomatonStore):
+            refuse_argument(
+                "the store", store, "an AutomatonStore, as mw.build_store and mw.load_store give it (not of lexing nfa)"
+            )
+        size, max_rollback = integer("size", size), integer("max_rollback", max_rollback)
+        if size < 1 or max_rollback < 0:
+            raise MaskwrightError(
+                f"size is {clip(size)} and max_rollback {clip(max_rollback)}; expected at least 1 and 0"
+            )
+        self.store = store
+        self.size = size
+        self.max_rollback = max_rollback
+        # PERF: compiled code is specialised on read-only or not; a mapped file is read-only, so all are
+        self._table = store.table.view()
+        self._table.setflags(write=False)
+        self._n_words = store.n_words
+        arena = kernels.REGION_HEADER + max_rollback * kernels.SAVED + kernels.scratch_size(self._table)
+        places = arena + 3 * _FIRST_RECORDS
+        if size * places >= 1 << 31:
+            raise LimitError(
+                f"{clip(size)} texts that remember {clip(max_rollback)} tokens each are more than can be numbered in 31 bits; make several "
+                "batches, or give a smaller max_rollback"
+            )
+        self._memory = _zeros(size * places)
+        self._regions = np.arange(size, dtype=np.int64) * places
+        for region in self._regions.tolist():
+            self._memory[region + kernels.MAX_HISTORY] = max_rollback
+            self._memory[region + kernels.ARENA] = arena
+            self._memory[region + kernels.CAPACITY] = _FIRST_RECORDS
+            kernels.reset(self._table, self._memory, region)
+        self._checked: object = self  # no bitmask of a caller's
+
+    def _state(self) -> tuple[int, Words, npt.NDArray[np.int64]]:
+        """The texts as `restored` takes them: which code wrote them, and their memory."""
+        with Alone(self):
+            return kernels.SOURCE, self._memory.copy(), self._regions.copy()
+
+    def _retry(self, slot: int, token: int, code: int) -> int:
+        for tries in itertools.count():
+            if code != kernels.NO_ROOM:
+                break
+            self._give_room(slot, tries)
+            code = kernels.read_token(self._table, self._memory, int(self._regions[slot]), token, True)
+        return code
+
+    def _id(self, token: object) -> int:
+        """A token id that compiled code can take."""
+        try:
+            if isinstance(token, bool | np.bool_):
+                raise TypeError
+            found = operator.index(token)  # type: ignore[arg-type]
+        except TypeError:
+            raise IllegalTokenError(
+                f"token {clip(token)} is no id but a {type(token).__name__}; expected an integer"
+            ) from None
+        return found if -1 <= found < 1 << 31 else -1
+
+    def _is_allowed(self, slot: int, token: int) -> bool:
+        """Whether a token may come next, without a mask. Ids that the vocabulary lacks may not."""
+        if self._is_busy:
+            self._refuse_sharing()
+        self._is_busy = True
+        try:
+            return self._may_come(self._slot(slot), self._id(token))
+        finally:
+            self._is_busy = False
+
+    def _may_come(self, slot: int, token: int) -> bool:
+        for tries in itertools.count():
+            code = kernels.read_token(self._table, self._memory, int(self._regions[slot]), token, False)
+            if code != kernels.NO_ROOM:
+                break
+            self._give_room(slot, tries)
+        if code in _LIMITS:
+            self._refuse(slot, token, code)
+        return bool(code == kernels.OK)
+
+    def _advance_bytes(self, slot: int, data: bytes) -> None:
+        """Add bytes to a text, as one token that may be rolled back. Raises IllegalTokenError, the text being as it was."""
+        if self._is_busy:
+            self._refuse_sharing()
+        self._is_busy = True
+        try:
+            slot = self._slot(slot)
+            if data.__class__ is not bytes:
+                data = plain_bytes("the text", data)
+            if not data:
+                return
+            if self._memory[int(self._regions[slot]) + kernels.FINISHED]:
+                self._refuse(slot, None, kernels.AFTER_END, data)
+            code = self._read(slot, data, True)
+            if code != kernels.OK:
+                self._refuse(slot, None, code, data)
+        finally:
+            self._is_busy = False
+
+    def _read(self, slot: int, data: bytes, commit: bool) -> int:
+        """What comes of reading some bytes."""
+        text = np.frombuffer(data, np.uint8).astype(np.int32)
+        for tries in itertools.count():
+            region = int(self._regions[slot])
+            code = kernels.read_bytes(self._table, text, False, 0, len(text), self._memory, region, commit)
+            if code != kernels.NO_ROOM:
+                break
+            self._give_room(slot, tries)
+        return int(code)
+
+    def _is_accepting(self, slot: int) -> bool:
+        """Whether a text is legal as it stands."""
+        if self._is_busy:
+            self._refuse_sharing()
+        self._is_busy = True
+        try:
+            slot = self._slot(slot)
+            for tries in itertools.count():
+                region = int(self._regions[slot])
+                if self._memory[region + kernels.FINISHED]:
+                    return True
+                code = kernels.can_end(self._table, self._memory, region)
+                if code != kernels.NO_ROOM:
+                    break
+                self._give_room(slot, tries)
+            if code in _LIMITS:
+                self._refuse(slot, None, code)
+            return bool(code == kernels.OK)
+        finally:
+            self._is_busy = False
+
+    def _is_finished(self, slot: int) -> bool:
+        """Whether an end-of-text token has been read."""
+        if self._is_busy:
+            self._refuse_sharing()
+        return bool(self._memory[self._regions[self._slot(slot)] + kernels.FINISHED])
+
+    def _rollback(self, slot: int, n: int = 1) -> None:
+        """Take back the last n tokens. Raises MaskwrightError if so many are not remembered."""
+        if self._is_busy:
+            self._refuse_sharing()
+        self._is_busy = True
+        try:
+            region = int(self._regions[self._slot(slot)])
+            known = int(self._memory[region + kernels.N_HISTORY])
+            if n.__class__ is not int:
+                n = integer("the number of tokens to roll back", n)
+            if not 0 <= n <= known:
+                raise MaskwrightError(
+                    f"cannot roll back {clip(n)} tokens: {known} are remembered (max_rollback is {self.max_rollback})"
+                )
+            if n:
+                kernels.rollback(self._table, self._memory, region, n)
+        finally:
+            self._is_busy = False
+
+    def _reset(self, slot: int) -> None:
+        """Back to the start of the text: the slot is free for another one."""
+        with Alone(self):
+            kernels.reset(self._table, self._memory, int(self._regions[self._slot(slot)]))
+
+    def _copy(self, source: int, target: int) -> None:
+        """Make one text, its history included, a copy of another."""
+        with Alone(self):
+            self._copy_text(self._slot(source), self._slot(target))
+
+    def _copy_text(self, source: int, target: int) -> None:
+        if source == target:
+            return
+        begin = int(self._regions[source])
+        kernels.collect(
+            self._table, self._memory, begin, np.empty(int(self._memory[begin + kernels.CAPACITY]), np.int32)
+        )
+        used = int(self._memory[begin + kernels.USED])
+        capacity = int(self._memory[self._regions[target] + kernels.CAPACITY])
+        if capacity < 2 * used:
+            self._lay_out({target: max(2 * capacity, 2 * used)})
+        begin, into = int(self._regions[source]), int(self._regions[target])
+        arena = int(self._memory[begin + kernels.ARENA])
+        keep = self._memory[into : into + kernels.REGION_HEADER].copy()
+        n = arena + 3 * used
+        self._memory[into : into + n] = self._memory[begin : begin + n]
+        for place in (kernels.CAPACITY, kernels.CACHE):
+            self._memory[into + place] = keep[place]
+        kernels.forget_runs(self._table, self._memory, into, 0)
+
+    def _columns(self, slot: int) -> list[Column]:
+        """The columns of the open indents of a text, from the first."""
+        with Alone(self):
+            return self._read_columns(slot)
+
+    def _read_columns(self, slot: int) -> list[Column]:
+        region = int(self._regions[self._slot(slot)])
+        arena = region + int(self._memory[region + kernels.ARENA])
+        record = int(self._memory[region + kernels.INDENTS])
+        found = []
+        while record >= 0:
+            at = arena + 3 * record
+            found.append(Column(int(self._memory[at]), int(self._memory[at + 3])))
+            record = int(self._memory[at + 1])
+        return found[::-1]
+
+    def _stacks(self, slot: int) -> list[list[int]]:
+        """The LR states on each stack of a text, from the bottom."""
+        with Alone(self):
+            return self._read_stacks(slot)
+
+    def _read_stacks(self, slot: int) -> list[list[int]]:
+        region = int(self._regions[self._slot(slot)])
+        stacks = int(self._memory[region + kernels.STACKS])
+        tops = [stacks] if stacks >= 0 else self._chain(region, kernels.LIST - stacks)
+        return [self._chain(region, top)[::-1] for top in tops]
+
+    def _chain(self, region: int, record: int) -> list[int]:
+        """The first places of an arena record and of those it leads to."""
+        arena = region + int(self._memory[region + kernels.ARENA])
+        found = []
+        while record >= 0:
+            found.append(int(self._memory[arena + 3 * record]))
+            record = int(self._memory[arena + 3 * record + 1])
+        return found
+
+    def _slot(self, slot: int) -> int:
+        if slot.__class__ is not int:
+            slot = integer("a slot", slot)
+        if not 0 <= slot < self.size:
+            raise MaskwrightError(f"slot {clip(slot)} is out of range: the batch has the slots 0 to {self.size - 1}")
+        return slot
+
+    def _slots(self, slots: Sequence[int]) -> list[int]:
+        """Numbers of slots. Raises MaskwrightError."""
+        try:
+            chosen = list(slots)
+        except TypeError:
+            raise MaskwrightError(f"slots is {clip(slots)}; expected a list of numbers of slots") from None
+        return [self._slot(slot) for slot in chosen]
+
+    def _finish_fill(self, slot: int, code: int, words: Words) -> None:
+        """What compiled code left to be done, or an error."""
+        for tries in itertools.count():
+            if code in (kernels.OK, kernels.IDLE):
+                return
+            if code == kernels.AFTER_END:
+                words[:] = 0
+                return
+            if code == kernels.WANTS_CACHE:
+                # laid out once for all the texts that want one
+                if self._memory[self._regions[slot] + kernels.CACHE] < 0:
+                    self._lay_out({})
+                return
+            if code == kernels.DEAD_END:
+                raise DeadEndError(self._dead_end(slot))
+            if code != kernels.NO_ROOM:
+                self._refuse(slot, None, code)
+            self._give_room(slot, tries)
+            code = kernels.fill(self._table, self._memory, int(self._regions[slot]), words)
+
+    def _give_room(self, slot: int, tries: int) -> None:
+        """Room for a call that had none. tries : how often it was given some before; then it asks for more than was freed."""
+        if tries:
+            self._lay_out({slot: 2 * int(self._memory[self._regions[slot] + kernels.CAPACITY])})
+        else:
+            self._make_room(slot)
+
+    def _make_room(self, slot: int) -> None:
+        """Free records that nothing needs, or double the region."""
+        region = int(self._regions[slot])
+        capacity, used = (int(self._memory[region + place]) for place in (kernels.CAPACITY, kernels.USED))
+        kernels.collect(self._table, self._memory, region, np.empty(capacity, np.int32))
+        left = int(self._memory[region + kernels.USED])
+        if 2 * left > capacity or left == used:
+            self._lay_out({slot: 2 * capacity})
+
+    def _lay_out(self, capacities: dict[int, int]) -> None:
+        """New memory: regions in order, with other capacities where given; then the caches of those that have or want one.
+
+        Caches begin empty. Slot 0's region is always at 0.
+        """
+        old, regions = self._memory, self._regions.tolist()
+        sizes = [
+            int(old[region + kernels.ARENA]) + 3 * capacities.get(slot, int(old[region + kernels.CAPACITY]))
+            for slot, region in enumerate(regions)
+        ]
+        has_cache = [int(old[region + kernels.CACHE]) != 0 for region in regions]
+        width = 1 + kernels.CACHED_RUNS * (2 + self._n_words)
+        begins = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        total = int(begins[-1]) + width * sum(has_cache)
+        if total >= 1 << 31:
+            raise LimitError("the texts are too long or too deeply nested together to number their stacks in 31 bits")
+        memory = _zeros(total)
+        cache = int(begins[-1])
+        memory[cache:] = -1
+        for slot, region in enumerate(regions):
+            n = int(old[region + kernels.ARENA]) + 3 * int(old[region + kernels.USED])
+            into = int(begins[slot])
+            memory[into : into + n] = old[region : region + n]
+            memory[into + kernels.CAPACITY] = capacities.get(slot, int(old[region + kernels.CAPACITY]))
+            memory[into + kernels.CACHE] = cache if has_cache[slot] else 0
+            cache += width * has_cache[slot]
+        self._memory, self._regions = memory, begins[:-1].copy()
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes that the texts' states take now."""
+        return int(self._memory.nbytes)
+
+    def _refuse(self, slot: int, token: int | None, code: int, data: bytes = b"") -> NoReturn:
+        """Raise what a result of compiled code means."""
+        vocabulary, grammar = self.store.vocabulary, self.store.grammar
+        where = f" in slot {slot}" if self.size > 1 else ""
+        if code == kernels.TOO_MANY:
+            raise LimitError(
+                f"grammar {grammar.name} has more than {kernels.MAX_STACKS} readings of the text{where}: their number grows with it; "
+                "load the grammar with conflicts='shift', or make its rules less ambiguous"
+            )
+        if code == kernels.SPLIT:
+            raise LimitError(
+                f"grammar {grammar.name} has several readings of the text{where} in which the next lexeme would be read differently, which "
+                "one lexer cannot follow; make its rules less ambiguous, or load the grammar with conflicts='shift'"
+            )
+        if code == kernels.TOO_LONG:
+            raise LimitError(
+                f"grammar {grammar.name}: one token or mask takes more steps than can be waited for{where}: the text is nested too "
+                "deeply, or the store was made to run without end; if it is not your own, build it from the grammar"
+            )
+        what = f"bytes {data[:40]!r}" if token is None else f"token {clip(token)}"
+        if token is not None and 0 <= token < vocabulary.size:
+            data = vocabulary.tokens[token]
+            what += f" ({data!r})"
+        if code == kernels.OUT_OF_RANGE:
+            raise IllegalTokenError(
+                f"{what} is out of range{where}: the vocabulary has the ids 0 to {vocabulary.size - 1}"
+            )
+        if code == kernels.AFTER_END:
+            raise IllegalTokenError(f"{what} after the end of the text{where}: reset() begins a new one")
+        if code == kernels.NOT_COMPLETE:
+            raise IllegalTokenError(f"{what} ends the text{where}, which is not complete here")
+        if code == kernels.NO_TEXT:
+            raise IllegalTokenError(f"{what} stands for no text, so no grammar can allow it{where}")
+        raise IllegalTokenError(
+            f"{what} is not legal here under grammar {grammar.name}{where}; the state is unchanged. {self._expectation(slot, data)}"
+        )
+
+    def _expectation(self, slot: int, data: bytes) -> str:
+        """Where some bytes stop being legal, and what could stand there."""
+        good = 0
+        low, high = 0, len(data) - 1
+        while low < high:  # every prefix of a legal prefix is one, so bisection finds the last
+            middle = (low + high + 1) // 2
+            if self._reads(slot, data[:middle]):
+                low = middle
+            else:
+                high = middle - 1
+        good = low
+        if good > _EXPLAINED:
+            return f"Byte {good} of it, {data[good : good + 1]!r}, cannot come"
+        allowed = bytes(byte for byte in range(256) if self._reads(slot, data[:good] + bytes([byte])))
+        shown = ", ".join(repr(allowed[i : i + 1])[1:] for i in range(min(12, len(allowed))))
+        more = f" and {len(allowed) - 12} more" if len(allowed) > 12 else ""
+        return f"Byte {good} of it, {data[good : good + 1]!r}, cannot come; what can: {shown or 'nothing'}{more}"
+
+    def _allows_bytes(self, slot: int, data: bytes) -> bool:
+        with Alone(self):
+            return self._reads(slot, data)
+
+    def _reads(self, slot: int, data: bytes) -> bool:
+        return not data or self._read(slot, data, False) == kernels.OK
+
+    def _dead_end(self, slot: int) -> str:
+        from maskwright.decoding.endings.ending import is_completable
+
+        where = f" in slot {slot}" if self.size > 1 else ""
+        grammar = self.store.grammar.name
+        fact = (
+            f"no token of vocabulary {self.store.vocabulary.name} can come next{where}, and the text is not complete under grammar "
+            f"{grammar}."
+        )
+        allowed = bytes(byte for byte in range(256) if self._reads(slot, bytes([byte])))
+        completable = is_completable(self, slot)
+        if completable is False or not allowed:
+            return (
+                f"{fact} The grammar is at fault, not the vocabulary: no bytes at all complete this text. `maskwright lint` says where it "
+                "leads into dead ends, and what to do"
+            )
+        wanted = f"The grammar goes on with the bytes {allowed[:20]!r}, which no token begins with such that the rest fits too: use"
+        if completable:
+            return f"{fact} {wanted} a vocabulary that has them, or a grammar that does not need them"
+        return f"{fact} {wanted} a vocabulary that has them; or the grammar leads into a dead end, which `maskwright lint` may show"
+
+    def _explain(self, slot: int, token: int) -> str:
+        with Alone(self):
+            slot, number = self._slot(slot), self._id(token)
+            if self._may_come(slot, number):
+                return f"token {token} ({self.store.vocabulary.tokens[number]!r}) may come next"
+            code = kernels.read_token(self._table, self._memory, int(self._regions[slot]), number, False)
+            try:
+                self._refuse(slot, token, code)
+            except IllegalTokenError as error:
+                return str(error)
+
+
+def restored(cls: type[Any], arguments: tuple[Any, ...], state: tuple[int, Words, npt.NDArray[np.int64]]) -> Any:
+    """A pickled matcher or batch. Raises MaskwrightError if another version wrote it, whose memory is laid out otherwise."""
+    source, memory, regions = state
+    if source != kernels.SOURCE:
+        raise MaskwrightError(
+            "the matcher or batch was pickled by another version of maskwright, which keeps texts otherwise; read the texts anew"
+        )
+    texts = cls(*arguments)
+    texts._memory, texts._regions = memory, regions
+    return texts
+
+
+def _zeros(n: int) -> Words:
+    try:
+        return np.zeros(n, np.int32)
+    except MemoryError:
+        raise LimitError(
+            f"the texts take {4 * n / 1e9:.1f} GB, more than there is; make smaller batches, or end texts"
+        ) from None

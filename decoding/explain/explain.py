@@ -1,0 +1,492 @@
+"""Why may a token not come next, where does a text go wrong, and what could stand there instead?
+
+bytes -> lexemes so far -> the terminals that the token would make -> the stacks of the parser that refuse them, with the rules under way.
+A plain re-reading (`retrace`), which can be asked for its reasons; the engine's masks only name the nearest tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from maskwright.analysis.errors import DeadEndError, IllegalTokenError, StoreError
+from maskwright.analysis.grammar.columns import MOST_COLUMN, Column
+from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.lexing.transducer import START
+from maskwright.decoding.engine import _kernels as kernels
+from maskwright.decoding.explain.explanation import (
+    Attempt,
+    Explanation,
+    Lexeme,
+    Near,
+    Position,
+    listed,
+    shown_bytes,
+    shown_ranges,
+)
+from maskwright.decoding.explain.retrace import END, Machine, Place, Refusal, Retrace, machine_of
+from maskwright.decoding.explain.stack_views import StackViews
+from maskwright.maskstore.table import engine_table as places_of_table
+from maskwright.maskstore.vocabulary.tokenizer_values import clip
+
+if TYPE_CHECKING:
+    from maskwright.decoding.engine.matcher import Matcher
+    from maskwright.maskstore.automaton_store import AutomatonStore
+
+MOST_LEXEMES = 12
+MOST_STACKS = 4
+MOST_NEAR = 8
+FEW = 6
+"""Names that a sentence has room for."""
+WIDEST_LINE = 100
+
+_MARK = b"\xef\xbb\xbf"
+
+
+def explain_text(grammar: Grammar, text: bytes) -> Explanation:
+    """Where a text stops being the beginning of a legal one; or that it does not, and whether it is a whole one.
+
+    Raises as `build_store`, GrammarError for lexing "nfa", LimitError for a text with too many readings. Cost: 1.5 s for the first text
+    of python.lark, then 25 us a byte.
+    """
+    return _Explainer(machine_of(grammar)).text(text)
+
+
+def explain_token(grammar: Grammar, text: bytes, data: bytes, store: AutomatonStore | None = None) -> Explanation:
+    """Why some bytes may or may not come after a text; if the text itself is not legal, why not.
+
+    store : names the nearest tokens that may come. Raises as `explain_text`.
+    """
+    what = shown_bytes(data)
+    if store is not None and data in store.vocabulary.tokens:
+        what = f"token {store.vocabulary.tokens.index(data)} ({data!r})"
+    return _after(_Explainer(machine_of(grammar), store), text, data, what)
+
+
+def _after(explainer: _Explainer, text: bytes, data: bytes, what: str) -> Explanation:
+    places, good = explainer.run([explainer.trace.start], text)
+    return explainer.text(text) if good < len(text) else explainer.token(places, data, what, text)
+
+
+def explain_id(store: AutomatonStore, text: bytes, token: int) -> Explanation:
+    """`explain_token` for a token of a store's vocabulary, the end of the text among them. An id that it lacks may never come."""
+    vocabulary = store.vocabulary
+    explainer = _Explainer(machine_of(store.grammar), store)
+    if 0 <= token < vocabulary.size and vocabulary.tokens[token] and token not in vocabulary.eos:
+        return _after(explainer, text, vocabulary.tokens[token], f"token {token} ({vocabulary.tokens[token]!r})")
+    places, good = explainer.run([explainer.trace.start], text)
+    return explainer.text(text) if good < len(text) else explainer.other(places, token, text)
+
+
+def explain_next(matcher: Matcher, token: int) -> Explanation:
+    """Why a token may or may not come next where a matcher stands.
+
+    A matcher keeps no text and no names of terminals that its parser cannot tell apart: of those the first is shown. Raises StoreError for
+    a store whose lexer this version, or this Python's Unicode, would not build.
+    """
+    store = matcher.store
+    explainer = _Explainer(machine_of(store.grammar), store, matcher)
+    vocabulary = store.vocabulary
+    if matcher._id(token) < 0:
+        return explainer.other([], token, None)
+    if matcher.is_finished():
+        shown = f"token {token}" + (f" ({vocabulary.tokens[token]!r})" if 0 <= token < vocabulary.size else "")
+        summary = f"{shown} comes after the end of the text: reset() begins a new one"
+        return Explanation(store.grammar.name, f"token {token}", "refused", summary)
+    places = explainer.places_of(matcher)
+    if 0 <= token < vocabulary.size and vocabulary.tokens[token] and token not in vocabulary.eos:
+        what = f"token {token} ({vocabulary.tokens[token]!r})"
+        return explainer.token(places, vocabulary.tokens[token], what, None)
+    return explainer.other(places, token, None)
+
+
+class _Explainer:
+    """One explanation under way."""
+
+    def __init__(self, machine: Machine, store: AutomatonStore | None = None, matcher: Matcher | None = None) -> None:
+        self.machine = machine
+        self.grammar = machine.grammar
+        self.store = store
+        self.matcher = matcher
+        self.trace = Retrace(machine)
+        self.views = StackViews(self.trace)
+
+    # ------------------------------------------------------------------------------------------------------ questions
+
+    def text(self, text: bytes) -> Explanation:
+        places, good = self.run([self.trace.start], text)
+        at = _position(text, good)
+        if good == len(text):
+            refused = self.trace.end(places)
+            ending = self.attempts(refused, text, places[0].read)
+            whole = "a whole text" if not refused else "the beginning of a text"
+            return Explanation(
+                summary=f"legal under grammar {self.grammar.name}: {whole}, {len(text):,} bytes",
+                verdict="allowed",
+                is_whole=not refused,
+                ending=ending,
+                expected=self.expected_of(refused) if refused else (),
+                **self.common("the text", text, places, at),
+            )
+        refused = self.refusals(places, text[good : good + 1])
+        attempts = self.attempts(refused, text[: good + 1], places[0].read)
+        expected = self.expected_of(refused)
+        why = attempts[0].why + (f"; expected {listed(expected)}" if 0 < len(expected) <= FEW else "")
+        if good == 0 and text.startswith(_MARK):
+            why += "; the text begins with a byte order mark, which is no part of it: remove it"
+        return Explanation(
+            summary=f"not legal under grammar {self.grammar.name} at line {at.line}, column {at.column}: {why}",
+            verdict="refused",
+            attempts=attempts,
+            expected=expected,
+            bytes_allowed=self.bytes_allowed(places),
+            **self.common("the text", text[:good], places, at),
+        )
+
+    def token(self, places: list[Place], data: bytes, what: str, text: bytes | None) -> Explanation:
+        after, good = self.run(places, data)
+        whole = None if text is None else text + data
+        if good == len(data):
+            attempts = self.continuations(after, places[0].read)
+            return Explanation(
+                summary=f"{what} may come next",
+                verdict="allowed",
+                attempts=attempts,
+                reads_as=self.reads_as(places, data),
+                **self.common(what, text, places, None if text is None else _position(text + data, len(text))),
+            )
+        refused = self.refusals(after, data[good : good + 1])
+        attempts = self.attempts(
+            refused, None if whole is None else whole[: len(whole) - len(data) + good + 1], places[0].read
+        )
+        place = f"byte {good} of it, {shown_bytes(data[good : good + 1])}, cannot come" if good else "it cannot come"
+        allowed = self.bytes_allowed(after)
+        shown = listed(shown_ranges(allowed)) or "nothing"
+        return Explanation(
+            summary=f"{what} is not legal here under grammar {self.grammar.name}: {place}; what can: {shown}",
+            verdict="refused",
+            attempts=attempts,
+            reads_as=self.reads_as(places, data),
+            expected=self.expected_of(refused),
+            bytes_allowed=allowed,
+            nearest=self.nearest(text, data),
+            **self.common(
+                what, text, places, None if whole is None else _position(whole, len(whole) - len(data) + good)
+            ),
+        )
+
+    def other(self, places: list[Place], token: int, text: bytes | None) -> Explanation:
+        """Of a token that stands for no text: the end of the text, another special one, or none of the vocabulary's."""
+        assert self.store is not None
+        vocabulary = self.store.vocabulary
+        if not 0 <= token < vocabulary.size:
+            what = f"token {clip(token)}"
+            why = f"{what} is out of range: the vocabulary has the ids 0 to {vocabulary.size - 1}"
+            return Explanation(self.grammar.name, what, "refused", why)
+        shown = f"token {token} ({vocabulary.special.get(token, '')!r})"
+        if token not in vocabulary.eos:
+            why = f"{shown} stands for no text, so no grammar can allow it"
+            return Explanation(self.grammar.name, f"token {token}", "refused", why)
+        common = self.common(f"token {token}", text, places, None if text is None else _position(text, len(text)))
+        refused = self.trace.end(places)
+        if not refused:
+            return Explanation(summary=f"{shown} may come next: the text is whole", verdict="allowed", **common)
+        return Explanation(
+            summary=f"{shown} ends the text, which is not complete here",
+            verdict="refused",
+            attempts=self.attempts(refused, text, places[0].read),
+            expected=self.expected_of(refused),
+            bytes_allowed=self.bytes_allowed(places),
+            nearest=self.nearest(text, b""),
+            **common,
+        )
+
+    def common(self, what: str, text: bytes | None, places: list[Place], at: Position | None) -> dict[str, Any]:
+        """What all explanations tell about the text before."""
+        place = places[0]
+        found: dict[str, Any] = {"grammar": self.grammar.name, "what": what, "position": at, "depth": place.depth}
+        if self.grammar.layout is not None:
+            found["columns"] = tuple(column.wide for column in place.columns)
+        live = self.machine.transducer.live[place.lexer]
+        names = listed(self.names(live)) if place.lexer != START else ""
+        if text is None:
+            if self.matcher is not None:
+                found["note"] = (
+                    "worked out from the matcher's state: of terminals and rules that no text tells apart the first is shown"
+                )
+            found["unfinished"] = f"a lexeme that may become {names}" if names else ""
+            return found
+        lexemes, begin = self.machine.lexemes(text, place, self.trace.modes(place.stacks)[0])
+        found["n_lexemes"] = len(lexemes)
+        found["lexemes"] = tuple(
+            Lexeme(
+                self.grammar.display_name(t),
+                shown_bytes(text[b:e], 20) if e > b else "",
+                b,
+                e,
+                t in self.grammar.ignored,
+            )
+            for t, b, e in lexemes[-MOST_LEXEMES:]
+        )
+        if begin < len(text):
+            found["unfinished"] = f"{shown_bytes(text[begin:])}, which may become {names or 'nothing'}"
+        return found
+
+    # ------------------------------------------------------------------------------------------------------- reading
+
+    def run(self, places: list[Place], data: bytes) -> tuple[list[Place], int]:
+        """The places after as many of the bytes as are legal, and how many that are."""
+        # every prefix of a legal prefix is one: a check where a lexeme has ended, and bisection since the last check, find the end
+        recent, base = [places], 0
+        for at, byte in enumerate(data):
+            after, _ = self.trace.read(recent[-1], bytes([byte]))
+            if after and any(place.read is not recent[-1][0].read for place in after) and len(recent) > 1:
+                if not self.trace.is_legal(recent[-1]):
+                    break
+                recent, base = recent[-1:], at
+            if not after:
+                break
+            recent.append(after)
+        low, high = 0, len(recent) - 1
+        while low < high:
+            middle = (low + high + 1) // 2
+            if self.trace.is_legal(recent[middle]):
+                low = middle
+            else:
+                high = middle - 1
+        return recent[low], base + low
+
+    def refusals(self, places: list[Place], data: bytes) -> list[Refusal]:
+        """Why no reading goes on with some bytes."""
+        after, refused = self.trace.read(places, data)
+        for way in self.trace.ways(after):
+            if isinstance(way, Refusal):
+                refused.append(way)
+                continue
+            for symbol in self.trace.under_way(way):
+                stacks = self.trace.shift(way.stacks, self.trace.column(symbol))[1]
+                refused.append(Refusal("terminal", way, symbol, stacks))
+        return refused
+
+    def bytes_allowed(self, places: list[Place]) -> bytes:
+        """The bytes that may stand at some places. One byte of each class is tried."""
+        byte_class = self.machine.byte_class
+        first = {klass: byte_class.index(klass) for klass in set(byte_class)}
+        fine = {k: self.trace.is_legal(self.trace.read(places, bytes([byte]))[0]) for k, byte in sorted(first.items())}
+        return bytes(byte for byte in range(256) if fine[byte_class[byte]])
+
+    def reads_as(self, places: list[Place], data: bytes) -> tuple[str, ...]:
+        """The terminals that the lexer would emit, whatever the parser says; of one mode only, since others ask the parser."""
+        machine = self.machine
+        state = places[0].lexer
+        if len(machine.mode_state) > 1:
+            return ()
+        found: list[int] = []
+        for byte in data:
+            klass = machine.byte_class[byte]
+            found += machine.transducer.outputs[machine.output[state][klass]]
+            state = machine.next_state[state][klass]
+            if state < 0:
+                return ()
+        live = self.machine.transducer.live[state]
+        return (*self.names(found), *([f"({listed(self.names(live), 4)} under way)"] if live else []))
+
+    def places_of(self, matcher: Matcher) -> list[Place]:
+        """Where a matcher stands, in states of the full tables."""
+        table, memory = matcher.store.table, matcher._memory
+        transducer = self.machine.transducer
+        n = transducer.n_states
+        at = int(table[places_of_table.NEXT_STATE])
+        known = table[at : at + transducer.next_state.size]
+        if int(table[places_of_table.N_LEXER_STATES]) != n or not np.array_equal(known, transducer.next_state.ravel()):
+            raise StoreError(
+                f"the store of grammar {self.grammar.name} has another lexer than this version of maskwright, under this Python's Unicode, "
+                "builds for it; build the store anew"
+            )
+        stacks = tuple(self._lifted(states) for states in matcher._stacks(0))
+        region = int(matcher._regions[0])
+        lexer, wide, narrow, depth = (
+            int(memory[region + p]) for p in (kernels.LEXER, kernels.COLUMN, kernels.NARROW, kernels.DEPTH)
+        )
+        return [Place(lexer, Column(wide, narrow), depth, tuple(matcher._columns(0)), stacks, False, None)]
+
+    def _lifted(self, merged: Sequence[int]) -> int:
+        """A stack of the full tables whose states have these classes; it does the same on every text (`analysis.lr.bisimulation`)."""
+        class_of, transitions = self.machine.class_of, self.machine.automaton.transitions
+        stack = state = 0
+        for wanted in merged[1:]:
+            targets = transitions[state]
+            state = min(int(s) for s in targets[targets >= 0] if class_of[s] == wanted)
+            stack = self.trace.stacks.push(stack, state)
+        return stack
+
+    # ------------------------------------------------------------------------------------------------------- in words
+
+    def names(self, symbols: Iterable[int]) -> tuple[str, ...]:
+        return tuple("the end of the text" if s == END else self.grammar.display_name(s) for s in symbols)
+
+    def expected_of(self, refused: Iterable[Refusal]) -> tuple[str, ...]:
+        """What could come: first what the stacks would take that refuse, reduced as they are, then what they would have taken before."""
+        first: dict[int, None] = {}
+        then: dict[int, None] = {}
+        for refusal in refused:
+            place = refusal.place
+            if refusal.kind in ("bytes", "unfinished"):
+                wanted = self.trace.under_way(place)
+                then |= dict.fromkeys(self.trace.acceptable(place.stacks, wanted))
+                output = int(self.machine.transducer.end_output[place.lexer])
+                ended = self.trace.emit(place, self.machine.transducer.outputs[output]) if output >= 0 else refusal
+                if isinstance(ended, Place):
+                    first |= dict.fromkeys(self.trace.expected(ended.stacks))
+            else:
+                first |= dict.fromkeys(self.trace.expected(refusal.stacks))
+                then |= dict.fromkeys(self.trace.expected(place.stacks))
+        return self.names([*first, *(symbol for symbol in then if symbol not in first)])
+
+    def attempts(self, refused: Sequence[Refusal], text: bytes | None, since: Any) -> tuple[Attempt, ...]:
+        """One attempt for each way to read: refusals of one place are one.
+
+        text : up to the byte where reading stopped. since : what had been read when the token began.
+        """
+        groups: dict[tuple[Place, str], list[Refusal]] = {}
+        for refusal in refused:
+            groups.setdefault((refusal.place, refusal.kind), []).append(refusal)
+        found = []
+        for (place, kind), members in groups.items():
+            by_stack: dict[int, list[int]] = {}
+            for member in members:
+                for stack in member.stacks:
+                    by_stack.setdefault(stack, []).append(member.symbol)
+            views = tuple(
+                self.views.view(stack, self.names(symbols)) for stack, symbols in list(by_stack.items())[:MOST_STACKS]
+            )
+            symbols = tuple(dict.fromkeys(member.symbol for member in members))
+            why = self.why(kind, members[0], symbols, text)
+            found.append(Attempt(self.read_since(place, since), (), why, views))
+        return tuple(found)
+
+    def read_since(self, place: Place, since: Any) -> tuple[str, ...]:
+        found = []
+        read = place.read
+        while read is not None and read is not since:
+            found.append(read[0])
+            read = read[2]
+        return self.names(found[::-1])
+
+    def why(self, kind: str, refusal: Refusal, symbols: tuple[int, ...], text: bytes | None) -> str:
+        place, names = refusal.place, listed(self.names(symbols), 4)
+        column = refusal.column.wide
+        open_columns = ", ".join(str(opened.wide) for opened in place.columns)
+        if kind == "bytes":
+            live = self.machine.transducer.live[place.lexer]
+            shown = f"with {shown_bytes(text[-1:])}" if text else "with that byte"
+            if not live:
+                return f"no terminal begins {shown}"
+            mode = self.trace.modes(place.stacks)[0]
+            if text and self.machine.ends_before(text, place, mode):
+                return f"no terminal begins {shown}"
+            _, begin = ([], 0) if text is None else self.machine.lexemes(text[:-1], place, mode)
+            lexeme = shown_bytes(text[begin:-1]) if text is not None and begin < len(text) - 1 else ""
+            if not lexeme and text is not None:
+                return f"no terminal that could stand here begins {shown}"
+            return f"{lexeme or 'the lexeme under way'} may become {listed(self.names(live), 6)}, none of which goes on {shown}"
+        if kind == "tabs" and column >= MOST_COLUMN:
+            return (
+                f"a line begins {MOST_COLUMN} columns in, or more, which is more than can be counted: use fewer blanks"
+            )
+        if kind == "tabs":
+            return "a line begins with tabs and blanks that do not agree with those of the open block: use one of them only"
+        if kind == "column":
+            return f"a line begins at column {column}, where no block is open (open: {open_columns}){self.tabs(text)}"
+        if kind == "indent":
+            return f"a line is indented to column {column}, but no block can begin here (open: {open_columns}){self.tabs(text)}"
+        if kind == "dedent":
+            return f"a line goes back to column {column}, but the block cannot end here (open: {open_columns})"
+        if kind == "newline":
+            return f"the line cannot end here: {names} is refused"
+        if kind == "end":
+            return "the text cannot end here"
+        if kind == "unfinished":
+            live = self.machine.transducer.live[place.lexer]
+            return f"the text cannot end inside a lexeme that may become {listed(self.names(live), 6)}"
+        layout = self.grammar.layout
+        is_block = layout is not None and self.trace.expected(place.stacks) == [layout.indent]
+        return f"{names} cannot come here" + (": a block must begin, so the line must be indented" if is_block else "")
+
+    def tabs(self, text: bytes | None) -> str:
+        layout = self.grammar.layout
+        if (
+            layout is None
+            or layout.tabs == "consistent"
+            or text is None
+            or b"\t" not in text[text.rfind(b"\n", 0, len(text) - 1) + 1 :]
+        ):
+            return ""
+        return f"; a tab counts {layout.tab_length} columns"
+
+    def continuations(self, places: list[Place], since: Any) -> tuple[Attempt, ...]:
+        """What an allowed token does: for each way to read it the terminals complete, those that may be under way, and the rules there."""
+        found = []
+        for way in self.trace.ways(places):
+            if isinstance(way, Refusal):
+                continue
+            live = self.machine.transducer.live[way.lexer]
+            wanted = self.trace.under_way(way)
+            taken = self.trace.acceptable(way.stacks, wanted)
+            if wanted and not taken:
+                continue
+            taken = taken if wanted and live else list(live)
+            after = way.stacks
+            for symbol in taken:
+                if symbol not in self.grammar.ignored and symbol not in (self.machine.newline, END):
+                    after = self.trace.shift(way.stacks, self.trace.column(symbol))[0]
+                    break
+            views = tuple(self.views.view(stack, ()) for stack in after[:MOST_STACKS])
+            found.append(Attempt(self.read_since(way, since), self.names(taken), "", views))
+        return tuple(found)
+
+    def nearest(self, text: bytes | None, data: bytes) -> tuple[Near, ...]:
+        """Allowed tokens, those with the longest beginning in common first, then the shortest."""
+        if self.store is None:
+            return ()
+        words = np.zeros(self.store.n_words, np.uint32)
+        matcher = self.matcher or self.store.matcher()
+        try:
+            if text is not None:
+                matcher.advance_bytes(text)
+            matcher.fill(words)
+        except (DeadEndError, IllegalTokenError):
+            return ()
+        allowed = np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little")).tolist()
+        tokens = self.store.vocabulary.tokens
+        near = [Near(token, tokens[token], _shared(tokens[token], data)) for token in allowed if tokens[token]]
+        return tuple(sorted(near, key=lambda one: (-one.shared, len(one.data), one.token))[:MOST_NEAR])
+
+
+def _shared(a: bytes, b: bytes) -> int:
+    n = 0
+    while n < min(len(a), len(b)) and a[n] == b[n]:
+        n += 1
+    return n
+
+
+def _position(text: bytes, offset: int) -> Position:
+    begin = text.rfind(b"\n", 0, offset) + 1
+    end = text.find(b"\n", offset)
+    end = len(text) if end < 0 else end
+    before = text[begin:offset].decode("utf-8", "backslashreplace")
+    after = text[offset:end].decode("utf-8", "backslashreplace")
+    column = len(text[begin:offset].decode("utf-8", "replace")) + 1
+    if len(before) > WIDEST_LINE // 2:
+        before = "..." + before[-WIDEST_LINE // 2 :]
+    if len(after) > WIDEST_LINE // 2:
+        after = after[: WIDEST_LINE // 2] + "..."
+    printable = str.maketrans({c: repr(chr(c))[1:-1] for c in range(32) if c != 9})
+    return Position(
+        offset, text.count(b"\n", 0, begin) + 1, column, before.translate(printable), after.translate(printable)
+    )
+
+
+__all__ = ["explain_id", "explain_next", "explain_text", "explain_token"]

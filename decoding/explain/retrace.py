@@ -1,0 +1,459 @@
+"""Reading a text plainly: one byte at a time through the lexer's transducer, explicit stacks through the full LALR tables.
+
+The answers are the engine's (`_kernels`), by other code: no look-ups, no merged states, and whatever is refused is kept with the stacks
+that refuse it. For explaining, not for decoding: some 25 us a byte of Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property, lru_cache
+from typing import Literal, NamedTuple
+
+from maskwright.analysis.errors import GrammarError, LimitError
+from maskwright.analysis.grammar.columns import FIRST_COLUMN, Column
+from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.lexing.lexemes import terminal_rank
+from maskwright.analysis.lexing.terminal_nfa import build_terminal_nfa, build_union_dfa
+from maskwright.analysis.lexing.terminals import compile_lexemes
+from maskwright.analysis.lexing.transducer import DEAD, RESTART, START, STATE_LIMIT
+from maskwright.analysis.lr.acyclic import parsed_grammar
+from maskwright.analysis.lr.automaton import build_automaton
+from maskwright.analysis.lr.bisimulation import coarsest_partition
+from maskwright.analysis.lr.tables import ACCEPT, CONFLICT, ERROR, build_lr_tables
+from maskwright.decoding.engine._kernels import MAX_STACKS
+from maskwright.maskstore.automaton.stack_automaton import build_lexer_and_parser
+
+END = -1
+"""The end of the text, where a terminal is expected."""
+
+ENDED = -1
+"""In place of a stack: the text was accepted as a whole."""
+
+INSERTED = -1
+"""In place of a lexing mode: layout has put the terminal in, no text spells it."""
+
+Read = tuple[int, int, "Read | None"]
+"""What the parser has read: a terminal, the mode in which it was lexed, and what came before."""
+
+
+class Place(NamedTuple):
+    """Where one reading of a text stands.
+
+    lexer : the transducer's state. column : of the newline under way. depth : open brackets. columns : of the open blocks. stacks :
+    numbers in `Stacks`. fresh : the last thing read was a newline with its column. read : all that was read, the last first.
+    """
+
+    lexer: int
+    column: Column
+    depth: int
+    columns: tuple[Column, ...]
+    stacks: tuple[int, ...]
+    fresh: bool
+    read: Read | None
+
+
+Kind = Literal["bytes", "terminal", "newline", "indent", "dedent", "column", "tabs", "end", "unfinished"]
+
+
+class Refusal(NamedTuple):
+    """Why a reading stops.
+
+    kind : "bytes": the lexer goes on with no such byte. "terminal", "newline", "indent", "dedent", "end": the parser refuses that.
+    "column": a line begins where no block is open. "tabs": its tabs and blanks do not compare with the open block's. "unfinished": the
+    text cannot end inside a lexeme. place : where it stops. symbol : the terminal, or END. stacks : those that refuse, after all that
+    could be reduced. column : the line's.
+    """
+
+    kind: Kind
+    place: Place
+    symbol: int = END
+    stacks: tuple[int, ...] = ()
+    column: Column = FIRST_COLUMN
+
+
+class Stacks:
+    """Stacks of LR states by number; equal stacks have equal numbers. Number 0 holds the start state alone."""
+
+    def __init__(self) -> None:
+        self.state = [0]
+        self.below = [-1]
+        self._number: dict[tuple[int, int], int] = {}
+
+    def push(self, stack: int, state: int) -> int:
+        number = self._number.setdefault((stack, state), len(self.state))
+        if number == len(self.state):
+            self.state.append(state)
+            self.below.append(stack)
+        return number
+
+    def states(self, stack: int) -> list[int]:
+        """The LR states of a stack, from the bottom."""
+        found = []
+        while stack >= 0:
+            found.append(self.state[stack])
+            stack = self.below[stack]
+        return found[::-1]
+
+
+class Machine:
+    """Lexer and parser of a grammar. Raises as `build_store`, GrammarError for lexing "nfa". Cost for python.lark: 1.5 s."""
+
+    def __init__(self, grammar: Grammar) -> None:
+        if grammar.lexing == "nfa":
+            raise GrammarError(
+                f"grammar {grammar.name}: lexing 'nfa' keeps several hypotheses, which are not explained; load it with lexing='longest'"
+            )
+        self.grammar = grammar
+        found = build_lexer_and_parser(grammar)
+        modes, self.transducer = found.modes, found.transducer
+        self.tables = build_lr_tables(grammar, grammar.conflicts)
+        self.automaton = build_automaton(parsed_grammar(grammar, grammar.conflicts)).restricted(self.tables.origin)
+        self.class_of: list[int] = coarsest_partition(self.tables).states.tolist()
+        """The engine's LR state of each of ours."""
+        of_class = modes.of_state.tolist()
+        self.mode_of = [of_class[number] for number in self.class_of]
+        self.next_state: list[list[int]] = self.transducer.next_state.tolist()
+        self.output: list[list[int]] = self.transducer.output.tolist()
+        self.byte_class: list[int] = self.transducer.byte_class.tolist()
+        self.is_newline: list[bool] = self.transducer.is_newline.tolist()
+        self.mode_state: list[int] = self.transducer.mode_state.tolist()
+        self.competing = modes.competing
+        self.column_of: list[int] = self.tables.terminal_column.tolist()
+        self.end_column = self.tables.n_terminals
+        self._action: list[list[int]] = self.tables.action.tolist()
+        self.default_rule: list[int] = self.tables.default_rule.tolist()
+        self.goto: list[list[int]] = self.tables.goto.tolist()
+        self.rule_lhs: list[int] = self.tables.rule_lhs.tolist()
+        self.rule_length: list[int] = self.tables.rule_length.tolist()
+        layout = grammar.layout
+        self.newline = layout.newline if layout else -9
+        brackets = layout.brackets if layout else ()
+        self.bracket = {opening: 1 for opening, _ in brackets} | {closing: -1 for _, closing in brackets}
+        self.corners: dict[int, frozenset[int]] = {}
+        """Remembered by explanations: the nonterminals that each nonterminal's text may begin with."""
+
+    def actions(self, state: int, column: int) -> tuple[int, ...]:
+        """What the parser may do in a state; a reduction that it can do whatever comes is done even where no terminal fits."""
+        default = self.default_rule[state]
+        if default >= 0:
+            return (-default - 1,)
+        action = self._action[state][column] if column >= 0 else ERROR
+        if action >= CONFLICT:
+            return self.tables.actions(state, column)
+        return () if action == ERROR else (action,)
+
+    @cached_property
+    def _union(self) -> tuple[list[list[int]], list[int], list[bool], list[int]]:
+        """The automaton of all terminals side by side: transitions, winners, whether it can grow, and the start of each mode."""
+        nfa = build_terminal_nfa(compile_lexemes(self.grammar))
+        starts = [tuple(int(nfa.initial[t]) for t in sorted(mode)) for mode in self.competing]
+        union = build_union_dfa(nfa, [terminal.name for terminal in self.grammar.terminals], STATE_LIMIT, starts)
+        rank = terminal_rank(self.grammar.terminals)
+        winners = [min(found, key=rank.__getitem__, default=-1) for found in union.accepting]
+        can_grow = [bool(row.any()) for row in union.next_state >= 0]
+        next_state: list[list[int]] = union.next_state.tolist()
+        return next_state, winners, can_grow, list(union.starts)
+
+    def longest_match(self, text: bytes, begin: int, mode: int) -> tuple[int, int, bool]:
+        """The longest match at `begin`: its terminal or -1, its end, and whether no further text can change it."""
+        next_state, winners, can_grow, starts = self._union
+        state, terminal, end = starts[mode], -1, begin
+        for at in range(begin, len(text)):
+            state = next_state[state][text[at]]
+            if state < 0:
+                return terminal, end, True
+            if winners[state] >= 0:
+                terminal, end = winners[state], at + 1
+        return terminal, end, not can_grow[state]
+
+    def lexemes(self, text: bytes, place: Place, mode: int) -> tuple[list[tuple[int, int, int]], int]:
+        """The lexemes of a text up to a place in its reading: terminal, begin, end; and where the one under way begins.
+
+        Ignored lexemes are among them; terminals that layout inserted have no length. mode : in which the one under way is lexed.
+        """
+        chain: list[tuple[int, int]] = []
+        read = place.read
+        while read is not None:
+            chain.append(read[:2])
+            read = read[2]
+        found: list[tuple[int, int, int]] = []
+        at = 0
+        for terminal, own_mode in reversed(chain):
+            if own_mode == INSERTED:
+                found.append((terminal, at, at))
+                continue
+            lexeme, end, _ = self.longest_match(text, at, own_mode)
+            while lexeme in self.grammar.ignored:
+                found.append((lexeme, at, end))
+                at = end
+                lexeme, end, _ = self.longest_match(text, at, own_mode)
+            found.append((terminal, at, end))
+            at = end
+        is_sure = True
+        while at < len(text) and is_sure:
+            lexeme, end, is_sure = self.longest_match(text, at, mode)
+            is_sure = is_sure and lexeme in self.grammar.ignored
+            if is_sure:
+                found.append((lexeme, at, end))
+                at = end
+        return found, at
+
+    def ends_before(self, text: bytes, place: Place, mode: int) -> bool:
+        """Whether the lexeme under way could end before the text's last byte, with which no terminal begins."""
+        _, begin = self.lexemes(text[:-1], place, mode)
+        terminal, end, _ = self.longest_match(text[:-1], begin, mode)
+        next_state, _, _, starts = self._union
+        return terminal >= 0 and end == len(text) - 1 and next_state[starts[mode]][text[-1]] < 0
+
+
+@lru_cache(maxsize=4)
+def machine_of(grammar: Grammar) -> Machine:
+    """The machine of a grammar, kept for the next question."""
+    return Machine(grammar)
+
+
+class Retrace:
+    """The readings of one text, and of what may come after it."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.stacks = Stacks()
+        self.start = Place(START, FIRST_COLUMN, 0, (FIRST_COLUMN,), (0,), False, None)
+
+    # ------------------------------------------------------------------------------------------------------ parsing
+
+    def shift(self, stacks: Iterable[int], column: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The stacks after a terminal, and those that refuse it after all that could be reduced. Raises LimitError for too many."""
+        machine, known = self.machine, self.stacks
+        found: dict[int, None] = {}
+        refusing: dict[int, None] = {}
+        agenda = list(stacks)[::-1]
+        seen = set(agenda)
+        while agenda:
+            stack = agenda.pop()
+            actions = machine.actions(known.state[stack], column)
+            if not actions:
+                refusing[stack] = None
+            for action in actions:
+                if action > 0:
+                    found[ENDED if action == ACCEPT else known.push(stack, action - 1)] = None
+                    continue
+                reduced = self._reduced(stack, -action - 1)
+                if reduced not in seen:
+                    seen.add(reduced)
+                    agenda.append(reduced)
+            if len(found) > MAX_STACKS or len(seen) > 64 * MAX_STACKS:
+                raise LimitError(
+                    f"grammar {machine.grammar.name} has more than {MAX_STACKS} readings of the text: their number grows with it; "
+                    "load the grammar with conflicts='shift', or make its rules less ambiguous"
+                )
+        return tuple(found), tuple(refusing)
+
+    def _reduced(self, stack: int, rule: int) -> int:
+        machine, below = self.machine, self.stacks.below
+        for _ in range(machine.rule_length[rule]):
+            stack = below[stack]
+        return self.stacks.push(stack, machine.goto[self.stacks.state[stack]][machine.rule_lhs[rule]])
+
+    def acceptable(self, stacks: Sequence[int], symbols: Iterable[int]) -> list[int]:
+        """Those of some terminals (or END) that the parser can take."""
+        return [symbol for symbol in symbols if self.shift(stacks, self.column(symbol))[0]]
+
+    def column(self, symbol: int) -> int:
+        return self.machine.end_column if symbol == END else self.machine.column_of[symbol]
+
+    def expected(self, stacks: Sequence[int]) -> list[int]:
+        """All terminals that the parser can take, and END last; with layout the end of the text may need dedents before it."""
+        columns = self.machine.column_of
+        return self.acceptable(stacks, [*(t for t in range(len(columns)) if columns[t] >= 0), END])
+
+    def _feed(self, place: Place, symbol: int, kind: Kind, column: Column = FIRST_COLUMN) -> Place | Refusal:
+        after, refusing = self.shift(place.stacks, self.column(symbol))
+        if not after:
+            return Refusal(kind, place, symbol, refusing, column)
+        return place._replace(stacks=after)
+
+    def emit(self, place: Place, symbols: Iterable[int]) -> Place | Refusal:
+        """The place after terminals that the lexer emits, layout obeyed."""
+        machine = self.machine
+        for symbol in symbols:
+            read = (symbol, self.modes(place.stacks)[0], place.read)
+            if symbol == machine.newline and place.depth > 0:
+                place = place._replace(read=read)
+                continue
+            is_newline = symbol == machine.newline
+            after = self._feed(place, symbol, "newline" if is_newline else "terminal", place.column)
+            if isinstance(after, Refusal):
+                return after
+            depth = max(0, place.depth + machine.bracket.get(symbol, 0))
+            place = after._replace(depth=depth, read=read, fresh=is_newline)
+            if is_newline:
+                after = self._indent(place, place.column)
+                if isinstance(after, Refusal):
+                    return after
+                place = after
+        return place
+
+    def _indent(self, place: Place, column: Column) -> Place | Refusal:
+        layout = self.machine.grammar.layout
+        assert layout is not None
+        order = layout.compare(column, place.columns[-1])
+        if order is None:
+            return Refusal("tabs", place, layout.indent, (), column)
+        if order < 0 and column not in place.columns:
+            is_open = any(column.wide == opened.wide for opened in place.columns)
+            return Refusal("tabs" if is_open else "column", place, layout.dedent, (), column)
+        if order > 0:
+            after = self._feed(place, layout.indent, "indent", column)
+            if isinstance(after, Refusal):
+                return after
+            return after._replace(columns=(*place.columns, column), read=(layout.indent, INSERTED, place.read))
+        while column != place.columns[-1]:
+            after = self._feed(place, layout.dedent, "dedent", column)
+            if isinstance(after, Refusal):
+                return after
+            place = after._replace(columns=place.columns[:-1], read=(layout.dedent, INSERTED, place.read))
+        return place
+
+    # ------------------------------------------------------------------------------------------------------- lexing
+
+    def modes(self, stacks: Sequence[int]) -> list[int]:
+        """The lexing modes of some stacks, without repeats."""
+        if len(self.machine.mode_state) == 1:
+            return [0]
+        return list(dict.fromkeys(self.machine.mode_of[self.stacks.state[stack]] for stack in stacks))
+
+    def begun(self, place: Place) -> list[Place]:
+        """A place in START under several modes is one for each mode that its stacks choose, in that mode's state."""
+        if place.lexer != START or len(self.machine.mode_state) == 1:
+            return [place]
+        mode_of, state = self.machine.mode_of, self.stacks.state
+        return [
+            place._replace(
+                lexer=self.machine.mode_state[mode],
+                stacks=tuple(stack for stack in place.stacks if mode_of[state[stack]] == mode),
+            )
+            for mode in self.modes(place.stacks)
+        ]
+
+    def read(self, places: Iterable[Place], data: bytes) -> tuple[list[Place], list[Refusal]]:
+        """The places after some bytes, and why there are not more."""
+        machine, transducer = self.machine, self.machine.transducer
+        found: dict[tuple[object, ...], Place] = {}
+        refused: list[Refusal] = []
+        agenda = [(place, data) for place in places][::-1]
+        longest = len(data) + 4 * (transducer.longest_pending + 2)
+        while agenda:
+            place, waiting = agenda.pop()
+            if not waiting:
+                key = place[:4]
+                if key in found:  # readings that the lexer cannot tell apart go on as one
+                    both = dict.fromkeys((*found[key].stacks, *place.stacks))
+                    place = found[key]._replace(stacks=tuple(both), fresh=found[key].fresh and place.fresh)
+                found[key] = place
+                continue
+            for here in self.begun(place):
+                klass = machine.byte_class[waiting[0]]
+                after = machine.next_state[here.lexer][klass]
+                if after == DEAD:
+                    refused.append(Refusal("bytes", here))
+                    continue
+                reached: Place | Refusal = here
+                output = machine.output[here.lexer][klass]
+                if output:
+                    reached = self.emit(here, transducer.outputs[output])
+                if isinstance(reached, Refusal):
+                    refused.append(reached)
+                elif after == RESTART:
+                    again = transducer.pending[here.lexer] + waiting
+                    if len(again) > longest:
+                        raise LimitError(
+                            f"grammar {machine.grammar.name}: the lexer would read too much of the text again; make its terminals differ "
+                            "sooner"
+                        )
+                    agenda.append((reached._replace(lexer=START), again))
+                else:
+                    column = reached.column
+                    if machine.is_newline[after] and machine.grammar.layout is not None:
+                        column = machine.grammar.layout.column_after(waiting[:1], column)
+                    agenda.append((reached._replace(lexer=after, column=column), waiting[1:]))
+        return list(found.values()), refused
+
+    def backed_up(self, place: Place) -> tuple[list[Place], list[Refusal]]:
+        """The places if the lexeme under way fails and ends at its last end; none and none where it cannot."""
+        transducer, lexer = self.machine.transducer, place.lexer
+        terminal = transducer.fallback[lexer]
+        if terminal < 0:
+            return [], []
+        emitted = () if terminal in self.machine.grammar.ignored else (terminal,)
+        again = transducer.again[lexer]
+        after = self.emit(place, emitted + again[0] if again is not None else emitted)
+        if isinstance(after, Refusal):
+            return [], [after]
+        if again is not None:
+            return [after._replace(lexer=again[1])], []
+        return self.read([after._replace(lexer=START)], transducer.pending[lexer])
+
+    def ways(self, places: Iterable[Place]) -> Iterator[Place | Refusal]:
+        """All that the lexemes under way may still be: the places themselves, those backed up, and so on."""
+        agenda = list(places)[::-1]
+        while agenda:
+            place = agenda.pop()
+            yield place
+            more, refused = self.backed_up(place)
+            yield from refused
+            agenda += more[::-1]
+
+    def under_way(self, place: Place) -> tuple[int, ...]:
+        """The terminals of which one must be acceptable for a text to go on from a place; () if there is no condition."""
+        outlook = self.machine.transducer.outlook[place.lexer]
+        if outlook is not None and (self.machine.newline not in outlook or place.depth == 0):
+            grammar = self.machine.grammar
+            wanted = tuple(t for t in sorted(outlook) if t != grammar.n_terminals)
+            if grammar.n_terminals not in outlook:
+                return wanted
+            return (*wanted, END) if grammar.layout is None else (*wanted, grammar.layout.dedent, END)
+        if not place.fresh:
+            return ()
+        # no indent can come any more after a newline whose column is known
+        layout = self.machine.grammar.layout
+        return tuple(t for t in (*range(len(self.machine.column_of)), END) if layout is None or t != layout.indent)
+
+    def goes_on(self, place: Place) -> bool:
+        """Whether the lexeme under way may become something that the parser takes."""
+        wanted = self.under_way(place)
+        return not wanted or any(self.shift(place.stacks, self.column(symbol))[0] for symbol in wanted)
+
+    def is_legal(self, places: Iterable[Place]) -> bool:
+        """Whether the text can go on from one of some places to a legal text."""
+        return any(not isinstance(way, Refusal) and self.goes_on(way) for way in self.ways(places))
+
+    def end(self, places: Iterable[Place]) -> list[Refusal]:
+        """Why the text cannot end here; nothing if it can."""
+        machine, transducer = self.machine, self.machine.transducer
+        refused: list[Refusal] = []
+        agenda = list(places)[::-1]
+        while agenda:
+            place = agenda.pop()
+            output = int(transducer.end_output[place.lexer])
+            if output == RESTART:
+                more, why = self.backed_up(place)
+                refused += why
+                agenda += more[::-1]
+                continue
+            if output < 0:
+                refused.append(Refusal("unfinished", place))
+                continue
+            # a newline that ends the text is behind its last line, whatever blanks follow
+            after = self.emit(place._replace(column=FIRST_COLUMN), transducer.outputs[output])
+            if not isinstance(after, Refusal) and machine.grammar.layout is not None and len(after.columns) > 1:
+                after = self._indent(after, FIRST_COLUMN)
+                if isinstance(after, Refusal):
+                    after = after._replace(kind="end", symbol=END)
+            if not isinstance(after, Refusal):
+                after = self._feed(after, END, "end")
+            if not isinstance(after, Refusal):
+                return []
+            refused.append(after)
+        return refused

@@ -1,0 +1,78 @@
+"""A parser's stack in words: its symbols, the items of the state on top, and the rules that wait for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from maskwright.decoding.explain.explanation import StackView
+from maskwright.decoding.explain.retrace import END, Retrace
+
+MOST_RULES = 10
+
+
+class StackViews:
+    """Views of the stacks of a trace."""
+
+    def __init__(self, trace: Retrace) -> None:
+        self.trace = trace
+        self.machine = trace.machine
+        self.automaton = trace.machine.automaton
+
+    def view(self, stack: int, refuses: tuple[str, ...]) -> StackView:
+        """A stack of the trace; refuses : the names of the terminals that it refuses."""
+        states = self.trace.stacks.states(stack)
+        state = states[-1]
+        symbols = [self.automaton.accessing[s] for s in states[1:]]
+        items = self.automaton.kernels[state]
+        return StackView(
+            refuses,
+            state,
+            tuple(self.symbol(s) for s in symbols),
+            tuple(map(self.automaton.items.text, items)),
+            self.rules_around(states),
+            tuple(map(self.symbol, self.trace.expected((stack,)))),
+        )
+
+    def symbol(self, symbol: int) -> str:
+        if symbol == END:
+            return "the end of the text"
+        return self.automaton.grammar.display_name(symbol)
+
+    def rules_around(self, states: Sequence[int]) -> tuple[str, ...]:
+        """The rules that wait for the one on top of a stack, the innermost first: one chain of them, at most MOST_RULES."""
+        automaton = self.automaton
+        items, grammar = automaton.items, automaton.grammar
+        n = grammar.n_terminals
+        found: list[str] = []
+        at = len(states) - 1
+        item = min(automaton.kernels[states[at]])
+        while items.rule[item] < len(grammar.rules) and len(found) < MOST_RULES:
+            rule = items.rule[item]
+            at -= item - items.first[rule]
+            wanted = grammar.rules[rule].lhs
+            # a kernel item before a symbol whose first corner the finished rule may be
+            outer = [
+                i
+                for i in automaton.kernels[states[at]]
+                if items.symbol[i] >= n and (items.symbol[i] == wanted or wanted in self._corners(items.symbol[i]))
+            ]
+            if not outer:
+                break  # only a state that lies on no stack
+            item = min(outer)
+            found.append(items.text(item))
+        return tuple(found)
+
+    def _corners(self, symbol: int) -> frozenset[int]:
+        """The nonterminals that a nonterminal's text may begin with, through first symbols."""
+        known = self.machine.corners
+        if symbol not in known:
+            grammar = self.automaton.grammar
+            seen, agenda = {symbol}, [symbol]
+            while agenda:
+                here = agenda.pop()
+                for rule in grammar.rules_of[here]:
+                    if rule.rhs and grammar.is_nonterminal(rule.rhs[0]) and rule.rhs[0] not in seen:
+                        seen.add(rule.rhs[0])
+                        agenda.append(rule.rhs[0])
+            known[symbol] = frozenset(seen)
+        return known[symbol]

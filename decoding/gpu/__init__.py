@@ -1,0 +1,8 @@
+"""The engine on a device: experimental, not measured on a GPU.
+
+In: a store. Out: texts in the slots of a device, and their masks there.
+"""
+
+from maskwright.decoding.gpu.gpu import GpuBatch
+
+__all__ = ["GpuBatch"]

@@ -1,0 +1,188 @@
+"""The engine's kernels on a GPU: `_slot_kernels`, one thread a slot, and the rows written by a block a slot.
+
+The functions that read and find are those that run on the CPU: numba-cuda compiles what a kernel calls for the device, Numba dispatchers
+included. So there is one source for both, tested where there is no GPU; only what is spread over threads is written here.
+
+A thread a slot, with a warp to itself: what slots do differs at every step, so threads of one warp would wait for each other.
+
+Compiling takes a minute, so machine code is kept where Numba keeps that for the CPU, by device, and under the checksum of all that it was
+made of: numba-cuda looks at this file only.
+"""
+
+from __future__ import annotations
+
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numba import cuda, int64
+
+from maskwright.decoding.engine._kernels import (
+    AFTER_END,
+    DEAD_END,
+    FINISHED,
+    IDLE,
+    MARKED,
+    MOST_MARKED,
+    N_MARKED,
+    NO_ROOM,
+    OK,
+    USED,
+    WRITTEN,
+)
+from maskwright.decoding.gpu import _slot_kernels as slots
+from maskwright.decoding.gpu._slot_kernels import WITHOUT_END
+from maskwright.maskstore.automaton import _parse_kernels
+from maskwright.maskstore.table import _engine_kernels, engine_table
+from maskwright.maskstore.table.engine_table import EOS, MASK_IDS, MASKS, N_EOS, N_WORDS, ROWS
+
+WARP = 32
+WRITERS = 256
+"""Threads that write a slot's row."""
+
+
+def checksum() -> int:
+    """Of all files that the kernels are compiled from, but this one."""
+    found = slots.SOURCES
+    for module in (engine_table, _engine_kernels, _parse_kernels):
+        found = zlib.crc32(Path(str(module.__file__)).read_bytes(), found)
+    return found
+
+
+@cuda.jit(device=True)
+def claim(owners, slot):  # type: ignore[no-untyped-def]
+    """A deep region that no slot has, or -1."""
+    for deep in range(owners.shape[0]):
+        if cuda.atomic.cas(owners, deep, np.int32(-1), np.int32(slot)) == -1:
+            return np.int64(deep)
+    return np.int64(-1)
+
+
+def _compiled(source: int) -> Any:
+    """The kernels. source : see `checksum`."""
+
+    @cuda.jit(cache=True)
+    def advance(table, memory, regions, owners, results, lengths, tokens, deep_first, deep_stride, deep_capacity):  # type: ignore[no-untyped-def]
+        """`advance_slots`. Grid: (n_slots,) blocks of `WARP` threads."""
+        source  # noqa: B018
+        slot = cuda.blockIdx.x
+        if cuda.threadIdx.x != 0 or results[slot] != OK or tokens[slot] == -1:
+            return
+        while slots.advance_slot(table, memory, regions, results, lengths, np.int64(slot), tokens[slot]):
+            deep = claim(owners, slot) if regions[slot] < deep_first else np.int64(-1)
+            if deep < 0:
+                break
+            slots.to_deep(memory, regions, owners, np.int64(slot), deep, deep_first, deep_stride, deep_capacity)
+
+    @cuda.jit(cache=True)
+    def find(table, memory, regions, owners, results, found, words, deep_first, deep_stride, deep_capacity):  # type: ignore[no-untyped-def]
+        """`find_slots`. Grid: (n_slots,) blocks of `WARP` threads."""
+        source  # noqa: B018
+        slot = cuda.blockIdx.x
+        if cuda.threadIdx.x != 0:
+            return
+        found[slot] = IDLE
+        if results[slot] != OK:
+            return
+        while True:
+            found[slot] = slots.find_slot(table, memory, regions, results, np.int64(slot), words[slot])
+            if found[slot] != NO_ROOM:
+                return
+            deep = claim(owners, slot) if regions[slot] < deep_first else np.int64(-1)
+            if deep < 0:
+                return
+            slots.to_deep(memory, regions, owners, np.int64(slot), deep, deep_first, deep_stride, deep_capacity)
+
+    @cuda.jit(cache=True)
+    def write(table, memory, regions, results, found, words, held, row_ids):  # type: ignore[no-untyped-def]
+        """`write_slots`. Grid: (n_slots,) blocks of any number of threads."""
+        source  # noqa: B018
+        slot = cuda.blockIdx.x
+        thread = cuda.threadIdx.x
+        threads = cuda.blockDim.x
+        bases = cuda.shared.array(MOST_MARKED, int64)
+        if thread == 0:
+            row_ids[slot] = -1 if results[slot] == IDLE else slot
+        row = words[slot]
+        is_live = found[slot] == OK or found[slot] == WITHOUT_END
+        region = np.int64(regions[slot])
+        n_marked = np.int64(memory[region + N_MARKED]) if is_live else np.int64(0)
+        is_written = is_live and memory[region + WRITTEN] != 0
+        n_words = np.int64(table[N_WORDS])
+        for i in range(thread, n_marked, threads):
+            number = np.int64(table[table[MASKS] + 3 * np.int64(memory[region + MARKED + i])])
+            bases[i] = table[ROWS] + number * n_words if number >= 0 else -1
+        cuda.syncthreads()
+        for w in range(thread, row.shape[0], threads):
+            word = row[w] if is_written else np.int32(0)
+            if w < n_words:
+                for i in range(n_marked):
+                    if bases[i] >= 0:
+                        word |= table[bases[i] + w]
+            row[w] = word
+        cuda.syncthreads()
+        if is_live:
+            for i in range(n_marked):
+                place = np.int64(table[MASKS]) + 3 * np.int64(memory[region + MARKED + i])
+                begin = np.int64(table[MASK_IDS]) + table[place + 1]
+                for at in range(begin + thread, begin + table[place + 2], threads):
+                    token = np.int64(table[at])
+                    cuda.atomic.or_(words, (slot, token >> 5), np.int32(1) << np.int32(token & 31))
+        if found[slot] == WITHOUT_END:
+            cuda.syncthreads()
+            for i in range(thread, table[N_EOS], threads):
+                token = np.int64(table[table[EOS] + i])
+                cuda.atomic.and_(words, (slot, token >> 5), ~(np.int32(1) << np.int32(token & 31)))
+            cuda.syncthreads()
+            left = np.int32(0)
+            for w in range(thread, row.shape[0], threads):
+                left |= row[w]
+            if cuda.syncthreads_or(left) == 0:
+                is_live = False
+                if thread == 0:
+                    results[slot] = DEAD_END
+        if not is_live:
+            for i in range(thread, held.shape[0], threads):
+                cuda.atomic.or_(words, (slot, held[i] >> 5), np.int32(1) << np.int32(held[i] & 31))
+
+    @cuda.jit(cache=True)
+    def begin(table, memory, regions, owners, results, lengths, tokens, message, n, first, stride, result):  # type: ignore[no-untyped-def]
+        """`begin_slots`. Grid: (n,) blocks of `WARP` threads."""
+        source  # noqa: B018
+        if cuda.threadIdx.x == 0:
+            slot = np.int64(message[cuda.blockIdx.x])
+            region = np.int64(first + slot * stride)
+            slots.begin_text(table, memory, regions, owners, results, lengths, tokens, slot, region, result)
+
+    @cuda.jit(cache=True)
+    def load(memory, regions, owners, results, message, n, deep_first, deep_stride, deep_capacity):  # type: ignore[no-untyped-def]
+        """`load_slots`. Grid: (n,) blocks of any number of threads."""
+        source  # noqa: B018
+        i = cuda.blockIdx.x
+        thread = cuda.threadIdx.x
+        into = cuda.shared.array(1, int64)
+        if message[n + i] == 0:
+            return
+        slot = np.int64(message[i])
+        image = message[message[n + i] : message[2 * n + i]]
+        if thread == 0:
+            into[0] = regions[slot]
+            if not slots.fits(memory, into[0], image):
+                deep = claim(owners, slot) if np.int64(image[USED]) < deep_capacity else np.int64(-1)
+                into[0] = deep_first + deep * deep_stride if deep >= 0 else -1
+        cuda.syncthreads()
+        region = into[0]
+        if region < 0:
+            if thread == 0:
+                results[slot] = NO_ROOM
+            return
+        slots.copy_image(memory, region, image, thread, cuda.blockDim.x)
+        if thread == 0:
+            regions[slot] = region
+            results[slot] = AFTER_END if image[FINISHED] else OK
+
+    return advance, find, write, begin, load
+
+
+advance, find, write, begin, load = _compiled(checksum())

@@ -1,0 +1,495 @@
+"""The engine on a GPU: texts, tables and rows live on the device, and a decoding step never waits for the host.
+
+Experimental, and not measured on a GPU so far: `ResidentRows` is what to begin with (docs/gpu.md).
+
+A step is `prepare()`, the model, `apply(logits)` and a sampler that writes `tokens`: kernels of fixed shape, without an allocation or a
+synchronisation, so that they can be captured in a CUDA graph together with the model's step and the sampler; `prepare` reads and finds
+beside the forward pass. Between steps, slots are given to new texts and taken back.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.analysis.errors import MaskwrightError, MissingExtraError
+from maskwright.decoding.engine import _kernels as kernels
+from maskwright.decoding.engine.alone import Alone, Shared
+from maskwright.decoding.engine.matcher import Matcher
+from maskwright.decoding.gpu import _slot_kernels as slot_kernels
+from maskwright.decoding.logits import apply_rows, need_torch
+from maskwright.decoding.logits.staging import named_device
+
+if TYPE_CHECKING:
+    from maskwright.maskstore.automaton_store import AutomatonStore
+
+Int32 = npt.NDArray[np.int32]
+
+FIRST_RECORDS = 2048
+"""Stack frames and open indents that a slot's own region holds, and those that reading a token makes for a time: 34 KB, or 54 KB where
+the grammar has conflicts, since several readings are followed in scratch memory then (`GpuBatch.slot_bytes`)."""
+
+DEEP_RECORDS = 1 << 18
+
+STATES = {
+    kernels.OK: "reading",
+    kernels.AFTER_END: "ended",
+    kernels.IDLE: "idle",
+    kernels.DEAD_END: "dead end",
+    kernels.ILLEGAL: "illegal token",
+    kernels.OUT_OF_RANGE: "token out of range",
+    kernels.NO_TEXT: "token without text",
+    kernels.NOT_COMPLETE: "ended too early",
+    kernels.NO_ROOM: "no room",
+    kernels.TOO_MANY: "too many readings",
+    kernels.SPLIT: "readings that lex differently",
+    kernels.TOO_LONG: "too many steps",
+}
+"""What the numbers in `results` mean. All but the first three are flags: the text is as it was before the token or the mask that failed."""
+
+
+LEAST_MESSAGE = 4096
+"""Places of pinned memory that are taken for what goes to the device between steps, at least: so the same are taken again."""
+
+
+class GpuBatch(Shared):
+    """Texts of one store in the slots of a device. Experimental: not measured on a GPU so far.
+
+    size : slots; all are idle at first. device : "cuda", "cuda:1", or "cpu", where the same functions run (slower than `Batch`; for
+    tests, and for trying things out). held : the tokens that remain for a slot which is not reading (None: the end-of-text tokens), so
+    that no row of logits is ever all -inf. n_records, n_deep, deep_records : see Memory.
+
+    tokens : (size,) int64 on the device, what `advance` and `prepare` read, -1 = nothing. A sampler writes it. A slot that is admitted,
+    reset or evicted has -1 there: what was sampled for the text before is no token of the new one.
+    results : (size,) int32 on the device, what each slot is (`STATES`). A slot that is not "reading" reads nothing until it is admitted or
+    reset, and its row holds the held tokens; so one illegal token, dead end or overflow stops one text, and the others go on.
+    lengths : (size,) int32 on the device, the tokens read in each slot.
+    words : (size, ceil(V / 32)) int32 on the device, the rows that were found.
+
+    All calls for one batch are made on one stream, or ordered by events, and by one thread at a time: a second one gets an error. Memory:
+    the table (`nbytes`) and, for each slot, `slot_bytes`, most of which is 16 bytes a record. A text needs a record for each stack frame
+    and each open indent, and as many as a token's reading makes for a time; one that needs more than n_records moves, on the device, to one
+    of n_deep regions of deep_records; where none is free, the slot is flagged "no room", and the text can go on elsewhere (`fetch`).
+
+    Raises MissingExtraError without PyTorch or, on a CUDA device, numba-cuda, MaskwrightError for bad sizes or no such device.
+
+    >>> import maskwright as mw
+    >>> tokens = (*(bytes([byte]) for byte in range(256)), b"")
+    >>> store = mw.build_store(mw.load_grammar("json"), mw.Vocabulary("bytes", tokens, {256: "</s>"}, (256,)))
+    >>> batch = GpuBatch(store, 2, device="cpu")
+    >>> batch.admit([0, 1])
+    >>> batch.advance([ord("["), ord("7")])
+    >>> batch.find_rows()
+    >>> [bool(batch.words[slot, ord("]") >> 5] >> (ord("]") & 31) & 1) for slot in (0, 1)]
+    [True, False]
+    """
+
+    _what = "this batch"
+    _remedy = "GpuBatch(store, size)"
+
+    def __init__(
+        self,
+        store: AutomatonStore,
+        size: int,
+        device: Any = "cuda",
+        *,
+        held: Sequence[int] | None = None,
+        n_records: int = FIRST_RECORDS,
+        n_deep: int = 4,
+        deep_records: int = DEEP_RECORDS,
+    ) -> None:
+        torch = need_torch()
+        least = 2 * kernels.INDENT_ZONE
+        if size < 1 or n_deep < 0 or n_records < least or (n_deep and deep_records <= n_records):
+            raise MaskwrightError(
+                f"size is {size}, n_records {n_records}, n_deep {n_deep} and deep_records {deep_records}; expected at least 1, {least} and "
+                "0, and deep regions larger than the others"
+            )
+        self.store = store
+        self.size = size
+        named = named_device(device)
+        self._torch = torch
+        self._backend: _Backend = (
+            _Cpu(torch, named) if named.type == "cpu" and not is_simulated() else _Cuda(torch, named)
+        )
+        self.device = self._backend.device
+        self._held = self._checked_held(held)
+        scratch = kernels.scratch_size(store.table)
+        self._stride = slot_kernels.region_size(scratch, n_records)
+        self._deep_first = size * self._stride
+        self._deep_stride = slot_kernels.region_size(scratch, deep_records)
+        self._deep_records = deep_records
+        memory = torch.zeros(self._deep_first + n_deep * self._deep_stride, dtype=torch.int32, device=self.device)
+        for begin, stride, n, capacity in (
+            (0, self._stride, size, n_records),
+            (self._deep_first, self._deep_stride, n_deep, deep_records),
+        ):
+            if n:
+                header = torch.from_numpy(slot_kernels.new_header(scratch, capacity))
+                memory[begin : begin + n * stride].view(n, stride)[:, : len(header)] = header.to(self.device)
+        self._arena = slot_kernels.arena_place(scratch)
+        self._table = torch.from_numpy(np.array(store.table)).to(self.device)
+        self._memory = memory
+        self._regions = torch.zeros(size, dtype=torch.int64, device=self.device)
+        # one owner at least, since an empty array has no address; `size` is nobody's number
+        self._owners = torch.full((max(1, n_deep),), -1 if n_deep else size, dtype=torch.int32, device=self.device)
+        self.tokens = torch.full((size,), -1, dtype=torch.int64, device=self.device)
+        self._found = torch.full((size,), kernels.IDLE, dtype=torch.int32, device=self.device)
+        self._row_ids = torch.full((size,), -1, dtype=torch.int32, device=self.device)
+        self.results = torch.full((size,), kernels.IDLE, dtype=torch.int32, device=self.device)
+        self.lengths = torch.zeros(size, dtype=torch.int32, device=self.device)
+        self.words = torch.zeros((size, store.n_words), dtype=torch.int32, device=self.device)
+        self._holds = torch.tensor(self._held, dtype=torch.int32, device=self.device)
+        deep = (self._deep_first, self._deep_stride, deep_records)
+        view = self._backend.view
+        table, memory_, regions_, owners = view(self._table), view(memory), view(self._regions), view(self._owners)
+        results, lengths, words = view(self.results), view(self.lengths), view(self.words)
+        found, tokens_ = view(self._found), view(self.tokens)
+        self._advance_arguments = (table, memory_, regions_, owners, results, lengths, tokens_, *deep)
+        self._find_arguments = (table, memory_, regions_, owners, results, found, words, *deep)
+        self._write_arguments = (
+            table,
+            memory_,
+            regions_,
+            results,
+            found,
+            words,
+            view(self._holds),
+            view(self._row_ids),
+        )
+        self._begin_arguments = (table, memory_, regions_, owners, results, lengths, tokens_)
+        self._load_arguments = (memory_, regions_, owners, results)
+        self._deep = deep
+        # compiled code is loaded at the first call, which must not be inside the capture of a graph, nor between two steps
+        self._begin(range(size), [None] * size, kernels.IDLE, is_loading=True)
+        self.advance()
+        self.find_rows()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of device memory that tables, rows and texts take."""
+        tensors = (
+            self._table, self._memory, self._regions, self._owners, self.tokens, self._found, self._row_ids, self._holds,
+            self.results, self.lengths, self.words,
+        )  # fmt: skip
+        return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+
+    @property
+    def slot_bytes(self) -> int:
+        """Bytes of device memory that a slot's own region takes."""
+        return 4 * self._stride
+
+    def advance(self, tokens: Any = None) -> None:
+        """Read a token in each slot that is reading. What came of it is in `results`: nothing is raised, nothing waits.
+
+        tokens : (size,) integers, -1 = nothing to read; copied to `tokens`. They are read in slots that have just begun, too. None: what
+        `tokens` holds.
+        """
+        with Alone(self):
+            self._backend.join()
+            self._take(tokens)
+            self._backend.advance(self.size, self._advance_arguments)
+
+    def find_rows(self) -> None:
+        """Write `words`: the masks of the tokens that may come next in each slot."""
+        with Alone(self):
+            self._backend.join()
+            self._backend.find(self.size, self._find_arguments, self._write_arguments)
+
+    def prepare(self, tokens: Any = None) -> None:
+        """`advance` and `find_rows` beside what the current stream goes on with, most of all the forward pass; `apply` waits for both.
+
+        They run on a stream of the batch's own, in the capture of a CUDA graph too. Until `apply`, or another call, nothing else may use
+        `results`, `lengths` and `words`, or write `tokens`.
+        """
+        with Alone(self):
+            self._backend.join()
+            self._take(tokens)
+            with self._backend.fork():
+                self._backend.advance(self.size, self._advance_arguments)
+                self._backend.find(self.size, self._find_arguments, self._write_arguments)
+
+    def apply(self, logits: Any) -> None:
+        """-inf for the tokens that the rows found do not have, in place, once they are found. Idle slots' logits are left alone.
+
+        logits : (size, N) floating point, N >= V, on the device. Raises MaskwrightError for another shape, dtype or device.
+        """
+        if not isinstance(logits, self._torch.Tensor):
+            raise MaskwrightError(f"the logits are a {type(logits).__name__}; expected a tensor on {self.device}")
+        if logits.device != self.device:
+            raise MaskwrightError(f"the logits are on {logits.device}; expected a tensor on {self.device}")
+        if logits.ndim != 2 or logits.shape[0] != self.size or logits.shape[1] < self.store.vocabulary.size:
+            raise MaskwrightError(
+                f"the logits have shape {tuple(logits.shape)}; expected ({self.size}, N) with N of at least {self.store.vocabulary.size}, "
+                f"the size of vocabulary {self.store.vocabulary.name}"
+            )
+        with Alone(self):
+            self._backend.join()
+            apply_rows(logits, self._row_ids, self.words)
+
+    def admit(self, slots: Sequence[int], matchers: Sequence[Matcher | None] | None = None) -> None:
+        """Begin texts in some slots, whatever was there: at the start, or where a matcher is (its history stays behind).
+
+        `tokens` is -1 in these slots then. The device does it in stream order, after one copy from pinned memory, however many slots
+        there are; the host does not wait. A text too deep for any region is flagged "no room".
+        """
+        chosen = self._checked_slots(slots)
+        given = [None] * len(chosen) if matchers is None else list(matchers)
+        if len(given) != len(chosen):
+            raise MaskwrightError(f"{len(given)} matchers are given for {len(chosen)} slots; expected one for each")
+        for matcher in given:
+            if matcher is not None and not self._is_mine(matcher):
+                raise MaskwrightError("a matcher is of another store than the batch; build both from the same")
+        self._begin(chosen, given, kernels.OK)
+
+    def reset(self, slots: Sequence[int]) -> None:
+        """Begin new texts in some slots: `admit` without matchers."""
+        self.admit(slots)
+
+    def evict(self, slots: Sequence[int]) -> None:
+        """Make some slots idle; a deep region that one has is free again."""
+        chosen = self._checked_slots(slots)
+        self._begin(chosen, [None] * len(chosen), kernels.IDLE)
+
+    def states(self) -> list[str]:
+        """What each slot is, in words (`STATES`). Waits for the device."""
+        self._backend.join()
+        return [STATES.get(code, f"error {code}") for code in self.results.tolist()]
+
+    def fetch(self, slot: int, max_rollback: int = 0) -> Matcher:
+        """A matcher where a slot's text is: to explain a flag, to complete the text, or to go on with it. Waits for the device."""
+        (slot,) = self._checked_slots([slot])
+        with Alone(self):
+            return self._fetch(slot, max_rollback)
+
+    def _fetch(self, slot: int, max_rollback: int) -> Matcher:
+        self._backend.join()
+        region = int(self._regions[slot])
+        header: Int32 = self._memory[region : region + kernels.REGION_HEADER].cpu().numpy()
+        used = int(header[kernels.USED])
+        arena: Int32 = self._memory[region + self._arena : region + self._arena + 3 * used].cpu().numpy()
+        matcher = Matcher(self.store, max_rollback)
+        matcher._lay_out({0: max(2 * used, kernels.INDENT_ZONE)})
+        memory = matcher._memory
+        for place in slot_kernels.PLACES_OF_TEXT:
+            memory[place] = header[place]
+        memory[kernels.AFTER] = 0
+        begin = int(memory[kernels.ARENA])
+        memory[begin : begin + len(arena)] = arena
+        return matcher
+
+    def _take(self, tokens: Any) -> None:
+        """Copy what is to be read to `tokens`."""
+        if tokens is None or tokens is self.tokens:
+            return
+        tensor = tokens if isinstance(tokens, self._torch.Tensor) else self._torch.as_tensor(np.asarray(tokens))
+        if tuple(tensor.shape) != (self.size,) or tensor.dtype.is_floating_point or tensor.dtype == self._torch.bool:
+            raise MaskwrightError(
+                f"tokens have shape {tuple(tensor.shape)} and dtype {tensor.dtype}; expected {self.size} integers, -1 for slots to leave "
+                "alone"
+            )
+        if tensor.device.type == "cpu":
+            tensor = self._backend.sent(tensor)
+        self.tokens.copy_(tensor, non_blocking=True)
+
+    def _image_of(self, matcher: Matcher) -> Int32:
+        with Alone(matcher):
+            return slot_kernels.image_of(self.store.table, matcher._memory)
+
+    def _begin(
+        self, slots: Sequence[int], matchers: Sequence[Matcher | None], result: int, is_loading: bool = False
+    ) -> None:
+        """New texts in some slots. All that the device is told crosses in one copy."""
+        if not slots:
+            return
+        with Alone(self):
+            self._backend.join()
+            images = [None if matcher is None else self._image_of(matcher) for matcher in matchers]
+            message = self._backend.sent(self._torch.from_numpy(slot_kernels.message_of(slots, images)))
+            seen, n = self._backend.view(message), len(slots)
+            self._backend.begin(n, (*self._begin_arguments, seen, n, 0, self._stride, result))
+            if is_loading or any(image is not None for image in images):
+                self._backend.load(n, (*self._load_arguments, seen, n, *self._deep))
+
+    def _is_mine(self, matcher: Matcher) -> bool:
+        return matcher.store is self.store or np.array_equal(matcher.store.table, self.store.table)
+
+    def _checked_slots(self, slots: Sequence[int]) -> list[int]:
+        chosen = [int(slot) for slot in slots]
+        for slot in chosen:
+            if not 0 <= slot < self.size:
+                raise MaskwrightError(f"slot {slot} is out of range: the batch has the slots 0 to {self.size - 1}")
+        if len(set(chosen)) < len(chosen):
+            raise MaskwrightError(f"slots {chosen} name one twice; expected each once")
+        return chosen
+
+    def _checked_held(self, held: Sequence[int] | None) -> list[int]:
+        vocabulary = self.store.vocabulary
+        chosen = sorted(vocabulary.eos) if held is None else sorted({int(token) for token in held})
+        if not chosen:
+            raise MaskwrightError(
+                f"vocabulary {vocabulary.name} has no end-of-text token, so held must name what remains for slots that are not reading"
+            )
+        if not 0 <= chosen[0] <= chosen[-1] < vocabulary.size:
+            raise MaskwrightError(f"held names {chosen}; expected ids from 0 to {vocabulary.size - 1}")
+        return chosen
+
+
+class _Cpu:
+    """The kernels as loops over the slots."""
+
+    def __init__(self, torch: Any, device: Any) -> None:
+        self.device = device
+
+    def view(self, tensor: Any) -> Any:
+        return tensor.numpy()
+
+    def sent(self, tensor: Any) -> Any:
+        return tensor
+
+    @contextmanager
+    def fork(self) -> Iterator[None]:
+        yield
+
+    def join(self) -> None:
+        pass
+
+    def advance(self, size: int, arguments: tuple[Any, ...]) -> None:
+        slot_kernels.advance_slots(*arguments)
+
+    def find(self, size: int, arguments: tuple[Any, ...], to_write: tuple[Any, ...]) -> None:
+        slot_kernels.find_slots(*arguments)
+        slot_kernels.write_slots(*to_write)
+
+    def begin(self, n: int, arguments: tuple[Any, ...]) -> None:
+        slot_kernels.begin_slots(*arguments)
+
+    def load(self, n: int, arguments: tuple[Any, ...]) -> None:
+        slot_kernels.load_slots(*arguments)
+
+
+class _Cuda:
+    """The kernels of `engine_cuda`, on PyTorch's current stream of a device, which need not be the current one.
+
+    numba-cuda works in the context that is current in the thread; so whatever calls it does so with the device made current.
+    """
+
+    def __init__(self, torch: Any, device: Any) -> None:
+        if device.type != "cuda" and not is_simulated():
+            raise MaskwrightError(f"device {device} is not supported; expected cuda or cpu")
+        if not is_simulated():
+            if not torch.cuda.is_available():
+                raise MaskwrightError(
+                    "PyTorch finds no CUDA device here; use device='cpu' to try things out, or MaskwrightLogitsProcessor, whose masks are "
+                    "found on the CPU"
+                )
+            if device.index is not None and device.index >= torch.cuda.device_count():
+                raise MaskwrightError(f"device {device} does not exist; there are {torch.cuda.device_count()}")
+            device = torch.device("cuda", torch.cuda.current_device() if device.index is None else device.index)
+        self._cuda, self._kernels = cuda_modules()
+        self._torch, self.device = torch, device
+        self._launchers: dict[tuple[Any, int, int], Any] = {}
+        simulated = is_simulated()
+        self._warp = 1 if simulated else self._kernels.WARP
+        self._writers = 3 if simulated else self._kernels.WRITERS
+        self._beside = None if simulated else torch.cuda.Stream(device)
+        self._is_forked = False
+
+    def view(self, tensor: Any) -> Any:
+        if is_simulated():
+            from numba.cuda.simulator.cudadrv import devicearray
+
+            return devicearray.FakeCUDAArray(tensor.numpy())
+        with self._torch.cuda.device(self.device):
+            return self._cuda.as_cuda_array(tensor)
+
+    def sent(self, tensor: Any) -> Any:
+        """A copy of a tensor of the host's, made in stream order: from pinned memory, which PyTorch keeps until it has been read."""
+        if is_simulated():
+            return tensor
+        size = max(LEAST_MESSAGE, 1 << (len(tensor) - 1).bit_length())
+        pinned = self._torch.empty(size, dtype=tensor.dtype, pin_memory=True)[: len(tensor)]
+        pinned.copy_(tensor)
+        there = self._torch.empty(len(tensor), dtype=tensor.dtype, device=self.device)
+        there.copy_(pinned, non_blocking=True)
+        return there
+
+    @contextmanager
+    def fork(self) -> Iterator[None]:
+        """What is launched inside follows what the current stream has been told so far, and runs beside what it is told until `join`."""
+        if self._beside is None:
+            yield
+            return
+        self._beside.wait_stream(self._torch.cuda.current_stream(self.device))
+        self._is_forked = True
+        with self._torch.cuda.stream(self._beside):
+            yield
+
+    def join(self) -> None:
+        """The current stream goes on when what `fork` launched is done."""
+        if self._is_forked:
+            self._torch.cuda.current_stream(self.device).wait_stream(self._beside)
+            self._is_forked = False
+
+    def advance(self, size: int, arguments: tuple[Any, ...]) -> None:
+        self._launch(self._kernels.advance, size, self._warp, arguments)
+
+    def find(self, size: int, arguments: tuple[Any, ...], to_write: tuple[Any, ...]) -> None:
+        self._launch(self._kernels.find, size, self._warp, arguments)
+        self._launch(self._kernels.write, size, self._writers, to_write)
+
+    def begin(self, n: int, arguments: tuple[Any, ...]) -> None:
+        self._launch(self._kernels.begin, n, self._warp, arguments)
+
+    def load(self, n: int, arguments: tuple[Any, ...]) -> None:
+        self._launch(self._kernels.load, n, self._writers, arguments)
+
+    def _launch(self, kernel: Any, blocks: int, threads: int, arguments: tuple[Any, ...]) -> None:
+        if is_simulated():
+            kernel[blocks, threads](*arguments)
+            return
+        with self._torch.cuda.device(self.device):
+            handle = int(self._torch.cuda.current_stream(self.device).cuda_stream)
+            launcher = self._launchers.get((kernel, blocks, handle))
+            if launcher is None:
+                launcher = self._configured(kernel, blocks, threads, handle)
+                self._launchers[kernel, blocks, handle] = launcher
+            launcher(*arguments)
+
+    def _configured(self, kernel: Any, blocks: int, threads: int, handle: int) -> Any:
+        """A kernel with its grid and stream. Kept, since making one takes longer than the launch."""
+        with warnings.catch_warnings():
+            # of few blocks: a block a slot is what there is to do, however few slots there are
+            warnings.simplefilter("ignore")
+            return kernel[blocks, threads, self._cuda.external_stream(handle) if handle else 0]
+
+
+_Backend = _Cpu | _Cuda
+
+
+def cuda_modules() -> tuple[Any, Any]:
+    """`numba.cuda`, and the kernels. Raises MissingExtraError if numba-cuda is not there."""
+    try:
+        from numba import cuda
+
+        from maskwright.decoding.gpu import engine_cuda
+    except ImportError as error:
+        raise MissingExtraError(
+            f"numba-cuda is not installed or does not fit this Python's Numba ({error}): pip install 'maskwright[gpu]'"
+        ) from None
+    return cuda, engine_cuda
+
+
+def is_simulated() -> bool:
+    """Whether Numba's CUDA simulator takes the place of a GPU (NUMBA_ENABLE_CUDASIM=1)."""
+    from numba.core import config
+
+    return bool(vars(config)["ENABLE_CUDASIM"])
+
+
+__all__ = ["STATES", "GpuBatch"]

@@ -1,0 +1,235 @@
+"""Masks on logits on CUDA: one launch, no synchronisation, no allocation, so that a CUDA graph can hold it.
+
+A thread looks at 16 bytes of logits. If the mask allows them all, nothing moves; if none, -inf is stored and nothing loaded; only between
+the two are they loaded. So traffic is at most that of a pass over the logits, and for the masks of a grammar mostly half of it or less.
+Predicates for single logits would make eight stores of two bytes of one of sixteen; so a predicate is for 16 bytes, which takes rows
+that begin at multiples of 16 bytes. Other rows are stored to logit by logit, never loaded.
+
+Arguments as of the functions of `apply.py`, checked there. What lies outside (a row that there is not) allows nothing and is not read.
+With TRITON_INTERPRET=1 in the environment before the first import all this runs on the CPU, which is how it is tested without a GPU.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, NamedTuple
+
+from maskwright.analysis.errors import MissingExtraError
+from maskwright.decoding.logits.bits import EXPONENT, MINUS_INFINITY, bits_of
+from maskwright.decoding.logits.optional import need_torch
+
+try:
+    import triton  # type: ignore[import-not-found,import-untyped,unused-ignore]
+    import triton.language as tl  # type: ignore[import-not-found,import-untyped,unused-ignore]
+except ImportError as missing:
+    raise MissingExtraError(
+        "Triton is not installed, which the kernels for CUDA are written in: pip install triton"
+    ) from missing
+
+N_WARPS = 4
+VECTOR = 16
+"""Bytes that a thread loads or stores at once."""
+
+FEW_PROGRAMS = 1024
+"""Half of what an H100 holds at once in warps of 4: fewer programs than this are made four times as many, each a fourth as large."""
+
+SMALL = 1 << 21
+"""Bytes of logits up to which time is latency: they are loaded before it is known which of them are needed."""
+
+
+class Plan(NamedTuple):
+    """How a kernel is cut. lane : logits of a vector. block : logits of a program. is_eager : load before the mask is there."""
+
+    lane: int
+    block: int
+    is_eager: bool
+
+
+def plan_for(logits: Any) -> Plan:
+    """The cut for logits of a shape and place."""
+    rows, columns = logits.shape
+    size = logits.element_size()
+    is_aligned = logits.data_ptr() % VECTOR == 0 and logits.stride(0) * size % VECTOR == 0
+    block = 4 * 32 * N_WARPS * VECTOR // size
+    if rows * triton.cdiv(columns, block) < FEW_PROGRAMS:
+        block //= 4
+    return Plan(VECTOR // size if is_aligned else 1, block, rows * columns * size <= SMALL)
+
+
+@triton.jit(do_not_specialize=["n_words", "n_rows", "n_blocks"])  # type: ignore[untyped-decorator,unused-ignore]
+def mask_rows(  # type: ignore[no-untyped-def]
+    logits, row_ids, rows, columns, n_words, n_rows, n_blocks, stride, rows_stride,
+    LANE: tl.constexpr, BLOCK: tl.constexpr, HAS_IDS: tl.constexpr, IS_EAGER: tl.constexpr, HAS_TAIL: tl.constexpr,
+    MINUS_INFINITY: tl.constexpr,
+):  # fmt: skip
+    """A block of columns of one row. logits : integers of their size. Strides are in elements; HAS_IDS: rows are looked up in row_ids."""
+    program = tl.program_id(0)
+    row = program // n_blocks
+    first = (program - row * n_blocks) * BLOCK
+    # BOUND: rows times stride may pass 2^31
+    here = logits + row.to(tl.int64) * stride
+    number = row.to(tl.int64)
+    if HAS_IDS:
+        number = tl.load(row_ids + row).to(tl.int64)
+        if number == -1:
+            return
+    n_there = tl.where((number >= 0) & (number < n_rows), n_words, 0)
+    words = rows + number * rows_stride
+    begin = first + LANE * tl.arange(0, BLOCK // LANE)
+    lane = tl.arange(0, LANE)
+    at = begin[:, None] + lane[None, :]
+    is_whole = begin + LANE <= columns
+    if IS_EAGER and LANE > 1:
+        kept = tl.load(here + at, mask=is_whole[:, None], other=0)
+    word = tl.load(words + (begin >> 5), mask=(begin >> 5) < n_there, other=0)
+    bits = (word >> (begin & 31)) & ((1 << LANE) - 1)
+    is_changed = is_whole & (bits != (1 << LANE) - 1)
+    minus_infinity = tl.full([BLOCK // LANE, LANE], MINUS_INFINITY, logits.dtype.element_ty)
+    if LANE == 1:
+        new = minus_infinity
+    else:
+        if not IS_EAGER:
+            kept = tl.load(here + at, mask=(is_changed & (bits != 0))[:, None], other=0)
+        new = tl.where(((bits[:, None] >> lane[None, :]) & 1) != 0, kept, minus_infinity)
+    tl.store(here + at, new, mask=is_changed[:, None])
+    if HAS_TAIL:  # noqa: SIM102
+        # columns behind the last whole vector
+        if first + BLOCK >= columns:
+            last = columns - columns % LANE + lane
+            word = tl.load(words + (last >> 5), mask=(last < columns) & ((last >> 5) < n_there), other=0)
+            is_refused = ((word >> (last & 31)) & 1) == 0
+            tl.store(
+                here + last,
+                tl.full([LANE], MINUS_INFINITY, logits.dtype.element_ty),
+                mask=is_refused & (last < columns),
+            )
+
+
+@triton.jit(do_not_specialize=["n_lists", "n_blocks"])  # type: ignore[untyped-decorator,unused-ignore]
+def keep_ids(  # type: ignore[no-untyped-def]
+    logits, row_ids, starts, ids, columns, n_lists, n_blocks, stride,
+    LANE: tl.constexpr, BLOCK: tl.constexpr, TILE: tl.constexpr, HAS_TAIL: tl.constexpr, MINUS_INFINITY: tl.constexpr,
+):  # fmt: skip
+    """A block of columns of one row: the logits to be kept are taken out, -inf is stored everywhere, and they are put back.
+
+    BOUND: ids ascend, so those of a block's columns lie together and are at most BLOCK.
+    """
+    program = tl.program_id(0)
+    row = program // n_blocks
+    first = (program - row * n_blocks) * BLOCK
+    here = logits + row.to(tl.int64) * stride
+    number = tl.load(row_ids + row).to(tl.int64)
+    if number == -1:
+        return
+    is_known = (number >= 0) & (number < n_lists)
+    begin = tl.load(starts + number, mask=is_known, other=0)
+    n = tl.load(starts + number + 1, mask=is_known, other=0) - begin
+    ids += begin
+    skipped = 0
+    tile = tl.arange(0, TILE)
+    for done in range(0, n, TILE):
+        token = tl.load(ids + done + tile, mask=done + tile < n, other=2147483647)
+        skipped += tl.sum((token < first).to(tl.int32))
+    nth = skipped + tl.arange(0, BLOCK)
+    token = tl.load(ids + nth, mask=nth < n, other=-1)
+    is_kept = (token >= first) & (token < first + BLOCK) & (token < columns)
+    kept = tl.load(here + token, mask=is_kept, other=0)
+    tl.debug_barrier()  # all are taken out before any thread writes
+    at = first + LANE * tl.arange(0, BLOCK // LANE)[:, None] + tl.arange(0, LANE)[None, :]
+    is_whole = first + LANE * tl.arange(0, BLOCK // LANE) + LANE <= columns
+    minus_infinity = tl.full([BLOCK // LANE, LANE], MINUS_INFINITY, logits.dtype.element_ty)
+    tl.store(here + at, minus_infinity, mask=is_whole[:, None])
+    if HAS_TAIL:  # noqa: SIM102
+        if first + BLOCK >= columns:
+            last = columns - columns % LANE + tl.arange(0, LANE)
+            tl.store(here + last, tl.full([LANE], MINUS_INFINITY, logits.dtype.element_ty), mask=last < columns)
+    tl.debug_barrier()  # and all is written before any is put back
+    tl.store(here + token, kept, mask=is_kept)
+
+
+@triton.jit(do_not_specialize=["n_words", "n_rows"])  # type: ignore[untyped-decorator,unused-ignore]
+def mend_row(  # type: ignore[no-untyped-def]
+    logits, row_ids, rows, is_dead, columns, n_words, n_rows, stride, rows_stride, BLOCK: tl.constexpr, EXPONENT: tl.constexpr
+):  # fmt: skip
+    """One row: up to its first finite logit that is allowed; if there is none, once more, to write 0 where something is allowed."""
+    row = tl.program_id(0)
+    here = logits + row.to(tl.int64) * stride
+    number = tl.load(row_ids + row).to(tl.int64)
+    is_known = (number >= 0) & (number < n_rows)
+    words = rows + number * rows_stride
+    exponent = tl.full([BLOCK], EXPONENT, logits.dtype.element_ty)
+    end = tl.where(is_known, tl.minimum(columns, 32 * n_words), 0)
+    n_allowed = 0
+    n_alive = 0
+    first = 0
+    while (first < end) & (n_alive == 0):
+        at = first + tl.arange(0, BLOCK)
+        word = tl.load(words + (at >> 5), mask=at < end, other=0)
+        is_allowed = ((word >> (at & 31)) & 1) != 0
+        is_allowed = is_allowed & (at < end)
+        value = tl.load(here + at, mask=is_allowed, other=EXPONENT)
+        n_allowed += tl.sum(is_allowed.to(tl.int32))
+        n_alive += tl.sum((is_allowed & ((value & exponent) != exponent)).to(tl.int32))
+        first += BLOCK
+    tl.store(is_dead + row, ((n_allowed > 0) & (n_alive == 0)).to(tl.uint8))  # type: ignore[attr-defined]
+    if (n_allowed > 0) & (n_alive == 0):
+        for again in range(0, end, BLOCK):
+            at = again + tl.arange(0, BLOCK)
+            word = tl.load(words + (at >> 5), mask=at < end, other=0)
+            is_allowed = ((word >> (at & 31)) & 1) != 0
+            tl.store(here + at, tl.zeros([BLOCK], logits.dtype.element_ty), mask=is_allowed & (at < end))
+
+
+def apply_words(logits: Any, words: Any) -> None:
+    """-inf wherever bit i of words[r] is 0, or there is none. logits : (B, N), stride(1) = 1. words : (B, W)."""
+    _apply(logits, words, None)
+
+
+def apply_rows(logits: Any, row_ids: Any, rows: Any) -> None:
+    """-inf wherever bit i of rows[row_ids[r]] is 0, or there is none; -1 leaves a row alone."""
+    _apply(logits, rows, row_ids)
+
+
+def _apply(logits: Any, rows: Any, row_ids: Any) -> None:
+    plan = plan_for(logits)
+    columns = logits.shape[1]
+    n_blocks = triton.cdiv(columns, plan.block)
+    with _device_of(logits):
+        mask_rows[(len(logits) * n_blocks,)](
+            bits_of(logits), rows if row_ids is None else row_ids, rows, columns, rows.shape[1], len(rows), n_blocks,
+            logits.stride(0), rows.stride(0),
+            LANE=plan.lane, BLOCK=plan.block, HAS_IDS=row_ids is not None, IS_EAGER=plan.is_eager,
+            HAS_TAIL=columns % plan.lane != 0, MINUS_INFINITY=MINUS_INFINITY[_name(logits)], num_warps=N_WARPS,
+        )  # fmt: skip
+
+
+def apply_ids(logits: Any, row_ids: Any, starts: Any, ids: Any) -> None:
+    """-inf everywhere but at ids[starts[k] : starts[k + 1]], k = row_ids[r]; -1 leaves a row alone. Lists ascend, which is not checked."""
+    plan = plan_for(logits)
+    columns = logits.shape[1]
+    n_blocks = triton.cdiv(columns, plan.block)
+    with _device_of(logits):
+        keep_ids[(len(logits) * n_blocks,)](
+            bits_of(logits), row_ids, starts, ids, columns, len(starts) - 1, n_blocks, logits.stride(0),
+            LANE=plan.lane, BLOCK=plan.block, TILE=min(plan.block, 1024), HAS_TAIL=columns % plan.lane != 0,
+            MINUS_INFINITY=MINUS_INFINITY[_name(logits)], num_warps=N_WARPS,
+        )  # fmt: skip
+
+
+def mend_rows(logits: Any, row_ids: Any, rows: Any, is_dead: Any) -> None:
+    """Rows that allow something, but nothing of a finite logit: is_dead[r] = 1, and what is allowed becomes 0. is_dead : (B,) uint8."""
+    name = _name(logits)
+    with _device_of(logits):
+        mend_row[(len(logits),)](
+            bits_of(logits), row_ids, rows, is_dead, logits.shape[1], rows.shape[1], len(rows), logits.stride(0),
+            rows.stride(0), BLOCK=4096, EXPONENT=EXPONENT[name], num_warps=N_WARPS,
+        )  # fmt: skip
+
+
+def _name(logits: Any) -> str:
+    return str(logits.dtype).removeprefix("torch.")
+
+
+def _device_of(logits: Any) -> AbstractContextManager[Any]:
+    """Triton launches on the current device, which need not be that of the logits."""
+    return need_torch().cuda.device(logits.device) if logits.device.type == "cuda" else nullcontext()

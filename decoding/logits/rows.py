@@ -1,0 +1,300 @@
+"""Masks that live on a device: a step hands over the numbers of its rows, four bytes a sequence, and seldom a row.
+
+A text's mask is the union of a few masks of the store, and the same few thousand unions come again and again. So the matcher's compiled
+code looks up which union it is; a new one is composed on the host, takes the place of the row that was not asked for longest, and is
+copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.analysis.errors import DeadEndError, LimitError, MaskwrightError, VocabularyError
+from maskwright.decoding.engine import _kernels as kernels
+from maskwright.decoding.engine.alone import Alone, Shared
+from maskwright.decoding.engine.arguments import integer
+from maskwright.decoding.engine.matcher import Batch, Matcher
+from maskwright.decoding.engine.texts import Texts
+from maskwright.decoding.logits import _row_kernels as book_kernels
+from maskwright.decoding.logits._row_kernels import NOTHING
+from maskwright.decoding.logits.apply import apply_rows
+from maskwright.decoding.logits.optional import need_torch
+from maskwright.decoding.logits.staging import Staging, StreamEvent, checked_device
+from maskwright.maskstore.automaton_store import AutomatonStore
+from maskwright.maskstore.table import engine_table as layout
+from maskwright.maskstore.vocabulary.tokenizer_values import clip
+
+DEFAULT_CAPACITY = 4096
+"""Rows. 16 MB at V = 32,000, 67 MB at 131,072, on the device and on the host."""
+
+
+class ResidentRows(Shared):
+    """The rows of one store, or of several for one tokenizer, on a device.
+
+    device : where the logits are. capacity : rows that are kept; what two calls in a row ask for must fit in, or it is a LimitError.
+
+    words : (capacity, n_words) int32 on the device. Row 0 allows nothing, as after the end of a text. n_columns : logits that a model must
+    have at least.
+
+    `ids` is to be called for each step, behind the sampler of the step before, and `apply` (or `apply_rows` with `words`) behind the
+    model. Between the two the host waits for nothing. Both on one stream, or ordered by events: a row that gives way is
+    overwritten in the order of the stream, so a step that was launched before still sees what it was. The numbers that a call returned are
+    good until the call after the next, since rows asked for by this call or the last never give way.
+
+    One thread at a time, as matchers: a second one's `ids` is a MaskwrightError.
+
+    Cost of `ids`: what `fill` costs without the writing, and a look-up; a row that is not there costs `fill` and a
+    copy of 4 n_words bytes.
+    """
+
+    _what = "these rows"
+    _remedy = "ResidentRows(store)"
+
+    def __init__(
+        self, store: AutomatonStore | Sequence[AutomatonStore], device: Any = "cuda", capacity: int = DEFAULT_CAPACITY
+    ) -> None:
+        torch = need_torch()
+        given = tuple(store) if isinstance(store, Sequence) else (store,)
+        check_stores(given)
+        capacity = integer("capacity", capacity)
+        if not 3 <= capacity <= 1 << 24:
+            raise MaskwrightError(
+                f"capacity is {clip(capacity)} rows; expected more than twice the sequences, thus 3 at least, and 2^24 at most"
+            )
+        self.stores = tuple({id(store): store for store in given}.values())
+        self.device = checked_device(device)
+        self.capacity = capacity
+        self.n_words = self.stores[0].n_words
+        vocabulary = self.stores[0].vocabulary
+        self.n_columns = 1 + max([*vocabulary.eos, *(i for i, text in enumerate(vocabulary.tokens) if text)], default=0)
+        self._numbers = {id(store): number for number, store in enumerate(self.stores)}
+        self._ends = [masks_that_end(store) for store in self.stores]
+        self._book = book_kernels.new_book(capacity)
+        self._book[book_kernels.CLOCK] = 2  # nothing has been asked for so far
+        self._scratch = np.zeros(self.n_words, np.int32)
+        is_cuda = self.device.type == "cuda"
+        shape = (capacity, self.n_words)
+        with torch.inference_mode(False):  # or they could not be written to outside of it
+            # a page of NumPy's zeros takes memory once it is written to
+            self._host = (
+                torch.empty(shape, dtype=torch.int32, pin_memory=True)
+                if is_cuda
+                else torch.from_numpy(np.zeros(shape, np.int32))
+            )
+            self._rows: npt.NDArray[np.int32] = self._host.numpy()
+            self._rows[NOTHING] = 0
+            is_here = self.device.type == "cpu"
+            self.words = self._host if is_here else torch.zeros(shape, dtype=torch.int32, device=self.device)
+        self._is_async = is_cuda
+        self._staging = Staging(capacity, is_cuda, partial(StreamEvent, self.device) if is_cuda else None)
+
+    def ids(self, texts: Batch | Sequence[Matcher | None], slots: Sequence[int] | None = None, out: Any = None) -> Any:
+        """The numbers of the rows of texts as they stand: (B,) int32 on the device, -1 for those to leave alone.
+
+        texts : a batch, or matchers, of any of the stores, None for idle slots. slots : of a batch, the texts to look at; None: all.
+        out : (>= B,) int32 on the device, written to and returned, as a CUDA graph needs it; None: a new tensor.
+
+        Raises DeadEndError and LimitError as `fill`, naming the slot; MaskwrightError for texts of other stores.
+        """
+        if not isinstance(texts, Batch | Sequence):
+            raise MaskwrightError(
+                f"the texts are a {type(texts).__name__}; expected a batch, or a list of matchers, None for idle slots"
+            )
+        n = texts.size if isinstance(texts, Batch) else len(texts)
+        if n > self.capacity:
+            raise MaskwrightError(
+                f"{n} sequences are more than the {self.capacity} rows kept; make ResidentRows with a capacity of more "
+                "than twice the sequences"
+            )
+        self._check_out(out, n)
+        with Alone(self):
+            return self._ids(texts, n, slots, out)
+
+    def _ids(self, texts: Batch | Sequence[Matcher | None], n: int, slots: Sequence[int] | None, out: Any) -> Any:
+        staged = self._staging.begin()
+        numbers = staged.numpy()[:n]
+        self._book[book_kernels.CLOCK] += 1
+        self._book[book_kernels.N_NEW] = 0
+        try:
+            if isinstance(texts, Batch):
+                self._find(texts, numbers, np.full(n, kernels.OK, np.int32) if slots is None else _chosen(texts, slots))
+            else:
+                if slots is not None:
+                    raise MaskwrightError("slots are for a batch; among matchers say None for those to leave alone")
+                self._find_each(texts, numbers)
+            return self._sent(staged[:n], out)
+        finally:
+            self._send_rows()
+            self._staging.end()
+
+    def apply(self, logits: Any, row_ids: Any) -> None:
+        """Write -inf over what the rows do not allow, in place. logits : (B, N) on the device. row_ids : what `ids` returned.
+
+        Raises MaskwrightError if the logits are fewer than the vocabulary needs, and as `apply_rows`.
+        """
+        if getattr(logits, "ndim", 0) == 2 and logits.shape[1] < self.n_columns:
+            vocabulary = self.stores[0].vocabulary
+            raise MaskwrightError(
+                f"the model gives {logits.shape[1]} logits, but vocabulary {vocabulary.name} has tokens up to id {self.n_columns - 1}: "
+                "the store was built for another tokenizer than the model's"
+            )
+        apply_rows(logits, row_ids, self.words)
+
+    def allowed(self, row: int) -> npt.NDArray[np.int64]:
+        """The ids that a row allows, in ascending order."""
+        row = integer("row", row)
+        if not 0 <= row < self.n_rows:
+            raise MaskwrightError(f"row {clip(row)} is out of range: the rows in use are 0 to {self.n_rows - 1}")
+        bits = np.unpackbits(self._rows[row].view(np.uint8), bitorder="little")
+        return np.flatnonzero(bits[: self.stores[0].vocabulary.size])
+
+    @property
+    def n_rows(self) -> int:
+        """Rows in use, the one that allows nothing among them."""
+        return int(self._book[book_kernels.N_USED])
+
+    def __repr__(self) -> str:
+        return (
+            f"<ResidentRows on {self.device}: {self.n_rows} of {self.capacity} rows, {self.words.nbytes / 1e6:.1f} MB>"
+        )
+
+    def _find(self, texts: Texts, numbers: npt.NDArray[np.int32], results: npt.NDArray[np.int32]) -> None:
+        """The rows of texts of one store. results : IDLE for those to leave alone, and OK."""
+        store = self._numbers.get(id(texts.store), -1)
+        if store < 0:
+            raise MaskwrightError(
+                f"the texts are of {texts.store!r}, which is none of the stores whose rows these are; name it when you make ResidentRows"
+            )
+        with Alone(texts):
+            self._find_alone(texts, store, numbers, results)
+
+    def _find_alone(
+        self, texts: Texts, store: int, numbers: npt.NDArray[np.int32], results: npt.NDArray[np.int32]
+    ) -> None:
+        tries = 0
+        while not book_kernels.find_rows(
+            texts._table, texts._memory, texts._regions, self._ends[store], store, self._book, self._rows, self._scratch,
+            numbers, results,
+        ):  # fmt: skip
+            lacking = np.flatnonzero(results == kernels.NO_ROOM).tolist()
+            if not lacking:
+                break
+            for slot in lacking:
+                texts._give_room(slot, tries)
+            tries += 1
+            results[results != kernels.IDLE] = kernels.OK
+        else:
+            return
+        for slot in np.flatnonzero((results != kernels.OK) & (results != kernels.IDLE)).tolist():
+            if results[slot] == book_kernels.NO_ROW:
+                raise LimitError(
+                    f"all {self.capacity} rows are in use by this step and the one before; make ResidentRows with a capacity of more than "
+                    "twice the sequences"
+                )
+            texts._finish_fill(slot, int(results[slot]), self._scratch)
+
+    def _find_each(self, matchers: Sequence[Matcher | None], numbers: npt.NDArray[np.int32]) -> None:
+        """The rows of matchers; errors name their places."""
+        result = np.zeros(1, np.int32)
+        for slot, matcher in enumerate(matchers):
+            if matcher is None:
+                numbers[slot] = -1
+                continue
+            if not isinstance(matcher, Matcher):
+                raise MaskwrightError(
+                    f"slot {slot} is a {type(matcher).__name__}; expected a matcher, or None for an idle slot"
+                )
+            result[0] = kernels.OK
+            try:
+                self._find(matcher, numbers[slot : slot + 1], result)
+            except (DeadEndError, LimitError) as error:
+                raise type(error)(f"row {slot}: {error}") from None
+
+    def _send_rows(self) -> None:
+        """Copy the rows composed in this call, those with numbers one after the other at once."""
+        n = int(self._book[book_kernels.N_NEW])
+        if self.words is self._host or not n:
+            return
+        new = np.sort(book_kernels.new_rows(self._book))
+        cuts = [0, *(1 + np.flatnonzero(np.diff(new) != 1)).tolist(), n]
+        for begin, end in pairwise(cuts):
+            rows = slice(int(new[begin]), int(new[end - 1]) + 1)
+            self.words[rows].copy_(self._host[rows], non_blocking=self._is_async)
+
+    def _sent(self, staged: Any, out: Any) -> Any:
+        if out is None and self.words is self._host:
+            return staged.clone()
+        if out is None:
+            out = need_torch().empty(len(staged), dtype=staged.dtype, device=self.device)
+        out = out[: len(staged)]
+        out.copy_(staged, non_blocking=self._is_async)
+        return out
+
+    def _check_out(self, out: Any, n: int) -> None:
+        if out is None:
+            return
+        torch = need_torch()
+        if (
+            not isinstance(out, torch.Tensor)
+            or out.device != self.device
+            or out.dtype != torch.int32
+            or out.ndim != 1
+            or len(out) < n
+        ):
+            what = (
+                f"{str(out.dtype).removeprefix('torch.')} of shape {tuple(out.shape)} on {out.device}"
+                if isinstance(out, torch.Tensor)
+                else f"a {type(out).__name__}"
+            )
+            raise MaskwrightError(f"out is {what}; expected an int32 tensor of shape ({n},) or longer on {self.device}")
+
+
+def check_stores(stores: Sequence[Any]) -> None:
+    """Raises MaskwrightError unless these are stores that decode, for one tokenizer."""
+    if not stores:
+        raise MaskwrightError("no store is given; expected one, or one for each sequence")
+    for store in stores:
+        if not isinstance(store, AutomatonStore):
+            raise MaskwrightError(
+                f"{store!r} cannot be decoded with: a store of lexing nfa has no matcher; load the grammar with lexing='longest'"
+            )
+        if store.vocabulary.digest != stores[0].vocabulary.digest:
+            raise VocabularyError(
+                f"the stores of one batch are for different vocabularies, {stores[0].vocabulary.name} and {store.vocabulary.name}; "
+                "build all with the model's tokenizer"
+            )
+
+
+def masks_that_end(store: AutomatonStore) -> npt.NDArray[np.uint8]:
+    """By mask whether end of text is in it, which then has to be looked into; (0,) if what the masks say of it is all.
+
+    Under layout they say only that the text or a block may end (`fill`).
+    """
+    table = store.table
+    if table[layout.EOS_IN_MASKS] or not table[layout.N_EOS]:
+        return np.zeros(0, np.uint8)
+    eos = int(table[table[layout.EOS]])
+    n_words = int(table[layout.N_WORDS])
+    masks = table[table[layout.MASKS] :][: 3 * int(table[layout.N_MASKS])].reshape(-1, 3)
+    rows = table[table[layout.ROWS] : table[layout.MASK_IDS]].reshape(-1, n_words)
+    found = np.zeros(len(masks), np.uint8)
+    has_row = np.flatnonzero(masks[:, 0] >= 0)
+    found[has_row] = (rows[masks[has_row, 0], eos >> 5] >> (eos & 31)) & 1
+    begins, ends = masks[:, 1], masks[:, 1] + masks[:, 2]
+    ids = table[table[layout.MASK_IDS] :][: int(ends.max(initial=0))]
+    for place in np.flatnonzero(ids == eos).tolist():
+        found[(begins <= place) & (place < ends)] = 1
+    return found
+
+
+def _chosen(batch: Batch, slots: Sequence[int]) -> npt.NDArray[np.int32]:
+    """What `find_rows` is told of a batch's texts."""
+    results = np.full(batch.size, kernels.IDLE, np.int32)
+    results[batch._slots(slots)] = kernels.OK
+    return results

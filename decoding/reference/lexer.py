@@ -1,0 +1,97 @@
+"""What one token does to a lexer state, worked out from the definition: the walk's plain twin, for one token at a time."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from maskwright.analysis.grammar.columns import FIRST_COLUMN, Column
+from maskwright.analysis.lexing.terminal_nfa import TerminalNfa
+from maskwright.maskstore.tokens.events import EventCodes, move_of
+
+NO_COLUMN = None
+
+Symbols = tuple[int, ...]
+Outcome = tuple[Symbols, int, Column | None]
+"""Symbols begun, lexer state after the token, and the column of the newline lexeme under way (NO_COLUMN: none, or no line feed yet)."""
+
+
+class NfaLexer:
+    """The `nfa` lexer semantics, one token at a time. See `maskwright.maskstore.entries.walk` for what it means.
+
+    newline : the layout's newline terminal, or -1; the layout is that of the codes.
+    """
+
+    def __init__(self, nfa: TerminalNfa, codes: EventCodes, newline: int) -> None:
+        self.nfa = nfa
+        self.codes = codes
+        self.newline = newline
+        self.layout = codes.moves.layout
+        self.start = nfa.n_states
+        self._fresh = lru_cache(maxsize=1 << 16)(self._outcomes_of_fresh)
+
+    def column_after(self, column: Column | None, data: bytes) -> Column | None:
+        """A newline lexeme's column after more bytes."""
+        if column is NO_COLUMN:
+            _, line_feed, data = data.partition(b"\n")
+            if not line_feed:
+                return NO_COLUMN
+        assert self.layout is not None  # INVARIANT: only grammars with layout have newlines
+        return self.layout.column_after(data, column or FIRST_COLUMN)
+
+    def outcomes(self, state: int, column: Column | None, token: bytes) -> list[Outcome]:
+        """All that a non-empty token may do in a lexer state. column : of the newline under way there, if it is one."""
+        if state == self.start:
+            return list(self._fresh(token))
+        end, cut = self._run(state, token)
+        is_newline = int(self.nfa.terminal[state]) == self.newline
+        found: list[Outcome] = []
+        if end >= 0:
+            found.append(((), end, self.column_after(column, token) if is_newline else NO_COLUMN))
+        if cut is not None and cut < len(token):
+            prefix: Symbols = ()
+            if is_newline:
+                ended_at = self.column_after(column, token[:cut])
+                if ended_at is NO_COLUMN:
+                    return found  # a newline without a line feed cannot end
+                prefix = (self.codes.leave(self._move(token[:cut])),)
+            found += [((*prefix, *symbols), last, at) for symbols, last, at in self._fresh(token[cut:])]
+        return found
+
+    def _move(self, piece: bytes) -> int:
+        assert self.layout is not None  # INVARIANT: only grammars with layout have newlines
+        return self.codes.moves.number(move_of(self.layout, piece))
+
+    def _run(self, state: int, data: bytes) -> tuple[int, int | None]:
+        """Where the automaton stands after all of the data (-1: nowhere), and the last place where it accepted."""
+        cut = 0 if self.nfa.is_accepting[state] else None
+        for position, byte in enumerate(data, start=1):
+            state = int(self.nfa.next_state[state, byte])
+            if state < 0:
+                return -1, cut
+            if self.nfa.is_accepting[state]:
+                cut = position
+        return state, cut
+
+    def _outcomes_of_fresh(self, data: bytes) -> tuple[Outcome, ...]:
+        runs = {
+            terminal: self._run(int(state), data)
+            for terminal, state in enumerate(self.nfa.initial.tolist())
+            if state >= 0
+        }
+        found: list[Outcome] = []
+        for terminal, (end, _) in runs.items():
+            if end >= 0:
+                column = self.column_after(NO_COLUMN, data) if terminal == self.newline else NO_COLUMN
+                found.append(((terminal,), end, column))
+        longest = max((cut for _, cut in runs.values() if cut), default=0)
+        if 0 < longest < len(data):
+            for terminal, (_, cut) in runs.items():
+                if cut != longest:
+                    continue
+                symbol = terminal
+                if terminal == self.newline:
+                    if b"\n" not in data[:longest]:
+                        continue
+                    symbol = self.codes.newline_at(self._move(data[:longest]))
+                found += [((symbol, *symbols), end, at) for symbols, end, at in self._fresh(data[longest:])]
+        return tuple(found)

@@ -1,0 +1,250 @@
+"""The reference decoder: the streamlining post's decoding loop in plain Python, counting the sequences it asks the parser about.
+
+It is the yardstick for masks, not the fast engine: every lexer hypothesis, every entry, one parser question each.
+
+Source: Tran-Thien's streamlining post (2025); Domino (arXiv 2403.06988), algorithm 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.analysis.errors import GrammarError, IllegalTokenError, StoreError
+from maskwright.analysis.grammar.columns import FIRST_COLUMN, Column
+from maskwright.analysis.legality.verdict import START
+from maskwright.decoding.engine.spelling import Question
+from maskwright.decoding.reference.lexer import NO_COLUMN, NfaLexer, Symbols
+from maskwright.decoding.reference.parser import LalrParser, Stacks
+from maskwright.maskstore.masks import n_words
+from maskwright.maskstore.store import MaskStore
+from maskwright.maskstore.tokens.events import ABSOLUTE, EventCodes, Moves
+
+
+@dataclass(frozen=True, slots=True)
+class ParserState:
+    """What the parser and the layout know.
+
+    stacks : the parser's, several where the grammar has conflicts.
+    indents : open columns, the first always the first. depth : brackets open. last : the terminal seen last that text spells, or START.
+    """
+
+    stacks: Stacks
+    indents: tuple[Column, ...]
+    depth: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Hypothesis:
+    """One way to read the text so far. lexer_state : the start of the text is the store's `nfa.n_states`."""
+
+    parser: ParserState
+    lexer_state: int
+    column: Column | None
+
+
+class ReferenceDecoder:
+    """Masks and states of one text under a store.
+
+    `mask` and `advance` raise LimitError for a grammar with hidden left recursion, whose stacks have no end.
+
+    n_parser_calls : sequences asked of the parser by `mask` so far; n_masks : masks made.
+    """
+
+    def __init__(self, store: MaskStore) -> None:
+        """Builds the parser, about half a second for python.lark. Raises GrammarError for a store of another lexing than "nfa"."""
+        if store.grammar.lexing != "nfa":
+            raise GrammarError(
+                f"the reference decoder reads stores of lexing 'nfa', not {store.grammar.lexing!r}: use store.matcher(), or load the "
+                "grammar with lexing='nfa'"
+            )
+        self.store = store
+        self.grammar = store.grammar
+        self.layout = store.grammar.layout
+        self._newline = self.layout.newline if self.layout else -9
+        # the store's codes have the moves of its tokens; text that comes as bytes may hold others
+        codes = EventCodes(self.grammar.n_terminals, Moves(self.layout))
+        self.lexer = NfaLexer(store.nfa, codes, self._newline)
+        self.parser = LalrParser(store.grammar)
+        self._opening = {opening for opening, _ in self.layout.brackets} if self.layout else set()
+        self._closing = {closing for _, closing in self.layout.brackets} if self.layout else set()
+        self._entries: dict[int, list[tuple[Symbols, int]]] = {}
+        self.n_parser_calls = 0
+        self.n_masks = 0
+        self.reset()
+
+    def reset(self) -> None:
+        """Back to the start of the text."""
+        begin = ParserState(self.parser.initial, (FIRST_COLUMN,), 0, START)
+        self.hypotheses: tuple[Hypothesis, ...] = (Hypothesis(begin, self.lexer.start, NO_COLUMN),)
+        self._finished = False
+
+    def read(
+        self, state: ParserState, symbols: Symbols, column: Column | None, codes: EventCodes
+    ) -> ParserState | None:
+        """The parser's state after a sequence, or None if it is not legal. column : of the newline under way before it."""
+        for symbol in symbols:
+            kind, value = codes.decode(symbol)
+            if kind == "terminal" and value in self.grammar.ignored:
+                continue
+            after: ParserState | None
+            if kind == "terminal" and value != self._newline:
+                after = self._read_terminal(state, value)
+            elif kind == "leave" and column is NO_COLUMN and codes.moves.members[value].stop != ABSOLUTE:
+                after = None  # a newline without a line feed cannot end
+            elif state.depth:
+                continue  # brackets make the layout drop newlines
+            elif kind == "terminal":
+                after = self._read_terminal(state, self._newline)
+            elif kind == "newline_at":
+                begun = self._read_terminal(state, self._newline)
+                after = None if begun is None else self._indent(begun, codes.moves.members[value].after(FIRST_COLUMN))
+            else:
+                after = self._indent(state, codes.moves.members[value].after(column or FIRST_COLUMN))
+            if after is None:
+                return None
+            state = after
+        return state
+
+    def _read_terminal(self, state: ParserState, terminal: int) -> ParserState | None:
+        stacks = self.parser.shift(state.stacks, terminal)
+        if not stacks:
+            return None
+        depth = state.depth
+        if terminal in self._opening:
+            depth += 1
+        elif terminal in self._closing:
+            depth = max(0, depth - 1)
+        return ParserState(stacks, state.indents, depth, terminal)
+
+    def _indent(self, state: ParserState, column: Column) -> ParserState | None:
+        """After a newline that ended at a column: one indent, nothing, or dedents down to a column that is open."""
+        assert self.layout is not None  # INVARIANT: only grammars with layout have events
+        indents = state.indents
+        stacks = state.stacks
+        if self.layout.compare(column, indents[-1]) == 1:
+            stacks = self.parser.shift(stacks, self.layout.indent)
+            indents = (*indents, column)
+        while self.layout.compare(column, indents[-1]) == -1:
+            stacks = self.parser.shift(stacks, self.layout.dedent)
+            indents = indents[:-1]
+        if not stacks or column != indents[-1]:
+            return None
+        return ParserState(stacks, indents, state.depth, state.last)
+
+    def mask(self) -> npt.NDArray[np.uint32]:
+        """The allowed tokens: (ceil(V / 32),) uint32, bit i of word w being token 32 w + i; EOS ids if the text is legal as it stands."""
+        words = np.zeros(n_words(self.store.vocabulary.size), np.uint32)
+        self.n_masks += 1
+        if self._finished:
+            return words
+        for hypothesis in self.hypotheses:
+            for symbols, mask in self._entries_of(hypothesis):
+                if symbols:
+                    self.n_parser_calls += 1
+                    if self.read(hypothesis.parser, symbols, hypothesis.column, self.store.codes) is None:
+                        continue
+                self.store.masks.or_into(words, mask)
+        if self.is_accepting():
+            for token in self.store.vocabulary.eos:
+                words[token >> 5] |= np.uint32(1 << (token & 31))
+        return words
+
+    def _entries_of(self, hypothesis: Hypothesis) -> list[tuple[Symbols, int]]:
+        state = hypothesis.lexer_state
+        last: int | None = hypothesis.parser.last
+        if state != self.lexer.start and int(self.store.nfa.terminal[state]) == self._newline:
+            last = None if hypothesis.parser.depth else self._newline
+        cell = self.store.cell(state, last)
+        if cell not in self._entries:
+            self._entries[cell] = self.store.entries(cell)
+        return self._entries[cell]
+
+    def successors(self, token: bytes) -> tuple[Hypothesis, ...]:
+        """The hypotheses after a token's bytes, read from the definition and not from the store; empty if the token is not legal."""
+        found: dict[Hypothesis, None] = {}
+        for hypothesis in self.hypotheses:
+            for symbols, lexer_state, column in self.lexer.outcomes(hypothesis.lexer_state, hypothesis.column, token):
+                after = self.read(hypothesis.parser, symbols, hypothesis.column, self.lexer.codes)
+                if after is not None:
+                    found[Hypothesis(after, lexer_state, column)] = None
+        return tuple(found)
+
+    def advance(self, token: int) -> None:
+        """Add a token to the text. Raises IllegalTokenError, the state being as it was."""
+        vocabulary = self.store.vocabulary
+        if not 0 <= token < vocabulary.size:
+            raise IllegalTokenError(
+                f"token {token} is out of range: the vocabulary has the ids 0 to {vocabulary.size - 1}"
+            )
+        if self._finished:
+            raise IllegalTokenError(f"token {token} after the end of the text: reset() begins a new one")
+        if token in vocabulary.eos:
+            if not self.is_accepting():
+                raise IllegalTokenError(f"token {token} ends the text, which is not complete here")
+            self._finished = True
+            return
+        if not vocabulary.tokens[token]:
+            raise IllegalTokenError(f"token {token} stands for no text, so no grammar can allow it")
+        self.advance_bytes(vocabulary.tokens[token])
+
+    def advance_bytes(self, data: bytes) -> None:
+        """Add bytes to the text as if they were one token. Raises IllegalTokenError, the state being as it was."""
+        if not data:
+            return
+        found = self.successors(data)
+        if not found:
+            raise IllegalTokenError(
+                f"{data!r} is not legal here under grammar {self.grammar.name}; the state is unchanged"
+            )
+        self.hypotheses = found
+
+    def is_finished(self) -> bool:
+        """Whether an end-of-text token has been read."""
+        return self._finished
+
+    if not TYPE_CHECKING:
+        is_finished = Question(is_finished)  # it was an attribute
+
+    def is_accepting(self) -> bool:
+        """Whether the text so far is legal as it stands."""
+        return any(self._can_end(hypothesis) for hypothesis in self.hypotheses)
+
+    def _can_end(self, hypothesis: Hypothesis) -> bool:
+        state: ParserState | None = hypothesis.parser
+        lexer_state = hypothesis.lexer_state
+        if lexer_state != self.lexer.start:
+            if not self.store.nfa.is_accepting[lexer_state]:
+                return False
+            if int(self.store.nfa.terminal[lexer_state]) == self._newline and not hypothesis.parser.depth:
+                if hypothesis.column is None:
+                    return False
+                state = self._indent(hypothesis.parser, hypothesis.column)
+        if state is None:
+            return False
+        stacks = state.stacks
+        if self.layout is not None:
+            for _ in state.indents[1:]:
+                stacks = self.parser.shift(stacks, self.layout.dedent)
+        return self.parser.accepts_end(stacks)
+
+
+def check_same_masks(first: ReferenceDecoder, second: ReferenceDecoder, tokens: list[int]) -> int:
+    """Feed the same tokens to two decoders and compare their masks before each; returns the number of positions compared.
+
+    Raises StoreError at the first difference, naming position, token and ids; IllegalTokenError if a token is not legal.
+    """
+    for position, token in enumerate(tokens):
+        masks = first.mask(), second.mask()
+        if not np.array_equal(*masks):
+            bits = np.unpackbits((masks[0] ^ masks[1]).view(np.uint8), bitorder="little")
+            raise StoreError(
+                f"masks differ at position {position}, before token {token}, in the ids {np.flatnonzero(bits)[:20]}"
+            )
+        first.advance(token)
+        second.advance(token)
+    return len(tokens)

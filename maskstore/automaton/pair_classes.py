@@ -1,0 +1,87 @@
+"""The classes of pairs (suspended state, last cell): which are decided whatever lies below, and which agree on all stacks below.
+
+They grow with the exploration. What is known of a pair stays: its edges lead to pairs that were there when it was explored.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.maskstore.automaton import _class_kernels as kernels
+from maskwright.maskstore.automaton._parse_kernels import ACCEPTED, FIRST_STATE, REFUSED
+
+Int32 = npt.NDArray[np.int32]
+
+NO_STATE = 1 << 30
+PAUSE = 1 << 20
+"""Edges after which the kernel comes back: a pause in which Ctrl-C is obeyed."""
+
+
+class PairClasses:
+    """of_pair : (n_pairs + 2,) int32; the classes of REFUSED, ACCEPTED and the pairs; those two are the first."""
+
+    def __init__(self) -> None:
+        self._cursor = np.zeros(8, np.int64)
+        self._cursor[kernels.N_CLASSES] = FIRST_STATE
+        self._cursor[kernels.COMPONENT] = -1
+        self._tables = _tables(1 << 10)
+        self._tables.of_pair[:FIRST_STATE] = REFUSED, ACCEPTED
+
+    @property
+    def n_classes(self) -> int:
+        """The classes of pairs that are not decided."""
+        return int(self._cursor[kernels.N_CLASSES]) - FIRST_STATE
+
+    @property
+    def of_pair(self) -> Int32:
+        return self._tables.of_pair[: FIRST_STATE + int(self._cursor[kernels.N_SORTED])]
+
+    @property
+    def least(self) -> Int32:
+        """(n_classes + 2,) int32; what REFUSED, ACCEPTED and the classes come to: decided, or the least state of the class."""
+        least = self._tables.least[: int(self._cursor[kernels.N_CLASSES])]
+        least[:FIRST_STATE] = REFUSED, ACCEPTED
+        return least
+
+    def extend(self, n_cells: int, pairs: int, keys: npt.NDArray[np.int64], *edges: npt.NDArray[Any]) -> None:
+        """Classes of more pairs. keys, and edges (their starts, and they): as in `_parse_kernels.explore`; the first `pairs` count.
+
+        Cost: O(edges of the new pairs), but for a new component times its rounds of refinement.
+        """
+        cursor = self._cursor
+        n_new = pairs - int(cursor[kernels.N_SORTED])
+        self._reserve(pairs + FIRST_STATE)
+        met, lowest, stack, calls, block = np.zeros((5, n_new), np.int32)
+        colors, fresh = np.zeros((2, n_new), np.uint64)
+        search = kernels.Search(met, lowest, np.zeros(n_new, np.int64), stack, calls, block, colors, fresh)
+        cursor[[kernels.NEXT_ROOT, kernels.N_CALLS, kernels.N_STACK, kernels.N_MET]] = 0
+        graph = kernels.Pairs(n_cells, keys, *edges)
+        while (code := kernels.classify(pairs, graph, self._tables, search, cursor, PAUSE)) != 0:
+            if code == kernels.UNDECIDABLE:
+                raise AssertionError("a suspended parse can never be decided")  # INVARIANT: every stack has a bottom
+
+    def _reserve(self, capacity: int) -> None:
+        before = self._tables
+        if capacity <= len(before.of_pair):
+            return
+        self._tables = _tables(1 << capacity.bit_length())
+        for name in ("of_pair", "first_pair", "cycle_start", "tried", "least", "hashes", "cycle_hashes"):
+            getattr(self._tables, name)[: len(before.of_pair)] = getattr(before, name)
+        kernels.refill(int(self._cursor[kernels.N_CLASSES]), self._tables)
+
+
+def _tables(capacity: int) -> kernels.Classes:
+    return kernels.Classes(
+        of_pair=np.full(capacity, -1, np.int32),
+        first_pair=np.zeros(capacity, np.int32),
+        cycle_start=np.zeros(capacity, np.int32),
+        tried=np.zeros(capacity, np.int32),
+        least=np.full(capacity, NO_STATE, np.int32),
+        hashes=np.zeros(capacity, np.int64),
+        slots=np.full(2 * capacity, -1, np.int32),
+        cycle_hashes=np.zeros(capacity, np.int64),
+        cycle_slots=np.full(2 * capacity, -1, np.int32),
+    )

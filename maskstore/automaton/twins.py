@@ -1,0 +1,284 @@
+"""Which rests read alike from a place of the stack, whatever lies below? Only the least of such *twins* is explored (`suspended`).
+
+A *place* is where a parse reads on: a state on top; or, for a suspended parse, the last cell read, the cells still to discard below it, and
+the nonterminal to push then. From a place a symbol is read by way of the states that reductions before it lead through. So two rests are
+twins at a place if there, in each of these states,
+
+- their first symbols do the same: nothing, the same reductions, or shifts, and
+- what follows a shift comes to the same: decided alike, or the same suspended parse, whatever state was entered.
+
+The first is the *shape* of a symbol at a place, the second the *outcomes* of a rest, in the order in which the shape meets its shifts. Both
+are numbered, so a rest's least twin takes one look-up. A keyword that may be a name is explored apart from the name only where it does not
+do as the name does; without this, each of sql's hundred such keywords has suspended parses of its own.
+
+The states on top are over-approximated: the cells below are those that the LR(0) automaton knows, as in `feasible`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from maskwright.analysis.lr.tables import ACCEPT, CONFLICT, LrTables
+from maskwright.maskstore.automaton._parse_kernels import (
+    ACCEPTED,
+    MAX_POPS,
+    PLACE_KEYS,
+    PLACE_NUMBERS,
+    PLACE_START,
+    REFUSED,
+    SHAPE_OF,
+    TWINS_HEADER,
+)
+
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+
+STATE = 1 << 29
+"""In a shape: this + s begins what state s does."""
+
+
+class Places:
+    """Where a parse may read on, and the states that can be on top there.
+
+    start : (n_states + 1,) int32. keys, numbers : int32; behind a cell there are the places start[cell] : start[cell + 1], each with its
+    key, nonterminal * MAX_POPS + cells to discard, and the number of its set of states.
+    set_start, members : int32; the sets of states; the first n_states are the single ones.
+    rule_start, rules, set_after : int32; for each state the rules that it may reduce by and the set of what is on top after each.
+    """
+
+    def __init__(self, tables: LrTables) -> None:
+        n = tables.n_states
+        starts: list[int] = tables.predecessor_start.tolist()
+        members: list[int] = tables.predecessors.tolist()
+        below = [members[starts[state] : starts[state + 1]] for state in range(n)]
+        goto: list[list[int]] = tables.goto.tolist()
+        reductions = [
+            (state, rule, int(tables.rule_length[rule]) - 1, int(tables.rule_lhs[rule]))
+            for state in range(n)
+            for rule in rules_of(tables, state)
+        ]
+        agenda = list(dict.fromkeys((pops, pushed, state) for state, _, pops, pushed in reductions if pops >= 0))
+        met = set(agenda)
+        for pops, pushed, cell in agenda:  # grows while it is read
+            new = [key for under in below[cell] if pops and (key := (pops - 1, pushed, under)) not in met]
+            met.update(new)
+            agenda += new
+        # as bits, fewer cells to discard first: what can be on top is what can be there from each cell below
+        tops: dict[tuple[int, int, int], int] = {}
+        for pops, pushed, cell in sorted(agenda):
+            found = 0
+            for under in below[cell]:
+                if pops:
+                    found |= tops[pops - 1, pushed, under]
+                elif goto[under][pushed] >= 0:
+                    found |= 1 << goto[under][pushed]
+            tops[pops, pushed, cell] = found
+        number = {1 << state: state for state in range(n)}
+        ordered = sorted((cell, pushed * MAX_POPS + pops, found) for (pops, pushed, cell), found in tops.items())
+        self.keys = np.array([key for _, key, _ in ordered], np.int32)
+        self.numbers = np.array([number.setdefault(found, len(number)) for _, _, found in ordered], np.int32)
+        self.start = np.searchsorted([cell for cell, _, _ in ordered], np.arange(n + 1)).astype(np.int32)
+        after = []
+        for state, _, pops, pushed in reductions:
+            at_once = 1 << goto[state][pushed] if goto[state][pushed] >= 0 else 0
+            found = tops[pops, pushed, state] if pops >= 0 else at_once
+            after.append(number.setdefault(found, len(number)))
+        self.rule_start = np.searchsorted([state for state, *_ in reductions], np.arange(n + 1)).astype(np.int32)
+        self.rules = np.array([rule for _, rule, *_ in reductions], np.int32)
+        self.set_after = np.array(after, np.int32)
+        sets = [_bits(found) for found in number]
+        self.set_start = np.concatenate([[0], np.cumsum([len(one) for one in sets])]).astype(np.int32)
+        self.members = np.concatenate(sets).astype(np.int32)
+
+    @property
+    def n_sets(self) -> int:
+        return len(self.set_start) - 1
+
+
+def _bits(number: int) -> Int64:
+    """The places of the bits of a number."""
+    data = np.frombuffer(number.to_bytes((number.bit_length() + 7) // 8, "little"), np.uint8)
+    return np.flatnonzero(np.unpackbits(data, bitorder="little"))
+
+
+def rules_of(tables: LrTables, state: int) -> list[int]:
+    """The rules that a state may reduce by, ascending."""
+    if tables.default_rule[state] >= 0:
+        return [int(tables.default_rule[state])]
+    codes = np.unique(tables.action[state]).tolist()
+    found = {-code - 1 for code in codes if code < 0}
+    for code in codes:
+        if code >= CONFLICT:
+            at = code - CONFLICT
+            found |= {
+                -each - 1
+                for each in tables.alternatives[at + 1 : at + 1 + tables.alternatives[at]].tolist()
+                if each < 0
+            }
+    return sorted(found)
+
+
+class Twins:
+    """The shapes of some symbols everywhere, and the outcomes of the rests met so far.
+
+    where : int32, for the kernels: a header (its first place: the number of sets), the places, and for each column and set of states on top
+    two numbers: of the column's shape there, and of the list of states that it is shifted to.
+    outcomes : int32; outcomes[rest] is where a rest's part begins, -1 if it has none; there stands for each such list the number of the
+    rest's outcomes. 0 : all refused.
+    """
+
+    def __init__(self, tables: LrTables, n_rests: int, columns: Iterable[int]) -> None:
+        places = Places(tables)
+        shape_of = np.full((tables.action.shape[1], places.n_sets, 2), -1, np.int32)
+        self._lists: dict[int, list[Int32]] = {}
+        """For each column the lists of places among the states entered by it; the last place stands for accepting."""
+        shapes: dict[tuple[int, bytes], int] = {}
+        for column in columns:
+            found, lists = self._shapes_of(tables, places, column)
+            targets: dict[bytes, int] = {}
+            for number, (shape, shifts) in enumerate(zip(found, lists, strict=True)):
+                shape_of[column, number] = (
+                    shapes.setdefault((number, shape), len(shapes)),
+                    targets.setdefault(shifts, len(targets)),
+                )
+            self._lists[column] = [np.frombuffer(shifts, np.int32) for shifts in targets]
+        header = np.zeros(TWINS_HEADER, np.int32)
+        header[0] = places.n_sets
+        parts = {
+            PLACE_START: places.start,
+            PLACE_KEYS: places.keys,
+            PLACE_NUMBERS: places.numbers,
+            SHAPE_OF: shape_of.reshape(-1),
+        }
+        at = TWINS_HEADER
+        for row, part in parts.items():
+            header[row] = at
+            at += len(part)
+        self.where = np.concatenate([header, *parts.values()]).astype(np.int32)
+        self.outcomes = np.full(n_rests, -1, np.int32)
+        self._n_outcomes = n_rests
+        self._number: dict[bytes, int] = {}
+
+    @staticmethod
+    def _shapes_of(tables: LrTables, places: Places, column: int) -> tuple[list[bytes], list[bytes]]:
+        """For each set of states on top the column's shape, and the places of the states that it is shifted to."""
+        entered = np.flatnonzero(tables.accessing == column)
+        place = np.full(tables.n_states, -1, np.int32)
+        place[entered] = np.arange(len(entered), dtype=np.int32)
+        is_acting = (tables.action[:, column] != 0) & (tables.default_rule < 0)
+        acting = np.flatnonzero(is_acting).astype(np.int32)
+        bits = np.zeros((places.n_sets, max(1, (len(acting) + 63) // 64)), np.uint64)
+        for i, state in enumerate(acting.tolist()):
+            bits[state, i >> 6] |= np.uint64(1 << (i & 63))
+        table = column, tables.action, tables.alternatives, tables.default_rule
+        _close(*table, places.rule_start, places.rules, places.set_after, places.set_start, places.members, bits)
+        shape_start, shift_start = (np.zeros(places.n_sets + 1, np.int64) for _ in range(2))
+        capacity = 1 << 12
+        while True:
+            shape, shifts = np.zeros(capacity, np.int32), np.zeros(capacity, np.int32)
+            order = np.full(len(entered) + 1, -1, np.int32)
+            if _write_shapes(*table, acting, bits, place, order, shape_start, shape, shift_start, shifts):
+                break
+            capacity *= 2
+        return _cut(shape, shape_start), _cut(shifts, shift_start)
+
+    def add(self, column: int, rests: Int32, results: Int32) -> None:
+        """Rests that begin with a column. results : (n_rests, n_entered) int32; what follows comes to, in each state entered by it."""
+        lists = self._lists[column]
+        results = np.concatenate([results, np.full((len(rests), 1), ACCEPTED, np.int32)], axis=1)
+        part = np.zeros((len(rests), len(lists)), np.int32)
+        for number, shifts in enumerate(lists):
+            seen = np.ascontiguousarray(results[:, shifts])
+            for row in np.flatnonzero((seen != REFUSED).any(axis=1)).tolist():
+                part[row, number] = self._number.setdefault(seen[row].tobytes(), 1 + len(self._number))
+        start = self._n_outcomes
+        self._n_outcomes += part.size
+        while len(self.outcomes) < self._n_outcomes:
+            self.outcomes = np.concatenate([self.outcomes, np.zeros_like(self.outcomes)])
+        self.outcomes[start : self._n_outcomes] = part.reshape(-1)
+        self.outcomes[rests] = start + np.arange(len(rests), dtype=np.int32) * len(lists)
+
+
+def _cut(data: Int32, starts: Int64) -> list[bytes]:
+    whole = data.tobytes()
+    bounds = (starts * data.itemsize).tolist()
+    return [whole[begin:end] for begin, end in pairwise(bounds)]
+
+
+@njit(cache=True, nogil=True)
+def _close(  # type: ignore[no-untyped-def]
+    column, action, alternatives, default, rule_start, rules, set_after, set_start, members, bits
+):  # fmt: skip
+    """Add to the acting states of each set those that reductions before the column lead to. bits : (n_sets, n_words) uint64."""
+    n_states = action.shape[0]
+    grew = True
+    while grew:
+        grew = False
+        for number in range(n_states, bits.shape[0]):
+            for i in range(set_start[number], set_start[number + 1]):
+                for w in range(bits.shape[1]):
+                    bits[number, w] |= bits[members[i], w]
+        for state in range(n_states):
+            rule = default[state]
+            code = action[state, column]
+            count = 1
+            if rule < 0 and code >= CONFLICT:
+                count = alternatives[code - CONFLICT]
+            for i in range(count):
+                if default[state] < 0:
+                    rule = -1 - (code if code < CONFLICT else alternatives[code - CONFLICT + 1 + i])
+                if rule < 0:
+                    continue
+                for r in range(rule_start[state], rule_start[state + 1]):
+                    if rules[r] == rule:
+                        for w in range(bits.shape[1]):
+                            more = bits[set_after[r], w] & ~bits[state, w]
+                            if more != 0:
+                                bits[state, w] |= more
+                                grew = True
+
+
+@njit(cache=True, nogil=True)
+def _write_shapes(  # type: ignore[no-untyped-def]
+    column, action, alternatives, default, acting, bits, place, order, shape_start, shape, shift_start, shifts
+):  # fmt: skip
+    """For each set its acting states, each with what it does: a rule as -1 - rule, a shift as the number of its target, as first met here.
+
+    place : (n_states,) int32; of the states entered by the column. order : (n_entered + 1,) int32, -1; scratch. Returns whether there was
+    room.
+    """
+    n_shape = 0
+    n_shifts = 0
+    for number in range(bits.shape[0]):
+        first = n_shifts
+        for i in range(acting.shape[0]):
+            if (bits[number, i >> 6] >> np.uint64(i & 63)) & np.uint64(1) == 0:
+                continue
+            state = acting[i]
+            code = action[state, column]
+            count = 1 if code < CONFLICT else alternatives[code - CONFLICT]
+            if n_shape + count + 1 > shape.shape[0] or n_shifts + count > shifts.shape[0]:
+                return False
+            shape[n_shape] = STATE + state
+            n_shape += 1
+            for j in range(count):
+                each = code if code < CONFLICT else alternatives[code - CONFLICT + 1 + j]
+                if each > 0:
+                    target = order.shape[0] - 1 if each == ACCEPT else place[each - 1]
+                    if order[target] < 0:
+                        order[target] = n_shifts - first
+                        shifts[n_shifts] = target
+                        n_shifts += 1
+                    each = order[target]
+                shape[n_shape] = each
+                n_shape += 1
+        for i in range(first, n_shifts):
+            order[shifts[i]] = -1
+        shape_start[number + 1] = n_shape
+        shift_start[number + 1] = n_shifts
+    return True

@@ -1,0 +1,110 @@
+"""The entries of every lexer state, before any are streamlined: which tokens may begin which sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.legality.deciders import ANYWHERE
+from maskwright.analysis.legality.verdict import START
+from maskwright.analysis.lexing.terminal_nfa import TerminalNfa
+from maskwright.maskstore.entries.streamline import SequenceTable
+from maskwright.maskstore.entries.walk import StateGroups, Walk
+
+Reading = Literal["sound", "post"]
+
+
+@dataclass(frozen=True)
+class StateEntries:
+    """One lexer state's entries.
+
+    left : what stands to the left of the sequences: the state's terminal, START, or ANYWHERE if the state does not tell.
+    sequences : (n,) int64, ascending; numbers of the distinct sequences that begin in the state.
+    group_of, sequence_of : (n_pairs,) int64; each sequence of each group of tokens.
+    """
+
+    state: int
+    left: int
+    groups: StateGroups
+    sequences: npt.NDArray[np.int64]
+    group_of: npt.NDArray[np.int64]
+    sequence_of: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Entries:
+    """All lexer states' entries.
+
+    states : the resting states in order, the start of the text last.
+    token_ids : (n_tokens,) int32; vocabulary id of each of the walk's tokens.
+    n_token_nfa_rows : (state, token, sequence, end state) quadruples: the size of the token NFA.
+    """
+
+    walk: Walk
+    table: SequenceTable
+    states: tuple[StateEntries, ...]
+    token_ids: npt.NDArray[np.int32]
+    n_token_nfa_rows: int
+
+
+def left_of(grammar: Grammar, nfa: TerminalNfa, state: int) -> int:
+    """What is known to stand to the left of a sequence that begins in a lexer state."""
+    if state == nfa.n_states:
+        return START
+    terminal = int(nfa.terminal[state])
+    if terminal in grammar.ignored or (grammar.layout is not None and terminal == grammar.layout.newline):
+        return ANYWHERE
+    return terminal
+
+
+def collect_entries(
+    grammar: Grammar,
+    walk: Walk,
+    token_ids: npt.NDArray[np.int32],
+    progress: Callable[[int, int], None] | None = None,
+) -> Entries:
+    """Walk all resting states. progress : called with the states done and to do. Cost: O(states * bytes of the vocabulary)."""
+    table = SequenceTable()
+    of_set: dict[tuple[int, int], npt.NDArray[np.int64]] = {}
+    done: dict[int, tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64], int]] = {}
+
+    def sequences_of(leave: int, outcome_set: int) -> npt.NDArray[np.int64]:
+        key = (leave, outcome_set)
+        if key not in of_set:
+            prefix = (leave,) if leave >= 0 else ()
+            distinct = dict.fromkeys((*prefix, *sequence) for sequence, _ in walk.outcome_sets[outcome_set])
+            of_set[key] = np.array([table.number(sequence) for sequence in distinct], np.int64)
+        return of_set[key]
+
+    states = []
+    n_rows = 0
+    resting = walk.resting_states
+    for count, state in enumerate(resting):
+        groups = walk.groups(state)
+        if id(groups) not in done:
+            parts: list[npt.NDArray[np.int64]] = []
+            owners: list[npt.NDArray[np.int64]] = []
+            rows = 0
+            sizes = np.diff(groups.member_start)
+            for number in range(groups.n_groups):
+                found = sequences_of(int(groups.leave[number]), int(groups.outcome_set[number]))
+                goes_on = int(groups.end_state[number] >= 0)
+                rows += int(sizes[number]) * (goes_on + len(walk.outcome_sets[groups.outcome_set[number]]))
+                if goes_on:
+                    found = np.concatenate([[0], found])
+                parts.append(found)
+                owners.append(np.full(len(found), number, np.int64))
+            sequence_of = np.concatenate(parts) if parts else np.zeros(0, np.int64)
+            group_of = np.concatenate(owners) if owners else np.zeros(0, np.int64)
+            done[id(groups)] = (np.unique(sequence_of), group_of, sequence_of, rows)
+        sequences, group_of, sequence_of, rows = done[id(groups)]
+        n_rows += rows
+        states.append(StateEntries(state, left_of(grammar, walk.nfa, state), groups, sequences, group_of, sequence_of))
+        if progress is not None:
+            progress(count + 1, len(resting))
+    return Entries(walk, table, tuple(states), token_ids, n_rows)

@@ -1,0 +1,487 @@
+"""Store files: one `.safetensors` file a store; equal stores, equal bytes; nothing is used before it is checked.
+
+Format version 2. Words in capitals as in RFC 2119.
+
+- A store file MUST be a safetensors file whose metadata has the key ``maskwright`` and no other. (safetensors keeps
+  metadata in a hash map, whose order would reach the bytes.)
+- The key's value MUST be JSON in canonical form (keys sorted, ASCII, no blanks, no key twice) with the members of
+  `fileheader.FACTS` for its `kind` and no others: "entries" for a `MaskStore` (lexing "nfa"), "automaton" for an
+  `AutomatonStore` (all other lexings).
+- `grammar` MUST be `Grammar.to_dict`, text included, and the tensors ``vocabulary.*`` MUST be `Vocabulary.to_arrays`: a
+  store is complete in itself. Their digests MUST be `grammar_sha256` and `vocabulary.sha256`.
+- `steps` MUST be the streamlining steps, ``original`` first, each with the entries left after it in all resting states
+  together. They and `counts` are statistics: a decoder MUST NOT depend on them.
+- A file MUST NOT hold times, paths or anything else about the machine that wrote it.
+- The tensors MUST be those of `fileheader.TENSORS` or `AUTOMATON_TENSORS`, with lengths that agree. Integers MAY be
+  narrower on disk than in memory, in any dtype that widens without loss; a writer SHOULD take the narrowest. Truth
+  values are U8, 0 or 1. `table` MUST be I32: it is mapped into memory as it is.
+- `table_checksum` MUST be the sum of (2 i + 1) v_i modulo 2^64 in 16 hex digits, v_i being the table's value i as an
+  unsigned 32-bit number.
+- `sha256` MUST be the SHA-256, in hex, of the canonical JSON without that member, followed for each tensor but `table`, in the
+  order of names, by a line feed, name, blank, dtype as numpy writes it (``<i2``, ``|u1``), blank, shape (``817,256``),
+  line feed and the values, little end first. It tells damage, not who wrote the file: a reader MUST NOT trust a file
+  for it.
+- The values MUST obey all that `check_arrays` or `check_table` checks. A reader MUST check it all, and refuse other versions.
+- Tensors MAY stand in the file in any order and alignment that safetensors allows.
+- Whoever loads a store of kind "automaton" uses the file's own pages; it MUST NOT be altered in place (`save_store`
+  never does: it puts a new file in its place).
+- A change after which old readers would misread, or old files not load, MUST raise `FORMAT_VERSION`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import secrets
+import stat
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+from maskwright.analysis.errors import StoreError, VocabularyError
+from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.loading.sources import GrammarSource, as_grammar
+from maskwright.maskstore.arguments import need_path, refuse_argument
+from maskwright.maskstore.file.fileheader import (
+    AUTOMATON,
+    ENTRIES,
+    EXPORT_AGAIN,
+    FORMAT,
+    FORMAT_VERSION,
+    METADATA_KEY,
+    TABLE,
+    TENSORS,
+    Header,
+    canonical,
+    read_header,
+    reason,
+    refuse,
+    tensors_of,
+)
+from maskwright.maskstore.file.filemap import map_tensor
+from maskwright.maskstore.file.portable import Origin
+from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary
+from maskwright.maskstore.vocabulary.tokenizer_values import clip
+
+if TYPE_CHECKING:
+    from maskwright.maskstore.automaton_store import AutomatonStore
+    from maskwright.maskstore.store import MaskStore
+
+Array = npt.NDArray[Any]
+
+ATTEMPTS = 20
+"""How often a file that is being replaced is read again."""
+
+TEMPORARY = re.compile(r"\.maskwright-[0-9a-f]{16}\.tmp")
+"""What files are called while they are written."""
+
+ABANDONED = 60
+"""Seconds after which a file that is being written, but that no process holds, is taken for what a killed one left."""
+
+_BLOCK = 1 << 14
+"""PERF: places that the checksum takes at a time, few enough for a core's cache: 2.5 ms for the 10 MB of python.lark's table."""
+
+_NARROW = [np.dtype(code) for code in ("|u1", "|i1", "<u2", "<i2", "<i4", "<i8")]
+
+
+def save_store(store: MaskStore | AutomatonStore, path: str | os.PathLike[str], *, mode: int = 0o666) -> None:
+    """Write the store's file. Equal stores give equal bytes (under one version of safetensors).
+
+    mode : the rights of the new file, less those that the umask takes away.
+
+    The file is written beside `path` and then takes its place: whoever reads `path` meanwhile, or after an error or
+    Ctrl-C, finds the old file or the new one, whole.
+
+    Raises: StoreError if the folder does not exist, `path` is something else than a file, or the system refuses.
+    Cost: O(size of the file).
+    """
+    from maskwright.maskstore.automaton_store import AutomatonStore
+    from maskwright.maskstore.store import MaskStore
+
+    if not isinstance(store, MaskStore | AutomatonStore):
+        refuse_argument("the store", store, "a store: mw.build_store(grammar, vocabulary)")
+    need_path("a store", path)
+    arrays = {f"vocabulary.{name}": array for name, array in store.vocabulary.to_arrays().items()}
+    if isinstance(store, MaskStore):
+        arrays["counts"] = np.stack(list(store.counts.values()))
+        for name in TENSORS.keys() - arrays.keys():
+            group, _, member = name.rpartition(".")
+            arrays[name] = getattr(getattr(store, group) if group else store, member)
+        own: dict[str, Any] = {
+            "kind": ENTRIES,
+            "rules": store.rules,
+            "codes": {"n_terminals": store.codes.n_terminals, "n_moves": len(store.codes.moves)},
+            "steps": [[step, int(counts.sum(dtype=np.int64))] for step, counts in store.counts.items()],
+        }
+    else:
+        table = np.ascontiguousarray(store.table, np.int32)
+        arrays[TABLE] = table
+        own = {
+            "kind": AUTOMATON,
+            "counts": [[name, int(count)] for name, count in store.counts.items()],
+            "table_checksum": _table_checksum(table),
+        }
+    tensors = {name: array if name == TABLE else _narrowed(array) for name, array in arrays.items()}
+    facts = {
+        "format": FORMAT,
+        "version": FORMAT_VERSION,
+        "grammar": store.grammar.to_dict(),
+        "grammar_sha256": store.grammar.digest,
+        "vocabulary": {
+            "name": store.vocabulary.name,
+            "sha256": store.vocabulary.digest,
+            "size": store.vocabulary.size,
+        },
+        "lexing": store.grammar.lexing,
+        **own,
+    }
+    facts["sha256"] = _content_digest(facts, tensors)
+    replace_file(Path(os.fsdecode(path)), save(tensors, {METADATA_KEY: canonical(facts)}), mode)
+
+
+def load_store(
+    path: str | os.PathLike[str],
+    *,
+    vocabulary: VocabularySource | None = None,
+    grammar: GrammarSource | None = None,
+) -> MaskStore | AutomatonStore:
+    """The store that `save_store` wrote; or a StoreError: the whole file is checked, and may come from anyone.
+
+    vocabulary, grammar : refuse a store that was not made for them; the store then holds these very objects. Names and paths are taken too.
+
+    The arrays are read-only. `Vocabulary.checked` is not kept, being a fact about the machine that built the store. An
+    `AutomatonStore`'s table is mapped: it is the file's own pages, of which processes that load the same file share one copy.
+    Whoever can alter the file in place can alter it after it was checked, so keep files that others may write elsewhere.
+
+    Raises: StoreError if there is no such file, or it cannot be read, is damaged, cut off, of another kind or version,
+    breaks a rule of the format, or was made for another grammar or vocabulary.
+    Cost: O(size of the file).
+    """
+    need_path("a store", path)
+    path = where = os.fsdecode(path)
+    grammar = None if grammar is None else as_grammar(grammar)
+    vocabulary = None if vocabulary is None else as_vocabulary(vocabulary)
+    for _ in range(ATTEMPTS):
+        before = Origin.of(path, "")
+        with _opened(path) as file:
+            header = read_header(where, file)
+            names = [name for name in header.tensors if name != TABLE]
+            tensors: dict[str, Array] = {name: file.get_tensor(name) for name in names}
+            table = map_tensor(path, TABLE, header) if TABLE in header.tensors else None
+        if table is not None or TABLE not in header.tensors:
+            break
+    else:
+        raise StoreError(f"{where} was replaced each time while it was read; load it when its writers have finished")
+    origin = replace(before, sha256=header.facts["sha256"])  # a file that was replaced since has another stamp
+    named = header.facts["vocabulary"]
+    if grammar is not None:
+        _check_made_for(where, "grammar", (header.grammar.name, header.grammar.digest), grammar)
+    if vocabulary is not None:
+        _check_made_for(where, "vocabulary", (named["name"], named["sha256"]), vocabulary)
+    found = _content_digest({key: value for key, value in header.facts.items() if key != "sha256"}, tensors)
+    if found != header.facts["sha256"]:
+        raise refuse(where, f"its content has sha256 {found[:8]}, expected {clip(header.facts['sha256'][:8])}")
+    shapes = tensors_of(header.facts["kind"])
+    arrays = {name: _widened(where, name, shapes[name][0], array) for name, array in tensors.items()}
+    own = _vocabulary(where, named, arrays)
+    given = (header.grammar if grammar is None else grammar, own if vocabulary is None else vocabulary)
+    if table is not None:
+        return _automaton_store(where, header, own, table, *given).loaded_from(origin)
+    return _mask_store(where, header, own, arrays, *given).loaded_from(origin)
+
+
+def _mask_store(
+    where: str,
+    header: Header,
+    own: Vocabulary,
+    arrays: Mapping[str, Array],
+    grammar: Grammar,
+    vocabulary: Vocabulary,
+) -> MaskStore:
+    # PERF: what builds entries takes 0.1 s of processor time to import, and loading an automaton needs none of it
+    from maskwright.analysis.lexing.terminal_nfa import TerminalNfa
+    from maskwright.maskstore.file.filechecks import check_arrays
+    from maskwright.maskstore.masks import MaskPool
+    from maskwright.maskstore.store import MaskStore
+    from maskwright.maskstore.tokens.events import EventCodes, Moves
+
+    moves = Moves(header.grammar.layout, (own.tokens[i] for i in own.text_ids().tolist()))
+    if header.facts["codes"]["n_moves"] != len(moves):
+        found = clip(header.facts["codes"]["n_moves"])
+        raise refuse(
+            where, f"codes.n_moves is {found}, expected {len(moves)}, those of the layout and the tokens in the file"
+        )
+    codes = EventCodes(header.grammar.n_terminals, moves)
+    steps = dict(header.facts["steps"])
+    check_arrays(where, header.grammar, own, codes, steps, arrays)
+    return MaskStore(
+        grammar=grammar,
+        vocabulary=vocabulary,
+        nfa=TerminalNfa(**_members(arrays, "nfa")),
+        codes=codes,
+        rules=header.facts["rules"],
+        masks=MaskPool(n_tokens=own.size, **_members(arrays, "masks")),
+        counts=MappingProxyType(dict(zip(steps, arrays["counts"], strict=True))),
+        **{name: array for name, array in arrays.items() if "." not in name and name != "counts"},
+    )
+
+
+def _automaton_store(
+    where: str, header: Header, own: Vocabulary, table: Array, grammar: Grammar, vocabulary: Vocabulary
+) -> AutomatonStore:
+    from maskwright.maskstore.automaton_store import AutomatonStore
+    from maskwright.maskstore.table.tablecheck import check_table
+
+    found, expected = _table_checksum(table), header.facts["table_checksum"]
+    if found != expected:
+        raise refuse(where, f"its table has checksum {found}, expected {clip(expected)}")
+    check_table(where, header.grammar, own, table)
+    return AutomatonStore(grammar, vocabulary, table, MappingProxyType(dict(header.facts["counts"])))
+
+
+def as_store(source: MaskStore | AutomatonStore | str | os.PathLike[str]) -> MaskStore | AutomatonStore:
+    """The store itself, or the one that `load_store` finds in a file."""
+    return load_store(source) if isinstance(source, str | bytes | os.PathLike) else source
+
+
+def store_info(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """What a store file says about itself, ready for JSON. The arrays are not read, so they are not checked either.
+
+    Raises: StoreError as `load_store`, for what can be seen without the arrays. Cost: O(size of the header).
+    """
+    need_path("a store", path)
+    path = os.fsdecode(path)
+    with _opened(path) as file:
+        header = read_header(path, file)
+        n_bytes = os.stat(path).st_size
+        table = map_tensor(path, TABLE, header) if TABLE in header.tensors else None
+    facts, grammar = header.facts, header.grammar
+    return {
+        "format_version": facts["version"],
+        "kind": facts["kind"],
+        "grammar": {
+            "name": grammar.name,
+            "sha256": grammar.digest,
+            "terminals": grammar.n_terminals,
+            "nonterminals": grammar.n_nonterminals,
+            "rules": len(grammar.rules),
+        },
+        "vocabulary": facts["vocabulary"],
+        "lexing": facts["lexing"],
+        **(_entries_info(header) if facts["kind"] == ENTRIES else _automaton_info(os.fspath(path), header, table)),
+        "tensors": {name: {"dtype": code, "shape": list(shape)} for name, (code, shape) in header.tensors.items()},
+        "sha256": facts["sha256"],
+        "bytes": n_bytes,
+    }
+
+
+def _entries_info(header: Header) -> dict[str, Any]:
+    facts, sizes = header.facts, header.sizes
+    return {
+        "rules": facts["rules"],
+        "is_streamlined": len(facts["steps"]) > 1,
+        "steps": dict(facts["steps"]),
+        "lexer_states": sizes["states"],
+        "cells": sizes["cells"],
+        "entries": sizes["entries"],
+        "masks": {"dense": sizes["dense"], "sparse": sizes["sparse"]},
+    }
+
+
+def _automaton_info(where: str, header: Header, table: Array | None) -> dict[str, Any]:
+    from maskwright.maskstore.table.tablecheck import part_bytes, table_sizes
+
+    if table is None:
+        raise StoreError(f"{where} was replaced while it was read; ask again when its writers have finished")
+    parts = part_bytes(where, table)
+    sizes = table_sizes(table)
+    return {
+        "conflicts": header.grammar.conflicts,
+        "counts": dict(header.facts["counts"]),
+        "lexer_states": sizes["lexer states"],
+        "parser_states": sizes["states"],
+        "nodes": sizes["nodes"],
+        "masks": {"all": sizes["masks"], "rows": parts["rows"] // max(1, 4 * sizes["words"])},
+        "table_bytes": parts,
+    }
+
+
+@contextlib.contextmanager
+def _opened(path: str | os.PathLike[str]) -> Iterator[Any]:
+    where = os.fspath(path)
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):  # a pipe would block, a folder cannot be mapped
+            raise StoreError(f"{where} is not a file; expected one that `maskwright export` wrote")
+        with safe_open(path, framework="numpy") as file:
+            yield file
+    except StoreError:
+        raise
+    except FileNotFoundError:
+        raise StoreError(f"there is no store {where}; check the path, or make one with `maskwright export`") from None
+    except (OSError, ValueError) as error:
+        raise StoreError(f"{where} cannot be read: {reason(error)}") from error
+    except SafetensorError as error:
+        raise StoreError(
+            f"{where} is not a whole safetensors file ({reason(error)}): cut off, damaged or of another kind; "
+            f"{EXPORT_AGAIN}"
+        ) from error
+
+
+def _check_made_for(where: str, what: str, own: tuple[str, str], given: Grammar | Vocabulary) -> None:
+    name, digest = own
+    if digest != given.digest:
+        raise StoreError(
+            f"{where} was made for the {what} {clip(name)} ({digest[:8]}), not for {clip(given.name)} "
+            f"({given.digest[:8]}); export a store for that {what}"
+        )
+
+
+def _vocabulary(where: str, named: Mapping[str, Any], arrays: Mapping[str, Array]) -> Vocabulary:
+    try:
+        vocabulary = Vocabulary.from_arrays(_members(arrays, "vocabulary"), name=named["name"])
+    except VocabularyError as error:
+        raise refuse(where, f"its vocabulary is wrong: {reason(error)}") from error
+    if vocabulary.digest != named["sha256"]:
+        raise refuse(where, f"its vocabulary has sha256 {vocabulary.digest[:8]}, expected {clip(named['sha256'][:8])}")
+    return vocabulary
+
+
+def _members(arrays: Mapping[str, Array], group: str) -> dict[str, Any]:
+    return {name.removeprefix(f"{group}."): array for name, array in arrays.items() if name.startswith(f"{group}.")}
+
+
+def _content_digest(facts: Mapping[str, Any], tensors: Mapping[str, Array]) -> str:
+    state = hashlib.sha256(canonical(facts).encode("ascii"))
+    for name, array in sorted(tensors.items()):
+        if name == TABLE:
+            continue  # it has a checksum of its own, at a memory's pace
+        ordered = array.astype(array.dtype.newbyteorder("<"), copy=False)
+        state.update(f"\n{name} {ordered.dtype.str} {','.join(map(str, ordered.shape))}\n".encode("ascii"))
+        state.update(ordered.tobytes())
+    return state.hexdigest()
+
+
+def _table_checksum(table: Array) -> str:
+    """See the format. Odd weights: no change of a single place goes unseen."""
+    places = table.view(np.uint32)
+    weights = np.arange(1, 2 * _BLOCK, 2, dtype=np.uint64)
+    total = 0
+    for begin in range(0, len(places), _BLOCK):
+        block = places[begin : begin + _BLOCK].astype(np.uint64)
+        # sums of arrays are modulo 2^64
+        total += int(np.dot(block, weights[: len(block)])) + 2 * begin * int(block.sum())
+    return f"{total % (1 << 64):016x}"
+
+
+def _narrowed(array: Array) -> Array:
+    """The same values, C-contiguous, in the smallest dtype for them; unsigned ones, bits and bytes, as they are."""
+    if array.dtype.kind == "u":
+        return np.ascontiguousarray(array)
+    if array.dtype.kind == "b":
+        return np.ascontiguousarray(array, np.uint8)
+    low, high = int(array.min(initial=0)), int(array.max(initial=0))
+    smallest = next(dtype for dtype in _NARROW if np.iinfo(dtype).min <= low and high <= np.iinfo(dtype).max)
+    return np.ascontiguousarray(array, smallest)
+
+
+def _widened(where: str, name: str, dtype: type[np.generic], array: Array) -> Array:
+    if dtype is np.bool_ and array.max(initial=0) > 1:
+        raise refuse(where, f"tensor {name} holds {array.max()}, expected 0 or 1")
+    wide: Array = array.astype(dtype)
+    wide.setflags(write=False)
+    return wide
+
+
+def replace_file(path: Path, data: bytes, mode: int = 0o666) -> None:
+    """Make `data` the file's content, all at once. mode : the new file's rights, less those that the umask takes away.
+
+    Raises: StoreError if the folder does not exist, `path` is something else than a file, or the system refuses.
+    """
+    temporary = path.parent / f".maskwright-{secrets.token_hex(8)}.tmp"
+    try:
+        if (why := why_not_writable(path)) is not None:
+            raise StoreError(f"cannot write {path}: {why}")
+        sweep(path.parent)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        with open(os.open(temporary, flags, mode), "wb") as file:
+            _hold(file.fileno())
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+            if fcntl is not None:  # while it is held, so that nobody sweeps it away
+                os.replace(temporary, path)
+        if fcntl is None:
+            os.replace(temporary, path)
+    except StoreError:
+        raise
+    except BaseException as error:  # Ctrl-C too must leave nothing behind
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        if isinstance(error, OSError | ValueError):
+            raise StoreError(f"cannot write {path}: {reason(error)}") from error
+        raise
+
+
+def why_not_writable(path: Path) -> str | None:
+    """Why no file can be written there, as far as can be told before: for who works long before writing. None: it can.
+
+    Raises: OSError or ValueError for a path that cannot be looked at.
+    """
+    folder = path.absolute().parent
+    if path.exists() and not path.is_file():
+        return "it is there and is not a file; give a file's path"
+    if not folder.is_dir():
+        return f"there is no folder {folder}; make it first"
+    if not os.access(folder, os.W_OK | os.X_OK):
+        return f"nothing may be written in {folder}; see who may"
+    return None
+
+
+def sweep(folder: Path) -> None:
+    """Delete what killed processes left half-written. What a live one writes is held by it, and stays."""
+    if fcntl is None:
+        return
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(folder):
+            if TEMPORARY.fullmatch(entry.name) and time.time() - entry.stat(follow_symlinks=False).st_mtime > ABANDONED:
+                with contextlib.suppress(OSError):
+                    handle = os.open(entry.path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+                    try:
+                        _hold(handle, must=True)
+                        os.unlink(entry.path)
+                    finally:
+                        os.close(handle)
+
+
+def _hold(handle: int, must: bool = False) -> None:
+    """Hold an open file as long as it is open. must : OSError if another process holds it, or if it cannot be held there."""
+    if fcntl is not None:
+        with contextlib.suppress(*(() if must else (OSError,))):
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+__all__ = [
+    "FORMAT_VERSION",
+    "TEMPORARY",
+    "load_store",
+    "replace_file",
+    "save_store",
+    "store_info",
+    "sweep",
+    "why_not_writable",
+]

@@ -1,0 +1,276 @@
+"""What stands in a store file before its arrays: facts in JSON, and the tensors' names, dtypes and lengths.
+
+In: a file that safetensors has opened. Out: a `Header`, checked as far as can be without the arrays.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from maskwright.analysis.errors import GrammarError, StoreError
+from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.maskstore.masks import n_words
+from maskwright.maskstore.vocabulary.tokenizer_values import clip
+
+FORMAT = "maskwright mask store"
+FORMAT_VERSION = 3
+METADATA_KEY = "maskwright"
+EXPORT_AGAIN = "the file is damaged or was not written by maskwright: export the store again"
+
+ENTRIES, AUTOMATON = "entries", "automaton"
+"""The kinds of stores: `MaskStore` and `AutomatonStore`."""
+
+_COMMON: Mapping[str, Any] = {
+    "format": str,
+    "version": int,
+    "kind": str,
+    "sha256": str,
+    "grammar": dict,  # its own shape is for `Grammar.from_dict` to check
+    "grammar_sha256": str,
+    "vocabulary": {"name": str, "sha256": str, "size": int},
+    "lexing": str,
+}
+
+#: Kind -> the members of the JSON, in the notation of `misfit`.
+FACTS: Mapping[str, Mapping[str, Any]] = {
+    ENTRIES: {
+        **_COMMON,
+        "rules": str,
+        "codes": {"n_terminals": int, "n_moves": int},
+        "steps": [[str, int]],
+    },
+    AUTOMATON: {**_COMMON, "counts": [[str, int]], "table_checksum": str},
+}
+
+TensorShapes = Mapping[str, tuple[type[np.generic], tuple[str, ...]]]
+"""Tensor -> dtype in memory, and what its lengths count: the same word, the same number; `x+1` is one more than x."""
+
+_VOCABULARY: TensorShapes = {
+    "vocabulary.byte_pieces": (np.int32, ("byte pieces",)),
+    "vocabulary.eos": (np.int32, ("eos",)),
+    "vocabulary.special_bytes": (np.uint8, ("special bytes",)),
+    "vocabulary.special_ids": (np.int32, ("special",)),
+    "vocabulary.special_offsets": (np.int64, ("special+1",)),
+    "vocabulary.token_bytes": (np.uint8, ("token bytes",)),
+    "vocabulary.token_offsets": (np.int64, ("tokens+1",)),
+}
+
+#: The tensors of a store of kind "entries".
+TENSORS: TensorShapes = {
+    "cell_of_last": (np.int32, ("dependent", "terminals+1")),
+    "cell_of_state": (np.int32, ("states+1",)),
+    "cell_start": (np.int64, ("cells+1",)),
+    "counts": (np.int32, ("steps", "resting")),
+    "dependent": (np.int32, ("dependent",)),
+    "entry_mask": (np.int32, ("entries",)),
+    "entry_sequence": (np.int32, ("entries",)),
+    "masks.dense": (np.uint32, ("dense", "words")),
+    "masks.sparse_ids": (np.int32, ("ids",)),
+    "masks.sparse_start": (np.int64, ("sparse+1",)),
+    "nfa.initial": (np.int32, ("terminals",)),
+    "nfa.is_accepting": (np.bool_, ("states",)),
+    "nfa.is_resting": (np.bool_, ("states",)),
+    "nfa.next_state": (np.int32, ("states", "256")),
+    "nfa.terminal": (np.int32, ("states",)),
+    "sequence_start": (np.int32, ("sequences+1",)),
+    "sequence_symbols": (np.int32, ("symbols",)),
+    **_VOCABULARY,
+}
+
+TABLE = "table"
+"""The tensor of an engine's table. It is mapped, not read, so its values are as wide on disk as in memory."""
+
+#: The tensors of a store of kind "automaton".
+AUTOMATON_TENSORS: TensorShapes = {TABLE: (np.int32, ("places",)), **_VOCABULARY}
+
+_DTYPES = {f"{kind.upper()}{8 * size}": np.dtype(f"<{kind}{size}") for kind in "iu" for size in (1, 2, 4, 8)}
+
+TensorHeads = Mapping[str, tuple[str, tuple[int, ...]]]
+"""Tensor -> the code of its dtype on disk, as safetensors spells it, and its shape."""
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """facts : the JSON, and `text` as it stands in the file. sizes : what the words in `TENSORS` stand for."""
+
+    text: str
+    facts: Mapping[str, Any]
+    grammar: Grammar
+    tensors: TensorHeads
+    sizes: Mapping[str, int]
+
+
+def read_header(where: str, file: Any) -> Header:
+    """The header of an open safetensors file. where : what messages call the file.
+
+    Raises: StoreError for whatever breaks the format, see `fileformat`. Cost: O(size of the header).
+    """
+    metadata = file.metadata() or {}
+    facts = read_facts(where, metadata)
+    grammar = _read_grammar(where, facts)
+    n_tokens = facts["vocabulary"]["size"]
+    known = {"tokens": n_tokens, "words": n_words(n_tokens), "terminals": grammar.n_terminals}
+    if facts["kind"] == ENTRIES:
+        _check_entries_facts(where, facts, grammar)
+        known["steps"] = len(facts["steps"])
+    else:
+        counts = dict(facts["counts"])
+        if len(counts) < len(facts["counts"]) or min(counts.values(), default=0) < 0:
+            raise refuse(where, f"the counts are {clip(facts['counts'])}, expected none twice or below 0")
+    expected = tensors_of(facts["kind"])
+    found = set(file.keys())
+    if found != expected.keys():
+        missing, unknown = sorted(expected.keys() - found), sorted(found - expected.keys())
+        raise refuse(where, f"these tensors are missing: {clip(missing)}; and these were not expected: {clip(unknown)}")
+    slices = {name: file.get_slice(name) for name in expected}
+    tensors = {name: (str(view.get_dtype()), tuple(view.get_shape())) for name, view in slices.items()}
+    sizes = _sizes(where, expected, tensors, known)
+    if TABLE in tensors and tensors[TABLE][0] != "I32":
+        raise refuse(where, f"tensor {TABLE} has dtype {tensors[TABLE][0]}, expected I32")
+    return Header(metadata[METADATA_KEY], facts, grammar, tensors, sizes)
+
+
+def tensors_of(kind: str) -> TensorShapes:
+    """The tensors of a store of a kind."""
+    return TENSORS if kind == ENTRIES else AUTOMATON_TENSORS
+
+
+def _check_entries_facts(where: str, facts: Mapping[str, Any], grammar: Grammar) -> None:
+    if facts["rules"] not in ("lark", "normalised"):
+        raise refuse(where, f"rules is {clip(facts['rules'])}, expected 'lark' or 'normalised'")
+    if facts["codes"]["n_terminals"] != grammar.n_terminals:
+        found = clip(facts["codes"]["n_terminals"])
+        raise refuse(
+            where, f"codes.n_terminals is {found}, expected {grammar.n_terminals}, that of the grammar in the file"
+        )
+    steps = [step for step, _ in facts["steps"]]
+    if steps[:1] != ["original"] or len(set(steps)) != len(steps):
+        raise refuse(where, f"the steps are {clip(steps)}, expected 'original' first and none twice")
+
+
+def read_facts(where: str, metadata: Mapping[str, str]) -> Mapping[str, Any]:
+    """The JSON in a safetensors file's metadata, of this format and version and of the shape of `FACTS`."""
+    if list(metadata) != [METADATA_KEY]:
+        raise StoreError(
+            f"{where} is a safetensors file, but not a mask store: its metadata has the keys {clip(sorted(metadata))}, "
+            f"expected {[METADATA_KEY]}; make a store with `maskwright export`"
+        )
+    text = metadata[METADATA_KEY]
+    try:
+        facts = json.loads(text)
+        is_canonical = canonical(facts) == text
+    except (ValueError, RecursionError) as error:
+        raise refuse(where, f"its metadata is not JSON that can be read ({reason(error)})") from None
+    if not is_canonical:
+        raise refuse(where, "its metadata is JSON, but not in the form that maskwright writes")
+    form = facts.get("format") if isinstance(facts, dict) else None
+    if form != FORMAT:
+        raise StoreError(
+            f"{where}: its metadata has the format {clip(form)}, expected {FORMAT!r}; "
+            "make a store with `maskwright export`"
+        )
+    version = facts.get("version")
+    if type(version) is int and version != FORMAT_VERSION:
+        by = (
+            "a newer maskwright wrote it: update maskwright, or"
+            if version > FORMAT_VERSION
+            else "an older one wrote it:"
+        )
+        raise StoreError(
+            f"{where}: expected version {FORMAT_VERSION} but found version {clip(version)}: {by} export the store again"
+        )
+    kind = facts.get("kind", ENTRIES)
+    if kind not in (ENTRIES, AUTOMATON):
+        raise refuse(where, f"its kind is {clip(kind)}, expected {ENTRIES!r} or {AUTOMATON!r}")
+    wrong = misfit(facts, FACTS[kind], "metadata")
+    if wrong is not None:
+        raise refuse(where, wrong)
+    return dict(facts)
+
+
+def misfit(value: object, shape: Any, at: str) -> str | None:
+    """The first place where a JSON value is not of a shape, and what is wrong there; None if it fits.
+
+    A shape is a type (bool is no int), a list with one shape (any number of such), a longer list (exactly these), or a
+    mapping (exactly these members).
+
+    >>> misfit({"a": [1, 2.0]}, {"a": [int]}, "x")
+    'x.a[1] is 2.0, expected int'
+    """
+    if isinstance(shape, Mapping):
+        if not isinstance(value, dict):
+            return f"{at} is {clip(value)}, expected an object"
+        if value.keys() != shape.keys():
+            lacking, extra = sorted(shape.keys() - value.keys()), sorted(value.keys() - shape.keys())
+            return f"{at} lacks the members {lacking} and has {clip(extra)}, which were not expected"
+        parts = [(value[key], shape[key], f"{at}.{key}") for key in shape]
+    elif isinstance(shape, list):
+        if not isinstance(value, list):
+            return f"{at} is {clip(value)}, expected a list"
+        if len(shape) > 1 and len(value) != len(shape):
+            return f"{at} is {clip(value)}, expected a list of {len(shape)}"
+        shapes = shape if len(shape) > 1 else shape * len(value)
+        parts = [(one, s, f"{at}[{i}]") for i, (one, s) in enumerate(zip(value, shapes, strict=True))]
+    else:
+        return None if type(value) is shape else f"{at} is {clip(value)}, expected {shape.__name__}"
+    return next((wrong for part in parts if (wrong := misfit(*part)) is not None), None)
+
+
+def canonical(value: object) -> str:
+    """JSON, each value in one form only."""
+    return json.dumps(value, sort_keys=True, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+
+
+def refuse(where: str, found: str) -> StoreError:
+    """The error for what no maskwright writes."""
+    return StoreError(f"{where}: {found}; {EXPORT_AGAIN}")
+
+
+def reason(error: Exception) -> str:
+    """An error's message, shortened and quoted if the file could have filled it with whatever it likes."""
+    text = getattr(error, "strerror", None) or str(error)
+    return text if text.isprintable() and len(text) <= 300 else clip(text)
+
+
+def _read_grammar(where: str, facts: Mapping[str, Any]) -> Grammar:
+    try:
+        grammar = Grammar.from_dict(facts["grammar"])
+    except GrammarError as error:
+        raise refuse(where, reason(error)) from error
+    if grammar.to_dict() != facts["grammar"]:
+        raise refuse(where, "its grammar is not in the form that maskwright writes")
+    if (grammar.lexing == "nfa") != (facts["kind"] == ENTRIES):
+        expected = "'nfa'" if facts["kind"] == ENTRIES else "'longest' or 'contextual'"
+        raise refuse(where, f"the grammar's lexing is {clip(grammar.lexing)}, expected {expected}")
+    for name, found, own in (
+        ("grammar_sha256", facts["grammar_sha256"], grammar.digest),
+        ("lexing", facts["lexing"], grammar.lexing),
+    ):
+        if found != own:
+            raise refuse(where, f"{name} is {clip(found)}, expected {clip(own)}, that of the grammar in the file")
+    return grammar
+
+
+def _sizes(where: str, shapes: TensorShapes, tensors: TensorHeads, known: Mapping[str, int]) -> dict[str, int]:
+    """The numbers of the words in `TENSORS`. Raises StoreError for a wrong dtype, rank or length."""
+    sizes = dict(known)
+    for name, (dtype, words) in shapes.items():
+        code, shape = tensors[name]
+        wide = np.dtype(np.uint8 if dtype is np.bool_ else dtype)
+        if code not in _DTYPES or not np.can_cast(_DTYPES[code], wide, "safe"):
+            raise refuse(where, f"tensor {name} has dtype {code}, expected one that widens to {wide}")
+        expected = []
+        for word, length in zip(words, (*shape, *[0] * len(words)), strict=False):
+            counted, _, more = word.partition("+")
+            extra = int(more or 0)
+            size = int(counted) if counted.isdigit() else sizes.setdefault(counted, max(length - extra, 0))
+            expected.append(size + extra)
+        if list(shape) != expected:
+            meant = " x ".join(words)
+            raise refuse(where, f"tensor {name} has shape {clip(list(shape))}, expected {expected} ({meant})")
+    return sizes

@@ -1,0 +1,97 @@
+"""LR tables on which a parser takes fewer steps and comes to the same stacks.
+
+Most reductions of an expression only rename: a name becomes an atom, a power, a factor, and so on up to a test, one rule of one symbol
+after the other, because the next terminal ends each of them. Where these steps are the same whatever lies below, one step does for all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.analysis.lr.encoding import LrTables
+from maskwright.maskstore.tokens.feasible import states_below
+
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+
+
+def shortened(tables: LrTables) -> LrTables:
+    """Tables for decoders: a parser that ends a step by shifting a terminal has the same stacks as under `tables`.
+
+    Rules of no grammar are added: such a one pops as many states as the first of the rules that it stands for, and goes on by the left
+    side of the last.
+    """
+    return _past_units(replace(tables, goto=_past_chains(tables)), tables)
+
+
+def _past_chains(tables: LrTables) -> Int32:
+    """Gotos past states that only reduce one symbol to another: (n_states, n_nonterminals) int32, -1 = none.
+
+    Whatever comes next, such a state gives way to the goto of the other symbol; so no stack that has shifted a terminal holds it on
+    account of that goto.
+    """
+    goto = tables.goto.copy()
+    side = np.where(tables.rule_length[tables.default_rule] == 1, tables.rule_lhs[tables.default_rule], -1)
+    side[tables.default_rule < 0] = -1
+    rows, columns = np.nonzero(goto >= 0)
+    # each round goes twice as far; a cycle of such states would reduce for ever, which `loops` refuses
+    while len(rows):
+        further = np.where(side[goto[rows, columns]] >= 0, goto[rows, side[goto[rows, columns]]], -1)
+        rows, columns = rows[further >= 0], columns[further >= 0]
+        goto[rows, columns] = further[further >= 0]
+    return goto
+
+
+def _past_units(shorter: LrTables, tables: LrTables) -> LrTables:
+    """Reductions that take those by rules of one symbol along that must follow before the same terminal.
+
+    shorter : to be changed. tables : what the parser is to do.
+    """
+    action = tables.action.copy()
+    lengths, sides = tables.rule_length.tolist(), tables.rule_lhs.tolist()
+    rule_of: dict[tuple[int, int], int] = {}
+    for state in np.flatnonzero(tables.default_rule < 0).tolist():  # elsewhere what comes next is not looked at
+        row = tables.action[state]
+        for code in np.unique(row[row < 0]).tolist():
+            rule = -code - 1
+            below = states_below(state, lengths[rule], tables.predecessor_start, tables.predecessors)
+            for columns, side in _renamed(tables, below, np.flatnonzero(row == code), sides[rule]):
+                number = rule_of.setdefault((lengths[rule], side), len(lengths) + len(rule_of))
+                action[state, columns] = -number - 1
+    added = np.array(list(rule_of), np.int32).reshape(-1, 2)
+    return replace(
+        shorter,
+        action=action,
+        rule_length=np.append(tables.rule_length, added[:, 0]).astype(np.int32),
+        rule_lhs=np.append(tables.rule_lhs, added[:, 1]).astype(np.int32),
+    )
+
+
+def _renamed(tables: LrTables, below: Int32, columns: Int64, pushed: int) -> Iterator[tuple[Int64, int]]:
+    """What a nonterminal pushed on one of some states is renamed to, whichever it is: columns, and the last name before them.
+
+    Columns before which nothing is renamed are left out.
+    """
+    is_unit = np.append(tables.rule_length == 1, False)
+    # columns before which the same has been done so far, and what is to be pushed then
+    agenda = [(columns, pushed, frozenset[int]())]
+    while agenda:
+        columns, pushed, met = agenda.pop()
+        under = below[tables.goto[below, pushed] >= 0]
+        following = tables.action[np.ix_(tables.goto[under, pushed], columns)]
+        code = following[0] if len(under) else np.zeros(len(columns), np.int32)
+        same = (following == code).all(axis=0) & (code < 0)
+        goes_on = same & is_unit[np.where(same, -code - 1, -1)]
+        for rule in np.unique(-code[goes_on] - 1).tolist():
+            side = int(tables.rule_lhs[rule])
+            here = goes_on & (code == -rule - 1)
+            if side in met or (tables.goto[under, side] < 0).any():
+                goes_on &= ~here
+            else:
+                agenda.append((columns[here], side, met | {pushed}))
+        if met and not goes_on.all():
+            yield columns[~goes_on], pushed

@@ -1,0 +1,370 @@
+"""What each token requires of the parser, in every lexer state: the walk of a vocabulary under longest-match lexing.
+
+A token makes the lexer emit terminals and leaves it in another state. It is allowed if the parser accepts what was emitted, and then
+some terminal that the lexeme under way may still become (or what a backed-up lexer would emit instead). So a token requires one of
+some *rests*: terminals to read, then an end check.
+
+Layout makes this depend on how many brackets are open: inside, newlines are dropped; outside, they are followed by an indent, dedents
+or nothing, which only the columns decide. So each lexer state has several *views*, one for each number of open brackets that makes a
+difference, and in each view the tokens are sorted by the *newlines* that they end outside brackets: what they emit before, and the
+column. For each such path a decoder brings a copy of its parser behind the newlines and asks there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.lexing.modes import Modes
+from maskwright.analysis.lexing.transducer import RESTART, START, Transducer
+from maskwright.analysis.lr.tables import LrTables
+from maskwright.maskstore.tokens import _kernels
+from maskwright.maskstore.tokens.events import ABSOLUTE, RESET, EventCodes, Move, Moves
+from maskwright.maskstore.tokens.feasible import Feasible
+from maskwright.maskstore.tokens.rests import WHATEVER, Rests
+from maskwright.maskstore.tokens.token_walk import TokenWalk
+
+Progress = Callable[[int, int], None]
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+
+Newline = tuple[tuple[int, ...], Move]
+"""Terminals read before a newline that ends in the token, and what the token does to its column."""
+Path = tuple[Newline, ...]
+Alternative = tuple[Path, int]
+"""Newlines to pass, then a rest."""
+
+NO_PATH = 0
+
+
+@dataclass(frozen=True)
+class View:
+    """A lexer state's tokens while a certain number of brackets is open.
+
+    paths : numbers of the paths that occur, ascending. group_path, group_rest, group : (n,) int32; tokens of a group are allowed where
+        the rest is, behind the path; a group may be there more than once. path of group i : group_path[i].
+    """
+
+    paths: tuple[int, ...]
+    group_path: Int32
+    group_rest: Int32
+    group: Int32
+
+
+@dataclass(frozen=True)
+class StateTokens:
+    """The groups of tokens that do the same in a lexer state, and its views.
+
+    members : (n_allowed,) int32, ids of tokens, sorted by group and ascending within; group i is members[member_start[i] :
+    member_start[i + 1]]. views[d] : with d brackets open; the last one for any more.
+    """
+
+    members: Int32
+    member_start: Int64
+    views: tuple[View, ...]
+
+
+class Requirements:
+    """All lexer states' tokens by what they require.
+
+    paths[0] is the empty path. states[q] : state q of the transducer.
+    """
+
+    def __init__(
+        self,
+        grammar: Grammar,
+        transducer: Transducer,
+        tables: LrTables,
+        modes: Modes,
+        tokens: Sequence[bytes],
+        token_ids: Int32,
+        eos: Sequence[int] = (),
+        progress: Progress | None = None,
+    ) -> None:
+        """tokens, token_ids : those that stand for text. eos : those that end it."""
+        self.grammar = grammar
+        self._tables = tables
+        self.transducer = transducer
+        self.modes = modes
+        self.n_columns = tables.n_terminals + 1
+        self.column_of: list[int] = tables.terminal_column.tolist()
+        self.rests = Rests(tables.n_terminals + 1)
+        self.paths: list[Path] = [()]
+        self._path_number: dict[Path, int] = {(): NO_PATH}
+        self._columns_of: dict[frozenset[int], frozenset[int]] = {}
+        layout = grammar.layout
+        self.newline = layout.newline if layout else -9
+        self.after_newline = frozenset(range(tables.n_terminals + 1))
+        """What can come once a newline's column has been dealt with: anything but an indent, or the end of the text."""
+        if layout:
+            self.after_newline -= {self.column_of[layout.indent]}
+        self.bracket = {opening: 1 for opening, _ in layout.brackets} if layout else {}
+        self.bracket |= {closing: -1 for _, closing in layout.brackets} if layout else {}
+        self.codes = EventCodes(grammar.n_terminals, Moves(layout, tokens))
+        self.mode_code = self.codes.n_symbols
+        """In sequences: this + m says that the next lexeme is read in mode m. Not used with one mode."""
+        order = sorted(range(len(tokens)), key=tokens.__getitem__)
+        self._walk_all([tokens[i] for i in order], token_ids[np.array(order, np.int64)], progress)
+        if len(eos):
+            self._add_eos(np.array(sorted(eos), np.int32), tables.n_terminals)
+
+    def _add_eos(self, eos: Int32, end_column: int) -> None:
+        """The end of the text is one more group: of the tokens that say so.
+
+        Under layout dedents come before the end, as many as are open; here it is only asked whether one of either can come.
+        """
+        layout = self.grammar.layout
+        last = (
+            WHATEVER
+            if layout is None
+            else self.rests.end(frozenset({end_column, self.column_of[layout.dedent]}) - {-1})
+        )
+        for number, state in enumerate(self.states):
+            output = int(self.transducer.end_output[number])
+            if output == RESTART:
+                outcomes = self._read(self.transducer.pending[number], START, self._fallback(number))
+                texts = [
+                    (*symbols, *self.transducer.outputs[at])
+                    for after, symbols in outcomes
+                    if (at := int(self.transducer.end_output[after])) >= 0
+                ]
+            else:
+                texts = [self.transducer.outputs[output]] if output >= 0 else []
+            views = []
+            group = len(state.member_start) - 1
+            for depth, view in enumerate(state.views):
+                rests = [rest for text in texts for rest in self._rest_to_end(text, depth, last, end_column)]
+                paths = tuple(sorted({NO_PATH, *view.paths})) if rests else view.paths
+                views.append(
+                    View(
+                        paths,
+                        np.concatenate([view.group_path, np.full(len(rests), NO_PATH)]).astype(np.int32),
+                        np.concatenate([view.group_rest, rests]).astype(np.int32),
+                        np.concatenate([view.group, np.full(len(rests), group)]).astype(np.int32),
+                    )
+                )
+            members = np.concatenate([state.members, eos])
+            self.states[number] = StateTokens(members, np.append(state.member_start, len(members)), tuple(views))
+
+    def _rest_to_end(self, symbols: tuple[int, ...], depth: int, last: int, end_column: int) -> list[int]:
+        columns = []
+        for symbol in symbols:
+            if symbol >= self.mode_code:
+                columns.append(self.n_columns + symbol - self.mode_code)
+            elif symbol != self.newline or depth == 0:
+                depth = max(0, depth + self.bracket.get(symbol, 0))
+                columns.append(self.column_of[symbol])
+        if min(columns, default=0) < 0:
+            return []
+        return [self.rests.before(columns if last != WHATEVER else [*columns, end_column], last)]
+
+    def _fallback(self, state: int) -> tuple[int, ...]:
+        terminal = self.transducer.fallback[state]
+        return () if terminal in self.grammar.ignored else (terminal,)
+
+    @cached_property
+    def endings(self) -> tuple[Int32, list[tuple[tuple[tuple[int, ...], frozenset[int] | None], ...]]]:
+        """For each state of the transducer the number of its ending, and the endings: alternatives of terminals to read and then one
+        of a set (None: whatever comes)."""
+        number: dict[tuple[tuple[tuple[int, ...], frozenset[int] | None], ...], int] = {}
+        ending_of = np.zeros(self.transducer.n_states, np.int32)
+        for state in range(self.transducer.n_states):
+            ending = tuple(self._ending(state))
+            ending_of[state] = number.setdefault(ending, len(number))
+        return ending_of, list(number)
+
+    def columns_of(self, outlook: frozenset[int]) -> frozenset[int]:
+        """The parser's columns of what may come (see `Transducer.outlook`). Dedents may come before the end of the text."""
+        known = self._columns_of.get(outlook)
+        if known is None:
+            known = self._columns_of[outlook] = self._find_columns(outlook)
+        return known
+
+    def _find_columns(self, outlook: frozenset[int]) -> frozenset[int]:
+        found = {self.column_of[terminal] for terminal in outlook if terminal < self.grammar.n_terminals}
+        if self.grammar.n_terminals in outlook:
+            found.add(self.n_columns - 1)
+            if self.grammar.layout is not None:
+                found.add(self.column_of[self.grammar.layout.dedent])
+        return frozenset(found) - {-1}
+
+    def _ending(self, state: int) -> list[tuple[tuple[int, ...], frozenset[int] | None]]:
+        outlook = self.transducer.outlook[state]
+        if outlook is None:
+            return [((), None)]
+        found: list[tuple[tuple[int, ...], frozenset[int] | None]] = [((), outlook)]
+        fallback = self.transducer.fallback[state]
+        if fallback >= 0:
+            emitted = self._fallback(state)
+            again = self.transducer.again[state]
+            outcomes = (
+                [(again[1], emitted + again[0])]
+                if again is not None
+                else self._read(self.transducer.pending[state], START, emitted)
+            )
+            for after, more in outcomes:
+                found += [((*more, *symbols), last) for symbols, last in self._ending(after)]
+        return found
+
+    def _read(self, data: bytes, state: int, symbols: tuple[int, ...]) -> list[tuple[int, tuple[int, ...]]]:
+        """The ways to read some bytes from a state, one for each mode where a lexeme begins: state, and what is emitted after `symbols`."""
+        if not data:
+            return [(state, symbols)]
+        transducer = self.transducer
+        if state == START and transducer.n_modes > 1:
+            known = symbols[-1] - self.mode_code if symbols and symbols[-1] >= self.mode_code else -1
+            return [
+                outcome
+                for mode, begin in enumerate(transducer.mode_state.tolist())
+                if known in (-1, mode)
+                for outcome in self._read(data, begin, symbols if known >= 0 else (*symbols, self.mode_code + mode))
+            ]
+        klass = int(transducer.byte_class[data[0]])
+        after = int(transducer.next_state[state, klass])
+        symbols += transducer.outputs[int(transducer.output[state, klass])]
+        if after == RESTART:
+            return self._read(transducer.pending[state] + data, START, symbols)
+        return [] if after < 0 else self._read(data[1:], after, symbols)
+
+    def _walk_all(self, tokens: list[bytes], ids: Int32, progress: Progress | None) -> None:
+        transducer = self.transducer
+        feasible = Feasible(self._tables, self.column_of, self.modes.of_state, self.mode_code, len(self.modes))
+        walk = TokenWalk(self.grammar.name, transducer, self.modes, self.codes, feasible, self.newline, tokens, ids)
+        ending_of, endings = self.endings
+        keys_of_state: list[tuple[Int64, Int32, Int64]] = []
+        for state in range(transducer.n_states):
+            token, ended, sequence = walk.outcomes(state)
+            keys = sequence.astype(np.int64) * len(endings) + ending_of[ended]
+            group = np.empty(len(keys), np.int32)
+            firsts = np.empty(len(keys), np.int32)
+            group_slots = np.full(1 << max(4, (2 * len(keys)).bit_length()), -1, np.int32)
+            n_groups = _kernels.group_equal(keys, group, firsts, group_slots)
+            starts, order = np.zeros(n_groups + 1, np.int64), np.empty(len(keys), np.int64)
+            _kernels.stable_order(group, starts, order)
+            keys_of_state.append((keys[firsts[:n_groups]], token[order], starts))
+            if progress is not None:
+                progress(state + 1, transducer.n_states)
+        self.n_sequences = int(walk.sizes[0])
+        self._parent, self._last = (array[: self.n_sequences].tolist() for array in (walk.parent, walk.last))
+        self._symbols: dict[int, tuple[int, ...]] = {0: ()}
+        self._number_keys(keys_of_state, endings)
+
+    def sequence(self, number: int) -> tuple[int, ...]:
+        """A sequence's symbols (terminals and newline events, see `codes`)."""
+        found = self._symbols.get(number)
+        if found is None:
+            # step by step: a token may hold thousands of terminals, more than Python nests calls
+            ahead, at = [], number
+            while (known := self._symbols.get(at)) is None:
+                ahead.append(self._last[at])
+                at = self._parent[at]
+            found = self._symbols[number] = (*known, *reversed(ahead))
+        return found
+
+    def _number_keys(
+        self,
+        keys_of_state: list[tuple[Int64, Int32, Int64]],
+        endings: list[tuple[tuple[tuple[int, ...], frozenset[int] | None], ...]],
+    ) -> None:
+        """Work out what each distinct (sequence, ending) requires with each number of brackets open, and the states' views."""
+        distinct = np.unique(np.concatenate([keys for keys, _, _ in keys_of_state]))
+        depths = np.ones(len(distinct), np.int64)
+        required: list[list[list[tuple[int, int]]]] = []
+        for i, key in enumerate(distinct.tolist()):
+            sequence, ending = divmod(key, len(endings))
+            symbols = self.sequence(sequence)
+            per_depth: list[list[tuple[int, int]]] = []
+            n_views = self._n_views(symbols, endings[ending])
+            for depth in range(n_views):
+                found: dict[tuple[int, int], None] = {}
+                for more, last in endings[ending]:
+                    alternative = self._alternative((*symbols, *more), last, depth)
+                    if alternative is not None:
+                        found[alternative] = None
+                per_depth.append(list(found))
+            depths[i] = n_views
+            required.append(per_depth)
+        # (view, distinct key) -> its alternatives, flat
+        n_views = int(depths.max(initial=1))
+        flat_start = np.zeros((n_views, len(distinct) + 1), np.int64)
+        flat_path: list[Int32] = []
+        flat_rest: list[Int32] = []
+        for depth in range(n_views):
+            lists = [views[min(depth, len(views) - 1)] for views in required]
+            flat_start[depth, 1:] = np.cumsum([len(one) for one in lists])
+            pairs = np.array([pair for one in lists for pair in one], np.int32).reshape(-1, 2)
+            flat_path.append(pairs[:, 0].copy())
+            flat_rest.append(pairs[:, 1].copy())
+        self.states: list[StateTokens] = []
+        for keys, members, starts in keys_of_state:
+            places = np.searchsorted(distinct, keys)
+            views = []
+            for depth in range(int(depths[places].max(initial=1))):
+                begin, end = flat_start[depth, places], flat_start[depth, places + 1]
+                counts = end - begin
+                group = np.repeat(np.arange(len(keys)), counts)
+                at = np.repeat(begin - np.concatenate([[0], np.cumsum(counts)[:-1]]), counts) + np.arange(len(group))
+                path, rest = flat_path[depth][at], flat_rest[depth][at]
+                views.append(View(tuple(np.unique(path).tolist()), path, rest, group.astype(np.int32)))
+            self.states.append(StateTokens(members, starts, tuple(views)))
+
+    def _n_views(
+        self, symbols: tuple[int, ...], ending: tuple[tuple[tuple[int, ...], frozenset[int] | None], ...]
+    ) -> int:
+        """How many numbers of open brackets make a difference: from the last on, every newline is dropped."""
+        deepest = 0
+        for more, last in ending:
+            depth = lowest = 0
+            for symbol in (*symbols, *more):
+                if self.codes.n_terminals <= symbol < self.mode_code:
+                    deepest = max(deepest, 1 - lowest)
+                depth += self.bracket.get(symbol, 0)
+                lowest = min(lowest, depth)
+            if last is not None and self.newline in last:
+                deepest = max(deepest, 1 - lowest)
+        return deepest + 1
+
+    def _alternative(self, symbols: tuple[int, ...], last: frozenset[int] | None, depth: int) -> tuple[int, int] | None:
+        """Path and rest of a sequence while `depth` brackets are open; None if the parser can never take it."""
+        path: list[Newline] = []
+        part: list[int] = []
+        for symbol in symbols:
+            if symbol >= self.mode_code:
+                part.append(self.n_columns + symbol - self.mode_code)
+                continue
+            if symbol >= self.codes.n_terminals:
+                if depth == 0:
+                    if self.column_of[self.newline] < 0:
+                        return None
+                    move = self.codes.moves.members[self.codes.decode(symbol)[1]]
+                    # a newline that ends has had its line feed
+                    path.append((tuple(part), move._replace(stop=ABSOLUTE) if move.stop == RESET else move))
+                    part = []
+                continue
+            depth = max(0, depth + self.bracket.get(symbol, 0))
+            column = self.column_of[symbol]
+            if column < 0:
+                return None
+            part.append(column)
+        if last is not None and depth > 0 and self.newline in last:
+            last = None
+        if last is None:
+            # no indent can come any more after a newline whose column is known, and nothing else may be acceptable
+            nothing_read = all(column >= self.n_columns for column in part)
+            rest = self.rests.before(part, self.rests.end(self.after_newline) if path and nothing_read else WHATEVER)
+        else:
+            columns = self.columns_of(last)
+            if not columns:
+                return None
+            rest = self.rests.before(part, self.rests.end(columns))
+        key = tuple(path)
+        number = self._path_number.get(key)
+        if number is None:
+            number = self._path_number[key] = len(self.paths)
+            self.paths.append(key)
+        return number, rest

@@ -1,0 +1,9 @@
+"""What are a tokenizer's tokens, as bytes?
+
+In: a tokenizer's file, object or name. Out: a `Vocabulary`: the bytes of each token, the special ones, the ends of text. Knows nothing of
+grammars.
+"""
+
+from maskwright.maskstore.vocabulary.vocabulary import Vocabulary, VocabularySource, as_vocabulary, load_vocabulary
+
+__all__ = ["Vocabulary", "VocabularySource", "as_vocabulary", "load_vocabulary"]

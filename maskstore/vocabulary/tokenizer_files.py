@@ -1,0 +1,199 @@
+"""Tokenizer files and folders, known by their content, not by their names."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from maskwright.analysis.errors import MissingExtraError, VocabularyError
+from maskwright.analysis.files import read_file_bytes
+from maskwright.maskstore.vocabulary.tokenizer_json import read_tokenizer_json
+from maskwright.maskstore.vocabulary.tokenizer_ranks import KNOWN_RANK_FILES, read_tekken, read_tiktoken
+from maskwright.maskstore.vocabulary.tokenizer_table import Reference, TokenTable
+from maskwright.maskstore.vocabulary.tokenizer_values import (
+    as_object,
+    check_id,
+    clip,
+    encode_text,
+    package_errors,
+    parse_json,
+)
+
+#: What a folder is searched for, in this order; where a pattern fits several files, that is an error.
+IN_FOLDER = ("tokenizer.json", "tekken*.json", "tokenizer.model", "*.model", "*.model.v*", "*.tiktoken")
+
+MAX_BYTES = 128 << 20
+"""A longer file is no tokenizer; the largest in use have some 35 MB."""
+
+_RANK_LINE = re.compile(rb"[A-Za-z0-9+/]+={0,2} [0-9]+\r?(\n|$)")
+
+
+def read_path(path: Path, special: Mapping[str, int]) -> TokenTable:
+    """The table of a tokenizer file, or of the folder that holds one.
+
+    Beside `tokenizer.json` and `tokenizer.model` the files `tokenizer_config.json`, `special_tokens_map.json`,
+    `added_tokens.json`, `generation_config.json` (or else `config.json`) are read: added tokens that the tokenizer file
+    does not have, and which tokens end a text.
+
+    special : special tokens by name that the file does not hold
+    Raises: VocabularyError if the file cannot be read exactly; MissingExtraError for a SentencePiece model without the
+    package sentencepiece.
+    """
+    folder: Path | None = None
+    if path.is_dir():
+        folder, path = path, _file_in(path)
+    elif path.name in ("tokenizer.json", "tokenizer.model"):
+        folder = path.parent
+    table = read_bytes(file_bytes(path), str(path), special)
+    if folder is not None:
+        _add_tokens(table, folder)
+        _set_eos(table, folder)
+    return table
+
+
+def file_bytes(path: Path) -> bytes:
+    """All bytes of a tokenizer file. Raises: VocabularyError if it cannot be read, is no file, or is too long."""
+    try:
+        return read_file_bytes(path, MAX_BYTES, "a tokenizer file", VocabularyError)
+    except OSError as error:
+        raise VocabularyError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def read_bytes(data: bytes, where: str, special: Mapping[str, int]) -> TokenTable:
+    """The table of a tokenizer file's content; which kind it is, the content tells."""
+    if data.lstrip()[:1] == b"{":
+        content = parse_json(data, where)
+        model, config, vocab = content.get("model"), content.get("config"), content.get("vocab")
+        if isinstance(model, dict):
+            table = read_tokenizer_json(content, data.decode(), where)
+        elif isinstance(config, dict) and isinstance(vocab, list):
+            table = read_tekken(content, where)
+        else:
+            raise VocabularyError(
+                f"{where}: a JSON file with the keys {clip(list(content)[:5])}, which is no tokenizer; expected a "
+                "tokenizer.json (key model) or a tekken file (keys config, vocab). A vocab.json alone does not say how "
+                "its pieces are read: save the tokenizer as tokenizer.json"
+            )
+    elif _RANK_LINE.match(data.lstrip()):
+        known = KNOWN_RANK_FILES.get(hashlib.sha256(data).hexdigest(), {})
+        return read_tiktoken(data, where, {**known, **special})
+    else:
+        table = read_sentencepiece(data, where)
+    table.name_special({token: name for name, token in special.items()})
+    return table
+
+
+def read_sentencepiece(data: bytes, where: str) -> TokenTable:
+    """The table of a serialised SentencePiece model.
+
+    Raises: MissingExtraError without the package sentencepiece; VocabularyError if it refuses the bytes.
+    """
+    try:
+        import sentencepiece
+    except ImportError:
+        raise MissingExtraError(
+            f"{where}: neither JSON nor tiktoken ranks; a SentencePiece model needs the package sentencepiece: "
+            "pip install 'maskwright[tokenizers]'"
+        ) from None
+    refused = (
+        "no tokenizer file; it is not JSON, does not begin with a tiktoken rank ('<base64> <rank>'), and sentencepiece cannot read its "
+        f"{len(data)} bytes as a model"
+    )
+    with package_errors(where, refused, ". Damaged, cut off, or of another kind"):
+        if not data:
+            raise ValueError("the file is empty")
+        processor = sentencepiece.SentencePieceProcessor(model_proto=data)
+    with package_errors(where, "the SentencePiece model cannot be read"):
+        return table_of_sentencepiece(processor, where)
+
+
+def table_of_sentencepiece(processor: Any, where: str) -> TokenTable:
+    """The table of a SentencePieceProcessor: `▁` is a space, `<0x0A>` a byte; control and unknown pieces are special.
+
+    Unused pieces, which the encoder never gives, stand for no text. User-defined ones are text as any. That every piece
+    is there once, and is not empty, the package has seen to when it loaded the model.
+    """
+    ids = list(range(processor.vocab_size()))
+    pieces: list[str] = processor.id_to_piece(ids)
+    controls, unknowns = processor.is_control(ids), processor.is_unknown(ids)
+    is_byte, is_unused = processor.is_byte(ids), processor.is_unused(ids)
+    special = {token: pieces[token] for token in ids if controls[token] or unknowns[token]}
+    byte_pieces = {token for token in ids if is_byte[token]}
+    texts: dict[int, bytes] = {}
+    for token, piece in enumerate(pieces):
+        if token in byte_pieces:
+            texts[token] = bytes((int(piece[3:5], 16),))
+        elif token not in special:
+            texts[token] = b"" if is_unused[token] else encode_text(piece.replace("▁", " "), where)
+    table = TokenTable.from_ids(where, texts, special)
+    table.byte_pieces = byte_pieces
+    if processor.eos_id() >= 0:
+        table.make_eos(processor.eos_id(), pieces[processor.eos_id()])
+    table.guess_eos()
+    table.reference = Reference(
+        encode=processor.encode,
+        expected=lambda text: str(processor.normalize(text)).replace("▁", " "),
+        decode=processor.decode,
+        unknown=frozenset(token for token in ids if unknowns[token]),
+    )
+    return table
+
+
+def _file_in(folder: Path) -> Path:
+    for pattern in IN_FOLDER:
+        found = sorted(path for path in folder.glob(pattern) if path.is_file())
+        if len(found) > 1:
+            names = ", ".join(path.name for path in found)
+            raise VocabularyError(f"{folder}: several tokenizer files ({names}); give the path of one")
+        if found:
+            return found[0]
+    raise VocabularyError(f"{folder}: no tokenizer file in this folder; looked for {', '.join(IN_FOLDER)}")
+
+
+def _add_tokens(table: TokenTable, folder: Path) -> None:
+    """Add what `added_tokens_decoder` and `added_tokens.json` have beyond the tokenizer file, and mark special tokens.
+
+    The tokenizer file is believed about the text of ids that it has.
+    """
+    added: dict[int, tuple[str, bool]] = {}
+    for name, token in _config(folder, "added_tokens.json").items():
+        check_id(token, f"{folder / 'added_tokens.json'}: {name!r}")
+        added[token] = (name, False)
+    where = str(folder / "tokenizer_config.json")
+    decoder = _config(folder, "tokenizer_config.json").get("added_tokens_decoder") or {}
+    for key, entry in as_object(decoder, f"{where}: added_tokens_decoder").items():
+        is_id = key.isascii() and key.isdigit() and len(key) <= 18
+        if not is_id or not isinstance(entry, dict) or not isinstance(entry.get("content"), str):
+            raise VocabularyError(
+                f"{where}: added_tokens_decoder[{clip(key)}] is {clip(entry)}; expected an id and an object with content"
+            )
+        added[int(key)] = (entry["content"], entry.get("special") is True)
+    names = {token: text for token, (text, special) in added.items() if special}
+    texts = {token: encode_text(text, where) for token, (text, _) in added.items() if token not in names}
+    table.add({token: text for token, text in texts.items() if token >= len(table.tokens)}, names)
+    table.name_special(names)
+
+
+def _set_eos(table: TokenTable, folder: Path) -> None:
+    """Take as eos what the files beside the tokenizer name, all of them together; if none does, leave it as it is."""
+    ends: list[str | int] = []
+    for name in ("tokenizer_config.json", "special_tokens_map.json"):
+        end = _config(folder, name).get("eos_token")
+        end = end.get("content") if isinstance(end, dict) else end
+        if isinstance(end, str):
+            ends.append(end)
+    generation = "generation_config.json" if (folder / "generation_config.json").exists() else "config.json"
+    ids = _config(folder, generation).get("eos_token_id")
+    ends += [token for token in (ids if isinstance(ids, list) else [ids]) if isinstance(token, int)]
+    if ends:
+        table.set_eos(ends)
+
+
+def _config(folder: Path, name: str) -> Mapping[str, Any]:
+    path = folder / name
+    if not path.exists():
+        return {}
+    return as_object(parse_json(file_bytes(path), str(path)), str(path))

@@ -1,0 +1,254 @@
+"""Hugging Face `tokenizer.json`: what each id adds to a text, read off the decoder that the file itself states."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from maskwright.analysis.errors import VocabularyError
+from maskwright.maskstore.vocabulary.tokenizer_table import Reference, TokenTable
+from maskwright.maskstore.vocabulary.tokenizer_values import (
+    as_list,
+    as_object,
+    check_id,
+    clip,
+    encode_text,
+    package_errors,
+)
+
+#: One step of a decoder, on one piece: text on to the next step, or bytes, which are final.
+Step = Callable[[str], str | bytes]
+
+_BYTE_PIECE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
+
+
+def byte_level_alphabet() -> dict[str, int]:
+    """Character -> byte of the byte-level alphabet: printable Latin-1 is itself, the other 68 bytes are U+0100 on.
+
+    Source: OpenAI, gpt-2, encoder.py, bytes_to_unicode; tokenizers, pre_tokenizers/byte_level.rs, bytes_char.
+
+    >>> alphabet = byte_level_alphabet()
+    >>> len(alphabet), alphabet["a"], alphabet["Ġ"], alphabet["Ċ"]
+    (256, 97, 32, 10)
+    """
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in printable]
+    return {chr(byte): byte for byte in printable} | {chr(0x100 + i): byte for i, byte in enumerate(others)}
+
+
+_ALPHABET = byte_level_alphabet()
+
+
+def read_tokenizer_json(content: Mapping[str, Any], text: str, where: str) -> TokenTable:
+    """The table of a parsed `tokenizer.json`; `text` is the file itself, for the encoder of the package tokenizers.
+
+    A piece of the model is read by the decoder, step by step. An added token that is not special is its literal text;
+    the decoder reads it if the model has the same piece at the same id, or if the decoder turns `▁` into a space.
+    Special added tokens and the model's unknown token are special.
+
+    Raises: VocabularyError for a missing or mistyped field, ids that two pieces have, empty pieces, a decoder that does
+    not give every piece a text of its own (BPEDecoder, CTC, Replace by regular expression), and if the package
+    tokenizers refuses the file or numbers its added tokens otherwise.
+    Cost: O(file); with tokenizers installed the file is read a second time by it, which takes most of the time.
+    """
+    model = as_object(content.get("model"), f"{where}: model")
+    pieces = _pieces(model, where)
+    kinds = list(_flat(_decoder(content, where), where))
+    read = _piece_reader([_step(part, where) for part in kinds], where)
+    added = _added_tokens(content, where)
+    unknown = _unknown(model, pieces, added, where)
+
+    special = dict(unknown)
+    texts: dict[int, bytes] = {}
+    for token, piece in pieces.items():
+        texts[token] = read(piece)
+    reads_spaces = any(part["type"] in ("Metaspace", "Replace") for part in kinds)
+    for token, (name, is_special) in added.items():
+        if is_special:
+            special[token] = name
+        elif pieces.get(token) != name:
+            texts[token] = read(name) if reads_spaces else encode_text(name, where)
+    table = TokenTable.from_ids(where, texts, special)
+    if any(part["type"] == "ByteFallback" for part in kinds):
+        table.byte_pieces = {
+            token for token, piece in pieces.items() if token not in special and _BYTE_PIECE.fullmatch(piece)
+        }
+    table.guess_eos()
+    table.reference = _reference(text, added, frozenset(unknown), kinds, where)
+    return table
+
+
+def _pieces(model: Mapping[str, Any], where: str) -> dict[int, str]:
+    """Id -> piece of the model: a mapping of piece to id (BPE, WordPiece, WordLevel) or a list of [piece, score]."""
+    vocab = model.get("vocab")
+    if isinstance(vocab, dict):
+        pairs = list(vocab.items())
+    elif isinstance(vocab, list):
+        pairs = [(entry[0] if isinstance(entry, list) and entry else entry, i) for i, entry in enumerate(vocab)]
+    else:
+        raise VocabularyError(f"{where}: model.vocab is {clip(vocab)}, expected pieces with their ids, or a list")
+    pieces: dict[int, str] = {}
+    for piece, token in pairs:
+        if not isinstance(piece, str):
+            raise VocabularyError(f"{where}: model.vocab[{token}] is {clip(piece)}, expected [piece, score]")
+        if not piece:
+            raise VocabularyError(f"{where}: model.vocab has an empty piece (id {token}); it could never be generated")
+        check_id(token, f"{where}: model.vocab, piece {clip(piece)}")
+        if token in pieces:
+            raise VocabularyError(f"{where}: model.vocab gives id {token} to {pieces[token]!r} and to {piece!r}")
+        pieces[token] = piece
+    if isinstance(vocab, list) and len(set(pieces.values())) != len(pieces):
+        first, _ = Counter(pieces.values()).most_common(1)[0]
+        raise VocabularyError(f"{where}: model.vocab has the piece {first!r} twice")
+    return pieces
+
+
+def _added_tokens(content: Mapping[str, Any], where: str) -> dict[int, tuple[str, bool]]:
+    """Id -> (text, is special) of `added_tokens`."""
+    added: dict[int, tuple[str, bool]] = {}
+    for i, entry in enumerate(as_list(content.get("added_tokens") or [], f"{where}: added_tokens")):
+        fields = as_object(entry, f"{where}: added_tokens[{i}]")
+        name, token = fields.get("content"), check_id(fields.get("id"), f"{where}: added_tokens[{i}]")
+        if not isinstance(name, str) or not name:
+            raise VocabularyError(f"{where}: added_tokens[{i}] has the content {clip(name)}, expected a text")
+        if token in added:
+            raise VocabularyError(f"{where}: added_tokens gives id {token} to {added[token][0]!r} and to {name!r}")
+        added[token] = (name, fields.get("special") is True)
+    return added
+
+
+def _unknown(
+    model: Mapping[str, Any], pieces: Mapping[int, str], added: Mapping[int, tuple[str, bool]], where: str
+) -> dict[int, str]:
+    """Id -> name of the unknown token, at most one: `unk_token` by name, or `unk_id` (Unigram)."""
+    if (token := model.get("unk_id")) is not None:
+        if check_id(token, f"{where}: model.unk_id") not in pieces:
+            raise VocabularyError(f"{where}: model.unk_id is {token}, which is no piece of model.vocab")
+        return {token: pieces[token]}
+    name = model.get("unk_token")
+    if not isinstance(name, str):
+        return {}
+    found = [token for token, piece in pieces.items() if piece == name]
+    return {token: name for token in found or [token for token, entry in added.items() if entry[0] == name]}
+
+
+def _decoder(content: Mapping[str, Any], where: str) -> Mapping[str, Any]:
+    """The decoder; in files that state none, the inverse of a byte-level or Metaspace pre-tokenizer."""
+    decoder = content.get("decoder")
+    if decoder is not None:
+        return as_object(decoder, f"{where}: decoder")
+    cut = content.get("pre_tokenizer")
+    parts = [cut, *as_list(cut.get("pretokenizers", []), f"{where}: pretokenizers")] if isinstance(cut, dict) else []
+    for part in parts:
+        if isinstance(part, dict) and part.get("type") in ("ByteLevel", "Metaspace"):
+            return part
+    raise VocabularyError(
+        f"{where}: states no decoder and no pre-tokenizer that is byte-level or Metaspace, so that what a piece "
+        "adds to a text is not known; save the tokenizer with a decoder"
+    )
+
+
+def _flat(decoder: Mapping[str, Any], where: str) -> Iterator[Mapping[str, Any]]:
+    """The steps of a decoder in order, up to Fuse; what follows it works on whole texts (Strip: the dummy prefix)."""
+    parts = decoder.get("decoders") if decoder.get("type") == "Sequence" else [decoder]
+    for part in as_list(parts, f"{where}: decoder.decoders"):
+        step = as_object(part, f"{where}: decoder")
+        if step.get("type") == "Fuse":
+            return
+        if step.get("type") == "Sequence":
+            yield from _flat(step, where)
+        else:
+            yield step
+
+
+def _step(part: Mapping[str, Any], where: str) -> Step:
+    match part:
+        case {"type": "ByteLevel"}:
+            return _byte_level
+        case {"type": "ByteFallback"}:
+            return _byte_fallback
+        case {"type": "Metaspace", "replacement": str(mark)}:
+            return lambda piece: piece.replace(mark, " ")
+        case {"type": "Replace", "pattern": {"String": str(pattern)}, "content": str(by)}:
+            return lambda piece: piece.replace(pattern, by)
+        case {"type": "WordPiece", "prefix": str(prefix)}:
+            return lambda piece: piece.removeprefix(prefix) if piece.startswith(prefix) else " " + piece
+    raise VocabularyError(
+        f"{where}: decoder step {clip(dict(part))} does not give each piece a text of its own; those that do are "
+        "ByteLevel, ByteFallback, Metaspace, Replace of a string, WordPiece, and Fuse with what follows it"
+    )
+
+
+def _byte_level(piece: str) -> str | bytes:
+    # A piece with a character outside the alphabet is taken as it is, whole, as tokenizers does.
+    try:
+        return bytes([_ALPHABET[character] for character in piece])
+    except KeyError:
+        return piece
+
+
+def _byte_fallback(piece: str) -> str | bytes:
+    found = _BYTE_PIECE.fullmatch(piece)
+    return bytes((int(found[1], 16),)) if found else piece
+
+
+def _piece_reader(steps: list[Step], where: str) -> Callable[[str], bytes]:
+    def read(piece: str) -> bytes:
+        text: str | bytes = piece
+        for step in steps:
+            if isinstance(text, bytes):
+                break
+            text = step(text)
+        return text if isinstance(text, bytes) else encode_text(text, where)
+
+    return read
+
+
+def _reference(
+    text: str,
+    added: Mapping[int, tuple[str, bool]],
+    unknown: frozenset[int],
+    kinds: list[Mapping[str, Any]],
+    where: str,
+) -> Reference | None:
+    try:
+        import tokenizers
+    except ImportError:
+        return None
+    version = tokenizers.__version__
+    with package_errors(
+        where, f"refused by the package tokenizers {version}", "; the file is damaged, or needs a newer version"
+    ):
+        tokenizer = tokenizers.Tokenizer.from_str(text)
+    numbered = {token: entry.content for token, entry in tokenizer.get_added_tokens_decoder().items()}
+    for token, (name, _) in added.items():
+        if numbered.get(token) != name:
+            raise VocabularyError(
+                f"{where}: added token {name!r} has id {token} in the file, but the package tokenizers gives this id "
+                f"to {clip(numbered.get(token))}: it numbers added tokens from the end of the model's on; mend the ids"
+            )
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    decoders = tokenizers.decoders
+    for part in kinds:
+        if part["type"] == "WordPiece":  # without its clean-up, which moves spaces about in the finished text
+            tokenizer.decoder = decoders.WordPiece(prefix=part["prefix"], cleanup=False)
+    if tokenizer.decoder is None:  # the pre-tokenizer's, as in _decoder
+        mark = kinds[0].get("replacement")
+        tokenizer.decoder = decoders.ByteLevel() if mark is None else decoders.Metaspace(mark)
+    normalizer = tokenizer.normalizer
+
+    def encode(sample: str) -> list[int] | None:
+        try:
+            return list(tokenizer.encode(sample, add_special_tokens=False).ids)
+        except Exception:  # the package raises Exception itself where there is no token, not even an unknown one
+            return None
+
+    return Reference(
+        encode=encode,
+        expected=lambda sample: (normalizer.normalize_str(sample) if normalizer else sample).replace("▁", " "),
+        decode=lambda ids: tokenizer.decode(ids, skip_special_tokens=False),
+        unknown=unknown,
+    )

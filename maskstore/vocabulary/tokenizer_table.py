@@ -1,0 +1,208 @@
+"""What the readers of tokenizers hand on: bytes per id, and the tokenizer's own encoder to check them with."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from maskwright.analysis.errors import VocabularyError
+from maskwright.maskstore.vocabulary.tokenizer_values import ID_LIMIT, check_id, clip, encode_text, package_errors
+
+#: Names of end-of-text tokens, for tokenizers that do not say which of their special tokens ends a text.
+KNOWN_EOS = (
+    "</s>",
+    "<eos>",
+    "<|endoftext|>",
+    "<|end_of_text|>",
+    "<|eot_id|>",
+    "<|im_end|>",
+    "<|return|>",
+    "<end_of_turn>",
+    "<EOT>",
+    "<｜end▁of▁sentence｜>",
+    "[EOS]",
+)
+
+# U+E000 to U+F8FF are private: no normaliser changes them.
+_CODES = (
+    (0, 0x80, 1),
+    (0x80, 0x800, 0x41),
+    (0x800, 0xD800, 0x5C1),
+    (0xE000, 0xF900, 0x81),
+    (0x10000, 0x110000, 0x10041),
+)
+_EVERY_UTF8_BYTE = "".join(chr(code) for first, end, step in _CODES for code in range(first, end, step))
+
+#: Texts that a tokenizer must give back. Plain code, layout, line ends, several scripts, emoji, every byte of UTF-8.
+SAMPLES = (
+    "def f(x):\n    return x + 1\n",
+    "if a:\n\tb = [1, 22, 333]\n\t\tc = {'k': \"v\"}  # note\n\n\n",
+    "int main(void) { return 0; }\r\nx = y\r\n\r\n",
+    " leading, trailing and  double   spaces        ",
+    "naïve façade Ünïcödé ß Ελληνικά русский 日本語 한국어 العربية हिन्दी",
+    "🙂 👩‍👩‍👧 🇫🇷 𝒳 \U0010fffd",
+    _EVERY_UTF8_BYTE,
+)
+
+
+@dataclass
+class Reference:
+    """A tokenizer's own encoder, as the check needs it.
+
+    encode : text -> ids, without any special token; None for a text that it refuses
+    expected : text -> the text after the tokenizer's normaliser, `▁` written as a space
+    decode : ids -> text, the tokenizer's own decoder
+    unknown : ids that the encoder gives for what it has no token for
+    """
+
+    encode: Callable[[str], list[int] | None]
+    expected: Callable[[str], str] = str
+    decode: Callable[[list[int]], str] | None = None
+    unknown: frozenset[int] = frozenset()
+
+
+@dataclass
+class TokenTable:
+    """A vocabulary while it is being read. `where` is the file or object, for messages; fields as in Vocabulary."""
+
+    where: str
+    tokens: list[bytes]
+    special: dict[int, str]
+    eos: set[int] = field(default_factory=set)
+    byte_pieces: set[int] = field(default_factory=set)
+    reference: Reference | None = None
+
+    @classmethod
+    def from_ids(cls, where: str, texts: Mapping[int, bytes], special: Mapping[int, str]) -> TokenTable:
+        """Lay the tokens out by id; special ones get b"".
+
+        Raises: as `add` and `name_special`, and VocabularyError if there is no token with text.
+        """
+        if not any(texts.values()):
+            raise VocabularyError(f"{where}: has no token that stands for a text; the file is empty or damaged")
+        table = cls(where, [], {})
+        table.add({token: text for token, text in texts.items() if token not in special}, special)
+        table.name_special(special)
+        return table
+
+    def add(self, texts: Mapping[int, bytes], taken: Mapping[int, str] | None = None) -> None:
+        """Add tokens with text behind those that are there; `taken` are ids that will be special.
+
+        Raises: VocabularyError for an id out of range, and if ids below the last one are left to no token. (Between the
+        last token with text and special ones further up there may be room: tokenizers do leave some.)
+        """
+        for token in texts:
+            check_id(token, self.where)
+        taken = taken or {}
+        size = max(texts, default=-1) + 1
+        missing = [token for token in range(len(self.tokens), size) if token not in texts and token not in taken]
+        if missing:
+            shown = ", ".join(map(str, missing[:5])) + (", ..." if len(missing) > 5 else "")
+            raise VocabularyError(
+                f"{self.where}: of the ids 0 to {size - 1}, {len(missing)} are given to no token ({shown}); the file "
+                "is incomplete, or its special tokens are kept elsewhere: give them as special={'<name>': id}"
+            )
+        self.tokens += [texts.get(token, b"") for token in range(len(self.tokens), size)]
+
+    def name_special(self, special: Mapping[int, str]) -> None:
+        """Make these ids special, under these names; they may lie past the end.
+
+        Raises: VocabularyError for an id out of range, or a name that is no text.
+        """
+        for token, name in special.items():
+            check_id(token, f"{self.where}: special token {name!r}")
+            encode_text(name, f"{self.where}: special token {token}")
+            self.tokens += [b""] * (token + 1 - len(self.tokens))
+            self.tokens[token] = b""
+            self.byte_pieces.discard(token)
+            self.special[token] = name
+
+    def set_eos(self, ends: Iterable[str | int]) -> None:
+        """Replace the eos tokens by those given by name or id; they become special.
+
+        Raises: VocabularyError for a name that is no token's, or an id out of range.
+        """
+        ids = {name: token for token, name in self.special.items()}
+        self.eos = set()
+        for end in ends:
+            token = ids.get(end, self._find(end)) if isinstance(end, str) else operator.index(end)
+            if not 0 <= token < len(self.tokens):
+                raise VocabularyError(
+                    f"{self.where}: eos {end!r} is no token of this vocabulary; expected an id below "
+                    f"{len(self.tokens)} or a token's name (special ones: {_some(ids)})"
+                )
+            self.make_eos(token, end if isinstance(end, str) else self.tokens[token].decode(errors="replace"))
+
+    def make_eos(self, token: int, name: str) -> None:
+        """Let this id end a text. It becomes special, under its old name if it has one."""
+        self.eos.add(token)
+        self.name_special({token: self.special.get(token, name)})
+
+    def guess_eos(self) -> None:
+        """Take the special tokens with well-known names as eos, if nothing else said which."""
+        if not self.eos:
+            self.eos = {token for token, name in self.special.items() if name in KNOWN_EOS}
+
+    def pad(self, size: int) -> None:
+        """Fill up to `size` ids with b"".
+
+        Raises: VocabularyError if there are more ids than that, or it is no sensible size.
+        """
+        if not len(self.tokens) <= size <= ID_LIMIT:
+            raise VocabularyError(
+                f"{self.where}: has {len(self.tokens)} ids, which size={size} does not fit; size is the number of rows "
+                f"of the model's embedding, at least {len(self.tokens)} and at most {ID_LIMIT}"
+            )
+        self.tokens += [b""] * (size - len(self.tokens))
+
+    def _find(self, name: str) -> int:
+        text = encode_text(name, self.where)
+        return self.tokens.index(text) if text in self.tokens else -1
+
+
+def check_round_trip(table: TokenTable) -> bool:
+    """encode(text) through table.tokens gives the text back, for every sample. False: there is no encoder to ask.
+
+    The bytes of the ids must be the text, or the text as the tokenizer's normaliser leaves it; one space before it, the
+    dummy prefix, is let through. Tokenizers that lose white space behind the normaliser (WordPiece, T5) may differ from
+    it by white space, if their own decoder gives the very bytes. Samples that the tokenizer has no tokens for are
+    passed over.
+
+    Raises: VocabularyError with the text, the ids and the bytes.
+    Cost: 2 kB of text through the encoder.
+    """
+    reference = table.reference
+    if reference is None:
+        return False
+    for text in SAMPLES:
+        with package_errors(table.where, f"the tokenizer's own encoder fails on the text {clip(text)}"):
+            ids = reference.encode(text)
+            if ids is None:
+                continue
+            is_fine = not reference.unknown.isdisjoint(ids) or _gives_back(table.tokens, ids, text, reference)
+        if not is_fine:
+            got = b"".join(table.tokens[token] for token in ids if 0 <= token < len(table.tokens))
+            raise VocabularyError(
+                f"{table.where}: the tokens do not give a text back. Text {clip(text)}; ids {clip(ids)}; "
+                f"bytes got {clip(got)}. The file contradicts itself, or is of a kind that is not read exactly"
+            )
+    return True
+
+
+def _gives_back(tokens: list[bytes], ids: list[int], text: str, reference: Reference) -> bool:
+    if not all(0 <= token < len(tokens) for token in ids):
+        return False
+    got = b"".join(tokens[token] for token in ids)
+    normal = reference.expected(text)
+    if any(got in (wanted.encode(), b" " + wanted.encode()) for wanted in (text, normal)):
+        return True
+    if reference.decode is None or "".join(got.decode(errors="replace").split()) != "".join(normal.split()):
+        return False
+    decoded = reference.decode(ids).encode()
+    return got in (decoded, b" " + decoded)
+
+
+def _some(names: Iterable[str]) -> str:
+    ordered = sorted(names)
+    return ", ".join(ordered[:8]) + (", ..." if len(ordered) > 8 else "") or "none"
