@@ -243,11 +243,13 @@ class _Builder:
         name = self.grammar.display_name
         text = f"grammar {self.grammar.name}: longest-match lexing needs more than {self.limit} states"
         if state.backs_up:
-            alive = ", ".join(map(name, self.lexemes.live[state.under_way][:6]))
+            alive = self.lexemes.live[state.under_way][:6]
             text = (
                 f"grammar {self.grammar.name}: the lexer would have to back up over any number of lexemes or bytes: it stays open whether "
-                f"{name(state.winner)} has ended or {alive} goes on"
+                f"{name(state.winner)} has ended or {', '.join(map(name, alive))} goes on"
             )
+            if tuple(alive) == (state.winner,):
+                return f"{text}; make it show sooner where {name(state.winner)} ends"
         advice = "" if self.has_modes else ", or load the grammar with lexing='contextual'"
         return f"{text}; make these terminals differ sooner{advice}"
 

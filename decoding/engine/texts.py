@@ -374,8 +374,9 @@ class Texts(Shared):
             raise IllegalTokenError(f"{what} ends the text{where}, which is not complete here")
         if code == kernels.NO_TEXT:
             raise IllegalTokenError(f"{what} stands for no text, so no grammar can allow it{where}")
+        kept = "the state is unchanged" if self.size == 1 else "that text is unchanged"
         raise IllegalTokenError(
-            f"{what} is not legal here under grammar {grammar.name}{where}; the state is unchanged. {self._expectation(slot, data)}"
+            f"{what} is not legal here under grammar {grammar.name}{where}; {kept}. {self._expectation(slot, data)}"
         )
 
     def _expectation(self, slot: int, data: bytes) -> str:

@@ -318,7 +318,13 @@ class _Explainer:
         stack = state = 0
         for wanted in merged[1:]:
             targets = transitions[state]
-            state = min(int(s) for s in targets[targets >= 0] if class_of[s] == wanted)
+            fitting = [int(s) for s in targets[targets >= 0] if class_of[s] == wanted]
+            if not fitting:
+                raise StoreError(
+                    f"the store of grammar {self.grammar.name} has another parser than its grammar has: it was changed, or built "
+                    "by another version of maskwright; build it anew"
+                )
+            state = min(fitting)
             stack = self.trace.stacks.push(stack, state)
         return stack
 

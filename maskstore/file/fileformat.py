@@ -1,6 +1,6 @@
 """Store files: one `.safetensors` file a store; equal stores, equal bytes; nothing is used before it is checked.
 
-Format version 2. Words in capitals as in RFC 2119.
+Format version 3. Words in capitals as in RFC 2119.
 
 - A store file MUST be a safetensors file whose metadata has the key ``maskwright`` and no other. (safetensors keeps
   metadata in a hash map, whose order would reach the bytes.)

@@ -7,13 +7,14 @@ Exit codes: 0 fine, 1 a check failed, 2 usage or bad input (nothing is written),
 from __future__ import annotations
 
 import errno
+import io
 import os
 import sys
 from contextlib import suppress
 from typing import NoReturn
 
 from maskwright.cli import analyze, audit, complete, explain, export, info, lint, list_names, validate
-from maskwright.cli.common import app
+from maskwright.cli.common import app, is_unicode
 
 __all__ = ["analyze", "app", "audit", "complete", "explain", "export", "info", "lint", "list_names", "main", "validate"]
 
@@ -22,6 +23,9 @@ def main() -> None:
     """The console script."""
     if sys.stdout is None:  # closed by who called
         _fail("standard output is closed")
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and not is_unicode(stream):
+            stream.reconfigure(errors="backslashreplace")  # a character that it has not is no reason to fail
     try:
         try:
             app()

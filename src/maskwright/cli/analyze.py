@@ -59,7 +59,7 @@ def analyze(
     with clean_errors():
         from maskwright.report.analysis import analyze as run
 
-        check_writable(json_file, html)
+        check_writable(json_file, html, inputs=(grammar, tokenizer))
         loaded, vocabulary = load_inputs(
             grammar, tokenizer, GrammarOptions(start, lexing, reserved, conflicts, soft, restrict)
         )

@@ -101,7 +101,7 @@ def audit(
         from maskwright.audit.run import audit as run
 
         check_engine(engine)
-        check_writable(json_file)
+        check_writable(json_file, inputs=(grammar, tokenizer, engine_grammar, *paths))
         if tokenizer is None:
             raise MaskwrightError("masks are of a vocabulary: say whose (--tokenizer)")
         if lexing == "nfa":

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import codecs
 import glob
 import json
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
@@ -210,27 +211,53 @@ def write_json(target: Path, facts: Any) -> None:
     """Facts as JSON to a file, or to standard output for `-`."""
     text = json.dumps(facts, indent=2, ensure_ascii=False) + "\n"
     if str(target) == "-":
+        if not is_unicode(sys.stdout):
+            text = json.dumps(facts, indent=2) + "\n"
         sys.stdout.write(text)
     else:
         write_text(target, text)
+
+
+def is_unicode(stream: Any) -> bool:
+    """Whether a stream can write any character."""
+    try:
+        return codecs.lookup(stream.encoding or "utf-8").name.startswith("utf")
+    except (AttributeError, LookupError, TypeError):
+        return True
 
 
 def seconds_since(begin: float) -> float:
     return round(time.process_time() - begin, 3)
 
 
-def check_writable(*paths: Path | None) -> None:
-    """Fail before the work is done, not after."""
+def check_writable(*paths: Path | None, inputs: Iterable[object] = ()) -> None:
+    """Fail before the work is done, not after: each output can be written, and is no input nor another output.
+
+    inputs : what the command reads: files, or names that are none; None is passed over.
+    """
     from maskwright.maskstore.file.fileformat import why_not_writable
 
-    for path in paths:
-        if path is not None and str(path) != "-":
-            try:
-                why = why_not_writable(path)
-            except (OSError, ValueError) as error:
-                why = getattr(error, "strerror", None) or str(error)
-            if why is not None:
-                raise MaskwrightError(f"{path} cannot be written: {why}")
+    outputs = [path for path in paths if path is not None and str(path) != "-"]
+    for number, path in enumerate(outputs):
+        try:
+            why = why_not_writable(path)
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or str(error)
+        if why is not None:
+            raise MaskwrightError(f"{path} cannot be written: {why}")
+        for source in inputs:
+            if source is not None and _are_one_file(path, str(source)):
+                raise MaskwrightError(f"{path} is read by this command, so it is not written; name another file")
+        if any(path == other or _are_one_file(path, str(other)) for other in outputs[:number]):
+            raise MaskwrightError(f"{path} is named for two outputs; name two files")
+
+
+def _are_one_file(path: Path, other: str) -> bool:
+    """Whether both are the same regular file."""
+    try:
+        return path.is_file() and os.path.samefile(path, other)
+    except (OSError, ValueError):
+        return False
 
 
 def is_grammar(source: str) -> bool:

@@ -124,7 +124,7 @@ def complete(
     """
     with clean_errors():
         begin = time.perf_counter()
-        check_writable(json_file)
+        check_writable(json_file, inputs=(store, tokenizer, prompt_file))
         text = _prompt(prompt, prompt_file)
         options: dict[str, Any] = {
             "max_tokens": max_tokens,

@@ -75,7 +75,7 @@ def explain(
 ) -> None:
     """Why a token may not come after a text, or where a text goes wrong, and what could stand there."""
     with clean_errors():
-        check_writable(json_file)
+        check_writable(json_file, inputs=(store, text, tokenizer))
         if text is None and token is None:
             raise MaskwrightError("nothing to explain: say which text (--text FILE, or - for standard input) or token")
         data = b"" if text is None else _read(text)
@@ -92,6 +92,10 @@ def explain(
         elif compiled is None:
             raise MaskwrightError(
                 f"token {wanted} is an id, but no tokenizer is given: name it (--tokenizer), or write the token's text in quotes"
+            )
+        elif wanted >= compiled.vocabulary.size:
+            raise MaskwrightError(
+                f"token {wanted} is out of range: the vocabulary has the ids 0 to {compiled.vocabulary.size - 1}"
             )
         else:
             found = explain_id(compiled, data, wanted)

@@ -58,7 +58,7 @@ def export(
         from maskwright.maskstore.file.fileformat import save_store, store_info
         from maskwright.maskstore.store import build_store
 
-        check_writable(output, json_file)
+        check_writable(output, json_file, inputs=(grammar, tokenizer))
         if tokenizer is None:
             raise MaskwrightError("a mask store is for one tokenizer: name it (--tokenizer)")
         options = GrammarOptions(start, lexing, reserved, conflicts, soft, restrict)

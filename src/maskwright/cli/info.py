@@ -23,6 +23,7 @@ from maskwright.cli.common import (
     StartOption,
     TokenizerOption,
     app,
+    check_writable,
     clean_errors,
     load_or_build_store,
     seconds_since,
@@ -49,6 +50,7 @@ def info(
         from maskwright.maskstore.file.fileformat import save_store, store_info
         from maskwright.report.store_facts import render_store_facts
 
+        check_writable(json_file, inputs=(store, tokenizer))
         begin = time.process_time()
         loaded = load_or_build_store(
             store, tokenizer, GrammarOptions(start, lexing, reserved, conflicts, soft, restrict), rules, refresh

@@ -54,7 +54,7 @@ def lint(
     with clean_errors():
         from maskwright.lint import lint_grammar
 
-        check_writable(json_file)
+        check_writable(json_file, inputs=(grammar, tokenizer))
         try:
             loaded, vocabulary = load_inputs(
                 grammar, tokenizer, GrammarOptions(start, lexing, reserved, conflicts, soft, restrict)

@@ -105,7 +105,7 @@ def validate(
         from maskwright.validation.references import make_reference
         from maskwright.validation.run import validate as run
 
-        check_writable(json_file, resume)
+        check_writable(json_file, resume, inputs=(store, tokenizer, *(paths or ())))
         check_paths(paths or [])
         if model is not None and check != "sample":
             raise MaskwrightError(f"a model draws samples (--check sample); --check {check} has no use for one")

@@ -75,8 +75,13 @@ class ValidationReport:
         return sum(count for kind, count in self.classes.items() if kind in self.failures)
 
     @property
+    def is_vacuous(self) -> bool:
+        """Whether texts were given and none could be replayed, so that nothing was checked."""
+        return self.check == "replay" and sum(self.classes.values()) > 0 and not self.classes.get("replayed")
+
+    @property
     def passed(self) -> bool:
-        return self.n_failures == 0
+        return self.n_failures == 0 and not self.is_vacuous
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -105,6 +110,8 @@ class ValidationReport:
             if len(found) > SHOWN:
                 yield Styled(f"  and {len(found) - SHOWN:,} more: --json has them all", style="dim")
         verdict = "passed" if self.passed else f"FAILED: {self.n_failures:,} of {sum(self.classes.values()):,}"
+        if self.is_vacuous and not self.n_failures:
+            verdict = "FAILED: no text could be replayed, so nothing was checked; is it the right grammar?"
         yield Styled(f"\n{self.check}: {verdict}", style="bold green" if self.passed else "bold red")
 
     def _table(self) -> Table:
