@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import signal
 import subprocess
@@ -12,9 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from maskwright.analysis.errors import MaskwrightError, StoreError
 from maskwright.analysis.loading import parse_grammar
+from maskwright.cli import app
 from maskwright.cli.common import check_writable
 from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
 from maskwright.maskstore.file import fileformat
@@ -230,3 +233,44 @@ def test_killed_writers_leave_whole_files(tmp_path: Path) -> None:
         os.utime(left, (1, 1))
     save_store(store(), path)
     assert not list(tmp_path.glob(".maskwright-*.tmp"))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["export", "pairs.lark", "-t", "python-tiny", "-o", "pairs.lark"],
+        ["export", "pairs.lark", "-t", "python-tiny", "-o", "./pairs.lark"],
+        ["lint", "pairs.lark", "--json", "link.lark"],
+        ["analyze", "pairs.lark", "--html", "pairs.lark"],
+        ["info", "pairs.safetensors", "--json", "pairs.safetensors"],
+        ["explain", "pairs.safetensors", "--text", "text", "--json", "text"],
+        ["validate", "pairs.safetensors", "text", "--resume", "text"],
+        ["analyze", "pairs.lark", "--html", "out", "--json", "out"],
+    ],
+    ids=" ".join,
+)
+def test_what_is_read_is_not_written(
+    words: list[str], files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for path in files.iterdir():
+        if path.is_file():
+            (tmp_path / path.name).write_bytes(path.read_bytes())
+    (tmp_path / "link.lark").symlink_to("pairs.lark")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(app, words)
+    said = result.output.replace("\n", " ")
+    assert result.exit_code == 2 and ("is read by this command" in said or "is named for two outputs" in said), said
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_characters_that_the_output_has_not(files: Path, tmp_path: Path) -> None:
+    (tmp_path / "e.lark").write_text('start: "\u00e9"+', encoding="utf-8")
+    (tmp_path / "text").write_text("\u00e9", encoding="utf-8")
+    before = "import os, sys; sys.stdout.reconfigure(encoding='ascii', errors='strict')"
+    done = command("explain", "e.lark", "--text", "text", before=before, cwd=tmp_path, stdout=subprocess.PIPE)
+    assert done.returncode == 0 and "\\xe9" in done.stdout, done.stderr
+    done = command(
+        "explain", "e.lark", "--text", "text", "--json", "-", before=before, cwd=tmp_path, stdout=subprocess.PIPE
+    )
+    assert done.returncode == 0 and "\u00e9" in json.loads(done.stdout)["position"]["before"], done.stdout

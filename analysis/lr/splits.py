@@ -8,10 +8,15 @@ from __future__ import annotations
 
 from maskwright.analysis.errors import LimitError, MaskwrightError
 from maskwright.analysis.grammar.grammar import Conflicts, Grammar
+from maskwright.analysis.grammar.normalise import reduce
 from maskwright.analysis.lexing.modes import Modes, lexing_modes
 from maskwright.analysis.lr.agreement import Disagreement, disagreement
+from maskwright.analysis.lr.automaton import build_automaton
 from maskwright.analysis.lr.encoding import LrTables
+from maskwright.analysis.lr.lookaheads import lookaheads
+from maskwright.analysis.lr.loops import endless_cycle
 from maskwright.analysis.lr.merging import build_merged_tables
+from maskwright.analysis.lr.tables import tables_of
 
 
 def find_split(tables: LrTables, modes: Modes) -> Disagreement | None:
@@ -22,12 +27,16 @@ def find_split(tables: LrTables, modes: Modes) -> Disagreement | None:
 def default_conflicts(grammar: Grammar) -> Conflicts:
     """What a grammar's parser does with conflicts where nobody says: "all" if one lexer can serve all parses, else "shift".
 
+    "shift" too where the rules have endless derivations and lexing has several modes: see `is_lexed_by_endless_rules`.
+
     A grammar with a fault that keeps it from being compiled has "all"; whoever compiles it learns of the fault.
     Cost: that of the LALR tables, and where they have conflicts of `disagreement`.
     """
     if grammar.lexing == "nfa" or (grammar.lexing == "longest" and not grammar.verbatim):
         return "all"
     try:
+        if is_lexed_by_endless_rules(grammar):
+            return "shift"
         tables = build_merged_tables(grammar, "all").tables
         if tables.n_conflicts == 0:
             return "all"
@@ -37,8 +46,30 @@ def default_conflicts(grammar: Grammar) -> Conflicts:
         return "all"
 
 
+def is_lexed_by_endless_rules(grammar: Grammar) -> bool:
+    """Whether a grammar has endless derivations, and states of its own LALR parser are in different modes.
+
+    Under "all" its parser has other rules of the same terminal sequences (`acyclic`), hence other states, in which other terminals would
+    compete: other texts. Where all states are in one mode, each text is lexed in one way whatever the rules are.
+    """
+    if grammar.lexing == "nfa" or (grammar.lexing == "longest" and not grammar.verbatim):
+        return False
+    rules = reduce(grammar)
+    if endless_cycle(rules) is None:
+        return False
+    automaton = build_automaton(rules)
+    tables = tables_of(automaton, lookaheads(automaton), "all")
+    return len(lexing_modes(grammar, tables.action != 0, tables.terminal_column, tables.accessing)) > 1
+
+
 def refuse_split(grammar: Grammar, tables: LrTables, modes: Modes) -> None:
-    """Raises LimitError if parses of one text may stand in different modes."""
+    """Raises LimitError if parses of one text may stand in different modes, or the grammar `is_lexed_by_endless_rules`."""
+    if grammar.conflicts == "all" and is_lexed_by_endless_rules(grammar):
+        raise LimitError(
+            f"grammar {grammar.name}: its rules have endless derivations of one text (lint: endless-derivation), and the terminals that "
+            "compete depend on them; load the grammar with conflicts='shift', which decides conflicts as Lark does, or with "
+            "lexing='longest', or take the cycle out of the rules"
+        )
     found = find_split(tables, modes)
     if found is not None:
         raise LimitError(f"grammar {grammar.name}: {described(grammar, tables, found)}")

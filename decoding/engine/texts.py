@@ -360,7 +360,7 @@ class Texts(Shared):
                 f"grammar {grammar.name}: one token or mask takes more steps than can be waited for{where}: the text is nested too "
                 "deeply, or the store was made to run without end; if it is not your own, build it from the grammar"
             )
-        what = f"bytes {data[:40]!r}" if token is None else f"token {clip(token)}"
+        what = f"bytes {data[:40]!r}" if token is None else f"token {clip(int(token))}"
         if token is not None and 0 <= token < vocabulary.size:
             data = vocabulary.tokens[token]
             what += f" ({data!r})"

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.errors import GrammarError, LimitError
+from maskwright.analysis.errors import LimitError
 from maskwright.analysis.lr.tables import LrTables
 from maskwright.maskstore.automaton import _parse_kernels as kernels
 from maskwright.maskstore.automaton.pair_classes import PairClasses
@@ -238,7 +238,7 @@ def explore(
 
     Shorter rests come first: what they are equivalent to after each state makes the longer ones that end in them fewer.
 
-    Raises GrammarError for a grammar whose reductions need not end, LimitError when the tables would take more than `bytes_limit` bytes.
+    Raises LimitError where one token takes too many reductions or readings, or the tables more than `bytes_limit` bytes.
     """
     n_columns = tables.action.shape[1]
     columns = sorted({symbol for symbol in rests.symbols if symbol < n_columns})
@@ -312,10 +312,10 @@ def _explore_tops(work: _Tables, rest_of: Int32, top_of: Int32, bytes_limit: int
 
 def _after(code: int, work: _Tables, bytes_limit: int) -> None:
     if code == kernels.ENDLESS:
-        raise GrammarError(
-            f"the grammar's parser can reduce without end, or into more than {kernels.MAX_BRANCHES} readings, before it reads the next "
-            "terminal: some nonterminal derives itself, or the grammar is too ambiguous; remove the cycle, or load the grammar with "
-            "conflicts='shift'"
+        raise LimitError(
+            f"while a token is read the grammar's parser reduces more than {kernels.MAX_STEPS} times, or has more than "
+            f"{kernels.MAX_BRANCHES} readings at once: the grammar is too ambiguous, or a token opens and closes too much; make the "
+            "rules less ambiguous, load the grammar with conflicts='shift', or use a vocabulary without such tokens"
         )
     if code == kernels.TOO_DEEP:
         # BOUND: a shift adds one cell for each of a rest's symbols, and between two there are at most MAX_STEPS
