@@ -97,7 +97,7 @@ def test_a_false_refusal_before_a_true_one_is_found(
         words[token >> 5] &= ~np.uint32(1 << (token & 31))
 
     (tmp_path / "a.txt").write_text("x = q\ny = x + y\n")
-    assert run(store, tmp_path, encoder).passed
+    assert run(store, tmp_path, encoder).n_failures == 0
     break_masks(monkeypatch, spoil)
     report = run(store, tmp_path, encoder, reference="false")
     assert report.classes["false refusal"] == 1
@@ -114,7 +114,7 @@ def test_a_refusal_that_the_engine_itself_contradicts_is_false(
         words[token >> 5] &= ~np.uint32(1 << (token & 31))
 
     (tmp_path / "a.txt").write_text("x=+\n")
-    assert run(store, tmp_path, encoder).passed
+    assert run(store, tmp_path, encoder).n_failures == 0
     break_masks(monkeypatch, spoil)
     report = run(store, tmp_path, encoder)
     assert report.classes["false refusal"] == 1 and report.findings[0].column == 2

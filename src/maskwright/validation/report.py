@@ -76,7 +76,7 @@ class ValidationReport:
 
     @property
     def is_vacuous(self) -> bool:
-        """Whether texts were given and none could be replayed, so that nothing was checked."""
+        """Whether texts were given and none could be replayed to its end: it may be the wrong grammar, so this is no success."""
         return self.check == "replay" and sum(self.classes.values()) > 0 and not self.classes.get("replayed")
 
     @property
@@ -111,7 +111,7 @@ class ValidationReport:
                 yield Styled(f"  and {len(found) - SHOWN:,} more: --json has them all", style="dim")
         verdict = "passed" if self.passed else f"FAILED: {self.n_failures:,} of {sum(self.classes.values()):,}"
         if self.is_vacuous and not self.n_failures:
-            verdict = "FAILED: no text could be replayed, so nothing was checked; is it the right grammar?"
+            verdict = "FAILED: no text could be replayed to its end; is it the right grammar?"
         yield Styled(f"\n{self.check}: {verdict}", style="bold green" if self.passed else "bold red")
 
     def _table(self) -> Table:

@@ -1,4 +1,4 @@
-"""Positions of constructs, and the doctests of the folder."""
+"""Positions of constructs, and the doctests of the folders."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ def test_constructs(pattern: str, verbose: bool, kind: Kind, found: list[tuple[s
     assert [(source.text, source.start) for source in constructs(pattern, verbose=verbose)[kind]] == found
 
 
-@pytest.mark.parametrize("module", ["charset", "dfa", "locate", "terminals"])
+@pytest.mark.parametrize(
+    "module", ["lexing.lookbehind", "lexing.terminals", "regex.charset", "regex.dfa", "regex.locate"]
+)
 def test_doctests(module: str) -> None:
-    result = doctest.testmod(importlib.import_module(f"maskwright.analysis.lexing.{module}"))
+    result = doctest.testmod(importlib.import_module(f"maskwright.analysis.{module}"))
     assert result.failed == 0 and result.attempted > 0
