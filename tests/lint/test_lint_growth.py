@@ -109,7 +109,7 @@ def test_tables_too_large_to_look_at_are_said(monkeypatch: pytest.MonkeyPatch) -
     assert not report.findings
     assert len(report.skipped) == 1
     assert "past lint's limit of 100" in report.skipped[0]
-    with pytest.raises(GrammarError, match="21 states over 22 symbols|22 states over 22 symbols"):
+    with pytest.raises(GrammarError, match="past lint's limit of 100"):
         _ = Facts(parse_grammar(alternatives(10)), "x").tables
 
 
