@@ -35,6 +35,7 @@ from maskwright.analysis.errors import GrammarError, LimitError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.lexing.terminal_nfa import build_terminal_nfa, build_union_dfa
 from maskwright.analysis.lexing.terminals import compile_terminals
+from maskwright.analysis.regex.minimise import number_rows
 
 MODE_LIMIT = 256
 
@@ -76,37 +77,56 @@ def lexing_modes(
         always = _silent(grammar) | (_reserved(grammar) & common) | {t for t in common if t not in in_rules}
     refused = sorted(t for t in common - _silent(grammar) if terminal_column[t] < 0)
     lexable = np.array([t for t in sorted(every) if terminal_column[t] >= 0], np.int64)
-    taken_rows, row_of_state = np.unique(acceptable[:, terminal_column[lexable]], axis=0, return_inverse=True)
-    verbatim_sets: dict[frozenset[int], int] = {}
-    sets: dict[frozenset[int], int] = {}
+    taken_rows, row_of_state = _distinct_rows(acceptable[:, terminal_column[lexable]])
+    verbatim_sets: dict[frozenset[int], frozenset[int]] = {}
+    sets: dict[frozenset[int], frozenset[int]] = {}
     set_of_row: list[frozenset[int]] = []
     for row in taken_rows:
         taken = frozenset(lexable[row].tolist())
         if taken & grammar.verbatim:
             competing = _verbatim_set(grammar, taken, refused, begins)
-            verbatim_sets.setdefault(competing, 0)
+            set_of_row.append(verbatim_sets.setdefault(competing, competing))
         else:
-            competing = always | taken & common
-            sets.setdefault(competing, 0)
-        set_of_row.append(competing)
+            competing = always | taken & common if is_contextual else common
+            set_of_row.append(sets.setdefault(competing, competing))
+        if len(verbatim_sets) > MODE_LIMIT:
+            raise _too_many_modes(grammar)
     # INVARIANT: nothing is ignored where a verbatim terminal can come, so such sets are never joined with others
     joined = (
-        _joined(sorted(sets, key=lambda one: (-len(one), sorted(one))), begins)
+        _joined(grammar, sorted(sets, key=lambda one: (-len(one), sorted(one))), begins)
         if is_contextual
         else {s: s for s in sets}
     )
     mode_of_set = joined | {one: one for one in verbatim_sets}
     number: dict[frozenset[int], int] = {}
     of_state = np.zeros(len(acceptable), np.int32)
-    for state, row in enumerate(row_of_state.reshape(-1).tolist()):
+    for state, row in enumerate(row_of_state.tolist()):
         of_state[state] = number.setdefault(mode_of_set[set_of_row[row]], len(number))
     if len(number) > MODE_LIMIT:
-        advice = ": load the grammar with lexing='longest'" if is_contextual else ""
-        raise LimitError(
-            f"grammar {grammar.name}: {grammar.lexing} lexing has {len(number)} different sets of competing terminals; at most "
-            f"{MODE_LIMIT} are supported{advice}"
-        )
+        raise _too_many_modes(grammar)
     return Modes(tuple(number), of_state, _may_follow(grammar, tuple(number), of_state, terminal_column, accessing))
+
+
+def _too_many_modes(grammar: Grammar) -> LimitError:
+    advice = ": load the grammar with lexing='longest'" if grammar.lexing == "contextual" else ""
+    return LimitError(
+        f"grammar {grammar.name}: {grammar.lexing} lexing has more than {MODE_LIMIT} different sets of competing terminals, the most "
+        f"that are supported{advice}"
+    )
+
+
+def _distinct_rows(flags: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.intp]]:
+    """The distinct rows, ascending, and the number of each row among them.
+
+    PERF: as ``np.unique(flags, axis=0)`` has it, which compares rows flag by flag: for many wide ones minutes, without heed to Ctrl-C.
+    """
+    numbers = number_rows(np.packbits(flags, axis=1))
+    first = np.unique(numbers, return_index=True)[1]
+    keys = [np.packbits(flags[row]).tobytes() for row in first.tolist()]
+    order = np.array(sorted(range(len(keys)), key=keys.__getitem__), np.intp)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return flags[first[order]], rank[numbers]
 
 
 def _silent(grammar: Grammar) -> frozenset[int]:
@@ -116,10 +136,10 @@ def _silent(grammar: Grammar) -> frozenset[int]:
 
 def _first_bytes(grammar: Grammar) -> npt.NDArray[np.bool_]:
     """(n_terminals, 256) bool: the bytes that a terminal's texts begin with."""
-    nfa = build_terminal_nfa(compile_terminals(grammar))
     begins = np.zeros((grammar.n_terminals, 256), np.bool_)
-    known = np.array([t for t in range(grammar.n_terminals) if nfa.initial[t] >= 0], np.int64)
-    begins[known] = nfa.next_state[nfa.initial[known]] >= 0
+    for terminal, dfa in enumerate(compile_terminals(grammar)):
+        if dfa is not None:
+            begins[terminal] = dfa.next_state[0] >= 0
     return begins
 
 
@@ -138,10 +158,13 @@ def _verbatim_set(
     return taken - _silent(grammar) | {t for t in refused if not (first & begins[t]).any()}
 
 
-def _joined(sets: list[frozenset[int]], begins: npt.NDArray[np.bool_]) -> dict[frozenset[int], frozenset[int]]:
+def _joined(
+    grammar: Grammar, sets: list[frozenset[int]], begins: npt.NDArray[np.bool_]
+) -> dict[frozenset[int], frozenset[int]]:
     """For each set the mode that it is part of. Greedy: each goes to the first mode that it agrees with.
 
     A set is seen as what begins with each byte. Two agree if at each byte they have the same, or one has nothing. Cost: O(sets * modes).
+    Raises LimitError past MODE_LIMIT modes.
     """
     numbers: dict[bytes, int] = {}
     modes = np.full((0, 256), -1, np.int32)
@@ -158,6 +181,8 @@ def _joined(sets: list[frozenset[int]], begins: npt.NDArray[np.bool_]) -> dict[f
             modes[mode] = np.maximum(modes[mode], view)
             members[mode].append(one)
         else:
+            if len(modes) == MODE_LIMIT:
+                raise _too_many_modes(grammar)
             modes = np.concatenate([modes, view[None]])
             members.append([one])
     return {one: frozenset[int]().union(*mode) for mode in members for one in mode}

@@ -21,6 +21,8 @@ from maskwright.analysis.errors import LimitError
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.regex.minimise import number_rows, sorted_columns
 
+LONGEST_NAME = 60
+"""Characters of a terminal's name in a message."""
 UNION_STATE_LIMIT = 20_000
 
 
@@ -113,7 +115,13 @@ def build_union_dfa(
 ) -> UnionDfa:
     """Subset construction, from all initial states or from each of some choices of them.
 
-    Raises LimitError naming the terminals that are alive together in the largest set, past `limit` sets."""
+    Raises LimitError naming the terminals that are alive together in the largest set, past `limit` sets; at once for a terminal that has
+    more states by itself."""
+    competing = {start for choice in starts for start in choice} if starts is not None else None
+    for terminal, n_own in enumerate(np.bincount(nfa.terminal, minlength=len(nfa.initial)).tolist()):
+        first = int(nfa.initial[terminal])
+        if n_own > limit and (competing is None or first in competing):
+            raise LimitError(_too_many(nfa, names, [(first,)], limit))
     byte_class, representatives = sorted_columns(nfa.next_state)
     columns = nfa.next_state[:, representatives]
     if starts is None:
@@ -145,6 +153,7 @@ def build_union_dfa(
 
 def _too_many(nfa: TerminalNfa, names: Sequence[str], members: Sequence[tuple[int, ...]], limit: int) -> str:
     alive = list(dict.fromkeys(names[nfa.terminal[s]] for s in max(members[len(members) // 2 :], key=len)))
+    alive = [name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}..." for name in alive]
     more = f" and {len(alive) - 8} more" if len(alive) > 8 else ""
     return (
         f"the terminals together have more than {limit} lexer states; those alive side by side in one state are "

@@ -16,7 +16,7 @@ from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.lr.acyclic import parsed_grammar
 from maskwright.analysis.lr.automaton import Automaton, bits, build_automaton
 from maskwright.analysis.lr.digraph import digraph
-from maskwright.analysis.lr.lookaheads import Lookaheads, lookaheads, nullable_symbols
+from maskwright.analysis.lr.lookaheads import Lookaheads, lookaheads, nullable_symbols, shifted_terminals
 
 Kind = Literal["accept", "shift", "reduce"]
 
@@ -95,11 +95,8 @@ def conflicts(grammar: Grammar, n_examples: int = 100) -> tuple[Conflict, ...]:
 def _conflicting_cells(automaton: Automaton, sets: Lookaheads) -> list[tuple[int, int]]:
     n_terminals = automaton.grammar.n_terminals
     cells = []
-    for state, terminals in enumerate(sets):
-        if not terminals:
-            continue
-        row = (automaton.transitions[state, :n_terminals] >= 0).nonzero()[0].tolist()
-        once = sum(1 << t for t in row) | (state == automaton.accepting) << n_terminals
+    for state, (shifted, terminals) in enumerate(zip(shifted_terminals(automaton), sets, strict=True)):
+        once = shifted | (state == automaton.accepting) << n_terminals
         twice = 0
         for terminal_set in terminals:
             twice |= once & terminal_set

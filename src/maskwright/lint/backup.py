@@ -17,6 +17,7 @@ MANY_BYTES = 8
 def backing_up(facts: Facts) -> Iterator[Finding]:
     """What building the transducer says: no bound on the bytes to back up over, or a large one."""
     grammar = facts.grammar
+    _ = facts.modes  # an error of these is not the transducer's
     try:
         transducer = facts.transducer
     except LimitError as error:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cached_property
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError, TerminalError
-from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.grammar.grammar import Conflicts, Grammar
 from maskwright.analysis.grammar.normalise import reduce
 from maskwright.analysis.lexing import compile_pattern, compile_terminal
 from maskwright.analysis.lexing.modes import Modes, lexing_modes
+from maskwright.analysis.lexing.terminal_nfa import UNION_STATE_LIMIT
 from maskwright.analysis.lexing.terminals import with_line_feed
 from maskwright.analysis.lexing.transducer import Transducer, build_transducer
 from maskwright.analysis.lr.acyclic import without_endless
@@ -23,6 +23,7 @@ from maskwright.analysis.lr.automaton import Automaton, bits, build_automaton
 from maskwright.analysis.lr.domination import prune
 from maskwright.analysis.lr.encoding import LrTables, can_follow
 from maskwright.analysis.lr.lookaheads import Lookaheads, lookaheads, nullable_symbols
+from maskwright.analysis.lr.merging import has_conflicts, merge
 from maskwright.analysis.lr.tables import tables_of
 from maskwright.analysis.regex.dfa import Dfa, difference
 from maskwright.lint.finding import Finding, Severity
@@ -30,7 +31,14 @@ from maskwright.lint.lexer import Lexer
 from maskwright.lint.places import Place, place_of_rule, place_of_terminal
 from maskwright.lint.reading import Reader
 from maskwright.lint.remedies import Remedy, Trials
+from maskwright.lint.remembered import remembered
 from maskwright.lint.texts import Writer
+
+MAX_CELLS = 1 << 25
+"""States of the parser times symbols that are looked at: 128 MiB a table, of which there are several."""
+
+LONGEST_NAME = 200
+"""Characters of a terminal's name in a finding."""
 
 
 class Facts:
@@ -44,58 +52,83 @@ class Facts:
         self.file = file
         self.trials: Trials | None = None
         """Where remedies are tried; None while one is being tried."""
+        self.notes: list[str] = []
+        """What a check left out since it would be too much."""
         self.automata: list[Dfa | None] = []
         self.faulty: dict[int, tuple[str, str]] = {}
         for number, terminal in enumerate(grammar.terminals):
             try:
-                self.automata.append(None if terminal.is_declared else compile_terminal(terminal, where=grammar.name))
+                dfa = None if terminal.is_declared else compile_terminal(terminal, where=grammar.name)
+                if dfa is not None and dfa.n_states > UNION_STATE_LIMIT and grammar.lexing != "nfa":
+                    raise LimitError(
+                        f"{grammar.name}: its automaton has {dfa.n_states} states; all terminals of a lexer together may have "
+                        f"{UNION_STATE_LIMIT}"
+                    )
+                self.automata.append(dfa)
             except MaskwrightError as error:
                 self.automata.append(None)
                 self.faulty[number] = self._fault(number, error)
 
     def _fault(self, number: int, error: MaskwrightError) -> tuple[str, str]:
+        if isinstance(error, LimitError):
+            return "too-large", str(error)
         terminal = self.grammar.terminals[number]
         try:
             dfa = compile_pattern(terminal.pattern or "", terminal.flags)
         except (TerminalError, LimitError):
-            return "too-large" if isinstance(error, LimitError) else "unsupported-pattern", str(error)
+            return "unsupported-pattern", str(error)
         return ("matches-nothing" if dfa.is_empty else "matches-empty"), str(error)
 
-    @cached_property
+    @remembered
     def reduced(self) -> Grammar:
         return reduce(self.grammar)
 
-    @cached_property
+    @remembered
     def parsed(self) -> Grammar:
         """The rules that the parser has: the reduced ones themselves, or without endless derivations."""
         return without_endless(self.reduced) if self.grammar.conflicts == "all" else self.reduced
 
-    @cached_property
+    @remembered
     def automaton(self) -> Automaton:
         return build_automaton(self.parsed)
 
-    @cached_property
+    @remembered
     def larks_tables(self) -> LrTables:
         """The tables of the author's rules as Lark's parser has them, which shifts rather than reduces."""
         automaton = self.automaton if self.parsed is self.reduced else build_automaton(self.reduced)
         sets = self.lookaheads if automaton is self.automaton else lookaheads(automaton)
+        self._refuse_large(automaton, sets, "shift")
         return tables_of(automaton, sets, "shift")
 
-    @cached_property
+    @remembered
     def lookaheads(self) -> Lookaheads:
         return lookaheads(self.automaton)
 
-    @cached_property
+    @remembered
     def tables(self) -> LrTables:
         """The LALR(1) tables as decoding has them; state numbers are those of `automaton`."""
+        self._refuse_large(self.automaton, self.lookaheads, self.grammar.conflicts)
         return tables_of(self.automaton, self.lookaheads, self.grammar.conflicts)
 
-    @cached_property
+    @remembered
     def all_tables(self) -> LrTables:
         """The same with all actions of every cell."""
+        self._refuse_large(self.automaton, self.lookaheads, "all")
         return tables_of(self.automaton, self.lookaheads, "all")
 
-    @cached_property
+    def _refuse_large(self, automaton: Automaton, sets: Lookaheads, conflicts: Conflicts) -> None:
+        """Raises LimitError if a store's tables would be too large, else GrammarError past MAX_CELLS of the tables looked at here."""
+        n_cells = automaton.n_states * (automaton.n_symbols + 1)
+        if n_cells <= MAX_CELLS:
+            return
+        if conflicts == self.grammar.conflicts and not (conflicts == "all" and has_conflicts(automaton, sets)):
+            merge(automaton, sets, conflicts)
+        raise GrammarError(
+            f"what needs the parser's full tables: they have {automaton.n_states} states over {automaton.n_symbols + 1} symbols, "
+            f"{n_cells} cells, past lint's limit of {MAX_CELLS}"
+        )
+
+    @remembered
     def _followed(self) -> LrTables:
         """The tables of all actions that a decoder follows: without superfluous ones."""
         return prune(self.automaton, self.all_tables)
@@ -108,7 +141,7 @@ class Facts:
             return False
         return len(tables.actions(at, terminal)) > 1
 
-    @cached_property
+    @remembered
     def split(self) -> Disagreement | None:
         """A conflict with parses for which different terminals compete, its state being one of `automaton`."""
         if self.grammar.lexing == "nfa" or len(self.modes) < 2:
@@ -117,18 +150,18 @@ class Facts:
         found = disagreement(tables, self.modes.of_state[tables.origin]) if tables.n_conflicts else None
         return None if found is None else replace(found, state=int(tables.origin[found.state]))
 
-    @cached_property
+    @remembered
     def acceptable(self) -> npt.NDArray[np.bool_]:
         """(n_states, n_terminals + 1) bool: the columns that each state of the parser has an action for; the last one is the end."""
         acceptable: npt.NDArray[np.bool_] = self.tables.action != 0
         return acceptable
 
-    @cached_property
+    @remembered
     def can_follow(self) -> Callable[[int, int], bool]:
         """`encoding.can_follow` of the tables."""
         return can_follow(self.tables)
 
-    @cached_property
+    @remembered
     def transducer(self) -> Transducer:
         """Raises LimitError, GrammarError as `build_transducer`."""
         return build_transducer(self.grammar, self.can_follow, self.modes)
@@ -138,7 +171,7 @@ class Facts:
         """The lexing in which texts are read here: the grammar's own, and "longest" for one of lexing "nfa"."""
         return "contextual" if self.grammar.lexing == "contextual" else "longest"
 
-    @cached_property
+    @remembered
     def modes(self) -> Modes:
         """Which terminals compete where."""
         return self.modes_of(self.reading_lexing)
@@ -148,13 +181,13 @@ class Facts:
         grammar = replace(self.grammar, lexing=lexing)
         return lexing_modes(grammar, self.acceptable, tables.terminal_column, tables.accessing)
 
-    @cached_property
+    @remembered
     def lexemes(self) -> list[Dfa | None]:
         """The automata, but of the layout's newline what can be one: `with_line_feed`."""
         newline = self.grammar.layout.newline if self.grammar.layout else -1
         return [with_line_feed(dfa) if t == newline else dfa for t, dfa in enumerate(self.automata)]
 
-    @cached_property
+    @remembered
     def no_newline(self) -> bytes | None:
         """A shortest text that the layout's newline matches and that is none: it has no line feed. None if there is none."""
         newline = self.grammar.layout.newline if self.grammar.layout else -1
@@ -165,7 +198,7 @@ class Facts:
         others = matched if lexemes is None else difference(matched, lexemes)
         return None if others.is_empty else others.shortest()
 
-    @cached_property
+    @remembered
     def lexer(self) -> Lexer:
         """Raises GrammarError if a terminal is faulty, LimitError if the terminals together have too many states."""
         if self.faulty:
@@ -173,23 +206,23 @@ class Facts:
             raise GrammarError(f"there is no lexer while some terminals cannot be compiled ({names})")
         return Lexer(self.grammar, self.lexemes, self.modes.competing)
 
-    @cached_property
+    @remembered
     def reader(self) -> Reader:
         """Reads texts as decoding does."""
         return Reader(self.grammar, self.lexer, self.modes, self.tables)
 
-    @cached_property
+    @remembered
     def writer(self) -> Writer:
         """Writes texts of terminal sequences."""
         return Writer(self.grammar, self.automaton, self.lexer, self.lexer.lexemes())
 
-    @cached_property
+    @remembered
     def used(self) -> frozenset[int]:
         """The terminals in rules that a text can use."""
         n = self.grammar.n_terminals
         return frozenset(symbol for rule in self.reduced.rules for symbol in rule.rhs if symbol < n)
 
-    @cached_property
+    @remembered
     def follows(self) -> list[int]:
         """For each terminal, as bits, those that stand directly after it in some sentence. Exact, since the rules are reduced."""
         return follow_pairs(self.reduced)
@@ -202,7 +235,8 @@ class Facts:
     def name(self, terminal: int) -> str:
         if terminal == self.grammar.n_terminals:
             return "the end of the text"
-        return self.grammar.display_name(terminal)
+        name = self.grammar.display_name(terminal)
+        return name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}..."
 
     def finding(
         self,

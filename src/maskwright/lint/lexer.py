@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import string
 from collections.abc import Iterable, Sequence
-from functools import cached_property
+from functools import cached_property, reduce
+from operator import or_
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,7 @@ import numpy.typing as npt
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.lexing.lexemes import terminal_rank
 from maskwright.analysis.lexing.terminal_nfa import UnionDfa, build_terminal_nfa, build_union_dfa
+from maskwright.analysis.lr.automaton import bits
 from maskwright.analysis.regex.dfa import Dfa
 
 MAX_PAIRS = 20_000
@@ -161,25 +163,37 @@ class Lexer:
     def _all_live(self) -> npt.NDArray[np.bool_]:
         return self.live()
 
-    def side_by_side(self, wanted: Iterable[tuple[int, int]]) -> dict[tuple[int, int], bool]:
-        """Whether some text has a lexeme of the first terminal directly before the beginning of one of the second.
+    def side_by_side(self, wanted: Iterable[tuple[int, int]]) -> list[int]:
+        """For each terminal, as bits, those of the second ones wanted after it whose beginning can stand directly after its lexeme.
 
-        False is a proof: whatever is written, the longest match takes bytes of the second into the first's lexeme, or loses both.
+        wanted : (first terminal, second terminals as bits). A bit not set is a proof: whatever is written, the longest match takes bytes
+        of the second into the first's lexeme, or loses both.
         """
         n = self.grammar.n_terminals
-        fails = np.zeros((n, 256), np.bool_)
-        begins = np.zeros((n, 256), np.bool_)
-        for terminal, states in self.ends.items():
-            fails[terminal] = (self._table[states] < 0).any(axis=0)
+        begin_with = [0] * 256
         for terminal, dfa in enumerate(self.automata):
             if dfa is not None:
-                begins[terminal] = dfa.next_state[0] >= 0
-        at_once = (fails.astype(np.int32) @ begins.T.astype(np.int32)) > 0
-        found: dict[tuple[int, int], bool] = {}
+                for byte in np.flatnonzero(dfa.next_state[0] >= 0).tolist():
+                    begin_with[byte] |= 1 << terminal
+        at_once = [0] * n
+        of_bytes: dict[bytes, int] = {}
+        for terminal, states in self.ends.items():
+            fails = (self._table[states] < 0).any(axis=0)
+            key = fails.tobytes()
+            if key not in of_bytes:
+                of_bytes[key] = reduce(or_, (begin_with[byte] for byte in np.flatnonzero(fails).tolist()), 0)
+            at_once[terminal] = of_bytes[key]
+        found = [0] * n
+        looked_at = [0] * n
         self._n_pairs = 0
-        for first, second in wanted:
-            known = bool(at_once[first, second])
-            found[first, second] = known or (first in self.ends and self._parts(first, second))
+        for first, seconds in wanted:
+            new = seconds & ~looked_at[first]
+            looked_at[first] |= seconds
+            found[first] |= new & at_once[first]
+            if first in self.ends:
+                for second in bits(new & ~at_once[first]):
+                    if self._parts(first, second):
+                        found[first] |= 1 << second
         return found
 
     def _parts(self, first: int, second: int) -> bool:

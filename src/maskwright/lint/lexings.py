@@ -37,6 +37,12 @@ from maskwright.lint.texts import Tree, TreeStack, Writer
 MAX_CANDIDATES = 400
 """Texts that are read with every lexing. A number, not a time: findings must not depend on the machine."""
 
+MAX_MADE = 2_000
+"""Texts that are written to find those."""
+
+MAX_PAIRS = 500_000
+"""Pairs of neighbours that are looked at to find some that run together."""
+
 MAX_REDUCTIONS = 1_000
 """Reductions before one terminal, beside one for each state on the stack. A parser that shifts may reduce by empty rules for ever."""
 
@@ -123,17 +129,26 @@ def candidates(facts: Facts) -> list[bytes]:
                         found |= dict.fromkeys(_texts(facts, writer, symbols, terminal, lexeme))
                         break
     done: set[tuple[int, int]] = set()
+    n_made, is_cut = 0, False
     for state, symbols in paths:
+        if is_cut:
+            break
         if not symbols or symbols[-1] >= n or symbols[-1] not in writer.lexemes:
             continue
         x = symbols[-1]
         for y in bits(facts.follows[x]):
             if (x, y) in done or y not in writer.lexemes or not acceptable[state, y]:
                 continue
+            if n_made >= MAX_MADE or len(done) >= MAX_PAIRS:
+                is_cut = True
+                break
             done.add((x, y))
             own, other = writer.lexemes[x], writer.lexemes[y]
             if lexer.after(x, own, other) != (x, len(own)):
+                n_made += 1
                 found |= dict.fromkeys(_texts(facts, writer, symbols, y, other, is_glued=True))
+    if is_cut:
+        facts.notes.append("lexings are compared on some neighbours only: there are too many of them to try all")
     if facts.grammar.layout is not None and facts.no_newline is not None:
         newline = facts.grammar.layout.newline
         for state, symbols in paths:

@@ -34,14 +34,11 @@ def sides_of(facts: Facts) -> Sides:
         if layout.brackets:
             separators.append(layout.newline)  # between brackets it is as good as ignored
     everything = [t for t, dfa in enumerate(facts.automata) if dfa is not None]
-    wanted = dict.fromkeys((x, y) for x in everything for y in bits(facts.follows[x]) if facts.automata[y] is not None)
-    wanted |= dict.fromkeys((x, i) for x in everything for i in separators)
-    wanted |= dict.fromkeys((i, y) for i in separators for y in everything)
-    found = lexer.side_by_side(wanted)
-    next_to = [inserted] * n
-    for (x, y), can in found.items():
-        if can:
-            next_to[x] |= 1 << y
+    written = _union(1 << t for t in everything)
+    wanted = [(x, facts.follows[x] & written) for x in everything]
+    wanted += [(x, _union(1 << i for i in separators)) for x in everything]
+    wanted += [(i, written) for i in separators]
+    next_to = [found | inserted for found in lexer.side_by_side(wanted)]
     after_ignored = {}
     for i in separators:
         chain = {i}

@@ -102,7 +102,7 @@ def lint_grammar(
         conflicts=grammar.conflicts,
         tokenizer=None if given is None else given.name,
         findings=tuple(kept),
-        skipped=tuple(dict.fromkeys(skipped)),
+        skipped=tuple(dict.fromkeys([*skipped, *facts.notes])),
         n_allowed=len(unique) - len(kept),
     )
 

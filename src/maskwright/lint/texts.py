@@ -105,9 +105,13 @@ class Writer:
     @cached_property
     def moves(self) -> list[list[tuple[int, int]]]:
         """For each state of the automaton its (symbol, next state), of symbols that have a text."""
-        found = []
-        for row in self.automaton.transitions.tolist():
-            found.append([(s, target) for s, target in enumerate(row) if target >= 0 and self.cost[s] >= 0])
+        found: list[list[tuple[int, int]]] = [[] for _ in range(self.automaton.n_states)]
+        automaton = self.automaton
+        for source, s, target in zip(
+            automaton.source.tolist(), automaton.symbol.tolist(), automaton.target.tolist(), strict=True
+        ):
+            if self.cost[s] >= 0:
+                found[source].append((s, target))
         return found
 
     def paths(self, avoiding: frozenset[int] = frozenset()) -> dict[int, tuple[int, ...]]:

@@ -1,0 +1,161 @@
+"""Lint of large simple grammars ends soon or says what was not checked; Ctrl-C is obeyed on the way."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from maskwright.analysis.errors import GrammarError, LimitError
+from maskwright.analysis.lexing.modes import _distinct_rows
+from maskwright.analysis.loading import parse_grammar
+from maskwright.lint import facts as facts_module
+from maskwright.lint import lexings, lint_grammar
+from maskwright.lint.facts import Facts
+from maskwright.lint.remembered import remembered
+
+LONGEST = "// maskwright: lexing = longest\n"
+
+
+def alternatives(n: int) -> str:
+    return "start: " + " | ".join(f'"kw{i}x" "y{i}"' for i in range(n)) + "\n"
+
+
+def chain(n: int) -> str:
+    return "start: r0\n" + "".join(f'r{i}: "k_{i}" r{i + 1} | "z_{i}" r{i + 1}\n' for i in range(n)) + f'r{n}: "end"\n'
+
+
+GRAMMARS: dict[str, tuple[Callable[[int], str], int, int]] = {
+    "alternatives": (alternatives, 300, 5_000),
+    "alternatives, longest": (lambda n: LONGEST + alternatives(n), 300, 5_000),
+    "alternatives, as large as is looked at": (lambda n: LONGEST + alternatives(n), 300, 2_000),
+    "a chain of rules": (chain, 300, 3_000),
+    "repeated literals": (lambda n: "start: (" + " | ".join(f'"kw{i}x"' for i in range(n)) + ")*\n", 300, 2_000),
+    "literals and names": (
+        lambda n: "start: (" + " | ".join(f'"kw{i}x"' for i in range(n)) + ' | NAME)*\nNAME: /[a-z][a-z0-9]*/\n%ignore " "\n',
+        100,
+        500,
+    ),
+    "a long literal": (lambda n: f'start: "{"x" * n}"\n', 30_000, 400_000),
+}  # fmt: skip
+"""A text for n, n for an ordinary test, and for a slow one."""
+
+
+def cpu_seconds(text: str) -> float:
+    start = time.process_time()
+    lint_grammar(parse_grammar(text))
+    return time.process_time() - start
+
+
+@pytest.mark.parametrize("name", GRAMMARS)
+def test_a_simple_grammar_is_linted_soon(name: str) -> None:
+    write, n, _ = GRAMMARS[name]
+    assert cpu_seconds(write(n)) < 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", GRAMMARS)
+def test_a_large_simple_grammar_is_linted_or_refused(name: str) -> None:
+    write, _, n = GRAMMARS[name]
+    assert cpu_seconds(write(n)) < 40
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seconds", [3, 6, 9, 12])
+@pytest.mark.parametrize("name", GRAMMARS)
+def test_interrupting_lint_ends_it_soon(name: str, seconds: int, tmp_path: Path) -> None:
+    write, _, n = GRAMMARS[name]
+    path = tmp_path / "large.lark"
+    path.write_text(write(n))
+    with subprocess.Popen(
+        [sys.executable, "-m", "maskwright", "lint", str(path)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as run:
+        try:
+            run.wait(seconds)
+            return  # it was soon done
+        except subprocess.TimeoutExpired:
+            os.kill(run.pid, signal.SIGINT)
+        start = time.monotonic()
+        try:
+            run.wait(60)
+        finally:
+            run.kill()
+        assert time.monotonic() - start < 2
+        assert run.returncode in (0, 1, 130)
+
+
+def test_more_modes_than_are_supported_are_one_finding_and_found_once() -> None:
+    facts = Facts(parse_grammar(alternatives(300)), "x")
+    raised = []
+    for _ in range(2):
+        with pytest.raises(LimitError, match="contextual lexing has more than 256 different sets") as error:
+            _ = facts.lexer
+        raised.append(error.value)
+    assert raised[0] is raised[1]
+    report = lint_grammar(parse_grammar(alternatives(300)))
+    assert [finding.code for finding in report.findings] == ["too-large"]
+
+
+def test_tables_too_large_to_look_at_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(facts_module, "MAX_CELLS", 100)
+    report = lint_grammar(parse_grammar(alternatives(10)))
+    assert not report.findings
+    assert len(report.skipped) == 1
+    assert "past lint's limit of 100" in report.skipped[0]
+    with pytest.raises(GrammarError, match="past lint's limit of 100"):
+        _ = Facts(parse_grammar(alternatives(10)), "x").tables
+
+
+def test_neighbours_not_compared_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = GRAMMARS["repeated literals"][0](8)
+    assert not lint_grammar(parse_grammar(text)).skipped
+    monkeypatch.setattr(lexings, "MAX_PAIRS", 8)
+    assert "on some neighbours only" in lint_grammar(parse_grammar(text)).skipped[0]
+
+
+def test_a_literal_longer_than_a_lexer_is_a_short_finding() -> None:
+    report = lint_grammar(parse_grammar(f'start: "{"x" * 20_001}"\n'))
+    assert [finding.code for finding in report.findings] == ["too-large"]
+    assert "its automaton has 20002 states" in report.findings[0].message
+    assert len(str(report)) < 2_000
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_distinct_rows_are_those_of_numpy(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    flags = rng.random((60, int(rng.integers(1, 20)))) < 0.2
+    rows, number = _distinct_rows(flags)
+    expected, inverse = np.unique(flags, axis=0, return_inverse=True)
+    assert (rows == expected).all()
+    assert (number == inverse.reshape(-1)).all()
+
+
+def test_a_value_and_an_error_are_remembered() -> None:
+    class Asked:
+        n = 0
+
+        @remembered
+        def value(self) -> int:
+            """A value."""
+            self.n += 1
+            return 7
+
+        @remembered
+        def error(self) -> int:
+            self.n += 1
+            raise LimitError("too large")
+
+    asked = Asked()
+    assert [asked.value, asked.value] == [7, 7]
+    for _ in range(2):
+        with pytest.raises(LimitError, match="too large"):
+            _ = asked.error
+    assert asked.n == 2
+    assert Asked.value.__doc__ == "A value."
