@@ -1,27 +1,16 @@
-"""What callers pass: integers that are integers, bytes that are bytes, arrays that are arrays; else a MaskwrightError that says so."""
+"""What callers pass to an engine: bytes that are bytes, arrays that are arrays; else a MaskwrightError that says so."""
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.arguments import clip
 from maskwright.analysis.errors import MaskwrightError
-from maskwright.maskstore.vocabulary.tokenizer_values import clip
 
 GREATEST = (1 << 63) - 1
-
-
-def integer(what: str, value: object) -> int:
-    """An integer of any type but a truth value. Raises MaskwrightError."""
-    if not isinstance(value, bool | np.bool_):
-        try:
-            return operator.index(value)  # type: ignore[arg-type]
-        except TypeError:
-            pass
-    raise MaskwrightError(f"{what} is {clip(value)}, a {type(value).__name__}; expected an integer")
 
 
 def plain_bytes(what: str, value: object) -> bytes:
