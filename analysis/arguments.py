@@ -69,11 +69,10 @@ def integer(what: str, value: object, kind: Kind = MaskwrightError, expected: st
     refuse_argument(what, value, expected, kind)
 
 
-def number(what: str, value: object) -> float:
+def need_number(what: str, value: object) -> None:
     """A real number of any type but a truth value."""
     if not isinstance(value, int | float | np.integer | np.floating) or isinstance(value, bool):
         refuse_argument(what, value, "a number")
-    return value  # type: ignore[return-value]
 
 
 def boolean(what: str, value: object) -> bool:
@@ -99,4 +98,4 @@ def pairs(what: str, values: Iterable[Any], expected: str, kind: Kind = Maskwrig
     found = tuple(tuple(pair) if isinstance(pair, Iterable) else () for pair in values)
     if not all(len(pair) == 2 for pair in found):
         refuse_argument(what, values, expected, kind)
-    return found  # type: ignore[return-value]
+    return found

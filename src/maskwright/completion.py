@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.arguments import boolean
 from maskwright.analysis.errors import (
     IllegalTokenError,
     MaskwrightError,
@@ -27,6 +28,7 @@ from maskwright.analysis.errors import (
     VocabularyError,
 )
 from maskwright.decoding.adapters.huggingface import check_same_tokens, check_stores
+from maskwright.decoding.engine.arguments import plain_bytes
 from maskwright.decoding.generation.generation import Completion, Generation, ModelReader, Sampler, generate
 from maskwright.decoding.generation.healing import split_for_healing
 from maskwright.decoding.logits import apply_mask, need_torch
@@ -163,8 +165,9 @@ def start_completion(
     Raises IllegalTokenError if the prompt is no beginning of a legal text, saying where, why and what could stand there; VocabularyError
     if the store is not for the model's tokenizer; and as `generate`.
     """
+    constrained, heal = boolean("constrained", constrained), boolean("heal", heal)
     check_model(store, model)
-    data = prompt.encode("utf-8", "surrogatepass") if isinstance(prompt, str) else bytes(prompt)
+    data = prompt.encode("utf-8", "surrogatepass") if isinstance(prompt, str) else plain_bytes("the prompt", prompt)
     try:
         text = data.decode()
     except UnicodeDecodeError as error:

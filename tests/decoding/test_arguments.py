@@ -200,7 +200,10 @@ def test_what_a_store_is_not_made_of() -> None:
             "^(no vocabulary can be read from|<tokens>)",
         )  # type: ignore[misc]
     raises(lambda: build_store(vocabulary, grammar), "^a grammar is a name, a path or a text; this is a Vocabulary")  # type: ignore[arg-type]
-    raises(lambda: build_store(grammar, vocabulary, progress=5), "^progress is 5; expected a function or None")  # type: ignore[arg-type]
+    raises(
+        lambda: build_store(grammar, vocabulary, progress=5),
+        "^progress is 5, a int; expected a function of three arguments",
+    )  # type: ignore[arg-type]
     with pytest.raises(MaskwrightError, match="rules is 'x'; expected 'normalised' or 'lark'"):
         build_store(parse_grammar('start: "a"', lexing="nfa"), vocabulary, rules="x")  # type: ignore[arg-type]
 
