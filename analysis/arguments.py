@@ -22,8 +22,10 @@ def clip(value: object) -> str:
     """repr(value), shortened for a message."""
     try:
         shown = repr(value)
-    except Exception:  # an integer of thousands of digits; lists in lists in lists; a repr that fails
+    except (ValueError, RecursionError):  # an integer of thousands of digits; lists in lists in lists
         shown = f"a value of type {type(value).__name__} that is too large to be shown"
+    except Exception:
+        shown = f"a value of type {type(value).__name__} whose repr fails"
     return shown if len(shown) <= 120 else f"{shown[:80]} ... {shown[-30:]}"
 
 
