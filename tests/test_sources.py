@@ -120,6 +120,8 @@ class Unspeakable:
         raise RuntimeError("no")
 
 
+FINE: Any = ("v", (b"", b"a"), {0: "e"}, (0,), frozenset())
+
 WRONG: list[tuple[type[mw.MaskwrightError], Callable[[Any], object], list[Any], str]] = [
     (
         mw.VocabularyError,
@@ -166,6 +168,12 @@ WRONG: list[tuple[type[mw.MaskwrightError], Callable[[Any], object], list[Any], 
         ["a", None, 0.0, False],
         "^v: an id of eos is .*; expected an integer",
     ),
+    *(
+        (mw.VocabularyError, lambda wrong, at=at: mw.Vocabulary(*(wrong if i == at else v for i, v in enumerate(FINE))), wrongs, "^v: ")
+        for at, wrongs in ((1, [None, 5, {1}, (5,)]), (2, [None, [0], {0: 5}]), (3, [None, 0, True]), (4, [None, 1]))
+    ),
+    (mw.MaskwrightError, mw.ReferenceDecoder, [None, 5, "json"], "^the store is .*; expected a MaskStore"),
+    (mw.MaskwrightError, lambda wrong: mw.save_store(made(), "nowhere", mode=wrong), ["x", None, 1.5], "^mode is .*; expected an integer"),
     (
         mw.GrammarError,
         lambda wrong: mw.parse_grammar(LISTS, soft=wrong),

@@ -154,9 +154,10 @@ def _backend(logits: Any) -> Any:
 def _checked(logits: Any, dimensions: tuple[int, ...]) -> Any:
     """The logits, without their gradient."""
     if not isinstance(logits, np.ndarray):
-        if not isinstance(logits, need_torch().Tensor):
+        torch = need_torch()
+        if not isinstance(logits, torch.Tensor):
             raise MaskwrightError(f"the logits are a {type(logits).__name__}; {_EXPECTED}, torch or NumPy")
-        logits = need_dense("the logits", logits, has_memory=False)  # `_run` asks for that
+        logits = _detached(torch, logits, "logits")
     if _kind(logits) not in MINUS_INFINITY or logits.ndim not in dimensions:
         raise MaskwrightError(
             f"the logits have dtype {_kind(logits)} and shape {tuple(logits.shape)}; {_EXPECTED}{' or (N,)' if 1 in dimensions else ''}"
@@ -173,6 +174,14 @@ def _check_columns(logits: Any, words: Any) -> None:
             f"the logits have {columns} columns, but the words are for up to {32 * words.shape[1]} tokens and allow some past those: the "
             "mask was made for another tokenizer than the model's"
         )
+
+
+def _detached(torch: Any, values: Any, what: str) -> Any:
+    """A dense tensor without its gradient, on any device."""
+    # PERF: `need_dense` itself takes half a microsecond
+    if values.layout is not torch.strided or values.is_nested:
+        need_dense(f"the {what}", values)
+    return values.detach()
 
 
 def _kind(values: Any) -> str:
@@ -242,7 +251,7 @@ def _array(values: Any, what: str, expected: str) -> npt.NDArray[Any]:
         torch = need_torch()
         if not isinstance(values, torch.Tensor):
             raise MaskwrightError(f"the {what} are a {type(values).__name__}; expected {expected}, NumPy or torch")
-        values = need_dense(f"the {what}", values, has_memory=False)
+        values = _detached(torch, values, what)
         if values.device.type != "cpu":
             raise MaskwrightError(f"the {what} are on {values.device}, the logits on the CPU; move one of them")
         values = values.numpy()
@@ -301,13 +310,14 @@ def _words_tensor(words: Any, logits: Any) -> Any:
 
 
 def _same_place(values: Any, logits: Any, what: str) -> Any:
-    if not isinstance(values, need_torch().Tensor):
+    torch = need_torch()
+    if not isinstance(values, torch.Tensor):
         raise MaskwrightError(f"the {what} are a {type(values).__name__}; expected a tensor on {logits.device}")
     if values.device != logits.device:
         raise MaskwrightError(
             f"the {what} are on {values.device}, the logits on {logits.device}; keep them where the logits are, or every step waits"
         )
-    return need_dense(f"the {what}", values, has_memory=False)
+    return _detached(torch, values, what)
 
 
 def _integers(values: Any, logits: Any, what: str) -> Any:

@@ -21,15 +21,15 @@ def need_torch() -> Any:
     return torch
 
 
-def need_dense(what: str, value: Any, *, has_memory: bool = True) -> Any:
-    """A tensor without its gradient. Raises MaskwrightError for what is none, is sparse, nested, or (has_memory) on device meta."""
+def need_dense(what: str, value: Any) -> Any:
+    """A tensor without its gradient. Raises MaskwrightError for what is none, is sparse, nested, or on device meta."""
     torch = need_torch()
     if not isinstance(value, torch.Tensor):
         refuse_argument(what, value, "a tensor of torch")
     if value.layout is not torch.strided or value.is_nested:
         kind = "is nested" if value.is_nested else f"has the layout {value.layout}"
         raise MaskwrightError(f"{what}: the tensor {kind}; expected a dense one: tensor.to_dense()")
-    if has_memory and value.is_meta:
+    if value.is_meta:
         raise MaskwrightError(
             f"{what}: the tensor is on device meta, which holds no numbers; expected one that has memory"
         )

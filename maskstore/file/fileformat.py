@@ -53,7 +53,7 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-from maskwright.analysis.arguments import clip, need_path, refuse_argument
+from maskwright.analysis.arguments import clip, integer, need_path, refuse_argument
 from maskwright.analysis.errors import StoreError, VocabularyError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.loading.sources import GrammarSource, as_grammar
@@ -115,6 +115,7 @@ def save_store(store: MaskStore | AutomatonStore, path: str | os.PathLike[str], 
     if not isinstance(store, MaskStore | AutomatonStore):
         refuse_argument("the store", store, "a store: mw.build_store(grammar, vocabulary)")
     need_path("a store", path)
+    mode = integer("mode", mode)
     arrays = {f"vocabulary.{name}": array for name, array in store.vocabulary.to_arrays().items()}
     if isinstance(store, MaskStore):
         arrays["counts"] = np.stack(list(store.counts.values()))

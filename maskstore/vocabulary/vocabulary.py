@@ -8,7 +8,7 @@ import importlib.util
 import itertools
 import logging
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -79,12 +79,17 @@ class Vocabulary:
 
     def __post_init__(self) -> None:
         need_type("a vocabulary's name", self.name, str, "a str", VocabularyError)
+        need_type(f"{self.name}: tokens", self.tokens, Sequence, "a tuple of bytes", VocabularyError)
+        need_type(f"{self.name}: special", self.special, Mapping, "names of tokens by their ids", VocabularyError)
+        for what, group in (("eos", self.eos), ("byte_pieces", self.byte_pieces)):
+            need_type(f"{self.name}: {what}", group, Collection, "tokens' ids", VocabularyError)
         size = len(self.tokens)
         for what, ids in (("special", self.special), ("eos", self.eos), ("byte_pieces", self.byte_pieces)):
             for token in ids:
                 if not 0 <= integer(f"{self.name}: an id of {what}", token, VocabularyError) < size:
                     raise VocabularyError(f"{self.name}: {what} has id {token}, expected 0 to {size - 1}")
         for token, special_name in self.special.items():
+            need_type(f"{self.name}: the name of special token {token}", special_name, str, "a str", VocabularyError)
             if self.tokens[token]:
                 raise VocabularyError(
                     f"{self.name}: token {token} is special ({special_name!r}) but has the bytes "

@@ -14,12 +14,13 @@ import urllib.request
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.arguments import boolean
+from maskwright.analysis.arguments import boolean, need_type
 from maskwright.analysis.errors import (
     IllegalTokenError,
     MaskwrightError,
@@ -78,6 +79,8 @@ def load_model(name: str | os.PathLike[str] = BUNDLED, device: str | None = None
     Nothing is executed that comes with a model. Raises MissingExtraError without torch and transformers, UnknownNameError if there is no
     such model (or the hub cannot be reached), MaskwrightError if it cannot be loaded.
     """
+    need_type("the name of a model", name, (str, os.PathLike), "a str or a Path")
+    need_type("device", device, (str, NoneType), "a str or None")
     torch = need_torch()
     try:
         from transformers import AutoModelForCausalLM, AutoTokenizer

@@ -365,3 +365,17 @@ def test_what_is_not_generated_with(what: str, wrongs: list[Any], message: str) 
     }
     for wrong in wrongs:
         raises(lambda wrong=wrong: generate(**{**fine, what: wrong}), message)  # type: ignore[misc]
+
+
+def test_models_that_have_no_name() -> None:
+    from maskwright.completion import load_model, start_completion
+
+    for wrong in (None, 5, True, b"python-tiny"):
+        raises(lambda wrong=wrong: load_model(wrong), "^the name of a model is .*; expected a str or a Path")  # type: ignore[misc]
+    raises(lambda: load_model("python-tiny", device=5), "^device is 5, a int; expected a str or None")  # type: ignore[arg-type]
+    nothing: Any = None
+    for what in ("constrained", "heal"):
+        raises(
+            lambda what=what: start_completion(store(), "", nothing, **{what: "no"}),
+            f"^{what} is 'no', a str; expected True",
+        )  # type: ignore[misc]
