@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.errors import DeadEndError, GrammarError, LimitError, MaskwrightError, VocabularyError
+from maskwright.analysis.arguments import boolean, need_progress
+from maskwright.analysis.errors import DeadEndError, GrammarError, LimitError, VocabularyError
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.legality.judge import Judge, Rules
+from maskwright.analysis.legality.judge import Judge, Rules, need_rules
 from maskwright.analysis.legality.verdict import START
 from maskwright.analysis.lexing.terminal_nfa import TerminalNfa, build_terminal_nfa
 from maskwright.analysis.lexing.terminals import compile_terminals
@@ -29,7 +30,6 @@ from maskwright.maskstore.masks import MaskPool, MaskPoolBuilder, n_words
 from maskwright.maskstore.tokens import _kernels
 from maskwright.maskstore.tokens.events import EventCodes
 from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary
-from maskwright.maskstore.vocabulary.tokenizer_values import clip
 
 if TYPE_CHECKING:
     from maskwright.maskstore.automaton_store import AutomatonStore
@@ -160,9 +160,10 @@ def build_store(
     that cannot be compiled, LimitError for an explosion, VocabularyError for a vocabulary without text, GrammarError for options that the
     lexing does not have. Cost for python.lark at V = 32k: some 10 CPU s, under "nfa" 3.
     """
+    streamlined, allow_dead = boolean("streamlined", streamlined), boolean("allow_dead", allow_dead)
+    need_rules(rules)
+    need_progress(progress)
     grammar, vocabulary = as_grammar(grammar), as_vocabulary(vocabulary)
-    if progress is not None and not callable(progress):
-        raise MaskwrightError(f"progress is {clip(progress)}; expected a function or None")
     if grammar.lexing != "nfa":
         if not streamlined or rules != "normalised":
             option = "streamlined=False" if not streamlined else f"rules={rules!r}"
@@ -212,8 +213,7 @@ def build_mask_store(
     progress: Progress | None = None,
 ) -> MaskStore:
     """`build_store` for lexing "nfa"; raises GrammarError for another."""
-    if rules not in ("normalised", "lark"):
-        raise MaskwrightError(f"rules is {clip(rules)}; expected 'normalised' or 'lark'")
+    need_rules(rules)
     _check_lexing(grammar)
     nfa = build_terminal_nfa(compile_terminals(grammar))
     entries = walk_vocabulary(grammar, nfa, vocabulary, progress)

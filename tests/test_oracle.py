@@ -17,7 +17,7 @@ from lark.indenter import PythonIndenter
 from oracle import Oracle, State, _Pattern
 
 from maskwright.analysis.grammar.grammar import Conflicts, Grammar, Lexing, Terminal
-from maskwright.analysis.loading.lark_loader import Indenter, load_grammar, parse_grammar
+from maskwright.analysis.loading import Indenter, load_grammar, parse_grammar
 from maskwright.validation.grammar_parse import GrammarParse
 
 DATA = Path(__file__).parents[2] / "shared" / "data"

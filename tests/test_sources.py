@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import subprocess
 import sys
 import textwrap
 import warnings
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +94,238 @@ def test_what_is_no_grammar_and_no_vocabulary() -> None:
         mw.Vocabulary.from_tokens(TOKENS, eos=[9])
     with pytest.raises(mw.VocabularyError, match=r"no vocabulary can be read from an object of type builtins\.int"):
         mw.build_store("json", 7)
+
+
+LINES = "start: (/a/ _NL [_IN start _OUT])*\n_NL: /(\\n[\\t ]*)+/\n%declare _IN _OUT\n"
+NO_TRUTHS: list[Any] = ["no", "", 0, 1, None, [], 0.0, np.int64(1), np.array([True])]
+
+
+def indenter(**members: Any) -> Any:
+    return mw.parse_grammar(
+        LINES, layout=mw.Indenter(**{"newline": "_NL", "indent": "_IN", "dedent": "_OUT", **members})
+    )
+
+
+def layout(**members: Any) -> Any:
+    grammar = indenter()
+    return replace(grammar, layout=replace(grammar.layout, **members))
+
+
+def broken_progress() -> None:
+    """Takes nothing."""
+
+
+class Unspeakable:
+    def __repr__(self) -> str:
+        raise RuntimeError("no")
+
+
+FINE: Any = ("v", (b"", b"a"), {0: "e"}, (0,), frozenset())
+
+WRONG: list[tuple[type[mw.MaskwrightError], Callable[[Any], object], list[Any], str]] = [
+    (
+        mw.VocabularyError,
+        lambda wrong: mw.Vocabulary.from_tokens([b"a"], eos=wrong),
+        [1, "a", b"a", True, 1.5],
+        "^eos is .*; expected a list of tokens' ids or names",
+    ),
+    (
+        mw.VocabularyError,
+        lambda wrong: mw.Vocabulary.from_tokens([b"a"], eos=[wrong]),
+        [None, 1.0, True, b"a", [], Unspeakable()],
+        "a member of eos is .*; expected an id or a token's name",
+    ),
+    (mw.VocabularyError, lambda wrong: mw.load_vocabulary("python-tiny", eos=wrong), [1, True, 2.5], "^eos is "),
+    (
+        mw.VocabularyError,
+        lambda wrong: mw.load_vocabulary("python-tiny", size=wrong),
+        ["1", 1.5, True, [1], np.float32(9e5)],
+        "^size is .*; expected an integer",
+    ),
+    (
+        mw.VocabularyError,
+        lambda wrong: mw.Vocabulary.from_tokens([b"a"], special=wrong),
+        ["x", ["x"], 1, True, {1: "x"}, {None: 1}],
+        "special is .*; expected names of tokens with their ids",
+    ),
+    (mw.VocabularyError, lambda wrong: mw.load_vocabulary("python-tiny", special=wrong), ["1", 0, [1]], "^special is "),
+    (
+        mw.VocabularyError,
+        lambda wrong: mw.Vocabulary.from_tokens([b"a"], special={"x": wrong}),
+        ["1", 1.5, True, None, [1]],
+        "^special: the id of 'x' is .*; expected an integer",
+    ),
+    (mw.VocabularyError, lambda wrong: mw.Vocabulary.from_tokens([b"a"], name=wrong), [5, b"a", True], "^name is "),
+    (
+        mw.VocabularyError,
+        lambda wrong: mw.Vocabulary("v", (b"", wrong), {0: "e"}, (0,)),
+        ["a", None, 1],
+        "^v: token 1 is .*; expected bytes",
+    ),
+    (
+        mw.VocabularyError,
+        lambda wrong: mw.Vocabulary("v", (b"", b"a"), {0: "e"}, (wrong,)),
+        ["a", None, 0.0, False],
+        "^v: an id of eos is .*; expected an integer",
+    ),
+    *(
+        (mw.VocabularyError, lambda wrong, at=at: mw.Vocabulary(*(wrong if i == at else v for i, v in enumerate(FINE))), wrongs, "^v: ")
+        for at, wrongs in ((1, [None, 5, {1}, (5,)]), (2, [None, [0], {0: 5}]), (3, [None, 0, True]), (4, [None, 1]))
+    ),
+    (mw.MaskwrightError, mw.ReferenceDecoder, [None, 5, "json"], "^the store is .*; expected a MaskStore"),
+    (mw.MaskwrightError, lambda wrong: mw.save_store(made(), "nowhere", mode=wrong), ["x", None, 1.5], "^mode is .*; expected an integer"),
+    (
+        mw.GrammarError,
+        lambda wrong: mw.parse_grammar(LISTS, soft=wrong),
+        [True, 5, "if", [1], b"if"],
+        "soft is .*; expected a list of string literals",
+    ),
+    (
+        mw.GrammarError,
+        lambda wrong: mw.parse_grammar(LISTS, restrict=wrong),
+        [True, 5, [1], [None], False],
+        "restrict is .*; expected a list of restrictions",
+    ),
+    (
+        mw.GrammarError,
+        lambda wrong: mw.parse_grammar(LISTS, folder=wrong),
+        [True, b"1", 5, ["a"]],
+        "^folder is .*; expected a str, a Path or None",
+    ),
+    (mw.GrammarError, lambda wrong: mw.parse_grammar(LISTS, name=wrong), [True, None, 5, b"a"], "^name is .*; expected a str"),
+    (mw.GrammarError, lambda wrong: mw.parse_grammar(LISTS, display=wrong), [True, 0, 5, b"a"], "^display is "),
+    (mw.GrammarError, lambda wrong: mw.parse_grammar(LISTS, start=wrong), [True, 0, ["start"]], "^start is .*; expected a str"),
+    (mw.GrammarError, lambda wrong: mw.load_grammar("json", start=wrong), [True, 0, False, b"start"], "^start is "),
+    (mw.GrammarError, lambda wrong: mw.parse_grammar(LISTS, layout=wrong), [True, "x", np.zeros(2), Unspeakable()], "^layout is "),
+    *(
+        (mw.UnknownNameError, lambda wrong, what=what: mw.parse_grammar(LISTS, **{what: wrong}), wrongs, "^no .* is named .*known: ")
+        for what in ("lexing", "reserved", "conflicts")
+        for wrongs in [["x", 0, True, ["x"], np.array(["x", "y"]), 10**5000, Unspeakable()]]
+    ),
+    *(
+        (mw.GrammarError, lambda wrong, what=what: indenter(**{what: wrong}), [None, 5, b"_NL", True], f"^the indenter's {what} is ")
+        for what in ("newline", "indent", "dedent", "tabs")
+    ),
+    (
+        mw.GrammarError,
+        lambda wrong: indenter(brackets=wrong),
+        [True, "()", None, [1], [("a",)], ("(", ")"), ["a"], [("a", "b", "c")]],
+        "^the indenter's brackets is .*; expected pairs of terminals' names",
+    ),
+    (mw.GrammarError, lambda wrong: indenter(brackets=[wrong]), [(1, 2), (b"(", b")")], "^a bracket of the indenter is "),
+    *(
+        (mw.GrammarError, lambda wrong, make=make: make(tab_length=wrong), wrongs, "tab_length is .*; expected an integer")
+        for make in (indenter, layout)
+        for wrongs in [["1", 1.5, 4.0, np.float32(4.5), True, np.True_, None, [4]]]
+    ),
+    *(
+        (mw.GrammarError, lambda wrong, make=make: make(tab_length=wrong), [0, -1, 10**5000], "tab length is .*; expected 1 to")
+        for make in (indenter, layout)
+    ),
+    *(
+        (mw.GrammarError, lambda wrong, what=what: layout(**{what: wrong}), [None, "a", 1.5, True], f"^the layout's {what} is ")
+        for what in ("newline", "indent", "dedent")
+    ),
+    (mw.GrammarError, lambda wrong: layout(brackets=wrong), [True, None, 5, "ab", [1]], "^the layout's brackets is "),
+    (mw.GrammarError, lambda wrong: layout(tabs=wrong), [True, None, np.zeros(2)], "the layout's tabs are "),
+    (
+        mw.MaskwrightError,
+        lambda wrong: mw.lint_grammar(LISTS, allow=wrong),
+        [None, True, "no-text", [1], b"x"],
+        "allow is .*; expected a list of codes",
+    ),
+    (mw.MaskwrightError, lambda wrong: mw.lint_grammar(LISTS, file=wrong), [True, 5, ["a"]], "^the path of the grammar is "),
+    (
+        mw.MaskwrightError,
+        lambda wrong: mw.validate(wrong, "x"),
+        [None, 5, True, ["a"]],
+        "^the store is .*; expected a store, or its file",
+    ),
+    (mw.MaskwrightError, lambda wrong: mw.validate(made(), wrong), [None, 5, True], "^paths is .*; expected a path"),
+    (mw.MaskwrightError, lambda wrong: mw.validate(made(), [wrong]), [None, 5, True], "^the path of texts is "),
+    *(
+        (mw.MaskwrightError, lambda wrong, what=what: mw.validate(made(), "x", **{what: wrong}), ["1", 1.5, True, [1]], f"^{what} is ")
+        for what in ("jobs", "limit", "amount", "budget", "cuts", "seed")
+    ),
+    *(
+        (mw.MaskwrightError, lambda wrong, what=what: mw.validate(made(), "x", **{what: wrong}), [5, True, [1]], what)
+        for what in ("check", "reference", "field", "suffixes", "scheduler", "progress", "next_token")
+    ),
+    (mw.MaskwrightError, lambda wrong: mw.validate(made(), "x", reference_seconds=wrong), ["1", None, True], "^reference_seconds is "),
+    (mw.MaskwrightError, lambda wrong: mw.validate(made(), "x", resume=wrong), [5, True], "^the path of a log of results is "),
+    *(
+        (
+            mw.MaskwrightError,
+            lambda wrong, call=call: call(progress=wrong),
+            [5, "x", True, int, dict, Unspeakable, broken_progress, lambda a: None, lambda a, b, c, d: None],
+            "^progress is .*; expected a function of three arguments",
+        )
+        for call in (
+            lambda **options: mw.build_store(LISTS, TOKENS, **options),
+            lambda **options: mw.cached_store(LISTS, TOKENS, **options),
+            lambda **options: mw.analyze(LISTS, **options),
+        )
+    ),
+    *(
+        (mw.MaskwrightError, lambda wrong, call=call, what=what: call(**{what: wrong}), NO_TRUTHS, f"^{what} is .*; expected True or False")
+        for call, whats in (
+            (lambda **options: mw.build_store(LISTS, TOKENS, **options), ("allow_dead", "streamlined")),
+            (lambda **options: mw.cached_store(LISTS, TOKENS, **options), ("refresh",)),
+            (lambda **options: mw.analyze(LISTS, **options), ("pairs", "exact", "forecast", "lint")),
+            (lambda **options: mw.interchange_classes(LISTS, **options), ("rewrite",)),
+        )
+        for what in whats
+    ),
+    *(
+        (mw.MaskwrightError, lambda wrong, call=call: call(LISTS, rules=wrong), ["x", None, 5, np.zeros(2)], "^rules is .*; expected 'norm")
+        for call in (
+            lambda grammar, rules: mw.build_store(grammar, TOKENS, rules=rules),
+            lambda grammar, rules: mw.cached_store(grammar, TOKENS, rules=rules),
+            mw.Judge,
+        )
+    ),
+]  # fmt: skip
+"""An error, what raises it for an argument of the wrong kind, such arguments, and what the error says."""
+
+
+@functools.cache
+def made() -> Any:
+    return mw.build_store(LISTS, TOKENS)
+
+
+def test_arguments_of_the_wrong_kind() -> None:
+    for kind, call, wrongs, message in WRONG:
+        for wrong in wrongs:
+            with pytest.raises(kind, match=message) as caught:
+                call(wrong)
+            assert len(str(caught.value)) < 1000
+
+
+def test_numbers_and_truths_of_numpy_are_taken(tmp_path: Path) -> None:
+    vocabulary = mw.Vocabulary.from_tokens(
+        [b"a", b"\n", b"\t", b""],
+        eos=np.array([3]),
+        special={"<pad>": np.int64(4)},  # type: ignore[arg-type]
+    )
+    assert vocabulary == mw.Vocabulary.from_tokens([b"a", b"\n", b"\t", b""], eos=[3], special={"<pad>": 4})
+    assert mw.load_vocabulary(vocabulary, size=np.int32(9)).size == 9  # type: ignore[arg-type]
+    expected = mw.build_store(indenter(tab_length=4), vocabulary)
+    for grammar in (
+        indenter(tab_length=np.int64(4)),
+        layout(tab_length=np.uint8(4), newline=np.int8(indenter().layout.newline)),
+    ):
+        assert grammar.digest == expected.grammar.digest and type(grammar.layout.tab_length) is int
+        store = mw.build_store(grammar, vocabulary, allow_dead=np.False_)  # type: ignore[arg-type]
+        mw.save_store(store, tmp_path / "store")
+        assert mw.load_store(tmp_path / "store").grammar == expected.grammar
+
+
+def test_restrictions_and_soft_keywords_may_come_one_by_one() -> None:
+    """What can be read once only is read once: what is left out the second time would be masks that allow more."""
+    text = 'start: (NAME | "if" NAME)+\nNAME: /[a-z]+/\n%ignore " "\n'
+    assert mw.parse_grammar(text, soft=iter(["if"])) == mw.parse_grammar(text, soft=["if"])  # type: ignore[arg-type]
+    one_by_one = mw.load_grammar("python", restrict=iter(["no_comments"]))  # type: ignore[arg-type]
+    assert one_by_one == mw.load_grammar("python", restrict=["no_comments"]) != mw.load_grammar("python")
 
 
 def test_a_vocabulary_of_tokens() -> None:

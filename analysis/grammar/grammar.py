@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, TypeVar, cast, get_args
 
+from maskwright.analysis.arguments import clip, integer, pairs
 from maskwright.analysis.errors import GrammarError
 from maskwright.analysis.grammar.columns import FIRST_COLUMN, TAB_STOP, Column, Tabs, column_after, compare
 
@@ -68,6 +69,8 @@ class Layout:
 
     tabs : "lark": a tab counts `tab_length` columns wherever it stands; "consistent": tabs and blanks must agree as in CPython.
 
+    Raises GrammarError for numbers that are no integers. NumPy's are taken, as plain ones.
+
     Source: Lark 1.3, `lark.indenter.Indenter` (which takes blanks at the end for an indent); CPython, Parser/lexer/lexer.c.
     """
 
@@ -77,6 +80,21 @@ class Layout:
     brackets: tuple[tuple[int, int], ...]
     tab_length: int = TAB_STOP
     tabs: Tabs = "lark"
+
+    def __post_init__(self) -> None:
+        for member in ("newline", "indent", "dedent", "tab_length"):
+            value = integer(f"the layout's {member}", getattr(self, member), GrammarError)
+            object.__setattr__(self, member, value)
+        brackets = tuple(
+            (
+                integer("a bracket of the layout", opening, GrammarError),
+                integer("a bracket of the layout", closing, GrammarError),
+            )
+            for opening, closing in pairs(
+                "the layout's brackets", self.brackets, "pairs of terminals' numbers", GrammarError
+            )
+        )
+        object.__setattr__(self, "brackets", brackets)
 
     def column_after(self, text: bytes, column: Column = FIRST_COLUMN) -> Column:
         """The column that a newline lexeme has come to after some more of it."""
@@ -167,11 +185,11 @@ class Grammar:
             raise GrammarError(f"grammar {self.name}: the layout gives one terminal two roles")
         if not 1 <= layout.tab_length <= _MAX_TAB_LENGTH:
             raise GrammarError(
-                f"grammar {self.name}: the layout's tab length is {layout.tab_length}; expected 1 to {_MAX_TAB_LENGTH}"
+                f"grammar {self.name}: the layout's tab length is {clip(layout.tab_length)}; expected 1 to {_MAX_TAB_LENGTH}"
             )
-        if layout.tabs not in get_args(Tabs):
+        if not isinstance(layout.tabs, str) or layout.tabs not in get_args(Tabs):
             raise GrammarError(
-                f"grammar {self.name}: the layout's tabs are {layout.tabs!r}; expected {' or '.join(get_args(Tabs))}"
+                f"grammar {self.name}: the layout's tabs are {clip(layout.tabs)}; expected {' or '.join(get_args(Tabs))}"
             )
         if layout.tabs == "consistent" and layout.tab_length != TAB_STOP:
             raise GrammarError(

@@ -15,11 +15,13 @@ Ignored terminals are the caller's to drop.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.arguments import clip
+from maskwright.analysis.errors import MaskwrightError
 from maskwright.analysis.grammar.normalise import normalise
 from maskwright.analysis.legality.deciders import ALWAYS, ANYWHERE, NEVER, Deciders, Prover, Query
 from maskwright.analysis.legality.follow import pair_verdicts
@@ -36,6 +38,12 @@ Case = tuple[int, Symbols]
 """A left terminal (or START, ANYWHERE) and a sequence of terminals and ENDED_NEWLINE."""
 
 
+def need_rules(value: object) -> None:
+    """Raises MaskwrightError unless this says what always-verdicts are judged on."""
+    if not isinstance(value, str) or value not in get_args(Rules):
+        raise MaskwrightError(f"rules is {clip(value)}; expected 'normalised' or 'lark'")
+
+
 class Judge:
     """The verdicts of one grammar.
 
@@ -44,6 +52,7 @@ class Judge:
     """
 
     def __init__(self, grammar: GrammarSource, rules: Rules = "normalised") -> None:
+        need_rules(rules)
         grammar = as_grammar(grammar)
         self.grammar = grammar
         self.rules = rules

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import NoneType
 from typing import Literal, get_args
 
 from lark.grammar import Rule as LarkRule
@@ -23,6 +24,7 @@ from lark.lexer import PatternStr, TerminalDef
 from lark.load_grammar import Grammar as LarkGrammar
 from lark.load_grammar import load_grammar as lark_load_grammar
 
+from maskwright.analysis.arguments import clip, need_type, strings
 from maskwright.analysis.errors import (
     EmptyLanguageError,
     GrammarError,
@@ -30,7 +32,6 @@ from maskwright.analysis.errors import (
     MaskwrightError,
     UnknownNameError,
 )
-from maskwright.analysis.grammar.columns import TAB_STOP, Tabs
 from maskwright.analysis.grammar.grammar import (
     Conflicts,
     Grammar,
@@ -52,10 +53,11 @@ from maskwright.analysis.grammar.lark_files import (
 )
 from maskwright.analysis.grammar.normalise import productive_symbols, unproductive_cycle
 from maskwright.analysis.grammar.options import read_options
+from maskwright.analysis.loading.indenter import Indenter
 from maskwright.analysis.loading.lark_errors import translate
 from maskwright.analysis.loading.lark_limits import check_sizes
 from maskwright.analysis.loading.soft import soften
-from maskwright.analysis.restrict.restrict import replacements
+from maskwright.analysis.restrict.restrict import listed, replacements
 from maskwright.analysis.restrict.restrict import restrict as restricted
 
 LARK_WHEEL_STARTS = {"python": "file_input", "lark": "start"}
@@ -78,25 +80,6 @@ _RESERVED = get_args(Reserved)
 _CONFLICTS = get_args(Conflicts)
 _LAYOUT_NAMES = (("_NEWLINE", "_INDENT", "_DEDENT"), ("NEWLINE", "INDENT", "DEDENT"), ("_NL", "_INDENT", "_DEDENT"))
 _BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"))
-
-
-@dataclass(frozen=True, slots=True)
-class Indenter:
-    """Indentation as data, by names: what the members of a subclass of Lark's `Indenter` say.
-
-    `load_grammar` makes a `Layout` of it.
-
-    newline : the terminal whose lexemes end in a line's indentation. indent, dedent : the terminals of `%declare`.
-    brackets : pairs of terminals between which newlines are dropped, each by name or by its literal text.
-    tab_length : the columns that a tab counts. tabs : "consistent" compares tabs and blanks as CPython does; see `Layout`.
-    """
-
-    newline: str
-    indent: str
-    dedent: str
-    brackets: tuple[tuple[str, str], ...] = ()
-    tab_length: int = TAB_STOP
-    tabs: Tabs = "lark"
 
 
 def load_grammar(
@@ -136,8 +119,8 @@ def load_grammar(
     return parse_grammar(
         found.text,
         name=found.name,
-        start=start or found.start,
-        lexing=lexing or found.lexing,
+        start=found.start if start is None else start,
+        lexing=found.lexing if lexing is None else lexing,
         reserved=reserved,
         layout=layout,
         conflicts=conflicts,
@@ -229,20 +212,20 @@ def parse_grammar(
     if not isinstance(text, str):
         remedy = "; decode it: data.decode()" if isinstance(text, bytes | bytearray) else ""
         raise GrammarError(f"the text of a grammar is of type {type(text).__name__}; expected a str{remedy}")
-    if lexing not in (None, *_LEXINGS):
-        raise UnknownNameError(f"no lexing is named {lexing!r}" + nearest(str(lexing), _LEXINGS))
-    if reserved not in (None, *_RESERVED):
-        raise UnknownNameError(
-            f"no choice of reserved literals is named {reserved!r}" + nearest(str(reserved), _RESERVED)
-        )
-    if conflicts not in (None, *_CONFLICTS):
-        raise UnknownNameError(
-            f"no way to treat conflicts is named {conflicts!r}" + nearest(str(conflicts), _CONFLICTS)
-        )
-    if not (layout is None or layout == "auto" or isinstance(layout, Layout | Indenter)):
-        raise GrammarError(f"layout is {layout!r}; expected 'auto', None, an Indenter or a Layout")
+    need_type("name", name, str, "a str", GrammarError)
+    for what, value in (("start", start), ("display", display)):
+        need_type(what, value, (str, NoneType), "a str or None", GrammarError)
+    need_type("folder", folder, (str, os.PathLike, NoneType), "a str, a Path or None", GrammarError)
+    _need_choice("lexing", lexing, _LEXINGS)
+    _need_choice("choice of reserved literals", reserved, _RESERVED)
+    _need_choice("way to treat conflicts", conflicts, _CONFLICTS)
+    if not (isinstance(layout, Layout | Indenter | NoneType) or (isinstance(layout, str) and layout == "auto")):
+        raise GrammarError(f"layout is {clip(layout)}; expected 'auto', None, an Indenter or a Layout")
+    if soft is not None:
+        soft = strings("soft", soft, "a list of string literals, or None", GrammarError)
+    restrict = () if restrict is None else listed(restrict)
     files = GrammarFiles(display or name)
-    main = os.path.join(os.fspath(folder) or os.curdir, "main.lark") if folder is not None else "main.lark"
+    main = os.path.join(os.fsdecode(folder) or os.curdir, "main.lark") if folder is not None else "main.lark"
     doing = "reading the text"
     try:
         to_read = files.add(files.main, text)
@@ -254,7 +237,7 @@ def parse_grammar(
         doing = "compiling it to BNF"
         check_sizes(builder, files)
         start = _find_start(start, builder, files)
-        more = replacements(options.restrictions, restrict or ())
+        more = replacements(options.restrictions, restrict)
         keep = (*_layout_names(layout, builder), *_refused(options.refused, builder, files), *more)
         terminal_defs, lark_rules, ignored = _compile(builder, (start, *more), keep)
     except MaskwrightError:
@@ -293,6 +276,12 @@ def parse_grammar(
 
         grammar = replace(grammar, conflicts=default_conflicts(grammar))
     return grammar
+
+
+def _need_choice(what: str, value: object, choices: Sequence[str]) -> None:
+    if value is not None and not (isinstance(value, str) and value in choices):
+        shown = value if isinstance(value, str) else clip(value)
+        raise UnknownNameError(f"no {what} is named {clip(value)}" + nearest(shown, choices))
 
 
 def _endless(grammar: Grammar, productive: frozenset[int], files: GrammarFiles) -> str:

@@ -23,6 +23,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from maskwright.analysis.arguments import strings
 from maskwright.analysis.errors import GrammarError, UnknownNameError
 from maskwright.analysis.grammar.grammar import Grammar, Rule
 from maskwright.analysis.grammar.normalise import productive_symbols, reduce
@@ -79,14 +80,19 @@ def restrict(grammar: Grammar, restrictions: Iterable[str]) -> Grammar:
     return apply_conventions(grammar, conventions)
 
 
-def read_wanted(restrictions: Iterable[str]) -> Mapping[str, str | None]:
-    """Name -> value, in the order given. Raises GrammarError for one that has no name or is given twice."""
+def listed(restrictions: Iterable[str]) -> tuple[str, ...]:
+    """The restrictions as they are given. Raises GrammarError unless these are texts, and not one text."""
     if isinstance(restrictions, str):
         raise GrammarError(
             f"restrictions are a list, but found the text {restrictions[:40]!r}; write [{restrictions[:40]!r}]"
         )
+    return strings("restrict", restrictions, "a list of restrictions, NAME or NAME=VALUE", GrammarError)
+
+
+def read_wanted(restrictions: Iterable[str]) -> Mapping[str, str | None]:
+    """Name -> value, in the order given. Raises GrammarError for one that has no name or is given twice."""
     wanted: dict[str, str | None] = {}
-    for text in restrictions:
+    for text in listed(restrictions):
         name, equals, value = text.partition("=")
         name = name.strip()
         if not name:

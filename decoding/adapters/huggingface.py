@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.arguments import boolean, integer, refuse_argument
 from maskwright.analysis.errors import DeadEndError, MaskwrightError, VocabularyError
 from maskwright.decoding.adapters.prefixes import Ids, Prefixes, Rules
 from maskwright.decoding.endings.ending import short_ending
+from maskwright.decoding.engine.arguments import integers, texts
 from maskwright.decoding.engine.matcher import DEFAULT_ROLLBACK, Matcher
 from maskwright.decoding.logits import ResidentRows, mend_rows, need_torch
 from maskwright.decoding.logits._row_kernels import NOTHING
+from maskwright.decoding.logits.optional import need_dense
 from maskwright.decoding.logits.rows import DEFAULT_CAPACITY, check_stores
 from maskwright.decoding.logits.staging import StreamEvent
 from maskwright.maskstore.automaton_store import AutomatonStore
@@ -70,7 +73,9 @@ class MaskwrightLogitsProcessor:
         drafts: bool | None = None,
         in_place: bool = False,
     ) -> None:
-        given: Any = store if isinstance(store, Sequence) and not isinstance(store, str) else (store,)
+        constrain_prompt, in_place = boolean("constrain_prompt", constrain_prompt), boolean("in_place", in_place)
+        drafts = None if drafts is None else boolean("drafts", drafts)
+        given: Any = store if isinstance(store, Sequence) and not isinstance(store, str | bytes) else (store,)
         found: Any = tuple(as_store(each) for each in given)  # check_stores refuses those without masks
         self._stores: tuple[AutomatonStore, ...] = found
         check_stores(self._stores)
@@ -83,9 +88,10 @@ class MaskwrightLogitsProcessor:
             from maskwright.maskstore.vocabulary import load_vocabulary
 
             check_same_tokens(self.vocabulary, load_vocabulary(tokenizer))
-        texts = [prefix] if isinstance(prefix, str | bytes) else prefix
-        prefixes = tuple(text.encode() if isinstance(text, str) else text for text in texts)
-        rules = Rules(self._stores, prefixes, prompt_lengths, constrain_prompt, max_rollback, drafts)
+        prefixes = texts("prefix", prefix, "a str or bytes, or a list with one for each sequence")
+        lengths = None if prompt_lengths is None else _lengths(prompt_lengths)
+        max_rollback = integer("max_rollback", max_rollback)
+        rules = Rules(self._stores, prefixes, lengths, constrain_prompt, max_rollback, drafts)
         self._prefixes = Prefixes(rules)
         self._in_place = in_place
         self._eos = list(self.vocabulary.eos)
@@ -103,8 +109,8 @@ class MaskwrightLogitsProcessor:
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
         """Masked scores for the prefixes. input_ids : (B, L) integers. scores : (B, N) floating point, N at least the tokenizer's size."""
-        need_torch()
-        ids: Ids = input_ids.detach().cpu().numpy().astype(np.int64, copy=False)
+        need_dense("scores", scores)
+        ids: Ids = _ids("input_ids", need_dense("input_ids", input_ids))
         try:
             if ids.ndim != 2 or scores.ndim != 2 or len(ids) != len(scores) or not len(ids):
                 raise MaskwrightError(
@@ -131,6 +137,9 @@ class MaskwrightLogitsProcessor:
         ids : (B, L). Texts that have ended have their end-of-text tokens. Where that call is going to raise, or its logits do not count,
         there are all tokens.
         """
+        ids = _ids("ids", ids)
+        if ids.ndim != 2:
+            raise MaskwrightError(f"ids have shape {ids.shape}; expected (B, L)")
         words = np.zeros((len(ids), max(store.n_words for store in self._stores)), np.int32)
         self._prefixes.follow(ids)
         for row, matcher in enumerate(self._prefixes.matchers):
@@ -156,7 +165,9 @@ class MaskwrightLogitsProcessor:
         if not self._prefixes.has_begun:
             raise MaskwrightError("there was no generation yet, so where the texts begin is not known")
         self._raise_if_dead()
-        ids: Ids = np.asarray(sequences.detach().cpu() if hasattr(sequences, "detach") else sequences, dtype=np.int64)
+        ids: Ids = _ids(
+            "the sequences", need_dense("the sequences", sequences) if hasattr(sequences, "detach") else sequences
+        )
         if ids.ndim != 2:
             raise MaskwrightError(f"the sequences have shape {ids.shape}; expected (B, L), as `generate` returns them")
         found = []
@@ -173,8 +184,8 @@ class MaskwrightLogitsProcessor:
 
     def _mask(self, scores: Any) -> Any:
         resident = self._resident_on(scores.device, len(scores))
-        texts = zip(self._prefixes.matchers, self._prefixes.is_stray, strict=True)
-        row_ids = resident.ids([None if is_stray else matcher for matcher, is_stray in texts])
+        rows = zip(self._prefixes.matchers, self._prefixes.is_stray, strict=True)
+        row_ids = resident.ids([None if is_stray else matcher for matcher, is_stray in rows])
         masked = scores if self._in_place else scores.clone()
         resident.apply(masked, row_ids)
         if any(self._prefixes.has_ended):
@@ -213,6 +224,26 @@ class MaskwrightLogitsProcessor:
             f"processor (suppress_tokens, bad_words_ids, min_new_tokens, a forced token) ruled them all out. Allowed are {some}"
             + (" ..." if len(allowed) > 5 else "")
         )
+
+
+def _ids(what: str, values: Any) -> Ids:
+    """Tokens on the host. values : a dense tensor, an array or lists."""
+    return integers(what, values.cpu() if hasattr(values, "cpu") else values, "integers, of shape (B, L)").astype(
+        np.int64, copy=False
+    )
+
+
+def _lengths(given: Any) -> int | Sequence[int]:
+    """prompt_lengths, looked at when they are given, not when they are first used."""
+    expected = "an integer, or a list with one for each sequence"
+    if isinstance(given, bool | np.bool_ | str | bytes):
+        refuse_argument("prompt_lengths", given, expected)
+    found = integers(
+        "prompt_lengths", need_dense("prompt_lengths", given).cpu() if hasattr(given, "detach") else given, expected
+    )
+    if found.ndim > 1 or not found.size:
+        raise MaskwrightError(f"prompt_lengths have shape {found.shape}; expected {expected}")
+    return found.tolist()  # type: ignore[no-any-return]
 
 
 def check_same_tokens(ours: Vocabulary, theirs: Vocabulary) -> None:

@@ -1,27 +1,17 @@
-"""What callers pass: integers that are integers, bytes that are bytes, arrays that are arrays; else a MaskwrightError that says so."""
+"""What callers pass to an engine: bytes that are bytes, arrays that are arrays; else a MaskwrightError that says so."""
 
 from __future__ import annotations
 
-import operator
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.arguments import clip, need_type, refuse_argument
 from maskwright.analysis.errors import MaskwrightError
-from maskwright.maskstore.vocabulary.tokenizer_values import clip
 
 GREATEST = (1 << 63) - 1
-
-
-def integer(what: str, value: object) -> int:
-    """An integer of any type but a truth value. Raises MaskwrightError."""
-    if not isinstance(value, bool | np.bool_):
-        try:
-            return operator.index(value)  # type: ignore[arg-type]
-        except TypeError:
-            pass
-    raise MaskwrightError(f"{what} is {clip(value)}, a {type(value).__name__}; expected an integer")
 
 
 def plain_bytes(what: str, value: object) -> bytes:
@@ -30,6 +20,28 @@ def plain_bytes(what: str, value: object) -> bytes:
         return bytes(value)
     remedy = "; encode it: text.encode()" if isinstance(value, str) else ""
     raise MaskwrightError(f"{what} is {clip(value)}, a {type(value).__name__}; expected bytes{remedy}")
+
+
+def text_bytes(what: str, value: object, expected: str) -> bytes:
+    """Text in UTF-8, or bytes as they are. Raises MaskwrightError."""
+    if isinstance(value, str):
+        try:
+            return value.encode()
+        except UnicodeEncodeError:
+            raise MaskwrightError(
+                f"{what} is {clip(value)}, which holds half a surrogate pair; expected {expected}"
+            ) from None
+    need_type(what, value, (bytes, bytearray, memoryview), expected)
+    return bytes(value)  # type: ignore[call-overload, no-any-return]
+
+
+def texts(what: str, values: object, expected: str) -> tuple[bytes, ...]:
+    """One text or a list of them, as bytes. Raises MaskwrightError."""
+    if isinstance(values, str | bytes | bytearray | memoryview):
+        return (text_bytes(what, values, expected),)
+    if not isinstance(values, Iterable):
+        refuse_argument(what, values, expected)
+    return tuple(text_bytes(f"a member of {what}", value, expected) for value in values)
 
 
 def integers(what: str, values: Any, expected: str) -> npt.NDArray[Any]:

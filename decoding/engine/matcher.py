@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.arguments import clip, integer
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.decoding.engine import _batch_kernels as batch_kernels
 from maskwright.decoding.engine import _kernels as kernels
 from maskwright.decoding.engine.alone import Alone
-from maskwright.decoding.engine.arguments import as_int64, integer, integers
+from maskwright.decoding.engine.arguments import as_int64, integers
 from maskwright.decoding.engine.spelling import Question
 from maskwright.decoding.engine.texts import Texts, Words, restored
-from maskwright.maskstore.vocabulary.tokenizer_values import clip
 
 if TYPE_CHECKING:
     from maskwright.decoding.endings.ending import Ending

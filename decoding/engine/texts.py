@@ -10,14 +10,13 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.arguments import clip, integer, refuse_argument
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitError, MaskwrightError
 from maskwright.analysis.grammar.columns import Column
 from maskwright.decoding.engine import _kernels as kernels
 from maskwright.decoding.engine.alone import Alone, Shared
-from maskwright.decoding.engine.arguments import integer, plain_bytes
-from maskwright.maskstore.arguments import refuse_argument
+from maskwright.decoding.engine.arguments import plain_bytes
 from maskwright.maskstore.automaton_store import AutomatonStore
-from maskwright.maskstore.vocabulary.tokenizer_values import clip
 
 Words = npt.NDArray[np.int32]
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from maskwright.analysis.arguments import clip
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, StoreError
 from maskwright.analysis.grammar.columns import MOST_COLUMN, Column
 from maskwright.analysis.grammar.grammar import Grammar
@@ -29,7 +30,6 @@ from maskwright.decoding.explain.explanation import (
 from maskwright.decoding.explain.retrace import END, Machine, Place, Refusal, Retrace, machine_of
 from maskwright.decoding.explain.stack_views import StackViews
 from maskwright.maskstore.table import engine_table as places_of_table
-from maskwright.maskstore.vocabulary.tokenizer_values import clip
 
 if TYPE_CHECKING:
     from maskwright.decoding.engine.matcher import Matcher

@@ -10,19 +10,20 @@ import inspect
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from types import NoneType
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.arguments import boolean, clip, integer, need_number, need_type, refuse_argument
 from maskwright.analysis.errors import LimitError, MaskwrightError
 from maskwright.decoding.endings.ending import Ending, short_ending
+from maskwright.decoding.engine.arguments import integers, plain_bytes, texts
+from maskwright.decoding.engine.matcher import Matcher
 from maskwright.decoding.generation.healing import Healing
 from maskwright.decoding.logits import apply_mask, need_torch
-
-if TYPE_CHECKING:
-    from maskwright.decoding.engine.matcher import Matcher
-    from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.maskstore.vocabulary import Vocabulary
 
 Logits = npt.NDArray[np.float32]
 Reason = Literal["end", "stop", "complete", "tokens", "seconds"]
@@ -105,7 +106,8 @@ class Generation:
         self._n_shown = 0
         self._n_spent = 0
         self._next_check = max_tokens if max_tokens <= EARLY else max_tokens - 2
-        self._n_columns = 1 + max((token for token, data in enumerate(vocabulary.tokens) if data), default=0)
+        ends = () if matcher is None else vocabulary.eos
+        self._n_columns = 1 + max([*(token for token, data in enumerate(vocabulary.tokens) if data), *ends], default=0)
         self._begin = self._first = 0.0
         self._mask_seconds = self._ending_seconds = 0.0
         self._completion: Completion | None = None
@@ -318,10 +320,18 @@ def generate(
         if matcher is None:
             raise MaskwrightError("without a matcher, say which vocabulary the model has (vocabulary=...)")
         vocabulary = matcher.store.vocabulary
-    stops = [text.encode() if isinstance(text, str) else bytes(text) for text in stop]
-    if not len(prompt_tokens):
+    need_type("vocabulary", vocabulary, Vocabulary, "a Vocabulary, or None for the matcher's")
+    need_type("matcher", matcher, (Matcher, NoneType), "a Matcher, or None")
+    close, stop_when_complete = boolean("close", close), boolean("stop_when_complete", stop_when_complete)
+    expected = "a list of strings or bytes"
+    if isinstance(stop, str | bytes):
+        refuse_argument("stop", stop, expected)
+    stops = texts("stop", stop, expected)
+    heal = plain_bytes("heal", heal)
+    prompt_tokens = integers("prompt_tokens", prompt_tokens, "a list of tokens").tolist()
+    if not isinstance(prompt_tokens, list) or not prompt_tokens or isinstance(prompt_tokens[0], list):
         raise MaskwrightError(
-            f"prompt_tokens is {list(prompt_tokens)!r}; expected at least one token (the model's begin-of-text)"
+            f"prompt_tokens is {clip(prompt_tokens)}; expected at least one token (the model's begin-of-text)"
         )
     check_options(
         max_tokens=max_tokens, seconds=seconds, stop=stops, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed
@@ -354,7 +364,11 @@ def check_options(
     top_p: float,
     seed: int,
 ) -> None:
-    """Raises MaskwrightError for an option of `generate` that is out of range."""
+    """Raises MaskwrightError for an option of `generate` that is out of range, or of another kind."""
+    for what, whole in (("max_tokens", max_tokens), ("top_k", top_k), ("seed", seed)):
+        integer(what, whole)
+    for what, real in (("seconds", 1 if seconds is None else seconds), ("temperature", temperature), ("top_p", top_p)):
+        need_number(what, real)
     for what, value, is_fine, expected in (
         ("max_tokens", max_tokens, max_tokens >= 1, "at least 1"),
         ("seconds", seconds, seconds is None or seconds > 0, "more than 0"),

@@ -2,7 +2,7 @@
 
 All write -inf over what is not allowed and leave every bit of the rest. Logits : (B, N), float16, bfloat16, float32 or float64, a torch
 tensor or (on the CPU) a NumPy array; rows may lie anywhere, logits that do not lie side by side are copied there and back. Columns past
-those that a mask has are not allowed (padded vocabularies); bits past the columns are not looked at.
+those that a mask has are not allowed (padded vocabularies); bits past the columns are not looked at, but for those of `apply_words`.
 
 On CUDA a call is one launch, waits for nothing, and may be part of a CUDA graph once it has run (Triton compiles at the first call).
 """
@@ -18,7 +18,7 @@ import numpy.typing as npt
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.decoding.logits import apply_cpu
 from maskwright.decoding.logits.bits import EXPONENT, MINUS_INFINITY, SIZES, bits_of
-from maskwright.decoding.logits.optional import has_triton, need_torch
+from maskwright.decoding.logits.optional import has_triton, need_dense, need_torch
 
 Int32 = npt.NDArray[np.int32]
 
@@ -49,10 +49,13 @@ def apply_words(logits: Any, words: Any) -> None:
         values = values[None, :]
     if _is_on_cpu(values):
         array = np.atleast_2d(_words_array(words))
+        _check_columns(values, array)
         _run_on_cpu(values, lambda flat, stride, n, bits: apply_cpu.apply_words(flat, stride, n, array, bits))
         return
+    need_dense("the logits", values)
     tensor = _words_tensor(words, values)
     tensor = tensor[None, :] if tensor.ndim == 1 else tensor
+    _check_columns(values, tensor)
     _run(values, lambda rows: _backend(values).apply_words(rows, tensor))
 
 
@@ -151,14 +154,34 @@ def _backend(logits: Any) -> Any:
 def _checked(logits: Any, dimensions: tuple[int, ...]) -> Any:
     """The logits, without their gradient."""
     if not isinstance(logits, np.ndarray):
-        if not isinstance(logits, need_torch().Tensor):
+        torch = need_torch()
+        if not isinstance(logits, torch.Tensor):
             raise MaskwrightError(f"the logits are a {type(logits).__name__}; {_EXPECTED}, torch or NumPy")
-        logits = logits.detach()
+        logits = _detached(torch, logits, "logits")
     if _kind(logits) not in MINUS_INFINITY or logits.ndim not in dimensions:
         raise MaskwrightError(
             f"the logits have dtype {_kind(logits)} and shape {tuple(logits.shape)}; {_EXPECTED}{' or (N,)' if 1 in dimensions else ''}"
         )
     return logits
+
+
+def _check_columns(logits: Any, words: Any) -> None:
+    """Raises MaskwrightError where whole words lie past the columns, and one of them allows a token."""
+    # PERF: bits are looked at (waited for, on a device) only where the shapes say that there is such a word
+    columns, used = logits.shape[1], (logits.shape[1] + 31) // 32
+    if words.shape[1] > used and bool((words[:, used:] != 0).any()):
+        raise MaskwrightError(
+            f"the logits have {columns} columns, but the words are for up to {32 * words.shape[1]} tokens and allow some past those: the "
+            "mask was made for another tokenizer than the model's"
+        )
+
+
+def _detached(torch: Any, values: Any, what: str) -> Any:
+    """A dense tensor without its gradient, on any device."""
+    # PERF: `need_dense` itself takes half a microsecond
+    if values.layout is not torch.strided or values.is_nested:
+        need_dense(f"the {what}", values)
+    return values.detach()
 
 
 def _kind(values: Any) -> str:
@@ -177,6 +200,8 @@ _EXPONENT = {name: dtype.type(EXPONENT[name]) for name, dtype in _INTEGERS.items
 
 def _run(logits: Any, apply: Callable[[Any], Any]) -> Any:
     """Call a function on logits of which those of a row lie side by side: these, or a copy that is written back."""
+    if logits.is_meta:
+        need_dense("the logits", logits)
     rows, columns = logits.shape
     if not rows or not columns:
         return None
@@ -226,7 +251,7 @@ def _array(values: Any, what: str, expected: str) -> npt.NDArray[Any]:
         torch = need_torch()
         if not isinstance(values, torch.Tensor):
             raise MaskwrightError(f"the {what} are a {type(values).__name__}; expected {expected}, NumPy or torch")
-        values = values.detach()
+        values = _detached(torch, values, what)
         if values.device.type != "cpu":
             raise MaskwrightError(f"the {what} are on {values.device}, the logits on the CPU; move one of them")
         values = values.numpy()
@@ -235,7 +260,7 @@ def _array(values: Any, what: str, expected: str) -> npt.NDArray[Any]:
 
 def _words_array(words: Any) -> Int32:
     on_device = not isinstance(words, np.ndarray) and hasattr(words, "cpu")
-    array = _array(words.cpu() if on_device else words, "words", "int32 or uint32")
+    array = _array(need_dense("the words", words).cpu() if on_device else words, "words", "int32 or uint32")
     if array.dtype not in (np.dtype(np.int32), np.dtype(np.uint32)):
         raise MaskwrightError(f"the words have dtype {array.dtype}; expected int32 or uint32")
     return np.ascontiguousarray(array).view(np.int32)
@@ -285,13 +310,14 @@ def _words_tensor(words: Any, logits: Any) -> Any:
 
 
 def _same_place(values: Any, logits: Any, what: str) -> Any:
-    if not isinstance(values, need_torch().Tensor):
+    torch = need_torch()
+    if not isinstance(values, torch.Tensor):
         raise MaskwrightError(f"the {what} are a {type(values).__name__}; expected a tensor on {logits.device}")
     if values.device != logits.device:
         raise MaskwrightError(
             f"the {what} are on {values.device}, the logits on {logits.device}; keep them where the logits are, or every step waits"
         )
-    return values.detach()
+    return _detached(torch, values, what)
 
 
 def _integers(values: Any, logits: Any, what: str) -> Any:

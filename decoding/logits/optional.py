@@ -6,7 +6,8 @@ import importlib.util
 from functools import cache
 from typing import Any
 
-from maskwright.analysis.errors import MissingExtraError
+from maskwright.analysis.arguments import refuse_argument
+from maskwright.analysis.errors import MaskwrightError, MissingExtraError
 
 
 def need_torch() -> Any:
@@ -18,6 +19,21 @@ def need_torch() -> Any:
             "PyTorch is not installed, which language models are run with: pip install 'maskwright[hf]'"
         ) from error
     return torch
+
+
+def need_dense(what: str, value: Any) -> Any:
+    """A tensor without its gradient. Raises MaskwrightError for what is none, is sparse, nested, or on device meta."""
+    torch = need_torch()
+    if not isinstance(value, torch.Tensor):
+        refuse_argument(what, value, "a tensor of torch")
+    if value.layout is not torch.strided or value.is_nested:
+        kind = "is nested" if value.is_nested else f"has the layout {value.layout}"
+        raise MaskwrightError(f"{what}: the tensor {kind}; expected a dense one: tensor.to_dense()")
+    if value.is_meta:
+        raise MaskwrightError(
+            f"{what}: the tensor is on device meta, which holds no numbers; expected one that has memory"
+        )
+    return value.detach()
 
 
 @cache

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.arguments import clip, integer
 from maskwright.analysis.errors import DeadEndError, LimitError, MaskwrightError, VocabularyError
 from maskwright.decoding.engine import _kernels as kernels
 from maskwright.decoding.engine.alone import Alone, Shared
-from maskwright.decoding.engine.arguments import integer
 from maskwright.decoding.engine.matcher import Batch, Matcher
 from maskwright.decoding.engine.texts import Texts
 from maskwright.decoding.logits import _row_kernels as book_kernels
@@ -28,7 +28,6 @@ from maskwright.decoding.logits.optional import need_torch
 from maskwright.decoding.logits.staging import Staging, StreamEvent, checked_device
 from maskwright.maskstore.automaton_store import AutomatonStore
 from maskwright.maskstore.table import engine_table as layout
-from maskwright.maskstore.vocabulary.tokenizer_values import clip
 
 DEFAULT_CAPACITY = 4096
 """Rows. 16 MB at V = 32,000, 67 MB at 131,072, on the device and on the host."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.arguments import refuse_argument
 from maskwright.analysis.errors import GrammarError, IllegalTokenError, StoreError
 from maskwright.analysis.grammar.columns import FIRST_COLUMN, Column
 from maskwright.analysis.legality.verdict import START
@@ -57,6 +58,8 @@ class ReferenceDecoder:
 
     def __init__(self, store: MaskStore) -> None:
         """Builds the parser, about half a second for python.lark. Raises GrammarError for a store of another lexing than "nfa"."""
+        if not hasattr(store, "grammar"):
+            refuse_argument("the store", store, "a MaskStore: mw.build_store(grammar, vocabulary)")
         if store.grammar.lexing != "nfa":
             raise GrammarError(
                 f"the reference decoder reads stores of lexing 'nfa', not {store.grammar.lexing!r}: use store.matcher(), or load the "

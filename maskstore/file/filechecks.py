@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.arguments import clip
 from maskwright.analysis.errors import StoreError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.maskstore.file.fileheader import refuse
 from maskwright.maskstore.store import NO_CELL
 from maskwright.maskstore.tokens.events import EventCodes
 from maskwright.maskstore.vocabulary import Vocabulary
-from maskwright.maskstore.vocabulary.tokenizer_values import clip
 
 Array = npt.NDArray[Any]
 

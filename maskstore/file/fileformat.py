@@ -53,10 +53,10 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
+from maskwright.analysis.arguments import clip, integer, need_path, refuse_argument
 from maskwright.analysis.errors import StoreError, VocabularyError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.loading.sources import GrammarSource, as_grammar
-from maskwright.maskstore.arguments import need_path, refuse_argument
 from maskwright.maskstore.file.fileheader import (
     AUTOMATON,
     ENTRIES,
@@ -76,7 +76,6 @@ from maskwright.maskstore.file.fileheader import (
 from maskwright.maskstore.file.filemap import map_tensor
 from maskwright.maskstore.file.portable import Origin
 from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary
-from maskwright.maskstore.vocabulary.tokenizer_values import clip
 
 if TYPE_CHECKING:
     from maskwright.maskstore.automaton_store import AutomatonStore
@@ -116,6 +115,7 @@ def save_store(store: MaskStore | AutomatonStore, path: str | os.PathLike[str], 
     if not isinstance(store, MaskStore | AutomatonStore):
         refuse_argument("the store", store, "a store: mw.build_store(grammar, vocabulary)")
     need_path("a store", path)
+    mode = integer("mode", mode)
     arrays = {f"vocabulary.{name}": array for name, array in store.vocabulary.to_arrays().items()}
     if isinstance(store, MaskStore):
         arrays["counts"] = np.stack(list(store.counts.values()))

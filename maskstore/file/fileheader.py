@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from maskwright.analysis.arguments import clip
 from maskwright.analysis.errors import GrammarError, StoreError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.maskstore.masks import n_words
-from maskwright.maskstore.vocabulary.tokenizer_values import clip
 
 FORMAT = "maskwright mask store"
 FORMAT_VERSION = 3

@@ -9,9 +9,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from maskwright.analysis.arguments import clip
 from maskwright.analysis.errors import MissingExtraError, VocabularyError
 from maskwright.maskstore.vocabulary.tokenizer_files import _RANK_LINE, _file_in, file_bytes
-from maskwright.maskstore.vocabulary.tokenizer_values import clip, package_errors, parse_json
+from maskwright.maskstore.vocabulary.tokenizer_values import package_errors, parse_json
 from maskwright.maskstore.vocabulary.vocabulary import Vocabulary, _locate, load_vocabulary
 
 LONGEST_PART = 200_000

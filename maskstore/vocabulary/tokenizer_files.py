@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from maskwright.analysis.arguments import clip
 from maskwright.analysis.errors import MissingExtraError, VocabularyError
 from maskwright.analysis.files import read_file_bytes
 from maskwright.maskstore.vocabulary.tokenizer_json import read_tokenizer_json
@@ -16,7 +17,6 @@ from maskwright.maskstore.vocabulary.tokenizer_table import Reference, TokenTabl
 from maskwright.maskstore.vocabulary.tokenizer_values import (
     as_object,
     check_id,
-    clip,
     encode_text,
     package_errors,
     parse_json,

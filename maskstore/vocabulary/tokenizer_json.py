@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from maskwright.analysis.arguments import clip
 from maskwright.analysis.errors import VocabularyError
 from maskwright.maskstore.vocabulary.tokenizer_table import Reference, TokenTable
 from maskwright.maskstore.vocabulary.tokenizer_values import (
     as_list,
     as_object,
     check_id,
-    clip,
     encode_text,
     package_errors,
 )

@@ -6,9 +6,10 @@ import binascii
 from collections.abc import Mapping
 from typing import Any
 
+from maskwright.analysis.arguments import clip
 from maskwright.analysis.errors import VocabularyError
 from maskwright.maskstore.vocabulary.tokenizer_table import SAMPLES, Reference, TokenTable
-from maskwright.maskstore.vocabulary.tokenizer_values import ID_LIMIT, as_list, check_id, clip, package_errors
+from maskwright.maskstore.vocabulary.tokenizer_values import ID_LIMIT, as_list, check_id, package_errors
 
 #: Special tokens of tekken files that do not list them (up to version 7), by id. Source: mistral-common, tekken.py.
 TEKKEN_SPECIAL = (

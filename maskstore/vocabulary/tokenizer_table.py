@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from maskwright.analysis.arguments import clip, integer, refuse_argument
 from maskwright.analysis.errors import VocabularyError
-from maskwright.maskstore.vocabulary.tokenizer_values import ID_LIMIT, check_id, clip, encode_text, package_errors
+from maskwright.maskstore.vocabulary.tokenizer_values import ID_LIMIT, check_id, encode_text, package_errors
 
 #: Names of end-of-text tokens, for tokenizers that do not say which of their special tokens ends a text.
 KNOWN_EOS = (
@@ -124,12 +124,17 @@ class TokenTable:
         Raises: VocabularyError for a name that is no token's, or an id out of range.
         """
         ids = {name: token for token, name in self.special.items()}
+        if isinstance(ends, str | bytes) or not isinstance(ends, Iterable):
+            refuse_argument("eos", ends, "a list of tokens' ids or names, as in [0] or ['</s>']", VocabularyError)
         self.eos = set()
         for end in ends:
-            token = ids.get(end, self._find(end)) if isinstance(end, str) else operator.index(end)
+            if isinstance(end, str):
+                token = ids.get(end, self._find(end))
+            else:
+                token = integer(f"{self.where}: a member of eos", end, VocabularyError, "an id or a token's name")
             if not 0 <= token < len(self.tokens):
                 raise VocabularyError(
-                    f"{self.where}: eos {end!r} is no token of this vocabulary; expected an id below "
+                    f"{self.where}: eos {clip(end)} is no token of this vocabulary; expected an id below "
                     f"{len(self.tokens)} or a token's name (special ones: {_some(ids)})"
                 )
             self.make_eos(token, end if isinstance(end, str) else self.tokens[token].decode(errors="replace"))
@@ -151,7 +156,7 @@ class TokenTable:
         """
         if not len(self.tokens) <= size <= ID_LIMIT:
             raise VocabularyError(
-                f"{self.where}: has {len(self.tokens)} ids, which size={size} does not fit; size is the number of rows "
+                f"{self.where}: has {len(self.tokens)} ids, which size={clip(size)} does not fit; size is the number of rows "
                 f"of the model's embedding, at least {len(self.tokens)} and at most {ID_LIMIT}"
             )
         self.tokens += [b""] * (size - len(self.tokens))

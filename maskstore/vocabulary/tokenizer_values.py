@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from maskwright.analysis.arguments import clip
 from maskwright.analysis.errors import MaskwrightError, VocabularyError
 
 #: Ids from here on are taken for damage; the largest vocabulary in use has about 262,000.
@@ -83,12 +84,3 @@ def encode_text(text: str, where: str) -> bytes:
         return text.encode()
     except UnicodeEncodeError:
         raise VocabularyError(f"{where}: {text!r} holds half a surrogate pair, which UTF-8 cannot write") from None
-
-
-def clip(value: object) -> str:
-    """repr(value), shortened for a message."""
-    try:
-        shown = repr(value)
-    except (ValueError, RecursionError):  # an integer of thousands of digits; lists in lists in lists
-        shown = f"a value of type {type(value).__name__} that is too large to be shown"
-    return shown if len(shown) <= 120 else f"{shown[:80]} ... {shown[-30:]}"

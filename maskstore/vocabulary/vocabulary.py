@@ -8,16 +8,17 @@ import importlib.util
 import itertools
 import logging
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, NoneType
 from typing import Any, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.arguments import clip, integer, need_type
 from maskwright.analysis.errors import MissingExtraError, UnknownNameError, VocabularyError
 from maskwright.maskstore.vocabulary.tokenizer_files import read_path
 from maskwright.maskstore.vocabulary.tokenizer_objects import read_object
@@ -77,12 +78,18 @@ class Vocabulary:
     checked: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
+        need_type("a vocabulary's name", self.name, str, "a str", VocabularyError)
+        need_type(f"{self.name}: tokens", self.tokens, Sequence, "a tuple of bytes", VocabularyError)
+        need_type(f"{self.name}: special", self.special, Mapping, "names of tokens by their ids", VocabularyError)
+        for what, group in (("eos", self.eos), ("byte_pieces", self.byte_pieces)):
+            need_type(f"{self.name}: {what}", group, Collection, "tokens' ids", VocabularyError)
         size = len(self.tokens)
         for what, ids in (("special", self.special), ("eos", self.eos), ("byte_pieces", self.byte_pieces)):
             for token in ids:
-                if not 0 <= token < size:
+                if not 0 <= integer(f"{self.name}: an id of {what}", token, VocabularyError) < size:
                     raise VocabularyError(f"{self.name}: {what} has id {token}, expected 0 to {size - 1}")
         for token, special_name in self.special.items():
+            need_type(f"{self.name}: the name of special token {token}", special_name, str, "a str", VocabularyError)
             if self.tokens[token]:
                 raise VocabularyError(
                     f"{self.name}: token {token} is special ({special_name!r}) but has the bytes "
@@ -100,6 +107,7 @@ class Vocabulary:
                     f"{self.name}: byte piece {token} has the bytes {self.tokens[token]!r}, expected one byte"
                 )
         for number, text in enumerate(self.tokens):
+            need_type(f"{self.name}: token {number}", text, bytes, "bytes", VocabularyError)
             if len(text) > LONGEST_TOKEN:
                 raise VocabularyError(
                     f"{self.name}: token {number} has {len(text):,} bytes ({text[:12]!r}...), and a token can have at most "
@@ -243,9 +251,12 @@ def load_vocabulary(
     does not fit it.
     Cost: O(file). Mistral 7B v0.1 some 50 ms, tekken some 400 ms.
     """
+    need_type("name", name, (str, NoneType), "a str or None", VocabularyError)
+    size = None if size is None else integer("size", size, VocabularyError)
+    named = _special(special)
     if isinstance(source, str | os.PathLike):
         path, found_name = _locate(source)
-        table = read_path(path, special or {})
+        table = read_path(path, named)
     elif isinstance(source, Vocabulary):
         if size is None and name is None and special is None and eos is None:
             return source
@@ -253,14 +264,14 @@ def load_vocabulary(
         table = TokenTable(
             source.name, list(source.tokens), dict(source.special), set(source.eos), set(source.byte_pieces)
         )
-        table.name_special({token: name for name, token in (special or {}).items()})
+        table.name_special({token: name for name, token in named.items()})
     elif isinstance(source, list | tuple):
         found_name = "<tokens>"
-        table = _table_of_tokens(source, special or {})
+        table = _table_of_tokens(source, named)
     else:
         found_name = type(source).__name__
         table = read_object(source)
-        table.name_special({token: name for name, token in (special or {}).items()})
+        table.name_special({token: name for name, token in named.items()})
     if eos is not None:
         table.set_eos(eos)
     checked = check_round_trip(table)
@@ -269,6 +280,18 @@ def load_vocabulary(
     if size is not None:
         table.pad(size)
     return _vocabulary(table, name or found_name, checked)
+
+
+def _special(special: Mapping[str, int] | None) -> dict[str, int]:
+    expected = "names of tokens with their ids, as in {'<pad>': 0}"
+    if special is None:
+        return {}
+    need_type("special", special, Mapping, expected, VocabularyError)
+    for name in special:
+        need_type("a name in special", name, str, expected, VocabularyError)
+    return {
+        name: integer(f"special: the id of {clip(name)}", token, VocabularyError) for name, token in special.items()
+    }
 
 
 def post_tokens(vocabulary: Vocabulary) -> list[tuple[int, bytes]]:

@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING
 import platformdirs
 
 from maskwright import __version__
+from maskwright.analysis.arguments import boolean, need_progress
 from maskwright.analysis.errors import StoreError
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.legality.judge import Rules
+from maskwright.analysis.legality.judge import Rules, need_rules
 from maskwright.analysis.loading.sources import GrammarSource, as_grammar
 from maskwright.maskstore.file.fileformat import FORMAT_VERSION, TEMPORARY, load_store, save_store
 from maskwright.maskstore.store import MaskStore, Progress, build_store
@@ -70,6 +71,9 @@ def cached_store(
 
     Raises: as `build_store`. Cost: as `load_store` if it is in the cache, else as `build_store`.
     """
+    refresh = boolean("refresh", refresh)
+    need_rules(rules)
+    need_progress(progress)
     grammar, vocabulary = as_grammar(grammar), as_vocabulary(vocabulary)
     folder = _usable_folder()
     path = None if folder is None else folder / f"store-{_key(grammar, vocabulary, rules)}.safetensors"

@@ -14,11 +14,13 @@ import urllib.request
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.arguments import boolean, need_type
 from maskwright.analysis.errors import (
     IllegalTokenError,
     MaskwrightError,
@@ -27,6 +29,7 @@ from maskwright.analysis.errors import (
     VocabularyError,
 )
 from maskwright.decoding.adapters.huggingface import check_same_tokens, check_stores
+from maskwright.decoding.engine.arguments import plain_bytes
 from maskwright.decoding.generation.generation import Completion, Generation, ModelReader, Sampler, generate
 from maskwright.decoding.generation.healing import split_for_healing
 from maskwright.decoding.logits import apply_mask, need_torch
@@ -76,6 +79,8 @@ def load_model(name: str | os.PathLike[str] = BUNDLED, device: str | None = None
     Nothing is executed that comes with a model. Raises MissingExtraError without torch and transformers, UnknownNameError if there is no
     such model (or the hub cannot be reached), MaskwrightError if it cannot be loaded.
     """
+    need_type("the name of a model", name, (str, os.PathLike), "a str or a Path")
+    need_type("device", device, (str, NoneType), "a str or None")
     torch = need_torch()
     try:
         from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -163,8 +168,9 @@ def start_completion(
     Raises IllegalTokenError if the prompt is no beginning of a legal text, saying where, why and what could stand there; VocabularyError
     if the store is not for the model's tokenizer; and as `generate`.
     """
+    constrained, heal = boolean("constrained", constrained), boolean("heal", heal)
     check_model(store, model)
-    data = prompt.encode("utf-8", "surrogatepass") if isinstance(prompt, str) else bytes(prompt)
+    data = prompt.encode("utf-8", "surrogatepass") if isinstance(prompt, str) else plain_bytes("the prompt", prompt)
     try:
         text = data.decode()
     except UnicodeDecodeError as error:

@@ -28,12 +28,18 @@ from apply_cases import (
 )
 
 from maskwright.analysis.errors import MaskwrightError, MissingExtraError
-from maskwright.decoding import kernels
+from maskwright.decoding import logits as kernels
 from maskwright.decoding.logits import apply, apply_ids, apply_mask, apply_rows, apply_words, mend_rows, optional
 
 torch = pytest.importorskip("torch")
 IDS = np.array([0], np.int32)
 ROW = np.zeros((1, 1), np.int32)
+
+
+def fitting(words: Any, columns: int) -> Any:
+    """Words that allow nothing where no column is, but in the last word that one is in: others are refused."""
+    words[..., (columns + 31) // 32 :] = 0
+    return words
 
 
 def chosen() -> Any:
@@ -42,7 +48,10 @@ def chosen() -> Any:
     def mend(logits: Any, row_ids: Any, rows: Any, is_dead: Any) -> None:
         is_dead.copy_(mend_rows(logits, row_ids, rows))
 
-    return SimpleNamespace(apply_words=apply_words, apply_rows=apply_rows, apply_ids=apply_ids, mend_rows=mend)
+    def apply_fitting(logits: Any, words: Any) -> None:
+        apply_words(logits, fitting(words, logits.shape[1]))
+
+    return SimpleNamespace(apply_words=apply_fitting, apply_rows=apply_rows, apply_ids=apply_ids, mend_rows=mend)
 
 
 def test_compiled_code_is_the_definition() -> None:
@@ -60,7 +69,7 @@ def test_numpy_arrays_are_taken(dtype: str) -> None:
     for rows, columns, n_words in SHAPES:
         rng = np.random.default_rng(columns)
         logits = random_logits(rows, columns, dtype)
-        words = random_words(rng, rows, n_words)
+        words = fitting(random_words(rng, rows, n_words), columns)
         for given in (words, words.view(np.uint32), torch.from_numpy(words.copy())):
             array = logits.numpy().copy()
             apply_mask(array, given)
@@ -199,6 +208,50 @@ def test_rows_and_ids_that_do_not_fit_are_said() -> None:
         assert torch.isfinite(logits).all()
 
 
+@pytest.mark.parametrize("n_allowed", [30, 257])
+def test_logits_that_are_fewer_than_the_words_allow(n_allowed: int) -> None:
+    """Words for 257 ids: what they allow past the columns is said, not cut off; nothing allowed there is nothing lost."""
+    words = np.zeros((2, 9), np.uint32)
+    words[1, (n_allowed - 1) >> 5] = 1 << ((n_allowed - 1) & 31)
+    for columns in (1, 30, 32, 256, 257, 300):
+        for given, masks in (
+            (torch.zeros(2, columns), torch.from_numpy(words.view(np.int32).copy())),
+            (np.zeros((2, columns), np.float32), words),
+            (torch.zeros(columns), words[1]),
+        ):
+            if n_allowed > 32 * ((columns + 31) // 32):
+                with pytest.raises(
+                    MaskwrightError, match=f"have {columns} columns, but the words are for up to 288 tokens"
+                ):
+                    apply_mask(given, masks)
+                assert bool((given == 0).all())
+            else:
+                apply_mask(given, masks)
+                assert int((given == 0).sum()) == (columns >= n_allowed)
+
+
+def test_tensors_without_numbers_of_their_own() -> None:
+    words = torch.full((2, 1), -1, dtype=torch.int32)
+    rows = torch.zeros(2, dtype=torch.int32)
+    for wrong, message in (
+        (
+            torch.zeros(2, 4).to_sparse(),
+            "^the logits: the tensor has the layout torch.sparse_coo; expected a dense one",
+        ),
+        (torch.zeros(2, 4).to_sparse_csr(), "^the logits: the tensor has the layout torch.sparse_csr"),
+        (torch.zeros(2, 4, device="meta"), "^the logits: the tensor is on device meta, which holds no numbers"),
+        (torch.nested.nested_tensor([torch.zeros(4), torch.zeros(3)]), "^the logits: the tensor is nested"),
+    ):
+        with pytest.raises(MaskwrightError, match=message):
+            apply_mask(wrong, words)
+        place = wrong.device
+        with pytest.raises(MaskwrightError, match=message):
+            apply_rows(wrong, rows.to(place), words.to(place))
+    for given in (words.to_sparse(), words.to("meta")):
+        with pytest.raises(MaskwrightError, match=r"^the words: the tensor (has the layout|is on device meta)"):
+            apply_mask(torch.zeros(2, 4), given)
+
+
 def test_what_is_not_where_the_logits_are_is_said() -> None:
     """A device of its own that all have: meta, which holds no numbers."""
     logits = torch.zeros(2, 4, device="meta")
@@ -239,7 +292,7 @@ INTERPRETED = """
 import sys, warnings
 warnings.simplefilter("ignore")
 import numpy as np, torch
-from maskwright.decoding.kernels import apply_triton
+from maskwright.decoding.logits import apply_triton
 sys.path.insert(0, {folder!r})
 from apply_cases import SHAPES, check_backend
 plans = [apply_triton.plan_for]

@@ -200,7 +200,10 @@ def test_what_a_store_is_not_made_of() -> None:
             "^(no vocabulary can be read from|<tokens>)",
         )  # type: ignore[misc]
     raises(lambda: build_store(vocabulary, grammar), "^a grammar is a name, a path or a text; this is a Vocabulary")  # type: ignore[arg-type]
-    raises(lambda: build_store(grammar, vocabulary, progress=5), "^progress is 5; expected a function or None")  # type: ignore[arg-type]
+    raises(
+        lambda: build_store(grammar, vocabulary, progress=5),
+        "^progress is 5, a int; expected a function of three arguments",
+    )  # type: ignore[arg-type]
     with pytest.raises(MaskwrightError, match="rules is 'x'; expected 'normalised' or 'lark'"):
         build_store(parse_grammar('start: "a"', lexing="nfa"), vocabulary, rules="x")  # type: ignore[arg-type]
 
@@ -255,3 +258,124 @@ def test_rows_of_what_is_none() -> None:
     logits = torch.zeros(2, store().vocabulary.size)
     for wrong in (None, 5, "ab", [0.5, 0.5], torch.tensor([0, 99]), torch.zeros(3, dtype=torch.int32)):
         raises(lambda wrong=wrong: rows.apply(logits, wrong), "row_ids|ids")  # type: ignore[misc]
+
+
+# The logits processor
+
+
+def processor(**options: Any) -> Any:
+    from maskwright.decoding.adapters import MaskwrightLogitsProcessor
+
+    return MaskwrightLogitsProcessor(options.pop("given", store()), **options)
+
+
+OF_THE_PROCESSOR: list[tuple[str, list[Any], str]] = [
+    ("prefix", [5, None, True, [1], [None], b"a"[0]], "prefix is .*; expected a str or bytes, or a list with one for each"),
+    ("prefix", ["\ud800", ["a", "\ud800"]], "prefix is .*, which holds half a surrogate pair"),
+    ("prompt_lengths", ["a", True, b"1", np.True_], "^prompt_lengths is .*; expected an integer, or a list"),
+    ("prompt_lengths", [["a"], 1.5, [1.5], [None], [True], [[1], [1, 2]]], "^prompt_lengths .*; expected an integer, or a list"),
+    ("prompt_lengths", [[], [[1]], np.zeros((1, 1), int)], "^prompt_lengths have shape .*; expected an integer, or a list"),
+    ("max_rollback", ["1", 1.5, True, None], "^max_rollback is .*; expected an integer"),
+    ("constrain_prompt", ["no", 0, None, []], "^constrain_prompt is .*; expected True or False"),
+    ("in_place", ["no", 1, None, []], "^in_place is .*; expected True or False"),
+    ("drafts", ["no", 0, [], 1.5], "^drafts is .*; expected True or False"),
+    ("given", [5, None, b"nowhere/s"], "cannot be decoded with|cannot be read|no such file|not found|there is no"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("what", "wrongs", "message"), OF_THE_PROCESSOR)
+def test_what_a_processor_is_not_made_with(what: str, wrongs: list[Any], message: str) -> None:
+    pytest.importorskip("torch")
+    for wrong in wrongs:
+        raises(lambda wrong=wrong: processor(**{what: wrong}), message)  # type: ignore[misc]
+
+
+def test_what_a_processor_is_made_with() -> None:
+    torch = pytest.importorskip("torch")
+    ids, scores = torch.zeros(2, 3, dtype=torch.int64), torch.zeros(2, store().vocabulary.size)
+    expected = processor(prompt_lengths=[3, 3])(ids, scores)
+    for lengths in (3, np.int64(3), np.array([3, 3]), torch.tensor([3, 3]), torch.tensor(3), (np.int8(3), 3)):
+        assert torch.equal(processor(prompt_lengths=lengths)(ids, scores), expected)
+    processor(in_place=np.True_, constrain_prompt=np.False_, prefix=bytearray(b""))(ids, scores)
+    assert torch.equal(scores, expected)
+
+
+def test_what_a_processor_is_not_called_with() -> None:
+    torch = pytest.importorskip("torch")
+    size = store().vocabulary.size
+    ids, scores = torch.zeros(2, 3, dtype=torch.int64), torch.zeros(2, size)
+    wrongs: list[Any] = [
+        None,
+        5,
+        "ab",
+        [[0] * 3] * 2,
+        np.zeros((2, 3)),
+        torch.zeros(2, 3, device="meta"),
+        scores.to_sparse(),
+    ]
+    made = processor()
+    for wrong in wrongs:
+        message = (
+            "the tensor is on device meta|the tensor has the layout"
+            if isinstance(wrong, torch.Tensor)
+            else "expected a tensor of torch"
+        )
+        raises(lambda wrong=wrong: made(wrong, scores), f"(?s)^input_ids.*({message})")  # type: ignore[misc]
+        raises(lambda wrong=wrong: made(ids, wrong), f"(?s)^scores.*({message})")  # type: ignore[misc]
+    for wrong in (ids.double(), ids.bool()):
+        raises(lambda wrong=wrong: made(wrong, scores), "^input_ids have shape .*; expected integers")  # type: ignore[misc]
+    for wrong in (ids[0], ids[:1], ids[:0]):
+        raises(lambda wrong=wrong: made(wrong, scores), "^input_ids have shape .*; expected|the same B > 0")  # type: ignore[misc]
+    made(ids, scores)
+    for wrong in (None, 5, "ab", [[1.5]], [1], ids.float(), ids.to("meta"), [[1], [1, 2]]):
+        raises(lambda wrong=wrong: made.endings(wrong), "sequences")  # type: ignore[misc]
+    for wrong in (None, "ab", [1], [[1.5]]):
+        raises(lambda wrong=wrong: made.masks(wrong), "ids")  # type: ignore[misc]
+
+
+# Generation
+
+
+OF_GENERATE: list[tuple[str, list[Any], str]] = [
+    ("max_tokens", ["1", 1.5, True, None], "^max_tokens is .*; expected an integer"),
+    ("top_k", ["1", 1.5, True, None], "^top_k is .*; expected an integer"),
+    ("seed", ["1", 1.5, True, None], "^seed is .*; expected an integer"),
+    ("seconds", ["1", True, [1]], "^seconds is .*; expected a number"),
+    ("temperature", ["1", True, None], "^temperature is .*; expected a number"),
+    ("top_p", ["1", True, None], "^top_p is .*; expected a number"),
+    ("stop", ["ab", b"ab", 5, None, [5], [None]], "stop is .*; expected a list of strings or bytes"),
+    ("stop_when_complete", ["no", 0, None], "^stop_when_complete is .*; expected True or False"),
+    ("close", ["no", 0, None], "^close is .*; expected True or False"),
+    ("heal", ["a", 5, None], "^heal is .*; expected bytes"),
+    ("vocabulary", [5, "python-tiny"], "^vocabulary is .*; expected a Vocabulary"),
+    ("matcher", [5, "json"], "^matcher is .*; expected a Matcher"),
+    ("prompt_tokens", [None, 5, "ab", [1.5], [[1]], [True]], "^prompt_tokens "),
+]
+
+
+@pytest.mark.parametrize(("what", "wrongs", "message"), OF_GENERATE)
+def test_what_is_not_generated_with(what: str, wrongs: list[Any], message: str) -> None:
+    from maskwright.decoding.generation import generate
+
+    fine = {
+        "model": lambda tokens: None,
+        "matcher": store().matcher(),
+        "prompt_tokens": [1],
+        "vocabulary": small_vocabulary(),
+    }
+    for wrong in wrongs:
+        raises(lambda wrong=wrong: generate(**{**fine, what: wrong}), message)  # type: ignore[misc]
+
+
+def test_models_that_have_no_name() -> None:
+    from maskwright.completion import load_model, start_completion
+
+    for wrong in (None, 5, True, b"python-tiny"):
+        raises(lambda wrong=wrong: load_model(wrong), "^the name of a model is .*; expected a str or a Path")  # type: ignore[misc]
+    raises(lambda: load_model("python-tiny", device=5), "^device is 5, a int; expected a str or None")  # type: ignore[arg-type]
+    nothing: Any = None
+    for what in ("constrained", "heal"):
+        raises(
+            lambda what=what: start_completion(store(), "", nothing, **{what: "no"}),
+            f"^{what} is 'no', a str; expected True",
+        )  # type: ignore[misc]

@@ -251,7 +251,7 @@ def test_what_is_out_of_range_is_said() -> None:
     with pytest.raises(MaskwrightError, match="expected a model of transformers, or a function"):
         generate("model", store().matcher(), [1])
     with pytest.raises(
-        MaskwrightError, match=r"the model gives 7 logits, but vocabulary bytes has tokens up to id 268"
+        MaskwrightError, match=r"the model gives 7 logits, but vocabulary bytes has tokens up to id 269"
     ):
         run(lambda tokens: np.zeros(7))
     with pytest.raises(MaskwrightError, match=r"logits of shape \(1, 7\)"):

@@ -15,8 +15,7 @@ from oracle import Oracle
 
 from maskwright.analysis.errors import IllegalTokenError
 from maskwright.analysis.grammar.columns import MOST_COLUMN
-from maskwright.analysis.loading import load_grammar
-from maskwright.analysis.loading.lark_loader import Indenter, parse_grammar
+from maskwright.analysis.loading import Indenter, load_grammar, parse_grammar
 from maskwright.decoding.engine.matcher import Matcher
 from maskwright.decoding.explain import explain_text
 from maskwright.decoding.reference import ReferenceDecoder

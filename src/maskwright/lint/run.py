@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 
+from maskwright.analysis.arguments import need_path, strings
 from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError, UnknownNameError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.grammar.lark_files import nearest
@@ -63,13 +64,15 @@ def lint_grammar(
     The same findings in the same order for the same grammar and vocabulary, on every machine.
     Raises UnknownNameError for a code that there is not. Cost: python.lark takes some 3 CPU seconds.
     """
+    wanted = frozenset(strings("allow", allow, "a list of codes of findings"))
+    if file is not None:
+        need_path("the grammar", file)
     grammar = as_grammar(grammar)
     given = None if vocabulary is None else as_vocabulary(vocabulary)
-    wanted = frozenset(allow)
     for code in sorted(wanted):
         if code not in CODES:
             raise UnknownNameError(f"no finding has the code {code!r}" + nearest(code, sorted(CODES)))
-    facts = Facts(grammar, os.fspath(file) if file is not None else grammar.name)
+    facts = Facts(grammar, os.fsdecode(file) if file is not None else grammar.name)
     facts.trials = Trials(grammar, _counts)
     skipped: list[str] = []
     found: list[Finding] = []

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.arguments import boolean, need_progress
 from maskwright.analysis.errors import GrammarError, TerminalError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.grammar.normalise import normalise
@@ -114,6 +115,9 @@ def analyze(
 
     Raises as `build_store`. Cost for python.lark: 15 CPU seconds at V = 32k (reports/record/2026-11-22-streamlining.json).
     """
+    pairs, exact = boolean("pairs", pairs), boolean("exact", exact)
+    forecast, lint = boolean("forecast", forecast), boolean("lint", lint)
+    need_progress(progress)
     grammar = as_grammar(grammar)
     vocabulary = None if vocabulary is None else as_vocabulary(vocabulary)
     clock = _Clock()

@@ -7,17 +7,29 @@ import os
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, fields
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from types import NoneType
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from maskwright import __version__
+from maskwright.analysis.arguments import (
+    clip,
+    integer,
+    need_number,
+    need_path,
+    need_progress,
+    need_type,
+    refuse_argument,
+    strings,
+)
 from maskwright.analysis.errors import GrammarError, MaskwrightError, UnknownNameError, VocabularyError
+from maskwright.maskstore.automaton_store import AutomatonStore
 from maskwright.maskstore.file.fileformat import load_store, save_store
 from maskwright.maskstore.store import MaskStore
 from maskwright.maskstore.vocabulary.encoders import Encoder, check_belongs, load_encoder
@@ -38,9 +50,6 @@ from maskwright.validation.work import (
     run_here,
     run_processes,
 )
-
-if TYPE_CHECKING:
-    from maskwright.maskstore.automaton_store import AutomatonStore
 
 CheckName = Literal["replay", "sample", "streamlined", "oracle", "negative"]
 Progress = Callable[[str, int, int], None]
@@ -120,14 +129,26 @@ class Options:
     progress: Progress | None = None
 
     def __post_init__(self) -> None:
-        if self.check not in get_args(CheckName):
-            raise UnknownNameError(f"no check is named {self.check!r}: expected {', '.join(get_args(CheckName))}")
-        for name in ("jobs", "limit", "amount", "budget"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise MaskwrightError(f"{name} is {value}; expected at least 1")
-        if self.cuts < 0:
-            raise MaskwrightError(f"cuts is {self.cuts}; expected at least 0")
+        if not isinstance(self.check, str) or self.check not in get_args(CheckName):
+            raise UnknownNameError(f"no check is named {clip(self.check)}: expected {', '.join(get_args(CheckName))}")
+        for name, least in (("jobs", 1), ("limit", 1), ("amount", 1), ("budget", 1), ("cuts", 0), ("seed", None)):
+            given = getattr(self, name)
+            if given is None and name in ("limit", "amount"):
+                continue
+            value = integer(name, given)
+            object.__setattr__(self, name, value)
+            if least is not None and value < least:
+                raise MaskwrightError(f"{name} is {clip(value)}; expected at least {least}")
+        need_number("reference_seconds", self.reference_seconds)
+        need_type("field", self.field, str, "a str")
+        for name in ("reference", "scheduler"):
+            need_type(name, getattr(self, name), (str, NoneType), "a str or None")
+        object.__setattr__(self, "suffixes", strings("suffixes", self.suffixes, "a list of suffixes, as in ['.py']"))
+        if self.resume is not None:
+            need_path("a log of results", self.resume)
+        if self.next_token is not None and not callable(self.next_token):
+            refuse_argument("next_token", self.next_token, "a function of tokens and mask, or None")
+        need_progress(self.progress)
         if self.jobs > 1 and self.scheduler is not None:
             raise MaskwrightError("jobs are processes of this machine, a scheduler is a cluster's: give one of the two")
         if self.next_token is not None and (self.jobs > 1 or self.scheduler is not None or self.resume is not None):
@@ -161,16 +182,22 @@ def validate(
     known = {one.name for one in fields(Options)}
     if unknown := sorted(options.keys() - known):
         raise UnknownNameError(f"validate has no option {unknown[0]!r}: expected {', '.join(sorted(known))}")
-    given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
-    return _Run(store, [str(path) for path in given], Options(**options)).report()
+    if isinstance(paths, str | bytes | os.PathLike):
+        paths = [os.fsdecode(paths)]
+    need_type("paths", paths, Iterable, "a path, or a list of paths")
+    given = list(paths)
+    for path in given:
+        need_path("texts", path)
+    return _Run(store, [os.fsdecode(path) for path in given], Options(**options)).report()
 
 
 class _Run:
     def __init__(self, store: Any, paths: list[str], options: Options) -> None:
         self.options = options
         self.begin = time.perf_counter()
-        self.path = str(store) if isinstance(store, str | os.PathLike) else None
+        self.path = os.fsdecode(store) if isinstance(store, str | bytes | os.PathLike) else None
         self.store: Any = load_store(self.path) if self.path is not None else store
+        need_type("the store", self.store, (AutomatonStore, MaskStore), "a store, or its file")
         grammar = self.store.grammar
         self._check_lexing()
         self.corpus = self._corpus(paths)

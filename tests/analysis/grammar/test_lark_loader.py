@@ -12,7 +12,7 @@ from maskwright.analysis.errors import GrammarError, UnknownNameError
 from maskwright.analysis.grammar import Grammar, Layout
 from maskwright.analysis.grammar.lark_files import position_of
 from maskwright.analysis.loading import load_grammar, parse_grammar
-from maskwright.analysis.loading.lark_loader import Indenter
+from maskwright.analysis.loading.indenter import Indenter
 
 DATA = Path(__file__).parents[2] / "data" / "grammars"
 PEERS = Path(__file__).parents[4] / "shared" / "data" / "peer_grammars"

@@ -1,0 +1,103 @@
+"""What callers pass where something else is wanted: an error that says what was given and what is expected.
+
+what : how the message begins, the argument's name. kind : the error's class.
+"""
+
+from __future__ import annotations
+
+import inspect
+import operator
+import os
+from collections.abc import Iterable
+from typing import Any, NoReturn
+
+import numpy as np
+
+from maskwright.analysis.errors import MaskwrightError
+
+Kind = type[MaskwrightError]
+
+
+def clip(value: object) -> str:
+    """repr(value), shortened for a message."""
+    try:
+        shown = repr(value)
+    except (ValueError, RecursionError):  # an integer of thousands of digits; lists in lists in lists
+        shown = f"a value of type {type(value).__name__} that is too large to be shown"
+    except Exception:
+        shown = f"a value of type {type(value).__name__} whose repr fails"
+    return shown if len(shown) <= 120 else f"{shown[:80]} ... {shown[-30:]}"
+
+
+def refuse_argument(what: str, value: object, expected: str, kind: Kind = MaskwrightError) -> NoReturn:
+    raise kind(f"{what} is {clip(value)}, a {type(value).__name__}; expected {expected}")
+
+
+def need_type(
+    what: str, value: object, types: type | tuple[type, ...], expected: str, kind: Kind = MaskwrightError
+) -> None:
+    if not isinstance(value, types):
+        refuse_argument(what, value, expected, kind)
+
+
+def need_path(what: str, value: object) -> None:
+    need_type(f"the path of {what}", value, (str, bytes, os.PathLike), "a str or a Path")
+
+
+def need_progress(value: object) -> None:
+    """A function of three arguments, or None. Of functions in C that do not say what they take nothing is known."""
+    if value is None:
+        return
+    expected = "a function of three arguments (what, done, total), or None"
+    if not callable(value) or isinstance(value, type):
+        refuse_argument("progress", value, expected)
+    try:
+        signature = inspect.signature(value)
+    except (TypeError, ValueError):
+        return
+    try:
+        signature.bind("", 0, 0)
+    except TypeError:
+        refuse_argument("progress", value, expected)
+
+
+def integer(what: str, value: object, kind: Kind = MaskwrightError, expected: str = "an integer") -> int:
+    """An integer of any type but a truth value."""
+    if not isinstance(value, bool | np.bool_):
+        try:
+            return operator.index(value)  # type: ignore[arg-type]
+        except TypeError:
+            pass
+    refuse_argument(what, value, expected, kind)
+
+
+def need_number(what: str, value: object) -> None:
+    """A real number of any type but a truth value."""
+    if not isinstance(value, int | float | np.integer | np.floating) or isinstance(value, bool):
+        refuse_argument(what, value, "a number")
+
+
+def boolean(what: str, value: object) -> bool:
+    """A truth value, and nothing that Python would take for one: "no" is true."""
+    need_type(what, value, (bool, np.bool_), "True or False")
+    return bool(value)
+
+
+def strings(what: str, values: Iterable[Any], expected: str, kind: Kind = MaskwrightError) -> tuple[str, ...]:
+    """The strings of a list, or of another iterable that is no text itself."""
+    if isinstance(values, str | bytes | bytearray) or not isinstance(values, Iterable):
+        refuse_argument(what, values, expected, kind)
+    found = tuple(values)
+    for value in found:
+        need_type(f"a member of {what}", value, str, expected, kind)
+    return found
+
+
+def pairs(what: str, values: Iterable[Any], expected: str, kind: Kind = MaskwrightError) -> tuple[tuple[Any, Any], ...]:
+    """The pairs of a list, or of another iterable that is no text itself."""
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        refuse_argument(what, values, expected, kind)
+    found = tuple(tuple(pair) if isinstance(pair, Iterable) else () for pair in values)
+    if not all(len(pair) == 2 for pair in found):
+        refuse_argument(what, values, expected, kind)
+    return found
