@@ -141,7 +141,7 @@ import sys
 import numpy as np, torch
 sys.path.insert(0, {folder!r})
 from test_selective import DTYPES, SHAPES, check, random_layer, random_lists
-from maskwright.decoding.kernels import selective as module
+from maskwright.decoding.logits import selective as module
 module.BLOCK_HIDDEN = 128
 def fused(hidden, weight, lists, bias):
     out = torch.full((len(hidden), len(weight)), -float("inf"), dtype=hidden.dtype)
@@ -190,7 +190,7 @@ AHEAD_OF_TIME = """
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
-from maskwright.decoding.kernels import selective as module
+from maskwright.decoding.logits import selective as module
 for kind in ("fp32", "bf16", "fp16"):
     for has_bias in (False, True):
         floats = dict.fromkeys(("hidden", "weight", "bias", "out"), "*" + kind)
