@@ -29,13 +29,14 @@ s does. For stacks of equal length, each state of the one <= the other's in its 
 
 **Continuation.** A terminal t *continues* if there are symbols w such that each rule with t in it is A -> u t w, t being neither in u nor
 in w, with a *companion*, the rule A -> u. (The ``else`` of C does: ``S : if c S else S`` has the companion ``S : if c S``.) Let q complete
-A -> u, and shift t by A -> u t w. Let q be on top of a stack Q u, and let the LR(0) parser come by reductions alone from Q A to a stack on
-which it can shift t: some R v, for rules B -> v t w and B -> v. Then Q u t T *continues* R v t T (T: any symbols).
+A -> u, and shift t; if A -> u t w is a rule, its item is in q too, since both rules were begun together. Let q be on top of a stack Q u,
+and let the LR(0) parser come by reductions alone from Q A to a stack on which it can shift t: some W v, for rules B -> v t w and B -> v.
+Then W v t T *is covered by* Q u t T (T: any symbols).
 
-Lemma 2. If S continues S' and the LR(0) parser can read a terminal on S' or accept, it can do the same on S, in some number of steps, and
-the stacks that come out continue, or are equal.
-Proof. Behind t both expect w and nothing else, so what is done within T is the same on both. When w is whole, S' becomes R B, and S becomes
-Q A, from which the reductions above lead to R v, and the companion to R B. QED.
+Lemma 2. If S is covered by S' and the LR(0) parser can read a terminal on S or accept, it can do the same on S', in some number of steps,
+and the stacks that come out are covered in the same way, or are equal.
+Proof. Behind t both expect w and nothing else, so what is done within T is the same on both. When w is whole, S becomes W B, and S' becomes
+Q A, from which the reductions above lead to W v, and the companion to W B. QED.
 
 **What is pruned.** Let state q complete r: A -> G B, |G| > 0, and let another action share a cell with r.
 
@@ -45,15 +46,15 @@ Q A, from which the reductions above lead to R v, and the companion to R B. QED.
 (3) If r is A -> u and q shifts a t that continues, by A -> u t w, then r is dropped before t, unless (1) drops the shift.
 
 Theorem. The pruned parser reads the same texts as the LR(0) parser, and after each of them can read the same terminals.
-Proof. Let R be the reflexive and transitive closure of contraction, simulation and the converse of continuation: if S R S', what the LR(0)
-parser can read on S it can on S', by the lemmas. Claim: if the LR(0) parser can read t on S in n steps, coming to S1, then the pruned one
-can on S, coming to some S2 with S1 R S2. By (n, |S|). Let the first step be an action that was dropped. (3) The shift, which is kept, leads
-from S = Q u to Q u t, which continues S1. (1) The kept r and the chain lead from S = P G B to P B, on which by Lemma 1 the LR(0) parser can
-read t in at most n steps, and P B is shorter than S. (2) The kept r1 and its chain lead to a stack on which what is left of the n steps, at
-most n - 1, can be done; where (3) drops r1, (3) goes on from there. Cells of chains have one action and are never pruned. So induction goes
-on; a first step that was not dropped leaves n - 1. An action that leads to a shift of t is never missing in LALR(1) look-aheads, so that
-parser and the LR(0) parser do the same. By induction over the text each stack of the LR(0) parser has one of the pruned parser's to which
-it is related by R; and the pruned parser does nothing that the other cannot. QED.
+Proof. Let R be the reflexive and transitive closure of contraction, simulation and covering: if S R S', what the LR(0) parser can read on S
+it can on S', by the lemmas. Claim: if the LR(0) parser can read t on S in n steps, coming to S1, then the pruned one can on S, coming to
+some S2 with S1 R S2. By (n, |S|). Let the first step be an action that was dropped. (3) The shift, which is kept, leads from S = Q u to Q u
+t, by which S1 is covered; its steps count no more, since the claim is about one terminal. (1) The kept r and the chain lead from S = P G B
+to P B, on which by Lemma 1 the LR(0) parser can read t in at most n steps, and P B is shorter than S. (2) The kept r1 and its chain lead to
+a stack on which what is left of the n steps, at most n - 1, can be done; where (3) drops r1, (3) goes on from there. Cells of chains have
+one action and are never pruned. So induction goes on; a first step that was not dropped leaves n - 1. An action that leads to a shift of t
+is never missing in LALR(1) look-aheads, so that parser and the LR(0) parser do the same. By induction over the text each stack of the LR(0)
+parser has one of the pruned parser's to which it is related by R; and the pruned parser does nothing that the other cannot. QED.
 
 Where the parser's state decides how a text is lexed (`exact_tops`), only those are pruned after which the states on top are the same after
 each terminal: in the first two relations delta(u, X) = delta(u', X) is asked for instead, in the third that t leads to one state.
