@@ -173,5 +173,7 @@ def test_the_union_stops_at_its_limit() -> None:
         LimitError, match="more than 300 lexer states; those alive side by side in one state are x, y: make them"
     ):
         build_union_dfa(nfa, ["x", "y"], limit=300)
-    with pytest.raises(LimitError, match="more than 20 lexer states; those alive side by side in one state are x: make"):
+    with pytest.raises(
+        LimitError, match="more than 20 lexer states; those alive side by side in one state are x: make"
+    ):
         build_union_dfa(nfa, ["x", "y"], limit=20)  # x alone has more
