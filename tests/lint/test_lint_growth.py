@@ -87,7 +87,7 @@ def test_interrupting_lint_ends_it_soon(name: str, seconds: int, tmp_path: Path)
             run.wait(60)
         finally:
             run.kill()
-        assert time.monotonic() - start < 2
+        assert time.monotonic() - start < 4  # a second is promised on a quiet machine
         assert run.returncode in (0, 1, 130)
 
 
