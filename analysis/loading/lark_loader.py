@@ -57,6 +57,7 @@ from maskwright.analysis.loading.indenter import Indenter
 from maskwright.analysis.loading.lark_errors import translate
 from maskwright.analysis.loading.lark_limits import check_sizes
 from maskwright.analysis.loading.soft import soften
+from maskwright.analysis.lr.splits import default_conflicts
 from maskwright.analysis.restrict.restrict import listed, replacements
 from maskwright.analysis.restrict.restrict import restrict as restricted
 
@@ -272,8 +273,6 @@ def parse_grammar(
         raise EmptyLanguageError(_endless(grammar, productive, files), grammar)
     if conflicts is None:
         # lexing imports grammars, so not when this file is imported
-        from maskwright.analysis.lr.splits import default_conflicts
-
         grammar = replace(grammar, conflicts=default_conflicts(grammar))
     return grammar
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from maskwright.analysis.errors import GrammarError, LimitError, TerminalError
 from maskwright.analysis.grammar.grammar import Grammar, Rule, Terminal
+from maskwright.analysis.lexing.terminals import compile_terminal
 
 
 def soften(grammar: Grammar, keywords: Iterable[str]) -> Grammar:
@@ -68,8 +69,6 @@ def _with(symbols: tuple[int, ...], old: int, new: int) -> tuple[int, ...]:
 def _matches(terminal: Terminal, text: str, where: str) -> bool:
     """Whether the terminal's automaton takes a text. One that has none takes nothing: whoever compiles the grammar says so."""
     # lexing imports grammars, so not when this file is imported
-    from maskwright.analysis.lexing.terminals import compile_terminal
-
     try:
         # PERF: `re` may backtrack without end
         return compile_terminal(terminal, where=where).matches(text.encode("utf-8", "surrogatepass"))

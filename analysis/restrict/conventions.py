@@ -17,6 +17,14 @@ from dataclasses import dataclass, replace
 
 from maskwright.analysis.errors import GrammarError, LimitError
 from maskwright.analysis.grammar.grammar import Grammar, Rule, Terminal
+from maskwright.analysis.lexing.lexemes import terminal_rank
+from maskwright.analysis.lexing.messages import naming
+from maskwright.analysis.lexing.terminals import compile_pattern, compile_terminal
+from maskwright.analysis.regex import charset
+from maskwright.analysis.regex.dfa import intersect
+from maskwright.analysis.regex.parse import parse
+from maskwright.analysis.regex.tree import Atomic, Chars, Choice, Look, Node, Repeat, children
+from maskwright.analysis.regex.tree import Sequence as Row
 from maskwright.analysis.restrict.words import assemble, below, leaves, standing_for, unused_name
 
 MAX_PARTS = 64
@@ -77,10 +85,6 @@ def _words(grammar: Grammar, convention: Convention) -> tuple[int, ...]:
 
 
 def _check(convention: Convention) -> None:
-    from maskwright.analysis.lexing.messages import naming
-    from maskwright.analysis.lexing.terminals import compile_pattern
-    from maskwright.analysis.regex.parse import parse  # lexing imports grammars, so not when this file is imported
-
     with naming(f"convention {convention.name}", convention.pattern):
         parse(convention.pattern)
         compile_pattern(convention.pattern)
@@ -96,8 +100,6 @@ class _Part:
 
 def _parts(grammar: Grammar, number: int, conventions: Sequence[Convention]) -> list[_Part]:
     """The parts of a terminal; a string literal is one part."""
-    from maskwright.analysis.lexing.terminals import compile_pattern, compile_terminal
-
     terminal = grammar.terminals[number]
     compile_terminal(terminal, where=grammar.name)  # an error of its own is not the convention's
     patterns = list(dict.fromkeys(c.pattern for c in conventions))
@@ -131,10 +133,6 @@ def _parts(grammar: Grammar, number: int, conventions: Sequence[Convention]) -> 
 
 def _check_ties(before: Grammar, after: Grammar, parts: Mapping[int, Sequence[str]]) -> None:
     """Raises GrammarError where another pattern wins over a terminal by the length of the pattern alone, and not over its parts."""
-    from maskwright.analysis.lexing.lexemes import terminal_rank
-    from maskwright.analysis.lexing.terminals import compile_terminal
-    from maskwright.analysis.regex.dfa import intersect
-
     old, new = terminal_rank(before.terminals), terminal_rank(after.terminals)
     for number, names in parts.items():
         for other, terminal in enumerate(before.terminals):
@@ -157,10 +155,6 @@ def _alphabet(terminal: Terminal) -> tuple[tuple[tuple[int, int], ...], str]:
 
     Either all characters beyond ASCII or none: written out, those of identifiers would fill pages.
     """
-    from maskwright.analysis.regex import charset
-    from maskwright.analysis.regex.parse import parse
-    from maskwright.analysis.regex.tree import Chars, Look, children
-
     ranges: list[tuple[int, int]] = []
     agenda = [parse(terminal.pattern or "", terminal.flags)]
     for node in agenda:  # grows while it is read
@@ -185,11 +179,6 @@ def _set(ranges: Sequence[tuple[int, int]]) -> str:
 
 def _confined(pattern: str, alphabet: Sequence[tuple[int, int]]) -> str:
     """A pattern for the texts of `pattern` of characters of the alphabet, when they end before another character or nowhere."""
-    from maskwright.analysis.regex import charset
-    from maskwright.analysis.regex.parse import parse
-    from maskwright.analysis.regex.tree import Atomic, Chars, Choice, Look, Node, Repeat
-    from maskwright.analysis.regex.tree import Sequence as Row
-
     everything = tuple(alphabet)
 
     def write(node: Node, is_behind: bool = False) -> str:

@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from maskwright.analysis.errors import GrammarError
 from maskwright.analysis.grammar.grammar import Grammar, Layout, Rule, Terminal
+from maskwright.analysis.lexing.terminals import compile_terminal
 
 
 def leaves(grammar: Grammar, symbol: int) -> tuple[int, ...] | None:
@@ -105,8 +106,6 @@ def allow_only(grammar: Grammar, name: str, symbol: int, entries: Sequence[str])
 
     Raises GrammarError for an entry that the symbol cannot be, and where the symbol is no such thing.
     """
-    from maskwright.analysis.lexing.terminals import compile_terminal
-
     shown = grammar.symbol_name(symbol)
     reached = below(grammar, symbol)
     firsts = {rule.rhs[:1] for rule in reached if rule.lhs == symbol}
