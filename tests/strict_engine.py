@@ -19,7 +19,8 @@ from maskwright.decoding.endings import ending
 from maskwright.decoding.engine import _kernels as kernels
 from maskwright.maskstore.automaton import _parse_kernels as lr
 from maskwright.maskstore.automaton_store import AutomatonStore
-from maskwright.maskstore.table.tablecheck import PARTS, check_table
+from maskwright.maskstore.table.schema import PARTS
+from maskwright.maskstore.table.tablecheck import check_table
 
 MOST_READS = 200_000
 

@@ -16,7 +16,7 @@ import typer
 from typer.testing import CliRunner
 
 import maskwright
-from maskwright.analysis.loading.lark_loader import known_grammars
+from maskwright.analysis.loading.names import known_grammars
 from maskwright.cli import app
 from maskwright.maskstore.vocabulary.vocabulary import BUILT_IN
 

@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import difflib
 import os
-import pkgutil
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from types import NoneType
 from typing import Literal, get_args
 
@@ -42,12 +40,9 @@ from maskwright.analysis.grammar.grammar import (
     Terminal,
 )
 from maskwright.analysis.grammar.lark_files import (
-    OR_PATH,
     GrammarFiles,
-    is_text,
     nearest,
     position_of,
-    read_file,
     rule_name,
     short_name,
 )
@@ -56,25 +51,11 @@ from maskwright.analysis.grammar.options import read_options
 from maskwright.analysis.loading.indenter import Indenter
 from maskwright.analysis.loading.lark_errors import translate
 from maskwright.analysis.loading.lark_limits import check_sizes
+from maskwright.analysis.loading.names import find_source
 from maskwright.analysis.loading.soft import soften
 from maskwright.analysis.lr.splits import default_conflicts
 from maskwright.analysis.restrict.restrict import listed, replacements
 from maskwright.analysis.restrict.restrict import restrict as restricted
-
-LARK_WHEEL_STARTS = {"python": "file_input", "lark": "start"}
-"""The grammars of Lark's own wheel that have rules, with the start symbol that reads a whole file."""
-
-LARK_WHEEL_LEXING: Lexing = "longest"
-"""How those grammars are lexed by default. Keywords are reserved then, and compiling is faster than with contextual lexing."""
-
-LARK_WHEEL_SOFT = {"python": ("_",)}
-"""Keywords of those grammars that are names elsewhere, which their own parsers know from the parser's state alone."""
-
-LIBRARY = Path(__file__).parent / "library"
-"""Our own grammars: `json.compact` is the file json/compact.lark."""
-
-LIBRARY_PARTS = ("unicode",)
-"""Files of the library without rules, to be imported."""
 
 _LEXINGS = get_args(Lexing)
 _RESERVED = get_args(Reserved)
@@ -105,7 +86,7 @@ def load_grammar(
     lexing, reserved : how texts are cut into lexemes, and which literals stay reserved where the parser cannot take them; see `Grammar`. By
         default "contextual" and "none", as Lark's LALR parser has it; our own grammars and those of the wheel say what they need.
     conflicts : what a parser does with conflicts; see `Grammar`. By default "all", but "shift" where one lexer could not serve all parses
-        (`lexing.splits`).
+        (`lr.splits`).
     layout : indentation. ``"auto"`` recognises Lark's convention (`%declare _INDENT _DEDENT` beside `_NEWLINE`, as in
         python.lark); an `Indenter` (names) or `Layout` (terminal numbers) states it; None is only for grammars
         without declared terminals.
@@ -116,7 +97,7 @@ def load_grammar(
     Raises UnknownNameError for a name that is neither a file nor a known grammar, or a restriction that it does not know; GrammarError for
     everything that is wrong in the file or with a restriction; LimitError if it would grow past one of this module's limits.
     """
-    found = _find_source(source)
+    found = find_source(source)
     return parse_grammar(
         found.text,
         name=found.name,
@@ -130,62 +111,6 @@ def load_grammar(
         folder=found.folder,
         display=found.display,
     )
-
-
-def grammar_text(source: str | os.PathLike[str]) -> str:
-    """The text of a grammar, named as for `load_grammar`, without what it imports. Raises as `load_grammar` for what cannot be read."""
-    return _find_source(source).text
-
-
-@dataclass(frozen=True, slots=True)
-class _Source:
-    """A grammar's text, and what is known of it. start, lexing, soft : None where the text itself says."""
-
-    text: str
-    name: str
-    display: str
-    folder: Path | None = None
-    start: str | None = None
-    lexing: Lexing | None = None
-    soft: Sequence[str] | None = None
-
-
-def _find_source(source: str | os.PathLike[str]) -> _Source:
-    if not isinstance(source, str | bytes | os.PathLike):
-        raise GrammarError(f"a grammar is a name, a path or a text; this is a {type(source).__name__}")
-    shown = os.fsdecode(source)
-    if is_text(source):
-        return _Source(shown, "<text>", "<text>")
-    if shown.startswith("lark:"):
-        name = shown.removeprefix("lark:")
-        if name not in LARK_WHEEL_STARTS:
-            raise UnknownNameError(
-                f"no grammar {short_name(shown)} in Lark's wheel" + nearest(shown, known_grammars(), OR_PATH)
-            )
-        text = (pkgutil.get_data("lark", f"grammars/{name}.lark") or b"").decode("utf-8")
-        file = f"{name}.lark"
-        soft = LARK_WHEEL_SOFT.get(name, ())
-        return _Source(text, file, file, start=LARK_WHEEL_STARTS[name], lexing=LARK_WHEEL_LEXING, soft=soft)
-    if isinstance(source, str) and shown in library_names():
-        path = LIBRARY.joinpath(*shown.split(".")).with_suffix(".lark")
-        return _Source(read_file(str(path)), shown, path.name, path.parent)
-    path = Path(shown)
-    return _Source(read_file(shown, known_grammars()), path.name, shown, path.parent)
-
-
-def library_names() -> tuple[str, ...]:
-    """The names of our own grammars, in order.
-
-    >>> "python" in library_names()
-    True
-    """
-    found = sorted(".".join(path.relative_to(LIBRARY).with_suffix("").parts) for path in LIBRARY.rglob("*.lark"))
-    return tuple(name for name in found if name not in LIBRARY_PARTS)
-
-
-def known_grammars() -> list[str]:
-    """All names that `load_grammar` knows."""
-    return [*library_names(), *(f"lark:{name}" for name in sorted(LARK_WHEEL_STARTS))]
 
 
 def parse_grammar(
@@ -272,7 +197,6 @@ def parse_grammar(
     if grammar.start not in productive:
         raise EmptyLanguageError(_endless(grammar, productive, files), grammar)
     if conflicts is None:
-        # lexing imports grammars, so not when this file is imported
         grammar = replace(grammar, conflicts=default_conflicts(grammar))
     return grammar
 

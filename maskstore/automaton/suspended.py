@@ -15,7 +15,7 @@ At the first cell these are the facts "always", "never" and "jointly legal" of s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,12 +25,12 @@ import numpy.typing as npt
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.lr.tables import LrTables
 from maskwright.maskstore.automaton import _parse_kernels as kernels
+from maskwright.maskstore.automaton.levels import Levels
 from maskwright.maskstore.automaton.pair_classes import PairClasses
 from maskwright.maskstore.automaton.twins import Twins
 from maskwright.maskstore.tokens import _kernels
 from maskwright.maskstore.tokens.rests import WHATEVER, Rests
 
-REFUSED_REST = kernels.REFUSED_REST
 NEVER_LEGAL = -1
 _compiled: Any = kernels
 """The same for calls with unpacked arguments, which numba's stubs do not describe."""
@@ -41,7 +41,7 @@ Int64 = npt.NDArray[np.int64]
 
 
 def flatten_tables(tables: LrTables, mode_of_state: Int32) -> Int32:
-    """LALR tables as one int32 array: a header of `HEADER` places, then the tables one after the other, then each state's lexing mode."""
+    """LALR tables as one int32 array: a header of `HEADER` levels, then the tables one after the other, then each state's lexing mode."""
     parts: list[tuple[int, Int32]] = [
         (kernels.ACTION, tables.action),
         (kernels.GOTO, tables.goto),
@@ -243,23 +243,23 @@ def explore(
     n_columns = tables.action.shape[1]
     columns = sorted({symbol for symbol in rests.symbols if symbol < n_columns})
     work = _Tables(flatten_tables(tables, mode_of_state), rests, Twins(tables, max(1, len(rests.symbols)), columns))
-    places = _Places(tables, mode_of_state, rests, roots, allowed)
+    levels = Levels(tables, mode_of_state, rests, roots, allowed)
     found: list[tuple[Int32, Int32, Int32]] = []
     classes = PairClasses()
     first_rest = np.full(1 << 10, _NO_REST, np.int32)
     first_rest[: kernels.FIRST_STATE] = kernels.REFUSED_REST, WHATEVER
-    for level in range(places.n_levels):
-        rest_new, top_new = places.begin(level)
+    for level in range(levels.n_levels):
+        rest_new, top_new = levels.begin(level)
         if not len(rest_new):
             continue
-        work.rest_next = places.next_rest
-        for column, met, results in places.met():
+        work.rest_next = levels.next_rest
+        for column, met, results in levels.met():
             work.twins.add(column, met, results)
         pair_new = _explore_tops(work, rest_new, top_new, bytes_limit)
         while (code := _compiled.explore(*work.parsing(), work.edge_start, work.edges, *work.scratch, PAUSE)) != 0:
             _after(code, work, bytes_limit)
         if progress is not None:
-            progress(level + 1, places.n_levels)
+            progress(level + 1, levels.n_levels)
         classes.extend(work.n_cells, int(work.sizes[kernels.N_PAIRS]), work.pair_keys, work.edge_start, work.edges)
         found.append((rest_new, top_new, pair_new))
         mine = classes.of_pair[pair_new]
@@ -268,8 +268,8 @@ def explore(
             first_rest = np.concatenate([first_rest, np.full_like(first_rest, _NO_REST)])
         fresh = np.flatnonzero(first_rest[mine] == _NO_REST)[::-1]
         first_rest[mine[fresh]] = rest_new[fresh]
-        needed = places.is_inner(rest_new, top_new)
-        places.learn(rest_new[needed], top_new[needed], classes.least[mine[needed]])
+        needed = levels.is_inner(rest_new, top_new)
+        levels.learn(rest_new[needed], top_new[needed], classes.least[mine[needed]])
         work.learn(rest_new[needed], top_new[needed], first_rest[mine[needed]])
     if work.n_bytes > bytes_limit:
         raise LimitError(_TOO_MANY.format(bytes_limit >> 20))
@@ -277,7 +277,7 @@ def explore(
     rest_of, top_of, pair_of = (
         (np.concatenate([none, *parts]) for parts in zip(*found, strict=True)) if found else (none,) * 3
     )
-    return _merged(work, classes, places, rest_of, top_of, pair_of)
+    return _merged(work, classes, levels, rest_of, top_of, pair_of)
 
 
 def _explore_tops(work: _Tables, rest_of: Int32, top_of: Int32, bytes_limit: int) -> Int32:
@@ -294,7 +294,7 @@ def _explore_tops(work: _Tables, rest_of: Int32, top_of: Int32, bytes_limit: int
     keys = twin_of.astype(np.int64) * work.n_cells + top_of
     group, firsts = np.empty(len(keys), np.int32), np.empty(len(keys), np.int32)
     n = _kernels.group_equal(keys, group, firsts, np.full(1 << max(4, (2 * len(keys)).bit_length()), -1, np.int32))
-    is_open = twin_of[firsts[:n]] != REFUSED_REST
+    is_open = twin_of[firsts[:n]] != kernels.REFUSED_REST
     pair_of_group = np.full(n, kernels.REFUSED, np.int32)
     opened = firsts[:n][is_open]
     pair_of_open = np.zeros(len(opened), np.int32)
@@ -326,131 +326,8 @@ def _after(code: int, work: _Tables, bytes_limit: int) -> None:
             raise LimitError(_TOO_MANY.format(bytes_limit >> 20))
 
 
-class _Places:
-    """The rests to explore, shorter ones first, each with the states that can be on top.
-
-    Rests that begin with the same symbol, and go on in equivalent ways whatever state that symbol leads to, are equivalent: only the
-    least of them, the leader, is explored.
-
-    next_rest : (n_rests,) int32; what follows a rest's first symbol, by its leader. leader : rest -> leader, or REFUSED_REST.
-    """
-
-    def __init__(
-        self,
-        tables: LrTables,
-        mode_of_state: Int32,
-        rests: Rests,
-        roots: Sequence[tuple[int, int]],
-        allowed: npt.NDArray[np.bool_],
-    ) -> None:
-        self.allowed = allowed
-        self.roots = roots
-        self.symbols = rests.symbols
-        self.next_rest = np.array(rests.nexts or [0], np.int32)
-        self.leader: dict[int, int] = {WHATEVER: WHATEVER}
-        self.leaders: list[int] = []
-        self._leader_of_key: dict[tuple[int, tuple[int, ...]], int] = {}
-        self._met: dict[int, list[tuple[int, tuple[int, ...]]]] = {}
-        self._known: dict[tuple[int, int], int] = {}
-        self._before: dict[int, set[int]] = {}
-        self._kinds: dict[int, set[int]] = {}
-        length = {WHATEVER: 0}
-        for rest, kind in roots:
-            self._kinds.setdefault(rest, set()).add(kind)
-            path = []
-            here = rest
-            while here not in length and here >= 0:
-                path.append(here)
-                after = rests.nexts[here]
-                self._before.setdefault(after, set()).add(rests.symbols[here])
-                here = after
-            n = length.setdefault(here, 0)
-            for here in reversed(path):
-                n += 1
-                length[here] = n
-        self.n_levels = 1 + max(length.values())
-        self._levels: list[list[int]] = [[] for _ in range(self.n_levels)]
-        for rest in sorted(length):
-            if rest != WHATEVER:
-                self._levels[length[rest]].append(rest)
-        n_columns, n_modes = tables.action.shape[1], int(mode_of_state.max()) + 1
-        self.n_columns = n_columns
-        in_mode = [mode_of_state == mode for mode in range(n_modes)]
-        # a mode that is asked for stands on top before and after
-        self._accessed: list[list[int]] = [np.flatnonzero(tables.accessing == c).tolist() for c in range(n_columns)]
-        self._accessed += [np.flatnonzero(states).tolist() for states in in_mode]
-        self._acts = np.concatenate([tables.action != 0, np.stack(in_mode, axis=1)], axis=1)
-        self._explored: dict[int, npt.NDArray[np.bool_]] = {}
-        self._inner: dict[int, npt.NDArray[np.bool_]] = {}
-
-    def begin(self, level: int) -> tuple[Int32, Int32]:
-        """The leaders of a level's rests, each with every state that can be on top."""
-        wanted: dict[int, tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]] = {}
-        n_states = len(self._acts)
-        for rest in self._levels[level]:
-            leader = rest
-            if rest >= 0:
-                symbol = self.symbols[rest]
-                after = self.leader[int(self.next_rest[rest])]
-                self.next_rest[rest] = after
-                results = self._results_behind(symbol, after)
-                if not any(results) and after != WHATEVER:
-                    self.leader[rest] = REFUSED_REST
-                    continue
-                leader = self._leader_of_key.setdefault((symbol, results), rest)
-                if leader == rest and symbol < self.n_columns:
-                    self._met.setdefault(symbol, []).append((rest, results))
-            self.leader[rest] = leader
-            if leader not in self._explored:
-                self.leaders.append(leader)
-                self._explored[leader] = np.zeros(n_states, np.bool_)
-                self._inner[leader] = np.zeros(n_states, np.bool_)
-            outer, inner = wanted.setdefault(leader, (np.zeros(n_states, np.bool_), np.zeros(n_states, np.bool_)))
-            for before in self._before.get(rest, ()):
-                inner[self._accessed[before]] = True
-            for kind in self._kinds.get(rest, ()):
-                outer |= self.allowed[kind]
-        fresh: dict[int, Int64] = {}
-        for leader, (outer, inner) in wanted.items():
-            if leader >= 0:
-                outer &= self._acts[:, self.symbols[leader]]  # elsewhere it is refused at once
-            # a place that was a root's only, and is now inside a longer rest, is explored again to be learned
-            fresh[leader] = np.flatnonzero((outer & ~self._explored[leader]) | (inner & ~self._inner[leader]))
-            self._inner[leader] |= inner
-            self._explored[leader] |= outer | inner
-        return (
-            np.repeat(np.array(list(fresh), np.int32), [len(one) for one in fresh.values()]),
-            np.concatenate([np.zeros(0, np.int64), *fresh.values()]).astype(np.int32),
-        )
-
-    def is_inner(self, rest_of: Int32, top_of: Int32) -> npt.NDArray[np.bool_]:
-        """For each rest and top whether some longer rest can get there."""
-        rests, inverse = np.unique(rest_of, return_inverse=True)
-        table = np.stack([self._inner[rest] for rest in rests.tolist()])
-        return np.asarray(table[inverse.reshape(-1), top_of], np.bool_)
-
-    def met(self) -> Iterator[tuple[int, Int32, Int32]]:
-        """The leaders since the last call: the column that they begin with, they, and the results of what follows in each state entered."""
-        for column, found in sorted(self._met.items()):
-            leaders = np.array([leader for leader, _ in found], np.int32)
-            yield column, leaders, np.array([results for _, results in found], np.int32).reshape(len(found), -1)
-        self._met = {}
-
-    def _results_behind(self, symbol: int, after: int) -> tuple[int, ...]:
-        """What comes of a rest in each state that a symbol leads to."""
-        accessed = self._accessed[symbol]
-        if after < 0 and after in (WHATEVER, REFUSED_REST):
-            return (kernels.ACCEPTED if after == WHATEVER else kernels.REFUSED,) * len(accessed)
-        known = self._known
-        return tuple([known[after, top] for top in accessed])
-
-    def learn(self, rest_of: Int32, top_of: Int32, results: Int32) -> None:
-        """What comes of a rest behind a state: REFUSED, ACCEPTED or a suspended state."""
-        self._known.update(zip(zip(rest_of.tolist(), top_of.tolist(), strict=True), results.tolist(), strict=True))
-
-
 def _merged(
-    work: _Tables, classes: PairClasses, places: _Places, rest_of: Int32, top_of: Int32, pair_of: Int32
+    work: _Tables, classes: PairClasses, levels: Levels, rest_of: Int32, top_of: Int32, pair_of: Int32
 ) -> Suspended:
     n_pairs = int(work.sizes[kernels.N_PAIRS])
     n_cells = work.n_cells
@@ -473,14 +350,14 @@ def _merged(
     }
     starts, cells, states = [0], [], []
     number: dict[tuple[int, int], int] = {}
-    root_of = np.full(len(places.roots), NEVER_LEGAL, np.int32)
-    for root, (rest, kind) in enumerate(places.roots):
-        leader = places.leader[rest]
-        if leader == REFUSED_REST:
+    root_of = np.full(len(levels.roots), NEVER_LEGAL, np.int32)
+    for root, (rest, kind) in enumerate(levels.roots):
+        leader = levels.leader[rest]
+        if leader == kernels.REFUSED_REST:
             continue
         if (leader, kind) not in number:
             at = of_rest.get(leader, order[:0])
-            at = at[places.allowed[kind][top_of[at]] & (state[at] != kernels.REFUSED)]
+            at = at[levels.allowed[kind][top_of[at]] & (state[at] != kernels.REFUSED)]
             if len(at):
                 cells.append(top_of[at])
                 states.append(state[at])

@@ -22,7 +22,7 @@ from common import write_record
 import maskwright as mw
 from maskwright.analysis.errors import DeadEndError, LimitError, MaskwrightError
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.loading.lark_loader import known_grammars
+from maskwright.analysis.loading.names import known_grammars
 from maskwright.maskstore.automaton.stack_automaton import StackAutomaton, build_automaton
 from maskwright.maskstore.table.engine_table import engine_table
 from maskwright.maskstore.vocabulary import Vocabulary

@@ -24,8 +24,9 @@ from maskwright.maskstore.automaton import _parse_kernels as lr
 from maskwright.maskstore.automaton_store import AutomatonStore
 from maskwright.maskstore.table import engine_table as places
 from maskwright.maskstore.table import tablecheck
+from maskwright.maskstore.table.schema import ANY, NUMBERS, PARTS, SETTINGS
 from maskwright.maskstore.table.stackcheck import bad_reduction
-from maskwright.maskstore.table.tablecheck import ANY, NUMBERS, PARTS, SETTINGS, check_table, part_bytes
+from maskwright.maskstore.table.tablecheck import check_table, part_bytes
 
 TESTS = Path(__file__).parents[1]
 NAMES = ["lines", "sums", "modes"]

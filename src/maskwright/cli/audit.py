@@ -96,7 +96,7 @@ def audit(
     """Hold another engine's masks against the exact ones: what does it refuse that is legal, and allow that is not?"""
     with clean_errors():
         from maskwright.analysis.errors import MaskwrightError
-        from maskwright.analysis.loading.lark_loader import grammar_text
+        from maskwright.analysis.loading.names import grammar_text
         from maskwright.audit.remote import check_engine
         from maskwright.audit.run import audit as run
 

@@ -64,7 +64,7 @@ def _options(
 
 def _names_of_grammars(incomplete: str) -> list[str]:
     """For the shell: grammars that come along, and files."""
-    from maskwright.analysis.loading.lark_loader import known_grammars
+    from maskwright.analysis.loading.names import known_grammars
 
     return [name for name in known_grammars() if name.startswith(incomplete)] + _files(incomplete, ".lark")
 
@@ -263,7 +263,7 @@ def _are_one_file(path: Path, other: str) -> bool:
 def is_grammar(source: str) -> bool:
     """Whether an argument names a grammar; else it is a store file."""
     from maskwright.analysis.grammar.lark_files import is_text
-    from maskwright.analysis.loading.lark_loader import known_grammars
+    from maskwright.analysis.loading.names import known_grammars
 
     return source in known_grammars() or source.startswith("lark:") or source.endswith(".lark") or is_text(source)
 

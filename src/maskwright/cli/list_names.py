@@ -37,7 +37,7 @@ def list_names(json_file: JsonOption = None) -> None:
 
 def _grammars() -> list[dict[str, Any]]:
     """Each name, and what its file begins with."""
-    from maskwright.analysis.loading.lark_loader import grammar_text, known_grammars
+    from maskwright.analysis.loading.names import grammar_text, known_grammars
 
     found = []
     for name in known_grammars():

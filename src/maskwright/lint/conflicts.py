@@ -59,7 +59,7 @@ def conflict_findings(facts: Facts) -> Iterator[Finding]:
 
 
 def mode_findings(facts: Facts) -> Iterator[Finding]:
-    """A conflict with parses for which different terminals compete. One lexer cannot follow both (`lexing.splits`)."""
+    """A conflict with parses for which different terminals compete. One lexer cannot follow both (`lr.splits`)."""
     grammar = facts.grammar
     found = facts.split
     if found is None:

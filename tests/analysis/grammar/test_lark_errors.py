@@ -157,7 +157,7 @@ def test_other_grammar_languages_are_recognised(case: str, tmp_path: Path) -> No
 
 def test_what_lark_reads_is_no_other_language() -> None:
     from maskwright.analysis.grammar.foreign import language_of
-    from maskwright.analysis.loading.lark_loader import grammar_text, known_grammars
+    from maskwright.analysis.loading.names import grammar_text, known_grammars
 
     for name in known_grammars():
         assert language_of(grammar_text(name)) is None, name

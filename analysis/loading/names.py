@@ -1,0 +1,84 @@
+"""What a grammar is named by: a library's name, a name of Lark's wheel, a path, or its text itself; and the names that there are."""
+
+from __future__ import annotations
+
+import os
+import pkgutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from maskwright.analysis.errors import GrammarError, UnknownNameError
+from maskwright.analysis.grammar.grammar import Lexing
+from maskwright.analysis.grammar.lark_files import OR_PATH, is_text, nearest, read_file, short_name
+
+LARK_WHEEL_STARTS = {"python": "file_input", "lark": "start"}
+"""The grammars of Lark's own wheel that have rules, with the start symbol that reads a whole file."""
+
+LARK_WHEEL_LEXING: Lexing = "longest"
+"""How those grammars are lexed by default. Keywords are reserved then, and compiling is faster than with contextual lexing."""
+
+LARK_WHEEL_SOFT = {"python": ("_",)}
+"""Keywords of those grammars that are names elsewhere, which their own parsers know from the parser's state alone."""
+
+LIBRARY = Path(__file__).parent / "library"
+"""Our own grammars: `json.compact` is the file json/compact.lark."""
+
+LIBRARY_PARTS = ("unicode",)
+"""Files of the library without rules, to be imported."""
+
+
+def grammar_text(source: str | os.PathLike[str]) -> str:
+    """The text of a grammar, named as for `load_grammar`, without what it imports. Raises as `load_grammar` for what cannot be read."""
+    return find_source(source).text
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A grammar's text, and what is known of it. start, lexing, soft : None where the text itself says."""
+
+    text: str
+    name: str
+    display: str
+    folder: Path | None = None
+    start: str | None = None
+    lexing: Lexing | None = None
+    soft: Sequence[str] | None = None
+
+
+def find_source(source: str | os.PathLike[str]) -> Source:
+    if not isinstance(source, str | bytes | os.PathLike):
+        raise GrammarError(f"a grammar is a name, a path or a text; this is a {type(source).__name__}")
+    shown = os.fsdecode(source)
+    if is_text(source):
+        return Source(shown, "<text>", "<text>")
+    if shown.startswith("lark:"):
+        name = shown.removeprefix("lark:")
+        if name not in LARK_WHEEL_STARTS:
+            raise UnknownNameError(
+                f"no grammar {short_name(shown)} in Lark's wheel" + nearest(shown, known_grammars(), OR_PATH)
+            )
+        text = (pkgutil.get_data("lark", f"grammars/{name}.lark") or b"").decode("utf-8")
+        file = f"{name}.lark"
+        soft = LARK_WHEEL_SOFT.get(name, ())
+        return Source(text, file, file, start=LARK_WHEEL_STARTS[name], lexing=LARK_WHEEL_LEXING, soft=soft)
+    if isinstance(source, str) and shown in library_names():
+        path = LIBRARY.joinpath(*shown.split(".")).with_suffix(".lark")
+        return Source(read_file(str(path)), shown, path.name, path.parent)
+    path = Path(shown)
+    return Source(read_file(shown, known_grammars()), path.name, shown, path.parent)
+
+
+def library_names() -> tuple[str, ...]:
+    """The names of our own grammars, in order.
+
+    >>> "python" in library_names()
+    True
+    """
+    found = sorted(".".join(path.relative_to(LIBRARY).with_suffix("").parts) for path in LIBRARY.rglob("*.lark"))
+    return tuple(name for name in found if name not in LIBRARY_PARTS)
+
+
+def known_grammars() -> list[str]:
+    """All names that `load_grammar` knows."""
+    return [*library_names(), *(f"lark:{name}" for name in sorted(LARK_WHEEL_STARTS))]

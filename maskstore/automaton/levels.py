@@ -1,0 +1,139 @@
+"""The order in which rests are explored: shorter ones first, and of equivalent ones only the least. In: roots. Out: a level's rests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.analysis.lr.tables import LrTables
+from maskwright.maskstore.automaton import _parse_kernels as kernels
+from maskwright.maskstore.tokens.rests import WHATEVER, Rests
+
+REFUSED_REST = kernels.REFUSED_REST
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+
+
+class Levels:
+    """The rests to explore, shorter ones first, each with the states that can be on top.
+
+    Rests that begin with the same symbol, and go on in equivalent ways whatever state that symbol leads to, are equivalent: only the
+    least of them, the leader, is explored.
+
+    next_rest : (n_rests,) int32; what follows a rest's first symbol, by its leader. leader : rest -> leader, or REFUSED_REST.
+    """
+
+    def __init__(
+        self,
+        tables: LrTables,
+        mode_of_state: Int32,
+        rests: Rests,
+        roots: Sequence[tuple[int, int]],
+        allowed: npt.NDArray[np.bool_],
+    ) -> None:
+        self.allowed = allowed
+        self.roots = roots
+        self.symbols = rests.symbols
+        self.next_rest = np.array(rests.nexts or [0], np.int32)
+        self.leader: dict[int, int] = {WHATEVER: WHATEVER}
+        self.leaders: list[int] = []
+        self._leader_of_key: dict[tuple[int, tuple[int, ...]], int] = {}
+        self._met: dict[int, list[tuple[int, tuple[int, ...]]]] = {}
+        self._known: dict[tuple[int, int], int] = {}
+        self._before: dict[int, set[int]] = {}
+        self._kinds: dict[int, set[int]] = {}
+        length = {WHATEVER: 0}
+        for rest, kind in roots:
+            self._kinds.setdefault(rest, set()).add(kind)
+            path = []
+            here = rest
+            while here not in length and here >= 0:
+                path.append(here)
+                after = rests.nexts[here]
+                self._before.setdefault(after, set()).add(rests.symbols[here])
+                here = after
+            n = length.setdefault(here, 0)
+            for here in reversed(path):
+                n += 1
+                length[here] = n
+        self.n_levels = 1 + max(length.values())
+        self._levels: list[list[int]] = [[] for _ in range(self.n_levels)]
+        for rest in sorted(length):
+            if rest != WHATEVER:
+                self._levels[length[rest]].append(rest)
+        n_columns, n_modes = tables.action.shape[1], int(mode_of_state.max()) + 1
+        self.n_columns = n_columns
+        in_mode = [mode_of_state == mode for mode in range(n_modes)]
+        # a mode that is asked for stands on top before and after
+        self._accessed: list[list[int]] = [np.flatnonzero(tables.accessing == c).tolist() for c in range(n_columns)]
+        self._accessed += [np.flatnonzero(states).tolist() for states in in_mode]
+        self._acts = np.concatenate([tables.action != 0, np.stack(in_mode, axis=1)], axis=1)
+        self._explored: dict[int, npt.NDArray[np.bool_]] = {}
+        self._inner: dict[int, npt.NDArray[np.bool_]] = {}
+
+    def begin(self, level: int) -> tuple[Int32, Int32]:
+        """The leaders of a level's rests, each with every state that can be on top."""
+        wanted: dict[int, tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]] = {}
+        n_states = len(self._acts)
+        for rest in self._levels[level]:
+            leader = rest
+            if rest >= 0:
+                symbol = self.symbols[rest]
+                after = self.leader[int(self.next_rest[rest])]
+                self.next_rest[rest] = after
+                results = self._results_behind(symbol, after)
+                if not any(results) and after != WHATEVER:
+                    self.leader[rest] = REFUSED_REST
+                    continue
+                leader = self._leader_of_key.setdefault((symbol, results), rest)
+                if leader == rest and symbol < self.n_columns:
+                    self._met.setdefault(symbol, []).append((rest, results))
+            self.leader[rest] = leader
+            if leader not in self._explored:
+                self.leaders.append(leader)
+                self._explored[leader] = np.zeros(n_states, np.bool_)
+                self._inner[leader] = np.zeros(n_states, np.bool_)
+            outer, inner = wanted.setdefault(leader, (np.zeros(n_states, np.bool_), np.zeros(n_states, np.bool_)))
+            for before in self._before.get(rest, ()):
+                inner[self._accessed[before]] = True
+            for kind in self._kinds.get(rest, ()):
+                outer |= self.allowed[kind]
+        fresh: dict[int, Int64] = {}
+        for leader, (outer, inner) in wanted.items():
+            if leader >= 0:
+                outer &= self._acts[:, self.symbols[leader]]  # elsewhere it is refused at once
+            # a place that was a root's only, and is now inside a longer rest, is explored again to be learned
+            fresh[leader] = np.flatnonzero((outer & ~self._explored[leader]) | (inner & ~self._inner[leader]))
+            self._inner[leader] |= inner
+            self._explored[leader] |= outer | inner
+        return (
+            np.repeat(np.array(list(fresh), np.int32), [len(one) for one in fresh.values()]),
+            np.concatenate([np.zeros(0, np.int64), *fresh.values()]).astype(np.int32),
+        )
+
+    def is_inner(self, rest_of: Int32, top_of: Int32) -> npt.NDArray[np.bool_]:
+        """For each rest and top whether some longer rest can get there."""
+        rests, inverse = np.unique(rest_of, return_inverse=True)
+        table = np.stack([self._inner[rest] for rest in rests.tolist()])
+        return np.asarray(table[inverse.reshape(-1), top_of], np.bool_)
+
+    def met(self) -> Iterator[tuple[int, Int32, Int32]]:
+        """The leaders since the last call: the column that they begin with, they, and the results of what follows in each state entered."""
+        for column, found in sorted(self._met.items()):
+            leaders = np.array([leader for leader, _ in found], np.int32)
+            yield column, leaders, np.array([results for _, results in found], np.int32).reshape(len(found), -1)
+        self._met = {}
+
+    def _results_behind(self, symbol: int, after: int) -> tuple[int, ...]:
+        """What comes of a rest in each state that a symbol leads to."""
+        accessed = self._accessed[symbol]
+        if after < 0 and after in (WHATEVER, REFUSED_REST):
+            return (kernels.ACCEPTED if after == WHATEVER else kernels.REFUSED,) * len(accessed)
+        known = self._known
+        return tuple([known[after, top] for top in accessed])
+
+    def learn(self, rest_of: Int32, top_of: Int32, results: Int32) -> None:
+        """What comes of a rest behind a state: REFUSED, ACCEPTED or a suspended state."""
+        self._known.update(zip(zip(rest_of.tolist(), top_of.tolist(), strict=True), results.tolist(), strict=True))
