@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import sys
 import time
@@ -12,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from own_process import cpu_seconds_to_end
 
 from maskwright.analysis.errors import GrammarError, LimitError
 from maskwright.analysis.lexing.modes import _distinct_rows
@@ -79,15 +78,9 @@ def test_interrupting_lint_ends_it_soon(name: str, seconds: int, tmp_path: Path)
     ) as run:
         try:
             run.wait(seconds)
-            return  # it was soon done
+            pytest.skip("lint ended before it could be interrupted")
         except subprocess.TimeoutExpired:
-            os.kill(run.pid, signal.SIGINT)
-        start = time.monotonic()
-        try:
-            run.wait(60)
-        finally:
-            run.kill()
-        assert time.monotonic() - start < 4  # a second is promised on a quiet machine
+            assert cpu_seconds_to_end(run) < 2  # a second is promised
         assert run.returncode in (0, 1, 130)
 
 

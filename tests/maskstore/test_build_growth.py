@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import signal
 import string
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from own_process import cpu_seconds_to_end
 
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.loading import load_grammar, parse_grammar
@@ -165,7 +165,7 @@ import sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # who runs this in the background may have turned it off
 from maskwright.analysis.loading import load_grammar, parse_grammar
 from maskwright.maskstore.automaton_store import build_automaton_store
-sys.path.insert(0, {folder!r})
+sys.path[:0] = {folders!r}
 from test_build_growth import INTERRUPTED, VOCABULARY, interrupted_vocabulary
 build_automaton_store(parse_grammar('start: "a"'), VOCABULARY)
 text = INTERRUPTED[{name!r}][0]()
@@ -181,41 +181,37 @@ def interrupted_vocabulary(name: str) -> Vocabulary:
     return Vocabulary("long", (*TOKENS[:-1], b"", b")" * LONGEST_TOKEN), {len(TOKENS) - 1: "</s>"}, (len(TOKENS) - 1,))
 
 
-def interrupted(name: str, seconds: float) -> float:
-    """Seconds until a process has ended after Ctrl-C; 0 if it had ended before."""
-    program = PROGRAM.format(folder=str(Path(__file__).parent), name=name)
+def interrupted(name: str, seconds: float) -> float | None:
+    """CPU seconds until a process has ended after Ctrl-C; None if it had ended before."""
+    program = PROGRAM.format(folders=[str(folder) for folder in Path(__file__).parents[:2]], name=name)
     with subprocess.Popen(
         [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ)
     ) as process:
-        assert process.stdout is not None
+        assert process.stdout is not None and process.stderr is not None
         assert process.stdout.readline() == "ready\n"
         try:
             process.wait(seconds)
-            return 0.0
+            return None
         except subprocess.TimeoutExpired:
-            start = time.monotonic()
-        process.send_signal(signal.SIGINT)
-        try:
-            _, errors = process.communicate(timeout=30)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            raise
-        taken = time.monotonic() - start
+            taken = cpu_seconds_to_end(process)
+        errors = process.stderr.read()
         assert "KeyboardInterrupt" in errors, errors[-2000:]
         return taken
 
 
-MOST_SECONDS = 4.0
-"""A second for Ctrl-C, and what a loaded machine takes to end a process of some hundred megabytes."""
+MOST_SECONDS = 2.0
+"""A second for Ctrl-C, and what it takes to end a process of some hundred megabytes."""
 
 
 @pytest.mark.parametrize("name", ["reading", "lexer", "long token"])
 def test_ctrl_c_is_obeyed(name: str) -> None:
-    assert interrupted(name, 1.0) < MOST_SECONDS
+    taken = interrupted(name, 1.0)
+    assert taken is not None and taken < MOST_SECONDS
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", INTERRUPTED)
 def test_ctrl_c_is_obeyed_at_every_stage(name: str) -> None:
-    for part in (0.15, 0.4, 0.7, 1.0):
-        assert interrupted(name, part * INTERRUPTED[name][1]) < MOST_SECONDS, part
+    taken = [interrupted(name, part * INTERRUPTED[name][1]) for part in (0.15, 0.4, 0.7, 1.0)]
+    in_time = [seconds for seconds in taken if seconds is not None]
+    assert in_time and max(in_time) < MOST_SECONDS, taken
