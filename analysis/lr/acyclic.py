@@ -12,9 +12,16 @@ rules, and N+ gets them, each from its first part on that is not empty. Of the r
 Nonterminals that then derive each other by rules of one part are made one. Rules outside cycles stay as they are, but for N+ and for
 rules that say nothing new (A : v beside A : N v).
 
-What is left ends. Each edge "begins with" of the new rules is one of the old ones with N+ taken for N, or leads along the rest of one
-rule; so a cycle of the new rules would be one of the old. But a rule on an old cycle has become one that begins with what is not empty, or
-with a B behind which no symbol leads back before something that is not empty; and it has two parts that are not empty, or is a B alone.
+What is left ends. Say that A begins with B if there is a rule A : x B y where x may be empty. Let nonterminals of the new rules begin with
+each other in a cycle. None of them is the rest of a rule, which stands behind what is not empty, or behind more of the rest. With N taken
+for N+, each step A : x B y of the cycle is a step of the old rules, or one from N to N+; so B leads back to A in the old rules too.
+
+- x has no symbols. Else B is behind the last symbol of an old rule that leads back, or the new rule begins with what is not empty.
+- If y may be empty in every step, then y has no symbols. Else the old rule was of the first kind, since B led back in that way, and each
+  of its new rules is B+ alone, or has another part that is not empty.
+
+So no recursion is hidden, and a cycle A =>+ A is one of rules of one part, which are made none. That makes no new cycle, since only what is
+on one cycle becomes one nonterminal.
 """
 
 from __future__ import annotations

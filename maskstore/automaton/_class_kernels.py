@@ -3,7 +3,8 @@
 The pairs come in parts. Edges of a part lead into it or to earlier ones, whose classes are final, so each part is met once: its strongly
 connected components (Tarjan), what they lead to first. A pair on no cycle belongs to the class of a known pair that has its cell and
 its edges, up to classes, or to a new one. The pairs of a cycle are bisimilar to known ones all together or not at all. If they are, a
-class of theirs is found by an edge that leaves the component for the cycle of that class, or by a hash of the component alone.
+class of theirs is found by an edge that leaves the component for the cycle of that class; or else by the hash that refinement has given to
+one of them: bisimilar components are told apart in equally many rounds, after each of which bisimilar pairs have equal hashes.
 
 Source: R. E. Tarjan, Depth-first search and linear graph algorithms, SIAM J. Computing 1 (1972).
 """

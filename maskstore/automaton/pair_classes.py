@@ -49,7 +49,8 @@ class PairClasses:
     def extend(self, n_cells: int, pairs: int, keys: npt.NDArray[np.int64], *edges: npt.NDArray[Any]) -> None:
         """Classes of more pairs. keys, and edges (their starts, and they): as in `_parse_kernels.explore`; the first `pairs` count.
 
-        Cost: O(edges of the new pairs), but for a new component times its rounds of refinement.
+        Cost: O(edges of the new pairs); for a new component on a cycle times its rounds of refinement, and for each known cycle that it
+        leads to the classes of that cycle, of which those that have such an edge are compared with the component.
         """
         cursor = self._cursor
         n_new = pairs - int(cursor[kernels.N_SORTED])

@@ -34,7 +34,7 @@ def row(matcher: Matcher) -> set[int]:
 
 
 def check(seed: int, draw: Callable[[int], Grammar] = random_expressions) -> bool:
-    """Rows along random legal texts; False where the grammar has no end of reductions, or its texts too many readings for the twin."""
+    """Rows along random legal texts; False where a text has too many readings to be followed."""
     grammar = draw(seed)
     if seed % 3 == 2:
         grammar = dataclasses.replace(grammar, lexing="contextual")

@@ -120,6 +120,19 @@ def test_a_literal_longer_than_a_lexer_is_a_short_finding() -> None:
     assert len(str(report)) < 2_000
 
 
+def test_more_literals_than_a_lexer_has_states_are_a_finding() -> None:
+    report = lint_grammar(parse_grammar(LONGEST + "start: " + " | ".join(f'"{i}"' for i in range(20_001)) + "\n"))
+    assert [finding.code for finding in report.findings] == ["too-large"]
+    assert "has 20001 string literals" in report.findings[0].message
+
+
+def test_what_the_transducer_says_is_said_whole() -> None:
+    """Messages are cut behind the grammar's name only: this one has no other colon."""
+    facts = Facts(parse_grammar('start: "a"\n', name="odd: name"), "x")
+    assert facts.without_name(LimitError("grammar odd: name: too large: so it is")) == "too large: so it is"
+    assert facts.without_name(LimitError("grammar odd has too much")) == "grammar odd has too much"
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_distinct_rows_are_those_of_numpy(seed: int) -> None:
     rng = np.random.default_rng(seed)

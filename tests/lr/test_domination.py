@@ -54,7 +54,7 @@ def test_one_reading_is_left(name: str) -> None:
     grammar = make_grammar(ONE_READING[name])
     full, pruned = unchecked_tables(grammar), build_lr_tables(grammar)
     assert full.n_conflicts and not pruned.n_conflicts
-    assert_same_language(grammar, full, pruned, seed=1, length=5)
+    assert is_same_language(grammar, full, pruned, seed=1, length=5)
 
 
 @pytest.mark.parametrize("name", LEFT)
@@ -62,7 +62,7 @@ def test_what_some_text_needs_is_kept(name: str) -> None:
     grammar = make_grammar(LEFT[name])
     full, pruned = unchecked_tables(grammar), build_lr_tables(grammar)
     assert pruned.n_conflicts
-    assert_same_language(grammar, full, pruned, seed=1, length=6)
+    assert is_same_language(grammar, full, pruned, seed=1, length=6)
 
 
 def test_random_grammars() -> None:
@@ -88,8 +88,9 @@ def test_many_random_tails() -> None:
 
 def check_tails(seeds: Iterable[int]) -> int:
     """In how many grammars a shift did for a reduction."""
-    n_continued = 0
+    n_continued = n_checked = n_seeds = 0
     for seed in seeds:
+        n_seeds += 1
         grammar = random_tails(seed)
         if seed % 4 == 3:
             grammar = dataclasses.replace(grammar, lexing="contextual")
@@ -104,28 +105,30 @@ def check_tails(seeds: Iterable[int]) -> int:
             for action in actions
             if action < 0
         )
-        for tables in (pruned, bisimulate(pruned)):
-            assert_same_language(grammar, full, tables, seed, 5)
+        n_checked += all([is_same_language(grammar, full, tables, seed, 5) for tables in (pruned, bisimulate(pruned))])
+    assert n_checked > 0.9 * n_seeds
     return n_continued
 
 
 def check_random(seeds: Iterable[int]) -> None:
-    n_pruned = n_left = n_checked = 0
+    n_pruned = n_left = n_checked = n_seeds = 0
     for seed in seeds:
+        n_seeds += 1
         grammar = random_grammar(seed) if seed % 4 == 0 else random_expressions(seed)
         if seed % 8 == 7:
             grammar = dataclasses.replace(grammar, lexing="contextual")
         pruned, full = build_lr_tables(grammar), unchecked_tables(parsed_grammar(grammar, "all"))
-        n_checked += 1
         n_pruned += pruned.n_conflicts < full.n_conflicts
         n_left += pruned.n_conflicts > 0
-        for tables in (pruned, bisimulate(pruned)):
-            assert_same_language(grammar, full, tables, seed, 4)
-    assert n_checked > len(list(seeds)) // 2 and n_pruned > n_checked // 8 and n_left > n_checked // 8
+        n_checked += all([is_same_language(grammar, full, tables, seed, 4) for tables in (pruned, bisimulate(pruned))])
+    assert n_checked > 0.9 * n_seeds and n_pruned > n_seeds // 8 and n_left > n_seeds // 8
 
 
-def assert_same_language(grammar: Grammar, full: LrTables, pruned: LrTables, seed: int, length: int) -> None:
-    """On all short words and random longer ones; where one lexer is chosen by the parser's state the tops are of the full parser's."""
+def is_same_language(grammar: Grammar, full: LrTables, pruned: LrTables, seed: int, length: int) -> bool:
+    """On all short words and random longer ones; where one lexer is chosen by the parser's state the tops are of the full parser's.
+
+    False where some word has too many stacks for all to be read; those before it were.
+    """
     rng = random.Random(seed)
     try:
         for word in words(full, rng, length):
@@ -135,7 +138,8 @@ def assert_same_language(grammar: Grammar, full: LrTables, pruned: LrTables, see
             if pruned.n_states == full.n_states and grammar.lexing == "contextual":
                 assert {stack[-1] for stack in mine} >= {stack[-1] for stack in theirs}
     except TooMany:
-        return
+        return False
+    return True
 
 
 def words(tables: LrTables, rng: random.Random, length: int) -> Iterator[tuple[int, ...]]:
@@ -173,10 +177,10 @@ def read(tables: LrTables, word: Iterable[int]) -> list[Stack]:
 
 
 def test_relations_hold_on_stacks() -> None:
-    """The relations themselves, by the definition: what is read on a stack is read on the one that it contracts to or that is <= it."""
-    n_contracting = n_simulating = 0
+    """The relations, by the definition: what is read on a stack is read on the one that it contracts to, is <= or is covered by."""
+    n_contracting = n_simulating = n_continued = 0
     named = [make_grammar(text) for text in ONE_READING.values()]
-    for grammar in map(reduce, [*named, *map(random_expressions, range(60))]):
+    for grammar in map(reduce, [*named, *map(random_expressions, range(60)), *map(random_tails, range(30))]):
         grammar = parsed_grammar(grammar, "all")
         automaton, tables = build_automaton(grammar), unchecked_tables(grammar)
         domination = Domination(automaton)
@@ -189,13 +193,21 @@ def test_relations_hold_on_stacks() -> None:
                         long = walk(tables, path[below], body)
                         n_contracting += 1
                         assert_covered(tables, long, walk(tables, path[below], body[-1:]), grammar.text)
+            for rule, terminal in itertools.product(rules, range(tables.n_terminals)):
+                if tables.actions(state, terminal) and domination.is_continued(rule, terminal):
+                    lhs, body = grammar.rules[rule].lhs, grammar.rules[rule].rhs
+                    for below, _ in domination.bases(state, rule):
+                        n_continued += 1
+                        shifted = walk(tables, path[below], (*body, terminal))
+                        for reduced in read_on(tables, [walk(tables, path[below], [lhs])], terminal):
+                            assert_covered(tables, reduced, shifted, grammar.text)
         for below in range(tables.n_states):
             targets = tables.goto[below][tables.goto[below] >= 0].tolist()
             for state, other in itertools.permutations(targets, 2):
                 if domination.simulates(state, other):
                     n_simulating += 1
                     assert_covered(tables, (*path[below], state), (*path[below], other), grammar.text)
-    assert n_contracting > 100 and n_simulating > 2
+    assert n_contracting > 100 and n_simulating > 2 and n_continued > 50
 
 
 def paths(tables: LrTables) -> list[Stack]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from maskwright.analysis.errors import GrammarError, LimitError
-from maskwright.analysis.lexing.transducer import Transducer
+from maskwright.analysis.lexing.lexemes import check_literals
+from maskwright.analysis.lexing.transducer import STATE_LIMIT, Transducer
 from maskwright.lint.facts import Facts
 from maskwright.lint.finding import Finding, listed, shown
 
@@ -15,8 +16,12 @@ MANY_BYTES = 8
 
 
 def backing_up(facts: Facts) -> Iterator[Finding]:
-    """What building the transducer says: no bound on the bytes to back up over, or a large one."""
+    """What building the transducer says: no bound on the bytes to back up over, or a large one. Raises LimitError, GrammarError.
+
+    Literals are counted first: of a grammar of so many lint does not make the parser's tables, and would not come to the transducer.
+    """
     grammar = facts.grammar
+    check_literals(grammar, STATE_LIMIT)
     _ = facts.modes  # an error of these is not the transducer's
     try:
         transducer = facts.transducer
@@ -25,12 +30,11 @@ def backing_up(facts: Facts) -> Iterator[Finding]:
         names = [
             t for t in range(grammar.n_terminals) if facts.name(t) in str(error).partition("it stays open whether")[2]
         ]
-        message = str(error).partition(": ")[2]
         yield facts.finding(
             "endless-backup" if is_backup else "too-large",
             "error",
             facts.at_terminal(max(names, key=lambda t: len(facts.name(t)))) if names else (0, 0),
-            message,
+            facts.without_name(error),
             "no store can be built, so no mask can be made",
             "make these terminals differ sooner, or let the rules build what only the longer one can spell"
             + ("" if len(facts.modes) > 1 else "; lexing='contextual' helps where no place takes both"),
@@ -42,7 +46,7 @@ def backing_up(facts: Facts) -> Iterator[Finding]:
             "layout-newline",
             "error",
             facts.at_terminal(newline) if newline >= 0 else (0, 0),
-            str(error).partition(": ")[2],
+            facts.without_name(error),
             "no store can be built, so no mask can be made",
             r"write the newline as in (\r?\n[\t ]*)+, and let no other terminal go on past it",
         )

@@ -238,6 +238,10 @@ class Facts:
         name = self.grammar.display_name(terminal)
         return name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}..."
 
+    def without_name(self, error: MaskwrightError) -> str:
+        """What an error says, without the name of the grammar before it: findings are of one grammar."""
+        return str(error).removeprefix(f"grammar {self.grammar.name}: ")
+
     def finding(
         self,
         code: str,

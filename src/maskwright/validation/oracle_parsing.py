@@ -17,7 +17,6 @@ from maskwright.analysis.grammar.columns import MOST_COLUMN, Column
 from maskwright.analysis.grammar.grammar import Conflicts, Grammar, Layout
 from maskwright.analysis.grammar.normalise import productive_symbols, reduce
 from maskwright.analysis.lr.acyclic import without_endless
-from maskwright.analysis.lr.loops import endless_cycle
 from maskwright.validation.oracle_lexing import Mode, Step, as_column, competing, is_modal
 
 Stack: TypeAlias = "tuple[int, Stack | None]"
@@ -64,7 +63,7 @@ class Parser:
         brackets = () if self.layout is None else self.layout.brackets
         self.change = {opening: 1 for opening, _ in brackets} | {closing: -1 for _, closing in brackets}
         n = grammar.n_terminals
-        if conflicts == "all" and endless_cycle(reduce(grammar)) is not None:
+        if conflicts == "all":
             grammar = without_endless(reduce(grammar))
         alive = productive_symbols(grammar)
 
