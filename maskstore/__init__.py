@@ -1,7 +1,7 @@
 """All that is computed ahead of time about a grammar and a vocabulary.
 
-In: a grammar's verdicts and a tokenizer. Out: the store, of entries (`MaskStore`) or of a
-closed stack automaton (`AutomatonStore`), and its file. Knows nothing of a generation in progress.
+In: a grammar's verdicts and a tokenizer. Out: the store, of entries (`EntryTable`) or of a
+closed stack automaton (`EngineTable`), and its file. Knows nothing of a generation in progress.
 """
 
 if __name__ != "maskwright.maskstore":

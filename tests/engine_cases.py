@@ -16,9 +16,9 @@ from maskwright.analysis.grammar.grammar import Grammar, Lexing, Reserved, Termi
 from maskwright.analysis.loading import load_grammar, parse_grammar
 from maskwright.analysis.lr.splits import default_conflicts
 from maskwright.maskstore.automaton.stack_automaton import StackAutomaton, build_automaton
-from maskwright.maskstore.automaton_store import AutomatonStore
 from maskwright.maskstore.table.engine_table import engine_table
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
+from maskwright.stores.store import Store
 
 PATTERNS = (
     "a+", "ab?", "a|bc", "ab*c", "[ab]+", "(ab)+", "b+a", "[abc]c", "0(\\.0*)?", "0+", "\\.+", "\\.\\.\\.", "1(\\.|e[ab])?",
@@ -243,15 +243,13 @@ NUMBER: /-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?/
 
 
 @cache
-def real_automaton(name: str) -> tuple[StackAutomaton, AutomatonStore]:
+def real_automaton(name: str) -> tuple[StackAutomaton, Store]:
     """python.lark ("python") or JSON ("json") with Mistral-7B's vocabulary: the automaton and the store of it, built once."""
     grammar = longest(JSON, "json") if name == "json" else load_grammar("lark:python", lexing="longest")
     vocabulary = load_vocabulary("mistral-7b-v0.1")
     automaton = build_automaton(grammar, vocabulary)
-    return automaton, AutomatonStore(
-        grammar, vocabulary, engine_table(grammar, vocabulary, automaton), automaton.counts
-    )
+    return automaton, Store(grammar, vocabulary, engine_table(grammar, vocabulary, automaton), automaton.counts)
 
 
-def real_store(name: str) -> AutomatonStore:
+def real_store(name: str) -> Store:
     return real_automaton(name)[1]

@@ -25,9 +25,10 @@ from maskwright.analysis.grammar import Grammar, Layout, Rule, Terminal
 from maskwright.analysis.lexing.terminals import compile_terminals
 from maskwright.analysis.loading import load_grammar
 from maskwright.analysis.regex.dfa import Dfa
-from maskwright.maskstore.store import MaskStore, build_mask_store
 from maskwright.maskstore.tokens.events import ABSOLUTE, PLAIN, EventCodes, Move
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
+from maskwright.stores.build import compile_entry_store
+from maskwright.stores.store import EntryStore
 
 Lexeme: TypeAlias = tuple[int, bytes]
 Lexemes: TypeAlias = tuple[Lexeme, ...]
@@ -433,6 +434,6 @@ def python_grammar() -> Grammar:
 
 
 @lru_cache(maxsize=2)
-def python_store(streamlined: bool = True) -> MaskStore:
+def python_store(streamlined: bool = True) -> EntryStore:
     """python.lark and Mistral 7B's vocabulary, built once for all tests of a run."""
-    return build_mask_store(python_grammar(), load_vocabulary("mistral-7b-v0.1"), streamlined=streamlined)
+    return compile_entry_store(python_grammar(), load_vocabulary("mistral-7b-v0.1"), streamlined=streamlined)

@@ -22,10 +22,10 @@ from safetensors.numpy import load_file, save
 from maskwright.analysis.errors import StoreError
 from maskwright.analysis.grammar import Grammar, Lexing
 from maskwright.analysis.loading import parse_grammar
-from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
-from maskwright.maskstore.file.fileformat import FORMAT_VERSION, load_store, save_store
-from maskwright.maskstore.store import MaskStore, build_mask_store
+from maskwright.maskstore.file.fileformat import FORMAT_VERSION, save_store
 from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.stores.build import compile_entry_store, compile_store
+from maskwright.stores.store import EntryStore, Store, load_store
 
 COMMITTED = Path(__file__).parent / "data" / "stores"
 
@@ -92,17 +92,17 @@ def small_vocabulary() -> Vocabulary:
 
 
 @functools.cache
-def small_store(streamlined: bool = True, has_layout: bool = True) -> MaskStore:
+def small_store(streamlined: bool = True, has_layout: bool = True) -> EntryStore:
     grammar = layout_grammar() if has_layout else parse_grammar(PLAIN_TEXT, name="pairs", lexing="nfa")
-    return build_mask_store(grammar, small_vocabulary(), streamlined=streamlined)
+    return compile_entry_store(grammar, small_vocabulary(), streamlined=streamlined)
 
 
 @functools.cache
-def small_automaton(name: str = "lines") -> AutomatonStore:
+def small_automaton(name: str = "lines") -> Store:
     """With layout ("lines"), with LALR conflicts ("sums"), and with contextual lexing that backs up ("modes")."""
     text = {"lines": LAYOUT_TEXT, "sums": AMBIGUOUS_TEXT, "modes": CONTEXTUAL_TEXT}[name]
     lexing: Lexing = "contextual" if name == "modes" else "longest"
-    return build_automaton_store(parse_grammar(text, name=name, lexing=lexing), small_vocabulary())
+    return compile_store(parse_grammar(text, name=name, lexing=lexing), small_vocabulary())
 
 
 def read_parts(path: Path) -> tuple[Facts, Tensors]:

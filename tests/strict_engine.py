@@ -18,9 +18,9 @@ from maskwright.analysis.errors import MaskwrightError, StoreError
 from maskwright.decoding.endings import ending
 from maskwright.decoding.engine import _kernels as kernels
 from maskwright.maskstore.automaton import _parse_kernels as lr
-from maskwright.maskstore.automaton_store import AutomatonStore
 from maskwright.maskstore.table.schema import PARTS
 from maskwright.maskstore.table.tablecheck import check_table
+from maskwright.stores.store import Store
 
 MOST_READS = 200_000
 
@@ -54,7 +54,7 @@ class Strict(np.ndarray):
         super().__setitem__(index, value)
 
 
-def read_texts(store: AutomatonStore, rng: random.Random) -> None:
+def read_texts(store: Store, rng: random.Random) -> None:
     """Read random texts, mostly of tokens that the masks allow. Raises IndexError or EndlessError."""
     for _ in range(3):
         Strict.reads = 0
@@ -78,7 +78,7 @@ def read_texts(store: AutomatonStore, rng: random.Random) -> None:
                 pass
 
 
-def altered(store: AutomatonStore, rng: random.Random) -> AutomatonStore:
+def altered(store: Store, rng: random.Random) -> Store:
     """The store with some values of its table exchanged for values that could be in range."""
     table = store.table.copy()
     spans = [int(table[place]) for place in PARTS] + [len(table)]
@@ -93,7 +93,7 @@ def altered(store: AutomatonStore, rng: random.Random) -> AutomatonStore:
     if rng.random() < 0.1:
         table[rng.randrange(lr.HEADER)] += rng.choice([-1, 1])
     table.setflags(write=False)
-    return AutomatonStore(store.grammar, store.vocabulary, table, store.counts)
+    return Store(store.grammar, store.vocabulary, table, store.counts)
 
 
 def main(seed: int, n: int) -> None:
@@ -105,7 +105,7 @@ def main(seed: int, n: int) -> None:
     ending.is_completable = lambda texts, slot, max_nodes=0: None
     kept = endless = 0
     for store in originals:
-        read_texts(AutomatonStore(store.grammar, store.vocabulary, store.table.view(Strict), store.counts), rng)
+        read_texts(Store(store.grammar, store.vocabulary, store.table.view(Strict), store.counts), rng)
     for _ in range(n):
         store = altered(rng.choice(originals), rng)
         try:
@@ -114,7 +114,7 @@ def main(seed: int, n: int) -> None:
             continue
         kept += 1
         try:
-            read_texts(AutomatonStore(store.grammar, store.vocabulary, store.table.view(Strict), store.counts), rng)
+            read_texts(Store(store.grammar, store.vocabulary, store.table.view(Strict), store.counts), rng)
         except EndlessError:
             endless += 1
     print(kept, endless)

@@ -37,15 +37,16 @@ from stores import CONTEXTUAL_TEXT, read_parts, small_automaton, small_vocabular
 from maskwright.analysis.errors import MaskwrightError, StoreError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.loading import parse_grammar
-from maskwright.decoding.engine.matcher import Matcher
+from maskwright.decoding.matcher import Matcher
 from maskwright.maskstore.automaton import _parse_kernels as lr
 from maskwright.maskstore.automaton.stack_automaton import Budget, build_automaton
-from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
-from maskwright.maskstore.file.fileformat import _table_checksum, load_store, save_store
+from maskwright.maskstore.file.fileformat import _table_checksum, save_store
 from maskwright.maskstore.table import engine_table as places
 from maskwright.maskstore.table.engine_table import engine_table
 from maskwright.maskstore.table.tablecheck import ANY, PARTS, _count, _spans, check_table, table_sizes
 from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.stores.build import compile_store
+from maskwright.stores.store import Store, load_store
 
 SECONDS = 60.0
 
@@ -65,13 +66,13 @@ def bytes_vocabulary(*more: bytes) -> Vocabulary:
     return Vocabulary("bytes", tokens, {len(tokens) - 1: "</s>"}, (len(tokens) - 1,))
 
 
-def opened(grammar: Grammar, vocabulary: Vocabulary) -> AutomatonStore:
+def opened(grammar: Grammar, vocabulary: Vocabulary) -> Store:
     """A store whose automaton is not closed: the parser is asked."""
     automaton = build_automaton(grammar, vocabulary, budget=Budget(edges=2))
-    return AutomatonStore(grammar, vocabulary, engine_table(grammar, vocabulary, automaton), automaton.counts)
+    return Store(grammar, vocabulary, engine_table(grammar, vocabulary, automaton), automaton.counts)
 
 
-def stores() -> dict[str, AutomatonStore]:
+def stores() -> dict[str, Store]:
     """Every kind of store: closed and open, with and without layout, contextual, verbatim, ambiguous."""
     found = {name: small_automaton(name) for name in ("lines", "sums", "modes")}
     makers: dict[str, tuple[Callable[[int], Grammar], int]] = {
@@ -86,7 +87,7 @@ def stores() -> dict[str, AutomatonStore]:
             try:
                 grammar = make(seed)
                 vocabulary = random_vocabulary(grammar, seed, 20)
-                found[f"{name}-{seed}"] = build_automaton_store(grammar, vocabulary)
+                found[f"{name}-{seed}"] = compile_store(grammar, vocabulary)
                 found[f"open-{name}-{seed}"] = opened(grammar, vocabulary)
             except MaskwrightError:
                 continue
@@ -94,18 +95,18 @@ def stores() -> dict[str, AutomatonStore]:
             if n == 3:
                 break
     backing = parse_grammar(BACKING_TEXT, name="backing", lexing="contextual")
-    found["backing"] = build_automaton_store(backing, small_vocabulary())
+    found["backing"] = compile_store(backing, small_vocabulary())
     found["open-modes"] = opened(parse_grammar(CONTEXTUAL_TEXT, name="modes", lexing="contextual"), small_vocabulary())
-    found["right"] = build_automaton_store(longest(RIGHT_TEXT, "right"), small_vocabulary())
-    found["empty"] = build_automaton_store(longest(EMPTY_TEXT, "empty"), small_vocabulary())
-    found["json"] = build_automaton_store(longest(JSON, "json"), bytes_vocabulary(b'{"', b'":', b"true", b"[[", b"]]"))
+    found["right"] = compile_store(longest(RIGHT_TEXT, "right"), small_vocabulary())
+    found["empty"] = compile_store(longest(EMPTY_TEXT, "empty"), small_vocabulary())
+    found["json"] = compile_store(longest(JSON, "json"), bytes_vocabulary(b'{"', b'":', b"true", b"[[", b"]]"))
     return found
 
 
 class Mutator:
     """Changes of one table that could pass for a table."""
 
-    def __init__(self, store: AutomatonStore, rng: random.Random) -> None:
+    def __init__(self, store: Store, rng: random.Random) -> None:
         self.rng = rng
         self.table = store.table.copy()
         self.spans = _spans("x", store.table)
@@ -179,7 +180,7 @@ class Mutator:
         self.table[place] += self.rng.choice((-1, 1, 3))
 
 
-def use(store: AutomatonStore, rng: random.Random) -> None:
+def use(store: Store, rng: random.Random) -> None:
     """Fill, advance and so on, mostly by what the masks allow. Only MaskwrightErrors come of it."""
     for _ in range(2):
         use_matcher(store.matcher(4), rng)
@@ -219,7 +220,7 @@ def chosen(words: np.ndarray, rng: random.Random, size: int) -> int:
     return int(rng.choice(allowed)) if len(allowed) and rng.random() < 0.9 else rng.randrange(size)
 
 
-def mapped(store: AutomatonStore, table: np.ndarray, folder: Path) -> AutomatonStore:
+def mapped(store: Store, table: np.ndarray, folder: Path) -> Store:
     """The table as a file from a stranger: written with its checksums, and loaded. Raises StoreError."""
     path = folder / "forged.safetensors"
     save_store(store, path)
@@ -255,7 +256,7 @@ def main(seed: int, first: int, end: int, seconds: float = SECONDS) -> None:
                     tally["mapped"] += 1
                 else:
                     check_table("x", store.grammar, store.vocabulary, table)
-                    forged = AutomatonStore(store.grammar, store.vocabulary, table, store.counts)
+                    forged = Store(store.grammar, store.vocabulary, table, store.counts)
             except StoreError:
                 continue
             tally["let through"] += 1

@@ -17,14 +17,13 @@ import platformdirs
 import pytest
 from stores import layout_grammar, small_vocabulary
 
-from maskwright import cache
 from maskwright.analysis.errors import GrammarError, StoreError
-from maskwright.cache import cache_folder, cached_store, clear_cache
-from maskwright.maskstore import store as store_module
-from maskwright.maskstore.automaton_store import AutomatonStore
 from maskwright.maskstore.file.fileformat import save_store
-from maskwright.maskstore.store import MaskStore
-from maskwright.trust import HAS_OWNERS
+from maskwright.stores import build as build_module
+from maskwright.stores import cache
+from maskwright.stores.cache import cache_folder, cached_store, clear_cache
+from maskwright.stores.store import EntryStore, Store
+from maskwright.stores.trust import HAS_OWNERS
 
 
 @pytest.fixture
@@ -39,15 +38,15 @@ def builds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The rules of each store that was really built."""
     found: list[str] = []
 
-    def counted(*args: Any, **keywords: Any) -> MaskStore:
+    def counted(*args: Any, **keywords: Any) -> EntryStore:
         found.append(keywords["rules"])
-        return store_module.build_store(*args, **keywords)
+        return build_module.build_store(*args, **keywords)
 
     monkeypatch.setattr(cache, "build_store", counted)
     return found
 
 
-def small() -> MaskStore:
+def small() -> EntryStore:
     return cached_store(layout_grammar(), small_vocabulary())
 
 
@@ -93,7 +92,7 @@ def test_stores_of_longest_lexing(folder: Path, builds: list[str]) -> None:
     """They are found again too, by lexing and conflicts, and are the file's own pages."""
     grammar = replace(layout_grammar(), lexing="longest")
     first, second = (cached_store(grammar, small_vocabulary()) for _ in range(2))
-    assert isinstance(first, AutomatonStore) and isinstance(second, AutomatonStore)
+    assert isinstance(first, Store) and isinstance(second, Store)
     assert len(builds) == 1 and first.table.base is None and second.table.base is not None
     np.testing.assert_array_equal(first.table, second.table)
     for other in (replace(grammar, conflicts="shift"), replace(grammar, lexing="contextual"), layout_grammar()):
@@ -196,7 +195,7 @@ def test_clear_of_a_folder_that_cannot_be_emptied(folder: Path, monkeypatch: pyt
 
 def test_processes_share_the_folder(folder: Path, builds: list[str]) -> None:
     script = (
-        "from stores import layout_grammar, small_vocabulary; from maskwright.cache import cached_store; "
+        "from stores import layout_grammar, small_vocabulary; from maskwright.stores.cache import cached_store; "
         "cached_store(layout_grammar(), small_vocabulary(), refresh=True)"
     )
     command = [sys.executable, "-c", script]
@@ -219,7 +218,7 @@ def forge(folder: Path) -> bytes:
     small()
     (path,) = folder.iterdir()
     good = path.read_bytes()
-    save_store(store_module.build_store(layout_grammar(), small_vocabulary(), streamlined=False), path)
+    save_store(build_module.build_store(layout_grammar(), small_vocabulary(), streamlined=False), path)
     assert path.read_bytes() != good
     return good
 

@@ -30,10 +30,10 @@ from maskwright.completion import (
 )
 from maskwright.decoding.adapters import apply_mask
 from maskwright.decoding.generation.generation import Generation, ModelReader, Sampler, Step
-from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
-from maskwright.maskstore.store import build_store
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.models import BUNDLED
+from maskwright.stores.build import build_store, compile_store
+from maskwright.stores.store import Store
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -88,8 +88,8 @@ def model(folder: Path) -> LanguageModel:
 
 
 @pytest.fixture(scope="module")
-def store(model: LanguageModel) -> AutomatonStore:
-    return build_automaton_store(parse_grammar(JSON_TEXT, name="json"), model.vocabulary)
+def store(model: LanguageModel) -> Store:
+    return compile_store(parse_grammar(JSON_TEXT, name="json"), model.vocabulary)
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ def test_what_a_model_is_loaded_as(model: LanguageModel) -> None:
     assert model.tokens_of("") == [0]
 
 
-def test_completions_are_texts_of_the_grammar(store: AutomatonStore, model: LanguageModel) -> None:
+def test_completions_are_texts_of_the_grammar(store: Store, model: LanguageModel) -> None:
     """Greedy and sampled, with prompts that end inside a token and inside a character."""
     for prompt in ("", "[1, ", '{"ab": [tr', '["', "[[", '{"é"'):
         for seed in range(3):
@@ -117,7 +117,7 @@ def test_completions_are_texts_of_the_grammar(store: AutomatonStore, model: Lang
                 assert found.is_complete
 
 
-def test_texts_longer_than_the_context(store: AutomatonStore, model: LanguageModel) -> None:
+def test_texts_longer_than_the_context(store: Store, model: LanguageModel) -> None:
     """A prompt that the model cannot see whole, and a completion that outgrows what it can see."""
     prompt = "[" + "1, " * (2 * CONTEXT)
     found = complete(store, prompt, model, max_tokens=3 * CONTEXT, temperature=1.0)
@@ -128,7 +128,7 @@ def test_texts_longer_than_the_context(store: AutomatonStore, model: LanguageMod
     assert len(free.tokens) > 2 * CONTEXT
 
 
-def test_without_masks_it_is_what_transformers_generates(store: AutomatonStore, model: LanguageModel) -> None:
+def test_without_masks_it_is_what_transformers_generates(store: Store, model: LanguageModel) -> None:
     """Greedy, with the cache; and with masks the same as long as it is legal."""
     for prompt in ("[", "[true, ", '{"ab": 12'):
         free = start_completion(store, prompt, model, constrained=False, heal=False, max_tokens=20).run()
@@ -146,7 +146,7 @@ def test_without_masks_it_is_what_transformers_generates(store: AutomatonStore, 
         assert held.tokens[:n_legal] == free.tokens[:n_legal]
 
 
-def test_the_first_token_begins_inside_the_prompts_last(store: AutomatonStore, model: LanguageModel) -> None:
+def test_the_first_token_begins_inside_the_prompts_last(store: Store, model: LanguageModel) -> None:
     """`[tr` is taken back to `[`, and `true` is one token then."""
 
     class Wants:
@@ -188,7 +188,7 @@ def test_the_first_token_begins_inside_the_prompts_last(store: AutomatonStore, m
         ("[" + "1, " * 60 + "x" + ", 1" * 60, r"line 1:182\n    \.\.\..*, x, 1, .*\n {67}\^\n"),
     ],
 )
-def test_a_prompt_that_no_text_begins_with(store: AutomatonStore, prompt: str, message: str) -> None:
+def test_a_prompt_that_no_text_begins_with(store: Store, prompt: str, message: str) -> None:
     with pytest.raises(IllegalTokenError, match=message) as caught:
         read_prompt(store.matcher(), prompt.encode())
     lines = str(caught.value).splitlines()
@@ -199,7 +199,7 @@ def test_a_prompt_that_no_text_begins_with(store: AutomatonStore, prompt: str, m
     )
 
 
-def test_a_refused_prompt_is_found_where_reading_byte_by_byte_finds_it(store: AutomatonStore) -> None:
+def test_a_refused_prompt_is_found_where_reading_byte_by_byte_finds_it(store: Store) -> None:
     rng = np.random.default_rng(0)
     for _ in range(200):
         data = bytes(rng.choice(list(b'[]{}:,"1a t'), size=12).tolist())
@@ -218,18 +218,18 @@ def test_a_refused_prompt_is_found_where_reading_byte_by_byte_finds_it(store: Au
             read_prompt(store.matcher(), data)
 
 
-def test_a_store_for_another_tokenizer(store: AutomatonStore, model: LanguageModel) -> None:
+def test_a_store_for_another_tokenizer(store: Store, model: LanguageModel) -> None:
     tokens = list(store.vocabulary.tokens)
     tokens[7], tokens[8] = tokens[8], tokens[7]
     other = Vocabulary("other", tuple(tokens), {0: "<eos>"}, (0,))
-    stranger = build_automaton_store(store.grammar, other)
+    stranger = compile_store(store.grammar, other)
     with pytest.raises(VocabularyError, match=r"for another tokenizer: token 7 is .* in the store's vocabulary other"):
         start_completion(stranger, "[", model)
     ends = Vocabulary("ends", (*store.vocabulary.tokens, b""), {0: "<eos>", 265: "<end>"}, (265,))
     with pytest.raises(VocabularyError, match=r"ends texts with the tokens \[265\], model .* with \[0\]"):
-        check_model(build_automaton_store(store.grammar, ends), model)
+        check_model(compile_store(store.grammar, ends), model)
     padded = Vocabulary("padded", (*store.vocabulary.tokens, *[b""] * 55), {0: "<eos>"}, (0,))
-    assert complete(build_automaton_store(store.grammar, padded), "[1, ", model, max_tokens=20).is_complete
+    assert complete(compile_store(store.grammar, padded), "[1, ", model, max_tokens=20).is_complete
     nfa = build_store(parse_grammar('start: "a"', name="nfa", lexing="nfa"), model.vocabulary)
     with pytest.raises(MaskwrightError, match="lexing='longest'"):
         start_completion(nfa, "a", model)  # type: ignore[arg-type]
@@ -267,7 +267,7 @@ def test_models_that_cannot_be_loaded(tmp_path: Path, monkeypatch: pytest.Monkey
         load_model(few)
 
 
-def test_half_precision_is_raised_on_the_cpu(folder: Path, tmp_path: Path, store: AutomatonStore) -> None:
+def test_half_precision_is_raised_on_the_cpu(folder: Path, tmp_path: Path, store: Store) -> None:
     half = tmp_path / "half"
     save_model(half)
     transformers.LlamaForCausalLM.from_pretrained(folder).half().save_pretrained(half)
@@ -309,7 +309,7 @@ def test_facts_of_a_comparison(runner: CliRunner, folder: Path) -> None:
     assert "json: accepted" in shown.stdout and "json: refused" in shown.stdout
 
 
-def test_a_store_file_and_its_prompt(runner: CliRunner, folder: Path, store: AutomatonStore) -> None:
+def test_a_store_file_and_its_prompt(runner: CliRunner, folder: Path, store: Store) -> None:
     store.save("store.safetensors")
     arguments = ["complete", "store.safetensors", "-m", str(folder), "--max-tokens", "9"]
     good = runner.invoke(
@@ -368,7 +368,7 @@ def test_python_completions_of_the_bundled_model() -> None:
     import ast
 
     model = load_model()
-    store = build_automaton_store(load_grammar("lark:python"), model.vocabulary)
+    store = compile_store(load_grammar("lark:python"), model.vocabulary)
     n_taken = 0
     for prompt in ("def mean(numbers):\n", "import os\n\nclass Path", "for i in range(", "x = {"):
         for seed in range(5):
@@ -384,7 +384,7 @@ def test_python_completions_of_the_bundled_model() -> None:
     assert n_taken >= 12
 
 
-def test_samples_drawn_by_a_model(store: AutomatonStore, model: LanguageModel) -> None:
+def test_samples_drawn_by_a_model(store: Store, model: LanguageModel) -> None:
     """The drawing keeps a cache; a function that reads each text anew from its start draws the same."""
     fast, words = next_token_of(model, seed=3), np.zeros(store.n_words, np.uint32)
     texts: list[list[int]] = []
@@ -409,7 +409,7 @@ def test_samples_drawn_by_a_model(store: AutomatonStore, model: LanguageModel) -
         assert 0 <= fast(tokens, everything) < 32 * store.n_words
 
 
-def test_validate_with_a_model(runner: CliRunner, folder: Path, store: AutomatonStore) -> None:
+def test_validate_with_a_model(runner: CliRunner, folder: Path, store: Store) -> None:
     store.save("store.safetensors")
     arguments = ["validate", "store.safetensors", "--model", str(folder), "--reference", "json"]
     done = runner.invoke(app, [*arguments, "--check", "sample", "-n", "5", "--budget", "9", "--json", "-"])
@@ -431,7 +431,7 @@ for arguments in json.loads(sys.argv[1]):
 """
 
 
-def test_everything_is_checked_before_torch_is_loaded(folder: Path, store: AutomatonStore, tmp_path: Path) -> None:
+def test_everything_is_checked_before_torch_is_loaded(folder: Path, store: Store, tmp_path: Path) -> None:
     store.save(tmp_path / "store.safetensors")
     (tmp_path / "json.lark").write_text(JSON_TEXT)
     mine = ["-m", str(folder)]

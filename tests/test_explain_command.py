@@ -10,7 +10,7 @@ from engine_cases import longest, vocabulary_of
 from typer.testing import CliRunner
 
 from maskwright.cli import app
-from maskwright.maskstore.store import build_store
+from maskwright.stores.build import build_store
 
 SMALL = """
 start: "def" NAME "(" ")" ":" | NAME "=" NUMBER

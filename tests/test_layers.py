@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import subprocess
 import sys
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -14,8 +16,6 @@ ROOT = Path(__file__).parents[1]
 LAYERS = ("analysis", "maskstore", "decoding", "maskwright")
 FOLDERS = {"analysis": ROOT / "analysis", "maskstore": ROOT / "maskstore", "decoding": ROOT / "decoding"}
 FOLDERS["maskwright"] = ROOT / "src" / "maskwright"
-LATE = {("maskstore/automaton_store.py", "maskwright.decoding.engine.matcher")}
-"""A store makes matchers: it imports the layer to its right for their types, and when somebody asks for one, never at once."""
 HEAVY = ("torch", "transformers", "vllm", "pyformlang", "mistral_common", "sentencepiece", "tokenizers", "tiktoken")
 
 
@@ -60,13 +60,80 @@ def test_a_layer_imports_only_from_its_left(layer: str) -> None:
     assert files, f"no files in {FOLDERS[layer]}"
     allowed = LAYERS[: LAYERS.index(layer) + 1]
     for path in files:
-        for module, at_once in imports(path):
+        for module, _ in imports(path):
             found = layer_of(module)
-            is_late = not at_once and (str(path.relative_to(ROOT)), module.rpartition(".")[0]) in LATE
-            assert found is None or found in allowed or is_late, f"{path.relative_to(ROOT)} imports {module}"
+            assert found is None or found in allowed, f"{path.relative_to(ROOT)} imports {module}"
             assert module.split(".")[0] not in ("analysis", "maskstore", "decoding"), (
                 f"{path.relative_to(ROOT)} imports {module} past the package"
             )
+
+
+def modules() -> dict[str, Path]:
+    """All modules of the package by name; a package's own is its folder's."""
+    found = {}
+    for layer in LAYERS:
+        for path in sources(layer):
+            inside = path.relative_to(FOLDERS[layer]).with_suffix("").parts
+            name = ".".join(("maskwright", *([] if layer == "maskwright" else [layer]), *inside))
+            found[name.removesuffix(".__init__")] = path
+    return found
+
+
+def graph() -> dict[str, set[str]]:
+    """For each module those that it imports, wherever it does so: at once, in a function, or for types only."""
+    paths = modules()
+    found: dict[str, set[str]] = {}
+    for name, path in paths.items():
+        named = {module for module, _ in imports(path)}
+        targets = {module if module in paths else module.rpartition(".")[0] for module in named}
+        found[name] = (targets & paths.keys()) - {name}
+    return found
+
+
+def test_modules_import_each_other_in_no_circle() -> None:
+    TopologicalSorter(graph()).prepare()  # raises CycleError, which names the circle
+
+
+def test_folders_import_each_other_in_no_circle() -> None:
+    paths = modules()
+
+    def folder(name: str) -> str:
+        """The folder of a module; the front door's own modules each stand for themselves."""
+        is_own = paths[name].parent == FOLDERS["maskwright"]
+        return name if paths[name].name == "__init__.py" or is_own else name.rpartition(".")[0]
+
+    folders: dict[str, set[str]] = {}
+    for name, targets in graph().items():
+        folders.setdefault(folder(name), set()).update({folder(target) for target in targets} - {folder(name)})
+    assert len(folders) > 20
+    TopologicalSorter(folders).prepare()
+
+
+def test_nothing_imports_the_front_door() -> None:
+    for name, targets in graph().items():
+        assert "maskwright" not in targets, f"{name} imports the package's front door"
+
+
+def test_no_module_of_ours_is_imported_by_a_string() -> None:
+    """But by the front door, whose table of names is for users."""
+    for name, path in modules().items():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            is_call = isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in (
+                "import_module",
+                "__import__",
+                "find_spec",
+                "resolve_name",
+            )
+            if is_call and name != "maskwright":
+                text = ast.unparse(node)
+                assert "maskwright" not in text, f"{path.relative_to(ROOT)}:{node.lineno}: {text}"
+
+
+def test_the_front_door_knows_where_names_are() -> None:
+    front = importlib.import_module("maskwright")
+    for name, home in front._HOME.items():
+        assert hasattr(importlib.import_module(home), name)
+    assert front.__all__ == sorted(front._HOME)
 
 
 @pytest.mark.parametrize("layer", LAYERS)

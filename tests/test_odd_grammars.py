@@ -15,10 +15,10 @@ from maskwright.analysis.grammar import Grammar, Lexing
 from maskwright.analysis.loading import parse_grammar
 from maskwright.decoding.reference import ReferenceDecoder
 from maskwright.lint.run import lint_grammar
-from maskwright.maskstore.automaton_store import AutomatonStore
-from maskwright.maskstore.masks import n_words
-from maskwright.maskstore.store import MaskStore, build_store
 from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.maskstore.vocabulary.masks import n_words
+from maskwright.stores.build import build_store
+from maskwright.stores.store import EntryStore, Store
 
 BITS = [
     b"a",
@@ -107,7 +107,7 @@ def try_masks(
     grammar: Grammar, vocabulary: Vocabulary, rng: random.Random, check: Callable[[bytes, set[int]], None]
 ) -> None:
     store = build_store(grammar, vocabulary)
-    decoder = store.matcher() if isinstance(store, AutomatonStore) else ReferenceDecoder(store)
+    decoder = store.matcher() if isinstance(store, Store) else ReferenceDecoder(store)
     words, text = np.zeros(n_words(vocabulary.size), np.uint32), b""
     for _ in range(6):
         if isinstance(decoder, ReferenceDecoder):
@@ -188,7 +188,7 @@ def test_the_empty_text_alone_is_a_language(text: str, lexing: Lexing) -> None:
 def test_the_empty_text_under_several_hypotheses() -> None:
     vocabulary = odd_vocabulary(random.Random(1))
     store = build_store(parse_grammar("start:\n", lexing="nfa"), vocabulary)
-    assert isinstance(store, MaskStore)
+    assert isinstance(store, EntryStore)
     decoder = ReferenceDecoder(store)
     assert np.flatnonzero(np.unpackbits(decoder.mask().view(np.uint8), bitorder="little")).tolist() == list(
         vocabulary.eos

@@ -19,10 +19,11 @@ from maskwright.analysis.errors import MaskwrightError, StoreError
 from maskwright.analysis.loading import parse_grammar
 from maskwright.cli import app
 from maskwright.cli.common import check_writable
-from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
 from maskwright.maskstore.file import fileformat
-from maskwright.maskstore.file.fileformat import load_store, save_store
+from maskwright.maskstore.file.fileformat import save_store
 from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.stores.build import compile_store
+from maskwright.stores.store import Store, load_store
 
 pytestmark = pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 
@@ -30,8 +31,8 @@ RUN = "from maskwright.cli import main; main()"
 VOCABULARY = Vocabulary("abc", (b"a", b"b", b"aa", b""), {3: "</s>"}, (3,))
 
 
-def store(text: str = 'start: "a" start "b" | "a" "b"') -> AutomatonStore:
-    return build_automaton_store(parse_grammar(text, name="pairs"), VOCABULARY)
+def store(text: str = 'start: "a" start "b" | "a" "b"') -> Store:
+    return compile_store(parse_grammar(text, name="pairs"), VOCABULARY)
 
 
 def command(*words: str, before: str = "", **options: Any) -> Any:
@@ -136,7 +137,7 @@ def test_a_write_that_fails_leaves_the_old_file(what: str, tmp_path: Path, monke
         assert "cannot write" in str(raised.value)
     monkeypatch.undo()
     assert [one.name for one in tmp_path.iterdir()] == [path.name] and path.read_bytes() == old
-    assert isinstance(load_store(path), AutomatonStore)
+    assert isinstance(load_store(path), Store)
 
 
 class Full(io.FileIO):

@@ -24,7 +24,7 @@ LISTS = 'start: "[" [start ("," start)*] "]" | INT\nINT: /[0-9]+/\n'
 
 def test_a_store_of_names() -> None:
     store = mw.build_store("json", "python-tiny")
-    assert isinstance(store, mw.AutomatonStore)
+    assert isinstance(store, mw.Store)
     assert (store.grammar.name, store.vocabulary.name) == ("json", "python-tiny")
     assert mw.cached_store("json", "python-tiny").grammar.digest == store.grammar.digest
     from maskwright.models import model_folder
@@ -34,7 +34,7 @@ def test_a_store_of_names() -> None:
 
 def test_a_store_of_a_text_and_a_list_of_bytes() -> None:
     store = mw.build_store(LISTS, mw.Vocabulary.from_tokens(TOKENS, eos=[0]))
-    assert isinstance(store, mw.AutomatonStore)
+    assert isinstance(store, mw.Store)
     words = np.zeros(1, np.uint32)
     matcher = store.matcher()
     matcher.advance_bytes(b"[1")
@@ -172,7 +172,7 @@ WRONG: list[tuple[type[mw.MaskwrightError], Callable[[Any], object], list[Any], 
         (mw.VocabularyError, lambda wrong, at=at: mw.Vocabulary(*(wrong if i == at else v for i, v in enumerate(FINE))), wrongs, "^v: ")
         for at, wrongs in ((1, [None, 5, {1}, (5,)]), (2, [None, [0], {0: 5}]), (3, [None, 0, True]), (4, [None, 1]))
     ),
-    (mw.MaskwrightError, mw.ReferenceDecoder, [None, 5, "json"], "^the store is .*; expected a MaskStore"),
+    (mw.MaskwrightError, mw.ReferenceDecoder, [None, 5, "json"], "^the store is .*; expected a EntryStore"),
     (mw.MaskwrightError, lambda wrong: mw.save_store(made(), "nowhere", mode=wrong), ["x", None, 1.5], "^mode is .*; expected an integer"),
     (
         mw.GrammarError,
@@ -404,12 +404,12 @@ def test_types_for_users(tmp_path: Path) -> None:
     ]
     names = [name.replace("maskwright.", "") for name in shown]
     assert names == [
-        "decoding.engine.matcher.Matcher",
-        "decoding.engine.matcher.Batch",
+        "decoding.matcher.Matcher",
+        "decoding.matcher.Batch",
         "bool",
         "bool",
         "decoding.explain.explanation.Explanation",
-        "maskstore.store.MaskStore | maskstore.automaton_store.AutomatonStore",
+        "stores.store.Store | stores.store.EntryStore",
         "maskstore.vocabulary.vocabulary.Vocabulary",
     ], run.stdout
     errors = [line for line in run.stdout.splitlines() if "error:" in line and "/maskwright/" not in line]

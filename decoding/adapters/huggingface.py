@@ -14,14 +14,14 @@ from maskwright.analysis.errors import DeadEndError, MaskwrightError, Vocabulary
 from maskwright.decoding.adapters.prefixes import Ids, Prefixes, Rules
 from maskwright.decoding.endings.ending import short_ending
 from maskwright.decoding.engine.arguments import integers, texts
-from maskwright.decoding.engine.matcher import DEFAULT_ROLLBACK, Matcher
 from maskwright.decoding.logits import ResidentRows, mend_rows, need_torch
 from maskwright.decoding.logits._row_kernels import NOTHING
 from maskwright.decoding.logits.optional import need_dense
 from maskwright.decoding.logits.rows import DEFAULT_CAPACITY, check_stores
 from maskwright.decoding.logits.staging import StreamEvent
-from maskwright.maskstore.automaton_store import AutomatonStore
-from maskwright.maskstore.file.fileformat import as_store
+from maskwright.decoding.matcher import DEFAULT_ROLLBACK, Matcher
+from maskwright.maskstore.file.fileformat import as_table
+from maskwright.maskstore.table.compiled import EngineTable
 
 if TYPE_CHECKING:
     from maskwright.decoding.endings.ending import Ending
@@ -63,7 +63,7 @@ class MaskwrightLogitsProcessor:
 
     def __init__(
         self,
-        store: AutomatonStore | str | os.PathLike[str] | Sequence[AutomatonStore | str | os.PathLike[str]],
+        store: EngineTable | str | os.PathLike[str] | Sequence[EngineTable | str | os.PathLike[str]],
         tokenizer: Any = None,
         *,
         prompt_lengths: int | Sequence[int] | None = None,
@@ -76,8 +76,8 @@ class MaskwrightLogitsProcessor:
         constrain_prompt, in_place = boolean("constrain_prompt", constrain_prompt), boolean("in_place", in_place)
         drafts = None if drafts is None else boolean("drafts", drafts)
         given: Any = store if isinstance(store, Sequence) and not isinstance(store, str | bytes) else (store,)
-        found: Any = tuple(as_store(each) for each in given)  # check_stores refuses those without masks
-        self._stores: tuple[AutomatonStore, ...] = found
+        found: Any = tuple(as_table(each) for each in given)  # check_stores refuses those without masks
+        self._stores: tuple[EngineTable, ...] = found
         check_stores(self._stores)
         if constrain_prompt and prompt_lengths is not None:
             raise MaskwrightError(

@@ -18,10 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.errors import IllegalTokenError, MaskwrightError
-from maskwright.decoding.engine.matcher import Matcher
+from maskwright.decoding.matcher import Matcher
 
 if TYPE_CHECKING:
-    from maskwright.maskstore.automaton_store import AutomatonStore
+    from maskwright.maskstore.table.compiled import EngineTable
 
 Ids = npt.NDArray[np.int64]
 
@@ -38,7 +38,7 @@ class Rules:
     prefixes : text before the constrained tokens. prompt_lengths, constrain_prompt, drafts : see `MaskwrightLogitsProcessor`.
     """
 
-    stores: tuple[AutomatonStore, ...]
+    stores: tuple[EngineTable, ...]
     prefixes: tuple[bytes, ...]
     prompt_lengths: int | Sequence[int] | None
     constrain_prompt: bool
@@ -56,7 +56,7 @@ class Origin:
     """Where a row's text begins. prompt : the first call's row. start : its position there. first_text : that of the first token that
     stands for text; padding and the begin-of-text token come before."""
 
-    store: AutomatonStore
+    store: EngineTable
     prefix: bytes
     start: int
     prompt: Ids

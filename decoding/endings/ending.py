@@ -28,13 +28,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from maskwright.analysis.errors import DeadEndError, LimitError
 
 if TYPE_CHECKING:
     from maskwright.decoding.engine.texts import Texts
-    from maskwright.maskstore.automaton_store import AutomatonStore
+    from maskwright.maskstore.table.compiled import EngineTable
 from maskwright.decoding.endings.ending_search import EndingSearch
 from maskwright.decoding.endings.ending_spelling import Spelling
 from maskwright.decoding.engine.alone import Alone
@@ -115,21 +113,6 @@ def is_completable(texts: Texts, slot: int = 0, max_nodes: int = 2_000) -> bool 
             return None
 
 
-def refuse_dead(store: AutomatonStore) -> None:
-    """Raises DeadEndError if no text of the grammar can be written with the vocabulary, or the first mask is empty.
-
-    Cost: as `short_ending`; next to nothing if the empty text is legal.
-    """
-    from maskwright.decoding.engine.matcher import Matcher
-
-    matcher = Matcher(store, 0)
-    try:
-        matcher.fill(np.zeros(store.n_words, np.uint32))
-        matcher.short_ending()
-    except LimitError:
-        return
-
-
 def _ending(texts: Texts, slot: int, found_by: Callable[[EndingSearch], tuple[bytes | None, bool]]) -> Ending:
     if texts._is_finished(slot) or texts._is_accepting(slot):
         return Ending(b"", ())
@@ -158,7 +141,7 @@ _SEARCHES: dict[tuple[int, bool], EndingSearch] = {}
 _SPELLINGS: dict[int, Spelling] = {}
 
 
-def _search_of(store: AutomatonStore, spelling: Spelling | None) -> EndingSearch:
+def _search_of(store: EngineTable, spelling: Spelling | None) -> EndingSearch:
     """The store's search, made at the first call and kept as long as its table is."""
     key = (id(store.table), spelling is not None)
     found = _SEARCHES.get(key)
@@ -168,7 +151,7 @@ def _search_of(store: AutomatonStore, spelling: Spelling | None) -> EndingSearch
     return found
 
 
-def _spelling_of(store: AutomatonStore) -> Spelling:
+def _spelling_of(store: EngineTable) -> Spelling:
     found = _SPELLINGS.get(id(store.table))
     if found is None:
         found = _SPELLINGS[id(store.table)] = Spelling(store)

@@ -14,7 +14,7 @@ from maskwright.decoding.endings._ending_kernels import COSTLY, relax_lexer
 from maskwright.maskstore.table import engine_table as places
 
 if TYPE_CHECKING:
-    from maskwright.maskstore.automaton_store import AutomatonStore
+    from maskwright.maskstore.table.compiled import EngineTable
 from maskwright.decoding.endings.ending_spelling import PREFERRED
 
 Int32 = npt.NDArray[np.int32]
@@ -28,7 +28,7 @@ class EndingLexer:
     same_line, next_line : (n_states,) bytes until a further byte ends the layout's newline, without and with a line feed.
     """
 
-    def __init__(self, store: AutomatonStore, alphabet: bytes) -> None:
+    def __init__(self, store: EngineTable, alphabet: bytes) -> None:
         table = store.table
         layout = store.grammar.layout
         self.end = store.grammar.n_terminals

@@ -13,7 +13,7 @@ from maskwright.decoding.engine import _kernels as engine
 
 if TYPE_CHECKING:
     from maskwright.decoding.engine.texts import Texts
-    from maskwright.maskstore.automaton_store import AutomatonStore
+    from maskwright.maskstore.table.compiled import EngineTable
 from maskwright.decoding.endings.ending_lexer import EndingLexer
 from maskwright.decoding.endings.ending_parser import EndingParser, Frame, pop_frames
 from maskwright.decoding.endings.ending_spelling import PREFERRED, Spelling
@@ -56,7 +56,7 @@ class EndingMachine:
     spelling : if given, only endings that its tokens spell. _held : bytes that all of it takes, by estimate.
     """
 
-    def __init__(self, store: AutomatonStore, spelling: Spelling | None) -> None:
+    def __init__(self, store: EngineTable, spelling: Spelling | None) -> None:
         self.lexer = EndingLexer(store, PREFERRED if spelling is None else spelling.alphabet)
         self.parser = EndingParser(store, self.lexer)
         self.spelling = spelling

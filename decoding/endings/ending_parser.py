@@ -14,7 +14,7 @@ from maskwright.maskstore.automaton import _parse_kernels as lr
 from maskwright.maskstore.table import engine_table as places
 
 if TYPE_CHECKING:
-    from maskwright.maskstore.automaton_store import AutomatonStore
+    from maskwright.maskstore.table.compiled import EngineTable
 from maskwright.decoding.endings.ending_lexer import EndingLexer, part_of
 
 Int32 = npt.NDArray[np.int32]
@@ -51,7 +51,7 @@ class EndingParser:
     are least by themselves, so bytes + lines * pay is a lower bound. A line of a block that is still to be opened has one byte more.
     """
 
-    def __init__(self, store: AutomatonStore, lexer: EndingLexer) -> None:
+    def __init__(self, store: EngineTable, lexer: EndingLexer) -> None:
         table, grammar = store.table, store.grammar
         self.lexer = lexer
         self.layout = grammar.layout
@@ -107,7 +107,7 @@ class EndingParser:
             self.reduces.append(sorted(rules.items()))
             self.accepts.append(accepts)
 
-    def _has_levels(self, store: AutomatonStore) -> bool:
+    def _has_levels(self, store: EngineTable) -> bool:
         """Whether open blocks are the stack's states after an indent: indents and dedents come in pairs within each rule."""
         layout = store.grammar.layout
         if layout is None or len(self.members[self.indent]) > 1 or len(self.members[self.dedent]) > 1:

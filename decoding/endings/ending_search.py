@@ -14,7 +14,7 @@ from maskwright.decoding.endings._ending_kernels import COSTLY
 
 if TYPE_CHECKING:
     from maskwright.decoding.engine.texts import Texts
-    from maskwright.maskstore.automaton_store import AutomatonStore
+    from maskwright.maskstore.table.compiled import EngineTable
 from maskwright.decoding.endings.ending_machine import EndingMachine, Node, Options, Place
 from maskwright.decoding.endings.ending_parser import Frame
 from maskwright.decoding.endings.ending_spelling import Spelling
@@ -52,7 +52,7 @@ def _key(node: Node) -> Key:
 class EndingSearch(EndingMachine):
     """The search, with all that it has learnt about one store."""
 
-    def __init__(self, store: AutomatonStore, spelling: Spelling | None) -> None:
+    def __init__(self, store: EngineTable, spelling: Spelling | None) -> None:
         super().__init__(store, spelling)
         self._name = store.grammar.name
         self._backs_up = np.array(self.lexer.backs_up)

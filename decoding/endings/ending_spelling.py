@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from maskwright.decoding.endings._ending_kernels import COSTLY
 
 if TYPE_CHECKING:
-    from maskwright.maskstore.automaton_store import AutomatonStore
+    from maskwright.maskstore.table.compiled import EngineTable
 
 PREFERRED = bytes([*range(0x20, 0x7F), *range(0x20), *range(0x7F, 0x100)])
 
@@ -18,7 +18,7 @@ class Spelling:
     A state is a set of tokens under way, as a set of prefixes.
     """
 
-    def __init__(self, store: AutomatonStore) -> None:
+    def __init__(self, store: EngineTable) -> None:
         vocabulary = store.vocabulary
         self.name = vocabulary.name
         self.id_of: dict[bytes, int] = {}

@@ -16,7 +16,7 @@ from maskwright.analysis.grammar.columns import Column
 from maskwright.decoding.engine import _kernels as kernels
 from maskwright.decoding.engine.alone import Alone, Shared
 from maskwright.decoding.engine.arguments import plain_bytes
-from maskwright.maskstore.automaton_store import AutomatonStore
+from maskwright.maskstore.table.compiled import EngineTable
 
 Words = npt.NDArray[np.int32]
 
@@ -36,10 +36,10 @@ class Texts(Shared):
     INVARIANT: a region of `memory` refers to itself only, by numbers from its own start, so it can be moved and copied whole.
     """
 
-    def __init__(self, store: AutomatonStore, size: int, max_rollback: int) -> None:
-        if not isinstance(store, AutomatonStore):
+    def __init__(self, store: EngineTable, size: int, max_rollback: int) -> None:
+        if not isinstance(store, EngineTable):
             refuse_argument(
-                "the store", store, "an AutomatonStore, as mw.build_store and mw.load_store give it (not of lexing nfa)"
+                "the store", store, "an EngineTable, as mw.build_store and mw.load_store give it (not of lexing nfa)"
             )
         size, max_rollback = integer("size", size), integer("max_rollback", max_rollback)
         if size < 1 or max_rollback < 0:
@@ -271,6 +271,12 @@ class Texts(Shared):
             raise MaskwrightError(f"slots is {clip(slots)}; expected a list of numbers of slots") from None
         return [self._slot(slot) for slot in chosen]
 
+    def _fill(self, slot: int, words: Words) -> None:
+        """Write a text's mask. Raises as `Matcher.fill`."""
+        code = kernels.fill(self._table, self._memory, int(self._regions[slot]), words)
+        if code:
+            self._finish_fill(slot, code, words)
+
     def _finish_fill(self, slot: int, code: int, words: Words) -> None:
         """What compiled code left to be done, or an error."""
         for tries in itertools.count():
@@ -404,25 +410,8 @@ class Texts(Shared):
         return not data or self._read(slot, data, False) == kernels.OK
 
     def _dead_end(self, slot: int) -> str:
-        from maskwright.decoding.endings.ending import is_completable
-
-        where = f" in slot {slot}" if self.size > 1 else ""
-        grammar = self.store.grammar.name
-        fact = (
-            f"no token of vocabulary {self.store.vocabulary.name} can come next{where}, and the text is not complete under grammar "
-            f"{grammar}."
-        )
-        allowed = bytes(byte for byte in range(256) if self._reads(slot, bytes([byte])))
-        completable = is_completable(self, slot)
-        if completable is False or not allowed:
-            return (
-                f"{fact} The grammar is at fault, not the vocabulary: no bytes at all complete this text. `maskwright lint` says where it "
-                "leads into dead ends, and what to do"
-            )
-        wanted = f"The grammar goes on with the bytes {allowed[:20]!r}, which no token begins with such that the rest fits too: use"
-        if completable:
-            return f"{fact} {wanted} a vocabulary that has them, or a grammar that does not need them"
-        return f"{fact} {wanted} a vocabulary that has them; or the grammar leads into a dead end, which `maskwright lint` may show"
+        """Why nothing can come next. `Matcher` and `Batch` know, which know how texts end."""
+        raise NotImplementedError
 
     def _explain(self, slot: int, token: int) -> str:
         with Alone(self):

@@ -4,5 +4,6 @@ In: a grammar and a text, or a matcher. Out: lexemes, terminals, stacks and item
 """
 
 from maskwright.decoding.explain.explain import explain_id, explain_next, explain_text, explain_token
+from maskwright.decoding.explain.explanation import Explanation
 
-__all__ = ["explain_id", "explain_next", "explain_text", "explain_token"]
+__all__ = ["Explanation", "explain_id", "explain_next", "explain_text", "explain_token"]

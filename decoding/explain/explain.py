@@ -7,7 +7,7 @@ A plain re-reading (`retrace`), which can be asked for its reasons; the engine's
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from maskwright.analysis.grammar.columns import MOST_COLUMN, Column
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.lexing.transducer import START
 from maskwright.decoding.engine import _kernels as kernels
+from maskwright.decoding.engine.alone import Alone
+from maskwright.decoding.engine.texts import Texts
 from maskwright.decoding.explain.explanation import (
     Attempt,
     Explanation,
@@ -30,10 +32,7 @@ from maskwright.decoding.explain.explanation import (
 from maskwright.decoding.explain.retrace import END, Machine, Place, Refusal, Retrace, machine_of
 from maskwright.decoding.explain.stack_views import StackViews
 from maskwright.maskstore.table import engine_table as places_of_table
-
-if TYPE_CHECKING:
-    from maskwright.decoding.engine.matcher import Matcher
-    from maskwright.maskstore.automaton_store import AutomatonStore
+from maskwright.maskstore.table.compiled import EngineTable
 
 MOST_LEXEMES = 12
 MOST_STACKS = 4
@@ -54,7 +53,7 @@ def explain_text(grammar: Grammar, text: bytes) -> Explanation:
     return _Explainer(machine_of(grammar)).text(text)
 
 
-def explain_token(grammar: Grammar, text: bytes, data: bytes, store: AutomatonStore | None = None) -> Explanation:
+def explain_token(grammar: Grammar, text: bytes, data: bytes, store: EngineTable | None = None) -> Explanation:
     """Why some bytes may or may not come after a text; if the text itself is not legal, why not.
 
     store : names the nearest tokens that may come. Raises as `explain_text`.
@@ -70,7 +69,7 @@ def _after(explainer: _Explainer, text: bytes, data: bytes, what: str) -> Explan
     return explainer.text(text) if good < len(text) else explainer.token(places, data, what, text)
 
 
-def explain_id(store: AutomatonStore, text: bytes, token: int) -> Explanation:
+def explain_id(store: EngineTable, text: bytes, token: int) -> Explanation:
     """`explain_token` for a token of a store's vocabulary, the end of the text among them. An id that it lacks may never come."""
     vocabulary = store.vocabulary
     explainer = _Explainer(machine_of(store.grammar), store)
@@ -80,22 +79,22 @@ def explain_id(store: AutomatonStore, text: bytes, token: int) -> Explanation:
     return explainer.text(text) if good < len(text) else explainer.other(places, token, text)
 
 
-def explain_next(matcher: Matcher, token: int) -> Explanation:
-    """Why a token may or may not come next where a matcher stands.
+def explain_next(texts: Texts, token: int) -> Explanation:
+    """Why a token may or may not come next where a matcher, a text by itself, stands.
 
     A matcher keeps no text and no names of terminals that its parser cannot tell apart: of those the first is shown. Raises StoreError for
     a store whose lexer this version, or this Python's Unicode, would not build.
     """
-    store = matcher.store
-    explainer = _Explainer(machine_of(store.grammar), store, matcher)
+    store = texts.store
+    explainer = _Explainer(machine_of(store.grammar), store, texts)
     vocabulary = store.vocabulary
-    if matcher._id(token) < 0:
+    if texts._id(token) < 0:
         return explainer.other([], token, None)
-    if matcher.is_finished():
+    if texts._is_finished(0):
         shown = f"token {token}" + (f" ({vocabulary.tokens[token]!r})" if 0 <= token < vocabulary.size else "")
         summary = f"{shown} comes after the end of the text: reset() begins a new one"
         return Explanation(store.grammar.name, f"token {token}", "refused", summary)
-    places = explainer.places_of(matcher)
+    places = explainer.places_of(texts)
     if 0 <= token < vocabulary.size and vocabulary.tokens[token] and token not in vocabulary.eos:
         what = f"token {token} ({vocabulary.tokens[token]!r})"
         return explainer.token(places, vocabulary.tokens[token], what, None)
@@ -105,11 +104,11 @@ def explain_next(matcher: Matcher, token: int) -> Explanation:
 class _Explainer:
     """One explanation under way."""
 
-    def __init__(self, machine: Machine, store: AutomatonStore | None = None, matcher: Matcher | None = None) -> None:
+    def __init__(self, machine: Machine, store: EngineTable | None = None, texts: Texts | None = None) -> None:
         self.machine = machine
         self.grammar = machine.grammar
         self.store = store
-        self.matcher = matcher
+        self.texts = texts
         self.trace = Retrace(machine)
         self.views = StackViews(self.trace)
 
@@ -212,7 +211,7 @@ class _Explainer:
         live = self.machine.transducer.live[place.lexer]
         names = listed(self.names(live)) if place.lexer != START else ""
         if text is None:
-            if self.matcher is not None:
+            if self.texts is not None:
                 found["note"] = (
                     "worked out from the matcher's state: of terminals and rules that no text tells apart the first is shown"
                 )
@@ -293,9 +292,9 @@ class _Explainer:
         live = self.machine.transducer.live[state]
         return (*self.names(found), *([f"({listed(self.names(live), 4)} under way)"] if live else []))
 
-    def places_of(self, matcher: Matcher) -> list[Place]:
+    def places_of(self, texts: Texts) -> list[Place]:
         """Where a matcher stands, in states of the full tables."""
-        table, memory = matcher.store.table, matcher._memory
+        table, memory = texts.store.table, texts._memory
         transducer = self.machine.transducer
         n = transducer.n_states
         at = int(table[places_of_table.NEXT_STATE])
@@ -305,12 +304,12 @@ class _Explainer:
                 f"the store of grammar {self.grammar.name} has another lexer than this version of maskwright, under this Python's Unicode, "
                 "builds for it; build the store anew"
             )
-        stacks = tuple(self._lifted(states) for states in matcher._stacks(0))
-        region = int(matcher._regions[0])
+        stacks = tuple(self._lifted(states) for states in texts._stacks(0))
+        region = int(texts._regions[0])
         lexer, wide, narrow, depth = (
             int(memory[region + p]) for p in (kernels.LEXER, kernels.COLUMN, kernels.NARROW, kernels.DEPTH)
         )
-        return [Place(lexer, Column(wide, narrow), depth, tuple(matcher._columns(0)), stacks, False, None)]
+        return [Place(lexer, Column(wide, narrow), depth, tuple(texts._columns(0)), stacks, False, None)]
 
     def _lifted(self, merged: Sequence[int]) -> int:
         """A stack of the full tables whose states have these classes; it does the same on every text (`analysis.lr.bisimulation`)."""
@@ -458,11 +457,12 @@ class _Explainer:
         if self.store is None:
             return ()
         words = np.zeros(self.store.n_words, np.uint32)
-        matcher = self.matcher or self.store.matcher()
+        texts = self.texts or Texts(self.store, 1, 0)
         try:
             if text is not None:
-                matcher.advance_bytes(text)
-            matcher.fill(words)
+                texts._advance_bytes(0, text)
+            with Alone(texts):
+                texts._fill(0, words.view(np.int32))
         except (DeadEndError, IllegalTokenError):
             return ()
         allowed = np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little")).tolist()

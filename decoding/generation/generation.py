@@ -20,9 +20,9 @@ from maskwright.analysis.arguments import boolean, clip, integer, need_number, n
 from maskwright.analysis.errors import LimitError, MaskwrightError
 from maskwright.decoding.endings.ending import Ending, short_ending
 from maskwright.decoding.engine.arguments import integers, plain_bytes, texts
-from maskwright.decoding.engine.matcher import Matcher
 from maskwright.decoding.generation.healing import Healing
 from maskwright.decoding.logits import apply_mask, need_torch
+from maskwright.decoding.matcher import Matcher
 from maskwright.maskstore.vocabulary import Vocabulary
 
 Logits = npt.NDArray[np.float32]

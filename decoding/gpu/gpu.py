@@ -20,13 +20,13 @@ import numpy.typing as npt
 from maskwright.analysis.errors import MaskwrightError, MissingExtraError
 from maskwright.decoding.engine import _kernels as kernels
 from maskwright.decoding.engine.alone import Alone, Shared
-from maskwright.decoding.engine.matcher import Matcher
 from maskwright.decoding.gpu import _slot_kernels as slot_kernels
 from maskwright.decoding.logits import apply_rows, need_torch
 from maskwright.decoding.logits.staging import named_device
+from maskwright.decoding.matcher import Matcher
 
 if TYPE_CHECKING:
-    from maskwright.maskstore.automaton_store import AutomatonStore
+    from maskwright.maskstore.table.compiled import EngineTable
 
 Int32 = npt.NDArray[np.int32]
 
@@ -94,7 +94,7 @@ class GpuBatch(Shared):
 
     def __init__(
         self,
-        store: AutomatonStore,
+        store: EngineTable,
         size: int,
         device: Any = "cuda",
         *,

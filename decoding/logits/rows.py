@@ -19,15 +19,15 @@ from maskwright.analysis.arguments import clip, integer
 from maskwright.analysis.errors import DeadEndError, LimitError, MaskwrightError, VocabularyError
 from maskwright.decoding.engine import _kernels as kernels
 from maskwright.decoding.engine.alone import Alone, Shared
-from maskwright.decoding.engine.matcher import Batch, Matcher
 from maskwright.decoding.engine.texts import Texts
 from maskwright.decoding.logits import _row_kernels as book_kernels
 from maskwright.decoding.logits._row_kernels import NOTHING
 from maskwright.decoding.logits.apply import apply_rows
 from maskwright.decoding.logits.optional import need_torch
 from maskwright.decoding.logits.staging import Staging, StreamEvent, checked_device
-from maskwright.maskstore.automaton_store import AutomatonStore
+from maskwright.decoding.matcher import Batch, Matcher
 from maskwright.maskstore.table import engine_table as layout
+from maskwright.maskstore.table.compiled import EngineTable
 
 DEFAULT_CAPACITY = 4096
 """Rows. 16 MB at V = 32,000, 67 MB at 131,072, on the device and on the host."""
@@ -56,7 +56,7 @@ class ResidentRows(Shared):
     _remedy = "ResidentRows(store)"
 
     def __init__(
-        self, store: AutomatonStore | Sequence[AutomatonStore], device: Any = "cuda", capacity: int = DEFAULT_CAPACITY
+        self, store: EngineTable | Sequence[EngineTable], device: Any = "cuda", capacity: int = DEFAULT_CAPACITY
     ) -> None:
         torch = need_torch()
         given = tuple(store) if isinstance(store, Sequence) else (store,)
@@ -259,7 +259,7 @@ def check_stores(stores: Sequence[Any]) -> None:
     if not stores:
         raise MaskwrightError("no store is given; expected one, or one for each sequence")
     for store in stores:
-        if not isinstance(store, AutomatonStore):
+        if not isinstance(store, EngineTable):
             raise MaskwrightError(
                 f"{store!r} cannot be decoded with: a store of lexing nfa has no matcher; load the grammar with lexing='longest'"
             )
@@ -270,7 +270,7 @@ def check_stores(stores: Sequence[Any]) -> None:
             )
 
 
-def masks_that_end(store: AutomatonStore) -> npt.NDArray[np.uint8]:
+def masks_that_end(store: EngineTable) -> npt.NDArray[np.uint8]:
     """By mask whether end of text is in it, which then has to be looked into; (0,) if what the masks say of it is all.
 
     Under layout they say only that the text or a block may end (`fill`).

@@ -20,9 +20,9 @@ from maskwright.analysis.legality.verdict import START
 from maskwright.decoding.engine.spelling import Question
 from maskwright.decoding.reference.lexer import NO_COLUMN, NfaLexer, Symbols
 from maskwright.decoding.reference.parser import LalrParser, Stacks
-from maskwright.maskstore.masks import n_words
-from maskwright.maskstore.store import MaskStore
+from maskwright.maskstore.entries.entry_table import EntryTable
 from maskwright.maskstore.tokens.events import ABSOLUTE, EventCodes, Moves
+from maskwright.maskstore.vocabulary.masks import n_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +56,10 @@ class ReferenceDecoder:
     n_parser_calls : sequences asked of the parser by `mask` so far; n_masks : masks made.
     """
 
-    def __init__(self, store: MaskStore) -> None:
+    def __init__(self, store: EntryTable) -> None:
         """Builds the parser, about half a second for python.lark. Raises GrammarError for a store of another lexing than "nfa"."""
         if not hasattr(store, "grammar"):
-            refuse_argument("the store", store, "a MaskStore: mw.build_store(grammar, vocabulary)")
+            refuse_argument("the store", store, "a EntryTable: mw.build_store(grammar, vocabulary)")
         if store.grammar.lexing != "nfa":
             raise GrammarError(
                 f"the reference decoder reads stores of lexing 'nfa', not {store.grammar.lexing!r}: use store.matcher(), or load the "

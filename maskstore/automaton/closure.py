@@ -22,7 +22,7 @@ from maskwright.analysis.errors import LimitError
 from maskwright.maskstore.automaton import _closure_kernels as kernels
 from maskwright.maskstore.automaton import _parse_kernels
 from maskwright.maskstore.automaton.suspended import Suspended, doubled, free_slots
-from maskwright.maskstore.masks import BITS, n_words
+from maskwright.maskstore.vocabulary.masks import BITS, n_words
 
 _compiled: Any = kernels
 """The same for calls with unpacked arguments, which numba's stubs do not describe."""

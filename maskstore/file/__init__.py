@@ -1,4 +1,4 @@
 """How is a store kept?
 
-In: a store. Out: one memory-mapped safetensors file; and back, with checks, since a file may come from anyone.
+In: what a store holds. Out: one memory-mapped safetensors file; and back, with checks, since a file may come from anyone.
 """

@@ -12,8 +12,8 @@ import numpy.typing as npt
 from maskwright.analysis.arguments import clip
 from maskwright.analysis.errors import StoreError
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.maskstore.file.fileheader import refuse
-from maskwright.maskstore.store import NO_CELL
+from maskwright.maskstore.damaged import refuse
+from maskwright.maskstore.entries.entry_table import NO_CELL
 from maskwright.maskstore.tokens.events import EventCodes
 from maskwright.maskstore.vocabulary import Vocabulary
 
@@ -28,7 +28,7 @@ def check_arrays(
     steps: Mapping[str, int],
     arrays: Mapping[str, Array],
 ) -> None:
-    """Every index is in range, and the arrays obey what `MaskStore`, `TerminalNfa` and `MaskPool` say of them.
+    """Every index is in range, and the arrays obey what `EntryTable`, `TerminalNfa` and `MaskPool` say of them.
 
     arrays : as named in `fileheader.TENSORS`, in the dtypes of memory, their lengths already found to agree.
 

@@ -5,8 +5,8 @@ Format version 3. Words in capitals as in RFC 2119.
 - A store file MUST be a safetensors file whose metadata has the key ``maskwright`` and no other. (safetensors keeps
   metadata in a hash map, whose order would reach the bytes.)
 - The key's value MUST be JSON in canonical form (keys sorted, ASCII, no blanks, no key twice) with the members of
-  `fileheader.FACTS` for its `kind` and no others: "entries" for a `MaskStore` (lexing "nfa"), "automaton" for an
-  `AutomatonStore` (all other lexings).
+  `fileheader.FACTS` for its `kind` and no others: "entries" for an `EntryTable` (lexing "nfa"), "automaton" for an
+  `EngineTable` (all other lexings).
 - `grammar` MUST be `Grammar.to_dict`, text included, and the tensors ``vocabulary.*`` MUST be `Vocabulary.to_arrays`: a
   store is complete in itself. Their digests MUST be `grammar_sha256` and `vocabulary.sha256`.
 - `steps` MUST be the streamlining steps, ``original`` first, each with the entries left after it in all resting states
@@ -33,34 +33,29 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import re
-import secrets
 import stat
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
-
 from maskwright.analysis.arguments import clip, integer, need_path, refuse_argument
 from maskwright.analysis.errors import StoreError, VocabularyError
 from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.lexing.terminal_nfa import TerminalNfa
 from maskwright.analysis.loading.sources import GrammarSource, as_grammar
+from maskwright.maskstore.damaged import EXPORT_AGAIN, reason, refuse
+from maskwright.maskstore.entries.entry_table import EntryTable
+from maskwright.maskstore.file.filechecks import check_arrays
 from maskwright.maskstore.file.fileheader import (
     AUTOMATON,
     ENTRIES,
-    EXPORT_AGAIN,
     FORMAT,
     FORMAT_VERSION,
     METADATA_KEY,
@@ -69,28 +64,21 @@ from maskwright.maskstore.file.fileheader import (
     Header,
     canonical,
     read_header,
-    reason,
-    refuse,
     tensors_of,
 )
 from maskwright.maskstore.file.filemap import map_tensor
-from maskwright.maskstore.file.portable import Origin
+from maskwright.maskstore.file.origin import Origin
+from maskwright.maskstore.file.writing import replace_file
+from maskwright.maskstore.table.compiled import EngineTable
+from maskwright.maskstore.table.tablecheck import check_table, part_bytes, table_sizes
+from maskwright.maskstore.tokens.events import EventCodes, Moves
 from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary
-
-if TYPE_CHECKING:
-    from maskwright.maskstore.automaton_store import AutomatonStore
-    from maskwright.maskstore.store import MaskStore
+from maskwright.maskstore.vocabulary.masks import MaskPool
 
 Array = npt.NDArray[Any]
 
 ATTEMPTS = 20
 """How often a file that is being replaced is read again."""
-
-TEMPORARY = re.compile(r"\.maskwright-[0-9a-f]{16}\.tmp")
-"""What files are called while they are written."""
-
-ABANDONED = 60
-"""Seconds after which a file that is being written, but that no process holds, is taken for what a killed one left."""
 
 _BLOCK = 1 << 14
 """PERF: places that the checksum takes at a time, few enough for a core's cache: 2.5 ms for the 10 MB of python.lark's table."""
@@ -98,7 +86,7 @@ _BLOCK = 1 << 14
 _NARROW = [np.dtype(code) for code in ("|u1", "|i1", "<u2", "<i2", "<i4", "<i8")]
 
 
-def save_store(store: MaskStore | AutomatonStore, path: str | os.PathLike[str], *, mode: int = 0o666) -> None:
+def save_store(store: EntryTable | EngineTable, path: str | os.PathLike[str], *, mode: int = 0o666) -> None:
     """Write the store's file. Equal stores give equal bytes (under one version of safetensors).
 
     mode : the rights of the new file, less those that the umask takes away.
@@ -109,15 +97,12 @@ def save_store(store: MaskStore | AutomatonStore, path: str | os.PathLike[str], 
     Raises: StoreError if the folder does not exist, `path` is something else than a file, or the system refuses.
     Cost: O(size of the file).
     """
-    from maskwright.maskstore.automaton_store import AutomatonStore
-    from maskwright.maskstore.store import MaskStore
-
-    if not isinstance(store, MaskStore | AutomatonStore):
+    if not isinstance(store, EntryTable | EngineTable):
         refuse_argument("the store", store, "a store: mw.build_store(grammar, vocabulary)")
     need_path("a store", path)
     mode = integer("mode", mode)
     arrays = {f"vocabulary.{name}": array for name, array in store.vocabulary.to_arrays().items()}
-    if isinstance(store, MaskStore):
+    if isinstance(store, EntryTable):
         arrays["counts"] = np.stack(list(store.counts.values()))
         for name in TENSORS.keys() - arrays.keys():
             group, _, member = name.rpartition(".")
@@ -154,24 +139,10 @@ def save_store(store: MaskStore | AutomatonStore, path: str | os.PathLike[str], 
     replace_file(Path(os.fsdecode(path)), save(tensors, {METADATA_KEY: canonical(facts)}), mode)
 
 
-def load_store(
-    path: str | os.PathLike[str],
-    *,
-    vocabulary: VocabularySource | None = None,
-    grammar: GrammarSource | None = None,
-) -> MaskStore | AutomatonStore:
-    """The store that `save_store` wrote; or a StoreError: the whole file is checked, and may come from anyone.
-
-    vocabulary, grammar : refuse a store that was not made for them; the store then holds these very objects. Names and paths are taken too.
-
-    The arrays are read-only. `Vocabulary.checked` is not kept, being a fact about the machine that built the store. An
-    `AutomatonStore`'s table is mapped: it is the file's own pages, of which processes that load the same file share one copy.
-    Whoever can alter the file in place can alter it after it was checked, so keep files that others may write elsewhere.
-
-    Raises: StoreError if there is no such file, or it cannot be read, is damaged, cut off, of another kind or version,
-    breaks a rule of the format, or was made for another grammar or vocabulary.
-    Cost: O(size of the file).
-    """
+def read_store(
+    path: str | os.PathLike[str], vocabulary: VocabularySource | None = None, grammar: GrammarSource | None = None
+) -> tuple[EntryTable | EngineTable, Origin]:
+    """What `save_store` wrote, and the file that it is from; see `maskwright.load_store`."""
     need_path("a store", path)
     path = where = os.fsdecode(path)
     grammar = None if grammar is None else as_grammar(grammar)
@@ -201,25 +172,18 @@ def load_store(
     own = _vocabulary(where, named, arrays)
     given = (header.grammar if grammar is None else grammar, own if vocabulary is None else vocabulary)
     if table is not None:
-        return _automaton_store(where, header, own, table, *given).loaded_from(origin)
-    return _mask_store(where, header, own, arrays, *given).loaded_from(origin)
+        return _engine_table(where, header, own, table, *given), origin
+    return _entry_table(where, header, own, arrays, *given), origin
 
 
-def _mask_store(
+def _entry_table(
     where: str,
     header: Header,
     own: Vocabulary,
     arrays: Mapping[str, Array],
     grammar: Grammar,
     vocabulary: Vocabulary,
-) -> MaskStore:
-    # PERF: what builds entries takes 0.1 s of processor time to import, and loading an automaton needs none of it
-    from maskwright.analysis.lexing.terminal_nfa import TerminalNfa
-    from maskwright.maskstore.file.filechecks import check_arrays
-    from maskwright.maskstore.masks import MaskPool
-    from maskwright.maskstore.store import MaskStore
-    from maskwright.maskstore.tokens.events import EventCodes, Moves
-
+) -> EntryTable:
     moves = Moves(header.grammar.layout, (own.tokens[i] for i in own.text_ids().tolist()))
     if header.facts["codes"]["n_moves"] != len(moves):
         found = clip(header.facts["codes"]["n_moves"])
@@ -229,7 +193,7 @@ def _mask_store(
     codes = EventCodes(header.grammar.n_terminals, moves)
     steps = dict(header.facts["steps"])
     check_arrays(where, header.grammar, own, codes, steps, arrays)
-    return MaskStore(
+    return EntryTable(
         grammar=grammar,
         vocabulary=vocabulary,
         nfa=TerminalNfa(**_members(arrays, "nfa")),
@@ -241,22 +205,19 @@ def _mask_store(
     )
 
 
-def _automaton_store(
+def _engine_table(
     where: str, header: Header, own: Vocabulary, table: Array, grammar: Grammar, vocabulary: Vocabulary
-) -> AutomatonStore:
-    from maskwright.maskstore.automaton_store import AutomatonStore
-    from maskwright.maskstore.table.tablecheck import check_table
-
+) -> EngineTable:
     found, expected = _table_checksum(table), header.facts["table_checksum"]
     if found != expected:
         raise refuse(where, f"its table has checksum {found}, expected {clip(expected)}")
     check_table(where, header.grammar, own, table)
-    return AutomatonStore(grammar, vocabulary, table, MappingProxyType(dict(header.facts["counts"])))
+    return EngineTable(grammar, vocabulary, table, MappingProxyType(dict(header.facts["counts"])))
 
 
-def as_store(source: MaskStore | AutomatonStore | str | os.PathLike[str]) -> MaskStore | AutomatonStore:
-    """The store itself, or the one that `load_store` finds in a file."""
-    return load_store(source) if isinstance(source, str | bytes | os.PathLike) else source
+def as_table(source: EntryTable | EngineTable | str | os.PathLike[str]) -> EntryTable | EngineTable:
+    """What a store holds, or what `read_store` finds in a file."""
+    return read_store(source)[0] if isinstance(source, str | bytes | os.PathLike) else source
 
 
 def store_info(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -304,8 +265,6 @@ def _entries_info(header: Header) -> dict[str, Any]:
 
 
 def _automaton_info(where: str, header: Header, table: Array | None) -> dict[str, Any]:
-    from maskwright.maskstore.table.tablecheck import part_bytes, table_sizes
-
     if table is None:
         raise StoreError(f"{where} was replaced while it was read; ask again when its writers have finished")
     parts = part_bytes(where, table)
@@ -405,83 +364,3 @@ def _widened(where: str, name: str, dtype: type[np.generic], array: Array) -> Ar
     wide: Array = array.astype(dtype)
     wide.setflags(write=False)
     return wide
-
-
-def replace_file(path: Path, data: bytes, mode: int = 0o666) -> None:
-    """Make `data` the file's content, all at once. mode : the new file's rights, less those that the umask takes away.
-
-    Raises: StoreError if the folder does not exist, `path` is something else than a file, or the system refuses.
-    """
-    temporary = path.parent / f".maskwright-{secrets.token_hex(8)}.tmp"
-    try:
-        if (why := why_not_writable(path)) is not None:
-            raise StoreError(f"cannot write {path}: {why}")
-        sweep(path.parent)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-        with open(os.open(temporary, flags, mode), "wb") as file:
-            _hold(file.fileno())
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-            if fcntl is not None:  # while it is held, so that nobody sweeps it away
-                os.replace(temporary, path)
-        if fcntl is None:
-            os.replace(temporary, path)
-    except StoreError:
-        raise
-    except BaseException as error:  # Ctrl-C too must leave nothing behind
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        if isinstance(error, OSError | ValueError):
-            raise StoreError(f"cannot write {path}: {reason(error)}") from error
-        raise
-
-
-def why_not_writable(path: Path) -> str | None:
-    """Why no file can be written there, as far as can be told before: for who works long before writing. None: it can.
-
-    Raises: OSError or ValueError for a path that cannot be looked at.
-    """
-    folder = path.absolute().parent
-    if path.exists() and not path.is_file():
-        return "it is there and is not a file; give a file's path"
-    if not folder.is_dir():
-        return f"there is no folder {folder}; make it first"
-    if not os.access(folder, os.W_OK | os.X_OK):
-        return f"nothing may be written in {folder}; see who may"
-    return None
-
-
-def sweep(folder: Path) -> None:
-    """Delete what killed processes left half-written. What a live one writes is held by it, and stays."""
-    if fcntl is None:
-        return
-    with contextlib.suppress(OSError):
-        for entry in os.scandir(folder):
-            if TEMPORARY.fullmatch(entry.name) and time.time() - entry.stat(follow_symlinks=False).st_mtime > ABANDONED:
-                with contextlib.suppress(OSError):
-                    handle = os.open(entry.path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
-                    try:
-                        _hold(handle, must=True)
-                        os.unlink(entry.path)
-                    finally:
-                        os.close(handle)
-
-
-def _hold(handle: int, must: bool = False) -> None:
-    """Hold an open file as long as it is open. must : OSError if another process holds it, or if it cannot be held there."""
-    if fcntl is not None:
-        with contextlib.suppress(*(() if must else (OSError,))):
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
-__all__ = [
-    "FORMAT_VERSION",
-    "TEMPORARY",
-    "load_store",
-    "replace_file",
-    "save_store",
-    "store_info",
-    "sweep",
-    "why_not_writable",
-]

@@ -15,15 +15,15 @@ import numpy as np
 from maskwright.analysis.arguments import clip
 from maskwright.analysis.errors import GrammarError, StoreError
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.maskstore.masks import n_words
+from maskwright.maskstore.damaged import reason, refuse
+from maskwright.maskstore.vocabulary.masks import n_words
 
 FORMAT = "maskwright mask store"
 FORMAT_VERSION = 3
 METADATA_KEY = "maskwright"
-EXPORT_AGAIN = "the file is damaged or was not written by maskwright: export the store again"
 
 ENTRIES, AUTOMATON = "entries", "automaton"
-"""The kinds of stores: `MaskStore` and `AutomatonStore`."""
+"""The kinds of stores: `EntryTable` and `EngineTable`."""
 
 _COMMON: Mapping[str, Any] = {
     "format": str,
@@ -224,17 +224,6 @@ def misfit(value: object, shape: Any, at: str) -> str | None:
 def canonical(value: object) -> str:
     """JSON, each value in one form only."""
     return json.dumps(value, sort_keys=True, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
-
-
-def refuse(where: str, found: str) -> StoreError:
-    """The error for what no maskwright writes."""
-    return StoreError(f"{where}: {found}; {EXPORT_AGAIN}")
-
-
-def reason(error: Exception) -> str:
-    """An error's message, shortened and quoted if the file could have filled it with whatever it likes."""
-    text = getattr(error, "strerror", None) or str(error)
-    return text if text.isprintable() and len(text) <= 300 else clip(text)
 
 
 def _read_grammar(where: str, facts: Mapping[str, Any]) -> Grammar:

@@ -21,13 +21,13 @@ from maskwright.maskstore.automaton._parse_kernels import HEADER, N_STATES
 from maskwright.maskstore.automaton.closure import Closure
 from maskwright.maskstore.automaton.stack_automaton import StackAutomaton
 from maskwright.maskstore.automaton.suspended import flatten_tables
-from maskwright.maskstore.masks import n_words
 from maskwright.maskstore.table import _engine_kernels as kernels
 from maskwright.maskstore.table.mask_rows import MaskRows, share_rows
 from maskwright.maskstore.table.shortcuts import shortened
 from maskwright.maskstore.tokens.feasible import surely_shifted
 from maskwright.maskstore.tokens.token_walk import flat
 from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.maskstore.vocabulary.masks import n_words
 
 Int32 = npt.NDArray[np.int32]
 

@@ -20,12 +20,12 @@ from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.lexing.transducer import MAX_PENDING, RESTART
 from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT
 from maskwright.maskstore.automaton import _parse_kernels as lr
-from maskwright.maskstore.file.fileheader import refuse
-from maskwright.maskstore.masks import n_words
+from maskwright.maskstore.damaged import refuse
 from maskwright.maskstore.table import engine_table as places
 from maskwright.maskstore.table.schema import ANY, NEVER_NONE, NUMBERS, PARTS, STARTS
 from maskwright.maskstore.table.stackcheck import bad_reduction
 from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.maskstore.vocabulary.masks import n_words
 
 Int32 = npt.NDArray[np.int32]
 Truths = npt.NDArray[np.bool_]

@@ -1,4 +1,4 @@
-"""What are a tokenizer's tokens, as bytes?
+"""What are a tokenizer's tokens, as bytes; how is a set of them kept?
 
 In: a tokenizer's file, object or name. Out: a `Vocabulary`: the bytes of each token, the special ones, the ends of text. Knows nothing of
 grammars.

@@ -64,7 +64,7 @@ def measure(grammar: Grammar, vocabulary: Vocabulary) -> dict[str, float]:
     """Costs of a grammar with a tokenizer."""
     automaton = build_automaton(grammar, vocabulary)
     table = engine_table(grammar, vocabulary, automaton)
-    store = mw.AutomatonStore(grammar, vocabulary, table, automaton.counts)
+    store = mw.Store(grammar, vocabulary, table, automaton.counts)
     per_state = [sum(len(view.group) for view in state.views) for state in automaton.required.states]
     resting = [count for count in per_state if count]
     counts = automaton.counts

@@ -22,7 +22,8 @@ from mask_equality import encoder
 
 import maskwright as mw
 from maskwright.analysis.errors import IllegalTokenError
-from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
+from maskwright.stores.build import compile_store
+from maskwright.stores.store import Store
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 
@@ -43,12 +44,12 @@ class Pair(NamedTuple):
     kind: str
 
 
-def python_store(tokenizer: str) -> AutomatonStore:
+def python_store(tokenizer: str) -> Store:
     """python.lark as it is loaded: lexing longest, all actions of a conflict followed. The oracle does what the grammar says."""
-    return build_automaton_store(mw.load_grammar("lark:python"), mw.load_vocabulary(tokenizer))
+    return compile_store(mw.load_grammar("lark:python"), mw.load_vocabulary(tokenizer))
 
 
-def prefixes(store: AutomatonStore, text: str, encode: Any) -> list[tuple[int, int]]:
+def prefixes(store: Store, text: str, encode: Any) -> list[tuple[int, int]]:
     """(length of the prefix, the token after it) at every token boundary of a text."""
     tokens = encode(text)
     vocabulary, at, found = store.vocabulary.tokens, 0, []
@@ -66,7 +67,7 @@ def draw(rng: random.Random, ids: np.ndarray, n: int) -> list[int]:
     return [] if not len(ids) else rng.sample(ids.tolist(), min(n, len(ids)))
 
 
-def pairs_of(store: AutomatonStore, path: str, text: str, encode: Any, rng: random.Random) -> Iterator[Pair]:
+def pairs_of(store: Store, path: str, text: str, encode: Any, rng: random.Random) -> Iterator[Pair]:
     tokens, data = store.vocabulary.tokens, text.encode()
     is_text = np.zeros(store.n_words * 32, np.bool_)
     is_text[store.vocabulary.text_ids()] = True
@@ -98,7 +99,7 @@ def pairs_of(store: AutomatonStore, path: str, text: str, encode: Any, rng: rand
                 yield Pair(path, data[:at], tokens[token], bool(allowed[token]), kind)
 
 
-def compare(store: AutomatonStore, tokenizer: str, n_pairs: int, seed: int = 0) -> tuple[dict[str, Any], list[Pair]]:
+def compare(store: Store, tokenizer: str, n_pairs: int, seed: int = 0) -> tuple[dict[str, Any], list[Pair]]:
     """Facts, and the pairs on which engine and oracle disagree."""
     encode, rng = encoder(tokenizer), random.Random(seed)
     oracle = Oracle(store.grammar)

@@ -20,9 +20,10 @@ from rich.table import Table
 
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.analysis.loading import load_grammar
-from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
 from maskwright.maskstore.vocabulary.encoders import load_encoder
+from maskwright.stores.build import compile_store
+from maskwright.stores.store import Store
 
 NAMES = (
     "function_name=[a-z_][a-z0-9_]*",
@@ -47,13 +48,13 @@ MAX_BYTES = 20_000
 REPEATS = 3
 
 
-def build(restrictions: tuple[str, ...], vocabulary: Vocabulary) -> tuple[AutomatonStore, float]:
+def build(restrictions: tuple[str, ...], vocabulary: Vocabulary) -> tuple[Store, float]:
     begin = time.process_time()
-    store = build_automaton_store(load_grammar("python", restrict=restrictions), vocabulary)
+    store = compile_store(load_grammar("python", restrict=restrictions), vocabulary)
     return store, time.process_time() - begin
 
 
-def takes(store: AutomatonStore, tokens: list[int]) -> bool:
+def takes(store: Store, tokens: list[int]) -> bool:
     """Whether the store's grammar takes the text of these tokens as a whole."""
     matcher = store.matcher()
     try:
@@ -62,7 +63,7 @@ def takes(store: AutomatonStore, tokens: list[int]) -> bool:
         return False
 
 
-def fill_times(store: AutomatonStore, texts: list[list[int]]) -> np.ndarray[Any, np.dtype[np.int64]]:
+def fill_times(store: Store, texts: list[list[int]]) -> np.ndarray[Any, np.dtype[np.int64]]:
     """Nanoseconds of each mask."""
     matcher, mask = store.matcher(), np.zeros(store.n_words, np.uint32)
     found = []
@@ -76,7 +77,7 @@ def fill_times(store: AutomatonStore, texts: list[list[int]]) -> np.ndarray[Any,
     return np.array(found)
 
 
-def measure(store: AutomatonStore, plain: AutomatonStore, texts: list[list[int]]) -> dict[str, Any]:
+def measure(store: Store, plain: Store, texts: list[list[int]]) -> dict[str, Any]:
     """Both in turn on the same texts, so that the machine's moods meet both."""
     times: dict[str, Any] = {}
     for _ in range(REPEATS):

@@ -141,9 +141,7 @@ def head_facts(torch: Any, weight: Any, bias: Any, batch: int, repeats: int) -> 
 # ---- The decode loop
 
 
-def loop_facts(
-    torch: Any, model: Any, store: mw.AutomatonStore, texts: list[list[int]], repeats: int
-) -> dict[str, Any]:
+def loop_facts(torch: Any, model: Any, store: mw.Store, texts: list[list[int]], repeats: int) -> dict[str, Any]:
     """Each step of the texts, one text at a time: tokens allowed, and ms of the layers, of the full product, and of ours.
 
     Ours is what `selective` does: fill the mask, list its ids, take the selective product up to the crossover and the full one past it.

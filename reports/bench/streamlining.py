@@ -22,8 +22,8 @@ import maskwright as mw
 from maskwright.analysis.legality.judge import Judge
 from maskwright.analysis.lexing import compile_terminals
 from maskwright.analysis.lexing.terminal_nfa import build_terminal_nfa
+from maskwright.maskstore.entries.build import contexts_of, walk_vocabulary
 from maskwright.maskstore.entries.streamline import count_entries, streamline
-from maskwright.maskstore.store import contexts_of, walk_vocabulary
 
 
 def run(tokenizer: str, numba_cache: str) -> dict[str, Any]:

@@ -8,8 +8,11 @@
 
 from __future__ import annotations
 
+import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from maskwright.version import version as _version
 
 if TYPE_CHECKING:
     from maskwright.analysis.errors import (
@@ -34,29 +37,29 @@ if TYPE_CHECKING:
         interchange_classes,
     )
     from maskwright.analysis.loading import Indenter, load_grammar, normalise, parse_grammar
-    from maskwright.cache import cached_store
     from maskwright.completion import complete, load_model
     from maskwright.decoding.adapters import MaskwrightLogitsProcessor, apply_mask
-    from maskwright.decoding.engine.matcher import Batch, Matcher
     from maskwright.decoding.explain.explanation import Explanation
     from maskwright.decoding.generation import Completion, generate
     from maskwright.decoding.gpu import GpuBatch
     from maskwright.decoding.logits import ResidentRows
+    from maskwright.decoding.matcher import Batch, Matcher
     from maskwright.decoding.reference import ReferenceDecoder
     from maskwright.lint import lint_grammar
-    from maskwright.maskstore.automaton_store import AutomatonStore
-    from maskwright.maskstore.file.fileformat import load_store, save_store, store_info
-    from maskwright.maskstore.store import MaskStore, build_store
+    from maskwright.maskstore.file.fileformat import save_store, store_info
     from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
     from maskwright.report.analysis import AnalysisReport, analyze
+    from maskwright.stores.build import build_store
+    from maskwright.stores.cache import cached_store
+    from maskwright.stores.store import EntryStore, Store, load_store
     from maskwright.validation import ValidationReport, validate
 
     __version__: str
 
 _HOME = {
     "AnalysisReport": "maskwright.report.analysis",
-    "AutomatonStore": "maskwright.maskstore.automaton_store",
-    "Batch": "maskwright.decoding.engine.matcher",
+    "Store": "maskwright.stores.store",
+    "Batch": "maskwright.decoding.matcher",
     "Completion": "maskwright.decoding.generation",
     "DeadEndError": "maskwright.analysis.errors",
     "Deciders": "maskwright.analysis.legality",
@@ -70,10 +73,10 @@ _HOME = {
     "Judge": "maskwright.analysis.legality",
     "Layout": "maskwright.analysis.grammar",
     "LimitError": "maskwright.analysis.errors",
-    "MaskStore": "maskwright.maskstore.store",
+    "EntryStore": "maskwright.stores.store",
     "MaskwrightError": "maskwright.analysis.errors",
     "MaskwrightLogitsProcessor": "maskwright.decoding.adapters.huggingface",
-    "Matcher": "maskwright.decoding.engine.matcher",
+    "Matcher": "maskwright.decoding.matcher",
     "MissingExtraError": "maskwright.analysis.errors",
     "ReferenceDecoder": "maskwright.decoding.reference",
     "ResidentRows": "maskwright.decoding.logits",
@@ -88,15 +91,15 @@ _HOME = {
     "analyze": "maskwright.report.analysis",
     "apply_mask": "maskwright.decoding.adapters",
     "build_follow_graph": "maskwright.analysis.legality",
-    "build_store": "maskwright.maskstore.store",
-    "cached_store": "maskwright.cache",
+    "build_store": "maskwright.stores.build",
+    "cached_store": "maskwright.stores.cache",
     "complete": "maskwright.completion",
     "generate": "maskwright.decoding.generation",
     "interchange_classes": "maskwright.analysis.legality",
     "lint_grammar": "maskwright.lint",
     "load_grammar": "maskwright.analysis.loading",
     "load_model": "maskwright.completion",
-    "load_store": "maskwright.maskstore.file.fileformat",
+    "load_store": "maskwright.stores.store",
     "load_vocabulary": "maskwright.maskstore.vocabulary",
     "normalise": "maskwright.analysis.loading",
     "parse_grammar": "maskwright.analysis.loading",
@@ -107,20 +110,17 @@ _HOME = {
 """Public name -> the module that has it. Modules are imported when a name is first used: `maskwright --help` needs none of them."""
 
 
-def _version() -> str:
-    # PERF: 28 ms of processor time, most of it to import what reads metadata; `import maskwright` takes 5 ms without
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("maskwright")
-    except PackageNotFoundError:  # a source tree that was never installed
-        return "0+unknown"
+_OLD = {"AutomatonStore": "Store", "MaskStore": "EntryStore"}
+"""What names were called before."""
 
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
         value = globals()[name] = _version()
         return value
+    if name in _OLD:
+        warnings.warn(f"maskwright.{name} is now called {_OLD[name]}", DeprecationWarning, stacklevel=2)
+        name = _OLD[name]
     if name not in _HOME:
         raise AttributeError(f"module 'maskwright' has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(_HOME[name]), name)
@@ -133,11 +133,11 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "AnalysisReport",
-    "AutomatonStore",
     "Batch",
     "Completion",
     "DeadEndError",
     "Deciders",
+    "EntryStore",
     "Explainer",
     "Explanation",
     "GpuBatch",
@@ -148,13 +148,13 @@ __all__ = [
     "Judge",
     "Layout",
     "LimitError",
-    "MaskStore",
     "MaskwrightError",
     "MaskwrightLogitsProcessor",
     "Matcher",
     "MissingExtraError",
     "ReferenceDecoder",
     "ResidentRows",
+    "Store",
     "StoreError",
     "Terminal",
     "TerminalError",

@@ -33,13 +33,13 @@ from maskwright.decoding.engine.arguments import plain_bytes
 from maskwright.decoding.generation.generation import Completion, Generation, ModelReader, Sampler, generate
 from maskwright.decoding.generation.healing import split_for_healing
 from maskwright.decoding.logits import apply_mask, need_torch
-from maskwright.maskstore.file.fileformat import as_store
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
 from maskwright.models import BUNDLED, model_folder
+from maskwright.stores.store import as_store
 
 if TYPE_CHECKING:
-    from maskwright.decoding.engine.matcher import Matcher
-    from maskwright.maskstore.automaton_store import AutomatonStore
+    from maskwright.decoding.matcher import Matcher
+    from maskwright.stores.store import Store
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ def vocabulary_of(name: str | os.PathLike[str]) -> Vocabulary | None:
     return found if found.eos else None
 
 
-def check_model(store: AutomatonStore, model: LanguageModel) -> None:
+def check_model(store: Store, model: LanguageModel) -> None:
     """Raises VocabularyError unless the store was built for the model's tokenizer."""
     check_stores([store])
     check_same_tokens(store.vocabulary, model.vocabulary)
@@ -152,7 +152,7 @@ def check_model(store: AutomatonStore, model: LanguageModel) -> None:
 
 
 def start_completion(
-    store: AutomatonStore,
+    store: Store,
     prompt: str | bytes,
     model: LanguageModel,
     *,
@@ -194,7 +194,7 @@ def start_completion(
 
 
 def complete(
-    store: AutomatonStore | str | os.PathLike[str],
+    store: Store | str | os.PathLike[str],
     prompt: str | bytes,
     model: LanguageModel | str | os.PathLike[str] = BUNDLED,
     **options: Any,

@@ -15,9 +15,9 @@ import pytest
 from maskwright.analysis.errors import GrammarError, MaskwrightError, VocabularyError
 from maskwright.analysis.files import open_file, read_file_bytes, read_stream
 from maskwright.analysis.loading import load_grammar, parse_grammar
-from maskwright.maskstore.file.fileformat import load_store
 from maskwright.maskstore.vocabulary import load_vocabulary, tokenizer_files
 from maskwright.maskstore.vocabulary.encoders import load_encoder
+from maskwright.stores.store import load_store
 from maskwright.validation import corpus
 from maskwright.validation.log import ResultsLog
 

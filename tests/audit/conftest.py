@@ -13,9 +13,10 @@ import pytest
 
 from maskwright.analysis.loading import parse_grammar
 from maskwright.audit import AuditReport, audit
-from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.maskstore.vocabulary.encoders import Encoder
+from maskwright.stores.build import compile_store
+from maskwright.stores.store import Store
 
 HERE = Path(__file__).parent
 
@@ -52,8 +53,8 @@ def encoder() -> Encoder:
 
 
 @pytest.fixture(scope="session")
-def store(lists_engine: ModuleType, encoder: Encoder) -> AutomatonStore:
-    return build_automaton_store(parse_grammar(lists_engine.GRAMMAR, name="lists"), encoder.vocabulary)
+def store(lists_engine: ModuleType, encoder: Encoder) -> Store:
+    return compile_store(parse_grammar(lists_engine.GRAMMAR, name="lists"), encoder.vocabulary)
 
 
 @pytest.fixture
@@ -66,7 +67,7 @@ def corpus(tmp_path: Path, request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def run_case(
-    lists_engine: ModuleType, encoder: Encoder, store: AutomatonStore, corpus: str, monkeypatch: pytest.MonkeyPatch
+    lists_engine: ModuleType, encoder: Encoder, store: Store, corpus: str, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., AuditReport]:
     """The audit of the engine as a case makes it wrong."""
     monkeypatch.setenv("PYTHONPATH", str(HERE))

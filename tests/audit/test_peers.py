@@ -19,9 +19,10 @@ import pytest
 from maskwright.analysis.loading import parse_grammar
 from maskwright.audit import AuditReport, audit
 from maskwright.audit.report import OVER, TRUE_REFUSED, UNCONSTRAINED, UNDER
-from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.maskstore.vocabulary.encoders import Encoder, load_encoder
+from maskwright.stores.build import compile_store
+from maskwright.stores.store import Store
 
 ROOT = Path(__file__).parents[2]
 
@@ -59,8 +60,8 @@ def encoder() -> Encoder:
 
 
 @functools.cache
-def store_of(grammar: str) -> AutomatonStore:
-    return build_automaton_store(parse_grammar(grammar, name="g"), encoder().vocabulary)
+def store_of(grammar: str) -> Store:
+    return compile_store(parse_grammar(grammar, name="g"), encoder().vocabulary)
 
 
 def run(engine: str, package: str, grammar: str, texts: list[str], folder: Path, own: str | None = None) -> AuditReport:
@@ -177,7 +178,7 @@ def test_syncode_lets_everything_through_when_it_fails(tmp_path: Path, monkeypat
     (tmp_path / "one.json").write_text('[{"k":"v"},1]')
     tokenizer = load_encoder(tmp_path / "tokenizer.json")
     report = audit(
-        build_automaton_store(parse_grammar(JSON, name="json"), tokenizer.vocabulary),
+        compile_store(parse_grammar(JSON, name="json"), tokenizer.vocabulary),
         tmp_path / "one.json",
         "syncode",
         grammar_text=JSON,

@@ -16,9 +16,9 @@ from maskwright.analysis.errors import GrammarError, MaskwrightError, UnknownNam
 from maskwright.analysis.loading import parse_grammar
 from maskwright.audit import AuditReport, Difference, audit, compare
 from maskwright.audit.report import EMPTY, INCONSISTENT, OVER, TRUE_REFUSED, UNCONSTRAINED, UNDER
-from maskwright.maskstore.automaton_store import AutomatonStore
-from maskwright.maskstore.store import build_store
 from maskwright.maskstore.vocabulary.encoders import Encoder
+from maskwright.stores.build import build_store
+from maskwright.stores.store import Store
 from maskwright.validation.corpus import CorpusError
 
 TEXTS = ("[[a, b], [[c]], def]", "[]", "[ab, [[[[x]]]] ,y , [z ]] ", "[[], [a], b]", "[a,bc , [d, []]]")
@@ -236,7 +236,7 @@ def test_bad_input(run_case: Run, options: dict, error: type[Exception], message
         run_case(**options)
 
 
-def test_nfa_stores_are_refused(store: AutomatonStore, lists_engine: ModuleType, encoder: Encoder, corpus: str) -> None:
+def test_nfa_stores_are_refused(store: Store, lists_engine: ModuleType, encoder: Encoder, corpus: str) -> None:
     other = build_store(parse_grammar(lists_engine.GRAMMAR, lexing="nfa"), encoder.vocabulary)
     with pytest.raises(GrammarError, match="no exact masks to audit against"):
         audit(other, corpus, "xgrammar", grammar_text="", tokenizer=encoder)  # type: ignore[arg-type]

@@ -8,8 +8,8 @@ import pytest
 
 from maskwright.analysis.loading import parse_grammar
 from maskwright.audit.sequences import END_OF_TEXT, TokenSequences
-from maskwright.maskstore.automaton_store import build_automaton_store
 from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.stores.build import compile_store
 
 GRAMMAR = """
 start: (NAME | NUMBER | "(" start ")" | STRING)*
@@ -48,7 +48,7 @@ def expected(text: str, token: str) -> str:
 def test_sequences(text: str) -> None:
     tokens = (b"", *(bytes([i]) for i in range(256)), *(token.encode() for token in TOKENS))
     vocabulary = Vocabulary("v", tokens, {0: "</s>"}, (0,))
-    store = build_automaton_store(parse_grammar(GRAMMAR, name="g"), vocabulary)
+    store = compile_store(parse_grammar(GRAMMAR, name="g"), vocabulary)
     sequences = TokenSequences(store)
     matcher = store.matcher()
     matcher.advance_bytes(text.encode())
@@ -64,7 +64,7 @@ def test_sequences(text: str) -> None:
 def test_terminals_before() -> None:
     vocabulary = Vocabulary("v", (b"", *(bytes([i]) for i in range(256))), {0: "</s>"}, (0,))
     text = 'start: "(" value ")"\nvalue: "n" | "t" | "f" | "u"'
-    store = build_automaton_store(parse_grammar(text, name="g"), vocabulary)
+    store = compile_store(parse_grammar(text, name="g"), vocabulary)
     sequences = TokenSequences(store)
     matcher = store.matcher()
     shown = []
@@ -78,7 +78,7 @@ def test_terminals_before() -> None:
 def test_contextual_lexing_says_where_it_stops_knowing() -> None:
     vocabulary = Vocabulary("v", (b"", *(bytes([i]) for i in range(256)), b"x/a", b"=/a", b"/a/"), {0: "</s>"}, (0,))
     text = 'start: NAME ("=" REGEX | "/" NAME)\nNAME: /[a-z]+/\nREGEX: /\\/[a-z]+\\//'
-    store = build_automaton_store(parse_grammar(text, name="g", lexing="contextual"), vocabulary)
+    store = compile_store(parse_grammar(text, name="g", lexing="contextual"), vocabulary)
     sequences = TokenSequences(store)
     matcher = store.matcher()
     shown = []

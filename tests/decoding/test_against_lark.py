@@ -26,8 +26,9 @@ from maskwright.analysis.errors import GrammarError, IllegalTokenError, LimitErr
 from maskwright.analysis.grammar import Grammar, Lexing, reduce
 from maskwright.analysis.loading import load_grammar, parse_grammar
 from maskwright.analysis.lr.loops import endless_cycle
-from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
 from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.stores.build import compile_store
+from maskwright.stores.store import Store
 
 PATTERNS = {
     "[a-z]+": ["a", "if", "of", "do", "iff", "b", "ab"],
@@ -152,7 +153,7 @@ class Parsers:
         if len(reduce(grammar).rules) < len(grammar.rules):
             raise GrammarError("some rule is unproductive")  # Lark keeps it, and what it could take competes
         self.grammar: Grammar = grammar
-        self.store: AutomatonStore = build_automaton_store(grammar, VOCABULARY)
+        self.store: Store = compile_store(grammar, VOCABULARY)
 
     def takes(self, text: str) -> bool:
         return legal(self.store, text)
@@ -192,7 +193,7 @@ class Parsers:
             yield read.decode()
 
 
-def legal(store: AutomatonStore, text: str) -> bool:
+def legal(store: Store, text: str) -> bool:
     matcher = store.matcher()
     try:
         matcher.advance_bytes(text.encode())
@@ -274,7 +275,7 @@ def test_lark_takes_its_first_match_and_we_the_longest() -> None:
 )
 def test_only_what_the_parser_can_take_competes(text: str, taken: list[str], refused: list[str]) -> None:
     larks = Lark(text, parser="lalr")
-    store = build_automaton_store(parse_grammar(text), ASCII)
+    store = compile_store(parse_grammar(text), ASCII)
     for one in taken:
         assert legal(store, one) and parses(larks, one), one
     for one in refused:
@@ -284,7 +285,7 @@ def test_only_what_the_parser_can_take_competes(text: str, taken: list[str], ref
 def test_reserved_words_are_names_nowhere() -> None:
     text = 'start: N "is" N | N "=" N\nN: /[a-z=]+/\n%ignore " "\n'
     none, words, every = (
-        build_automaton_store(parse_grammar(text, reserved=reserved), ASCII) for reserved in ("none", "words", "all")
+        compile_store(parse_grammar(text, reserved=reserved), ASCII) for reserved in ("none", "words", "all")
     )
     assert [legal(store, "is is is") for store in (none, words, every)] == [True, False, False]
     assert [legal(store, "a isz") for store in (none, words, every)] == [True, False, False]
@@ -298,7 +299,7 @@ def test_what_larks_own_grammar_of_python_takes(lexing: Lexing) -> None:
     larks = Lark.open_from_package(
         "lark", "python.lark", ["grammars"], parser="lalr", postlex=PythonIndenter(), start="file_input"
     )
-    store = build_automaton_store(load_grammar("lark:python", lexing=lexing), ASCII)
+    store = compile_store(load_grammar("lark:python", lexing=lexing), ASCII)
     by_longest = {"from ... import x\n": False, "x = y isz\n": False, "x.if\n": False, "match(x)\n": True}
     by_longest |= {"for _ in x:\n    pass\n": True, "match x:\n    case 1:\n        pass\n": True, "if = 1\n": False}
     for text, taken in by_longest.items():
@@ -342,7 +343,7 @@ def check_repetitions(seed: int, *, only_larks: bool = False) -> bool:
     letters = [t.literal or "" for t in grammar.terminals]
     tokens = [*letters, "ab", "ba", "ca", "abc"]
     vocabulary = vocabulary_of(*(token.encode() for token in tokens))
-    store = build_automaton_store(grammar, vocabulary)
+    store = compile_store(grammar, vocabulary)
     earley = Earley(grammar)
 
     @cache
@@ -356,7 +357,7 @@ def check_repetitions(seed: int, *, only_larks: bool = False) -> bool:
         found = earley.read(before, letters.index(word[-1]))
         return found if found[-1] else None
 
-    contextual = None if larks is None else build_automaton_store(parse_grammar(text), vocabulary)
+    contextual = None if larks is None else compile_store(parse_grammar(text), vocabulary)
     for word in ("".join(w) for n in range(5) for w in itertools.product(letters, repeat=n)):
         read = columns(word)
         if read is None:
@@ -393,7 +394,7 @@ def test_repetitions_of_what_may_be_empty_are_read_of_many_grammars() -> None:
 
 def test_sections_that_may_be_empty() -> None:
     text = 'start: section+ "."\nsection: header? item*\nheader: "[" N "]"\nitem: N "=" N\nN: /[a-z]+/\n'
-    larks, store = Lark(text, parser="lalr"), build_automaton_store(parse_grammar(text), ASCII)
+    larks, store = Lark(text, parser="lalr"), compile_store(parse_grammar(text), ASCII)
     for one in [".", "[a].", "[a]b=c[d]e=f.", "[a][b].", "a=b[c].", "[a]b=.", "[a.", "=", "[a]b=c[d]e."]:
         assert legal(store, one) == parses(larks, one), one
 
@@ -409,7 +410,7 @@ def test_sections_that_may_be_empty() -> None:
 )
 def test_long_texts_of_repetitions_are_read(text: str) -> None:
     """The readings that are followed do not grow with the text."""
-    matcher = build_automaton_store(parse_grammar(text), ASCII).matcher()
+    matcher = compile_store(parse_grammar(text), ASCII).matcher()
     for _ in range(300):
         matcher.advance_bytes(b"xyyxx")
         assert matcher.is_accepting()
@@ -430,9 +431,9 @@ def test_endless_rules_do_not_change_what_competes() -> None:
     assert parses(Lark(ENDLESS_AND_LEXED, parser="lalr"), "mexx")
     grammar = parse_grammar(ENDLESS_AND_LEXED)
     assert grammar.conflicts == "shift"
-    store = build_automaton_store(grammar, vocabulary_of(b"xx", singles=b"mex"))
+    store = compile_store(grammar, vocabulary_of(b"xx", singles=b"mex"))
     assert legal(store, "mexx")
     with pytest.raises(
         LimitError, match=r"endless derivations of one text .*, and the terminals that compete depend on them"
     ):
-        build_automaton_store(parse_grammar(ENDLESS_AND_LEXED, conflicts="all"), vocabulary_of(singles=b"mex"))
+        compile_store(parse_grammar(ENDLESS_AND_LEXED, conflicts="all"), vocabulary_of(singles=b"mex"))

@@ -16,8 +16,8 @@ from oracle import Oracle
 
 from maskwright.analysis.errors import DeadEndError, LimitError
 from maskwright.analysis.grammar import Grammar
-from maskwright.decoding.engine.matcher import Matcher
-from maskwright.maskstore.automaton_store import build_automaton_store
+from maskwright.decoding.matcher import Matcher
+from maskwright.stores.build import compile_store
 
 EXPRESSION = """
 start: e
@@ -39,7 +39,7 @@ def check(seed: int, draw: Callable[[int], Grammar] = random_expressions) -> boo
     if seed % 3 == 2:
         grammar = dataclasses.replace(grammar, lexing="contextual")
     try:
-        store, naive = build_automaton_store(grammar, random_vocabulary(grammar, seed)), NaiveEngine(grammar)
+        store, naive = compile_store(grammar, random_vocabulary(grammar, seed)), NaiveEngine(grammar)
         oracle = Oracle(grammar, "all")
         rng = random.Random(seed)
         for _ in range(2):
@@ -89,9 +89,7 @@ def test_rows_of_many_random_expressions() -> None:
 @pytest.mark.parametrize("text", ["1+", "1?2:", "-", "(1)*", "1!*-"])
 def test_ordinary_ambiguous_expressions_have_no_limit(text: str) -> None:
     """100,000 operators: one stack, time in proportion, and rows as at the start."""
-    store = build_automaton_store(
-        longest(EXPRESSION, "expression"), vocabulary_of(text.encode(), singles=b"+*-?:()!,01")
-    )
+    store = compile_store(longest(EXPRESSION, "expression"), vocabulary_of(text.encode(), singles=b"+*-?:()!,01"))
     matcher = store.matcher()
     matcher.advance(0)
     first = row(matcher)
@@ -107,7 +105,7 @@ def test_ordinary_ambiguous_expressions_have_no_limit(text: str) -> None:
 
 def test_an_else_behind_any_number_of_ifs() -> None:
     text = 'start: s\ns: "i" s | "i" s "e" s | "w" s | "x"'
-    store = build_automaton_store(longest(text, "else"), vocabulary_of(b"iw", b"ex", singles=b"iwex"))
+    store = compile_store(longest(text, "else"), vocabulary_of(b"iw", b"ex", singles=b"iwex"))
     matcher = store.matcher()
     matcher.advance_bytes(b"iw" * 20_000 + b"x")
     for n in range(20_000):

@@ -11,15 +11,15 @@ from stores import LAYOUT_TEXT, small_automaton, small_vocabulary
 
 from maskwright.analysis.errors import LimitError, MaskwrightError
 from maskwright.analysis.loading import parse_grammar
-from maskwright.decoding.engine.matcher import Batch, Matcher
-from maskwright.maskstore.automaton_store import AutomatonStore
-from maskwright.maskstore.file.fileformat import load_store, save_store
-from maskwright.maskstore.store import build_store
+from maskwright.decoding.matcher import Batch, Matcher
+from maskwright.maskstore.file.fileformat import save_store
+from maskwright.stores.build import build_store
+from maskwright.stores.store import Store, load_store
 
 NO_INTEGERS: list[Any] = [None, "1", 1.5, 1.0, float("nan"), True, np.bool_(True), b"1", [1], np.array([1, 2]), 1 + 0j]
 
 
-def store() -> AutomatonStore:
+def store() -> Store:
     return small_automaton("lines")
 
 
@@ -223,8 +223,8 @@ def test_what_is_no_path(tmp_path: Any) -> None:
 
 def test_matchers_of_no_store() -> None:
     for wrong in (None, "json", 5):
-        raises(lambda wrong=wrong: Matcher(wrong), "^the store is .*; expected an AutomatonStore")  # type: ignore[misc]
-        raises(lambda wrong=wrong: Batch(wrong, 1), "^the store is .*; expected an AutomatonStore")  # type: ignore[misc]
+        raises(lambda wrong=wrong: Matcher(wrong), "^the store is .*; expected an Store")  # type: ignore[misc]
+        raises(lambda wrong=wrong: Batch(wrong, 1), "^the store is .*; expected an Store")  # type: ignore[misc]
 
 
 # Resident rows

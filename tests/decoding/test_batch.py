@@ -22,28 +22,29 @@ from engine_cases import (
 from maskwright.analysis.errors import DeadEndError, GrammarError, IllegalTokenError, LimitError, MaskwrightError
 from maskwright.decoding.engine import _batch_kernels
 from maskwright.decoding.engine import _kernels as kernels
-from maskwright.decoding.engine.matcher import Batch, Matcher
 from maskwright.decoding.logits import _row_kernels
+from maskwright.decoding.matcher import Batch, Matcher
 from maskwright.maskstore.automaton.stack_automaton import Budget, build_automaton
-from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
 from maskwright.maskstore.table.engine_table import engine_table
+from maskwright.stores.build import compile_store
+from maskwright.stores.store import Store
 
 
 @cache
-def lines() -> AutomatonStore:
+def lines() -> Store:
     grammar = random_layout_grammar(1)
-    return build_automaton_store(grammar, random_vocabulary(grammar, 1))
+    return compile_store(grammar, random_vocabulary(grammar, 1))
 
 
 @cache
-def plain() -> AutomatonStore:
+def plain() -> Store:
     grammar = random_longest_grammar(0)
-    return build_automaton_store(grammar, random_vocabulary(grammar, 0))
+    return compile_store(grammar, random_vocabulary(grammar, 0))
 
 
 @cache
-def pair() -> AutomatonStore:
-    return build_automaton_store(longest('start: "a" "b"? "c"', "pair"), vocabulary_of(b"a", b"b", b"c"))
+def pair() -> Store:
+    return compile_store(longest('start: "a" "b"? "c"', "pair"), vocabulary_of(b"a", b"b", b"c"))
 
 
 STORES = [pytest.param(lines, id="layout"), pytest.param(plain, id="plain")]
@@ -125,7 +126,7 @@ def test_many_texts_at_few_places(make: Any, seed: int, is_open: bool) -> None:
         automaton = build_automaton(grammar, vocabulary, budget=Budget(edges=0) if is_open else None)
     except GrammarError:
         pytest.skip("no store")
-    store = AutomatonStore(grammar, vocabulary, engine_table(grammar, vocabulary, automaton), automaton.counts)
+    store = Store(grammar, vocabulary, engine_table(grammar, vocabulary, automaton), automaton.counts)
     size = 40
     rng = random.Random(seed)
     batch, matchers = store.batch(size), [store.matcher() for _ in range(size)]
@@ -155,7 +156,7 @@ def test_many_texts_at_few_places(make: Any, seed: int, is_open: bool) -> None:
 def test_long_runs_and_short_ones() -> None:
     """Texts nested so deeply that a run of the automaton is longer than what is done for all at once."""
     grammar = longest('start: test\ntest: "x" | "x" "?" test ":" test | "(" test ")"', "nested")
-    store = build_automaton_store(grammar, vocabulary_of(b"x", b"?", b":", b"(", b")", b"x?x:", b"x)"))
+    store = compile_store(grammar, vocabulary_of(b"x", b"?", b":", b"(", b")", b"x?x:", b"x)"))
     depths = [0, 1, kernels.LONG_RUN - 2, *range(kernels.LONG_RUN - 1, kernels.LONG_RUN + 3), 200, 3, 200]
     batch, matchers = store.batch(len(depths)), [store.matcher() for _ in depths]
     for slot, depth in enumerate(depths):
@@ -271,7 +272,7 @@ def test_slots_out_of_range(slot: int) -> None:
 
 
 def test_a_dead_end_names_its_slot_and_its_row_is_empty() -> None:
-    store = build_automaton_store(longest('start: "a" "b" | "c"', "gap"), vocabulary_of(b"a", b"c"))
+    store = compile_store(longest('start: "a" "b" | "c"', "gap"), vocabulary_of(b"a", b"c"))
     batch = store.batch(3)
     batch.advance([1, 0, -1])
     words = np.full((3, 1), 0xFFFFFFFF, np.uint32)

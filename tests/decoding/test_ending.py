@@ -18,9 +18,10 @@ from maskwright.decoding.endings import ending as ending_module
 from maskwright.decoding.endings import ending_search
 from maskwright.decoding.endings.ending import Ending, min_bytes_left, short_ending, shortest_ending
 from maskwright.decoding.engine import _kernels as engine
-from maskwright.decoding.engine.matcher import Matcher
-from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
+from maskwright.decoding.matcher import Matcher
 from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.stores.build import compile_store
+from maskwright.stores.store import Store
 
 PREFERRED = bytes([*range(0x20, 0x7F), *range(0x20), *range(0x7F, 0x100)])
 
@@ -152,17 +153,17 @@ def byte_vocabulary(*more: bytes, without: bytes = b"") -> Vocabulary:
     return Vocabulary("bytes", (*tokens, b""), {len(tokens): "</s>"}, (len(tokens),))
 
 
-def store_of(grammar: Grammar, vocabulary: Vocabulary | None = None, lexing: str = "longest") -> AutomatonStore:
-    return build_automaton_store(dataclasses.replace(grammar, lexing=lexing), vocabulary or byte_vocabulary())
+def store_of(grammar: Grammar, vocabulary: Vocabulary | None = None, lexing: str = "longest") -> Store:
+    return compile_store(dataclasses.replace(grammar, lexing=lexing), vocabulary or byte_vocabulary())
 
 
 @functools.cache
-def named_store(name: str) -> AutomatonStore:
+def named_store(name: str) -> Store:
     return store_of(parse_grammar(TEXTS[name], name=name))
 
 
 @functools.cache
-def python_store() -> AutomatonStore:
+def python_store() -> Store:
     return store_of(load_grammar("lark:python"), byte_vocabulary(b"0\n", b":0"))
 
 
@@ -205,7 +206,7 @@ def naive_shortest_ending(matcher: Matcher, longest: int, limit: int) -> bytes |
     return None
 
 
-def random_texts(store: AutomatonStore, rng: random.Random, n: int, longest: int) -> Iterator[Matcher]:
+def random_texts(store: Store, rng: random.Random, n: int, longest: int) -> Iterator[Matcher]:
     """Matchers after random legal prefixes."""
     for _ in range(n):
         matcher = store.matcher(max_rollback=0)

@@ -10,14 +10,15 @@ import pytest
 from maskwright.analysis.loading import load_grammar
 from maskwright.decoding.endings import ending_search
 from maskwright.decoding.endings.ending import Ending
-from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
 from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.stores.build import compile_store
+from maskwright.stores.store import Store
 
 
 @cache
-def json() -> AutomatonStore:
+def json() -> Store:
     tokens = [*(bytes([byte]) for byte in range(128)), b"]]", b""]
-    return build_automaton_store(load_grammar("json"), Vocabulary("bytes", tuple(tokens), {129: "</s>"}, (129,)))
+    return compile_store(load_grammar("json"), Vocabulary("bytes", tuple(tokens), {129: "</s>"}, (129,)))
 
 
 def short_ending(depth: int) -> tuple[Ending, float]:

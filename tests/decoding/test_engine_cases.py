@@ -13,19 +13,18 @@ from engine_cases import ids, longest, vocabulary_of
 from naive_engine import NaiveEngine
 
 from maskwright.analysis.errors import GrammarError, IllegalTokenError, LimitError
-from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
+from maskwright.stores.build import compile_store
+from maskwright.stores.store import Store
 
 FILE = Path(__file__).parents[1] / "data" / "cases" / "engine.toml"
 CASES: list[dict[str, Any]] = tomllib.loads(FILE.read_text())["case"]
 
 
 @cache
-def store_of(number: int) -> AutomatonStore:
+def store_of(number: int) -> Store:
     case = CASES[number]
     tokens = [token.encode() for token in case["tokens"]]
-    return build_automaton_store(
-        longest(case["grammar"], case["name"]), vocabulary_of(*tokens, singles=bytes(range(256)))
-    )
+    return compile_store(longest(case["grammar"], case["name"]), vocabulary_of(*tokens, singles=bytes(range(256))))
 
 
 @cache
@@ -107,11 +106,11 @@ def test_parts_of_characters(number: int, text: bytes, good: bytes, bad: bytes) 
 
 def test_the_empty_language_is_refused() -> None:
     with pytest.raises(GrammarError, match="unproductive"):
-        build_automaton_store(longest('start: "a" start'), vocabulary_of(b"a"))
+        compile_store(longest('start: "a" start'), vocabulary_of(b"a"))
 
 
 def test_the_empty_text_alone() -> None:
-    store = build_automaton_store(longest('start: x\nx: |\n_Z: "z"\n%ignore _Z'), vocabulary_of(b"z", b"a"))
+    store = compile_store(longest('start: x\nx: |\n_Z: "z"\n%ignore _Z'), vocabulary_of(b"z", b"a"))
     words = np.zeros(1, np.uint32)
     store.matcher().fill(words)
     assert ids(words) == {0, 2}
@@ -120,9 +119,9 @@ def test_the_empty_text_alone() -> None:
 def test_a_newline_of_the_layout_without_line_feeds_is_refused() -> None:
     text = "start: (NAME _NEWLINE)*\nNAME: /a+/\n_NEWLINE: /;+/\n%declare _INDENT _DEDENT"
     with pytest.raises(GrammarError, match="newline _NEWLINE matches no text with a line feed"):
-        build_automaton_store(longest(text), vocabulary_of(b"a"))
+        compile_store(longest(text), vocabulary_of(b"a"))
 
 
 def test_a_lexer_that_would_back_up_without_end_is_a_limit() -> None:
     with pytest.raises(LimitError, match="back up"):
-        build_automaton_store(longest('start: (A | B | C)*\nA: "aaa"\nB: /a+b+z/\nC: /b+x/'), vocabulary_of(b"a"))
+        compile_store(longest('start: (A | B | C)*\nA: "aaa"\nB: /a+b+z/\nC: /b+x/'), vocabulary_of(b"a"))

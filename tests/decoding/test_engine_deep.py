@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from engine_cases import JSON, ids, longest, real_store, vocabulary_of
 
-from maskwright.decoding.engine.matcher import Matcher
-from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
+from maskwright.decoding.matcher import Matcher
+from maskwright.stores.build import compile_store
+from maskwright.stores.store import Store
 
 CHAINS = r"""
 start: test
@@ -24,7 +25,7 @@ NAME: /[a-z]+/
 
 
 @cache
-def chains() -> AutomatonStore:
+def chains() -> Store:
     words = [
         b"x",
         b" if",
@@ -43,14 +44,12 @@ def chains() -> AutomatonStore:
         b"[",
         b"]",
     ]
-    return build_automaton_store(longest(CHAINS, "chains"), vocabulary_of(*words))
+    return compile_store(longest(CHAINS, "chains"), vocabulary_of(*words))
 
 
 @cache
-def json() -> AutomatonStore:
-    return build_automaton_store(
-        longest(JSON, "json"), vocabulary_of(b"[[", b"]]", b"[[[[", b',"', singles=bytes(range(256)))
-    )
+def json() -> Store:
+    return compile_store(longest(JSON, "json"), vocabulary_of(b"[[", b"]]", b"[[[[", b',"', singles=bytes(range(256))))
 
 
 def row(matcher: Matcher) -> set[int]:
@@ -59,7 +58,7 @@ def row(matcher: Matcher) -> set[int]:
     return ids(words)
 
 
-def token(store: AutomatonStore, text: bytes) -> int:
+def token(store: Store, text: bytes) -> int:
     return store.vocabulary.tokens.index(text)
 
 
@@ -201,7 +200,7 @@ def test_batches_grow_slot_by_slot() -> None:
     assert ids(words[0]) == row(store.matcher())
 
 
-def cost_per_token(store: AutomatonStore, part: list[int], n: int) -> float:
+def cost_per_token(store: Store, part: list[int], n: int) -> float:
     """Seconds a token for filling and advancing over the last tenth of n repetitions, the least of three runs."""
     words = np.zeros(store.n_words, np.int32)
     best = 1e9

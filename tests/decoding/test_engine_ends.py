@@ -17,8 +17,9 @@ from naive_engine import NaiveEngine
 
 from maskwright.analysis.grammar.grammar import Conflicts
 from maskwright.decoding.engine import _kernels as kernels
-from maskwright.decoding.engine.matcher import Matcher
-from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
+from maskwright.decoding.matcher import Matcher
+from maskwright.stores.build import compile_store
+from maskwright.stores.store import Store
 
 BLOCKS = r"""
 start: line*
@@ -53,9 +54,9 @@ PIECES = (b"a", b"t", b"f", b"w", b":", b"\n", b" ", b"\n ", b"\n  ", b"a\n", b"
 
 
 @cache
-def prepared(name: str) -> AutomatonStore:
+def prepared(name: str) -> Store:
     text, conflicts = CASES[name]
-    return build_automaton_store(dataclasses.replace(longest(text, name), conflicts=conflicts), vocabulary_of(*PIECES))
+    return compile_store(dataclasses.replace(longest(text, name), conflicts=conflicts), vocabulary_of(*PIECES))
 
 
 def state(matcher: Matcher) -> tuple[bool, set[int]]:
@@ -64,7 +65,7 @@ def state(matcher: Matcher) -> tuple[bool, set[int]]:
     return matcher.is_accepting(), ids(words)
 
 
-def anew(store: AutomatonStore, tokens: list[int]) -> Matcher:
+def anew(store: Store, tokens: list[int]) -> Matcher:
     """A matcher that has been asked nothing on the way."""
     matcher = store.matcher()
     for token in tokens:

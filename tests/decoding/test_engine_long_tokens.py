@@ -9,7 +9,7 @@ import pytest
 from engine_cases import JSON, ids, longest, vocabulary_of
 from naive_engine import NaiveEngine
 
-from maskwright.maskstore.automaton_store import build_automaton_store
+from maskwright.stores.build import compile_store
 
 GRAMMARS = {
     "json": (JSON, b"[", b"]", b'{"a":', b"}", b"1"),
@@ -40,7 +40,7 @@ def test_tokens_of_tens_of_brackets(name: str) -> None:
     grammar = longest(text)
     tokens = tokens_of(rng, opening, closing, other, other_closing)
     vocabulary = vocabulary_of(*tokens, leaf)
-    store, naive = build_automaton_store(grammar, vocabulary), NaiveEngine(grammar)
+    store, naive = compile_store(grammar, vocabulary), NaiveEngine(grammar)
     words = np.zeros(store.n_words, np.uint32)
     seen: set[int] = set()
     for _ in range(12):
@@ -84,7 +84,7 @@ def test_tokens_that_close_brackets_and_lines() -> None:
     vocabulary = vocabulary_of(
         *(token + end for token in closing for end in ends), b"a", b"\n", b"(" * 30, b"(a\n)" * 9
     )
-    store, naive = build_automaton_store(grammar, vocabulary), NaiveEngine(grammar)
+    store, naive = compile_store(grammar, vocabulary), NaiveEngine(grammar)
     words = np.zeros(store.n_words, np.uint32)
     seen: set[int] = set()
     for before in (b"", b"if ", b"if a:\n  "):

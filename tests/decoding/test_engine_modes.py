@@ -25,15 +25,16 @@ from oracle import Oracle
 
 from maskwright.analysis.errors import DeadEndError, GrammarError, IllegalTokenError, LimitError
 from maskwright.analysis.grammar.grammar import Conflicts, Grammar
-from maskwright.decoding.engine.matcher import Matcher
-from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
+from maskwright.decoding.matcher import Matcher
+from maskwright.stores.build import compile_store
+from maskwright.stores.store import Store
 from maskwright.validation.grammar_parse import GrammarParse
 
 KINDS = {"contextual": random_contextual_grammar, "verbatim": random_verbatim_grammar}
 SEEDS = {"contextual": range(16), "verbatim": range(28)}
 MORE = 300
 
-Case = tuple[AutomatonStore, NaiveEngine]
+Case = tuple[Store, NaiveEngine]
 
 
 def takes_newline_beside_verbatim(naive: NaiveEngine) -> bool:
@@ -56,7 +57,7 @@ def prepared(kind: str, seed: int, conflicts: Conflicts) -> Case | None:
         naive = NaiveEngine(grammar, conflicts)
         if takes_newline_beside_verbatim(naive):
             return None
-        return build_automaton_store(grammar, random_vocabulary(grammar, seed)), naive
+        return compile_store(grammar, random_vocabulary(grammar, seed)), naive
     except (GrammarError, LimitError) as error:
         reasons = (
             "for ever",
@@ -82,12 +83,12 @@ def row(matcher: Matcher) -> set[int]:
     return ids(words)
 
 
-def expected(naive: NaiveEngine, store: AutomatonStore, text: bytes) -> set[int]:
+def expected(naive: NaiveEngine, store: Store, text: bytes) -> set[int]:
     eos = set(store.vocabulary.eos) if naive.is_legal_text(text) else set()
     return naive.allowed(text, store.vocabulary.tokens) | eos
 
 
-def check_rows(store: AutomatonStore, naive: NaiveEngine, seed: int, length: int) -> list[int]:
+def check_rows(store: Store, naive: NaiveEngine, seed: int, length: int) -> list[int]:
     """Rows at every place of a random text that the masks allow. Returns its tokens."""
     rng = random.Random(seed)
     matcher, text, tokens = store.matcher(), b"", list[int]()
@@ -242,7 +243,7 @@ COMMENT: /#[^\n]*/
 def nested() -> Case:
     grammar = longest(NESTED, "nested")
     vocabulary = vocabulary_of(b"f'", b"{f'", b"'}", b"a{b", b"}'", b" #", b"'}'", b"f", singles=bytes(range(128)))
-    return build_automaton_store(grammar, vocabulary), NaiveEngine(grammar)
+    return compile_store(grammar, vocabulary), NaiveEngine(grammar)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -284,7 +285,7 @@ def test_what_a_mode_refuses(before: str, after: str) -> None:
 def test_a_lexeme_that_comes_back_to_where_its_mode_begins(pattern: str) -> None:
     """Behind `ab` the lexer may stand where the mode's lexemes begin, in the middle of one."""
     grammar = longest(f'// maskwright: verbatim = A\nstart: "q" A "r"\nA: /{pattern}/')
-    store = build_automaton_store(grammar, vocabulary_of(b"ab", b"cr", b"qab", singles=b"abcqr"))
+    store = compile_store(grammar, vocabulary_of(b"ab", b"cr", b"qab", singles=b"abcqr"))
     naive = NaiveEngine(grammar, "shift")
     for text in (b"", b"q", b"qa", b"qab", b"qb", b"qabab", b"qabc", b"qababcr"):
         if not naive.is_legal_prefix(text):

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from maskwright.analysis.loading import load_grammar
-from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
 from maskwright.maskstore.vocabulary import load_vocabulary
+from maskwright.stores.build import compile_store
+from maskwright.stores.store import Store
 
 TEXTS = (
     "f'a", "f\"a", "f\"{a}", "f\"{a:", "f\"{a:b", "f\"{a:{b}", "f\"{a!r", "f\"{{", "f\"\"\"a", "f\"\"\"a\"", "f\"\"\"a\"\"", "f\"\"\"{{a\"",
@@ -18,13 +19,13 @@ TEXTS = (
 
 
 @pytest.fixture(scope="module")
-def store() -> AutomatonStore:
-    return build_automaton_store(load_grammar("python"), load_vocabulary("mistral-7b-v0.1"))
+def store() -> Store:
+    return compile_store(load_grammar("python"), load_vocabulary("mistral-7b-v0.1"))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("text", TEXTS)
-def test_masks_are_what_reading_the_tokens_says(store: AutomatonStore, text: str) -> None:
+def test_masks_are_what_reading_the_tokens_says(store: Store, text: str) -> None:
     matcher = store.matcher()
     matcher.advance_bytes(text.encode())
     words = np.zeros(store.n_words, np.uint32)

@@ -12,19 +12,19 @@ from engine_cases import real_store
 from oracle import Oracle
 
 from maskwright.analysis.errors import IllegalTokenError
-from maskwright.maskstore.automaton_store import AutomatonStore
+from maskwright.stores.store import Store
 
 ROOT = Path(__file__).parents[2]
 MISTRAL = "mistral-7b-v0.1"
 
 
 @pytest.fixture(scope="module")
-def python() -> AutomatonStore:
+def python() -> Store:
     return real_store("python")
 
 
 @pytest.fixture(scope="module")
-def oracle(python: AutomatonStore) -> Oracle:
+def oracle(python: Store) -> Oracle:
     return Oracle(python.grammar)
 
 
@@ -39,7 +39,7 @@ def script(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 @pytest.mark.parametrize(("n_pairs", "positions"), [(160, 5), pytest.param(4000, 40, marks=pytest.mark.slow)])
 def test_sampled_tokens_of_real_files(
-    n_pairs: int, positions: int, python: AutomatonStore, script: Any, monkeypatch: pytest.MonkeyPatch
+    n_pairs: int, positions: int, python: Store, script: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not (ROOT.parent / "shared" / "data" / "source" / "python.jsonl.xz").exists():
         pytest.skip("the evaluation data is not there")
@@ -49,7 +49,7 @@ def test_sampled_tokens_of_real_files(
     assert facts["pairs"] >= n_pairs and min(facts["by_kind"].values()) > n_pairs // 8
 
 
-def test_a_disagreement_would_be_seen(python: AutomatonStore, script: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disagreement_would_be_seen(python: Store, script: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     if not (ROOT.parent / "shared" / "data" / "source" / "python.jsonl.xz").exists():
         pytest.skip("the evaluation data is not there")
     monkeypatch.setattr(script, "POSITIONS_A_FILE", 2)
@@ -78,7 +78,7 @@ SNIPPETS = [
 
 
 @pytest.mark.parametrize("text", SNIPPETS)
-def test_every_byte_of_snippets(text: str, python: AutomatonStore, oracle: Oracle) -> None:
+def test_every_byte_of_snippets(text: str, python: Store, oracle: Oracle) -> None:
     """At every byte: which bytes may come, and whether the text may end."""
     data = text.encode()
     matcher = python.matcher()

@@ -11,21 +11,22 @@ from engine_cases import ids, longest, random_layout_grammar, random_longest_gra
 from naive_engine import NaiveEngine
 
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitError
-from maskwright.decoding.engine.matcher import Matcher
-from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
+from maskwright.decoding.matcher import Matcher
+from maskwright.stores.build import compile_store
+from maskwright.stores.store import Store
 
 PLAIN, LAYOUT = range(24), range(14)
 MORE = 400
 KINDS = {"plain": random_longest_grammar, "layout": random_layout_grammar}
 
-Case = tuple[AutomatonStore, NaiveEngine]
+Case = tuple[Store, NaiveEngine]
 
 
 @cache
 def case(kind: str, seed: int) -> Case:
     """Store and twin of a random grammar."""
     grammar = KINDS[kind](seed)
-    return build_automaton_store(grammar, random_vocabulary(grammar, seed)), NaiveEngine(grammar)
+    return compile_store(grammar, random_vocabulary(grammar, seed)), NaiveEngine(grammar)
 
 
 CASES = [pytest.param("plain", seed, id=f"plain-{seed}") for seed in PLAIN] + [
@@ -39,12 +40,12 @@ def row(matcher: Matcher) -> set[int]:
     return ids(words)
 
 
-def expected(naive: NaiveEngine, store: AutomatonStore, text: bytes) -> set[int]:
+def expected(naive: NaiveEngine, store: Store, text: bytes) -> set[int]:
     eos = set(store.vocabulary.eos) if naive.is_legal_text(text) else set()
     return naive.allowed(text, store.vocabulary.tokens) | eos
 
 
-def walk(store: AutomatonStore, seed: int, length: int) -> list[tuple[int, bytes]]:
+def walk(store: Store, seed: int, length: int) -> list[tuple[int, bytes]]:
     """A random text that the masks allow: for each token its id, and the text before it. Texts that could only end are left there."""
     rng = random.Random(seed)
     matcher, text, steps = store.matcher(), b"", []
@@ -59,7 +60,7 @@ def walk(store: AutomatonStore, seed: int, length: int) -> list[tuple[int, bytes
     return steps
 
 
-def check_rows(store: AutomatonStore, naive: NaiveEngine, seed: int, length: int) -> None:
+def check_rows(store: Store, naive: NaiveEngine, seed: int, length: int) -> None:
     matcher, text = store.matcher(), b""
     for token, before in walk(store, seed, length):
         assert before == text
@@ -193,13 +194,13 @@ def test_no_refused_text_can_be_completed(kind: str, seed: int) -> None:
 
 def test_the_twin_finds_a_wrong_row() -> None:
     """The comparison can fail: a store of one grammar is not the twin of another."""
-    store = build_automaton_store(longest('start: "a" start | "b"'), vocabulary_of(b"a", b"b", b"ab"))
+    store = compile_store(longest('start: "a" start | "b"'), vocabulary_of(b"a", b"b", b"ab"))
     with pytest.raises(AssertionError):
         check_rows(store, NaiveEngine(longest('start: "a" start | "a" "b"')), 0, 5)
 
 
 def test_a_vocabulary_that_lacks_a_byte_leads_to_a_dead_end() -> None:
-    store = build_automaton_store(longest('start: "a" "b"', "pair"), vocabulary_of(b"a", b"c"))
+    store = compile_store(longest('start: "a" "b"', "pair"), vocabulary_of(b"a", b"c"))
     matcher = store.matcher()
     matcher.advance(0)
     with pytest.raises(

@@ -28,7 +28,8 @@ from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.decoding.explain import explain_id, explain_next, explain_text, explain_token
 from maskwright.decoding.explain.explanation import Explanation
 from maskwright.decoding.explain.retrace import Retrace, machine_of
-from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
+from maskwright.stores.build import compile_store
+from maskwright.stores.store import Store
 
 KINDS = {"plain": random_longest_grammar, "layout": random_layout_grammar}
 CASES = [(kind, seed, lexing) for kind in KINDS for seed in range(9) for lexing in ("longest", "contextual")]
@@ -55,18 +56,18 @@ PYTHON = (
 
 
 @cache
-def prepared(kind: str, seed: int, lexing: Any) -> AutomatonStore:
+def prepared(kind: str, seed: int, lexing: Any) -> Store:
     grammar = settled(replace(KINDS[kind](seed), lexing=lexing))
-    return build_automaton_store(grammar, random_vocabulary(grammar, seed, 24))
+    return compile_store(grammar, random_vocabulary(grammar, seed, 24))
 
 
 @cache
-def single_bytes(name: str) -> AutomatonStore:
+def single_bytes(name: str) -> Store:
     grammar = longest({"lines": LINES, "sums": SUMS}[name])
-    return build_automaton_store(grammar, vocabulary_of(b"if", b"a)", b"(1", b"\n ", singles=bytes(range(256))))
+    return compile_store(grammar, vocabulary_of(b"if", b"a)", b"(1", b"\n ", singles=bytes(range(256))))
 
 
-def walk(store: AutomatonStore, seed: int, length: int) -> list[tuple[bytes, Any]]:
+def walk(store: Store, seed: int, length: int) -> list[tuple[bytes, Any]]:
     """Places of a random legal text: the text, and a matcher that stands behind it."""
     rng = random.Random(seed)
     matcher, text, found = store.matcher(), b"", []
@@ -284,7 +285,7 @@ def test_backing_up_is_tried_in_both_ways() -> None:
 def test_contextual_lexing_chooses_by_the_parser() -> None:
     text = 'start: ("a" OP)+\nOP: /[+]b?/ | "-" REST\nREST: /[a-c]+/\nWORD: /[a-c]+/\nother: WORD'
     grammar = replace(longest(text), lexing="contextual")
-    store = build_automaton_store(grammar, vocabulary_of(b"a+b", singles=b"abc+-"))
+    store = compile_store(grammar, vocabulary_of(b"a+b", singles=b"abc+-"))
     matcher = store.matcher()
     assert explain_id(store, b"", 0).is_allowed == matcher.is_allowed(0)
     found = explain_text(grammar, b"a+a-ab+")

@@ -16,8 +16,9 @@ from maskwright.analysis.loading import parse_grammar
 from maskwright.decoding.endings import ending
 from maskwright.decoding.generation.generation import Completion, Sampler, generate
 from maskwright.decoding.generation.healing import Healing, split_for_healing
-from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
 from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.stores.build import compile_store
+from maskwright.stores.store import Store
 
 JSON_TEXT = r"""
 start: value
@@ -40,8 +41,8 @@ def vocabulary() -> Vocabulary:
 
 
 @functools.cache
-def store() -> AutomatonStore:
-    return build_automaton_store(parse_grammar(JSON_TEXT, name="json"), vocabulary())
+def store() -> Store:
+    return compile_store(parse_grammar(JSON_TEXT, name="json"), vocabulary())
 
 
 def random_model(seed: int, closes: float = 0.0) -> Any:
@@ -194,7 +195,7 @@ def test_until_complete() -> None:
     found = run(writer(b"[1]  \n\n\n"), max_tokens=50, stop_when_complete=True)
     assert found.data == b"[1]" and found.reason == "complete"
     lines = parse_grammar("start: (/[a-z]+/ NL)+\nNL: /\\n+/", name="lines")
-    matcher = build_automaton_store(lines, vocabulary()).matcher()
+    matcher = compile_store(lines, vocabulary()).matcher()
     found = generate(writer(b"ab\ncd\n\nef\n"), matcher, [EOS + 1], max_tokens=50, stop_when_complete=True).run()
     assert found.data == b"ab\ncd\n\n" and found.reason == "complete" and found.is_complete
 

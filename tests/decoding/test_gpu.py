@@ -20,13 +20,14 @@ from engine_cases import ids, longest, random_layout_grammar, random_longest_gra
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, MaskwrightError
 from maskwright.decoding.engine import _kernels as kernels
 from maskwright.decoding.engine._kernels import INDENT_ZONE
-from maskwright.decoding.engine.matcher import Matcher
 from maskwright.decoding.gpu import _slot_kernels as slot_kernels
 from maskwright.decoding.gpu.gpu import STATES, GpuBatch, is_simulated
+from maskwright.decoding.matcher import Matcher
 from maskwright.maskstore.automaton import _parse_kernels
-from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
 from maskwright.maskstore.table import _engine_kernels, engine_table
 from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.stores.build import compile_store
+from maskwright.stores.store import Store
 
 NESTED = 'start: "(" start ")" | "x" | "[" start'
 AMBIGUOUS = '// maskwright: conflicts = all\nstart: s*\ns: "x" | "x" "x" | "(" start ")"'
@@ -40,17 +41,17 @@ _NEWLINE: /(\\n[ \\t]*)+/
 
 
 @cache
-def random_store(kind: str, seed: int) -> AutomatonStore:
+def random_store(kind: str, seed: int) -> Store:
     grammar = {"plain": random_longest_grammar, "layout": random_layout_grammar}[kind](seed)
-    return build_automaton_store(grammar, random_vocabulary(grammar, seed))
+    return compile_store(grammar, random_vocabulary(grammar, seed))
 
 
 @cache
-def store_of(text: str, *tokens: bytes) -> AutomatonStore:
-    return build_automaton_store(longest(text), vocabulary_of(*tokens))
+def store_of(text: str, *tokens: bytes) -> Store:
+    return compile_store(longest(text), vocabulary_of(*tokens))
 
 
-def nested() -> AutomatonStore:
+def nested() -> Store:
     return store_of(NESTED, b"(", b")", b"[", b"x", b"((((", b"))))", b"()")
 
 
@@ -358,7 +359,7 @@ def test_machine_code_is_kept_under_the_checksum_of_what_it_is_made_of() -> None
 def test_held_tokens() -> None:
     batch = GpuBatch(nested(), 1, "cpu", held=[3, 1])
     assert rows(batch) == [{1, 3}]
-    without = build_automaton_store(longest('start: "a"'), Vocabulary("endless", (b"a",), {}, ()))
+    without = compile_store(longest('start: "a"'), Vocabulary("endless", (b"a",), {}, ()))
     with pytest.raises(MaskwrightError, match="no end-of-text token, so held must name"):
         GpuBatch(without, 1, "cpu")
     with pytest.raises(MaskwrightError, match="expected ids from 0 to"):

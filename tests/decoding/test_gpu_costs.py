@@ -17,10 +17,11 @@ from numba.core import config
 from own_process import check_tests
 
 from maskwright.decoding.engine import _kernels as kernels
-from maskwright.decoding.engine.matcher import Matcher
 from maskwright.decoding.gpu.gpu import GpuBatch, is_simulated
-from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
+from maskwright.decoding.matcher import Matcher
 from maskwright.maskstore.table import engine_table as layout
+from maskwright.stores.build import compile_store
+from maskwright.stores.store import Store
 
 torch = pytest.importorskip("torch")
 
@@ -81,8 +82,8 @@ class Counted(np.ndarray):
         return super().__getitem__(index)
 
 
-def lines_store(text: str = LINES) -> AutomatonStore:
-    return build_automaton_store(longest(text), vocabulary_of(b"if:\n", b"a\n", b" " * 8, singles=b"ab:\n iftryop."))
+def lines_store(text: str = LINES) -> Store:
+    return compile_store(longest(text), vocabulary_of(b"if:\n", b"a\n", b" " * 8, singles=b"ab:\n iftryop."))
 
 
 def nested(matcher: Any, depth: int) -> None:
@@ -91,7 +92,7 @@ def nested(matcher: Any, depth: int) -> None:
         matcher.advance_bytes(b"a\n" + b" " * d + b"if:\n" + b" " * (d + 1))
 
 
-def reads_of_ends(store: AutomatonStore, depth: int, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int]:
+def reads_of_ends(store: Store, depth: int, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int]:
     """Places read to see whether all blocks may be closed, for the masks of a line at some depth, in a slot and on the CPU."""
     counts: list[int] = []
     close_blocks = kernels.close_blocks
@@ -142,7 +143,7 @@ def test_open_blocks_cost_a_slot_nothing_more(monkeypatch: pytest.MonkeyPatch) -
 def test_a_row_is_looked_up_once_for_all_of_its_words() -> None:
     singles = bytes(range(256))
     vocabulary = vocabulary_of(*(b"x" * n for n in range(2, 400)), singles=singles)
-    store = build_automaton_store(longest('start: ("x" | "(" start ")")*'), vocabulary)
+    store = compile_store(longest('start: ("x" | "(" start ")")*'), vocabulary)
     batch = GpuBatch(store, 1, "cpu", n_deep=0)
     batch.admit([0])
     batch.advance([ord("(")])
@@ -211,8 +212,8 @@ def test_what_a_block_remembers_goes_with_the_frame_of_its_indent() -> None:
 def test_a_slot_has_the_size_that_is_told() -> None:
     text = DOCS.read_text(encoding="utf-8")
     told = {int(number) for number in re.findall(r"(\d+) KB", text)}
-    plain = build_automaton_store(longest('start: "x" start | "x"'), vocabulary_of(b"x"))
-    ambiguous = build_automaton_store(
+    plain = compile_store(longest('start: "x" start | "x"'), vocabulary_of(b"x"))
+    ambiguous = compile_store(
         longest('// maskwright: conflicts = all\nstart: s*\ns: "x" | "x" "x" | "(" start ")"'), vocabulary_of(b"x")
     )
     sizes = [GpuBatch(store, 1, "cpu", n_deep=0).slot_bytes for store in (plain, ambiguous)]

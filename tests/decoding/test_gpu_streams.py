@@ -11,14 +11,14 @@ import pytest
 from engine_cases import ids, longest, vocabulary_of
 from fake_cuda import FakeCuda, FakeNumba, FakeTorch, as_array, kernels
 
-from maskwright.decoding.engine.matcher import Matcher
 from maskwright.decoding.gpu import gpu
 from maskwright.decoding.logits import apply_rows, staging
-from maskwright.maskstore.automaton_store import build_automaton_store
+from maskwright.decoding.matcher import Matcher
+from maskwright.stores.build import compile_store
 
 torch = pytest.importorskip("torch")
 
-STORE = build_automaton_store(
+STORE = compile_store(
     longest('start: "(" start ")" | "x" | "[" start'), vocabulary_of(b"(", b")", b"[", b"x", b"((((", b"))))", b"()")
 )
 EOS = STORE.vocabulary.eos[0]

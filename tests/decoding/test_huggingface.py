@@ -18,8 +18,9 @@ from maskwright.analysis.loading import parse_grammar
 from maskwright.decoding.adapters import huggingface
 from maskwright.decoding.adapters.huggingface import MaskwrightLogitsProcessor
 from maskwright.decoding.logits import ResidentRows
-from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
+from maskwright.stores.build import compile_store
+from maskwright.stores.store import Store
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -67,8 +68,8 @@ def vocabulary() -> Vocabulary:
 
 
 @functools.cache
-def store(text: str = JSON_TEXT) -> AutomatonStore:
-    return build_automaton_store(parse_grammar(text, name="json" if text == JSON_TEXT else "pairs"), vocabulary())
+def store(text: str = JSON_TEXT) -> Store:
+    return compile_store(parse_grammar(text, name="json" if text == JSON_TEXT else "pairs"), vocabulary())
 
 
 @functools.cache
@@ -474,11 +475,11 @@ def test_what_does_not_fit_is_said() -> None:
     with pytest.raises(MaskwrightError, match="no store is given"):
         MaskwrightLogitsProcessor([])
     other = Vocabulary("other", vocabulary().tokens[:-1], {EOS: "</s>", PAD: "<pad>"}, (EOS,))
-    stranger = build_automaton_store(parse_grammar(PAIRS_TEXT, name="pairs"), other)
+    stranger = compile_store(parse_grammar(PAIRS_TEXT, name="pairs"), other)
     with pytest.raises(VocabularyError, match="different vocabularies, bytes and other"):
         MaskwrightLogitsProcessor([store(), stranger])
     nfa = parse_grammar(PAIRS_TEXT, name="pairs", lexing="nfa")
-    from maskwright.maskstore.store import build_store
+    from maskwright.stores.build import build_store
 
     with pytest.raises(MaskwrightError, match="lexing='longest'"):
         MaskwrightLogitsProcessor(build_store(nfa, vocabulary()))  # type: ignore[arg-type]
@@ -489,7 +490,7 @@ def test_what_does_not_fit_is_said() -> None:
 def test_a_dead_end_is_an_error_with_its_row() -> None:
     """The grammar needs an é, which no token has whole, and whose second byte no token is."""
     lame = Vocabulary("lame", (b"a", b"\xc3", b""), {2: "</s>"}, (2,))
-    lame_store = build_automaton_store(parse_grammar('start: "a" "é"', name="accent"), lame)
+    lame_store = compile_store(parse_grammar('start: "a" "é"', name="accent"), lame)
     processor = MaskwrightLogitsProcessor(lame_store)
     with pytest.raises(DeadEndError, match=r"row 0: no token of vocabulary lame can come next"):
         processor(torch.tensor([[2]]), torch.zeros(1, 3))
@@ -506,9 +507,9 @@ def test_the_tokenizer_is_compared() -> None:
     built.add_special_tokens(["</s>"])
     same = load_vocabulary(built, size=300)
     grammar = parse_grammar(PAIRS_TEXT, name="pairs")
-    MaskwrightLogitsProcessor(build_automaton_store(grammar, same), built)
+    MaskwrightLogitsProcessor(compile_store(grammar, same), built)
     other = Vocabulary("other", (*same.tokens[:256], b"bb", b""), {257: "</s>"}, (257,))
     with pytest.raises(
         VocabularyError, match=r"token 256 is b'bb' in the store's vocabulary other \(258 ids\), b'ab' in"
     ):
-        MaskwrightLogitsProcessor(build_automaton_store(grammar, other), built)
+        MaskwrightLogitsProcessor(compile_store(grammar, other), built)

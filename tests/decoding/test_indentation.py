@@ -16,11 +16,11 @@ from oracle import Oracle
 from maskwright.analysis.errors import IllegalTokenError
 from maskwright.analysis.grammar.columns import MOST_COLUMN
 from maskwright.analysis.loading import Indenter, load_grammar, parse_grammar
-from maskwright.decoding.engine.matcher import Matcher
 from maskwright.decoding.explain import explain_text
+from maskwright.decoding.matcher import Matcher
 from maskwright.decoding.reference import ReferenceDecoder
-from maskwright.maskstore.automaton_store import AutomatonStore
-from maskwright.maskstore.store import build_mask_store, build_store
+from maskwright.stores.build import build_store, compile_entry_store
+from maskwright.stores.store import Store
 
 BY_HAND = [
     ("if a:\n\tif b:\n    \ta\n", False),  # 8 columns both times by tabs of 8, 1 and 5 by tabs of 1
@@ -46,9 +46,9 @@ BY_HAND = [
 
 
 @functools.cache
-def store() -> AutomatonStore:
+def store() -> Store:
     found = build_store(blocks(), vocabulary())
-    assert isinstance(found, AutomatonStore)
+    assert isinstance(found, Store)
     return found
 
 
@@ -219,7 +219,7 @@ _NEWLINE: /(\\r?\\n[ \\t\\f]*)+/
 def test_the_reference_decoder() -> None:
     """Lexing "nfa": what the store's codes say of a token is what reading it does, and the texts are CPython's."""
     grammar = replace(blocks(), lexing="nfa")
-    decoder = ReferenceDecoder(build_mask_store(grammar, vocabulary()))
+    decoder = ReferenceDecoder(compile_entry_store(grammar, vocabulary()))
     n_legal = 0
     for seed in range(12):
         rng = random.Random(seed)

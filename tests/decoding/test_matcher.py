@@ -12,17 +12,18 @@ import pytest
 from engine_cases import ids, longest, vocabulary_of
 
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitError, MaskwrightError
-from maskwright.decoding.engine.matcher import Matcher
-from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
+from maskwright.decoding.matcher import Matcher
 from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.stores.build import compile_store
+from maskwright.stores.store import Store
 
 SUM = 'start: e\ne: e "+" e | "(" e ")" | INT\nINT: /[0-9]+/'
 TOKENS = (b"1", b"+", b"(", b")", b"1+", b"+1", b"((", b"))", b"x", b"12345")
 
 
 @cache
-def sums() -> AutomatonStore:
-    return build_automaton_store(longest(SUM, "sums"), vocabulary_of(*TOKENS))
+def sums() -> Store:
+    return compile_store(longest(SUM, "sums"), vocabulary_of(*TOKENS))
 
 
 EOS = len(TOKENS)
@@ -94,7 +95,7 @@ def test_ids_of_any_integer_type(token: Any) -> None:
 
 def test_special_tokens_without_text_are_never_allowed() -> None:
     vocabulary = Vocabulary("special", (b"a", b"", b"", b""), {1: "</s>", 2: "<pad>"}, (1,))
-    matcher = build_automaton_store(longest('start: "a"+'), vocabulary).matcher()
+    matcher = compile_store(longest('start: "a"+'), vocabulary).matcher()
     for token in (2, 3):
         assert not matcher.is_allowed(token)
         with pytest.raises(IllegalTokenError, match="stands for no text"):
@@ -130,13 +131,13 @@ def test_the_text_cannot_end_where_it_is_not_complete() -> None:
 
 def test_several_end_of_text_ids_and_none() -> None:
     several = Vocabulary("several", (b"a", b"", b""), {1: "</s>", 2: "<|end|>"}, (1, 2))
-    matcher = build_automaton_store(longest('start: "a"'), several).matcher()
+    matcher = compile_store(longest('start: "a"'), several).matcher()
     matcher.advance(0)
     assert row(matcher) == {1, 2}
     matcher.advance(2)
     assert matcher.is_finished()
     none = Vocabulary("none", (b"a", b"b"), {}, ())
-    matcher = build_automaton_store(longest('start: "a"'), none).matcher()
+    matcher = compile_store(longest('start: "a"'), none).matcher()
     matcher.advance(0)
     assert matcher.is_accepting()
     words = np.full(1, 0xFFFFFFFF, np.uint32)
@@ -295,7 +296,7 @@ def test_forks_are_apart() -> None:
 
 
 def test_dead_ends_are_explained() -> None:
-    store = build_automaton_store(longest('start: "a" "é"', "accent"), vocabulary_of(b"a", b"e", b"\xa9"))
+    store = compile_store(longest('start: "a" "é"', "accent"), vocabulary_of(b"a", b"e", b"\xa9"))
     matcher = store.matcher()
     matcher.advance(0)
     words = np.full(1, 0xFFFFFFFF, np.uint32)
@@ -309,7 +310,7 @@ def test_dead_ends_are_explained() -> None:
 def test_too_many_readings_are_a_limit() -> None:
     """A list on the right of items of one or two: a stack for each number of items; the error says what to do."""
     grammar = longest('start: list\nlist: item list | item\nitem: "a" | "a" "a"', "lengths")
-    store = build_automaton_store(grammar, vocabulary_of(b"a", b"a" * 16))
+    store = compile_store(grammar, vocabulary_of(b"a", b"a" * 16))
     matcher = store.matcher()
     with pytest.raises(LimitError, match=r"readings of the text.*conflicts='shift'"):
         for _ in range(400):

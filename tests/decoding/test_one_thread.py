@@ -16,7 +16,7 @@ from stores import small_automaton
 
 from maskwright.analysis.errors import IllegalTokenError, MaskwrightError
 from maskwright.decoding.engine import _batch_kernels as batch_kernels
-from maskwright.decoding.engine.matcher import Batch, Matcher
+from maskwright.decoding.matcher import Batch, Matcher
 
 TESTS = Path(__file__).parents[1]
 

@@ -11,8 +11,9 @@ import pytest
 from maskwright.analysis.errors import IllegalTokenError, MaskwrightError
 from maskwright.analysis.loading import parse_grammar
 from maskwright.decoding.adapters.prefixes import Prefixes, Rules
-from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
 from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.stores.build import compile_store
+from maskwright.stores.store import Store
 
 LIST_TEXT = 'start: "[" (item ("," item)*)? "]"\nitem: "1" | "a" | start | "{" "}"'
 PAIRS_TEXT = 'start: "a" start "b" | "a" "b"'
@@ -24,11 +25,11 @@ X = PIECES.index(b"x")
 
 
 @functools.cache
-def store(text: str = LIST_TEXT) -> AutomatonStore:
-    return build_automaton_store(parse_grammar(text, name="list" if text == LIST_TEXT else "pairs"), VOCABULARY)
+def store(text: str = LIST_TEXT) -> Store:
+    return compile_store(parse_grammar(text, name="list" if text == LIST_TEXT else "pairs"), VOCABULARY)
 
 
-def prefixes(*stores: AutomatonStore, **options: Any) -> Prefixes:
+def prefixes(*stores: Store, **options: Any) -> Prefixes:
     known = {"prefixes": (b"",), "prompt_lengths": None, "constrain_prompt": False, "max_rollback": 3, "drafts": None}
     return Prefixes(Rules(stores or (store(),), **{**known, **options}))
 
@@ -37,7 +38,7 @@ def ids(*rows: list[int]) -> Any:
     return np.array(rows, np.int64)
 
 
-def check(followed: Prefixes, texts: list[list[int]], stores: list[AutomatonStore]) -> None:
+def check(followed: Prefixes, texts: list[list[int]], stores: list[Store]) -> None:
     """From the definition: a fresh matcher of each row's store over all of its text."""
     assert len(followed.matchers) == len(texts)
     for row, tokens in enumerate(texts):
@@ -53,7 +54,7 @@ def check(followed: Prefixes, texts: list[list[int]], stores: list[AutomatonStor
         assert np.array_equal(words, expected), (row, tokens)
 
 
-def draw_text(rng: np.random.Generator, of: AutomatonStore, length: int) -> list[int]:
+def draw_text(rng: np.random.Generator, of: Store, length: int) -> list[int]:
     """A random legal beginning of so many tokens; padding behind its end."""
     matcher = of.matcher()
     found: list[int] = []
@@ -137,7 +138,7 @@ def test_after_an_error_the_texts_begin_where_they_began() -> None:
 
 
 def test_an_interrupted_call_is_made_good(monkeypatch: pytest.MonkeyPatch) -> None:
-    from maskwright.decoding.engine.matcher import Matcher
+    from maskwright.decoding.matcher import Matcher
 
     followed = prefixes()
     followed.follow(ids([BOS], [BOS]))
@@ -232,7 +233,7 @@ def test_sequences_that_cannot_be_told_apart() -> None:
 
 def test_an_empty_text_stays_at_its_end() -> None:
     """An end-of-text token stands for no text: it is not taken for padding of a prompt that is to be read."""
-    empty = build_automaton_store(parse_grammar('start: "a"*', name="maybe"), VOCABULARY)
+    empty = compile_store(parse_grammar('start: "a"*', name="maybe"), VOCABULARY)
     for options in ({}, {"constrain_prompt": True}):
         followed = prefixes(empty, **options)
         followed.follow(ids([BOS]))

@@ -15,8 +15,9 @@ from naive_store import mask_ids, python_store
 from maskwright.analysis.errors import IllegalTokenError, StoreError
 from maskwright.analysis.loading import parse_grammar
 from maskwright.decoding.reference import ReferenceDecoder, check_same_masks
-from maskwright.maskstore.store import MaskStore, build_mask_store
 from maskwright.maskstore.vocabulary.vocabulary import BUILT_IN, Vocabulary, load_vocabulary
+from maskwright.stores.build import compile_entry_store
+from maskwright.stores.store import EntryStore
 
 SOURCES = Path(__file__).parents[2].parent / "shared" / "data" / "source" / "python.jsonl.xz"
 
@@ -172,14 +173,14 @@ def test_real_programs(decoder: ReferenceDecoder, original: ReferenceDecoder) ->
 
 
 @pytest.fixture(scope="module")
-def small() -> MaskStore:
+def small() -> EntryStore:
     """Words in brackets; id 0 is EOS, 1 another special, 2 has no bytes, 8 is padding."""
     grammar = parse_grammar('start: "(" start ")" | W\nW: /[a-z]+/', name="small", lexing="nfa")
     tokens = (b"", b"", b"", b"(", b")", b"ab", b"a)", b"((", b"")
-    return build_mask_store(grammar, Vocabulary("small", tokens, {0: "</s>", 1: "<s>"}, (0,)))
+    return compile_entry_store(grammar, Vocabulary("small", tokens, {0: "</s>", 1: "<s>"}, (0,)))
 
 
-def test_errors_leave_the_state_as_it_was(small: MaskStore) -> None:
+def test_errors_leave_the_state_as_it_was(small: EntryStore) -> None:
     decoder = ReferenceDecoder(small)
     decoder.advance(3)
     before = decoder.hypotheses
@@ -203,7 +204,7 @@ def test_errors_leave_the_state_as_it_was(small: MaskStore) -> None:
     assert decoder.hypotheses == before
 
 
-def test_the_end_of_a_text(small: MaskStore) -> None:
+def test_the_end_of_a_text(small: EntryStore) -> None:
     decoder = ReferenceDecoder(small)
     assert not decoder.is_accepting() and mask_ids(decoder.mask()) == {3, 5, 7}
     decoder.advance(3)
@@ -220,7 +221,7 @@ def test_the_end_of_a_text(small: MaskStore) -> None:
     assert not decoder.is_finished() and mask_ids(decoder.mask()) == {3, 5, 7}
 
 
-def test_an_unfinished_word_goes_on_or_ends(small: MaskStore) -> None:
+def test_an_unfinished_word_goes_on_or_ends(small: EntryStore) -> None:
     decoder = ReferenceDecoder(small)
     decoder.advance(5)
     assert mask_ids(decoder.mask()) == {0, 5}  # "ab" and more letters; `)` closes nothing
@@ -231,9 +232,9 @@ def test_an_unfinished_word_goes_on_or_ends(small: MaskStore) -> None:
         decoder.advance_bytes(b")")
 
 
-def test_masks_that_differ_are_named(small: MaskStore) -> None:
+def test_masks_that_differ_are_named(small: EntryStore) -> None:
     other = parse_grammar('start: "(" start ")" | W\nW: /[a-z]+/ | "()"', name="other", lexing="nfa")
-    first, second = ReferenceDecoder(small), ReferenceDecoder(build_mask_store(other, small.vocabulary))
+    first, second = ReferenceDecoder(small), ReferenceDecoder(compile_entry_store(other, small.vocabulary))
     assert check_same_masks(first, ReferenceDecoder(small), [3, 5, 4]) == 3
     first.reset()
     with pytest.raises(StoreError, match=r"masks differ at position 1, before token 5, in the ids \[4"):
@@ -245,7 +246,7 @@ def test_masks_that_differ_are_named(small: MaskStore) -> None:
 def test_counts_of_parser_calls() -> None:
     """The empty sequence asks the parser nothing."""
     grammar = parse_grammar('start: "a"*', lexing="nfa")
-    decoder = ReferenceDecoder(build_mask_store(grammar, Vocabulary("v", (b"", b"a", b"aa"), {0: "</s>"}, (0,))))
+    decoder = ReferenceDecoder(compile_entry_store(grammar, Vocabulary("v", (b"", b"a", b"aa"), {0: "</s>"}, (0,))))
     for _ in range(5):
         assert mask_ids(decoder.mask()) == {0, 1, 2}
         decoder.advance(2)

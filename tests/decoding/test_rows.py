@@ -29,10 +29,11 @@ from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.loading import load_grammar
 from maskwright.decoding.engine import _batch_kernels as batch_kernels
 from maskwright.decoding.engine import _kernels as kernels
-from maskwright.decoding.engine.matcher import Batch, Matcher
 from maskwright.decoding.gpu import _slot_kernels as slot_kernels
 from maskwright.decoding.logits import _row_kernels as book_kernels
-from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
+from maskwright.decoding.matcher import Batch, Matcher
+from maskwright.stores.build import compile_store
+from maskwright.stores.store import Store
 
 torch = pytest.importorskip("torch")
 
@@ -59,32 +60,32 @@ _NEWLINE: /(\n[ ]*)+/
 
 
 @cache
-def random_store(kind: str, seed: int) -> AutomatonStore:
+def random_store(kind: str, seed: int) -> Store:
     grammar = KINDS[kind](seed)
-    return build_automaton_store(grammar, random_vocabulary(grammar, seed))
+    return compile_store(grammar, random_vocabulary(grammar, seed))
 
 
 @cache
-def pair_store() -> AutomatonStore:
+def pair_store() -> Store:
     """Its texts are few: an a, a c that leads nowhere, and the end."""
-    return build_automaton_store(longest('start: "a" "b"', "pair"), vocabulary_of(b"a", b"c"))
+    return compile_store(longest('start: "a" "b"', "pair"), vocabulary_of(b"a", b"c"))
 
 
 @cache
-def letters_store(n: int = 12) -> AutomatonStore:
+def letters_store(n: int = 12) -> Store:
     """After each letter another row: what may come is the letter behind it, or the first."""
     letters = [chr(97 + i) for i in range(n)]
     steps = " | ".join(f'"{letter}" s{(i + 1) % n}' for i, letter in enumerate(letters))
     rules = "\n".join(f's{i}: "{letter}" s{(i + 1) % n} | "."' for i, letter in enumerate(letters))
-    return build_automaton_store(
+    return compile_store(
         longest(f"start: {steps}\n{rules}", "letters"), vocabulary_of(*(x.encode() for x in letters), b".")
     )
 
 
 @cache
-def blocks_store() -> AutomatonStore:
+def blocks_store() -> Store:
     vocabulary = vocabulary_of(b"try:\n ", b"or:\n ", b"a\n", singles=b"a\n :tryo")
-    return build_automaton_store(longest(BLOCKS, "blocks"), vocabulary)
+    return compile_store(longest(BLOCKS, "blocks"), vocabulary)
 
 
 def filled(matcher: Matcher) -> np.ndarray:
@@ -162,7 +163,7 @@ def test_the_end_is_taken_out_where_a_block_is_open() -> None:
 
 def test_a_deep_text_whose_masks_are_not_known() -> None:
     """A run that finds its continuation in the text's cache: rows are told apart by their words."""
-    store = build_automaton_store(longest(CHAIN, "chain"), vocabulary_of(b"x", b" else ", singles=b" ()efilsx"))
+    store = compile_store(longest(CHAIN, "chain"), vocabulary_of(b"x", b" else ", singles=b" ()efilsx"))
     rows = ResidentRows(store, "cpu", 9)
     matcher, batch = store.matcher(), store.batch(2)
     seen = set()
@@ -362,7 +363,7 @@ def test_rows_composed_before_an_error_are_sent_all_the_same() -> None:
 def test_stores_of_a_batch() -> None:
     """Equal masks of different stores are different rows; a store may be named twice."""
     vocabulary = vocabulary_of(b"a", b"b", b"c")
-    stores = [build_automaton_store(longest(f'start: "a" "{x}"', x), vocabulary) for x in "bc"]
+    stores = [compile_store(longest(f'start: "a" "{x}"', x), vocabulary) for x in "bc"]
     rows = ResidentRows([*stores, stores[0]], "cpu")
     matchers = [stores[0].matcher(), stores[1].matcher(), None, stores[0].matcher()]
     assert rows.ids(matchers).tolist() == [1, 2, -1, 1]
@@ -412,9 +413,7 @@ def test_what_does_not_fit_is_said() -> None:
     rows = ResidentRows(store, "cpu", 4)
     with pytest.raises(MaskwrightError, match="5 sequences are more than the 4 rows kept"):
         rows.ids(store.batch(5))
-    with pytest.raises(
-        MaskwrightError, match=r"the texts are of <AutomatonStore letters .*, which is none of the stores"
-    ):
+    with pytest.raises(MaskwrightError, match=r"the texts are of <Store letters .*, which is none of the stores"):
         rows.ids([letters_store().matcher()])
     with pytest.raises(MaskwrightError, match="the texts are a Matcher; expected a batch, or a list of matchers"):
         rows.ids(store.matcher())
@@ -461,7 +460,7 @@ def test_compiled_code_is_kept_under_the_engines_checksum(function: Any) -> None
     assert cells == [zlib.crc32(Path(kernels.__file__).read_bytes())]
 
 
-def replay(store: AutomatonStore, texts: Sequence[Sequence[int]], capacity: int) -> tuple[int, int]:
+def replay(store: Store, texts: Sequence[Sequence[int]], capacity: int) -> tuple[int, int]:
     """Real texts side by side in a batch, rows against `fill` at each step. How many rows were compared, and how many were composed."""
     size = 8
     rows, batch, words = (
@@ -503,7 +502,7 @@ def real_files(name: str, n: int) -> list[dict[str, Any]]:
 
 
 def test_real_files_byte_by_byte() -> None:
-    store = build_automaton_store(load_grammar("lark:python"), vocabulary_of(singles=bytes(range(256))))
+    store = compile_store(load_grammar("lark:python"), vocabulary_of(singles=bytes(range(256))))
     texts = [list(file["text"][:1500].encode()) for file in real_files("python", 12)]
     compared, composed = replay(store, texts, 64)
     assert compared > 10_000 and composed > 64

@@ -18,8 +18,9 @@ import pytest
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, MaskwrightError
 from maskwright.analysis.loading import parse_grammar
 from maskwright.decoding.adapters.huggingface import MaskwrightLogitsProcessor
-from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
 from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.stores.build import compile_store
+from maskwright.stores.store import Store
 
 torch = pytest.importorskip("torch")
 from maskwright.decoding.adapters import selective as in_generate  # noqa: E402
@@ -297,12 +298,12 @@ N_ROWS = 288
 
 
 @functools.cache
-def store(lacking: str = "") -> AutomatonStore:
+def store(lacking: str = "") -> Store:
     tokens = [bytes([byte]) for byte in range(256)] + [piece.encode() for piece in PIECES] + [b"", b"", b""]
     if lacking:
         tokens[ord(lacking)] = b""
     vocabulary = Vocabulary("bytes", tuple(tokens), {EOS: "</s>", PAD: "<pad>", BOS: "<s>"}, (EOS,))
-    return build_automaton_store(parse_grammar(OBJECT, name="object"), vocabulary)
+    return compile_store(parse_grammar(OBJECT, name="object"), vocabulary)
 
 
 @functools.cache

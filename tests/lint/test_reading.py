@@ -19,12 +19,12 @@ from maskwright.analysis.grammar import Grammar
 from maskwright.analysis.grammar.normalise import reduce
 from maskwright.analysis.legality.deciders import NEVER, Deciders
 from maskwright.analysis.legality.follow import pair_verdicts
-from maskwright.decoding.engine.matcher import Matcher
+from maskwright.decoding.matcher import Matcher
 from maskwright.lint.conflicts import Ambiguity, _Search
 from maskwright.lint.facts import Facts, follow_pairs
 from maskwright.lint.lexer import Lexer, PlainLexer
 from maskwright.lint.texts import Tree
-from maskwright.maskstore.store import build_store
+from maskwright.stores.build import build_store
 
 CASES = tomllib.loads((Path(__file__).parents[1] / "data/cases/engine.toml").read_text(encoding="utf-8"))["case"]
 

@@ -8,10 +8,10 @@ import pytest
 from lint.seeds import grammar_of, vocabulary
 
 from maskwright.analysis.errors import DeadEndError, MaskwrightError
-from maskwright.decoding.engine.matcher import Matcher
+from maskwright.decoding.matcher import Matcher
 from maskwright.lint import Report, lint_grammar
 from maskwright.lint.tokens import _bytes
-from maskwright.maskstore.store import build_store
+from maskwright.stores.build import build_store
 
 GRAMMARS = {
     "a bracket": ('start: "{" ("a" ",")* "}" | "n"', b"}", "{"),

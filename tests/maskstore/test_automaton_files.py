@@ -33,12 +33,12 @@ from stores import (
 from maskwright.analysis.errors import GrammarError, MaskwrightError, StoreError
 from maskwright.analysis.loading import parse_grammar
 from maskwright.maskstore.automaton import _parse_kernels as lr
-from maskwright.maskstore.automaton_store import AutomatonStore
 from maskwright.maskstore.file import fileformat
-from maskwright.maskstore.file.fileformat import load_store, store_info
+from maskwright.maskstore.file.fileformat import store_info
 from maskwright.maskstore.file.filemap import map_tensor
-from maskwright.maskstore.store import MaskStore, build_store
 from maskwright.maskstore.table.tablecheck import NUMBERS
+from maskwright.stores.build import build_store
+from maskwright.stores.store import EntryStore, Store, load_store
 
 TESTS = Path(__file__).parents[1]
 NAMES = ["lines", "sums", "modes"]
@@ -50,7 +50,7 @@ def checksum_by_definition(table: np.ndarray) -> str:
     return f"{sum((2 * i + 1) * value for i, value in enumerate(values)) % 2**64:016x}"
 
 
-def masks_along(store: AutomatonStore, seed: int, n: int = 60) -> list[bytes]:
+def masks_along(store: Store, seed: int, n: int = 60) -> list[bytes]:
     """The masks along random legal texts."""
     rng = random.Random(seed)
     matcher = store.matcher()
@@ -80,7 +80,7 @@ def test_the_same_store_comes_back(tmp_path: Path, name: str) -> None:
     store = small_automaton(name)
     store.save(tmp_path / "s")
     found = load_store(tmp_path / "s")
-    assert isinstance(found, AutomatonStore)
+    assert isinstance(found, Store)
     assert (found.grammar, found.vocabulary, dict(found.counts)) == (
         store.grammar,
         store.vocabulary,
@@ -113,7 +113,7 @@ def test_a_table_out_of_line_is_copied(tmp_path: Path) -> None:
     n = int.from_bytes(data[:8], "little")
     (tmp_path / "s").write_bytes((n + 1).to_bytes(8, "little") + data[8 : 8 + n] + b" " + data[8 + n :])
     found = load_store(tmp_path / "s")
-    assert isinstance(found, AutomatonStore) and found.table.flags.aligned
+    assert isinstance(found, Store) and found.table.flags.aligned
     np.testing.assert_array_equal(found.table, small_automaton().table)
 
 
@@ -182,7 +182,7 @@ def test_readers_beside_writers_see_whole_files(tmp_path: Path) -> None:
     def read(_: int) -> None:
         found = load_store(path)
         own = stores[found.grammar.name == "sums"]
-        assert isinstance(found, AutomatonStore) and np.array_equal(found.table, own.table)
+        assert isinstance(found, Store) and np.array_equal(found.table, own.table)
 
     threads = [threading.Thread(target=repeat, args=[lambda i, k=k: stores[(i + k) % 2].save(path)]) for k in range(3)]
     threads += [threading.Thread(target=repeat, args=[read]) for _ in range(2)]
@@ -217,7 +217,7 @@ def test_a_file_that_is_replaced_each_time(tmp_path: Path, monkeypatch: pytest.M
 def test_the_committed_store_loads_and_decodes() -> None:
     """If this fails, the table's layout has changed: raise FORMAT_VERSION if a version with it has been released."""
     store = load_store(COMMITTED / "version-3-automaton.safetensors")
-    assert isinstance(store, AutomatonStore)
+    assert isinstance(store, Store)
     matcher = store.matcher()
     words = np.zeros(store.n_words, np.uint32)
     texts = []
@@ -280,8 +280,11 @@ def test_an_automaton_is_loaded_without_what_builds_entries(tmp_path: Path) -> N
         [sys.executable, "-c", script, str(tmp_path / "s")], capture_output=True, text=True, check=True
     )
     modules = set(run.stdout.split())
-    assert {"maskwright.maskstore.table.tablecheck", "maskwright.decoding.engine.matcher"} <= modules
-    assert not {"networkx", "maskwright.analysis.legality", "maskwright.maskstore.store"} & modules
+    assert {"maskwright.maskstore.table.tablecheck", "maskwright.decoding.matcher"} <= modules
+    assert (
+        not {"networkx", "maskwright.analysis.legality", "maskwright.maskstore.entries.build", "maskwright.lint"}
+        & modules
+    )
 
 
 # Files made up to mislead
@@ -348,8 +351,8 @@ def test_the_lexing_decides() -> None:
     assert grammar.lexing == "contextual"
     stages: list[str] = []
     store = build_store(grammar, vocabulary, progress=lambda what, done, total: stages.append(what))
-    assert isinstance(store, AutomatonStore) and {"walk", "parses"} <= set(stages) <= {"walk", "parses", "closure"}
-    assert isinstance(build_store(replace(grammar, lexing="nfa"), vocabulary), MaskStore)
+    assert isinstance(store, Store) and {"walk", "parses"} <= set(stages) <= {"walk", "parses", "closure"}
+    assert isinstance(build_store(replace(grammar, lexing="nfa"), vocabulary), EntryStore)
     for option in ({"streamlined": False}, {"rules": "lark"}):
         with pytest.raises(
             GrammarError, match=r"has lexing 'contextual', whose stores hold no entries, so .* says nothing"

@@ -17,8 +17,9 @@ from own_process import cpu_seconds_to_end
 
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.loading import load_grammar, parse_grammar
-from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
 from maskwright.maskstore.vocabulary.vocabulary import LONGEST_TOKEN, Vocabulary
+from maskwright.stores.build import compile_store
+from maskwright.stores.store import Store
 
 TOKENS = [*(bytes([byte]) for byte in range(32, 127)), b"\n", b"k1", b"w12", b"3;", b"t1x", b"ab", b"</s>"]
 VOCABULARY = Vocabulary("small", (*TOKENS[:-1], b""), {len(TOKENS) - 1: "</s>"}, (len(TOKENS) - 1,))
@@ -49,10 +50,10 @@ MOST = {"unit rules": 4.6, "nested rules": 4.6}
 """Times as long for twice the size, if not 2.6: these have tables of states times rules, which cannot be made smaller."""
 
 
-def build(text: str) -> tuple[AutomatonStore, float]:
+def build(text: str) -> tuple[Store, float]:
     grammar = parse_grammar(text)
     start = time.process_time()
-    return build_automaton_store(grammar, VOCABULARY), time.process_time() - start
+    return compile_store(grammar, VOCABULARY), time.process_time() - start
 
 
 @pytest.mark.parametrize("name", GRAMMARS)
@@ -99,7 +100,7 @@ def build_token(grammar: str, token: bytes) -> float:
     loaded = parse_grammar(grammar) if "start:" in grammar else load_grammar(grammar)
     vocabulary = Vocabulary("long", (*TOKENS[:-1], b"", token), {len(TOKENS) - 1: "</s>"}, (len(TOKENS) - 1,))
     start = time.process_time()
-    build_automaton_store(loaded, vocabulary)
+    compile_store(loaded, vocabulary)
     return time.process_time() - start
 
 
@@ -140,7 +141,7 @@ def test_what_is_too_large_is_said_soon(text: str, message: str) -> None:
     grammar = parse_grammar(text)
     start = time.process_time()
     with pytest.raises(LimitError, match=message):
-        build_automaton_store(grammar, VOCABULARY)
+        compile_store(grammar, VOCABULARY)
     assert time.process_time() - start < 20
 
 
@@ -164,13 +165,13 @@ import signal
 import sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # who runs this in the background may have turned it off
 from maskwright.analysis.loading import load_grammar, parse_grammar
-from maskwright.maskstore.automaton_store import build_automaton_store
+from maskwright.stores.build import compile_store
 sys.path[:0] = {folders!r}
 from test_build_growth import INTERRUPTED, VOCABULARY, interrupted_vocabulary
-build_automaton_store(parse_grammar('start: "a"'), VOCABULARY)
+compile_store(parse_grammar('start: "a"'), VOCABULARY)
 text = INTERRUPTED[{name!r}][0]()
 print("ready", flush=True)
-build_automaton_store(parse_grammar(text), interrupted_vocabulary({name!r}))
+compile_store(parse_grammar(text), interrupted_vocabulary({name!r}))
 print("done", flush=True)
 """
 

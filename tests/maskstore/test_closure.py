@@ -18,24 +18,25 @@ from maskwright.analysis.errors import DeadEndError, LimitError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.loading import parse_grammar
 from maskwright.decoding.engine import _kernels as kernels
-from maskwright.decoding.engine.matcher import Matcher
+from maskwright.decoding.matcher import Matcher
 from maskwright.maskstore.automaton import closure
 from maskwright.maskstore.automaton.closure import Closure
 from maskwright.maskstore.automaton.stack_automaton import Budget, StackAutomaton, build_automaton
-from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
 from maskwright.maskstore.table.engine_table import engine_table
 from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.stores.build import compile_store
+from maskwright.stores.store import Store
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "source"
 N_FILES = 12
 
-Pair = tuple[StackAutomaton, AutomatonStore]
+Pair = tuple[StackAutomaton, Store]
 
 
 def built(grammar: Grammar, vocabulary: Vocabulary) -> Pair:
     automaton = build_automaton(grammar, vocabulary)
     table = engine_table(grammar, vocabulary, automaton)
-    return automaton, AutomatonStore(grammar, vocabulary, table, automaton.counts)
+    return automaton, Store(grammar, vocabulary, table, automaton.counts)
 
 
 @njit(nogil=True)
@@ -148,7 +149,7 @@ def texts(name: str) -> list[bytes]:
     return found
 
 
-def corpus_places(store: AutomatonStore, name: str, rng: random.Random, n: int) -> Iterator[Matcher]:
+def corpus_places(store: Store, name: str, rng: random.Random, n: int) -> Iterator[Matcher]:
     """Matchers at random places of real files, as far as the grammar takes these."""
     every = texts(name)
     for number in range(n):
@@ -162,7 +163,7 @@ def corpus_places(store: AutomatonStore, name: str, rng: random.Random, n: int) 
         yield matcher
 
 
-def random_places(store: AutomatonStore, rng: random.Random, n: int) -> Iterator[Matcher]:
+def random_places(store: Store, rng: random.Random, n: int) -> Iterator[Matcher]:
     """Matchers after random tokens that the masks allow."""
     for _ in range(n):
         matcher = store.matcher()
@@ -254,7 +255,7 @@ def test_beyond_its_budget_an_automaton_is_open(budget: Budget) -> None:
     automaton = build_automaton(closed.grammar, closed.vocabulary, budget=budget)
     assert automaton.open_roots and automaton.closure.n_nodes == 1
     table = engine_table(closed.grammar, closed.vocabulary, automaton)
-    stores = closed, AutomatonStore(closed.grammar, closed.vocabulary, table, automaton.counts)
+    stores = closed, Store(closed.grammar, closed.vocabulary, table, automaton.counts)
     rows = np.zeros((2, closed.n_words), np.uint32)
     for text in (b"", b"def f(x):\n    return x", b"x = [1, (2, {'a': lambda y: y", b"if x:\n  pass\n", b"x = 1 if"):
         for store, row in zip(stores, rows, strict=True):
@@ -270,7 +271,7 @@ def test_tables_that_begin_small_grow_to_the_same_automaton(monkeypatch: pytest.
     brackets = " | ".join(f'"{chr(97 + i)}(" x ")"' for i in range(20))
     grammar = parse_grammar(f"start: x+\nx: {values} | {brackets}")
     vocabulary = Vocabulary("bytes", (*(bytes([b]) for b in range(128)), b")x", b"v1v", b""), {130: "</s>"}, (130,))
-    expected = build_automaton_store(grammar, vocabulary)
+    expected = compile_store(grammar, vocabulary)
     monkeypatch.setattr(closure, "FIRST_CAPACITY", 16)
-    found = build_automaton_store(grammar, vocabulary)
+    found = compile_store(grammar, vocabulary)
     assert np.array_equal(found.table, expected.table)

@@ -18,7 +18,8 @@ from stores import COMMITTED, framed, refusal
 
 from maskwright.analysis.errors import StoreError
 from maskwright.maskstore.file import fileformat
-from maskwright.maskstore.file.fileformat import load_store, store_info
+from maskwright.maskstore.file.fileformat import store_info
+from maskwright.stores.store import load_store
 
 SOMETHING = {"w": np.zeros(3, np.float32)}
 

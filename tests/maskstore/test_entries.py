@@ -23,9 +23,10 @@ from maskwright.analysis.legality.verdict import START
 from maskwright.analysis.lexing import compile_terminals
 from maskwright.analysis.lexing.terminal_nfa import build_terminal_nfa
 from maskwright.analysis.loading import parse_grammar
+from maskwright.maskstore.entries.build import contexts_of, dependent_states, known_lefts, walk_vocabulary
 from maskwright.maskstore.entries.entries import left_of
-from maskwright.maskstore.store import build_mask_store, contexts_of, dependent_states, known_lefts, walk_vocabulary
 from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.stores.build import compile_entry_store
 
 MAKERS = [random_lexed_grammar, random_layout_grammar]
 
@@ -103,6 +104,6 @@ def test_refused() -> None:
     vocabulary = Vocabulary("v", (b"", b"a"), {0: "</s>"}, (0,))
     longest = parse_grammar('start: "a"', lexing="longest")
     with pytest.raises(GrammarError, match="has lexing 'longest'; entries are there under lexing 'nfa' only"):
-        build_mask_store(longest, vocabulary)
+        compile_entry_store(longest, vocabulary)
     with pytest.raises(VocabularyError, match="vocabulary empty has no token that stands for text"):
-        build_mask_store(parse_grammar('start: "a"', lexing="nfa"), Vocabulary("empty", (b"",), {0: "</s>"}, (0,)))
+        compile_entry_store(parse_grammar('start: "a"', lexing="nfa"), Vocabulary("empty", (b"",), {0: "</s>"}, (0,)))

@@ -23,13 +23,14 @@ from maskwright.analysis.errors import StoreError
 from maskwright.analysis.loading import load_grammar, parse_grammar
 from maskwright.decoding.reference import ReferenceDecoder
 from maskwright.maskstore.file import fileformat
-from maskwright.maskstore.file.fileformat import FORMAT_VERSION, load_store, save_store, store_info
+from maskwright.maskstore.file.fileformat import FORMAT_VERSION, save_store, store_info
 from maskwright.maskstore.file.fileheader import TENSORS
-from maskwright.maskstore.store import MaskStore, build_mask_store
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
+from maskwright.stores.build import compile_entry_store
+from maskwright.stores.store import EntryStore, load_store
 
 
-def arrays_of(store: MaskStore) -> dict[str, np.ndarray]:
+def arrays_of(store: EntryStore) -> dict[str, np.ndarray]:
     """All arrays of a store by the names that they have in a file, without the vocabulary's."""
     found = {"counts": np.stack(list(store.counts.values()))}
     for name in TENSORS:
@@ -39,7 +40,7 @@ def arrays_of(store: MaskStore) -> dict[str, np.ndarray]:
     return found
 
 
-def assert_equal_stores(first: MaskStore, second: MaskStore) -> None:
+def assert_equal_stores(first: EntryStore, second: EntryStore) -> None:
     for name in ("grammar", "vocabulary", "codes", "rules", "is_streamlined"):
         assert getattr(first, name) == getattr(second, name)
     assert first.vocabulary.name == second.vocabulary.name
@@ -68,7 +69,7 @@ def test_the_same_store_comes_back(tmp_path: Path, streamlined: bool, has_layout
 
 def test_a_store_of_python_comes_back(tmp_path: Path) -> None:
     pytest.importorskip("mistral_common")
-    store = build_mask_store(load_grammar("lark:python", lexing="nfa"), load_vocabulary("mistral-7b-v0.1"))
+    store = compile_entry_store(load_grammar("lark:python", lexing="nfa"), load_vocabulary("mistral-7b-v0.1"))
     path = tmp_path / "python.safetensors"
     save_store(store, path)
     assert path.stat().st_size < 2_000_000

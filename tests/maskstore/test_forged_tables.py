@@ -22,32 +22,33 @@ from maskwright.analysis.loading import parse_grammar
 from maskwright.decoding.endings import ending, ending_search
 from maskwright.decoding.engine import _kernels as kernels
 from maskwright.maskstore.automaton import _parse_kernels as lr
-from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
 from maskwright.maskstore.table import engine_table as places
 from maskwright.maskstore.table import tablecheck
 from maskwright.maskstore.table.tablecheck import _spans, check_table
+from maskwright.stores.build import compile_store
+from maskwright.stores.store import Store
 
 TESTS = Path(__file__).parents[1]
 
 Change = Callable[[np.ndarray, Callable[[int], np.ndarray]], object]
 
 
-def forged(store: AutomatonStore, change: Change) -> AutomatonStore:
+def forged(store: Store, change: Change) -> Store:
     """The store with its table changed, checked as one from a file. change : is given the table, and its parts by number."""
     table = store.table.copy()
     spans = _spans("x", store.table)
     change(table, lambda place: table[slice(*spans[place])])
     table.setflags(write=False)
     check_table("x", store.grammar, store.vocabulary, table)
-    return AutomatonStore(store.grammar, store.vocabulary, table, store.counts)
+    return Store(store.grammar, store.vocabulary, table, store.counts)
 
 
-def backing() -> AutomatonStore:
+def backing() -> Store:
     grammar = parse_grammar(BACKING_TEXT, name="backing", lexing="contextual")
-    return build_automaton_store(grammar, small_vocabulary())
+    return compile_store(grammar, small_vocabulary())
 
 
-def layout() -> AutomatonStore:
+def layout() -> Store:
     """With several paths."""
     return next(
         store
@@ -56,17 +57,17 @@ def layout() -> AutomatonStore:
     )
 
 
-def layout_of(seed: int) -> AutomatonStore:
+def layout_of(seed: int) -> Store:
     grammar = random_layout_grammar(seed)
-    return build_automaton_store(grammar, random_vocabulary(grammar, seed))
+    return compile_store(grammar, random_vocabulary(grammar, seed))
 
 
-def part_of(store: AutomatonStore, place: int) -> np.ndarray:
+def part_of(store: Store, place: int) -> np.ndarray:
     return store.table[slice(*_spans("x", store.table)[place])]
 
 
-def right() -> AutomatonStore:
-    return build_automaton_store(parse_grammar(RIGHT_TEXT, name="right"), small_vocabulary())
+def right() -> Store:
+    return compile_store(parse_grammar(RIGHT_TEXT, name="right"), small_vocabulary())
 
 
 def put(place: int, at: int, value: int) -> Change:
@@ -135,7 +136,7 @@ def test_bounds_of_what_an_engine_does_not_count(
 # Tables that are let through, and never come to an end by themselves
 
 
-def limits_of(store: AutomatonStore, texts: tuple[bytes, ...]) -> int:
+def limits_of(store: Store, texts: tuple[bytes, ...]) -> int:
     """How often the answer is that something takes too many steps. Anything else than a MaskwrightError fails."""
     words = np.zeros(store.n_words, np.uint32)
     n = 0
@@ -161,7 +162,7 @@ def is_limit(call: Callable[..., object], *arguments: object) -> bool:
 def test_reductions_without_end(is_open: bool, length: int) -> None:
     """A state that a rule leads to is made to reduce by that rule again, and a state that an empty rule leads to itself."""
     grammar = parse_grammar(EMPTY_TEXT, name="empty")
-    store = (opened if is_open else build_automaton_store)(grammar, small_vocabulary())
+    store = (opened if is_open else compile_store)(grammar, small_vocabulary())
     spans = _spans("x", store.table)
     lengths, sides, gotos = (store.table[slice(*spans[p])] for p in (lr.RULE_LENGTH, lr.RULE_LHS, lr.GOTO))
     n_sides, n_columns = int(store.table[lr.N_NONTERMINALS]), int(store.table[lr.N_COLUMNS])
@@ -221,7 +222,7 @@ def test_a_lexer_that_reads_the_same_anew_for_ever() -> None:
 
 def test_counting_does_not_end_honest_work() -> None:
     """A stack of 300,000 frames is reduced at once, and looked through from top to bottom."""
-    store = build_automaton_store(parse_grammar('start: a\na: "a" a | "b"', name="right"), small_vocabulary())
+    store = compile_store(parse_grammar('start: a\na: "a" a | "b"', name="right"), small_vocabulary())
     matcher = store.matcher(0)
     words = np.zeros(store.n_words, np.uint32)
     matcher.advance_bytes(b"a" * 300_000)
@@ -271,7 +272,7 @@ def test_endings_under_tables_that_are_made_up(monkeypatch: pytest.MonkeyPatch) 
         except StoreError:
             continue
         kept += 1
-        matcher = AutomatonStore(store.grammar, store.vocabulary, table, store.counts).matcher()
+        matcher = Store(store.grammar, store.vocabulary, table, store.counts).matcher()
         for call in (matcher.short_ending, matcher.shortest_ending, matcher.min_bytes_left):
             tried(call)
     assert kept > 2

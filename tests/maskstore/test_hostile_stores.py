@@ -16,9 +16,10 @@ from stores import COMMITTED, Facts, Tensors, canonical, content_digest, framed,
 
 from maskwright.analysis.errors import StoreError
 from maskwright.decoding.reference.lexer import NO_COLUMN, NfaLexer
-from maskwright.maskstore.file.fileformat import load_store, store_info
+from maskwright.maskstore.entries.entry_table import NO_CELL
+from maskwright.maskstore.file.fileformat import store_info
 from maskwright.maskstore.file.fileheader import TENSORS
-from maskwright.maskstore.store import NO_CELL, MaskStore
+from maskwright.stores.store import EntryStore, load_store
 
 Change = Callable[[Facts, Tensors], object]
 
@@ -410,7 +411,7 @@ def test_what_loads_can_be_run(data: st.DataObject, good: Path, tmp_path_factory
     run(store)
 
 
-def run(store: MaskStore) -> None:
+def run(store: EntryStore) -> None:
     """Read every entry, and every token in every lexer state."""
     masks = [set(store.masks.ids(mask).tolist()) for mask in range(len(store.masks))]
     states = [*np.flatnonzero(store.nfa.is_resting).tolist(), store.nfa.n_states]

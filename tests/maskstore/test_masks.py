@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive_store import mask_ids
 
-from maskwright.maskstore.masks import MaskPoolBuilder, n_words
+from maskwright.maskstore.vocabulary.masks import MaskPoolBuilder, n_words
 
 
 def to_words(ids: set[int], n_tokens: int) -> np.ndarray:

@@ -17,24 +17,24 @@ from stores import layout_grammar, small_vocabulary
 from maskwright.analysis.errors import MaskwrightError, StoreError
 from maskwright.analysis.loading import parse_grammar
 from maskwright.decoding.engine import _kernels as kernels
-from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
-from maskwright.maskstore.file.fileformat import load_store, save_store
-from maskwright.maskstore.store import MaskStore, build_store
+from maskwright.maskstore.file.fileformat import save_store
 from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.stores.build import build_store, compile_store
+from maskwright.stores.store import EntryStore, Store, load_store
 
 VOCABULARY = Vocabulary("abc", (b"a", b"b", b"aa", b""), {3: "</s>"}, (3,))
 
 
-def automaton(text: str = 'start: "a" start "b" | "a" "b"') -> AutomatonStore:
-    return build_automaton_store(parse_grammar(text, name="pairs"), VOCABULARY)
+def automaton(text: str = 'start: "a" start "b" | "a" "b"') -> Store:
+    return compile_store(parse_grammar(text, name="pairs"), VOCABULARY)
 
 
-def entries() -> MaskStore:
+def entries() -> EntryStore:
     return build_store(layout_grammar(), small_vocabulary())  # type: ignore[return-value]
 
 
 def same(first: Any, second: Any) -> bool:
-    if isinstance(first, AutomatonStore):
+    if isinstance(first, Store):
         is_same = np.array_equal(first.table, second.table) and not second.table.flags.writeable
     else:
         is_same = np.array_equal(first.entry_mask, second.entry_mask) and first.rules == second.rules
@@ -116,7 +116,7 @@ def test_matchers_of_another_version(monkeypatch: pytest.MonkeyPatch) -> None:
         pickle.loads(pickled)
 
 
-def _advance(store: AutomatonStore) -> tuple[int, bool]:
+def _advance(store: Store) -> tuple[int, bool]:
     matcher = store.matcher()
     matcher.advance(2)
     return os.getpid(), matcher.is_allowed(1)

@@ -20,8 +20,8 @@ from maskwright.analysis.lr.bisimulation import bisimulate
 from maskwright.analysis.lr.encoding import can_follow
 from maskwright.analysis.lr.tables import build_lr_tables
 from maskwright.maskstore.automaton.stack_automaton import build_automaton
-from maskwright.maskstore.automaton_store import build_automaton_store
 from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.stores.build import compile_store
 
 ROOT = Path(__file__).parents[2]
 
@@ -99,11 +99,11 @@ DIGESTS = """
 import hashlib, sys
 sys.path.insert(0, "tests")
 from engine_cases import random_layout_grammar, random_longest_grammar, random_vocabulary
-from maskwright.maskstore.automaton_store import build_automaton_store
+from maskwright.stores.build import compile_store
 for make in (random_longest_grammar, random_layout_grammar):
     for seed in (0, 2, 4):
         grammar = make(seed)
-        table = build_automaton_store(grammar, random_vocabulary(grammar, seed)).table
+        table = compile_store(grammar, random_vocabulary(grammar, seed)).table
         print(hashlib.sha256(table.tobytes()).hexdigest())
 """
 
@@ -113,7 +113,7 @@ def test_tables_do_not_depend_on_the_hash_seed() -> None:
     for make in (random_longest_grammar, random_layout_grammar):
         for seed in (0, 2, 4):
             grammar = make(seed)
-            table = build_automaton_store(grammar, random_vocabulary(grammar, seed)).table
+            table = compile_store(grammar, random_vocabulary(grammar, seed)).table
             here.append(hashlib.sha256(table.tobytes()).hexdigest())
     for hash_seed in ("1", "12345"):
         run = subprocess.run(
@@ -132,7 +132,7 @@ def test_a_token_of_thousands_of_terminals() -> None:
     """More of them than Python nests calls."""
     tokens = (b"[", b"]", b"[" * 3000, b"]" * 40, b"")
     vocabulary = Vocabulary("deep", tokens, {4: "</s>"}, (4,))
-    matcher = build_automaton_store(parse_grammar('start: "[" start? "]"'), vocabulary).matcher()
+    matcher = compile_store(parse_grammar('start: "[" start? "]"'), vocabulary).matcher()
     matcher.advance(2)
     for _ in range(75):
         matcher.advance(3)

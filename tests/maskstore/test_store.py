@@ -15,16 +15,17 @@ from naive_store import (
 
 from maskwright.analysis.legality.verdict import START
 from maskwright.decoding.reference import ReferenceDecoder
+from maskwright.maskstore.entries.entry_table import NO_CELL
 from maskwright.maskstore.entries.streamline import STEPS
-from maskwright.maskstore.store import NO_CELL, build_mask_store
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
+from maskwright.stores.build import compile_entry_store
 
 
 def test_cells() -> None:
     """A cell for each state in which a text can rest; one for each last terminal where the state does not tell."""
     for seed in range(40):
         grammar = random_layout_grammar(seed)
-        store = build_mask_store(grammar, random_vocabulary(grammar, seed))
+        store = compile_entry_store(grammar, random_vocabulary(grammar, seed))
         assert grammar.layout is not None
         n = store.nfa.n_states
         resting = [*store.nfa.is_resting.tolist(), True]
@@ -47,7 +48,7 @@ def test_cells() -> None:
 
 def test_sequences_and_entries() -> None:
     grammar = random_lexed_grammar(7)
-    store = build_mask_store(grammar, random_vocabulary(grammar, 7), streamlined=False)
+    store = compile_entry_store(grammar, random_vocabulary(grammar, 7), streamlined=False)
     assert store.sequence(0) == ()
     assert store.n_entries == sum(len(store.entries(cell)) for cell in range(store.n_cells))
     n_sequences = len(store.sequence_start) - 1
@@ -59,7 +60,7 @@ def test_python_figures() -> None:
     """Entries of python.lark x Mistral 7B, true bytes: at least the reductions that README shows."""
     pytest.importorskip("mistral_common")
     vocabulary = load_vocabulary("mistral-7b-v0.1")
-    lark = build_mask_store(python_grammar(), vocabulary, rules="lark").counts
+    lark = compile_entry_store(python_grammar(), vocabulary, rules="lark").counts
     normalised = python_store().counts
     assert tuple(lark) == tuple(normalised) == ("original", *STEPS)
     totals = [{step: int(counts[step].sum()) for step in counts} for counts in (lark, normalised)]
@@ -74,7 +75,7 @@ def test_repr() -> None:
     pytest.importorskip("mistral_common")
     store = python_store()
     text = repr(store)
-    assert text.startswith("<MaskStore python.lark x mistral-7b-v0.1: ")
+    assert text.startswith("<EntryStore python.lark x mistral-7b-v0.1: ")
     assert f"{store.n_entries} entries in {store.n_cells} cells" in text and "streamlined on normalised rules>" in text
     assert repr(python_store(False)).endswith("masks, not streamlined>")
 
@@ -84,7 +85,7 @@ def test_equal_tokens_are_allowed_together() -> None:
     grammar = random_lexed_grammar(4)
     plain = random_vocabulary(grammar, 4)
     doubled = Vocabulary("doubled", (*plain.tokens, *plain.tokens, b"", b""), {0: "</s>"}, (0,))
-    first, second = (ReferenceDecoder(build_mask_store(grammar, v)) for v in (plain, doubled))
+    first, second = (ReferenceDecoder(compile_entry_store(grammar, v)) for v in (plain, doubled))
     ids = mask_ids(first.mask())
     assert ids and mask_ids(second.mask()) == ids | {i + plain.size for i in ids if i}
     assert second.mask().shape == (-(-doubled.size // 32),) and second.mask().dtype == np.uint32

@@ -37,9 +37,12 @@ from maskwright.analysis.lexing.terminal_nfa import build_terminal_nfa
 from maskwright.analysis.lexing.terminals import compile_terminals
 from maskwright.analysis.loading import parse_grammar
 from maskwright.decoding.reference import ReferenceDecoder
+from maskwright.maskstore.entries.build import contexts_of, walk_vocabulary
 from maskwright.maskstore.entries.streamline import DELETED, STEPS, SequenceTable, Streamlined, streamline
-from maskwright.maskstore.store import MaskStore, Progress, build_mask_store, contexts_of, walk_vocabulary
+from maskwright.maskstore.table.compiled import Progress
 from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.stores.build import compile_entry_store
+from maskwright.stores.store import EntryStore
 
 CHUNK = 30
 N_STACKS, N_READINGS = 100, 40
@@ -60,11 +63,11 @@ LARK_TEXTS = {
 }
 
 
-def stores(grammar: Grammar, vocabulary: Vocabulary) -> list[MaskStore]:
+def stores(grammar: Grammar, vocabulary: Vocabulary) -> list[EntryStore]:
     return [
-        build_mask_store(grammar, vocabulary, rules="lark"),
-        build_mask_store(grammar, vocabulary),
-        build_mask_store(grammar, vocabulary, streamlined=False),
+        compile_entry_store(grammar, vocabulary, rules="lark"),
+        compile_entry_store(grammar, vocabulary),
+        compile_entry_store(grammar, vocabulary, streamlined=False),
     ]
 
 
@@ -106,7 +109,7 @@ def check_masks(grammar: Grammar, vocabulary: Vocabulary, seed: int, n_walks: in
     return n_positions
 
 
-def check_store(store: MaskStore) -> None:
+def check_store(store: EntryStore) -> None:
     """Sequences of a cell are distinct, the empty one first; masks are not empty; counts fall from step to step."""
     for cell in range(store.n_cells):
         sequences = [sequence for sequence, _ in store.entries(cell)]
@@ -184,7 +187,7 @@ def test_invariants_of_entries(make: Callable[[int], Grammar]) -> None:
 def test_streamlining_is_deterministic() -> None:
     grammar = random_layout_grammar(3)
     vocabulary = random_vocabulary(grammar, 3)
-    first, second = (build_mask_store(grammar, vocabulary) for _ in range(2))
+    first, second = (compile_entry_store(grammar, vocabulary) for _ in range(2))
     for name in ("cell_start", "entry_sequence", "entry_mask", "cell_of_state", "cell_of_last", "sequence_symbols"):
         assert np.array_equal(getattr(first, name), getattr(second, name))
     assert np.array_equal(first.masks.dense, second.masks.dense)
@@ -197,10 +200,13 @@ def test_steps_by_hand() -> None:
     grammar = dress(grammar, [terminal_of(name, (name, None)) for name in names] + [terminal_of("W", (" ", None))], [3])
     tokens = (b"", b"x", b"y", b"a", b"xa", b"ya", b"ax", b"xx", b"a x", b" ")
     vocabulary = Vocabulary("hand", tokens, {0: "</s>"}, (0,))
-    store, original = build_mask_store(grammar, vocabulary), build_mask_store(grammar, vocabulary, streamlined=False)
+    store, original = (
+        compile_entry_store(grammar, vocabulary),
+        compile_entry_store(grammar, vocabulary, streamlined=False),
+    )
     a, x = names.index("a"), names.index("x")
 
-    def entries(store: MaskStore, terminal: int) -> dict[tuple[int, ...], list[bytes]]:
+    def entries(store: EntryStore, terminal: int) -> dict[tuple[int, ...], list[bytes]]:
         (state,) = (int(s) for s in np.flatnonzero(store.nfa.terminal == terminal) if store.nfa.is_accepting[s])
         return {s: [tokens[i] for i in store.masks.ids(mask)] for s, mask in store.entries(store.cell(state))}
 
@@ -221,7 +227,7 @@ def test_progress_never_passes_its_total() -> None:
     for seed in range(10):
         grammar = random_layout_grammar(seed)
         reports: list[tuple[str, int, int]] = []
-        build_mask_store(grammar, random_vocabulary(grammar, seed), progress=recorder(reports))
+        compile_entry_store(grammar, random_vocabulary(grammar, seed), progress=recorder(reports))
         assert all(0 < done <= total for _, done, total in reports), seed
         assert reports == sorted(reports, key=lambda report: (("walk", *STEPS).index(report[0]), report[1]))
         steps |= {name for name, _, _ in reports}

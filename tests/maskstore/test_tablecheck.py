@@ -21,18 +21,18 @@ from stores import small_automaton
 from maskwright.analysis.errors import LimitError, StoreError
 from maskwright.analysis.lr.tables import ACCEPT, CONFLICT, LrTables, build_lr_tables
 from maskwright.maskstore.automaton import _parse_kernels as lr
-from maskwright.maskstore.automaton_store import AutomatonStore
 from maskwright.maskstore.table import engine_table as places
 from maskwright.maskstore.table import tablecheck
 from maskwright.maskstore.table.schema import ANY, NUMBERS, PARTS, SETTINGS
 from maskwright.maskstore.table.stackcheck import bad_reduction
 from maskwright.maskstore.table.tablecheck import check_table, part_bytes
+from maskwright.stores.store import Store
 
 TESTS = Path(__file__).parents[1]
 NAMES = ["lines", "sums", "modes"]
 
 
-def refused_table(store: AutomatonStore, table: np.ndarray) -> str:
+def refused_table(store: Store, table: np.ndarray) -> str:
     """What is said of a table in a store's place; the test fails if nothing is."""
     table.setflags(write=False)
     with pytest.raises(StoreError, match=r"^x: .*export the store again$") as caught:
@@ -44,7 +44,7 @@ STORES = pytest.mark.parametrize("store", [small_automaton(name) for name in NAM
 
 
 @STORES
-def test_every_place_of_the_header_is_described(store: AutomatonStore) -> None:
+def test_every_place_of_the_header_is_described(store: Store) -> None:
     described = {*NUMBERS, *PARTS, *SETTINGS}
     assert len(described) == len(NUMBERS) + len(PARTS) + len(SETTINGS)
     assert set(np.flatnonzero(store.table[: lr.HEADER]).tolist()) <= described
@@ -54,7 +54,7 @@ def test_every_place_of_the_header_is_described(store: AutomatonStore) -> None:
 
 
 @STORES
-def test_a_header_that_misleads(store: AutomatonStore) -> None:
+def test_a_header_that_misleads(store: Store) -> None:
     for place in (*NUMBERS, *PARTS, *SETTINGS):
         for value in (-1, -(2**31), 2**31 - 1, len(store.table), int(store.table[place]) + 1):
             if place in (places.AGAIN, places.AFTER_NEWLINE) and value == store.table[place] + 1:
@@ -66,7 +66,7 @@ def test_a_header_that_misleads(store: AutomatonStore) -> None:
 
 
 @STORES
-def test_values_out_of_range(store: AutomatonStore) -> None:
+def test_values_out_of_range(store: Store) -> None:
     """One value of each column of each part, just below and just above what is allowed."""
     rng = random.Random(0)
     check = tablecheck._Checks("x", store.grammar, store.vocabulary, store.table)
@@ -194,7 +194,7 @@ def test_a_layout_that_is_not_the_grammar_s() -> None:
         check_table("x", replace(store.grammar, layout=None), store.vocabulary, table_without_tabs(store))
 
 
-def table_without_tabs(store: AutomatonStore) -> np.ndarray:
+def table_without_tabs(store: Store) -> np.ndarray:
     table = store.table.copy()
     table[places.TAB_LENGTH] = 1
     table.setflags(write=False)

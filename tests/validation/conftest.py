@@ -10,8 +10,9 @@ import pytest
 
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.loading import parse_grammar
-from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
 from maskwright.maskstore.vocabulary.encoders import Encoder, load_encoder
+from maskwright.stores.build import compile_store
+from maskwright.stores.store import Store
 
 LINES = r"""
 start: (statement | _NEWLINE)*
@@ -76,18 +77,18 @@ def encoder(tokenizer: str) -> Encoder:
 
 
 @pytest.fixture(scope="session")
-def store(grammar: Grammar, encoder: Encoder) -> AutomatonStore:
-    return build_automaton_store(grammar, encoder.vocabulary)
+def store(grammar: Grammar, encoder: Encoder) -> Store:
+    return compile_store(grammar, encoder.vocabulary)
 
 
 @pytest.fixture(scope="session")
-def wrong_store(store: AutomatonStore) -> AutomatonStore:
+def wrong_store(store: Store) -> Store:
     """A store whose tables were made for another vocabulary: it takes the token of `abc` for that of `)` and a line feed."""
     tokens = list(store.vocabulary.tokens)
     first, second = tokens.index(b"abc"), tokens.index(b")\n")
     tokens[first], tokens[second] = tokens[second], tokens[first]
     swapped = dataclasses.replace(store.vocabulary, tokens=tuple(tokens))
-    return dataclasses.replace(build_automaton_store(store.grammar, swapped), vocabulary=store.vocabulary)
+    return dataclasses.replace(compile_store(store.grammar, swapped), vocabulary=store.vocabulary)
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from maskwright.cli import app
-from maskwright.decoding.engine.matcher import Matcher
-from maskwright.maskstore.automaton_store import AutomatonStore
+from maskwright.decoding.matcher import Matcher
+from maskwright.stores.store import Store
 from maskwright.validation.replay import plain_replay
 
 
@@ -23,7 +23,7 @@ def runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CliRunner:
 
 
 @pytest.fixture
-def file(store: AutomatonStore, tmp_path: Path) -> str:
+def file(store: Store, tmp_path: Path) -> str:
     store.save(tmp_path / "lines.safetensors")
     return str(tmp_path / "lines.safetensors")
 

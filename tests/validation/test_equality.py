@@ -10,50 +10,50 @@ import pytest
 
 from maskwright.analysis.errors import GrammarError, MaskwrightError
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.maskstore.automaton_store import AutomatonStore
-from maskwright.maskstore.store import MaskStore, build_mask_store
 from maskwright.maskstore.table import engine_table as places
 from maskwright.maskstore.vocabulary.encoders import Encoder
+from maskwright.stores.build import compile_entry_store
+from maskwright.stores.store import EntryStore, Store
 from maskwright.validation import ValidationReport, validate
 from maskwright.validation.equality import DIFFERENT, SAME, original_store
 from maskwright.validation.replay import find_stop
 
 
-def run(store: AutomatonStore | MaskStore, corpus: Path, encoder: Encoder, amount: int = 10**6) -> ValidationReport:
+def run(store: Store | EntryStore, corpus: Path, encoder: Encoder, amount: int = 10**6) -> ValidationReport:
     return validate(store, corpus, tokenizer=encoder, suffixes=[".txt"], check="streamlined", amount=amount)
 
 
 @pytest.fixture(scope="module")
-def entries(grammar: Grammar, encoder: Encoder) -> MaskStore:
-    return build_mask_store(dataclasses.replace(grammar, lexing="nfa"), encoder.vocabulary)
+def entries(grammar: Grammar, encoder: Encoder) -> EntryStore:
+    return compile_entry_store(dataclasses.replace(grammar, lexing="nfa"), encoder.vocabulary)
 
 
-def test_an_automaton_store_equals_its_open_twin(store: AutomatonStore, corpus: Path, encoder: Encoder) -> None:
+def test_an_automaton_store_equals_its_open_twin(store: Store, corpus: Path, encoder: Encoder) -> None:
     report = run(store, corpus, encoder)
     assert report.passed and report.classes == {SAME: 7, DIFFERENT: 0}
     assert report.figures["positions"] > 80 and report.figures["different"] == 0
 
 
-def test_the_twin_asks_the_parser_about_everything(store: AutomatonStore) -> None:
+def test_the_twin_asks_the_parser_about_everything(store: Store) -> None:
     twin = original_store(store)
-    assert isinstance(twin, AutomatonStore)
+    assert isinstance(twin, Store)
     assert twin.counts["open"] > 0 and twin.counts["edges"] == 0 and twin.counts["never"] == 0
     assert store.counts["open"] == 0 and store.counts["never"] > 0
 
 
-def test_a_store_of_entries_equals_its_original(entries: MaskStore, corpus: Path, encoder: Encoder) -> None:
+def test_a_store_of_entries_equals_its_original(entries: EntryStore, corpus: Path, encoder: Encoder) -> None:
     report = run(entries, corpus, encoder)
     assert report.passed and report.classes[SAME] == 7 and report.figures["positions"] > 80
 
 
-def test_states_that_were_met_before_are_counted(entries: MaskStore, tmp_path: Path, encoder: Encoder) -> None:
+def test_states_that_were_met_before_are_counted(entries: EntryStore, tmp_path: Path, encoder: Encoder) -> None:
     (tmp_path / "a.txt").write_text("x = y\n" * 50)
     report = run(entries, tmp_path, encoder)
     n = len(encoder.exact_tokens("x = y\n" * 50).tokens) + 1
     assert report.figures["positions"] == n
 
 
-def spoiled(store: AutomatonStore) -> AutomatonStore:
+def spoiled(store: Store) -> Store:
     """The store with the bit of one token taken out of every dense mask, or its id changed in every list."""
     table = store.table.copy()
     begins, n_masks = int(table[places.MASK_START]), int(table[places.N_MASKS])
@@ -67,9 +67,9 @@ def spoiled(store: AutomatonStore) -> AutomatonStore:
 
 
 def test_one_token_too_few_is_found(
-    store: AutomatonStore, corpus: Path, encoder: Encoder, monkeypatch: pytest.MonkeyPatch
+    store: Store, corpus: Path, encoder: Encoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from maskwright.decoding.engine.matcher import Matcher
+    from maskwright.decoding.matcher import Matcher
 
     fill = Matcher.fill
     token = store.vocabulary.tokens.index(b"(")
@@ -87,7 +87,7 @@ def test_one_token_too_few_is_found(
     assert f"lacks 1 tokens [{token}] and adds 0 []" in finding.why
 
 
-def test_one_entry_too_few_is_found(entries: MaskStore, corpus: Path, encoder: Encoder) -> None:
+def test_one_entry_too_few_is_found(entries: EntryStore, corpus: Path, encoder: Encoder) -> None:
     """An entry of a store of entries is given the mask of another."""
     masks = entries.entry_mask.copy()
     busiest = int(np.bincount(masks).argmax())
@@ -96,12 +96,12 @@ def test_one_entry_too_few_is_found(entries: MaskStore, corpus: Path, encoder: E
     assert not report.passed and report.figures["different"] > 0
 
 
-def test_the_amount_is_met_by_the_first_texts(store: AutomatonStore, corpus: Path, encoder: Encoder) -> None:
+def test_the_amount_is_met_by_the_first_texts(store: Store, corpus: Path, encoder: Encoder) -> None:
     report = run(store, corpus, encoder, amount=10)
     assert sum(report.classes.values()) < 7 and report.figures["positions"] >= 10
 
 
-def test_what_has_no_original(entries: MaskStore, corpus: Path, encoder: Encoder, grammar: Grammar) -> None:
+def test_what_has_no_original(entries: EntryStore, corpus: Path, encoder: Encoder, grammar: Grammar) -> None:
     plain = original_store(entries)
     with pytest.raises(MaskwrightError, match="not streamlined: there is nothing to compare it with"):
         run(plain, corpus, encoder)
@@ -109,7 +109,7 @@ def test_what_has_no_original(entries: MaskStore, corpus: Path, encoder: Encoder
         validate(entries, corpus, tokenizer=encoder, suffixes=[".txt"])
 
 
-def test_texts_are_followed_to_their_end(store: AutomatonStore, encoder: Encoder, corpus: Path) -> None:
+def test_texts_are_followed_to_their_end(store: Store, encoder: Encoder, corpus: Path) -> None:
     """Positions: one before each token that is legal, and one after the last."""
     path = corpus / "more" / "operator.txt"
     tokens = encoder.exact_tokens(path.read_text()).tokens

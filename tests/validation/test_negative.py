@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from maskwright.decoding.engine.matcher import Matcher
-from maskwright.maskstore.automaton_store import AutomatonStore
+from maskwright.decoding.matcher import Matcher
 from maskwright.maskstore.vocabulary.encoders import Encoder
+from maskwright.stores.store import Store
 from maskwright.validation import ValidationReport, validate
 from maskwright.validation.corpus import CorpusError
 from maskwright.validation.negative import EARLY, EARLY_GRAMMAR, LATE, LATE_GRAMMAR, RIGHT
@@ -41,13 +41,13 @@ RIGHT_CASES = [
 ]
 
 
-def test_refused_where_they_go_wrong(store: AutomatonStore, tmp_path: Path, encoder: Encoder) -> None:
+def test_refused_where_they_go_wrong(store: Store, tmp_path: Path, encoder: Encoder) -> None:
     report = run(store, tmp_path, encoder, *RIGHT_CASES)
     assert report.passed, report.findings
     assert report.classes == {RIGHT: len(RIGHT_CASES), EARLY: 0}
 
 
-def test_what_the_grammar_is_to_blame_for(store: AutomatonStore, tmp_path: Path, encoder: Encoder) -> None:
+def test_what_the_grammar_is_to_blame_for(store: Store, tmp_path: Path, encoder: Encoder) -> None:
     pytest.importorskip("regex")
     report = run(
         store,
@@ -77,7 +77,7 @@ def spoil(monkeypatch: pytest.MonkeyPatch, change: Any) -> None:
 
 
 def test_an_engine_that_refuses_too_early_is_found(
-    store: AutomatonStore, tmp_path: Path, encoder: Encoder, monkeypatch: pytest.MonkeyPatch
+    store: Store, tmp_path: Path, encoder: Encoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def change(token: int, words: Any) -> None:
         words[token >> 5] &= ~np.uint32(1 << (token & 31))
@@ -87,9 +87,7 @@ def test_an_engine_that_refuses_too_early_is_found(
     assert report.classes[EARLY] == 1 and not report.passed and report.findings[0].byte == 4
 
 
-def test_an_engine_that_refuses_too_late_is_found(
-    wrong_store: AutomatonStore, tmp_path: Path, encoder: Encoder
-) -> None:
+def test_an_engine_that_refuses_too_late_is_found(wrong_store: Store, tmp_path: Path, encoder: Encoder) -> None:
     """It takes the token of `abc` for a bracket and a line feed, so what follows a bracket that is opened is let in."""
     text = "x = (yabc"
     report = run(wrong_store, tmp_path, encoder, case(text + "?", 9), case("x = (y\nabc = y\n", 7))
@@ -106,8 +104,6 @@ def test_an_engine_that_refuses_too_late_is_found(
         {"first_bad_lower": 3, "first_bad_upper": 2},
     ],
 )
-def test_records_that_do_not_say_where(
-    record: dict[str, Any], store: AutomatonStore, tmp_path: Path, encoder: Encoder
-) -> None:
+def test_records_that_do_not_say_where(record: dict[str, Any], store: Store, tmp_path: Path, encoder: Encoder) -> None:
     with pytest.raises(CorpusError, match=r"cases\.jsonl:1: does not say where its text goes wrong"):
         run(store, tmp_path, encoder, {"text": "x = = y\n", **record})

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from maskwright.decoding.engine.matcher import Matcher
-from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
+from maskwright.decoding.matcher import Matcher
 from maskwright.maskstore.vocabulary.encoders import Encoder
+from maskwright.stores.build import compile_store
+from maskwright.stores.store import Store
 from maskwright.validation import ValidationReport, pairs, validate
 from maskwright.validation.oracle import Oracle
 from maskwright.validation.pairs import AGREED, FALSE_PERMISSION, FALSE_REFUSAL
@@ -19,11 +20,11 @@ from maskwright.validation.pairs import AGREED, FALSE_PERMISSION, FALSE_REFUSAL
 pytest.importorskip("regex")
 
 
-def run(store: AutomatonStore, corpus: Path, encoder: Encoder, **options: Any) -> ValidationReport:
+def run(store: Store, corpus: Path, encoder: Encoder, **options: Any) -> ValidationReport:
     return validate(store, corpus, tokenizer=encoder, suffixes=[".txt"], check="oracle", **options)
 
 
-def test_a_right_store_agrees(store: AutomatonStore, corpus: Path, encoder: Encoder) -> None:
+def test_a_right_store_agrees(store: Store, corpus: Path, encoder: Encoder) -> None:
     report = run(store, corpus, encoder)
     assert report.passed and report.classes == {AGREED: 7, FALSE_REFUSAL: 0}
     kinds = {name: count for name, count in report.figures.items() if name.startswith("pairs: ")}
@@ -48,7 +49,7 @@ def spoil(monkeypatch: pytest.MonkeyPatch, change: Any) -> None:
 
 
 def test_both_kinds_of_error_are_found(
-    store: AutomatonStore, corpus: Path, encoder: Encoder, monkeypatch: pytest.MonkeyPatch
+    store: Store, corpus: Path, encoder: Encoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def turn(token: int, words: Any) -> None:
         words[token >> 5] ^= np.uint32(1 << (token & 31))
@@ -63,9 +64,7 @@ def test_both_kinds_of_error_are_found(
     assert report.figures["disagreements"] >= len(report.findings)
 
 
-def test_a_wrong_end_is_found(
-    store: AutomatonStore, corpus: Path, encoder: Encoder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_wrong_end_is_found(store: Store, corpus: Path, encoder: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
     def always(token: int, words: Any) -> None:
         words[0] |= np.uint32(1)
 
@@ -75,15 +74,13 @@ def test_a_wrong_end_is_found(
     assert all(finding.token is None and finding.why == "drawn as: end of text" for finding in report.findings)
 
 
-def test_seed_and_amount(
-    store: AutomatonStore, corpus: Path, encoder: Encoder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_seed_and_amount(store: Store, corpus: Path, encoder: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
     assert run(store, corpus, encoder, amount=20).figures["pairs"] < run(store, corpus, encoder).figures["pairs"]
     monkeypatch.setattr(Oracle, "is_allowed", lambda self, prefix, token: False)
     found = [run(store, corpus, encoder, seed=seed).to_dict()["findings"] for seed in (1, 1, 2)]
     assert found[0] == found[1] != found[2] and len(found[0]) == 7
 
 
-def test_contextual_lexing(store: AutomatonStore, corpus: Path, encoder: Encoder) -> None:
+def test_contextual_lexing(store: Store, corpus: Path, encoder: Encoder) -> None:
     grammar = dataclasses.replace(store.grammar, lexing="contextual")
-    assert run(build_automaton_store(grammar, store.vocabulary), corpus, encoder).passed
+    assert run(compile_store(grammar, store.vocabulary), corpus, encoder).passed

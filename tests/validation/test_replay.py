@@ -12,10 +12,11 @@ import pytest
 from maskwright.analysis.errors import GrammarError, LimitError, VocabularyError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.loading import parse_grammar
-from maskwright.decoding.engine.matcher import Matcher
-from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
+from maskwright.decoding.matcher import Matcher
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.maskstore.vocabulary.encoders import Encoder
+from maskwright.stores.build import compile_store
+from maskwright.stores.store import Store
 from maskwright.validation import ValidationReport, replay, validate
 from maskwright.validation.grammar_parse import GrammarParse
 from maskwright.validation.run import UNREADABLE
@@ -25,7 +26,7 @@ def run(store: Any, path: Path, encoder: Encoder, **options: Any) -> ValidationR
     return validate(store, path, tokenizer=encoder, suffixes=[".txt"], **options)
 
 
-def test_texts_inside_and_outside(store: AutomatonStore, corpus: Path, encoder: Encoder) -> None:
+def test_texts_inside_and_outside(store: Store, corpus: Path, encoder: Encoder) -> None:
     report = run(store, corpus, encoder)
     assert report.passed
     assert report.classes == {"replayed": 4, "outside the grammar": 3, "false refusal": 0}
@@ -40,7 +41,7 @@ def test_texts_inside_and_outside(store: AutomatonStore, corpus: Path, encoder: 
     assert (places["no end.txt"].line, places["no end.txt"].column) == (1, 6)
 
 
-def test_the_reference_says_whose_fault_it_is(store: AutomatonStore, corpus: Path, encoder: Encoder) -> None:
+def test_the_reference_says_whose_fault_it_is(store: Store, corpus: Path, encoder: Encoder) -> None:
     report = run(store, corpus, encoder, reference="sh -c 'if grep -q +; then echo no; exit 1; fi'")
     assert report.classes["outside: not a text of the language"] == 1
     assert report.classes["outside: the grammar lacks it"] == 2
@@ -49,7 +50,7 @@ def test_the_reference_says_whose_fault_it_is(store: AutomatonStore, corpus: Pat
     assert report.passed
 
 
-def test_a_wrong_store_is_found_out(wrong_store: AutomatonStore, corpus: Path, encoder: Encoder) -> None:
+def test_a_wrong_store_is_found_out(wrong_store: Store, corpus: Path, encoder: Encoder) -> None:
     report = run(wrong_store, corpus, encoder)
     assert not report.passed and report.classes["false refusal"] == 1
     (finding,) = [finding for finding in report.findings if finding.is_failure]
@@ -71,9 +72,7 @@ def break_masks(monkeypatch: pytest.MonkeyPatch, spoil: Any) -> None:
     monkeypatch.setattr(Matcher, "replay", replay.plain_replay)
 
 
-def test_one_lost_bit_is_found(
-    store: AutomatonStore, corpus: Path, encoder: Encoder, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_lost_bit_is_found(store: Store, corpus: Path, encoder: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
     def spoil(tokens: tuple[bytes, ...], words: Any) -> None:
         token = tokens.index(b" = ")
         words[token >> 5] &= ~np.uint32(1 << (token & 31))
@@ -88,7 +87,7 @@ def test_one_lost_bit_is_found(
 
 
 def test_a_false_refusal_before_a_true_one_is_found(
-    store: AutomatonStore, tmp_path: Path, encoder: Encoder, monkeypatch: pytest.MonkeyPatch
+    store: Store, tmp_path: Path, encoder: Encoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The text is outside the grammar, but further on: that does not excuse the mask."""
 
@@ -105,7 +104,7 @@ def test_a_false_refusal_before_a_true_one_is_found(
 
 
 def test_a_refusal_that_the_engine_itself_contradicts_is_false(
-    store: AutomatonStore, tmp_path: Path, encoder: Encoder, monkeypatch: pytest.MonkeyPatch
+    store: Store, tmp_path: Path, encoder: Encoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The grammar's own parse stops at the same byte, but for the byte after it."""
 
@@ -121,7 +120,7 @@ def test_a_refusal_that_the_engine_itself_contradicts_is_false(
 
 
 def test_a_mask_that_forbids_the_end_is_found(
-    store: AutomatonStore, corpus: Path, encoder: Encoder, monkeypatch: pytest.MonkeyPatch
+    store: Store, corpus: Path, encoder: Encoder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def spoil(tokens: tuple[bytes, ...], words: Any) -> None:
         words[0] &= ~np.uint32(1)  # id 0 is <eos>
@@ -143,9 +142,7 @@ def undecided(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("undecided")
-def test_where_its_own_parse_is_undecided_the_reference_decides(
-    store: AutomatonStore, corpus: Path, encoder: Encoder
-) -> None:
+def test_where_its_own_parse_is_undecided_the_reference_decides(store: Store, corpus: Path, encoder: Encoder) -> None:
     report = run(store, corpus, encoder)
     assert report.classes["false refusal"] == 3  # nobody else refuses them
     report = run(store, corpus, encoder, reference="false")
@@ -153,9 +150,7 @@ def test_where_its_own_parse_is_undecided_the_reference_decides(
 
 
 @pytest.mark.usefixtures("undecided")
-def test_a_reference_that_hangs_or_crashes_excuses_nothing(
-    store: AutomatonStore, corpus: Path, encoder: Encoder
-) -> None:
+def test_a_reference_that_hangs_or_crashes_excuses_nothing(store: Store, corpus: Path, encoder: Encoder) -> None:
     report = run(store, corpus, encoder, reference="sleep 30", reference_seconds=0.2)
     assert report.classes["false refusal"] == 3
     assert report.findings[0].said[-1] == "sleep 30: hung: no answer within 0.2 s"
@@ -163,9 +158,7 @@ def test_a_reference_that_hangs_or_crashes_excuses_nothing(
     assert report.classes["false refusal"] == 3 and "crashed" in report.findings[0].said[-1]
 
 
-def test_unreadable_files_do_not_stop_the_rest_and_fail_the_check(
-    store: AutomatonStore, corpus: Path, encoder: Encoder
-) -> None:
+def test_unreadable_files_do_not_stop_the_rest_and_fail_the_check(store: Store, corpus: Path, encoder: Encoder) -> None:
     (corpus / "more" / "m.txt").write_bytes(b"\xff\xfe")
     report = run(store, corpus, encoder)
     assert report.classes["replayed"] == 4 and report.classes[UNREADABLE] == 1
@@ -180,18 +173,18 @@ def test_a_text_that_the_vocabulary_cannot_spell(grammar: Grammar, tmp_path: Pat
     encoder = Encoder(vocabulary, lambda text: [pieces.index(c.encode()) for c in text if c.encode() in pieces])
     (tmp_path / "a.txt").write_text("x = y\n")
     (tmp_path / "b.txt").write_text("x = a\n")
-    report = run(build_automaton_store(grammar, vocabulary), tmp_path, encoder)
+    report = run(compile_store(grammar, vocabulary), tmp_path, encoder)
     assert report.classes == {"replayed": 1, "false refusal": 0, "not spelled by the vocabulary": 1}
     assert not report.passed and "none contains the bytes b'a'" in report.findings[0].why
 
 
-def test_respelled_bytes_are_counted(store: AutomatonStore, tmp_path: Path, encoder: Encoder) -> None:
+def test_respelled_bytes_are_counted(store: Store, tmp_path: Path, encoder: Encoder) -> None:
     (tmp_path / "a.txt").write_text("x = y # <eos> and more of it here\n")
     report = run(store, tmp_path, encoder)
     assert report.classes["replayed"] == 1 and report.figures["respelled_bytes"] == len("<eos>")
 
 
-def test_limit_and_tokenizer(store: AutomatonStore, corpus: Path, encoder: Encoder, tokenizer: str) -> None:
+def test_limit_and_tokenizer(store: Store, corpus: Path, encoder: Encoder, tokenizer: str) -> None:
     assert sum(run(store, corpus, encoder, limit=2).classes.values()) == 2
     assert validate(store, corpus, tokenizer=tokenizer, suffixes=[".txt"]).to_dict()["classes"]["replayed"] == 4
     with pytest.raises(VocabularyError, match=r"no built-in tokenizer.*--tokenizer"):
@@ -199,7 +192,7 @@ def test_limit_and_tokenizer(store: AutomatonStore, corpus: Path, encoder: Encod
 
 
 @pytest.mark.parametrize("text", ["", "x = y\n", "x = (y\n)\n", "if a:\n  x = y\n", 'x = "a" # b\n'])
-def test_the_compiled_replay_and_the_plain_one(text: str, store: AutomatonStore, encoder: Encoder) -> None:
+def test_the_compiled_replay_and_the_plain_one(text: str, store: Store, encoder: Encoder) -> None:
     """Both stop before the first token that the mask lacks, and stand there."""
     tokens = encoder.exact_tokens(text).tokens
     assert replay.replay(store.matcher(), tokens) == len(tokens)
@@ -222,12 +215,12 @@ def test_a_dead_end_is_a_refusal_at_its_place(tmp_path: Path) -> None:
     grammar = parse_grammar('start: "a"* "b"', name="ab", lexing="longest")
     vocabulary = Vocabulary("ac", (b"ac", b"a", b""), {2: "</s>"}, (2,))
     encoder = Encoder(vocabulary, lambda text: [1] * len(text))
-    store = build_automaton_store(dataclasses.replace(grammar, name="ab"), vocabulary)
+    store = compile_store(dataclasses.replace(grammar, name="ab"), vocabulary)
     (tmp_path / "a.txt").write_text("aaa")
     report = run(store, tmp_path, encoder)
     assert report.classes["outside the grammar"] == 1 and report.figures["tokens"] == 3
     closed = parse_grammar('start: "a" "b"', name="ab", lexing="longest")
-    report = run(build_automaton_store(closed, vocabulary), tmp_path, encoder)
+    report = run(compile_store(closed, vocabulary), tmp_path, encoder)
     (finding,) = report.findings
     assert report.figures["tokens"] == 1 and finding.column == 2 and finding.token == (1, "a")
 

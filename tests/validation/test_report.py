@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from maskwright.maskstore.automaton_store import AutomatonStore
 from maskwright.maskstore.vocabulary.encoders import Encoder
+from maskwright.stores.store import Store
 from maskwright.validation import ValidationReport, validate
 
 
@@ -19,7 +19,7 @@ def shown(report: ValidationReport) -> str:
     return console.export_text()
 
 
-def test_failures_are_shown_with_their_place(wrong_store: AutomatonStore, corpus: Path, encoder: Encoder) -> None:
+def test_failures_are_shown_with_their_place(wrong_store: Store, corpus: Path, encoder: Encoder) -> None:
     (corpus / "more" / "z.txt").write_text('x = "[red]markup[/red]"\ny = abc\n')
     report = validate(wrong_store, corpus, tokenizer=encoder, suffixes=[".txt"])
     text = shown(report)
@@ -30,7 +30,7 @@ def test_failures_are_shown_with_their_place(wrong_store: AutomatonStore, corpus
     assert f"{corpus}/more/no end.txt:1:6" in text
 
 
-def test_only_the_first_of_each_class_are_shown(store: AutomatonStore, corpus: Path, encoder: Encoder) -> None:
+def test_only_the_first_of_each_class_are_shown(store: Store, corpus: Path, encoder: Encoder) -> None:
     for i in range(8):
         (corpus / f"{i}.txt").write_text("x = + y\n")
     report = validate(store, corpus, tokenizer=encoder, suffixes=[".txt"])
@@ -39,7 +39,7 @@ def test_only_the_first_of_each_class_are_shown(store: AutomatonStore, corpus: P
     assert "replay: passed" in text and len(report.findings) == 11
 
 
-def test_json(wrong_store: AutomatonStore, corpus: Path, encoder: Encoder) -> None:
+def test_json(wrong_store: Store, corpus: Path, encoder: Encoder) -> None:
     report = validate(wrong_store, corpus, tokenizer=encoder, suffixes=[".txt"])
     facts = json.loads(json.dumps(report.to_dict()))
     assert facts["passed"] is False and facts["failures"] == 1 and facts["texts"] == 7
@@ -50,14 +50,14 @@ def test_json(wrong_store: AutomatonStore, corpus: Path, encoder: Encoder) -> No
 
 
 @pytest.mark.parametrize("reference", ["sh -c 'if grep -q x; then echo bad x; exit 3; fi'"])
-def test_samples(reference: str, store: AutomatonStore) -> None:
+def test_samples(reference: str, store: Store) -> None:
     report = validate(store, check="sample", amount=30, budget=6, reference=reference)
     text = shown(report)
     assert "refused by the reference" in text and "shortest such text: " in text and "closed with " in text
     assert any(line.split() == ["bad", "x", str(report.causes["bad x"])] for line in text.splitlines())
 
 
-def test_a_check_of_nothing_does_not_pass(store: AutomatonStore, tmp_path: Path, encoder: Encoder) -> None:
+def test_a_check_of_nothing_does_not_pass(store: Store, tmp_path: Path, encoder: Encoder) -> None:
     """All texts outside the grammar: it may be the wrong grammar."""
     (tmp_path / "a.txt").write_text("x = + y\n")
     report = validate(store, tmp_path, tokenizer=encoder, suffixes=[".txt"])

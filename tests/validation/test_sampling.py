@@ -12,29 +12,30 @@ import pytest
 
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.analysis.loading import parse_grammar
-from maskwright.decoding.engine.matcher import Matcher
-from maskwright.maskstore.automaton_store import AutomatonStore, build_automaton_store
+from maskwright.decoding.matcher import Matcher
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.maskstore.vocabulary.encoders import Encoder
+from maskwright.stores.build import compile_store
+from maskwright.stores.store import Store
 from maskwright.validation import validate
 from maskwright.validation.replay import plain_replay
 from maskwright.validation.sampling import NO_ENDING, REFUSED_GRAMMAR, REFUSED_REFERENCE, UNDECIDED
 
 
-def test_samples_of_a_right_store_are_accepted(store: AutomatonStore) -> None:
+def test_samples_of_a_right_store_are_accepted(store: Store) -> None:
     report = validate(store, check="sample", amount=40, budget=30, cuts=3)
     assert report.passed and report.classes == {"accepted": 40, REFUSED_GRAMMAR: 0}
     assert 40 * 3 < report.figures["closed"] <= 40 * 4 and report.figures["tokens"] > 500
     assert report.settings["samples"] == 40 and report.settings["seed"] == 0
 
 
-def test_equal_seeds_draw_equal_texts(store: AutomatonStore) -> None:
+def test_equal_seeds_draw_equal_texts(store: Store) -> None:
     reports = [validate(store, check="sample", amount=10, reference="false", seed=seed) for seed in (1, 1, 2)]
     first, again, other = ([finding.before for finding in report.findings] for report in reports)
     assert first == again != other
 
 
-def test_samples_go_on_from_texts(store: AutomatonStore, corpus: Path, encoder: Encoder) -> None:
+def test_samples_go_on_from_texts(store: Store, corpus: Path, encoder: Encoder) -> None:
     report = validate(
         store,
         corpus / "more" / "plain.txt",
@@ -48,7 +49,7 @@ def test_samples_go_on_from_texts(store: AutomatonStore, corpus: Path, encoder: 
     assert any(finding.before.startswith("ab") for finding in report.findings) or report.classes["accepted"] > 5
 
 
-def test_refusals_are_counted_by_cause_and_made_short(store: AutomatonStore) -> None:
+def test_refusals_are_counted_by_cause_and_made_short(store: Store) -> None:
     """A reference that knows no strings."""
     command = "sh -c 'if grep -q \\\"; then echo no string 7 here; exit 1; fi'"
     report = validate(store, check="sample", amount=150, cuts=0, budget=12, reference=command)
@@ -63,7 +64,7 @@ def test_refusals_are_counted_by_cause_and_made_short(store: AutomatonStore) -> 
     assert "minimal" not in report.findings[1].more  # one of each cause
 
 
-def test_a_store_that_lets_in_too_much_is_found(store: AutomatonStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_that_lets_in_too_much_is_found(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """The text that is judged is made of other bytes than those that the store's tables stand for."""
     tokens = list(store.vocabulary.tokens)
     equal, plus = tokens.index(b"="), tokens.index(b"+")
@@ -74,7 +75,7 @@ def test_a_store_that_lets_in_too_much_is_found(store: AutomatonStore, monkeypat
     assert any("no terminal matches '+" in finding.why for finding in report.findings)
 
 
-def test_masks_that_contradict_themselves_are_found(store: AutomatonStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_masks_that_contradict_themselves_are_found(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every second mask lacks all that begins a name: the ending cannot be written under the masks."""
     fill = Matcher.fill
     letters = [i for i, token in enumerate(store.vocabulary.tokens) if token[:1].isalpha()]
@@ -97,19 +98,19 @@ def test_masks_that_contradict_themselves_are_found(store: AutomatonStore, monke
 def test_a_vocabulary_that_cannot_end_a_text(encoder: Encoder) -> None:
     grammar = parse_grammar('start: "a"* "b"', name="ab", lexing="longest")
     vocabulary = Vocabulary("a", (b"a", b"c", b""), {2: "</s>"}, (2,))
-    report = validate(build_automaton_store(grammar, vocabulary), check="sample", amount=3, budget=4)
+    report = validate(compile_store(grammar, vocabulary), check="sample", amount=3, budget=4)
     assert report.classes[NO_ENDING] == 3 and not report.passed
     assert "no token contains the bytes b'b'" in report.findings[0].why
 
 
-def test_crashes_and_hangs_of_the_reference(store: AutomatonStore) -> None:
+def test_crashes_and_hangs_of_the_reference(store: Store) -> None:
     report = validate(store, check="sample", amount=2, cuts=0, reference="sleep 60", reference_seconds=0.1)
     assert report.classes[UNDECIDED] == 2 and not report.passed and report.findings[0].why.startswith("hung: ")
     report = validate(store, check="sample", amount=2, cuts=0, reference="sh -c 'kill -SEGV $$'")
     assert report.classes[UNDECIDED] == 2 and report.findings[0].why.startswith("crashed: ")
 
 
-def test_a_model_chooses_under_the_mask(store: AutomatonStore) -> None:
+def test_a_model_chooses_under_the_mask(store: Store) -> None:
     seen: list[int] = []
 
     def last(tokens: Sequence[int], mask: Any) -> int:
@@ -123,7 +124,7 @@ def test_a_model_chooses_under_the_mask(store: AutomatonStore) -> None:
         validate(store, check="sample", amount=1, next_token=lambda tokens, mask: plus)
 
 
-def test_what_a_model_drew_is_drawn_again_to_be_made_short(store: AutomatonStore) -> None:
+def test_what_a_model_drew_is_drawn_again_to_be_made_short(store: Store) -> None:
     """A reference that refuses what only the third text has: the drawing knows which text it is at."""
     pieces = {piece: store.vocabulary.tokens.index(piece.encode()) for piece in "a=("}
 
@@ -142,7 +143,7 @@ def test_what_a_model_drew_is_drawn_again_to_be_made_short(store: AutomatonStore
     assert report.findings[0].more["minimal"]["text"] == "a=(a)\n"
 
 
-def test_what_only_one_cut_off_shows_is_shown_short(store: AutomatonStore) -> None:
+def test_what_only_one_cut_off_shows_is_shown_short(store: Store) -> None:
     """A reference that refuses texts of one length: hardly any other prefix of a refused text is refused."""
     command = "sh -c 'if [ $(($(wc -c) % 79)) = 0 ]; then echo of that length; exit 1; fi'"
     report = validate(store, check="sample", amount=40, cuts=6, budget=150, reference=command)
@@ -151,6 +152,6 @@ def test_what_only_one_cut_off_shows_is_shown_short(store: AutomatonStore) -> No
     assert len(report.findings[0].more["minimal"]["text"].encode()) % 79 == 0
 
 
-def test_an_end_of_text_token_ends_the_text(store: AutomatonStore) -> None:
+def test_an_end_of_text_token_ends_the_text(store: Store) -> None:
     report = validate(store, check="sample", amount=1, next_token=lambda tokens, mask: 0)
     assert report.passed and report.figures["tokens"] == 0 and report.figures["closed"] == 1

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from maskwright.analysis.errors import MaskwrightError, MissingExtraError
-from maskwright.maskstore.automaton_store import AutomatonStore
 from maskwright.maskstore.vocabulary.encoders import Encoder
+from maskwright.stores.store import Store
 from maskwright.validation import ValidationReport, run, validate, work
 from maskwright.validation.work import CRASHED
 
@@ -41,7 +41,7 @@ def many(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     "check", ["replay", *(pytest.param(check, marks=pytest.mark.slow) for check in ("sample", "streamlined", "oracle"))]
 )
-def test_processes_change_nothing(check: str, store: AutomatonStore, many: Path, encoder: Encoder) -> None:
+def test_processes_change_nothing(check: str, store: Store, many: Path, encoder: Encoder) -> None:
     pytest.importorskip("regex")
     options: dict[str, Any] = {"check": check, "tokenizer": encoder, "suffixes": [".txt"], "reference": "grep -q ="}
     if check in run.AMOUNTS:
@@ -51,9 +51,7 @@ def test_processes_change_nothing(check: str, store: AutomatonStore, many: Path,
     assert facts(validate(store, many, jobs=2, **options)) == facts(alone)
 
 
-def test_a_store_file_and_a_store_are_the_same(
-    store: AutomatonStore, many: Path, encoder: Encoder, tmp_path: Path
-) -> None:
+def test_a_store_file_and_a_store_are_the_same(store: Store, many: Path, encoder: Encoder, tmp_path: Path) -> None:
     path = tmp_path / "lines.safetensors"
     store.save(path)
     reports = [validate(one, many, tokenizer=encoder, suffixes=[".txt"]) for one in (store, path, str(path))]
@@ -70,7 +68,7 @@ def killing(tmp_path: Path, times: int) -> str:
     return f"sh {script}"
 
 
-def test_a_killed_process_loses_nothing(store: AutomatonStore, many: Path, encoder: Encoder, tmp_path: Path) -> None:
+def test_a_killed_process_loses_nothing(store: Store, many: Path, encoder: Encoder, tmp_path: Path) -> None:
     options: dict[str, Any] = {"tokenizer": encoder, "suffixes": [".txt"]}
     alone = validate(store, many, reference="false", **options)
     report = validate(store, many, jobs=2, reference=killing(tmp_path, 1), **options)
@@ -80,7 +78,7 @@ def test_a_killed_process_loses_nothing(store: AutomatonStore, many: Path, encod
 
 @pytest.mark.slow
 def test_a_text_that_kills_every_process_is_named_and_the_rest_goes_on(
-    store: AutomatonStore, many: Path, encoder: Encoder
+    store: Store, many: Path, encoder: Encoder
 ) -> None:
     (many / "20.txt").write_text("killer = = x\n")
     command = "sh -c 'grep -q killer && kill -9 $PPID && sleep 5; exit 1'"
@@ -94,14 +92,14 @@ def test_a_text_that_kills_every_process_is_named_and_the_rest_goes_on(
     assert report.classes["replayed"] == alone.classes["replayed"]
 
 
-def test_errors_in_processes_are_the_users_errors(store: AutomatonStore, many: Path, encoder: Encoder) -> None:
+def test_errors_in_processes_are_the_users_errors(store: Store, many: Path, encoder: Encoder) -> None:
     with pytest.raises(MaskwrightError, match="cannot be run"):
         validate(store, many, tokenizer=encoder, suffixes=[".txt"], jobs=2, reference="no-such-command-here")
 
 
 def test_what_is_in_the_log_is_not_done_again(
-    store: AutomatonStore,
-    wrong_store: AutomatonStore,
+    store: Store,
+    wrong_store: Store,
     many: Path,
     encoder: Encoder,
     tmp_path: Path,
@@ -132,7 +130,7 @@ def test_what_is_in_the_log_is_not_done_again(
     assert validate(store, many, limit=3, **options).resumed == 2
 
 
-def test_the_log_of_a_sample(store: AutomatonStore, tmp_path: Path) -> None:
+def test_the_log_of_a_sample(store: Store, tmp_path: Path) -> None:
     options: dict[str, Any] = {"check": "sample", "budget": 5, "reference": "false", "resume": tmp_path / "log.jsonl"}
     whole = validate(store, amount=6, **(options | {"resume": None}))
     validate(store, amount=4, **options)
@@ -141,9 +139,7 @@ def test_the_log_of_a_sample(store: AutomatonStore, tmp_path: Path) -> None:
     assert validate(store, amount=6, seed=1, **options).resumed == 0
 
 
-def test_an_interrupted_run_keeps_what_was_done(
-    store: AutomatonStore, many: Path, encoder: Encoder, tmp_path: Path
-) -> None:
+def test_an_interrupted_run_keeps_what_was_done(store: Store, many: Path, encoder: Encoder, tmp_path: Path) -> None:
     log = tmp_path / "log.jsonl"
     done: list[int] = []
 
@@ -165,7 +161,7 @@ def test_an_interrupted_run_keeps_what_was_done(
 
 
 @pytest.mark.slow
-def test_ctrl_c_on_the_command_line(store: AutomatonStore, many: Path, tokenizer: str, tmp_path: Path) -> None:
+def test_ctrl_c_on_the_command_line(store: Store, many: Path, tokenizer: str, tmp_path: Path) -> None:
     """The whole process group gets the signal, as from a terminal."""
     path, log = tmp_path / "lines.safetensors", tmp_path / "log.jsonl"
     store.save(path)
@@ -197,7 +193,7 @@ def test_ctrl_c_on_the_command_line(store: AutomatonStore, many: Path, tokenizer
     assert len(log.read_bytes().splitlines()) >= 1
 
 
-def test_what_does_not_fit_together(store: AutomatonStore, many: Path, encoder: Encoder) -> None:
+def test_what_does_not_fit_together(store: Store, many: Path, encoder: Encoder) -> None:
     for options, message in [
         ({"check": "nothing"}, "no check is named 'nothing': expected replay, sample"),
         ({"jobs": 0}, "jobs is 0; expected at least 1"),
@@ -226,14 +222,14 @@ class TestCluster:
     """On a cluster."""
 
     @pytest.mark.slow
-    def test_the_same_results(self, address: str, store: AutomatonStore, many: Path, encoder: Encoder) -> None:
+    def test_the_same_results(self, address: str, store: Store, many: Path, encoder: Encoder) -> None:
         options: dict[str, Any] = {"tokenizer": encoder, "suffixes": [".txt"], "reference": "grep -q ="}
         assert facts(validate(store, many, scheduler=address, **options)) == facts(validate(store, many, **options))
         options |= {"check": "streamlined", "amount": 200}
         assert facts(validate(store, many, scheduler=address, **options)) == facts(validate(store, many, **options))
 
     def test_a_killed_worker_loses_nothing(
-        self, address: str, store: AutomatonStore, many: Path, encoder: Encoder, tmp_path: Path
+        self, address: str, store: Store, many: Path, encoder: Encoder, tmp_path: Path
     ) -> None:
         options: dict[str, Any] = {"tokenizer": encoder, "suffixes": [".txt"]}
         alone = validate(store, many, reference="false", **options)
@@ -242,9 +238,7 @@ class TestCluster:
         assert report.classes == alone.classes and [f.name for f in report.findings] == [f.name for f in alone.findings]
 
     @pytest.mark.slow
-    def test_a_worker_killed_from_outside(
-        self, address: str, store: AutomatonStore, many: Path, encoder: Encoder
-    ) -> None:
+    def test_a_worker_killed_from_outside(self, address: str, store: Store, many: Path, encoder: Encoder) -> None:
         distributed = pytest.importorskip("distributed")
         killed: list[int] = []
         options: dict[str, Any] = {"tokenizer": encoder, "suffixes": [".txt"]}
@@ -261,25 +255,21 @@ class TestCluster:
         assert killed and report.classes == alone.classes
 
     @pytest.mark.slow
-    def test_a_text_that_kills_every_worker(
-        self, address: str, store: AutomatonStore, many: Path, encoder: Encoder
-    ) -> None:
+    def test_a_text_that_kills_every_worker(self, address: str, store: Store, many: Path, encoder: Encoder) -> None:
         (many / "20.txt").write_text("killer = = x\n")
         command = "sh -c 'grep -q killer && kill -9 $PPID && sleep 5; exit 1'"
         report = validate(store, many, tokenizer=encoder, suffixes=[".txt"], scheduler=address, reference=command)
         assert report.classes[CRASHED] == 1
         assert [f.name for f in report.findings if f.kind == CRASHED] == [str(many / "20.txt")]
 
-    def test_no_scheduler(
-        self, store: AutomatonStore, many: Path, encoder: Encoder, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_no_scheduler(self, store: Store, many: Path, encoder: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.importorskip("distributed")
         monkeypatch.setattr(work, "CONNECT_SECONDS", 1)
         with pytest.raises(MaskwrightError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9"):
             validate(store, many, tokenizer=encoder, suffixes=[".txt"], scheduler="tcp://127.0.0.1:9")
 
     def test_without_distributed(
-        self, store: AutomatonStore, many: Path, encoder: Encoder, monkeypatch: pytest.MonkeyPatch
+        self, store: Store, many: Path, encoder: Encoder, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setitem(sys.modules, "distributed", None)
         with pytest.raises(MissingExtraError, match=r"pip install 'maskwright\[cluster\]'"):

@@ -24,7 +24,7 @@ from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitErr
 from maskwright.audit.remote import EXCEPTION, EngineFailed, RemoteEngine
 from maskwright.audit.report import EMPTY, INCONSISTENT, OVER, UNCONSTRAINED, UNDER
 from maskwright.audit.sequences import END_OF_TEXT, TokenSequences
-from maskwright.maskstore.automaton_store import AutomatonStore
+from maskwright.stores.store import Store
 from maskwright.validation.replay import replay
 
 Progress = Callable[[str, int, int], None]
@@ -78,7 +78,7 @@ class Comparison:
 
     def __init__(
         self,
-        store: AutomatonStore,
+        store: Store,
         remote: RemoteEngine,
         texts: Sequence[EncodedText],
         progress: Progress | None = None,

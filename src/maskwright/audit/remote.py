@@ -22,8 +22,8 @@ import numpy.typing as npt
 from maskwright.analysis.errors import MaskwrightError, MissingExtraError, UnknownNameError
 from maskwright.audit import host
 from maskwright.audit.engines import ENGINES, EngineGrammar
-from maskwright.maskstore.masks import n_words
 from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.maskstore.vocabulary.masks import n_words
 
 EXCEPTION, CRASH, TIMEOUT = "exception", "crash", "no answer in time"
 

@@ -29,16 +29,16 @@ from maskwright.audit.engines import BUILT_IN, EngineGrammar
 from maskwright.audit.findings import Findings
 from maskwright.audit.remote import RemoteEngine, check_engine
 from maskwright.audit.report import AuditReport, spread
-from maskwright.maskstore.automaton_store import AutomatonStore
 from maskwright.maskstore.vocabulary.encoders import Encoder, check_belongs, load_encoder
 from maskwright.maskstore.vocabulary.tokenizer_files import _file_in
 from maskwright.maskstore.vocabulary.vocabulary import BUILT_IN as BUILT_IN_TOKENIZERS
 from maskwright.maskstore.vocabulary.vocabulary import _locate
+from maskwright.stores.store import Store
 from maskwright.validation.corpus import CorpusError, Text, find_corpus, suffixes_of
 
 
 def audit(
-    store: AutomatonStore,
+    store: Store,
     paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     engine: str,
     *,
@@ -134,7 +134,7 @@ def _engine_grammar(text: str, own: str | os.PathLike[str] | None) -> EngineGram
     return EngineGrammar(text, "" if name.startswith(BUILT_IN) else read_file(name), name)
 
 
-def _encoder(store: AutomatonStore, source: Any) -> tuple[Encoder, str]:
+def _encoder(store: Store, source: Any) -> tuple[Encoder, str]:
     """What encodes texts, and the tokenizer's file where there is one."""
     if isinstance(source, Encoder):
         encoder, path = source, ""
@@ -165,7 +165,7 @@ def _encode(encoder: Encoder, data: bytes) -> list[int]:
 
 
 def _read_corpus(
-    store: AutomatonStore,
+    store: Store,
     encoder: Encoder,
     paths: Sequence[str],
     suffixes: Sequence[str],

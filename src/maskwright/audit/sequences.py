@@ -16,8 +16,8 @@ from maskwright.analysis.lexing.transducer import DEAD
 from maskwright.analysis.lr.tables import CONFLICT
 from maskwright.decoding.engine import _kernels as kernels
 from maskwright.maskstore.automaton._parse_kernels import ACTION, ALTERNATIVES, N_COLUMNS, N_STATES
-from maskwright.maskstore.automaton_store import AutomatonStore
 from maskwright.maskstore.table import engine_table as places
+from maskwright.stores.store import Store
 
 Int32 = npt.NDArray[np.int32]
 
@@ -42,7 +42,7 @@ class TokenSequences:
     A sequence is kept as numbers of terminals, and of marks below 0: of what a lexeme that is begun may become, and others.
     """
 
-    def __init__(self, store: AutomatonStore) -> None:
+    def __init__(self, store: Store) -> None:
         table, vocabulary = store.table, store.vocabulary
         self.grammar = store.grammar
         n, classes = int(table[places.N_LEXER_STATES]), int(table[places.N_CLASSES])

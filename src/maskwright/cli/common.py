@@ -28,12 +28,12 @@ from rich.progress import (
 )
 
 from maskwright.analysis.errors import MaskwrightError
+from maskwright.version import version
 
 if TYPE_CHECKING:
     from maskwright.analysis.grammar import Grammar
-    from maskwright.maskstore.automaton_store import AutomatonStore
-    from maskwright.maskstore.store import MaskStore
     from maskwright.maskstore.vocabulary import Vocabulary
+    from maskwright.stores.store import EntryStore, Store
 
 app = typer.Typer(
     name="maskwright",
@@ -47,15 +47,13 @@ app = typer.Typer(
 
 def _version(is_asked: bool) -> None:
     if is_asked:
-        from maskwright import __version__
-
-        sys.stdout.write(f"maskwright {__version__}\n")
+        sys.stdout.write(f"maskwright {version()}\n")
         raise typer.Exit
 
 
 @app.callback()
 def _options(
-    version: Annotated[
+    show_version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which version this is.")
     ] = False,
 ) -> None:
@@ -202,7 +200,7 @@ def progress_bars() -> Iterator[Any]:
 
 def write_text(path: Path, text: str) -> None:
     """Write a file whole or not at all."""
-    from maskwright.maskstore.file.fileformat import replace_file
+    from maskwright.maskstore.file.writing import replace_file
 
     replace_file(path, text.encode("utf-8"))
 
@@ -235,7 +233,7 @@ def check_writable(*paths: Path | None, inputs: Iterable[object] = ()) -> None:
 
     inputs : what the command reads: files, or names that are none; None is passed over.
     """
-    from maskwright.maskstore.file.fileformat import why_not_writable
+    from maskwright.maskstore.file.writing import why_not_writable
 
     outputs = [path for path in paths if path is not None and str(path) != "-"]
     for number, path in enumerate(outputs):
@@ -316,16 +314,16 @@ def load_or_build_store(
     options: GrammarOptions,
     rules: Any = "normalised",
     refresh: bool = False,
-) -> MaskStore | AutomatonStore:
+) -> EntryStore | Store:
     """The store of a store file, or of a grammar and a tokenizer (from the cache if it is there)."""
     if tokenizer is None:
-        from maskwright.maskstore.file.fileformat import load_store
+        from maskwright.stores.store import load_store
 
         if is_grammar(source):
             raise MaskwrightError(f"{source} is a grammar, not a store: say for which tokenizer (--tokenizer)")
         check_no_grammar_options(source, options)
         return load_store(source)
-    from maskwright.cache import cached_store
+    from maskwright.stores.cache import cached_store
 
     grammar, vocabulary = load_inputs(source, tokenizer, options)
     assert vocabulary is not None

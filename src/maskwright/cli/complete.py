@@ -40,9 +40,8 @@ if TYPE_CHECKING:
     from maskwright.analysis.grammar.grammar import Grammar
     from maskwright.completion import LanguageModel
     from maskwright.decoding.generation import Completion, Generation
-    from maskwright.maskstore.automaton_store import AutomatonStore
-    from maskwright.maskstore.store import MaskStore
     from maskwright.maskstore.vocabulary import Vocabulary
+    from maskwright.stores.store import EntryStore, Store
 
 _NFA = "lexing nfa has no masks at run time; load the grammar with lexing contextual or longest"
 
@@ -144,7 +143,7 @@ def complete(
         # all that can be told without the model is told before it takes its time
         of_grammar = GrammarOptions(start, lexing, reserved, conflicts, soft, restrict)
         grammar: Grammar | None = None
-        compiled: AutomatonStore | None = None
+        compiled: Store | None = None
         if is_grammar(store):
             grammar = _grammar(store, of_grammar)
             known = vocabulary_of(model)
@@ -245,16 +244,16 @@ def _checked(named: Vocabulary, of_model: Vocabulary | None) -> Vocabulary:
     return named
 
 
-def _build(source: str, grammar: Grammar, vocabulary: Vocabulary, refresh: bool) -> AutomatonStore:
-    from maskwright.cache import cached_store
+def _build(source: str, grammar: Grammar, vocabulary: Vocabulary, refresh: bool) -> Store:
+    from maskwright.stores.cache import cached_store
 
     with progress_bars() as progress:
         return _decodes(source, cached_store(grammar, vocabulary, progress=progress, refresh=refresh))
 
 
-def _load(source: str, tokenizer: str | None) -> AutomatonStore:
+def _load(source: str, tokenizer: str | None) -> Store:
     from maskwright.decoding.adapters.huggingface import check_same_tokens
-    from maskwright.maskstore.file.fileformat import load_store
+    from maskwright.stores.store import load_store
 
     found = _decodes(source, load_store(source))
     if tokenizer is not None:
@@ -262,7 +261,7 @@ def _load(source: str, tokenizer: str | None) -> AutomatonStore:
     return found
 
 
-def _check_prompt(store: AutomatonStore, text: str, max_tokens: int, close: bool) -> None:
+def _check_prompt(store: Store, text: str, max_tokens: int, close: bool) -> None:
     """A prompt that some text begins with, and a budget that its ending fits in."""
     from maskwright.completion import read_prompt
     from maskwright.decoding.endings.ending import short_ending
@@ -274,15 +273,15 @@ def _check_prompt(store: AutomatonStore, text: str, max_tokens: int, close: bool
         check_budget(short_ending(matcher), max_tokens)
 
 
-def _is_other(store: AutomatonStore | None, model: LanguageModel) -> bool:
+def _is_other(store: Store | None, model: LanguageModel) -> bool:
     """Whether the model's own objects say otherwise what its tokens are than its files did."""
     return store is None or store.vocabulary.digest != model.vocabulary.digest
 
 
-def _decodes(source: str, store: AutomatonStore | MaskStore) -> AutomatonStore:
-    from maskwright.maskstore.automaton_store import AutomatonStore
+def _decodes(source: str, store: Store | EntryStore) -> Store:
+    from maskwright.stores.store import Store
 
-    if not isinstance(store, AutomatonStore):
+    if not isinstance(store, Store):
         raise MaskwrightError(f"{source}: {_NFA}")
     return store
 
@@ -317,7 +316,7 @@ def _write(console: Console, text: str, style: str) -> None:
         sys.stdout.flush()
 
 
-def _facts(prompt: str, found: Completion, reference: str | None, store: AutomatonStore) -> dict[str, Any]:
+def _facts(prompt: str, found: Completion, reference: str | None, store: Store) -> dict[str, Any]:
     whole = prompt + found.data.decode(errors="replace")
     return {
         "completion": found.data.decode(errors="replace"),

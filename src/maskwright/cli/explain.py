@@ -33,7 +33,7 @@ from maskwright.cli.common import (
 
 if TYPE_CHECKING:
     from maskwright.analysis.grammar.grammar import Grammar
-    from maskwright.maskstore.automaton_store import AutomatonStore
+    from maskwright.stores.store import Store
 
 _EPILOG = """Examples: maskwright explain lark:python --text script.py
 
@@ -107,17 +107,15 @@ def explain(
         raise typer.Exit(1)
 
 
-def _load(
-    source: str, tokenizer: str | None, options: GrammarOptions, refresh: bool
-) -> tuple[Grammar, AutomatonStore | None]:
+def _load(source: str, tokenizer: str | None, options: GrammarOptions, refresh: bool) -> tuple[Grammar, Store | None]:
     """The grammar, and the store where there is one."""
     from_grammar = is_grammar(source)
     if from_grammar and tokenizer is None:
         return load_inputs(source, None, options)[0], None
     compiled = load_or_build_store(source, tokenizer if from_grammar else None, options, refresh=refresh)
-    from maskwright.maskstore.store import MaskStore
+    from maskwright.stores.store import EntryStore
 
-    if isinstance(compiled, MaskStore):
+    if isinstance(compiled, EntryStore):
         raise MaskwrightError(
             f"{source} is a store of lexing 'nfa', whose several hypotheses are not explained: export one with --lexing longest"
         )

@@ -56,7 +56,7 @@ def export(
     with clean_errors():
         begin = time.process_time()
         from maskwright.maskstore.file.fileformat import save_store, store_info
-        from maskwright.maskstore.store import build_store
+        from maskwright.stores.build import build_store
 
         check_writable(output, json_file, inputs=(grammar, tokenizer))
         if tokenizer is None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from maskwright.analysis.errors import DeadEndError, GrammarError, LimitError
-from maskwright.decoding.endings.ending import refuse_dead
+from maskwright.decoding.dead import refuse_dead
 from maskwright.lint.facts import Facts
 from maskwright.lint.finding import Finding
-from maskwright.maskstore.automaton_store import build_automaton_store
+from maskwright.maskstore.table.compiled import build_engine_table
 from maskwright.maskstore.vocabulary import Vocabulary
 
 _BYTES = Vocabulary("bytes", (b"", *(bytes([byte]) for byte in range(256))), {0: "</s>"}, (0,))
@@ -35,7 +35,7 @@ def no_text(facts: Facts, found: Iterable[Finding]) -> list[Finding]:
     if not any(finding.code in _SUSPICIOUS and finding.severity != "info" for finding in found):
         return []
     try:
-        refuse_dead(build_automaton_store(facts.grammar, _BYTES))
+        refuse_dead(build_engine_table(facts.grammar, _BYTES))
     except DeadEndError:
         return [
             facts.finding(

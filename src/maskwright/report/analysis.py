@@ -25,15 +25,17 @@ from maskwright.analysis.legality.judge import Judge, Rules
 from maskwright.analysis.lexing import compile_terminals, lookahead_beyond_end, post_terminals
 from maskwright.analysis.lexing.terminal_nfa import TerminalNfa, build_terminal_nfa
 from maskwright.analysis.loading.sources import GrammarSource, as_grammar
+from maskwright.maskstore.entries.build import assemble, contexts_of, walk_vocabulary
 from maskwright.maskstore.entries.entries import Entries, Reading, collect_entries
 from maskwright.maskstore.entries.pairs import pair_savings
 from maskwright.maskstore.entries.streamline import STEPS, Context, Streamlined, count_entries, streamline
 from maskwright.maskstore.entries.walk import Walk
-from maskwright.maskstore.store import MaskStore, Progress, assemble, contexts_of, walk_vocabulary
+from maskwright.maskstore.table.compiled import Progress
 from maskwright.maskstore.vocabulary.vocabulary import Vocabulary, VocabularySource, as_vocabulary, post_tokens
+from maskwright.stores.store import EntryStore
 
 if TYPE_CHECKING:
-    from maskwright.maskstore.automaton_store import AutomatonStore
+    from maskwright.stores.store import Store
 
 RULES: tuple[Rules, ...] = ("lark", "normalised")
 READINGS: tuple[Reading, ...] = ("post", "sound")
@@ -47,8 +49,8 @@ class AnalysisReport:
     """
 
     facts: dict[str, Any]
-    store: MaskStore | None = None
-    engine: AutomatonStore | None = None
+    store: EntryStore | None = None
+    engine: Store | None = None
 
     def to_dict(self) -> dict[str, Any]:
         return self.facts
@@ -160,10 +162,10 @@ def analyze(
         }
         store = _vocabulary_facts(facts, grammar, vocabulary, lexers, judges, pairs, clock, progress)
         if exact:
-            from maskwright.maskstore.automaton_store import build_automaton_store
+            from maskwright.stores.build import compile_store
 
             with clock.measure("engine"):
-                engine = build_automaton_store(loaded, vocabulary, progress)
+                engine = compile_store(loaded, vocabulary, progress)
             facts["engine"] = _engine_facts(engine, clock.seconds["engine"])
     facts["seconds"] = clock.to_dict()
     facts["peak_rss_mb"] = _peak_rss_mb()
@@ -262,10 +264,10 @@ def _vocabulary_facts(
     pairs: bool,
     clock: _Clock,
     progress: Progress | None,
-) -> MaskStore:
+) -> EntryStore:
     facts["token_nfa"] = {}
     facts["entries"] = []
-    store: MaskStore | None = None
+    store: EntryStore | None = None
     for reading in READINGS:
         nfa = lexers[reading]
         if nfa is None:
@@ -302,7 +304,7 @@ def _vocabulary_facts(
             facts["entries"].append(_entry_facts(reading, rules, counts, result))
         if reading == "sound":
             with clock.measure("store"):
-                store = assemble(read, vocabulary, entries, result, "normalised")
+                store = EntryStore.of(assemble(read, vocabulary, entries, result, "normalised"))
             facts["parser_calls"] = {
                 "original": round(_mean_calls(entries, result, "ignored"), 3),
                 "streamlined": round(_mean_calls(entries, result, "exact"), 3),
@@ -402,7 +404,7 @@ def shortest_texts(nfa: TerminalNfa) -> list[bytes]:
     return [text or b"" for text in texts]
 
 
-def _remembered_facts(store: MaskStore) -> dict[str, Any]:
+def _remembered_facts(store: EntryStore) -> dict[str, Any]:
     """What it saves, inside ignored terminals and newlines, to remember the last terminal that the parser saw."""
     sizes = np.diff(store.cell_start)
     alone = [int(sizes[store.cell_of_state[state]]) for state in store.dependent]
@@ -415,7 +417,7 @@ def _remembered_facts(store: MaskStore) -> dict[str, Any]:
     }
 
 
-def _engine_facts(store: AutomatonStore, seconds: float) -> dict[str, Any]:
+def _engine_facts(store: Store, seconds: float) -> dict[str, Any]:
     """Sizes on the way to the closed stack automaton, and of it."""
     from maskwright.maskstore.table.tablecheck import table_sizes
 

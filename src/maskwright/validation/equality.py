@@ -21,9 +21,10 @@ import numpy.typing as npt
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitError, MaskwrightError, VocabularyError
 from maskwright.decoding.reference.reference import Hypothesis, ReferenceDecoder
 from maskwright.maskstore.automaton.stack_automaton import Budget, build_automaton
-from maskwright.maskstore.automaton_store import AutomatonStore
-from maskwright.maskstore.store import MaskStore, Progress, build_mask_store
+from maskwright.maskstore.table.compiled import Progress
 from maskwright.maskstore.table.engine_table import engine_table
+from maskwright.stores.build import compile_entry_store
+from maskwright.stores.store import EntryStore, Store
 from maskwright.validation.replay import BEFORE, NOT_SPELLED, OVER_LIMIT, place_of
 from maskwright.validation.work import Outcome, Tools
 
@@ -33,17 +34,17 @@ DIFFERENT = "different masks"
 Words = npt.NDArray[np.uint32]
 
 
-def original_store(store: AutomatonStore | MaskStore, progress: Progress | None = None) -> AutomatonStore | MaskStore:
+def original_store(store: Store | EntryStore, progress: Progress | None = None) -> Store | EntryStore:
     """The store that streamlining begins with. Raises MaskwrightError if it is that store itself. Cost: as building the store."""
-    if isinstance(store, MaskStore):
+    if isinstance(store, EntryStore):
         if set(store.counts) == {"original"}:
             raise MaskwrightError(
                 "the store is not streamlined: there is nothing to compare it with; export it without --original"
             )
-        return build_mask_store(store.grammar, store.vocabulary, streamlined=False, progress=progress)
+        return compile_entry_store(store.grammar, store.vocabulary, streamlined=False, progress=progress)
     automaton = build_automaton(store.grammar, store.vocabulary, progress, Budget(edges=0, bytes=0))
     table = engine_table(store.grammar, store.vocabulary, automaton)
-    return AutomatonStore(store.grammar, store.vocabulary, table, automaton.counts)
+    return Store(store.grammar, store.vocabulary, table, automaton.counts)
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Equality:
         encoder = tools.encoder
         assert encoder is not None
         pair: _Engines | _Decoders
-        pair = (_Decoders if isinstance(tools.store, MaskStore) else _Engines)(tools.store, tools.original)
+        pair = (_Decoders if isinstance(tools.store, EntryStore) else _Engines)(tools.store, tools.original)
         vocabulary = tools.store.vocabulary
 
         def run(text: str) -> Outcome:
@@ -106,7 +107,7 @@ class Equality:
 class _Engines:
     """Two automaton stores, a matcher each."""
 
-    def __init__(self, store: AutomatonStore, original: AutomatonStore) -> None:
+    def __init__(self, store: Store, original: Store) -> None:
         self._matchers = store.matcher(0), original.matcher(0)
         self._words = np.zeros(store.n_words, np.uint32), np.zeros(store.n_words, np.uint32)
 
@@ -130,7 +131,7 @@ class _Engines:
 class _Decoders:
     """Two stores of entries under one state: the states do not depend on the store."""
 
-    def __init__(self, store: MaskStore, original: MaskStore) -> None:
+    def __init__(self, store: EntryStore, original: EntryStore) -> None:
         self._decoder, self._other = ReferenceDecoder(store), ReferenceDecoder(original)
         self._other.parser = self._decoder.parser  # stacks belong to the parser that made them
         self._known: set[tuple[Hypothesis, ...]] = set()

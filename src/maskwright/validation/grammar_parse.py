@@ -14,7 +14,8 @@ from maskwright.analysis.errors import GrammarError, MissingExtraError
 from maskwright.analysis.grammar.columns import Column
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.validation.oracle import Oracle
-from maskwright.validation.oracle_lexing import Mode, as_step, may_end, rank
+from maskwright.validation.oracle_lexing import as_step, may_end, rank
+from maskwright.validation.oracle_modes import Mode
 from maskwright.validation.oracle_parsing import Place, merged, parser_of
 from maskwright.validation.oracle_patterns import Pattern
 

@@ -17,7 +17,7 @@ from maskwright.analysis.grammar.columns import MOST_COLUMN, Column
 from maskwright.analysis.grammar.grammar import Conflicts, Grammar, Layout
 from maskwright.analysis.grammar.normalise import productive_symbols, reduce
 from maskwright.analysis.lr.acyclic import without_endless
-from maskwright.validation.oracle_lexing import Mode, Step, as_column, competing, is_modal
+from maskwright.validation.oracle_modes import Mode, Step, as_column, competing, is_modal
 
 Stack: TypeAlias = "tuple[int, Stack | None]"
 Stacks: TypeAlias = tuple[Stack, ...]

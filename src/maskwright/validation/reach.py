@@ -14,8 +14,9 @@ import numpy as np
 
 from maskwright.analysis.errors import GrammarError, MaskwrightError
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.maskstore.automaton_store import Progress, build_automaton_store
+from maskwright.maskstore.table.compiled import Progress
 from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.stores.build import compile_store
 
 ACCEPTED = "accepted"
 REFUSED = "refused"
@@ -37,7 +38,7 @@ def byte_vocabulary() -> Vocabulary:
 class ByteParser:
     """The texts that a grammar accepts, and where it refuses the others.
 
-    Raises GrammarError for a grammar with lexing "nfa", which has no exact engine, and what `build_automaton_store` raises.
+    Raises GrammarError for a grammar with lexing "nfa", which has no exact engine, and what `compile_store` raises.
 
     >>> from maskwright.analysis.loading import parse_grammar
     >>> parser = ByteParser(parse_grammar('start: "a" start "b" | "a" "b"'))
@@ -51,7 +52,7 @@ class ByteParser:
                 f"grammar {grammar.name}: lexing 'nfa' has no exact engine to ask; load the grammar with lexing='longest'"
             )
         self.grammar = grammar
-        self.store = build_automaton_store(grammar, byte_vocabulary(), progress)
+        self.store = compile_store(grammar, byte_vocabulary(), progress)
         self._matcher: Any = self.store.matcher(0)
 
     def refusal(self, data: bytes) -> int | None:

@@ -17,7 +17,6 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from maskwright import __version__
 from maskwright.analysis.arguments import (
     clip,
     integer,
@@ -29,11 +28,10 @@ from maskwright.analysis.arguments import (
     strings,
 )
 from maskwright.analysis.errors import GrammarError, MaskwrightError, UnknownNameError, VocabularyError
-from maskwright.maskstore.automaton_store import AutomatonStore
-from maskwright.maskstore.file.fileformat import load_store, save_store
-from maskwright.maskstore.store import MaskStore
+from maskwright.maskstore.file.fileformat import save_store
 from maskwright.maskstore.vocabulary.encoders import Encoder, check_belongs, load_encoder
 from maskwright.maskstore.vocabulary.vocabulary import BUILT_IN
+from maskwright.stores.store import EntryStore, Store, load_store
 from maskwright.validation import equality, negative, pairs, replay, sampling
 from maskwright.validation.corpus import Corpus, CorpusError, Text, Unreadable, find_corpus, suffixes_of
 from maskwright.validation.log import ResultsLog
@@ -50,6 +48,7 @@ from maskwright.validation.work import (
     run_here,
     run_processes,
 )
+from maskwright.version import version
 
 CheckName = Literal["replay", "sample", "streamlined", "oracle", "negative"]
 Progress = Callable[[str, int, int], None]
@@ -158,7 +157,7 @@ class Options:
 
 
 def validate(
-    store: AutomatonStore | MaskStore | str | os.PathLike[str],
+    store: Store | EntryStore | str | os.PathLike[str],
     paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = (),
     **options: Any,
 ) -> ValidationReport:
@@ -197,7 +196,7 @@ class _Run:
         self.begin = time.perf_counter()
         self.path = os.fsdecode(store) if isinstance(store, str | bytes | os.PathLike) else None
         self.store: Any = load_store(self.path) if self.path is not None else store
-        need_type("the store", self.store, (AutomatonStore, MaskStore), "a store, or its file")
+        need_type("the store", self.store, (Store, EntryStore), "a store, or its file")
         grammar = self.store.grammar
         self._check_lexing()
         self.corpus = self._corpus(paths)
@@ -392,7 +391,7 @@ class _Run:
         """Equal for runs whose outcomes for equal texts are equal."""
         encoder = "" if self.encoder is None else self.encoder.vocabulary.digest
         # the version stands for the engine: what another one said of the same store is another result
-        parts = (__version__, self.store.grammar.digest, self.store.vocabulary.digest, encoder, repr(self.check))
+        parts = (version(), self.store.grammar.digest, self.store.vocabulary.digest, encoder, repr(self.check))
         state = hashlib.sha256(" ".join(parts).encode())
         arrays = [self.store.table] if hasattr(self.store, "table") else [
             self.store.cell_start, self.store.entry_sequence, self.store.entry_mask, self.store.sequence_symbols

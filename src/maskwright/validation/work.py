@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from maskwright.analysis.errors import MaskwrightError, MissingExtraError
-from maskwright.maskstore.file.fileformat import load_store
 from maskwright.maskstore.vocabulary.encoders import Encoder
+from maskwright.stores.store import load_store
 
 Outcome = dict[str, Any]
 

@@ -14,8 +14,8 @@ import maskwright as mw
 from maskwright.analysis.lr.conflicts import conflicts
 from maskwright.analysis.restrict.restrict import restrict
 from maskwright.cli import app
-from maskwright.maskstore.automaton_store import AutomatonStore
 from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.stores.store import Store
 
 BYTES = Vocabulary("bytes", (*(bytes([i]) for i in range(256)), b""), {256: "</s>"}, (256,))
 
@@ -56,9 +56,9 @@ BLANK: " "
 
 
 @lru_cache
-def store(*restrictions: str, text: str = TEXT) -> AutomatonStore:
+def store(*restrictions: str, text: str = TEXT) -> Store:
     built = mw.build_store(mw.parse_grammar(text, restrict=restrictions), BYTES)
-    assert isinstance(built, AutomatonStore)
+    assert isinstance(built, Store)
     return built
 
 

@@ -13,24 +13,51 @@ import numpy.typing as npt
 
 from maskwright.analysis.arguments import clip, integer
 from maskwright.analysis.errors import MaskwrightError
+from maskwright.decoding.endings.ending import (
+    Ending,
+    is_completable,
+    min_bytes_left,
+    short_ending,
+    shortest_ending,
+)
 from maskwright.decoding.engine import _batch_kernels as batch_kernels
 from maskwright.decoding.engine import _kernels as kernels
 from maskwright.decoding.engine.alone import Alone
 from maskwright.decoding.engine.arguments import as_int64, integers
 from maskwright.decoding.engine.spelling import Question
 from maskwright.decoding.engine.texts import Texts, Words, restored
-
-if TYPE_CHECKING:
-    from maskwright.decoding.endings.ending import Ending
-    from maskwright.decoding.explain.explanation import Explanation
-    from maskwright.maskstore.automaton_store import AutomatonStore
+from maskwright.decoding.explain import Explanation, explain_next
+from maskwright.maskstore.table.compiled import EngineTable
 
 DEFAULT_ROLLBACK = 256
 
 MOST_THREADS = 1024
 
 
-class Matcher(Texts):
+class _Answering(Texts):
+    """Texts that say why nothing can come next."""
+
+    def _dead_end(self, slot: int) -> str:
+        where = f" in slot {slot}" if self.size > 1 else ""
+        grammar = self.store.grammar.name
+        fact = (
+            f"no token of vocabulary {self.store.vocabulary.name} can come next{where}, and the text is not complete under grammar "
+            f"{grammar}."
+        )
+        allowed = bytes(byte for byte in range(256) if self._reads(slot, bytes([byte])))
+        completable = is_completable(self, slot)
+        if completable is False or not allowed:
+            return (
+                f"{fact} The grammar is at fault, not the vocabulary: no bytes at all complete this text. `maskwright lint` says where it "
+                "leads into dead ends, and what to do"
+            )
+        wanted = f"The grammar goes on with the bytes {allowed[:20]!r}, which no token begins with such that the rest fits too: use"
+        if completable:
+            return f"{fact} {wanted} a vocabulary that has them, or a grammar that does not need them"
+        return f"{fact} {wanted} a vocabulary that has them; or the grammar leads into a dead end, which `maskwright lint` may show"
+
+
+class Matcher(_Answering):
     """One text under a store: fill a bitmask, advance by a token, and so on. `store.matcher()` makes one.
 
     For one thread at a time: a call while another has not returned is a MaskwrightError, and changes nothing. (Compiled code lets other
@@ -40,7 +67,7 @@ class Matcher(Texts):
     _what = "this matcher"
     _remedy = "store.matcher() or fork()"
 
-    def __init__(self, store: AutomatonStore, max_rollback: int = DEFAULT_ROLLBACK) -> None:
+    def __init__(self, store: EngineTable, max_rollback: int = DEFAULT_ROLLBACK) -> None:
         super().__init__(store, 1, max_rollback)
         self._words: Words = np.zeros(0, np.int32)
 
@@ -166,8 +193,6 @@ class Matcher(Texts):
 
     def explain(self, token: int) -> Explanation:
         """Why a token may or may not come next: see `explain.explain_next`. For people, slow: 2 s the first time."""
-        from maskwright.decoding.explain import explain_next
-
         return explain_next(self, token)
 
     def shortest_ending(self) -> Ending:
@@ -176,8 +201,6 @@ class Matcher(Texts):
         Raises DeadEndError if the vocabulary cannot spell any, LimitError for a text that is too ambiguous or whose search would take too
         long or too much memory: `short_ending` has no such limits.
         """
-        from maskwright.decoding.endings.ending import shortest_ending
-
         return shortest_ending(self)
 
     def short_ending(self) -> Ending:
@@ -185,18 +208,14 @@ class Matcher(Texts):
 
         Raises DeadEndError if the vocabulary cannot spell any.
         """
-        from maskwright.decoding.endings.ending import short_ending
-
         return short_ending(self)
 
     def min_bytes_left(self) -> int:
         """The length of the shortest ending, in bytes: what a completion budget must leave."""
-        from maskwright.decoding.endings.ending import min_bytes_left
-
         return min_bytes_left(self)
 
 
-class Batch(Texts):
+class Batch(_Answering):
     """Several texts, each at its own place, read and masked together.
 
     max_rollback : tokens of each text that `rollback` can take back. n_threads : threads that share a `fill`; the result is the same.
@@ -207,9 +226,7 @@ class Batch(Texts):
     _what = "this batch"
     _remedy = "store.batch(size)"
 
-    def __init__(
-        self, store: AutomatonStore, size: int, max_rollback: int = DEFAULT_ROLLBACK, n_threads: int = 1
-    ) -> None:
+    def __init__(self, store: EngineTable, size: int, max_rollback: int = DEFAULT_ROLLBACK, n_threads: int = 1) -> None:
         super().__init__(store, size, max_rollback)
         n_threads = integer("n_threads", n_threads)
         if not 1 <= n_threads <= MOST_THREADS:
@@ -346,14 +363,10 @@ class Batch(Texts):
 
     def shortest_ending(self, slot: int) -> Ending:
         """A shortest legal ending of a text, see `Matcher.shortest_ending`."""
-        from maskwright.decoding.endings.ending import shortest_ending
-
         return shortest_ending(self, self._slot(slot))
 
     def min_bytes_left(self, slot: int) -> int:
         """The length of a text's shortest ending, in bytes."""
-        from maskwright.decoding.endings.ending import min_bytes_left
-
         return min_bytes_left(self, self._slot(slot))
 
 

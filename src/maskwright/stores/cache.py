@@ -14,23 +14,23 @@ import os
 import re
 import unicodedata
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import platformdirs
 
-from maskwright import __version__
 from maskwright.analysis.arguments import boolean, need_progress
 from maskwright.analysis.errors import StoreError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.legality.judge import Rules, need_rules
 from maskwright.analysis.loading.sources import GrammarSource, as_grammar
-from maskwright.maskstore.file.fileformat import FORMAT_VERSION, TEMPORARY, load_store, save_store
-from maskwright.maskstore.store import MaskStore, Progress, build_store
+from maskwright.maskstore.file.fileformat import save_store
+from maskwright.maskstore.file.fileheader import FORMAT_VERSION
+from maskwright.maskstore.file.writing import TEMPORARY
+from maskwright.maskstore.table.compiled import Progress
 from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary
-from maskwright.trust import make_own_folder, why_not_trusted, why_not_trusted_file
-
-if TYPE_CHECKING:
-    from maskwright.maskstore.automaton_store import AutomatonStore
+from maskwright.stores.build import build_store
+from maskwright.stores.store import EntryStore, Store, load_store
+from maskwright.stores.trust import make_own_folder, why_not_trusted, why_not_trusted_file
+from maskwright.version import version
 
 FOLDER_VARIABLE = "MASKWRIGHT_CACHE"
 
@@ -59,7 +59,7 @@ def cached_store(
     rules: Rules = "normalised",
     progress: Progress | None = None,
     refresh: bool = False,
-) -> MaskStore | AutomatonStore:
+) -> EntryStore | Store:
     """`build_store(grammar, vocabulary, rules=rules)`, or the equal store from the cache.
 
     refresh : build it anew even if it is there; for those who change maskwright itself.
@@ -132,7 +132,7 @@ def clear_cache() -> int:
 def _key(grammar: Grammar, vocabulary: Vocabulary, rules: str) -> str:
     # the grammar's digest covers lexing and conflicts. The versions stand for the algorithms: a corrected one must not serve
     # what its forerunner built. And what \w matches is a matter of the running Python's Unicode version
-    versions = (str(FORMAT_VERSION), __version__, str(BUILD_VERSION))
+    versions = (str(FORMAT_VERSION), version(), str(BUILD_VERSION))
     facts = (grammar.digest, vocabulary.digest, *versions, rules, unicodedata.unidata_version)
     return hashlib.sha256(" ".join(facts).encode()).hexdigest()
 

@@ -1,0 +1,181 @@
+"""A grammar of lexing "nfa" and a vocabulary to an `EntryTable`: all entries over all tokens, streamlined."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.analysis.errors import GrammarError, VocabularyError
+from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.legality.judge import Judge, Rules, need_rules
+from maskwright.analysis.legality.verdict import START
+from maskwright.analysis.lexing.terminal_nfa import TerminalNfa, build_terminal_nfa
+from maskwright.analysis.lexing.terminals import compile_terminals
+from maskwright.maskstore.entries.entries import Entries, StateEntries, collect_entries
+from maskwright.maskstore.entries.entry_table import NO_CELL, EntryTable
+from maskwright.maskstore.entries.streamline import Context, Streamlined, count_entries, streamline
+from maskwright.maskstore.entries.walk import Walk
+from maskwright.maskstore.tokens import _kernels
+from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.maskstore.vocabulary.masks import MaskPoolBuilder, n_words
+
+Progress = Callable[[str, int, int], None]
+"""Called with what is being done, how much of it is done, and how much there is."""
+
+
+def build_entry_table(
+    grammar: Grammar,
+    vocabulary: Vocabulary,
+    *,
+    streamlined: bool = True,
+    rules: Rules = "normalised",
+    progress: Progress | None = None,
+) -> EntryTable:
+    """The table of a grammar of lexing "nfa"; raises GrammarError for another, else as `build_store`."""
+    need_rules(rules)
+    _check_lexing(grammar)
+    nfa = build_terminal_nfa(compile_terminals(grammar))
+    entries = walk_vocabulary(grammar, nfa, vocabulary, progress)
+    if not streamlined:
+        return assemble(grammar, vocabulary, entries, None, rules)
+    result = streamline(
+        grammar, entries.walk.codes, entries.table, contexts_of(grammar, entries), Judge(grammar, rules), progress
+    )
+    return assemble(grammar, vocabulary, entries, result, rules)
+
+
+def walk_vocabulary(
+    grammar: Grammar, nfa: TerminalNfa, vocabulary: Vocabulary, progress: Progress | None = None
+) -> Entries:
+    """All entries over the true bytes of all tokens that stand for text."""
+    _check_lexing(grammar)
+    ids = vocabulary.text_ids()
+    if not len(ids):
+        raise VocabularyError(f"vocabulary {vocabulary.name} has no token that stands for text")
+    walk = Walk(grammar, nfa, [vocabulary.tokens[i] for i in ids])
+    report = None if progress is None else (lambda done, total: progress("walk", done, total))
+    return collect_entries(grammar, walk, ids, report)
+
+
+def _check_lexing(grammar: Grammar) -> None:
+    if grammar.lexing != "nfa":
+        raise GrammarError(
+            f"grammar {grammar.name} has lexing {grammar.lexing!r}; entries are there under lexing 'nfa' only: "
+            "load the grammar with lexing='nfa'"
+        )
+
+
+def contexts_of(grammar: Grammar, entries: Entries) -> list[Context]:
+    """What each lexer state's sequences are to be judged after: its own left symbol, and each known last terminal for dependent states."""
+    contexts = [Context(state.left, state.sequences) for state in entries.states]
+    for state in dependent_states(grammar, entries):
+        contexts += [Context(left, state.sequences) for left in known_lefts(grammar, entries, state)]
+    return contexts
+
+
+def dependent_states(grammar: Grammar, entries: Entries) -> list[StateEntries]:
+    """The states that say nothing about what stands to their left, by themselves."""
+    n = entries.walk.nfa.n_states
+    return [s for s in entries.states if s.state < n and int(entries.walk.nfa.terminal[s.state]) != s.left]
+
+
+def known_lefts(grammar: Grammar, entries: Entries, state: StateEntries) -> list[int]:
+    """The terminals that a parser can have seen last in a dependent state, START among them where the text may have just begun."""
+    newline = grammar.layout.newline if grammar.layout else -9
+    if int(entries.walk.nfa.terminal[state.state]) == newline:
+        return [newline]
+    spelled = [
+        t for t in range(grammar.n_terminals) if not grammar.terminals[t].is_declared and t not in grammar.ignored
+    ]
+    return [START, *spelled]
+
+
+def assemble(
+    grammar: Grammar, vocabulary: Vocabulary, entries: Entries, result: Streamlined | None, rules: str
+) -> EntryTable:
+    """The table's arrays. result : None keeps the entries as they were walked."""
+    builder = _TableBuilder(vocabulary, entries)
+    nfa = entries.walk.nfa
+    cell_of_state = np.full(nfa.n_states + 1, NO_CELL, np.int32)
+    for state in entries.states:
+        mapping = np.arange(len(entries.table), dtype=np.int32) if result is None else result.final(state.left)
+        cell_of_state[state.state] = builder.add(state, mapping)
+    dependent = dependent_states(grammar, entries) if result is not None else []
+    cell_of_last = np.full((len(dependent), grammar.n_terminals + 1), NO_CELL, np.int32)
+    if result is not None:
+        for row, state in enumerate(dependent):
+            for left in known_lefts(grammar, entries, state):
+                cell_of_last[row, left] = builder.add(state, result.final(left))
+    states = [(state.left, state.sequences) for state in entries.states]
+    counts = (
+        {"original": np.array([len(sequences) for _, sequences in states], np.int32)}
+        if result is None
+        else count_entries(result, states)
+    )
+    return builder.build(
+        grammar=grammar,
+        nfa=nfa,
+        codes=entries.walk.codes,
+        rules=rules,
+        cell_of_state=cell_of_state,
+        dependent=np.array([state.state for state in dependent], np.int32),
+        cell_of_last=cell_of_last,
+        counts=counts,
+    )
+
+
+class _TableBuilder:
+    """Cells, sequences and masks, each once."""
+
+    def __init__(self, vocabulary: Vocabulary, entries: Entries) -> None:
+        self.vocabulary = vocabulary
+        self.entries = entries
+        self.pool = MaskPoolBuilder(vocabulary.size)
+        self.sequence_number: dict[int, int] = {0: 0}
+        self.cells: dict[tuple[tuple[int, int], ...], int] = {}
+        self.mask_of: dict[tuple[int, bytes], int] = {}
+
+    def add(self, state: StateEntries, mapping: npt.NDArray[np.int32]) -> int:
+        """The number of the cell with the state's entries under a mapping of sequences (negative: deleted)."""
+        targets = mapping[state.sequence_of]
+        kept = targets >= 0
+        n_groups = max(1, state.groups.n_groups)
+        keys = np.unique(targets[kept].astype(np.int64) * n_groups + state.group_of[kept])
+        sequence, group = np.divmod(keys, n_groups)
+        starts = (
+            np.flatnonzero(np.concatenate([[True], sequence[1:] != sequence[:-1]]))
+            if len(keys)
+            else np.zeros(0, np.int64)
+        )
+        cell = []
+        for begin, end in zip(starts.tolist(), [*starts[1:].tolist(), len(keys)], strict=False):
+            number = self.sequence_number.setdefault(int(sequence[begin]), len(self.sequence_number))
+            cell.append((number, self._mask(state, group[begin:end])))
+        return self.cells.setdefault(tuple(sorted(cell)), len(self.cells))
+
+    def _mask(self, state: StateEntries, groups: npt.NDArray[np.int64]) -> int:
+        key = (id(state.groups), groups.tobytes())
+        if key not in self.mask_of:
+            words = np.zeros(n_words(self.vocabulary.size), np.uint32)
+            count = _kernels.union_of_groups(
+                state.groups.members, state.groups.member_start, groups, self.entries.token_ids, words
+            )
+            self.mask_of[key] = self.pool.add(words, int(count))
+        return self.mask_of[key]
+
+    def build(self, **rest: object) -> EntryTable:
+        masks, final = self.pool.build()
+        sequences = [self.entries.table[old] for old in self.sequence_number]
+        flat = [entry for cell in self.cells for entry in cell]
+        return EntryTable(
+            vocabulary=self.vocabulary,
+            cell_start=np.concatenate([[0], np.cumsum([len(cell) for cell in self.cells])]).astype(np.int64),
+            entry_sequence=np.array([sequence for sequence, _ in flat], np.int32),
+            entry_mask=final[np.array([mask for _, mask in flat], np.int64)],
+            sequence_start=np.concatenate([[0], np.cumsum([len(s) for s in sequences])]).astype(np.int32),
+            sequence_symbols=np.array([symbol for s in sequences for symbol in s], np.int32),
+            masks=masks,
+            **rest,  # type: ignore[arg-type]
+        )

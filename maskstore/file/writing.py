@@ -1,0 +1,92 @@
+"""Files written as a whole: beside their place first, which they then take, so that nobody ever reads half a file."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import secrets
+import time
+from pathlib import Path
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+from maskwright.analysis.errors import StoreError
+from maskwright.maskstore.damaged import reason
+
+TEMPORARY = re.compile(r"\.maskwright-[0-9a-f]{16}\.tmp")
+"""What files are called while they are written."""
+
+ABANDONED = 60
+"""Seconds after which a file that is being written, but that no process holds, is taken for what a killed one left."""
+
+
+def replace_file(path: Path, data: bytes, mode: int = 0o666) -> None:
+    """Make `data` the file's content, all at once. mode : the new file's rights, less those that the umask takes away.
+
+    Raises: StoreError if the folder does not exist, `path` is something else than a file, or the system refuses.
+    """
+    temporary = path.parent / f".maskwright-{secrets.token_hex(8)}.tmp"
+    try:
+        if (why := why_not_writable(path)) is not None:
+            raise StoreError(f"cannot write {path}: {why}")
+        sweep(path.parent)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        with open(os.open(temporary, flags, mode), "wb") as file:
+            _hold(file.fileno())
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+            if fcntl is not None:  # while it is held, so that nobody sweeps it away
+                os.replace(temporary, path)
+        if fcntl is None:
+            os.replace(temporary, path)
+    except StoreError:
+        raise
+    except BaseException as error:  # Ctrl-C too must leave nothing behind
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        if isinstance(error, OSError | ValueError):
+            raise StoreError(f"cannot write {path}: {reason(error)}") from error
+        raise
+
+
+def why_not_writable(path: Path) -> str | None:
+    """Why no file can be written there, as far as can be told before: for who works long before writing. None: it can.
+
+    Raises: OSError or ValueError for a path that cannot be looked at.
+    """
+    folder = path.absolute().parent
+    if path.exists() and not path.is_file():
+        return "it is there and is not a file; give a file's path"
+    if not folder.is_dir():
+        return f"there is no folder {folder}; make it first"
+    if not os.access(folder, os.W_OK | os.X_OK):
+        return f"nothing may be written in {folder}; see who may"
+    return None
+
+
+def sweep(folder: Path) -> None:
+    """Delete what killed processes left half-written. What a live one writes is held by it, and stays."""
+    if fcntl is None:
+        return
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(folder):
+            if TEMPORARY.fullmatch(entry.name) and time.time() - entry.stat(follow_symlinks=False).st_mtime > ABANDONED:
+                with contextlib.suppress(OSError):
+                    handle = os.open(entry.path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+                    try:
+                        _hold(handle, must=True)
+                        os.unlink(entry.path)
+                    finally:
+                        os.close(handle)
+
+
+def _hold(handle: int, must: bool = False) -> None:
+    """Hold an open file as long as it is open. must : OSError if another process holds it, or if it cannot be held there."""
+    if fcntl is not None:
+        with contextlib.suppress(*(() if must else (OSError,))):
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

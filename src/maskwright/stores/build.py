@@ -1,0 +1,93 @@
+"""A grammar and a vocabulary to a store, by the grammar's lexing; a grammar that cannot finish any text gets none."""
+
+from __future__ import annotations
+
+from maskwright.analysis.arguments import boolean, need_progress
+from maskwright.analysis.errors import DeadEndError, GrammarError
+from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.legality.judge import Rules, need_rules
+from maskwright.analysis.loading.sources import GrammarSource, as_grammar
+from maskwright.decoding.dead import refuse_dead
+from maskwright.lint import lint_grammar
+from maskwright.maskstore.entries.build import build_entry_table
+from maskwright.maskstore.table.compiled import Progress, build_engine_table
+from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary
+from maskwright.stores.store import EntryStore, Store
+
+MOST_SAID = 3
+"""Findings of lint in the message of a grammar that cannot finish any text."""
+
+
+def build_store(
+    grammar: GrammarSource,
+    vocabulary: VocabularySource,
+    *,
+    streamlined: bool = True,
+    rules: Rules = "normalised",
+    progress: Progress | None = None,
+    allow_dead: bool = False,
+) -> Store | EntryStore:
+    """The store of a grammar and a vocabulary, by the grammar's lexing: "longest" or "contextual" a `Store`, "nfa" an `EntryStore`.
+
+    grammar, vocabulary : objects, or what `load_grammar` and `load_vocabulary` take: names, paths, a text, a tokenizer, a list of bytes.
+    streamlined : False keeps every entry; for comparison and tests. Lexing "nfa" only.
+    rules : what always-verdicts are judged on, see `Judge`. Lexing "nfa" only.
+    allow_dead : build a store too under which no text can be finished, for who wants to look at it. Under lexing "nfa" only an empty first
+        mask is found.
+
+    Raises DeadEndError for a grammar that cannot finish any text with the vocabulary, with what lint says, TerminalError for a terminal
+    that cannot be compiled, LimitError for an explosion, VocabularyError for a vocabulary without text, GrammarError for options that the
+    lexing does not have. Cost for python.lark at V = 32k: some 10 CPU s, under "nfa" 3.
+    """
+    streamlined, allow_dead = boolean("streamlined", streamlined), boolean("allow_dead", allow_dead)
+    need_rules(rules)
+    need_progress(progress)
+    grammar, vocabulary = as_grammar(grammar), as_vocabulary(vocabulary)
+    if grammar.lexing == "nfa":
+        store: Store | EntryStore = compile_entry_store(
+            grammar, vocabulary, streamlined=streamlined, rules=rules, progress=progress
+        )
+    elif streamlined and rules == "normalised":
+        store = compile_store(grammar, vocabulary, progress)
+    else:
+        option = "streamlined=False" if not streamlined else f"rules={rules!r}"
+        raise GrammarError(
+            f"grammar {grammar.name} has lexing {grammar.lexing!r}, whose stores hold no entries, so {option} says nothing: "
+            "leave it out, or load the grammar with lexing='nfa'"
+        )
+    if not allow_dead:
+        _refuse_dead(store)
+    return store
+
+
+def _refuse_dead(store: Store | EntryStore) -> None:
+    """Raises DeadEndError, with what lint says, for what no text can be finished under as far as that is quickly known."""
+    try:
+        refuse_dead(store)
+    except DeadEndError as error:
+        findings = lint_grammar(store.grammar, store.vocabulary, allow=("no-text",)).findings
+        wanted = [f for f in findings if f.severity == "error"] or [f for f in findings if f.severity == "warning"]
+        said = "".join(f"\n{finding}" for finding in wanted[:MOST_SAID])
+        raise DeadEndError(
+            f"grammar {store.grammar.name} cannot finish any text under vocabulary {store.vocabulary.name}, so no store is made: "
+            f"{error}{said or '; see `maskwright lint`'}"
+        ) from None
+
+
+def compile_store(grammar: Grammar, vocabulary: Vocabulary, progress: Progress | None = None) -> Store:
+    """`build_store` for a grammar of longest-match lexing, whether or not any text can be finished."""
+    return Store.of(build_engine_table(grammar, vocabulary, progress))
+
+
+def compile_entry_store(
+    grammar: Grammar,
+    vocabulary: Vocabulary,
+    *,
+    streamlined: bool = True,
+    rules: Rules = "normalised",
+    progress: Progress | None = None,
+) -> EntryStore:
+    """`build_store` for a grammar of lexing "nfa", whether or not any text can be finished; raises GrammarError for another lexing."""
+    return EntryStore.of(
+        build_entry_table(grammar, vocabulary, streamlined=streamlined, rules=rules, progress=progress)
+    )

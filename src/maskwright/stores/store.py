@@ -1,0 +1,174 @@
+"""Stores as users hold them: a `Store` makes matchers, both kinds are saved, loaded, copied and pickled.
+
+The data are those of `maskstore`, which knows nothing of decoders; here both come together.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NoReturn, Self
+
+import numpy as np
+
+from maskwright.analysis.errors import GrammarError, StoreError
+from maskwright.analysis.loading.sources import GrammarSource
+from maskwright.decoding.matcher import DEFAULT_ROLLBACK, Batch, Matcher
+from maskwright.maskstore.entries.entry_table import EntryTable
+from maskwright.maskstore.file.fileformat import read_store, save_store
+from maskwright.maskstore.file.origin import Origin
+from maskwright.maskstore.table.compiled import EngineTable
+from maskwright.maskstore.vocabulary import VocabularySource
+
+
+class _Portable:
+    """What both kinds of store do when they are copied or pickled: by their file where they have one, else by content.
+
+    They are dataclasses with the fields `counts` and `origin`. A copy is the store itself.
+    """
+
+    origin: Origin | None
+
+    @classmethod
+    def of(cls, table: EngineTable | EntryTable) -> Self:
+        """The store of what was built or read."""
+        return cls(**{each.name: getattr(table, each.name) for each in dataclasses.fields(table)})
+
+    def loaded_from(self, origin: Origin) -> Self:
+        """The store itself, which now knows its file. What `dataclasses.replace` makes of it is another one and knows none."""
+        object.__setattr__(self, "origin", origin)
+        return self
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: Mapping[int, Any]) -> Self:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        store: Any = self
+        if self.origin is not None and self.origin.is_there():
+            vocabulary = store.vocabulary
+            return _load_again, (self.origin.path, self.origin.sha256, vocabulary.name, vocabulary.checked)
+        values = {field.name: getattr(store, field.name) for field in dataclasses.fields(store) if field.init}
+        # a read-only mapping cannot be pickled; a mapped table is written out
+        values["counts"] = dict(store.counts)
+        return _put_together, (type(self), values)
+
+
+@dataclass(frozen=True, repr=False)
+class Store(EngineTable, _Portable):
+    """Exact masks for a grammar and a vocabulary; makes matchers. `build_store` and `load_store` make it.
+
+    table, counts : see `EngineTable`. origin : the file that it was loaded from; a pickle names it, and has the content otherwise.
+    """
+
+    origin: Origin | None = field(default=None, init=False, compare=False)
+
+    def matcher(self, max_rollback: int = DEFAULT_ROLLBACK) -> Matcher:
+        """The state of one text, at its start. max_rollback : tokens that `rollback` can take back."""
+        return Matcher(self, max_rollback)
+
+    def batch(self, size: int, max_rollback: int = DEFAULT_ROLLBACK, n_threads: int = 1) -> Batch:
+        """The states of several texts, at their starts."""
+        return Batch(self, size, max_rollback, n_threads)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the store to a file; see `save_store`."""
+        save_store(self, path)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Store {self.grammar.name} x {self.vocabulary.name}: {self.counts.get('nodes', 0):,} nodes, "
+            f"{self.counts.get('edges', 0):,} edges, {self.counts.get('masks', 0):,} masks, {self.table.nbytes / 1e6:.1f} MB>"
+        )
+
+
+@dataclass(frozen=True, repr=False)
+class EntryStore(EntryTable, _Portable):
+    """Masks by lexer state and terminal sequence: what lexing "nfa" has. A `ReferenceDecoder` reads it.
+
+    For its arrays see `EntryTable`. origin : the file that it was loaded from; a pickle names it, and has the content otherwise.
+    """
+
+    origin: Origin | None = field(default=None, init=False, compare=False)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the store to a file; see `save_store`."""
+        save_store(self, path)
+
+    def matcher(self, max_rollback: int = DEFAULT_ROLLBACK) -> NoReturn:
+        """Raises GrammarError: a `Store` has matchers."""
+        self._no_engine("matcher")
+
+    def batch(self, size: int, max_rollback: int = DEFAULT_ROLLBACK, n_threads: int = 1) -> NoReturn:
+        """Raises GrammarError: a `Store` has batches."""
+        self._no_engine("batch")
+
+    def _no_engine(self, what: str) -> NoReturn:
+        raise GrammarError(
+            f"grammar {self.grammar.name}: lexing 'nfa' has no {what}, it has the ReferenceDecoder only; "
+            "load the grammar with lexing='longest'"
+        )
+
+    def __repr__(self) -> str:
+        kind = f"streamlined on {self.rules} rules" if self.is_streamlined else "not streamlined"
+        return (
+            f"<EntryStore {self.grammar.name} x {self.vocabulary.name}: {self.n_entries} entries in {self.n_cells} cells, "
+            f"{len(self.masks)} masks, {kind}>"
+        )
+
+
+def load_store(
+    path: str | os.PathLike[str],
+    *,
+    vocabulary: VocabularySource | None = None,
+    grammar: GrammarSource | None = None,
+) -> Store | EntryStore:
+    """The store that `save_store` wrote; or a StoreError: the whole file is checked, and may come from anyone.
+
+    vocabulary, grammar : refuse a store that was not made for them; the store then holds these very objects. Names and paths are taken too.
+
+    The arrays are read-only. `Vocabulary.checked` is not kept, being a fact about the machine that built the store. A
+    `Store`'s table is mapped: it is the file's own pages, of which processes that load the same file share one copy.
+    Whoever can alter the file in place can alter it after it was checked, so keep files that others may write elsewhere.
+
+    Raises: StoreError if there is no such file, or it cannot be read, is damaged, cut off, of another kind or version,
+    breaks a rule of the format, or was made for another grammar or vocabulary.
+    Cost: O(size of the file).
+    """
+    found, origin = read_store(path, vocabulary, grammar)
+    store = Store.of(found) if isinstance(found, EngineTable) else EntryStore.of(found)
+    return store.loaded_from(origin)
+
+
+def as_store(source: Store | EntryStore | str | os.PathLike[str]) -> Store | EntryStore:
+    """The store itself, or the one that `load_store` finds in a file."""
+    return load_store(source) if isinstance(source, str | bytes | os.PathLike) else source
+
+
+def _load_again(path: str, sha256: str, name: str, checked: bool) -> Any:
+    if not Path(path).exists():
+        raise StoreError(
+            f"the store was pickled by its file, and there is no file {path} here; put it there, or load the store from where it is"
+        )
+    store = load_store(path)
+    if store.origin is None or store.origin.sha256 != sha256:
+        raise StoreError(
+            f"{path} is another store than the one that was pickled by this path: it was replaced in between; pickle the store again"
+        )
+    if (store.vocabulary.name, store.vocabulary.checked) != (name, checked):
+        vocabulary = dataclasses.replace(store.vocabulary, name=name, checked=checked)
+        store = dataclasses.replace(store, vocabulary=vocabulary).loaded_from(store.origin)
+    return store
+
+
+def _put_together(cls: type[Any], values: dict[str, Any]) -> Any:
+    for value in values.values():
+        if isinstance(value, np.ndarray):
+            value.setflags(write=False)
+    return cls(**{**values, "counts": MappingProxyType(values["counts"])})
