@@ -136,6 +136,13 @@ def test_the_front_door_knows_where_names_are() -> None:
     assert front.__all__ == sorted(front._HOME)
 
 
+def test_old_names_are_said_to_be_old() -> None:
+    front = importlib.import_module("maskwright")
+    for old, new in {"AutomatonStore": "Store", "MaskStore": "EntryStore"}.items():
+        with pytest.warns(DeprecationWarning, match=f"maskwright.{old} is now called {new}"):
+            assert getattr(front, old) is getattr(front, new)
+
+
 @pytest.mark.parametrize("layer", LAYERS)
 def test_heavy_packages_are_imported_where_they_are_needed(layer: str) -> None:
     for path in sources(layer):
