@@ -153,7 +153,7 @@ def test_tokens_of_any_order_and_in_any_memory(dtype: str) -> None:
     assert batch._stacks(0) == other._stacks(0) and batch._stacks(1) == other._stacks(1)
 
 
-@pytest.mark.parametrize("slots", [3, None.__class__, 1.5, object()], ids=repr)
+@pytest.mark.parametrize("slots", [3, None.__class__, 1.5, object()], ids=["number", "class", "float", "object"])
 def test_slots_that_are_no_list(slots: Any) -> None:
     words = np.zeros((2, store().n_words), np.uint32)
     raises(lambda: store().batch(2).fill(words, slots), "^slots is .*; expected a list of numbers of slots")
