@@ -6,10 +6,13 @@ conflicts are decided when the grammar is loaded, as Lark decides them: shift. S
 
 from __future__ import annotations
 
+import numpy as np
+
 from maskwright.analysis.errors import LimitError, MaskwrightError
 from maskwright.analysis.grammar.grammar import Conflicts, Grammar
 from maskwright.analysis.grammar.normalise import reduce
 from maskwright.analysis.lexing.modes import Modes, lexing_modes
+from maskwright.analysis.lr.acyclic import without_endless
 from maskwright.analysis.lr.agreement import Disagreement, disagreement
 from maskwright.analysis.lr.automaton import build_automaton
 from maskwright.analysis.lr.encoding import LrTables
@@ -17,6 +20,7 @@ from maskwright.analysis.lr.lookaheads import lookaheads
 from maskwright.analysis.lr.loops import endless_cycle
 from maskwright.analysis.lr.merging import build_merged_tables
 from maskwright.analysis.lr.tables import tables_of
+from maskwright.analysis.lr.tops import tops_in_step
 
 
 def find_split(tables: LrTables, modes: Modes) -> Disagreement | None:
@@ -27,7 +31,7 @@ def find_split(tables: LrTables, modes: Modes) -> Disagreement | None:
 def default_conflicts(grammar: Grammar) -> Conflicts:
     """What a grammar's parser does with conflicts where nobody says: "all" if one lexer can serve all parses, else "shift".
 
-    "shift" too where the rules have endless derivations and lexing has several modes: see `is_lexed_by_endless_rules`.
+    "shift" too where the rules have endless derivations on which lexing might depend: see `is_lexed_by_endless_rules`.
 
     A grammar with a fault that keeps it from being compiled has "all"; whoever compiles it learns of the fault.
     Cost: that of the LALR tables, and where they have conflicts of `disagreement`.
@@ -47,19 +51,26 @@ def default_conflicts(grammar: Grammar) -> Conflicts:
 
 
 def is_lexed_by_endless_rules(grammar: Grammar) -> bool:
-    """Whether a grammar has endless derivations, and states of its own LALR parser are in different modes.
+    """Whether a grammar has endless derivations, and lexing by context might depend on them.
 
-    Under "all" its parser has other rules of the same terminal sequences (`acyclic`), hence other states, in which other terminals would
-    compete: other texts. Where all states are in one mode, each text is lexed in one way whatever the rules are.
+    Under "all" its parser has other rules of the same terminal sequences (`acyclic`), hence other states, in which other terminals might
+    compete than in those of Lark's parser: other texts. It does not depend on them if after the same terminals the states of both parsers
+    are in one mode (`tops_in_step`): then each lexeme is the same for both. True where that is not known.
     """
     if grammar.lexing == "nfa" or (grammar.lexing == "longest" and not grammar.verbatim):
         return False
     rules = reduce(grammar)
     if endless_cycle(rules) is None:
         return False
-    automaton = build_automaton(rules)
-    tables = tables_of(automaton, lookaheads(automaton), "all")
-    return len(lexing_modes(grammar, tables.action != 0, tables.terminal_column, tables.accessing)) > 1
+    automata = build_automaton(rules), build_automaton(without_endless(rules))
+    sets = [lookaheads(automaton) for automaton in automata]
+    larks, ours = tables_of(automata[0], sets[0], "shift"), tables_of(automata[1], sets[1], "all")
+    acceptable = np.concatenate([larks.action != 0, ours.action != 0])
+    modes = lexing_modes(
+        grammar, acceptable, larks.terminal_column, np.concatenate([larks.accessing, ours.accessing])
+    ).of_state.tolist()
+    pairs = tops_in_step(larks, ours)
+    return pairs is None or any(modes[one] != modes[larks.n_states + other] for one, other in pairs)
 
 
 def refuse_split(grammar: Grammar, tables: LrTables, modes: Modes) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
@@ -306,14 +306,16 @@ def test_what_larks_own_grammar_of_python_takes(lexing: Lexing) -> None:
         assert legal(store, text) is (taken if lexing == "longest" else parses(larks, text)), text
 
 
-def random_repetitions(seed: int) -> str:
-    """A grammar in Lark's notation over three letters, in which much that is repeated may be empty."""
+def random_repetitions(seed: int, words: Sequence[str] = "abc") -> str:
+    """A grammar in Lark's notation over three letters, or some of these words, in which much that is repeated may be empty."""
     rng = random.Random(seed)
     rules = ["start", "x", "y"][: rng.randint(1, 3)]
+    if words != "abc":
+        words = rng.sample(words, rng.randint(2, 4))
 
     def item(number: int, depth: int) -> str:
         later = rules[number + 1 :]
-        one = f"({body(number, depth - 1)})" if depth and rng.random() < 0.4 else f'"{rng.choice("abc")}"'
+        one = f"({body(number, depth - 1)})" if depth and rng.random() < 0.4 else f'"{rng.choice(words)}"'
         return (rng.choice(later) if later and rng.random() < 0.5 else one) + rng.choice(["", "", "?", "*", "+"])
 
     def body(number: int, depth: int) -> str:
@@ -390,6 +392,48 @@ def test_repetitions_that_lark_takes_are_read() -> None:
 @pytest.mark.slow
 def test_repetitions_of_what_may_be_empty_are_read_of_many_grammars() -> None:
     assert sum(check_repetitions(seed) for seed in range(1000, 3000)) > 500
+
+
+def check_overlapping_repetitions(seeds: range) -> int:
+    """All that Lark's parser takes by the longest match is taken, of endless grammars of words that overlap. How many are read under "all"."""
+    n_checked = 0
+    for seed in seeds:
+        text = random_repetitions(seed, ["a", "b", "ab", "ba", "aa", "c"])
+        grammar = parse_grammar(text)
+        if endless_cycle(reduce(grammar)) is None:
+            continue
+        try:
+            larks = Lark(text, parser="lalr", _plugins={"ContextualLexer": LongestContextualLexer})
+        except LarkGrammarError:
+            continue
+        try:
+            store = compile_store(grammar, vocabulary_of(singles=b"abc"))
+        except GrammarError as error:
+            assert grammar.conflicts == "shift" and "infinite ambiguity" in str(error), text
+            continue
+        n_checked += grammar.conflicts == "all"
+        for word in ("".join(w) for n in range(6) for w in itertools.product("abc", repeat=n)):
+            assert legal(store, word) or not parses(larks, word), (text, word)
+    return n_checked
+
+
+def test_overlapping_repetitions_that_lark_takes_are_read() -> None:
+    assert check_overlapping_repetitions(range(150)) > 2
+
+
+@pytest.mark.slow
+def test_overlapping_repetitions_that_lark_takes_are_read_of_many_grammars() -> None:
+    assert check_overlapping_repetitions(range(1000, 4000)) > 50
+
+
+def test_endless_rules_apart_from_what_competes_are_followed() -> None:
+    """The cycle has nothing to do with the conflict: `+` and then `!` or `?`, which both parses have to see."""
+    text = 'start: item+ ";" (p | q)\nitem: "a"?\np: x "+" "!"\nq: y "+" "?"\nx: NAME\ny: NAME\nNAME: /[a-z]+/\n'
+    grammar = parse_grammar(text)
+    assert grammar.conflicts == "all"
+    store = compile_store(grammar, ASCII)
+    assert all(legal(store, one) for one in ("a;z+!", ";z+?", "aaa;z+?"))
+    assert not legal(store, "a;z+")
 
 
 def test_sections_that_may_be_empty() -> None:

@@ -156,7 +156,7 @@ def _finding(facts: Facts, search: _Search | None, members: list[Conflict]) -> F
             else "texts that need another action are refused"
         ),
         "left-factor the rules"
-        + ("" if facts.split else ", or load the grammar with conflicts='all' (--conflicts all)"),
+        + (", or load the grammar with conflicts='all' (--conflicts all)" if facts.can_follow_all else ""),
         lead if refused is None else refused,
     )
 

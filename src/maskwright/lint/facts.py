@@ -24,6 +24,7 @@ from maskwright.analysis.lr.domination import prune
 from maskwright.analysis.lr.encoding import LrTables, can_follow
 from maskwright.analysis.lr.lookaheads import Lookaheads, lookaheads, nullable_symbols
 from maskwright.analysis.lr.merging import has_conflicts, merge
+from maskwright.analysis.lr.splits import is_lexed_by_endless_rules
 from maskwright.analysis.lr.tables import tables_of
 from maskwright.analysis.regex.dfa import Dfa, difference
 from maskwright.lint.finding import Finding, Severity
@@ -149,6 +150,11 @@ class Facts:
         tables = self._followed
         found = disagreement(tables, self.modes.of_state[tables.origin]) if tables.n_conflicts else None
         return None if found is None else replace(found, state=int(tables.origin[found.state]))
+
+    @remembered
+    def can_follow_all(self) -> bool:
+        """Whether a store can be made that follows all actions of conflicts, as far as lexing goes."""
+        return self.split is None and not is_lexed_by_endless_rules(self.grammar)
 
     @remembered
     def acceptable(self) -> npt.NDArray[np.bool_]:

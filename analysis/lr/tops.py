@@ -1,0 +1,80 @@
+"""Which states of two parsers of one language can be on top after the same terminals?
+
+Two parsers read the same terminals, each as its tables have it. Of their stacks only the tops are followed: what a reduction uncovers is
+any state that the automaton allows there, so pairs may be found that no text leads to, and none is missed.
+"""
+
+from __future__ import annotations
+
+from maskwright.analysis.lr.encoding import ACCEPT, LrTables
+
+MAX_PAIRS = 20_000
+"""Pairs of states that are followed."""
+
+
+def tops_in_step(first: LrTables, second: LrTables) -> set[tuple[int, int]] | None:
+    """The pairs of states that may be on top after the same terminals, the starts among them. None: more than MAX_PAIRS.
+
+    first, second : tables over the same terminals, with a column for each (`terminal_column` is the same in both). A pair stands for
+    texts that both parsers have read so far; what only one of them can go on with is not followed.
+
+    Cost: O(pairs * terminals), and for each state and terminal the states that reductions lead through.
+    """
+    ones, others = _Tops(first), _Tops(second)
+    found = {(0, 0)}
+    agenda = [(0, 0)]
+    for pair in agenda:  # grows while it is read
+        for column in range(first.n_terminals):
+            for one in ones.after(pair[0], column):
+                new = {(one, other) for other in others.after(pair[1], column)} - found
+                found |= new
+                agenda += new
+        if len(found) > MAX_PAIRS:
+            return None
+    return found
+
+
+class _Tops:
+    """What a parser of which only the top of the stack is known can have on top one terminal later."""
+
+    def __init__(self, tables: LrTables) -> None:
+        self.tables = tables
+        self.lengths: list[int] = tables.rule_length.tolist()
+        self.symbols: list[int] = tables.rule_lhs.tolist()
+        self._below: dict[tuple[int, int], frozenset[int]] = {}
+        self._after: dict[tuple[int, int], frozenset[int]] = {}
+
+    def after(self, state: int, column: int) -> frozenset[int]:
+        """The states on top once a terminal has been shifted; none if the parser refuses it, whatever is below."""
+        key = state, column
+        if key not in self._after:
+            found: set[int] = set()
+            seen = {state}
+            agenda = [state]
+            for top in agenda:  # grows while it is read
+                for action in self.tables.actions(top, column):
+                    if 0 < action < ACCEPT:
+                        found.add(action - 1)
+                    elif action < 0:
+                        rule = -action - 1
+                        for below in self._states_below(top, self.lengths[rule]):
+                            reached = int(self.tables.goto[below, self.symbols[rule]])
+                            if reached >= 0 and reached not in seen:
+                                seen.add(reached)
+                                agenda.append(reached)
+            self._after[key] = frozenset(found)
+        return self._after[key]
+
+    def _states_below(self, state: int, depth: int) -> frozenset[int]:
+        """The states that can lie so many places below one."""
+        if depth == 0:
+            return frozenset({state})
+        key = state, depth
+        if key not in self._below:
+            start = self.tables.predecessor_start
+            self._below[key] = frozenset(
+                int(below)
+                for above in self._states_below(state, depth - 1)
+                for below in self.tables.predecessors[start[above] : start[above + 1]]
+            )
+        return self._below[key]
