@@ -28,7 +28,8 @@ from maskwright.analysis.grammar.grammar import Grammar, Layout
 from maskwright.analysis.lr.acyclic import parsed_grammar
 from maskwright.analysis.lr.automaton import build_automaton
 from maskwright.analysis.lr.lookaheads import lookaheads
-from maskwright.analysis.lr.tables import ACCEPT, CONFLICT, build_lr_tables, tables_of
+from maskwright.analysis.lr.tables import ACCEPT, CONFLICT, LrTables, build_lr_tables, tables_of
+from maskwright.validation.oracle_live import Futures
 
 sre: Any = importlib.import_module("re._parser")  # the parse trees of Python's own `re`
 
@@ -206,6 +207,23 @@ Lexeme = tuple[int, bool]
 """A lexeme under way: the union's state, and whether it has a line feed."""
 
 
+def futures_of(tables: LrTables) -> Futures:
+    """What the stacks of a parser with one action a cell can come to."""
+    shifts: dict[int, dict[Any, int]] = {}
+    reduces: dict[int, dict[Any, list[tuple[int, Any]]]] = {}
+    for state in range(tables.n_states):
+        shifts[state] = {f"n{a}": int(after) for a, after in enumerate(tables.goto[state]) if after >= 0}
+        reduces[state] = {}
+        for column in range(tables.n_terminals + 1):
+            for action in tables.actions(state, column):
+                if action < 0:
+                    body = int(tables.rule_length[-action - 1]), f"n{tables.rule_lhs[-action - 1]}"
+                    reduces[state].setdefault(column, []).append(body)
+                else:
+                    shifts[state][column] = -1 if action == ACCEPT else action - 1
+    return Futures(shifts, reduces, range(tables.n_terminals + 1), -1)
+
+
 class NaiveEngine:
     """Legality of texts, prefixes and tokens under `longest` lexing, with verbatim terminals or without, and `contextual` lexing."""
 
@@ -216,6 +234,8 @@ class NaiveEngine:
         automaton = build_automaton(parsed_grammar(grammar, conflicts))
         self.tables = tables_of(automaton, lookaheads(automaton), conflicts)
         """With all actions, also those that the engine need not follow."""
+        self.futures = futures_of(self.tables) if conflicts == "shift" else None
+        """Asked of each stack where conflicts were decided: no text may end from it."""
         lexable = [t for t, terminal in enumerate(grammar.terminals) if terminal.pattern is not None]
         self.terminals = sorted(lexable, key=self._rank)
         """The strongest first."""
@@ -488,10 +508,18 @@ class NaiveEngine:
             stack = agenda.pop()
             for action in self.actions(stack, column):
                 if action > 0:
-                    found.add((*stack, action - 1))
+                    if self.is_live((*stack, action - 1)):
+                        found.add((*stack, action - 1))
                 else:
                     agenda.append(self.reduced(stack, -action - 1))
         return frozenset(found)
+
+    @lru_cache(maxsize=1 << 16)  # noqa: B019
+    def is_live(self, stack: Stack) -> bool:
+        linked = None
+        for state in stack:
+            linked = state, linked
+        return self.futures is None or self.futures.is_live(linked)
 
     def actions(self, stack: Stack, column: int) -> list[int]:
         action = int(self.tables.action[stack[-1], column])

@@ -33,10 +33,14 @@ CanFollow = Callable[[int, int], bool]
 
 @dataclass(frozen=True)
 class Merged:
-    """tables : as `bisimulate(build_lr_tables(grammar, conflicts))`. can_follow : as `encoding.can_follow` of the full tables."""
+    """tables : as `bisimulate(build_lr_tables(grammar, conflicts))`. can_follow : as `encoding.can_follow` of the full tables.
+
+    is_decided : whether some cell had several actions, of which one is left.
+    """
 
     tables: LrTables
     can_follow: CanFollow
+    is_decided: bool = False
 
 
 def build_merged_tables(grammar: Grammar, conflicts: Policy) -> Merged:
@@ -54,7 +58,8 @@ def build_merged_tables(grammar: Grammar, conflicts: Policy) -> Merged:
         return Merged(tables, can_follow(full))
     if conflicts == "shift":
         refuse_endless_tables(grammar, lambda: tables_of(automaton, sets, conflicts))
-    return Merged(merge(automaton, sets, conflicts), _can_follow(automaton, sets))
+    is_decided = conflicts == "shift" and has_conflicts(automaton, sets)
+    return Merged(merge(automaton, sets, conflicts), _can_follow(automaton, sets), is_decided)
 
 
 def has_conflicts(automaton: Automaton, sets: Lookaheads) -> bool:

@@ -314,8 +314,9 @@ class _Explainer:
     def _lifted(self, merged: Sequence[int]) -> int:
         """A stack of the full tables whose states have these classes; it does the same on every text (`analysis.lr.bisimulation`)."""
         class_of, transitions = self.machine.class_of, self.machine.automaton.transitions
+        origin = self.machine.origin
         stack = state = 0
-        for wanted in merged[1:]:
+        for wanted in (origin[one] if one < len(origin) else -1 for one in merged[1:]):
             targets = transitions[state]
             fitting = [int(s) for s in targets[targets >= 0] if class_of[s] == wanted]
             if not fitting:
@@ -418,7 +419,12 @@ class _Explainer:
             return f"the text cannot end inside a lexeme that may become {listed(self.names(live), 6)}"
         layout = self.grammar.layout
         is_block = layout is not None and self.trace.expected(place.stacks) == [layout.indent]
-        return f"{names} cannot come here" + (": a block must begin, so the line must be indented" if is_block else "")
+        is_dead = any((s, self.trace.column(symbol)) in self.trace.dead for s in refusal.stacks for symbol in symbols)
+        return (
+            f"{names} cannot come here"
+            + (": a block must begin, so the line must be indented" if is_block else "")
+            + (": conflicts are decided by a shift, and then no text goes on behind it" if is_dead else "")
+        )
 
     def tabs(self, text: bytes | None) -> str:
         layout = self.grammar.layout

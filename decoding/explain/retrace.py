@@ -20,6 +20,7 @@ from maskwright.analysis.lexing.transducer import DEAD, RESTART, START, STATE_LI
 from maskwright.analysis.lr.acyclic import parsed_grammar
 from maskwright.analysis.lr.automaton import build_automaton
 from maskwright.analysis.lr.bisimulation import coarsest_partition
+from maskwright.analysis.lr.live import Live
 from maskwright.analysis.lr.tables import ACCEPT, CONFLICT, ERROR, build_lr_tables
 from maskwright.decoding.engine._kernels import MAX_STACKS
 from maskwright.maskstore.automaton.stack_automaton import build_lexer_and_parser
@@ -110,9 +111,12 @@ class Machine:
         self.tables = build_lr_tables(grammar, grammar.conflicts)
         self.automaton = build_automaton(parsed_grammar(grammar, grammar.conflicts)).restricted(self.tables.origin)
         self.class_of: list[int] = coarsest_partition(self.tables).states.tolist()
-        """The engine's LR state of each of ours."""
-        of_class = modes.of_state.tolist()
-        self.mode_of = [of_class[number] for number in self.class_of]
+        """The merged LR state of each of ours; several of the engine's may stand for one, see `LexerAndParser`."""
+        self.origin: list[int] = found.origin.tolist()
+        self.live = None if found.tables is found.merged else Live(found.merged)
+        """What tells stacks that lead into dead ends; None if none do."""
+        of_class = dict(zip(self.origin, modes.of_state.tolist(), strict=True))
+        self.mode_of = [of_class.get(number, 0) for number in self.class_of]  # states only of dead ends have no mode
         self.next_state: list[list[int]] = self.transducer.next_state.tolist()
         self.output: list[list[int]] = self.transducer.output.tolist()
         self.byte_class: list[int] = self.transducer.byte_class.tolist()
@@ -219,6 +223,9 @@ class Retrace:
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self.stacks = Stacks()
+        self.dead: set[tuple[int, int]] = set()
+        """Stacks and the columns that they could shift, were there a text that goes on behind."""
+        self._kinds = {0: 0}
         self.start = Place(START, FIRST_COLUMN, 0, (FIRST_COLUMN,), (0,), False, None)
 
     # ------------------------------------------------------------------------------------------------------ parsing
@@ -236,8 +243,15 @@ class Retrace:
             if not actions:
                 refusing[stack] = None
             for action in actions:
+                if action == ACCEPT:
+                    found[ENDED] = None
+                    continue
+                if action > 0 and self._is_dead(stack, action - 1):
+                    refusing[stack] = None
+                    self.dead.add((stack, column))
+                    continue
                 if action > 0:
-                    found[ENDED if action == ACCEPT else known.push(stack, action - 1)] = None
+                    found[known.push(stack, action - 1)] = None
                     continue
                 reduced = self._reduced(stack, -action - 1)
                 if reduced not in seen:
@@ -249,6 +263,23 @@ class Retrace:
                     "load the grammar with conflicts='shift', or make its rules less ambiguous"
                 )
         return tuple(found), tuple(refusing)
+
+    def _is_dead(self, stack: int, state: int) -> bool:
+        """Whether no text goes on behind a shift."""
+        live, class_of = self.machine.live, self.machine.class_of
+        if live is None:
+            return False
+        known, kinds = self.stacks, self._kinds
+        waiting = []
+        at = stack
+        while at not in kinds:
+            waiting.append(at)
+            at = known.below[at]
+        for one in reversed(waiting):
+            top = class_of[known.state[at]]
+            kinds[one] = live.push(top, kinds[at], class_of[known.state[one]])
+            at = one
+        return not live.can_shift(class_of[known.state[stack]], kinds[stack], class_of[state])
 
     def _reduced(self, stack: int, rule: int) -> int:
         machine, below = self.machine, self.stacks.below

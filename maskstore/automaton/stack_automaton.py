@@ -6,7 +6,7 @@ lexer (transducer), LALR tables -> requirements (what tokens ask of the parser) 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from maskwright.analysis.lexing.lexemes import check_literals
 from maskwright.analysis.lexing.modes import Modes, lexing_modes
 from maskwright.analysis.lexing.transducer import STATE_LIMIT, Transducer, build_transducer
 from maskwright.analysis.lr.encoding import LrTables
+from maskwright.analysis.lr.live import without_dead_ends
 from maskwright.analysis.lr.merging import build_merged_tables
 from maskwright.analysis.lr.splits import refuse_split
 from maskwright.maskstore.automaton.closure import BYTES_BUDGET, EDGE_BUDGET, Closure, MaskCollector, close
@@ -59,21 +60,41 @@ class StackAutomaton:
 
 @dataclass(frozen=True)
 class LexerAndParser:
-    """What reads texts of a grammar. tables : its LALR tables, bisimilar states merged."""
+    """What reads texts of a grammar.
+
+    tables : its LALR tables, bisimilar states merged, without dead ends. origin : (n_states,) int32; the merged state that each state is,
+        several where only some of its stacks lead into dead ends. merged : the merged tables with these, `tables` if there are none.
+    """
 
     tables: LrTables
     modes: Modes
     transducer: Transducer
+    origin: npt.NDArray[np.int32]
+    merged: LrTables
 
 
 def build_lexer_and_parser(grammar: Grammar) -> LexerAndParser:
-    """Raises as `build_merged_tables`, `lexing_modes`, `refuse_split` and `build_transducer`."""
+    """Raises as `build_merged_tables`, `lexing_modes`, `refuse_split` and `build_transducer`, and LimitError as `without_dead_ends`.
+
+    What competes where is up to the merged tables, as it is for Lark's parser; that dead ends are left out changes no lexeme.
+    """
     check_literals(grammar, STATE_LIMIT)
     merged = build_merged_tables(grammar, grammar.conflicts)
     tables = merged.tables
     modes = lexing_modes(grammar, tables.action != 0, tables.terminal_column, tables.accessing)
     refuse_split(grammar, tables, modes)
-    return LexerAndParser(tables, modes, build_transducer(grammar, merged.can_follow, modes))
+    transducer = build_transducer(grammar, merged.can_follow, modes)
+    origin = np.arange(tables.n_states, dtype=np.int32)
+    if merged.is_decided:
+        try:
+            tables, origin = without_dead_ends(tables) or (tables, origin)
+        except LimitError as error:
+            raise LimitError(
+                f"grammar {grammar.name}: its conflicts are decided by a shift, which may lead texts into dead ends, and {error}; load the "
+                "grammar with conflicts='all', or take the conflicts out of its rules"
+            ) from error
+        modes = replace(modes, of_state=modes.of_state[origin])
+    return LexerAndParser(tables, modes, transducer, origin, merged.tables)
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from maskwright.analysis.grammar import Grammar
 from maskwright.analysis.grammar.normalise import reduce
 from maskwright.analysis.legality.deciders import NEVER, Deciders
 from maskwright.analysis.legality.follow import pair_verdicts
+from maskwright.decoding.explain import explain_text
 from maskwright.decoding.matcher import Matcher
 from maskwright.lint.conflicts import Ambiguity, _Search
 from maskwright.lint.facts import Facts, follow_pairs
@@ -85,7 +86,8 @@ def test_reader_agrees_with_the_engine(kind: Any, seed: int) -> None:
     for symbols in list(facts.writer.paths().values())[:20]:
         before = facts.writer.yield_of(symbols)
         text = None if before is None else facts.text(before)
-        assert text is None or is_prefix(matcher, text), text
+        is_left_out = text is not None and "conflicts are decided by a shift" in str(explain_text(grammar, text))
+        assert text is None or is_prefix(matcher, text) != is_left_out, text
 
 
 @pytest.mark.parametrize("seed", range(30))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from maskwright.analysis.grammar.lark_files import rule_name
@@ -122,6 +122,17 @@ def _finding(facts: Facts, search: _Search | None, members: list[Conflict]) -> F
             "write the rules so that one reading is left (a rule for each level of precedence), or say that this is meant: "
             "// lint: allow ambiguity",
         )
+        if (
+            policy == "shift"
+            and not nothing
+            and search is not None
+            and not search.is_taken(ambiguity.first.terminals())
+        ):
+            severity, decoding = (
+                "warning",
+                "the parser shifts rather than reduces, and reduces by the first rule: that leaves none of both, and the text is refused",
+            )
+            remedy = "write the rules so that one reading is left" + _or_all(facts)
         if is_free and not nothing:
             severity, decoding = "info", FREE
             remedy = "none for masks; for a parser that makes trees give each level of precedence a rule"
@@ -155,10 +166,13 @@ def _finding(facts: Facts, search: _Search | None, members: list[Conflict]) -> F
             if refused
             else "texts that need another action are refused"
         ),
-        "left-factor the rules"
-        + (", or load the grammar with conflicts='all' (--conflicts all)" if facts.can_follow_all else ""),
+        "left-factor the rules" + _or_all(facts),
         lead if refused is None else refused,
     )
+
+
+def _or_all(facts: Facts) -> str:
+    return ", or load the grammar with conflicts='all' (--conflicts all)" if facts.can_follow_all else ""
 
 
 def _leading_text(facts: Facts, conflict: Conflict) -> str:
@@ -358,6 +372,24 @@ class _Search:
                     count += 1
                     heapq.heappush(agenda, (price, count, left, right))
         return None
+
+    def is_taken(self, terminals: Iterable[int]) -> bool:
+        """Whether the parser as decoding has it, one action a cell, takes a sentence."""
+        tables, stack = self.facts.tables, [0]
+        for terminal in (*terminals, self.n_terminals):
+            for _ in range(MAX_STEPS):
+                action = next(iter(tables.actions(stack[-1], terminal)), 0)
+                if action == 0:
+                    return False
+                if action > 0:
+                    break
+                rule = self.rules.rules[-action - 1]
+                del stack[len(stack) - len(rule.rhs) :]
+                stack.append(int(self.facts.automaton.transitions[stack[-1], rule.lhs]))
+            if action == ACCEPT:
+                return True
+            stack.append(action - 1)
+        return False
 
     def refused(self, conflict: Conflict, stacks: list[TreeStack]) -> str | None:
         """A text of the rules, by an action that the parser does not take, that the parser refuses."""

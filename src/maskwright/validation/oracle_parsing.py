@@ -17,6 +17,7 @@ from maskwright.analysis.grammar.columns import MOST_COLUMN, Column
 from maskwright.analysis.grammar.grammar import Conflicts, Grammar, Layout
 from maskwright.analysis.grammar.normalise import productive_symbols, reduce
 from maskwright.analysis.lr.acyclic import without_endless
+from maskwright.validation.oracle_live import Futures
 from maskwright.validation.oracle_modes import Mode, Step, as_column, competing, is_modal
 
 Stack: TypeAlias = "tuple[int, Stack | None]"
@@ -84,12 +85,14 @@ class Parser:
         number = {id(items): i for i, items in enumerate(analyzer.lr0_itemsets)}  # no result depends on the numbers
         self.shifts: dict[int, dict[str, int]] = {}
         self.reduces: dict[int, dict[str, list[tuple[int, str]]]] = {}
+        is_decided = False
         for items in analyzer.lr0_itemsets:
             to = {terminal.name: number[id(after)] for terminal, after in items.transitions.items()}
             by: dict[str, list[tuple[int, str]]] = {}
             for terminal, found in items.lookaheads.items():
                 ordered = sorted(found, key=lambda rule: rule.order)
                 if conflicts == "shift":
+                    is_decided |= terminal.name in to or len(ordered) > 1
                     ordered = [] if terminal.name in to else ordered[:1]
                 by[terminal.name] = [(len(rule.expansion), rule.origin.name) for rule in ordered]
             self.shifts[number[id(items)]], self.reduces[number[id(items)]] = to, by
@@ -97,6 +100,10 @@ class Parser:
         self._refused = frozenset(number for number in range(n) if f"T{number}" not in taken)
         first = analyzer.lr0_start_states[start]
         self.shifts[number[id(first.transitions[NonTerminal(start)])]]["$END"] = ENDED
+        self.futures = (
+            Futures(self.shifts, self.reduces, [*(f"T{t}" for t in range(n)), "$END"], ENDED) if is_decided else None
+        )
+        """Asked of each stack where conflicts were decided, so that none from which no text ends is followed."""
         self.initial = Parse(((number[id(first)], None),))
         inserted = () if self.layout is None else (self.layout.indent, self.layout.dedent)
         self.lexable = [number for number in range(n) if number not in inserted and number not in grammar.ignored]
@@ -114,7 +121,7 @@ class Parser:
             steps += 1
             stack = agenda.pop()
             after = self.shifts[stack[0]].get(symbol)
-            if after is not None:
+            if after is not None and (after == ENDED or self.futures is None or self.futures.is_live((after, stack))):
                 _add(found, (after, stack))
             for length, origin in self.reduces[stack[0]].get(symbol, ()):
                 below: Stack | None = stack

@@ -1,0 +1,317 @@
+"""Parsers whose conflicts were decided: which stacks can still come to an end, and tables that lead to no other.
+
+A parser that follows all actions reads a terminal only where the rules have a text that goes on so. One that shifts where it might reduce
+may come to a stack from which no text is accepted: with `S : D | x C` and `x : C x |` it takes every C into x, and then lacks the C behind
+x. Its tables read such *dead ends*, as any LALR parser with decided conflicts does; an exact mask must not lead into one.
+
+What a stack can do is found from the top. Let a state be on top, before any terminal or (after a reduction) before a certain one. Over
+all texts it comes to pop itself and n - 1 states below it and to push a nonterminal A there before a terminal t; or to accept. These
+*exits* (n, A, t) of all states are the least solution of equations that follow the tables (a saturation, as for pushdown systems).
+
+A stack is live if its top accepts, or has an exit such that the rest can go on with A before t. So the question goes down the stack, one
+state at a time, as a set of exits under way (a *query*), one of which has to succeed. It is answered where something accepts, and failed
+at the bottom. A query is *sure* if no stack fails it. Of a stack only the other queries matter: which of them it answers is its *kind*. A
+parser whose states are pairs of state and kind knows which shifts are dead. Most grammars have only sure queries, hence one kind.
+
+Source: Bouajjani, Esparza, Maler, Reachability analysis of pushdown automata (CONCUR 1997).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import replace
+
+import numpy as np
+
+from maskwright.analysis.errors import LimitError
+from maskwright.analysis.lr.encoding import ACCEPT, Alternatives, Array, LrTables, finish_tables
+
+MAX_EXITS = 5_000_000
+"""Exits of states, and of calls between them, that are followed: some 30 s."""
+MAX_QUERIES = 200_000
+MAX_KINDS = 20_000
+"""Kinds of stacks, and pairs of them with states."""
+
+Exit = tuple[int, int, int]
+"""n, A, t: so many states are popped, then A is pushed before t."""
+
+ANSWERED = -2
+"""In place of a query: no stack fails it."""
+
+
+def without_dead_ends(tables: LrTables) -> tuple[LrTables, Array] | None:
+    """Tables that accept the same texts and read nothing that is the beginning of none; None if that is what these tables do.
+
+    tables : without conflicts. Returned with the tables: (n_states,) int32, which of the given states each state is.
+
+    Raises LimitError for tables too large to be looked at. Cost: O(exits), some us each.
+    """
+    live = Live(tables)
+    return _Product(live).result() if live.has_dead_ends else None
+
+
+class Live:
+    """Kinds of stacks: 0 (the start state alone), 1, ... Raises LimitError past the limits.
+
+    `push` leads from one kind to the next, `can_shift` says whether a state may be pushed.
+    """
+
+    def __init__(self, tables: LrTables) -> None:
+        self.tables = tables
+        self._exits = _Exits(tables)
+        self._goto: list[list[int]] = tables.goto.tolist()
+        start = tables.predecessor_start.tolist()
+        self._below = [tables.predecessors[start[q] : start[q + 1]].tolist() for q in range(tables.n_states)]
+        self._queries: list[tuple[int, frozenset[Exit]]] = []
+        """By number: the state that is asked, and exits that go on below it."""
+        self._number: dict[tuple[int, frozenset[Exit]], int] = {}
+        self._answers: dict[tuple[int, frozenset[Exit]], int] = {}
+        self._next: list[dict[int, int]] = []
+        """For each query, by the state below, the query there, or ANSWERED."""
+        self._first = self._ask()
+        self._unsure = self._find_unsure()
+        self._members: list[frozenset[int]] = []
+        """For each kind the queries that are answered, of those that are not sure."""
+        self._kinds: dict[frozenset[int], int] = {}
+        self._pushed: dict[tuple[int, int, int], int] = {}
+        self._kind(frozenset())
+
+    @property
+    def has_dead_ends(self) -> bool:
+        """Whether some stack of the automaton's can be shifted to that is not live. Not whether some text leads there."""
+        return any(query in self._unsure for query in self._first.values())
+
+    def push(self, top: int, kind: int, state: int) -> int:
+        """The kind of a stack with one more state. top, kind : of the stack below."""
+        key = top, kind, state
+        if key not in self._pushed:
+            mine = self._unsure_at.get(state, ())
+            self._pushed[key] = self._kind(frozenset(q for q in mine if self._is_answered(self._next[q][top], kind)))
+        return self._pushed[key]
+
+    def can_shift(self, top: int, kind: int, state: int) -> bool:
+        """Whether a stack with one more state, shifted to, is live. Not so of a state that no text leads to."""
+        return (top, state) in self._first and self._is_answered(self._first[top, state], kind)
+
+    def _is_answered(self, query: int, kind: int) -> bool:
+        return query not in self._unsure or query in self._members[kind]
+
+    def _kind(self, members: frozenset[int]) -> int:
+        number = self._kinds.setdefault(members, len(self._members))
+        if number == len(self._members):
+            if number >= MAX_KINDS:
+                raise LimitError(f"its stacks are of more than {MAX_KINDS} kinds")
+            self._members.append(members)
+        return number
+
+    def _ask(self) -> dict[tuple[int, int], int]:
+        """All queries that shifts lead to. Returned: for a state and one that is shifted onto it the query, or ANSWERED."""
+        exits = self._exits
+        first: dict[tuple[int, int], int] = {}
+        for state, ready in enumerate(exits.ready):
+            if ready >= 0 and 0 <= self.tables.accessing[state] < self.tables.n_terminals:
+                below = frozenset((n - 1, a, t) for n, a, t in exits.of[ready])
+                for top in self._below[state]:
+                    first[top, state] = ANSWERED if exits.accepts[ready] else self._query(top, below)
+        for query, (state, going_on) in enumerate(self._queries):  # grows while it is read
+            below = frozenset((n - 1, a, t) for n, a, t in going_on)
+            self._next[query] = {one: self._query(one, below) for one in self._below[state]}
+        return first
+
+    def _query(self, state: int, asked: frozenset[Exit]) -> int:
+        """The number of a query: can a stack with this state on top go on in one of these ways? ANSWERED: it can, whatever is below."""
+        key = state, asked
+        if key not in self._answers:
+            going_on: set[Exit] = set()
+            seen: set[Exit] = set()
+            agenda = list(asked)
+            answer = -1
+            for item in agenda:  # grows while it is read
+                if item[0]:
+                    going_on.add(item)
+                    continue
+                node = self._exits.node(self._goto[state][item[1]], item[2])
+                if node is None:
+                    continue
+                if self._exits.accepts[node]:
+                    answer = ANSWERED
+                    break
+                new = {(n - 1, a, t) for n, a, t in self._exits.of[node]} - seen
+                seen |= new
+                agenda += new
+            self._answers[key] = self._numbered(state, frozenset(going_on)) if answer == -1 else answer
+        return self._answers[key]
+
+    def _numbered(self, state: int, going_on: frozenset[Exit]) -> int:
+        number = self._number.setdefault((state, going_on), len(self._queries))
+        if number == len(self._queries):
+            if number >= MAX_QUERIES:
+                raise LimitError(f"its parser has to be asked more than {MAX_QUERIES} questions")
+            self._queries.append((state, going_on))
+            self._next.append({})
+        return number
+
+    def _find_unsure(self) -> frozenset[int]:
+        """The queries that some stack fails: those that come to the bottom, or to nothing that goes on, and those that lead to them."""
+        before: dict[int, list[int]] = {}
+        for query, after in enumerate(self._next):
+            for one in set(after.values()):
+                before.setdefault(one, []).append(query)
+        failed = [q for q, (state, going_on) in enumerate(self._queries) if not going_on or not self._below[state]]
+        found = set(failed)
+        for query in failed:  # grows while it is read
+            new = set(before.get(query, ())) - found
+            found |= new
+            failed += new
+        self._unsure_at: dict[int, list[int]] = {}
+        for query in sorted(found):
+            self._unsure_at.setdefault(self._queries[query][0], []).append(query)
+        return frozenset(found)
+
+
+class _Exits:
+    """The exits of nodes: states on top, ready for any terminal, or before a certain one.
+
+    of : for each node its exits. accepts : whether it can come to accept without an exit. ready : the node of each state, -1 for states
+    that nothing leads to.
+    """
+
+    def __init__(self, tables: LrTables) -> None:
+        self.tables = tables
+        self.goto: list[list[int]] = tables.goto.tolist()
+        self.lengths: list[int] = tables.rule_length.tolist()
+        self.symbols: list[int] = tables.rule_lhs.tolist()
+        self.of: list[set[Exit]] = []
+        self.accepts: list[bool] = []
+        self.ready = [-1] * tables.n_states
+        self._before: dict[tuple[int, int], int] = {}
+        self._columns: list[list[int]] = [np.flatnonzero(row).tolist() for row in tables.action]
+        self._copies: list[list[int]] = []
+        """For each node those that have all its exits, at the same height."""
+        self._callers: list[dict[tuple[int, int], None]] = []
+        """For each node those that come to it, and the state below it."""
+        self._agenda: deque[tuple[int, Exit | None]] = deque()
+        self._work = 0
+        self._enter_ready(0)
+        while self._agenda:
+            node, exit_ = self._agenda.popleft()
+            for copy in self._copies[node]:
+                self._add(copy, exit_)
+            for caller, below in list(self._callers[node]):
+                self._return(caller, below, exit_)
+
+    def node(self, state: int, column: int) -> int | None:
+        """The node of a state before a terminal; None if nothing comes to it."""
+        return self._before.get((state, column))
+
+    def _new(self) -> int:
+        self.of.append(set())
+        self.accepts.append(False)
+        self._copies.append([])
+        self._callers.append({})
+        return len(self.of) - 1
+
+    def _enter_ready(self, state: int) -> int:
+        if self.ready[state] < 0:
+            node = self.ready[state] = self._new()
+            for column in self._columns[state]:
+                before = self._enter(state, column)
+                self._copies[before].append(node)
+                for exit_ in list(self.of[before]):
+                    self._add(node, exit_)
+                if self.accepts[before]:
+                    self._add(node, None)
+        return self.ready[state]
+
+    def _enter(self, state: int, column: int) -> int:
+        known = self._before.get((state, column))
+        if known is not None:
+            return known
+        node = self._before[state, column] = self._new()
+        for action in self.tables.actions(state, column):
+            if action == ACCEPT:
+                self._add(node, None)
+            elif action > 0:
+                self._call(self._enter_ready(action - 1), node, state)
+            else:
+                rule = -action - 1
+                self._return(node, state, (self.lengths[rule] + 1, self.symbols[rule], column))
+        return node
+
+    def _call(self, node: int, caller: int, below: int) -> None:
+        key = caller, below
+        if key not in self._callers[node]:
+            self._count()
+            self._callers[node][key] = None
+            for exit_ in list(self.of[node]):
+                self._return(caller, below, exit_)
+            if self.accepts[node]:
+                self._add(caller, None)
+
+    def _return(self, caller: int, below: int, exit_: Exit | None) -> None:
+        """What a node above a state does is what its caller, that state, does next. exit_ : None if it accepts."""
+        if exit_ is None:
+            self._add(caller, None)
+            return
+        n, symbol, column = exit_
+        if n > 1:
+            self._add(caller, (n - 1, symbol, column))
+        elif self.goto[below][symbol] >= 0:
+            self._call(self._enter(self.goto[below][symbol], column), caller, below)
+
+    def _add(self, node: int, exit_: Exit | None) -> None:
+        if exit_ is None:
+            if not self.accepts[node]:
+                self.accepts[node] = True
+                self._agenda.append((node, None))
+        elif exit_ not in self.of[node]:
+            self._count()
+            self.of[node].add(exit_)
+            self._agenda.append((node, exit_))
+
+    def _count(self) -> None:
+        self._work += 1
+        if self._work > MAX_EXITS:
+            raise LimitError(f"its parser has more than {MAX_EXITS} ways out of its states")
+
+
+class _Product:
+    """Pairs of a state and the kind of the stack that it is on top of."""
+
+    def __init__(self, live: Live) -> None:
+        self.live = live
+        self.number: dict[tuple[int, int], int] = {}
+        self.pairs: list[tuple[int, int]] = []
+
+    def _pair(self, state: int, kind: int) -> int:
+        number = self.number.setdefault((state, kind), len(self.pairs))
+        if number == len(self.pairs):
+            if number >= MAX_KINDS:
+                raise LimitError(f"its states are on more than {MAX_KINDS} kinds of stacks")
+            self.pairs.append((state, kind))
+        return number
+
+    def result(self) -> tuple[LrTables, Array]:
+        tables, live = self.live.tables, self.live
+        self._pair(0, 0)
+        actions, gotos = [], []
+        for state, kind in self.pairs:  # grows while it is read
+            action, goto = tables.action[state].copy(), tables.goto[state].copy()
+            for column in np.flatnonzero((action > 0) & (action < ACCEPT)).tolist():
+                target = int(action[column]) - 1
+                if live.can_shift(state, kind, target):
+                    action[column] = self._pair(target, live.push(state, kind, target)) + 1
+                else:
+                    action[column] = 0
+            for symbol in np.flatnonzero(goto >= 0).tolist():
+                target = int(goto[symbol])
+                goto[symbol] = self._pair(target, live.push(state, kind, target))
+            actions.append(action)
+            gotos.append(goto)
+        of = np.array([state for state, _ in self.pairs], np.int32)
+        found = finish_tables(
+            np.stack(actions), np.stack(gotos), tables.rule_lhs, tables.rule_length, Alternatives(), tables.accessing[of],
+            tables.terminal_column, tables.origin[of],
+        )  # fmt: skip
+        # where only a reduction is left of a conflict, the shift is not to be made up for by reducing before its terminal
+        return replace(found, default_rule=tables.default_rule[of]), of
