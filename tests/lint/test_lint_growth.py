@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 import time
+import weakref
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from own_process import cpu_seconds_to_end
 
-from maskwright.analysis.errors import GrammarError, LimitError
-from maskwright.analysis.lexing.modes import _distinct_rows
+from maskwright.analysis.errors import BackupError, GrammarError, LimitError, MaskwrightError
+from maskwright.analysis.lexing.modes import _distinct_rows, lexing_modes
 from maskwright.analysis.loading import parse_grammar
+from maskwright.lint import dead, lexings, lint_grammar
 from maskwright.lint import facts as facts_module
-from maskwright.lint import lexings, lint_grammar
 from maskwright.lint.facts import Facts
 from maskwright.lint.remembered import remembered
 
@@ -84,14 +87,19 @@ def test_interrupting_lint_ends_it_soon(name: str, seconds: int, tmp_path: Path)
         assert run.returncode in (0, 1, 130)
 
 
-def test_more_modes_than_are_supported_are_one_finding_and_found_once() -> None:
+def test_more_modes_than_are_supported_are_one_finding_and_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
     facts = Facts(parse_grammar(alternatives(300)), "x")
-    raised = []
+    searches = []
+
+    def counted(*arguments: Any) -> Any:
+        searches.append(1)
+        return lexing_modes(*arguments)
+
+    monkeypatch.setattr(facts_module, "lexing_modes", counted)
     for _ in range(2):
-        with pytest.raises(LimitError, match="contextual lexing has more than 256 different sets") as error:
+        with pytest.raises(LimitError, match="contextual lexing has more than 256 different sets"):
             _ = facts.lexer
-        raised.append(error.value)
-    assert raised[0] is raised[1]
+    assert searches == [1]
     report = lint_grammar(parse_grammar(alternatives(300)))
     assert [finding.code for finding in report.findings] == ["too-large"]
 
@@ -165,3 +173,57 @@ def test_a_value_and_an_error_are_remembered() -> None:
             _ = asked.error
     assert asked.n == 2
     assert Asked.value.__doc__ == "A value."
+
+
+def test_a_remembered_error_holds_no_frames() -> None:
+    """What the search had in its hands when it failed is given back: arrays up to the limit."""
+
+    class Held:
+        pass
+
+    seen: list[weakref.ref[Held]] = []
+
+    class Asked:
+        @remembered
+        def error(self) -> int:
+            held = Held()
+            seen.append(weakref.ref(held))
+            try:
+                raise ValueError(held)
+            except ValueError as cause:
+                raise BackupError("too large", (3, 5)) from cause
+
+    asked = Asked()
+    for _ in range(3):
+        with pytest.raises(BackupError, match=r"^too large$") as caught:
+            _ = asked.error
+        assert caught.value.terminals == (3, 5)
+        del caught
+        gc.collect()
+        assert [held() for held in seen] == [None]
+
+
+@pytest.mark.parametrize("kind", [LimitError, GrammarError])
+def test_what_the_trial_without_text_leaves_out_is_said(
+    kind: type[MaskwrightError], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A limit that only the store of the trial meets: there is no finding that would say so."""
+
+    def refuse(*_: object) -> None:
+        raise kind("grammar <text>: the table would be too large")
+
+    grammar = parse_grammar(LONGEST + 'start: N "x"\nN: /[0-9a-z]+/\n')
+    assert "no-text" in {finding.code for finding in lint_grammar(grammar).findings}
+    monkeypatch.setattr(dead, "build_engine_table", refuse)
+    report = lint_grammar(grammar)
+    assert "no-text" not in {finding.code for finding in report.findings}
+    said = "whether any text can be finished: the table would be too large"
+    assert report.skipped == (said,) and said in str(report)
+
+
+def test_what_the_trial_without_text_leaves_out_is_said_once() -> None:
+    """The transducer has said that there is none; the trial needs it too."""
+    text = 'start: (A | LONG | END)* | A A\nA: "a"\nLONG: /a+b/\nEND: "c"\nNEVER: /a+b/\n'
+    report = lint_grammar(parse_grammar(LONGEST + text))
+    assert {"endless-backup"} <= {finding.code for finding in report.findings}
+    assert not report.skipped
