@@ -205,10 +205,10 @@ def progress_bars() -> Iterator[Any]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
+    """Write a file whole or not at all. What no text in UTF-8 has, the odd bytes of a file's name, is escaped as in JSON."""
     from maskwright.maskstore.file.writing import replace_file
 
-    replace_file(path, text.encode("utf-8"))
+    replace_file(path, text.encode("utf-8", "backslashreplace"))
 
 
 def write_json(target: Path, facts: Any) -> None:
@@ -217,13 +217,13 @@ def write_json(target: Path, facts: Any) -> None:
     if str(target) == "-":
         if not is_unicode(sys.stdout):
             text = json.dumps(facts, indent=2) + "\n"
-        sys.stdout.write(text)
+        sys.stdout.write(text.encode("utf-8", "backslashreplace").decode("utf-8"))
     else:
         write_text(target, text)
 
 
 def is_unicode(stream: Any) -> bool:
-    """Whether a stream can write any character."""
+    """Whether a stream can write any character of a text."""
     try:
         return codecs.lookup(stream.encoding or "utf-8").name.startswith("utf")
     except (AttributeError, LookupError, TypeError):
