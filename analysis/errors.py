@@ -31,6 +31,15 @@ class LimitError(MaskwrightError):
     """A construction would grow past its stated limit; the message names what is responsible."""
 
 
+class BackupError(LimitError):
+    """A lexer would have to back up over any number of lexemes or bytes. terminals : by number, the one that may have ended first, then
+    those that go on."""
+
+    def __init__(self, message: str, terminals: tuple[int, ...] = ()) -> None:
+        super().__init__(message)
+        self.terminals = terminals
+
+
 class VocabularyError(MaskwrightError):
     """A tokenizer file cannot be read exactly, or its tokens are not usable."""
 

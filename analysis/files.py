@@ -1,4 +1,4 @@
-"""Files that users name, read whole: no more bytes than such a file may have, and nothing that never ends or blocks."""
+"""Files that users name, read whole: no more bytes than such a file may have, nothing that never ends or blocks, or is to be replaced."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import io
 import os
 import re
 import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import BinaryIO
 
 from maskwright.analysis.errors import MaskwrightError
@@ -16,6 +19,8 @@ MAX_TEXT = 256 << 20
 _GIVEN = re.compile(r"/dev/stdin|(?:/dev|/proc/self|/proc/[0-9]+)/fd/[0-9]+")
 """Descriptors that whoever called has opened: standard input, a shell's <(command). Somebody writes there, so waiting is right."""
 
+_outputs: ContextVar[list[str]] = ContextVar("outputs")
+
 _KINDS = (
     (stat.S_ISDIR, "a folder"),
     (stat.S_ISFIFO, "a named pipe"),
@@ -25,17 +30,53 @@ _KINDS = (
 )
 
 
+@contextmanager
+def keeping_inputs() -> Iterator[None]:
+    """Within it, what `declare_outputs` names cannot be read: it would be replaced when the work is done."""
+    token = _outputs.set([])
+    try:
+        yield
+    finally:
+        _outputs.reset(token)
+
+
+def declare_outputs(paths: Sequence[str | os.PathLike[str]]) -> None:
+    """Say what will be written, before anything is read. Does nothing outside of `keeping_inputs`."""
+    declared = _outputs.get(None)
+    if declared is not None:
+        declared.extend(map(os.fsdecode, paths))
+
+
+def refuse_output(facts: os.stat_result, error: type[MaskwrightError] = MaskwrightError) -> None:
+    """Raises `error` if the file with these facts, which is about to be read, is one that will be written."""
+    for path in _outputs.get(()):
+        try:
+            is_same = os.path.samestat(os.stat(path), facts)
+        except (OSError, ValueError):
+            continue
+        if is_same and stat.S_ISREG(facts.st_mode):
+            raise error(f"{path} is read by this command, so it is not written; name another file")
+
+
 def open_file(
-    path: str | os.PathLike[str], limit: int | None, what: str, error: type[MaskwrightError] = MaskwrightError
+    path: str | os.PathLike[str],
+    limit: int | None,
+    what: str,
+    error: type[MaskwrightError] = MaskwrightError,
+    is_output: bool = False,
 ) -> BinaryIO:
     """The file, opened for reading, which does not block. what : what is expected there, for messages, such as "a tokenizer".
 
+    is_output : it is meant to be both read and written, as a log is.
+
     Standard input by name (/dev/stdin, /dev/fd/0) and other descriptors that the caller has opened may be pipes or devices.
 
-    Raises: `error` if it is no regular file, or has more than `limit` bytes; OSError or ValueError as `open`.
+    Raises: `error` if it is no regular file, has more than `limit` bytes, or is an output (`declare_outputs`); OSError or ValueError as
+    `open`.
     """
     where = os.fsdecode(path)
     if _GIVEN.fullmatch(where):
+        refuse_output(os.stat(where), error)
         return open(where, "rb")
     handle = os.open(where, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     try:
@@ -43,6 +84,8 @@ def open_file(
         if not stat.S_ISREG(facts.st_mode):
             kind = next((name for is_it, name in _KINDS if is_it(facts.st_mode)), "no regular file")
             raise error(f"{where} cannot be read: it is {kind}, not a file; expected {what}")
+        if not is_output:
+            refuse_output(facts, error)
         _check_size(where, facts.st_size, limit, what, error)
         return open(handle, "rb")
     except BaseException:
@@ -76,4 +119,12 @@ def _check_size(where: str, size: int, limit: int | None, what: str, error: type
         raise error(f"{where} is longer than {limit:,} bytes: it is not {what}")
 
 
-__all__ = ["MAX_TEXT", "open_file", "read_file_bytes", "read_stream"]
+__all__ = [
+    "MAX_TEXT",
+    "declare_outputs",
+    "keeping_inputs",
+    "open_file",
+    "read_file_bytes",
+    "read_stream",
+    "refuse_output",
+]

@@ -33,7 +33,7 @@ def cpu_seconds_to_end(process: subprocess.Popen[Any], within: float = 60) -> fl
 
     Raises TimeoutExpired, and kills it, if it has not ended `within` so many seconds of a clock.
     """
-    before = _cpu_seconds(process.pid)
+    before = cpu_seconds_of(process.pid)
     process.send_signal(signal.SIGINT)
     until = time.monotonic() + within
     while time.monotonic() < until:
@@ -46,6 +46,7 @@ def cpu_seconds_to_end(process: subprocess.Popen[Any], within: float = 60) -> fl
     raise subprocess.TimeoutExpired(process.args, within)
 
 
-def _cpu_seconds(pid: int) -> float:
+def cpu_seconds_of(pid: int) -> float:
+    """CPU seconds that a process has taken so far."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -78,7 +78,7 @@ def test_what_the_key_depends_on(folder: Path, builds: list[str], monkeypatch: p
     cached_store(layout_grammar(), small_vocabulary(), rules="lark")
     cached_store(replace(layout_grammar(), text="other"), small_vocabulary())
     cached_store(layout_grammar(), replace(small_vocabulary(), tokens=(*small_vocabulary().tokens, b"")))
-    monkeypatch.setattr(cache, "__version__", "99")
+    monkeypatch.setattr(cache, "version", lambda: "99")
     small()
     monkeypatch.setattr(cache, "FORMAT_VERSION", 99)
     small()

@@ -16,12 +16,13 @@ import pytest
 from typer.testing import CliRunner
 
 from maskwright.analysis.errors import MaskwrightError, StoreError
-from maskwright.analysis.loading import parse_grammar
+from maskwright.analysis.loading import load_grammar, parse_grammar
 from maskwright.cli import app
 from maskwright.cli.common import check_writable
-from maskwright.maskstore.file import fileformat
+from maskwright.maskstore.file import writing
 from maskwright.maskstore.file.fileformat import save_store
-from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
+from maskwright.models import model_folder
 from maskwright.stores.build import compile_store
 from maskwright.stores.store import Store, load_store
 
@@ -128,7 +129,7 @@ def test_a_write_that_fails_leaves_the_old_file(what: str, tmp_path: Path, monke
         raise error
 
     if what == "write":
-        monkeypatch.setattr(fileformat, "open", lambda handle, _: Full(handle, "wb"), raising=False)
+        monkeypatch.setattr(writing, "open", lambda handle, _: Full(handle, "wb"), raising=False)
     else:
         monkeypatch.setattr(os, "replace" if what == "replace" else "fsync", fails)
     with pytest.raises(type(errors.get(what, StoreError()))) as raised:
@@ -215,7 +216,7 @@ def test_killed_writers_leave_whole_files(tmp_path: Path) -> None:
     save_store(store('start: "a"'), stores[1])
     wholes = {one.read_bytes() for one in stores}
     script = (
-        "import sys, itertools\nfrom pathlib import Path\nfrom maskwright.maskstore.file.fileformat import replace_file\n"
+        "import sys, itertools\nfrom pathlib import Path\nfrom maskwright.maskstore.file.writing import replace_file\n"
         "contents = [Path(name).read_bytes() for name in sys.argv[2:]]\nprint('ready', flush=True)\n"
         "for data in itertools.cycle(contents): replace_file(Path(sys.argv[1]), data)\n"
     )
@@ -265,6 +266,152 @@ def test_what_is_read_is_not_written(
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
+LEAF = {"type": "BPE", "vocab": {chr(32 + i): i for i in range(95)}, "merges": [], "unk_token": "~"}
+
+
+@pytest.fixture
+def all_kinds(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a file of each kind that commands find by themselves: nobody names it."""
+    for name in ("pairs.lark", "text"):
+        (tmp_path / name).write_bytes((files / name).read_bytes())
+    for name in ("imp", "tok", "texts", "texts/deep", "nn", "model"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "imp" / "g.lark").write_text('start: "a" middle\n%import .sub.other.middle\n')
+    (tmp_path / "imp" / "sub").mkdir()
+    (tmp_path / "imp" / "sub" / "other.lark").write_text("middle: B\n%import .leaf.B\n")
+    (tmp_path / "imp" / "sub" / "leaf.lark").write_text('B: "b"\n')
+    content = json.dumps({"model": LEAF, "decoder": {"type": "Fuse"}})
+    for folder in ("tok", "model"):
+        (tmp_path / folder / "tokenizer.json").write_text(content)
+        (tmp_path / folder / "config.json").write_text('{"eos_token_id": 94}')
+        (tmp_path / folder / "tokenizer_config.json").write_text("{}")
+    save_store(
+        compile_store(load_grammar(files / "pairs.lark"), load_vocabulary(tmp_path / "tok")),
+        tmp_path / "pairs.safetensors",
+    )
+    (tmp_path / "model" / "weights").symlink_to("../blob")
+    (tmp_path / "blob").write_text("weights")
+    (tmp_path / "texts" / "x.json").write_text("aabb")
+    (tmp_path / "texts" / "deep" / "y.json").write_text("ab")
+    (tmp_path / "texts" / "link.json").symlink_to("../elsewhere.txt")
+    (tmp_path / "elsewhere.txt").write_text("ab")
+    (tmp_path / "texts" / "log").write_text("ab")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MASKWRIGHT_CACHE", str(tmp_path / "cache"))
+    return tmp_path
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+VALIDATE = ["validate", "pairs.safetensors", "--tokenizer", "tok"]
+COMPLETE = ["complete", "pairs.lark", "a", "--model"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["export", "imp/g.lark", "-t", "python-tiny", "-o", "imp/sub/other.lark"],
+        ["lint", "imp/g.lark", "--json", "imp/sub/leaf.lark"],
+        ["lint", "imp/g.lark", "--json", "imp/../imp/sub/leaf.lark"],
+        ["analyze", "imp/g.lark", "--html", "imp/sub/other.lark"],
+        ["explain", "imp/g.lark", "--text", "text", "--json", "imp/sub/leaf.lark"],
+        ["export", "pairs.lark", "-t", "tok", "-o", "tok/tokenizer.json"],
+        ["export", "pairs.lark", "-t", "tok", "-o", "tok/config.json"],
+        ["export", "pairs.lark", "-t", "tok/tokenizer.json", "-o", "out", "--json", "tok/tokenizer_config.json"],
+        ["info", "pairs.lark", "-t", "tok", "--json", "tok/config.json"],
+        [*VALIDATE, "texts", "--suffix", ".json", "--json", "texts/x.json"],
+        [*VALIDATE, "texts", "--suffix", ".json", "--json", "texts/deep/y.json"],
+        [*VALIDATE, "texts", "--suffix", ".json", "--json", "texts/new.json"],
+        [*VALIDATE, "texts", "--suffix", ".json", "--json", "elsewhere.txt"],
+        [*VALIDATE, "texts", "--suffix", ".json", "--resume", "texts/new.json"],
+        [*VALIDATE, "texts/*.json", "--json", "texts/x.json"],
+        [*VALIDATE, "texts/*.json", "--json", "nn/../texts/x.json"],
+        [*VALIDATE, "texts/*.json", "--json", "texts/new.json"],
+        [*VALIDATE, "texts/*.json", "--resume", "elsewhere.txt"],
+        [*VALIDATE, "texts/**/*.json", "--json", "texts/deep/new.json"],
+        [*VALIDATE, "text", "--resume", "tok/config.json"],
+        ["validate", "json", "texts", "-t", "tok", "--json", "texts/new.json"],
+        ["audit", "xgrammar", "-g", "json", "-t", "tok", "texts", "--json", "texts/x.json"],
+        ["audit", "mine:make", "-g", "json", "-t", "tok", "text", "--json", "mine.py"],
+        ["validate", "json", "text", "-t", "tok", "--reference", "sh 'judge it.sh' {}", "--json", "judge it.sh"],
+        [*COMPLETE, "model", "--json", "model/config.json"],
+        [*COMPLETE, "model", "--json", "model/new.json"],
+        [*COMPLETE, "./model", "--json", "blob"],
+        ["validate", "pairs.lark", "-t", "tok", "--check", "sample", "--model", "model", "--json", "model/config.json"],
+        ["analyze", "pairs.lark", "--json", "d1.json", "--html", "nn/../d1.json"],
+        ["analyze", "pairs.lark", "--json", "d1.json", "--html", "to-d1"],
+    ],
+    ids=" ".join,
+)
+def test_what_is_found_and_read_is_not_written(words: list[str], all_kinds: Path) -> None:
+    (all_kinds / "mine.py").write_text("")
+    (all_kinds / "judge it.sh").write_text("")
+    (all_kinds / "to-d1").symlink_to("d1.json")
+    before = content(all_kinds)
+    result = CliRunner().invoke(app, words)
+    said = " ".join(result.output.split())
+    assert result.exit_code == 2, said
+    assert (
+        "is read by this command, so it is not written; name" in said
+        or "are read by this command" in said
+        or ("is named for two outputs; name two files" in said)
+    ), said
+    assert content(all_kinds) == before
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["lint", "imp/g.lark", "--json", "imp/sub/new.lark"],
+        ["info", "pairs.lark", "-t", "tok", "--json", "tok/report.json"],
+        [*VALIDATE, "texts", "--suffix", ".json", "--json", "texts/report.txt"],
+        [*VALIDATE, "texts", "--suffix", ".json", "--json", "texts/.new.json", "--resume", "texts/log.jsonl"],
+        [*VALIDATE, "texts/*.json", "--json", "texts/deep/new.json"],
+        [*VALIDATE, "texts/deep/*.json", "--json", "texts/x.json"],
+    ],
+    ids=" ".join,
+)
+def test_what_is_not_read_can_be_written_twice(words: list[str], all_kinds: Path) -> None:
+    """Beside what is read, and once more over what the first run wrote."""
+    target = Path(words[words.index("--json") + 1])
+    for _ in range(2):
+        result = CliRunner().invoke(app, words)
+        assert result.exit_code in (0, 1), result.output
+        json.loads(target.read_text())
+
+
+def test_a_store_of_the_cache_is_not_written(all_kinds: Path) -> None:
+    (all_kinds / "cache").mkdir(mode=0o700)
+    all_kinds.chmod(0o700)
+    words = ["info", "pairs.lark", "-t", "tok", "--json"]
+    assert CliRunner().invoke(app, [*words, "out.json"]).exit_code == 0
+    (stored,) = (all_kinds / "cache").glob("store-*")
+    before = content(all_kinds)
+    result = CliRunner().invoke(app, [*words, str(stored)])
+    assert result.exit_code == 2 and "is read by this command" in " ".join(result.output.split()), result.output
+    assert content(all_kinds) == before
+
+
+def test_standard_input_is_not_written(files: Path, tmp_path: Path) -> None:
+    path = tmp_path / "text"
+    path.write_text("aabb")
+    for words in (["explain", "pairs.safetensors", "--text", "-"], ["complete", "pairs.safetensors"]):
+        with path.open() as text:
+            done = command(*words, "--json", str(path), stdin=text, cwd=files, stdout=subprocess.PIPE)
+        assert done.returncode == 2 and "is read by this command" in " ".join(done.stderr.split()), done.stderr
+        assert path.read_text() == "aabb"
+
+
+def test_outputs_of_one_command_are_none_of_the_next(all_kinds: Path) -> None:
+    """What one call in a process was told is forgotten when it ends."""
+    (all_kinds / "g.lark").write_bytes((all_kinds / "pairs.lark").read_bytes())
+    assert CliRunner().invoke(app, ["lint", "pairs.lark", "--json", "g.lark"]).exit_code in (0, 1)
+    (all_kinds / "g.lark").write_bytes((all_kinds / "pairs.lark").read_bytes())
+    assert CliRunner().invoke(app, ["lint", "g.lark"]).exit_code in (0, 1)
+
+
 def test_characters_that_the_output_has_not(files: Path, tmp_path: Path) -> None:
     (tmp_path / "e.lark").write_text('start: "\u00e9"+', encoding="utf-8")
     (tmp_path / "text").write_text("\u00e9", encoding="utf-8")
@@ -275,3 +422,58 @@ def test_characters_that_the_output_has_not(files: Path, tmp_path: Path) -> None
         "explain", "e.lark", "--text", "text", "--json", "-", before=before, cwd=tmp_path, stdout=subprocess.PIPE
     )
     assert done.returncode == 0 and "\u00e9" in json.loads(done.stdout)["position"]["before"], done.stdout
+
+
+ODD = "\udcff"
+"""What Python makes of the byte 0xff in a file's name: no text in UTF-8 has it."""
+ODD_COMMANDS = (
+    ["lint", f"{ODD}.lark"],
+    ["lint", f"{ODD}.lark", "--json", "-"],
+    ["lint", f"{ODD}.lark", "--json", f"{ODD}.out"],
+    ["analyze", f"{ODD}.lark", "-t", f"{ODD}.json", "--html", f"{ODD}.html", "--json", f"{ODD}.out"],
+    ["analyze", f"{ODD}.lark"],
+    ["export", f"{ODD}.lark", "-t", f"{ODD}.json", "-o", f"{ODD}.store"],
+    ["export", f"{ODD}.lark", "-t", f"{ODD}.json", "-o", f"{ODD}.store", "--json", "-"],
+    ["info", f"{ODD}.lark", "-t", f"{ODD}.json"],
+    ["info", f"{ODD}.lark", "-t", f"{ODD}.json", "--json", f"{ODD}.out"],
+    ["explain", f"{ODD}.lark", "--text", f"{ODD}.txt", "--json", f"{ODD}.out"],
+    ["explain", f"{ODD}.lark", "--text", f"{ODD}.txt"],
+    ["validate", f"{ODD}.lark", "-t", f"{ODD}.json", ".", "--suffix", ".txt", "--json", f"{ODD}.out", "--resume", f"{ODD}.log"],
+    ["validate", f"{ODD}.lark", "-t", f"{ODD}.json", f"{ODD}.txt"],
+    ["lint", f"none{ODD}.lark"],
+    ["lint", f"bad{ODD}.lark"],
+    ["export", "json", "-t", f"none{ODD}", "-o", "x"],
+    ["info", f"none{ODD}.safetensors"],
+    ["lint", "json", "--allow", ODD],
+    ["lint", "json", "--json", f"no{ODD}/x"],
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("words", ODD_COMMANDS, ids=lambda words: ascii(" ".join(words)))
+def test_names_that_are_no_text_are_names_all_the_same(words: list[str], tmp_path: Path) -> None:
+    """Names of files are bytes. What cannot be written is escaped: no traceback, and no exit code that says something else."""
+    tmp_path.chmod(0o700)
+    for name, text in (
+        (f"{ODD}.lark", 'start: "a" start "b" | "a" "b"\n'),
+        (f"{ODD}.txt", "aabb"),
+        (f"{ODD}x.txt", "a"),
+    ):
+        (tmp_path / name).write_text(text)
+    (tmp_path / f"bad{ODD}.lark").write_text('start: "a')
+    (tmp_path / f"{ODD}.json").write_bytes((model_folder() / "tokenizer.json").read_bytes())
+    before = "import sys\nfor s in (sys.stdout, sys.stderr): s.reconfigure(encoding='utf-8', errors='strict')"
+    done = command(*words, before=before, cwd=tmp_path, cache=str(tmp_path / "cache"), stdout=subprocess.PIPE)
+    refused = words[-1] == f"no{ODD}/x" or any("none" in word or "bad" in word or word == ODD for word in words)
+    assert done.returncode == (2 if refused else 0), (done.returncode, done.stderr)
+    assert "Traceback" not in done.stderr and "UnicodeEncodeError" not in done.stderr
+    if refused:
+        assert "\\udcff" in done.stderr, done.stderr
+    for name in {word for word in words if word in (f"{ODD}.out", f"{ODD}.html", f"{ODD}.store")}:
+        assert (tmp_path / name).stat().st_size > 100
+    if f"{ODD}.out" in words:
+        json.loads((tmp_path / f"{ODD}.out").read_text())
+    if words[-2:] == ["--json", "-"]:
+        json.loads(done.stdout)
+    if words == ["lint", f"{ODD}.lark", "--json", f"{ODD}.out"]:
+        # as JSON has it, so that the name can be made of it again
+        assert json.loads((tmp_path / f"{ODD}.out").read_text())["grammar"] == f"{ODD}.lark"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 import subprocess
 import sys
@@ -107,3 +108,22 @@ def test_wheel_holds_everything(tmp_path: Path) -> None:
         assert f"{package.replace('.', '/')}/__init__.py" in names
     assert "maskwright/py.typed" in names
     assert not any(name.startswith(("analysis/", "maskstore/", "decoding/", "tests/")) for name in names)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(f"decoding.generation.{name}" for name in ("Completion", "Generation", "Sampler", "Step", "generate")),
+        *(f"decoding.gpu.{name}" for name in ("STATES", "GpuBatch")),
+        *(f"decoding.explain.{name}" for name in ("explain_id", "explain_next", "explain_text", "explain_token")),
+        *(f"decoding.reference.{name}" for name in ("ReferenceDecoder", "check_same_masks")),
+        *(f"decoding.adapters.{name}" for name in ("MaskwrightLogitsProcessor", "apply_mask")),
+        *(f"maskstore.vocabulary.{name}" for name in ("BUILT_IN", "LONGEST_TOKEN", "Vocabulary", "VocabularySource")),
+        *(f"maskstore.vocabulary.{name}" for name in ("as_vocabulary", "load_vocabulary", "post_tokens")),
+    ],
+)
+def test_names_are_where_they_were(name: str) -> None:
+    """Those of modules that have become folders."""
+    module, _, last = name.rpartition(".")
+    found = importlib.import_module(f"maskwright.{module}")
+    assert last in found.__all__ and hasattr(found, last)

@@ -172,7 +172,7 @@ WRONG: list[tuple[type[mw.MaskwrightError], Callable[[Any], object], list[Any], 
         (mw.VocabularyError, lambda wrong, at=at: mw.Vocabulary(*(wrong if i == at else v for i, v in enumerate(FINE))), wrongs, "^v: ")
         for at, wrongs in ((1, [None, 5, {1}, (5,)]), (2, [None, [0], {0: 5}]), (3, [None, 0, True]), (4, [None, 1]))
     ),
-    (mw.MaskwrightError, mw.ReferenceDecoder, [None, 5, "json"], "^the store is .*; expected a EntryStore"),
+    (mw.MaskwrightError, mw.ReferenceDecoder, [None, 5, "json"], "^the store is .*; expected an EntryStore"),
     (mw.MaskwrightError, lambda wrong: mw.save_store(made(), "nowhere", mode=wrong), ["x", None, 1.5], "^mode is .*; expected an integer"),
     (
         mw.GrammarError,

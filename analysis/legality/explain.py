@@ -12,6 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from maskwright.analysis.arguments import need_type
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.legality import _kernels
 from maskwright.analysis.legality.deciders import MAX_LENGTH, NEVER, Deciders, Query
@@ -50,6 +51,7 @@ class Explainer:
     """Explains the verdicts of some deciders."""
 
     def __init__(self, deciders: Deciders) -> None:
+        need_type("deciders", deciders, Deciders, "the Deciders of a grammar")
         self.deciders = deciders
         self.grammar = deciders.grammar
         self._table = deciders.table

@@ -12,6 +12,7 @@ import networkx as nx
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.arguments import need_type
 from maskwright.analysis.legality.deciders import NEVER, Deciders, Query
 from maskwright.analysis.legality.drawing import to_svg
 from maskwright.analysis.legality.verdict import START
@@ -39,6 +40,7 @@ def pair_verdicts(deciders: Deciders) -> npt.NDArray[np.int8]:
 
 def build_follow_graph(deciders: Deciders) -> FollowGraph:
     """The graph over terminal numbers and START; each edge has `always`, whether the succession is proved always legal."""
+    need_type("deciders", deciders, Deciders, "the Deciders of a grammar")
     table = pair_verdicts(deciders)
     graph: FollowGraph = nx.DiGraph()
     graph.add_nodes_from([START, *range(deciders.grammar.n_terminals)])

@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.errors import GrammarError, LimitError
+from maskwright.analysis.errors import BackupError, GrammarError, LimitError
 from maskwright.analysis.grammar.columns import LINE_FEED, column_bytes
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.lexing.lexemes import CanFollow, Lexemes
@@ -236,12 +236,14 @@ class _Builder:
                 # what is read again may back up in its turn
                 self.nested[found] = 1 + self.nested[state.again[1]] + len(state.again[0])
             if found >= self.limit or len(state.pending) > MAX_PENDING or self.nested[found] > MAX_AGAIN:
-                raise LimitError(self._too_many(state))
+                raise self._too_many(state)
         return found
 
-    def _too_many(self, state: _State) -> str:
+    def _too_many(self, state: _State) -> LimitError:
         name = self.grammar.display_name
         text = f"grammar {self.grammar.name}: longest-match lexing needs more than {self.limit} states"
+        advice = "" if self.has_modes else ", or load the grammar with lexing='contextual'"
+        advice = f"; make these terminals differ sooner{advice}"
         if state.backs_up:
             alive = self.lexemes.live[state.under_way][:6]
             text = (
@@ -249,9 +251,9 @@ class _Builder:
                 f"{name(state.winner)} has ended or {', '.join(map(name, alive))} goes on"
             )
             if tuple(alive) == (state.winner,):
-                return f"{text}; make it show sooner where {name(state.winner)} ends"
-        advice = "" if self.has_modes else ", or load the grammar with lexing='contextual'"
-        return f"{text}; make these terminals differ sooner{advice}"
+                advice = f"; make it show sooner where {name(state.winner)} ends"
+            return BackupError(f"{text}{advice}", tuple(dict.fromkeys((state.winner, *alive))))
+        return LimitError(f"{text}{advice}")
 
     def _step(self, state: _State, byte: int) -> tuple[int, Outputs]:
         if state.under_way < 0:

@@ -50,6 +50,8 @@ def find_source(source: str | os.PathLike[str]) -> Source:
     if not isinstance(source, str | bytes | os.PathLike):
         raise GrammarError(f"a grammar is a name, a path or a text; this is a {type(source).__name__}")
     shown = os.fsdecode(source)
+    if isinstance(source, bytes) and is_text(shown):
+        raise GrammarError("the text of a grammar is of type bytes; expected a str; decode it: data.decode()")
     if is_text(source):
         return Source(shown, "<text>", "<text>")
     if shown.startswith("lark:"):
@@ -62,7 +64,7 @@ def find_source(source: str | os.PathLike[str]) -> Source:
         file = f"{name}.lark"
         soft = LARK_WHEEL_SOFT.get(name, ())
         return Source(text, file, file, start=LARK_WHEEL_STARTS[name], lexing=LARK_WHEEL_LEXING, soft=soft)
-    if isinstance(source, str) and shown in library_names():
+    if isinstance(source, str | bytes) and shown in library_names():
         path = LIBRARY.joinpath(*shown.split(".")).with_suffix(".lark")
         return Source(read_file(str(path)), shown, path.name, path.parent)
     path = Path(shown)

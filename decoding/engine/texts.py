@@ -39,7 +39,7 @@ class Texts(Shared):
     def __init__(self, store: EngineTable, size: int, max_rollback: int) -> None:
         if not isinstance(store, EngineTable):
             refuse_argument(
-                "the store", store, "an EngineTable, as mw.build_store and mw.load_store give it (not of lexing nfa)"
+                "the store", store, "a Store, as mw.build_store and mw.load_store give it (not of lexing nfa)"
             )
         size, max_rollback = integer("size", size), integer("max_rollback", max_rollback)
         if size < 1 or max_rollback < 0:

@@ -316,12 +316,12 @@ def generate(
     Raises MaskwrightError for parameters out of range, LimitError if `max_tokens` cannot hold even the shortest ending, DeadEndError if no
     token can come next. A token budget that suffices at the start is kept unless single tokens open more than `GROWTH` tokens of ending.
     """
+    need_type("matcher", matcher, (Matcher, NoneType), "a Matcher, or None")
     if vocabulary is None:
         if matcher is None:
             raise MaskwrightError("without a matcher, say which vocabulary the model has (vocabulary=...)")
         vocabulary = matcher.store.vocabulary
     need_type("vocabulary", vocabulary, Vocabulary, "a Vocabulary, or None for the matcher's")
-    need_type("matcher", matcher, (Matcher, NoneType), "a Matcher, or None")
     close, stop_when_complete = boolean("close", close), boolean("stop_when_complete", stop_when_complete)
     expected = "a list of strings or bytes"
     if isinstance(stop, str | bytes):

@@ -3,6 +3,6 @@
 In: a store. Out: texts in the slots of a device, and their masks there.
 """
 
-from maskwright.decoding.gpu.gpu import GpuBatch
+from maskwright.decoding.gpu.gpu import STATES, GpuBatch
 
-__all__ = ["GpuBatch"]
+__all__ = ["STATES", "GpuBatch"]

@@ -10,23 +10,24 @@ beside the forward pass. Between steps, slots are given to new texts and taken b
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from types import NoneType
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.arguments import clip, integer, need_type, refuse_argument
 from maskwright.analysis.errors import MaskwrightError, MissingExtraError
 from maskwright.decoding.engine import _kernels as kernels
 from maskwright.decoding.engine.alone import Alone, Shared
+from maskwright.decoding.engine.arguments import as_int64, integers
 from maskwright.decoding.gpu import _slot_kernels as slot_kernels
 from maskwright.decoding.logits import apply_rows, need_torch
 from maskwright.decoding.logits.staging import named_device
 from maskwright.decoding.matcher import Matcher
-
-if TYPE_CHECKING:
-    from maskwright.maskstore.table.compiled import EngineTable
+from maskwright.maskstore.table.compiled import EngineTable
 
 Int32 = npt.NDArray[np.int32]
 
@@ -104,6 +105,14 @@ class GpuBatch(Shared):
         deep_records: int = DEEP_RECORDS,
     ) -> None:
         torch = need_torch()
+        need_type(
+            "the store",
+            store,
+            EngineTable,
+            "a Store, as mw.build_store and mw.load_store give it (not of lexing nfa)",
+        )
+        size, n_records = integer("size", size), integer("n_records", n_records)
+        n_deep, deep_records = integer("n_deep", n_deep), integer("deep_records", deep_records)
         least = 2 * kernels.INDENT_ZONE
         if size < 1 or n_deep < 0 or n_records < least or (n_deep and deep_records <= n_records):
             raise MaskwrightError(
@@ -239,10 +248,14 @@ class GpuBatch(Shared):
         there are; the host does not wait. A text too deep for any region is flagged "no room".
         """
         chosen = self._checked_slots(slots)
+        expected = "a list of matchers, one for each slot, or None"
+        if not isinstance(matchers, Iterable | NoneType) or isinstance(matchers, str | bytes):
+            refuse_argument("matchers", matchers, expected)
         given = [None] * len(chosen) if matchers is None else list(matchers)
         if len(given) != len(chosen):
             raise MaskwrightError(f"{len(given)} matchers are given for {len(chosen)} slots; expected one for each")
         for matcher in given:
+            need_type("a member of matchers", matcher, (Matcher, NoneType), "a Matcher or None")
             if matcher is not None and not self._is_mine(matcher):
                 raise MaskwrightError("a matcher is of another store than the batch; build both from the same")
         self._begin(chosen, given, kernels.OK)
@@ -258,8 +271,9 @@ class GpuBatch(Shared):
 
     def states(self) -> list[str]:
         """What each slot is, in words (`STATES`). Waits for the device."""
-        self._backend.join()
-        return [STATES.get(code, f"error {code}") for code in self.results.tolist()]
+        with Alone(self):
+            self._backend.join()
+            return [STATES.get(code, f"error {code}") for code in self.results.tolist()]
 
     def fetch(self, slot: int, max_rollback: int = 0) -> Matcher:
         """A matcher where a slot's text is: to explain a flag, to complete the text, or to go on with it. Waits for the device."""
@@ -287,8 +301,13 @@ class GpuBatch(Shared):
         """Copy what is to be read to `tokens`."""
         if tokens is None or tokens is self.tokens:
             return
-        tensor = tokens if isinstance(tokens, self._torch.Tensor) else self._torch.as_tensor(np.asarray(tokens))
-        if tuple(tensor.shape) != (self.size,) or tensor.dtype.is_floating_point or tensor.dtype == self._torch.bool:
+        torch = self._torch
+        if isinstance(tokens, torch.Tensor):
+            tensor = tokens
+        else:
+            tensor = torch.as_tensor(as_int64(integers("tokens", tokens, f"{self.size} integers")))
+        dtype = tensor.dtype
+        if tuple(tensor.shape) != (self.size,) or dtype.is_floating_point or dtype.is_complex or dtype == torch.bool:
             raise MaskwrightError(
                 f"tokens have shape {tuple(tensor.shape)} and dtype {tensor.dtype}; expected {self.size} integers, -1 for slots to leave "
                 "alone"
@@ -320,23 +339,32 @@ class GpuBatch(Shared):
         return matcher.store is self.store or np.array_equal(matcher.store.table, self.store.table)
 
     def _checked_slots(self, slots: Sequence[int]) -> list[int]:
-        chosen = [int(slot) for slot in slots]
+        if not isinstance(slots, Iterable) or isinstance(slots, str | bytes):
+            refuse_argument("slots", slots, "a list of numbers of slots")
+        chosen = [integer("a slot", slot) for slot in slots]
         for slot in chosen:
             if not 0 <= slot < self.size:
-                raise MaskwrightError(f"slot {slot} is out of range: the batch has the slots 0 to {self.size - 1}")
+                raise MaskwrightError(
+                    f"slot {clip(slot)} is out of range: the batch has the slots 0 to {self.size - 1}"
+                )
         if len(set(chosen)) < len(chosen):
             raise MaskwrightError(f"slots {chosen} name one twice; expected each once")
         return chosen
 
     def _checked_held(self, held: Sequence[int] | None) -> list[int]:
         vocabulary = self.store.vocabulary
-        chosen = sorted(vocabulary.eos) if held is None else sorted({int(token) for token in held})
+        if held is None:
+            chosen = sorted(vocabulary.eos)
+        elif isinstance(held, Iterable) and not isinstance(held, str | bytes):
+            chosen = sorted({integer("a member of held", token) for token in held})
+        else:
+            refuse_argument("held", held, "a list of tokens, or None for those that end a text")
         if not chosen:
             raise MaskwrightError(
                 f"vocabulary {vocabulary.name} has no end-of-text token, so held must name what remains for slots that are not reading"
             )
         if not 0 <= chosen[0] <= chosen[-1] < vocabulary.size:
-            raise MaskwrightError(f"held names {chosen}; expected ids from 0 to {vocabulary.size - 1}")
+            raise MaskwrightError(f"held names {clip(chosen)}; expected ids from 0 to {vocabulary.size - 1}")
         return chosen
 
 

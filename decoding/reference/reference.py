@@ -59,7 +59,7 @@ class ReferenceDecoder:
     def __init__(self, store: EntryTable) -> None:
         """Builds the parser, about half a second for python.lark. Raises GrammarError for a store of another lexing than "nfa"."""
         if not hasattr(store, "grammar"):
-            refuse_argument("the store", store, "a EntryTable: mw.build_store(grammar, vocabulary)")
+            refuse_argument("the store", store, "an EntryStore: mw.build_store(grammar, vocabulary)")
         if store.grammar.lexing != "nfa":
             raise GrammarError(
                 f"the reference decoder reads stores of lexing 'nfa', not {store.grammar.lexing!r}: use store.matcher(), or load the "

@@ -36,8 +36,6 @@ Int64 = npt.NDArray[np.int64]
 Newline = tuple[tuple[int, ...], Move]
 """Terminals read before a newline that ends in the token, and what the token does to its column."""
 Path = tuple[Newline, ...]
-Alternative = tuple[Path, int]
-"""Newlines to pass, then a rest."""
 
 NO_PATH = 0
 

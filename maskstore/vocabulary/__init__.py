@@ -4,6 +4,22 @@ In: a tokenizer's file, object or name. Out: a `Vocabulary`: the bytes of each t
 grammars.
 """
 
-from maskwright.maskstore.vocabulary.vocabulary import Vocabulary, VocabularySource, as_vocabulary, load_vocabulary
+from maskwright.maskstore.vocabulary.vocabulary import (
+    BUILT_IN,
+    LONGEST_TOKEN,
+    Vocabulary,
+    VocabularySource,
+    as_vocabulary,
+    load_vocabulary,
+    post_tokens,
+)
 
-__all__ = ["Vocabulary", "VocabularySource", "as_vocabulary", "load_vocabulary"]
+__all__ = [
+    "BUILT_IN",
+    "LONGEST_TOKEN",
+    "Vocabulary",
+    "VocabularySource",
+    "as_vocabulary",
+    "load_vocabulary",
+    "post_tokens",
+]

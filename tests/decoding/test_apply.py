@@ -37,8 +37,11 @@ ROW = np.zeros((1, 1), np.int32)
 
 
 def fitting(words: Any, columns: int) -> Any:
-    """Words that allow nothing where no column is, but in the last word that one is in: others are refused."""
+    """The same words, allowing nothing where no column is."""
+    words = words.copy()
     words[..., (columns + 31) // 32 :] = 0
+    if columns & 31 and words.shape[-1] > columns >> 5:
+        words[..., columns >> 5] &= (1 << (columns & 31)) - 1
     return words
 
 
@@ -49,7 +52,13 @@ def chosen() -> Any:
         is_dead.copy_(mend_rows(logits, row_ids, rows))
 
     def apply_fitting(logits: Any, words: Any) -> None:
-        apply_words(logits, fitting(words, logits.shape[1]))
+        kept = torch.from_numpy(fitting(np.asarray(words), logits.shape[1]))
+        if not np.array_equal(kept, words):
+            before = logits.clone()
+            with pytest.raises(MaskwrightError, match="and allow some past those"):
+                apply_words(logits, words)
+            assert bits_of(logits) == bits_of(before)
+        apply_words(logits, kept)
 
     return SimpleNamespace(apply_words=apply_fitting, apply_rows=apply_rows, apply_ids=apply_ids, mend_rows=mend)
 
@@ -90,11 +99,11 @@ def test_numpy_arrays_are_taken(dtype: str) -> None:
 
 def test_views_are_written_through() -> None:
     """What is not contiguous, or begins at an odd place: the rest of the memory stays as it was."""
-    words = random_words(np.random.default_rng(0), 2, 4)
+    drawn = random_words(np.random.default_rng(0), 2, 4)
     for dtype in DTYPES:
         whole = torch.randn(2, 3, 101).to(getattr(torch, dtype))
         for view in (whole[:, 1, :], whole[:, 1, 1:], whole[0, :2, 3:], whole.transpose(1, 2)[:, :100, 0]):
-            before = whole.clone()
+            before, words = whole.clone(), fitting(drawn, view.shape[1])
             expected = naive_words(view, words)
             apply_mask(view, words)
             assert torch.equal(view, expected)
@@ -208,18 +217,20 @@ def test_rows_and_ids_that_do_not_fit_are_said() -> None:
         assert torch.isfinite(logits).all()
 
 
-@pytest.mark.parametrize("n_allowed", [30, 257])
+@pytest.mark.parametrize("n_allowed", [30, 257, 288])
 def test_logits_that_are_fewer_than_the_words_allow(n_allowed: int) -> None:
     """Words for 257 ids: what they allow past the columns is said, not cut off; nothing allowed there is nothing lost."""
     words = np.zeros((2, 9), np.uint32)
     words[1, (n_allowed - 1) >> 5] = 1 << ((n_allowed - 1) & 31)
-    for columns in (1, 30, 32, 256, 257, 300):
+    for columns in (1, 29, 30, 31, 32, 255, 256, 257, 287, 288, 300):
         for given, masks in (
             (torch.zeros(2, columns), torch.from_numpy(words.view(np.int32).copy())),
             (np.zeros((2, columns), np.float32), words),
             (torch.zeros(columns), words[1]),
+            (torch.zeros(columns), words[1:].view(np.int32)[0]),
+            (torch.zeros(1, columns), torch.from_numpy(words[1:].copy())),
         ):
-            if n_allowed > 32 * ((columns + 31) // 32):
+            if n_allowed > columns:
                 with pytest.raises(
                     MaskwrightError, match=f"have {columns} columns, but the words are for up to 288 tokens"
                 ):
@@ -227,7 +238,7 @@ def test_logits_that_are_fewer_than_the_words_allow(n_allowed: int) -> None:
                 assert bool((given == 0).all())
             else:
                 apply_mask(given, masks)
-                assert int((given == 0).sum()) == (columns >= n_allowed)
+                assert int((given == 0).sum()) == 1
 
 
 def test_tensors_without_numbers_of_their_own() -> None:

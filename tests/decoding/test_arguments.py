@@ -223,8 +223,8 @@ def test_what_is_no_path(tmp_path: Any) -> None:
 
 def test_matchers_of_no_store() -> None:
     for wrong in (None, "json", 5):
-        raises(lambda wrong=wrong: Matcher(wrong), "^the store is .*; expected an Store")  # type: ignore[misc]
-        raises(lambda wrong=wrong: Batch(wrong, 1), "^the store is .*; expected an Store")  # type: ignore[misc]
+        raises(lambda wrong=wrong: Matcher(wrong), "^the store is .*; expected a Store, as mw.build_store")  # type: ignore[misc]
+        raises(lambda wrong=wrong: Batch(wrong, 1), "^the store is .*; expected a Store, as mw.build_store")  # type: ignore[misc]
 
 
 # Resident rows
@@ -333,6 +333,78 @@ def test_what_a_processor_is_not_called_with() -> None:
         raises(lambda wrong=wrong: made.masks(wrong), "ids")  # type: ignore[misc]
 
 
+NO_LISTS: list[Any] = [None, 5, True, "01", b"01", 1.5]
+NO_NUMBERS: list[Any] = [None, "1", 1.5, 1.0, True, np.bool_(True), b"1", [1], 1 + 0j]
+
+
+def gpu_batch(*arguments: Any, **options: Any) -> Any:
+    pytest.importorskip("torch")
+    from maskwright.decoding.gpu import GpuBatch
+
+    return GpuBatch(*(arguments or (store(), 2)), **{"device": "cpu", **options})
+
+
+def test_slots_of_a_device_that_are_none() -> None:
+    batch = gpu_batch()
+    batch.admit([0, 1])
+    batch.advance([0, -1])
+    before = batch.states(), batch.lengths.tolist()
+    for call in (batch.admit, batch.reset, batch.evict):
+        for wrong in NO_LISTS:
+            raises(lambda call=call, wrong=wrong: call(wrong), "^slots is .*; expected a list of numbers of slots")  # type: ignore[misc]
+        for wrong in NO_NUMBERS:
+            raises(lambda call=call, wrong=wrong: call([0, wrong]), "^a slot is .*; expected an integer")  # type: ignore[misc]
+        for wrong in (-1, 2, 1 << 70, 10**2000):
+            raises(lambda call=call, wrong=wrong: call([wrong]), "^slot .* is out of range: the batch has the slots 0")  # type: ignore[misc]
+    for wrong in NO_NUMBERS:
+        raises(lambda wrong=wrong: batch.fetch(wrong), "^a slot is .*; expected an integer")  # type: ignore[misc]
+        raises(lambda wrong=wrong: batch.fetch(0, wrong), "^max_rollback is .*; expected an integer")  # type: ignore[misc]
+    for wrong in (3, True, "ab", b"ab"):
+        raises(lambda wrong=wrong: batch.admit([0, 1], wrong), "^matchers is .*; expected a list of matchers")  # type: ignore[misc]
+    for wrong in (5, "ab", store(), [None]):
+        raises(lambda wrong=wrong: batch.admit([0], [wrong]), "^a member of matchers is .*; expected a Matcher or None")  # type: ignore[misc]
+    assert (batch.states(), batch.lengths.tolist()) == before
+    batch.reset(np.array([0, 1], np.uint8))
+    assert batch.lengths.tolist() == [0, 0]
+
+
+def test_tokens_of_a_device_that_are_none() -> None:
+    torch = pytest.importorskip("torch")
+    batch = gpu_batch()
+    batch.admit([0, 1])
+    for call in (batch.advance, batch.prepare):
+        for wrong in (
+            ["a", "b"], [1.0, 2.0], [True, False], [[1], [1, 2]], [1], 5, "ab", [None, 1], [object(), 1],
+            torch.zeros(2), torch.zeros(2, dtype=torch.bool), torch.zeros(2, dtype=torch.complex64), torch.zeros(3, dtype=torch.int32),
+        ):  # fmt: skip
+            raises(lambda call=call, wrong=wrong: call(wrong), "^tokens ")  # type: ignore[misc]
+    assert batch.lengths.tolist() == [0, 0]
+    batch.advance(np.array([0, (1 << 64) - 1], np.uint64))
+    assert batch.lengths.tolist() == [1, 0] and batch.states()[1] == "token out of range"
+
+
+def test_what_no_batch_on_a_device_is_made_of() -> None:
+    for wrong in NO_NUMBERS:
+        raises(lambda wrong=wrong: gpu_batch(store(), wrong), "^size is .*; expected an integer")  # type: ignore[misc]
+        raises(lambda wrong=wrong: gpu_batch(held=[wrong]), "^a member of held is .*; expected an integer")  # type: ignore[misc]
+        for what in ("n_records", "n_deep", "deep_records"):
+            raises(lambda what=what, wrong=wrong: gpu_batch(**{what: wrong}), f"^{what} is .*; expected an integer")  # type: ignore[misc]
+    for wrong in NO_LISTS[1:]:
+        raises(lambda wrong=wrong: gpu_batch(held=wrong), "^held is .*; expected a list of tokens, or None")  # type: ignore[misc]
+    for wrong in (None, 5, "json", store().grammar):
+        raises(lambda wrong=wrong: gpu_batch(wrong, 1), "^the store is .*; expected a Store, as mw.build_store")  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("name", ["Explainer", "build_follow_graph"])
+def test_what_no_verdicts_are_made_of(name: str) -> None:
+    import maskwright
+
+    for wrong in (None, 5, "json", store().grammar):
+        raises(
+            lambda wrong=wrong: getattr(maskwright, name)(wrong), "^deciders is .*; expected the Deciders of a grammar"
+        )  # type: ignore[misc]
+
+
 # Generation
 
 
@@ -365,6 +437,9 @@ def test_what_is_not_generated_with(what: str, wrongs: list[Any], message: str) 
     }
     for wrong in wrongs:
         raises(lambda wrong=wrong: generate(**{**fine, what: wrong}), message)  # type: ignore[misc]
+        if what != "vocabulary":  # the matcher's, which is asked for it
+            most = {key: value for key, value in fine.items() if key != "vocabulary"}
+            raises(lambda wrong=wrong, most=most: generate(**{**most, what: wrong}), message)  # type: ignore[misc]
 
 
 def test_models_that_have_no_name() -> None:

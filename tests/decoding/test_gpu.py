@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 import zlib
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,6 +21,7 @@ from engine_cases import ids, longest, random_layout_grammar, random_longest_gra
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, MaskwrightError
 from maskwright.decoding.engine import _kernels as kernels
 from maskwright.decoding.engine._kernels import INDENT_ZONE
+from maskwright.decoding.engine.alone import Alone
 from maskwright.decoding.gpu import _slot_kernels as slot_kernels
 from maskwright.decoding.gpu.gpu import STATES, GpuBatch, is_simulated
 from maskwright.decoding.matcher import Matcher
@@ -429,3 +431,30 @@ def test_one_thread_at_a_time() -> None:
             call()
         batch._is_busy = False
         call()
+
+
+GPU_CALLS: list[Callable[[GpuBatch], object]] = [
+    lambda b: b.advance([-1, -1]),
+    lambda b: b.find_rows(),
+    lambda b: b.prepare(),
+    lambda b: b.apply(torch.zeros(2, b.store.vocabulary.size)),
+    lambda b: b.admit([1]),
+    lambda b: b.reset([1]),
+    lambda b: b.evict([1]),
+    lambda b: b.states(),
+    lambda b: b.fetch(1),
+]
+
+
+def test_a_second_thread_is_refused() -> None:
+    """While a call has not returned every other one is an error, and changes nothing."""
+    batch = GpuBatch(nested(), 2, device="cpu")
+    batch.admit([0, 1])
+    before = batch.states(), batch.lengths.tolist()
+    with Alone(batch):
+        for call in GPU_CALLS:
+            with pytest.raises(MaskwrightError, match=r"^this batch is in use by another thread"):
+                call(batch)
+    assert (batch.states(), batch.lengths.tolist()) == before
+    for call in GPU_CALLS:
+        call(batch)

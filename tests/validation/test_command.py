@@ -82,7 +82,8 @@ def test_samples_need_no_texts_and_no_tokenizer(runner: CliRunner, file: str) ->
         (["corpus", "--jobs", "2", "--scheduler", "tcp://x"], "give one of the two"),
         (["corpus", "--reference", "no-such-command-here"], "cannot be run"),
         (["corpus", "--check", "negative"], "does not say where its text goes wrong"),
-        (["corpus", "--resume", "corpus/more/plain.txt"], "no result of maskwright validate"),
+        (["corpus", "--resume", "corpus/more/plain.txt"], "is among the texts that are read"),
+        (["corpus", "--resume", "notes"], "no result of maskwright validate"),
     ],
 )
 def test_bad_input_is_a_message_and_code_2(
@@ -90,6 +91,7 @@ def test_bad_input_is_a_message_and_code_2(
 ) -> None:
     Path("empty").mkdir()
     Path("empty.jsonl").touch()
+    Path("notes").write_text("a note\n")
     result = runner.invoke(app, ["validate", file, *arguments, "-t", tokenizer, "--suffix", ".txt"])
     assert result.exit_code == 2, result.output
     assert message in " ".join(result.output.split()) and "Traceback" not in result.output

@@ -61,3 +61,13 @@ def test_another_file_is_refused_and_left_alone(line: str, message: str, tmp_pat
 def test_a_folder_is_no_log(tmp_path: Path) -> None:
     with pytest.raises(MaskwrightError, match="cannot be read or written: Is a directory"):
         ResultsLog(tmp_path)
+
+
+@pytest.mark.parametrize("text", ["a note", '{"eos_token_id": 2}', '{"version": 1}'])
+def test_a_line_that_no_log_begins_with_is_kept(text: str, tmp_path: Path) -> None:
+    """A file of one line without a line feed was taken for a log whose last line was cut off, and emptied."""
+    path = tmp_path / "note"
+    path.write_text(text)
+    with pytest.raises(MaskwrightError, match=r"note:1: no result of maskwright validate"):
+        ResultsLog(path)
+    assert path.read_text() == text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -57,10 +58,17 @@ def test_samples(reference: str, store: Store) -> None:
     assert any(line.split() == ["bad", "x", str(report.causes["bad x"])] for line in text.splitlines())
 
 
-def test_a_check_of_nothing_does_not_pass(store: Store, tmp_path: Path, encoder: Encoder) -> None:
+@pytest.mark.parametrize("check", ["replay", "streamlined", "oracle"])
+def test_a_check_of_nothing_does_not_pass(check: Any, store: Store, tmp_path: Path, encoder: Encoder) -> None:
     """All texts outside the grammar: it may be the wrong grammar."""
+    if check == "oracle":
+        pytest.importorskip("regex")
     (tmp_path / "a.txt").write_text("x = + y\n")
-    report = validate(store, tmp_path, tokenizer=encoder, suffixes=[".txt"])
-    assert not report.passed and "FAILED: no text could be replayed to its end" in shown(report)
+    report = validate(store, tmp_path, tokenizer=encoder, suffixes=[".txt"], check=check)
+    how = "replayed" if check == "replay" else "followed"
+    text = shown(report)
+    assert not report.passed and report.to_dict()["passed"] is False
+    assert f"{check}: FAILED: no text could be {how} to its end; is it the right grammar?" in text
+    assert f"{tmp_path}/a.txt:1:5" in text and "x =" in text
     (tmp_path / "b.txt").write_text("x = y\n")
-    assert validate(store, tmp_path, tokenizer=encoder, suffixes=[".txt"]).passed
+    assert validate(store, tmp_path, tokenizer=encoder, suffixes=[".txt"], check=check).passed

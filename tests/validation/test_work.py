@@ -124,7 +124,7 @@ def test_what_is_in_the_log_is_not_done_again(
         assert validate(store, many, limit=3, **options, **changed).resumed == 0
     assert validate(wrong_store, many, limit=3, **options).resumed == 0
     with monkeypatch.context() as patch:
-        patch.setattr(run, "__version__", "another")
+        patch.setattr(run, "version", lambda: "another")
         assert validate(store, many, limit=3, **options).resumed == 0
     (many / "00.txt").write_text("x = other\n")
     assert validate(store, many, limit=3, **options).resumed == 2

@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import NoReturn
 
 from maskwright.cli import analyze, audit, complete, explain, export, info, lint, list_names, validate
-from maskwright.cli.common import app, is_unicode
+from maskwright.cli.common import app
 
 __all__ = ["analyze", "app", "audit", "complete", "explain", "export", "info", "lint", "list_names", "main", "validate"]
 
@@ -24,8 +24,9 @@ def main() -> None:
     if sys.stdout is None:  # closed by who called
         _fail("standard output is closed")
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper) and not is_unicode(stream):
-            stream.reconfigure(errors="backslashreplace")  # a character that it has not is no reason to fail
+        if isinstance(stream, io.TextIOWrapper):
+            # a character that it has not is no reason to fail; UTF-8 has not what stands for the bytes of odd names
+            stream.reconfigure(errors="backslashreplace")
     try:
         try:
             app()

@@ -18,6 +18,7 @@ from maskwright.cli.common import (
     StartOption,
     TokenizerOption,
     app,
+    check_not_texts,
     check_writable,
     clean_errors,
     load_or_build_store,
@@ -96,16 +97,20 @@ def audit(
     """Hold another engine's masks against the exact ones: what does it refuse that is legal, and allow that is not?"""
     with clean_errors():
         from maskwright.analysis.errors import MaskwrightError
-        from maskwright.analysis.loading.names import grammar_text
+        from maskwright.analysis.loading.names import find_source, grammar_text
         from maskwright.audit.remote import check_engine
         from maskwright.audit.run import audit as run
+        from maskwright.validation.corpus import suffixes_of
 
         check_engine(engine)
-        check_writable(json_file, inputs=(grammar, tokenizer, engine_grammar, *paths))
+        module = engine.partition(":")[0].replace(".", "/") + ".py"
+        check_writable(json_file, inputs=(grammar, tokenizer, engine_grammar, python, module, *paths))
         if tokenizer is None:
             raise MaskwrightError("masks are of a vocabulary: say whose (--tokenizer)")
         if lexing == "nfa":
             raise MaskwrightError("lexing 'nfa' has no exact masks to audit against: --lexing longest or contextual")
+        if json_file is not None:
+            check_not_texts([json_file], paths, suffixes or suffixes_of(find_source(grammar).name))
         store = load_or_build_store(
             grammar, tokenizer, GrammarOptions(start, lexing, reserved, conflicts, soft, restrict)
         )

@@ -6,6 +6,7 @@ import codecs
 import glob
 import json
 import os
+import shlex
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -28,6 +29,7 @@ from rich.progress import (
 )
 
 from maskwright.analysis.errors import MaskwrightError
+from maskwright.analysis.files import declare_outputs, keeping_inputs
 from maskwright.version import version
 
 if TYPE_CHECKING:
@@ -156,9 +158,13 @@ RefreshOption = Annotated[bool, typer.Option("--refresh", help="Build anew even 
 
 @contextmanager
 def clean_errors() -> Iterator[None]:
-    """Turn what users can cause into a message on standard error and exit code 2; Ctrl-C into 130."""
+    """Turn what users can cause into a message on standard error and exit code 2; Ctrl-C into 130.
+
+    No file is read within that `check_writable` was told of as an output.
+    """
     try:
-        yield
+        with keeping_inputs():
+            yield
     except MaskwrightError as error:
         Console(stderr=True, soft_wrap=True).print(f"error: {error}", markup=False, highlight=False, style="red")
         raise typer.Exit(2) from None
@@ -199,10 +205,10 @@ def progress_bars() -> Iterator[Any]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all."""
+    """Write a file whole or not at all. What no text in UTF-8 has, the odd bytes of a file's name, is escaped as in JSON."""
     from maskwright.maskstore.file.writing import replace_file
 
-    replace_file(path, text.encode("utf-8"))
+    replace_file(path, text.encode("utf-8", "backslashreplace"))
 
 
 def write_json(target: Path, facts: Any) -> None:
@@ -211,13 +217,13 @@ def write_json(target: Path, facts: Any) -> None:
     if str(target) == "-":
         if not is_unicode(sys.stdout):
             text = json.dumps(facts, indent=2) + "\n"
-        sys.stdout.write(text)
+        sys.stdout.write(text.encode("utf-8", "backslashreplace").decode("utf-8"))
     else:
         write_text(target, text)
 
 
 def is_unicode(stream: Any) -> bool:
-    """Whether a stream can write any character."""
+    """Whether a stream can write any character of a text."""
     try:
         return codecs.lookup(stream.encoding or "utf-8").name.startswith("utf")
     except (AttributeError, LookupError, TypeError):
@@ -228,10 +234,12 @@ def seconds_since(begin: float) -> float:
     return round(time.process_time() - begin, 3)
 
 
-def check_writable(*paths: Path | None, inputs: Iterable[object] = ()) -> None:
+def check_writable(*paths: Path | None, inputs: Iterable[object] = (), model: str | None = None) -> None:
     """Fail before the work is done, not after: each output can be written, and is no input nor another output.
 
-    inputs : what the command reads: files, or names that are none; None is passed over.
+    inputs : what the command reads: files, or names that are none; None is passed over. What these name in turn (imports, the files of a
+        tokenizer's folder) is found out when it is read: `declare_outputs`. For texts see `check_not_texts`.
+    model : a language model, of whose folder nobody here knows which files are read: nothing is written there.
     """
     from maskwright.maskstore.file.writing import why_not_writable
 
@@ -246,8 +254,38 @@ def check_writable(*paths: Path | None, inputs: Iterable[object] = ()) -> None:
         for source in inputs:
             if source is not None and _are_one_file(path, str(source)):
                 raise MaskwrightError(f"{path} is read by this command, so it is not written; name another file")
-        if any(path == other or _are_one_file(path, str(other)) for other in outputs[:number]):
+        if model is not None and _is_of_model(path, model):
+            raise MaskwrightError(
+                f"{path} is in the folder of model {model}, which is read by this command, so it is not written; name a file elsewhere"
+            )
+        real = os.path.realpath(path)
+        if any(real == os.path.realpath(other) or _are_one_file(path, str(other)) for other in outputs[:number]):
             raise MaskwrightError(f"{path} is named for two outputs; name two files")
+    declare_outputs(outputs)
+
+
+def check_not_texts(outputs: Iterable[Path | None], paths: Iterable[str], suffixes: Iterable[str]) -> None:
+    """Raises MaskwrightError for an output that is one of the texts of a corpus, or would be once it is there."""
+    from maskwright.validation.corpus import takes
+
+    for path in outputs:
+        if path is not None and str(path) != "-" and takes(path, tuple(paths), tuple(suffixes)):
+            raise MaskwrightError(
+                f"{path} is among the texts that are read by this command, so it is not written; name a file elsewhere"
+            )
+
+
+def _is_of_model(path: Path, model: str) -> bool:
+    """Whether a file lies in a model's folder, or is what a link there leads to."""
+    from maskwright.models import BUNDLED, model_folder
+
+    folder = model_folder() if model == BUNDLED else Path(model).expanduser()
+    if not folder.is_dir():
+        return False
+    if os.path.realpath(path.absolute().parent) == os.path.realpath(folder):
+        return True
+    found = (*folder.glob("*"), *folder.glob("additional_chat_templates/*"))
+    return any(_are_one_file(path, str(file)) for file in found)
 
 
 def _are_one_file(path: Path, other: str) -> bool:
@@ -256,6 +294,17 @@ def _are_one_file(path: Path, other: str) -> bool:
         return path.is_file() and os.path.samefile(path, other)
     except (OSError, ValueError):
         return False
+
+
+def files_of_reference(reference: str | None) -> list[str]:
+    """What may be files in the name of a reference parser: its executable, or the words of its command."""
+    if reference is None:
+        return []
+    try:
+        words = shlex.split(reference)
+    except ValueError:  # said when the command is read
+        words = []
+    return [reference.partition(":")[2], *words]
 
 
 def is_grammar(source: str) -> bool:

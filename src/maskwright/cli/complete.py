@@ -30,6 +30,7 @@ from maskwright.cli.common import (
     check_no_grammar_options,
     check_writable,
     clean_errors,
+    files_of_reference,
     is_grammar,
     progress_bars,
     standard_input,
@@ -123,7 +124,12 @@ def complete(
     """
     with clean_errors():
         begin = time.perf_counter()
-        check_writable(json_file, inputs=(store, tokenizer, prompt_file))
+        reads_input = prompt_file is None and prompt in (None, "-")
+        check_writable(
+            json_file,
+            inputs=(store, tokenizer, "/dev/stdin" if reads_input else prompt_file, *files_of_reference(reference)),
+            model=model,
+        )
         text = _prompt(prompt, prompt_file)
         options: dict[str, Any] = {
             "max_tokens": max_tokens,

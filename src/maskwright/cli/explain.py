@@ -75,7 +75,7 @@ def explain(
 ) -> None:
     """Why a token may not come after a text, or where a text goes wrong, and what could stand there."""
     with clean_errors():
-        check_writable(json_file, inputs=(store, text, tokenizer))
+        check_writable(json_file, inputs=(store, "/dev/stdin" if text == "-" else text, tokenizer))
         if text is None and token is None:
             raise MaskwrightError("nothing to explain: say which text (--text FILE, or - for standard input) or token")
         data = b"" if text is None else _read(text)

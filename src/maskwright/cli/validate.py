@@ -15,8 +15,10 @@ from maskwright.cli.common import (
     RestrictOption,
     TokenizerOption,
     app,
+    check_not_texts,
     check_writable,
     clean_errors,
+    files_of_reference,
     is_grammar,
     load_or_build_store,
     progress_bars,
@@ -101,12 +103,14 @@ def validate(
 ) -> None:
     """Hold a store against texts: are its masks right?"""
     with clean_errors():
-        from maskwright.validation.corpus import check_paths
+        from maskwright.analysis.loading.names import find_source
+        from maskwright.validation.corpus import check_paths, suffixes_of
         from maskwright.validation.references import make_reference
         from maskwright.validation.run import validate as run
 
-        check_writable(json_file, resume, inputs=(store, tokenizer, *(paths or ())))
-        check_paths(paths or [])
+        outputs, texts = (json_file, resume), tuple(paths or ())
+        check_writable(*outputs, inputs=(store, tokenizer, *texts, *files_of_reference(reference)), model=model)
+        check_paths(texts)
         if model is not None and check != "sample":
             raise MaskwrightError(f"a model draws samples (--check sample); --check {check} has no use for one")
         if not paths and check != "sample":
@@ -115,7 +119,12 @@ def validate(
             made = make_reference(reference, reference_seconds)
             if made is not None:
                 made.close()
-        loaded = load_or_build_store(store, tokenizer if is_grammar(store) else None, GrammarOptions(restrict=restrict))
+        of_grammar = is_grammar(store)
+        if of_grammar or suffixes:
+            check_not_texts(outputs, texts, suffixes or suffixes_of(find_source(store).name))
+        loaded = load_or_build_store(store, tokenizer if of_grammar else None, GrammarOptions(restrict=restrict))
+        if not of_grammar and not suffixes:
+            check_not_texts(outputs, texts, suffixes_of(loaded.grammar.name))
         next_token = None
         if model is not None:
             from maskwright.completion import check_model, load_model, next_token_of

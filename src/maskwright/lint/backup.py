@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from maskwright.analysis.errors import GrammarError, LimitError
+from maskwright.analysis.errors import BackupError, GrammarError, LimitError
 from maskwright.analysis.lexing.lexemes import check_literals
 from maskwright.analysis.lexing.transducer import STATE_LIMIT, Transducer
 from maskwright.lint.facts import Facts
@@ -26,14 +26,12 @@ def backing_up(facts: Facts) -> Iterator[Finding]:
     try:
         transducer = facts.transducer
     except LimitError as error:
-        is_backup = "back up over" in str(error)
-        names = [
-            t for t in range(grammar.n_terminals) if facts.name(t) in str(error).partition("it stays open whether")[2]
-        ]
+        # where two terminals differ too late, at the one that goes on
+        terminals = error.terminals[:2] if isinstance(error, BackupError) else ()
         yield facts.finding(
-            "endless-backup" if is_backup else "too-large",
+            "endless-backup" if isinstance(error, BackupError) else "too-large",
             "error",
-            facts.at_terminal(max(names, key=lambda t: len(facts.name(t)))) if names else (0, 0),
+            facts.at_terminal(terminals[-1]) if terminals else (0, 0),
             facts.without_name(error),
             "no store can be built, so no mask can be made",
             "make these terminals differ sooner, or let the rules build what only the longer one can spell"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from maskwright.analysis.errors import DeadEndError, GrammarError, LimitError
 from maskwright.decoding.dead import refuse_dead
@@ -27,7 +27,7 @@ _SUSPICIOUS = frozenset(
 """What can take all texts from a grammar. Where none of it was found the check, which compiles the grammar, is spared."""
 
 
-def no_text(facts: Facts, found: Iterable[Finding]) -> list[Finding]:
+def no_text(facts: Facts, found: Sequence[Finding]) -> list[Finding]:
     """The finding that no text can be finished whatever the tokenizer: one that holds each byte is tried.
 
     found : the findings of lexing. Cost: a store of 257 tokens, and a shortest ending, if one of them makes it likely.
@@ -47,8 +47,10 @@ def no_text(facts: Facts, found: Iterable[Finding]) -> list[Finding]:
                 "mend what the other findings name",
             )
         ]
-    except (GrammarError, LimitError):
-        return []  # said by the check that it is
+    except (GrammarError, LimitError) as error:
+        # unless it is said by a check of lexing, which has met it too
+        if not any(facts.without_name(error) in finding.message for finding in found):
+            facts.notes.append(f"whether any text can be finished: {facts.without_name(error)}")
     return []
 
 

@@ -19,6 +19,7 @@ import platformdirs
 
 from maskwright.analysis.arguments import boolean, need_progress
 from maskwright.analysis.errors import StoreError
+from maskwright.analysis.files import refuse_output
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.legality.judge import Rules, need_rules
 from maskwright.analysis.loading.sources import GrammarSource, as_grammar
@@ -81,6 +82,7 @@ def cached_store(
         try:
             reason = why_not_trusted_file(path)
             if reason is None:
+                refuse_output(os.stat(path))
                 return load_store(path, vocabulary=vocabulary, grammar=grammar)
             _logger.warning("the cached store is built anew: %s cannot be trusted: %s", path, reason)
         except (OSError, StoreError) as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import glob
 import json
 import lzma
@@ -135,13 +136,7 @@ def find_corpus(paths: Sequence[str | Path], suffixes: Sequence[str], field: str
                 raise CorpusError(
                     f"{path} is a folder, and what this grammar's files are called is not known: say which suffix (--suffix .py)"
                 )
-            files = sorted(
-                file
-                for file in path.rglob("*")
-                if file.name.endswith(tuple(suffixes))
-                and not any(part.startswith(".") for part in file.relative_to(path).parts)
-                and file.is_file()
-            )
+            files = sorted(_files_of(path, suffixes))
             if not files:
                 raise CorpusError(f"{path} has no files with the suffix {' or '.join(suffixes)}; say which (--suffix)")
         elif path.exists():
@@ -155,6 +150,59 @@ def find_corpus(paths: Sequence[str | Path], suffixes: Sequence[str], field: str
         raise CorpusError("no texts to validate on: name files, folders, globs or .jsonl files")
     files = list(found)
     return Corpus(tuple(files), field, sum(file.stat().st_size for file in files))
+
+
+def takes(output: Path, paths: Sequence[str | Path], suffixes: Sequence[str]) -> bool:
+    """Whether `find_corpus` would take a file that is to be written, there already or not, for a text."""
+    try:
+        facts: os.stat_result | None = os.stat(output)
+    except (OSError, ValueError):
+        facts = None
+    place = Path(os.path.realpath(output.absolute().parent), output.name)
+    for given in map(str, paths):
+        folder = Path(given)
+        is_folder = folder.is_dir()
+        if is_folder:
+            root = Path(os.path.realpath(folder))
+            if place.is_relative_to(root) and _is_text_of(place.relative_to(root), suffixes):
+                return True
+        elif not folder.exists() and _fits(place.parts, _real_pattern(given)):
+            return True
+        if facts is not None:  # by whatever links
+            found = _files_of(folder, suffixes) if is_folder else map(Path, glob.iglob(given, recursive=True))
+            if any(file.exists() and os.path.samestat(file.stat(), facts) for file in found):
+                return True
+    return False
+
+
+def _files_of(folder: Path, suffixes: Sequence[str]) -> Iterator[Path]:
+    return (f for f in folder.rglob("*") if _is_text_of(f.relative_to(folder), suffixes) and f.is_file())
+
+
+def _is_text_of(path: Path, suffixes: Sequence[str]) -> bool:
+    """Whether a file of a folder is one of its texts. path : within the folder."""
+    return path.name.endswith(tuple(suffixes)) and not any(part.startswith(".") for part in path.parts)
+
+
+def _real_pattern(pattern: str) -> tuple[str, ...]:
+    """The parts of a glob pattern, absolute, the part before the first wildcard without links."""
+    parts = Path(os.path.abspath(pattern)).parts
+    n = next((i for i, part in enumerate(parts) if glob.has_magic(part)), len(parts) - 1)
+    return (*Path(os.path.realpath(os.path.join(*parts[:n]))).parts, *parts[n:])
+
+
+def _fits(parts: Sequence[str], pattern: Sequence[str]) -> bool:
+    """Whether `glob.glob(pattern, recursive=True)` finds a file once it is there.
+
+    >>> [_fits(name.split("/"), "a/**/*.x".split("/")) for name in ("a/b.x", "a/b/c/d.x", "a/.b/c.x", "a/b.y", "b.x")]
+    [True, True, False, False, False]
+    """
+    if not parts or not pattern:
+        return not parts and (not pattern or list(pattern) == ["**"])
+    is_hidden = parts[0].startswith(".") and not pattern[0].startswith(".")
+    if pattern[0] == "**":
+        return _fits(parts, pattern[1:]) or (not is_hidden and _fits(parts[1:], pattern))
+    return not is_hidden and fnmatch.fnmatch(parts[0], pattern[0]) and _fits(parts[1:], pattern[1:])
 
 
 def check_paths(paths: Sequence[str | Path]) -> None:

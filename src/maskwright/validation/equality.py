@@ -25,7 +25,18 @@ from maskwright.maskstore.table.compiled import Progress
 from maskwright.maskstore.table.engine_table import engine_table
 from maskwright.stores.build import compile_entry_store
 from maskwright.stores.store import EntryStore, Store
-from maskwright.validation.replay import BEFORE, NOT_SPELLED, OVER_LIMIT, place_of
+from maskwright.validation.replay import (
+    BEFORE,
+    ENDED_EARLY,
+    NOT_COMPLETE,
+    NOT_SPELLED,
+    OVER_LIMIT,
+    Stop,
+    facts_of_stop,
+    good_bytes,
+    place_of,
+    why_refused,
+)
 from maskwright.validation.work import Outcome, Tools
 
 SAME = "same masks"
@@ -49,7 +60,7 @@ def original_store(store: Store | EntryStore, progress: Progress | None = None) 
 
 @dataclass(frozen=True)
 class Equality:
-    """The check. Units are texts; a text is followed as far as its tokens are legal."""
+    """The check. Units are texts; a text is followed as far as its tokens are legal, and it is said which end early."""
 
     name: str = "streamlined"
 
@@ -69,6 +80,7 @@ class Equality:
             different: list[dict[str, Any]] = []
             positions = offset = n_different = 0
             over = ""
+            stop: Stop | None = None
             for token in [*tokens, None]:
                 try:
                     masks = pair.differing()
@@ -81,10 +93,12 @@ class Equality:
                     if len(different) < 3:
                         different.append(_difference(text, offset, token, masks))
                 if token is None:
+                    stop = None if pair.is_accepting() else Stop(len(tokens), None, NOT_COMPLETE)
                     break
                 try:
                     pair.advance(token)
-                except IllegalTokenError:
+                except IllegalTokenError as error:
+                    stop = Stop(positions - 1, token, pair.why(token, error))
                     break
                 except LimitError as error:
                     over = str(error)
@@ -99,6 +113,9 @@ class Equality:
                 found |= different[0] | {"more": different[1:]}
             elif over:
                 found |= {"class": OVER_LIMIT, "why": over}
+            elif stop is not None:
+                good = 0 if stop.token is None else pair.good_bytes(vocabulary.tokens[stop.token])
+                found |= {"class": ENDED_EARLY, **facts_of_stop(text, tokens, stop, vocabulary, good)}
             return found
 
         return run
@@ -127,6 +144,15 @@ class _Engines:
         for matcher in self._matchers:
             matcher.advance(token)
 
+    def is_accepting(self) -> bool:
+        return self._matchers[0].is_accepting()
+
+    def why(self, token: int, error: IllegalTokenError) -> str:
+        return why_refused(self._matchers[0], token)
+
+    def good_bytes(self, token: bytes) -> int:
+        return good_bytes(self._matchers[0], token)
+
 
 class _Decoders:
     """Two stores of entries under one state: the states do not depend on the store."""
@@ -152,6 +178,15 @@ class _Decoders:
 
     def advance(self, token: int) -> None:
         self._decoder.advance(token)
+
+    def is_accepting(self) -> bool:
+        return self._decoder.is_accepting()
+
+    def why(self, token: int, error: IllegalTokenError) -> str:
+        return str(error)
+
+    def good_bytes(self, token: bytes) -> int:
+        return 0
 
 
 def _difference(text: str, offset: int, token: int | None, masks: tuple[Words, Words]) -> dict[str, Any]:

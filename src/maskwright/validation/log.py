@@ -13,6 +13,7 @@ from maskwright.analysis.files import open_file
 
 VERSION = 1
 
+
 MAX_LINE = 64 << 20
 """A longer line is no result."""
 
@@ -29,7 +30,7 @@ class ResultsLog:
         self.known: dict[str, Mapping[str, Any]] = {}
         try:
             if path.exists() and not path.is_dir():
-                open_file(path, None, "a log of `maskwright validate --resume`").close()
+                open_file(path, None, "a log of `maskwright validate --resume`", is_output=True).close()
             self._file = path.open("a+b")
             self._file.seek(0)
             whole, number = 0, 0
@@ -40,6 +41,8 @@ class ResultsLog:
             if len(line) == MAX_LINE:
                 self._take(line, number + 1)
             if line:
+                if not _is_cut(line):
+                    self._entry(line, number + 1)
                 self._file.truncate(whole)
             self._file.seek(0, os.SEEK_END)
         except OSError as error:
@@ -58,6 +61,10 @@ class ResultsLog:
         self._file.close()
 
     def _take(self, line: bytes, number: int) -> None:
+        key, outcome = self._entry(line, number)
+        self.known[key] = outcome
+
+    def _entry(self, line: bytes, number: int) -> tuple[str, Mapping[str, Any]]:
         try:
             entry = json.loads(line)
             if entry["version"] != VERSION:
@@ -70,4 +77,16 @@ class ResultsLog:
             raise MaskwrightError(
                 f"{self.path}:{number}: no result of maskwright validate ({error}); name another file (--resume), or mend it"
             ) from None
-        self.known[key] = outcome
+        return key, outcome
+
+
+def _is_cut(line: bytes) -> bool:
+    """Whether a line without its end is the beginning of a result: what else stands there is not ours to cut off."""
+    begin = b'{"version":'
+    if not (line.startswith(begin) or begin.startswith(line)):
+        return False
+    try:
+        json.loads(line)
+    except ValueError:
+        return True
+    return False

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
@@ -17,7 +17,16 @@ import numpy as np
 
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitError, VocabularyError
 from maskwright.validation.oracle import Oracle
-from maskwright.validation.replay import BEFORE, NOT_SPELLED, OVER_LIMIT, place_of
+from maskwright.validation.replay import (
+    BEFORE,
+    ENDED_EARLY,
+    NOT_SPELLED,
+    OVER_LIMIT,
+    facts_of_stop,
+    find_stop,
+    good_bytes,
+    place_of,
+)
 from maskwright.validation.work import Outcome, Tools
 
 AGREED = "agreed"
@@ -52,7 +61,8 @@ class OraclePairs:
             wrong: list[dict[str, Any]] = []
             facts: Outcome = {"class": AGREED, "pairs": 0}
             try:
-                for offset, token, is_allowed, kind in draw.pairs(text, encoder, rng):
+                tokens = encoder.exact_tokens(text).tokens
+                for offset, token, is_allowed, kind in draw.pairs(tokens, rng):
                     prefix = text.encode()[:offset]
                     says = (
                         oracle.feed(prefix).is_legal_text
@@ -75,6 +85,7 @@ class OraclePairs:
                                 "why": f"drawn as: {kind}",
                             }
                         )
+                ended = {} if wrong else draw.early_end(text, tokens)
             except VocabularyError as error:
                 return {"class": NOT_SPELLED, "why": str(error), "pairs": 0}
             except LimitError as error:
@@ -83,7 +94,7 @@ class OraclePairs:
             if wrong:
                 wrong.sort(key=lambda one: one["class"] != FALSE_REFUSAL)
                 facts |= wrong[0] | {"disagreements": len(wrong), "more": wrong[1:4]}
-            return facts
+            return {**facts, **ended}
 
         oracle = Oracle(grammar, grammar.conflicts)
         return run
@@ -104,9 +115,16 @@ class _Draw:
         self.matcher = store.matcher(0)
         self.vocabulary = store.vocabulary
 
-    def pairs(self, text: str, encoder: Any, rng: random.Random) -> Iterator[tuple[int, int | None, bool, str]]:
+    def early_end(self, text: str, tokens: Sequence[int]) -> Outcome:
+        """Where the grammar refuses a text, as an outcome; empty if it takes the whole."""
+        stop = find_stop(self.matcher, list(tokens))
+        if stop is None:
+            return {}
+        good = 0 if stop.token is None else good_bytes(self.matcher, self.vocabulary.tokens[stop.token])
+        return {"class": ENDED_EARLY, **facts_of_stop(text, tokens, stop, self.vocabulary, good)}
+
+    def pairs(self, tokens: Sequence[int], rng: random.Random) -> Iterator[tuple[int, int | None, bool, str]]:
         """(bytes of the prefix, token or None for the end, whether the mask allows it, how it was drawn)."""
-        tokens = encoder.exact_tokens(text).tokens
         ends = list(accumulate((len(self.vocabulary.tokens[token]) for token in tokens), initial=0))
         places = [place for place, end in enumerate(ends) if end <= LONGEST_PREFIX]
         matcher, fed = self.matcher, 0

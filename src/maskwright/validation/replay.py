@@ -11,7 +11,7 @@ A refusal is put before others that share no code with the engine:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -19,6 +19,7 @@ import numpy as np
 
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitError, MaskwrightError, VocabularyError
 from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.validation.grammar_parse import GrammarParse
 from maskwright.validation.references import Reference, make_reference
 from maskwright.validation.work import Outcome, Tools
@@ -30,6 +31,10 @@ OUTSIDE = "outside the grammar"
 FALSE_REFUSAL = "false refusal"
 NOT_SPELLED = "not spelled by the vocabulary"
 OVER_LIMIT = "over a limit of the engine"
+ENDED_EARLY = "ended early: the grammar refuses what comes"
+"""Of checks that follow a text as far as the grammar takes it."""
+
+NOT_COMPLETE = "the text is not complete: its end is not allowed here"
 
 BEFORE = 60
 """Characters of the text before a refusal that are shown."""
@@ -78,7 +83,7 @@ def find_stop(matcher: Any, tokens: list[int]) -> Stop | None:
     matcher.reset()
     taken = replay(matcher, tokens)
     if taken < len(tokens):
-        return Stop(taken, tokens[taken], _why(matcher, tokens[taken]))
+        return Stop(taken, tokens[taken], why_refused(matcher, tokens[taken]))
     ends = matcher.store.vocabulary.eos
     words = np.zeros(matcher.store.n_words, np.uint32)
     try:
@@ -86,14 +91,14 @@ def find_stop(matcher: Any, tokens: list[int]) -> Stop | None:
     except DeadEndError as error:
         return Stop(taken, None, str(error))
     if not matcher.is_accepting():
-        return Stop(taken, None, "the text is not complete: its end is not allowed here")
+        return Stop(taken, None, NOT_COMPLETE)
     for end in ends:
         if not (int(words[end >> 5]) >> (end & 31)) & 1:
             return Stop(taken, None, f"the mask refuses end-of-text token {end} though the text is legal as it stands")
     return None
 
 
-def _why(matcher: Any, token: int) -> str:
+def why_refused(matcher: Any, token: int) -> str:
     try:
         if matcher.is_allowed(token):
             return f"the mask refuses token {token}, which may come next"
@@ -114,6 +119,22 @@ def good_bytes(matcher: Any, token: bytes) -> int:
         except IllegalTokenError:
             high = middle - 1
     return low
+
+
+def facts_of_stop(text: str, tokens: Sequence[int], stop: Stop, vocabulary: Vocabulary, good: int) -> Outcome:
+    """Where a text is refused, as outcomes say it. good : the bytes of the refused token that may come (`good_bytes`)."""
+    token = b"" if stop.token is None else vocabulary.tokens[stop.token]
+    begin = sum(len(vocabulary.tokens[token]) for token in tokens[: stop.n_tokens])
+    offset = begin + good % max(1, len(token))
+    line, column = place_of(text, offset)
+    return {
+        "line": line,
+        "column": column,
+        "byte": offset,
+        "before": text.encode()[:begin].decode("utf-8", "replace")[-BEFORE:],
+        "token": None if stop.token is None else [stop.token, token.decode("utf-8", "backslashreplace")],
+        "why": stop.why,
+    }
 
 
 def place_of(text: str, offset: int) -> tuple[int, int]:
@@ -186,28 +207,15 @@ class Replay:
                 if stop is None:
                     return facts
                 token = b"" if stop.token is None else store.vocabulary.tokens[stop.token]
-                begin = sum(len(store.vocabulary.tokens[token]) for token in spelling.tokens[: stop.n_tokens])
                 good = good_bytes(matcher, token)
             except LimitError as error:
                 return {**facts, "class": OVER_LIMIT, "why": str(error)}
             if not opinion:
                 opinion.append(SecondOpinion(store.grammar, make_reference(self.reference, self.reference_seconds)))
-            offset = begin + good % max(1, len(token))
-            kind, said = opinion[0].judge(text, offset)
+            where = facts_of_stop(text, spelling.tokens, stop, store.vocabulary, good)
+            kind, said = opinion[0].judge(text, where["byte"])
             if token and good == len(token):
                 kind, said = FALSE_REFUSAL, [*said, "the engine itself takes the token's bytes, one by one"]
-            line, column = place_of(text, offset)
-            return {
-                **facts,
-                "class": kind,
-                "tokens": stop.n_tokens,
-                "line": line,
-                "column": column,
-                "byte": offset,
-                "before": text.encode()[:begin].decode("utf-8", "replace")[-BEFORE:],
-                "token": None if stop.token is None else [stop.token, token.decode("utf-8", "backslashreplace")],
-                "why": stop.why,
-                "said": said,
-            }
+            return {**facts, "class": kind, "tokens": stop.n_tokens, **where, "said": said}
 
         return run

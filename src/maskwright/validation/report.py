@@ -56,6 +56,7 @@ class ValidationReport:
 
     check : replay, sample, streamlined, oracle or negative. settings : what was asked for. classes : class of outcome -> texts; those of
     `failures` make the check fail. figures : sums over the texts. causes : refusals of the reference by its message, most frequent first.
+    whole : the class of texts that the grammar takes from beginning to end, of checks that need one to tell anything.
     seconds : wall time; of this report only it differs from run to run.
     """
 
@@ -69,6 +70,7 @@ class ValidationReport:
     findings: tuple[Finding, ...]
     resumed: int = 0
     seconds: float = 0.0
+    whole: str | None = None
 
     @property
     def n_failures(self) -> int:
@@ -76,8 +78,8 @@ class ValidationReport:
 
     @property
     def is_vacuous(self) -> bool:
-        """Whether texts were given and none could be replayed to its end: it may be the wrong grammar, so this is no success."""
-        return self.check == "replay" and sum(self.classes.values()) > 0 and not self.classes.get("replayed")
+        """Whether texts were given and none could be followed to its end: it may be the wrong grammar, so this is no success."""
+        return self.whole is not None and sum(self.classes.values()) > 0 and not self.classes.get(self.whole)
 
     @property
     def passed(self) -> bool:
@@ -111,7 +113,8 @@ class ValidationReport:
                 yield Styled(f"  and {len(found) - SHOWN:,} more: --json has them all", style="dim")
         verdict = "passed" if self.passed else f"FAILED: {self.n_failures:,} of {sum(self.classes.values()):,}"
         if self.is_vacuous and not self.n_failures:
-            verdict = "FAILED: no text could be replayed to its end; is it the right grammar?"
+            how = "replayed" if self.check == "replay" else "followed"
+            verdict = f"FAILED: no text could be {how} to its end; is it the right grammar?"
         yield Styled(f"\n{self.check}: {verdict}", style="bold green" if self.passed else "bold red")
 
     def _table(self) -> Table:

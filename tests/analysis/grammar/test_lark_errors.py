@@ -332,3 +332,15 @@ def test_mutated_grammars_load_or_fail_clearly(name: str, n_texts: int) -> None:
         except MaskwrightError as error:
             assert str(error).strip() and "Token(" not in str(error), candidate
     assert 0 < n_loaded < n_texts
+
+
+def test_names_as_bytes(tmp_path: Path) -> None:
+    """As paths may be; a text has to be decoded first."""
+    assert load_grammar(b"json") == load_grammar("json")  # type: ignore[arg-type]
+    assert load_grammar(b"lark:lark").name == "lark.lark"  # type: ignore[arg-type]
+    (tmp_path / "own.lark").write_text('start: "a"')
+    assert load_grammar(bytes(tmp_path / "own.lark")).name == "own.lark"  # type: ignore[arg-type]
+    with pytest.raises(UnknownNameError, match=r"^no grammar is named 'jsn'; did you mean 'json'"):
+        load_grammar(b"jsn")  # type: ignore[arg-type]
+    with pytest.raises(GrammarError, match=r"^the text of a grammar is of type bytes; .*decode it: data.decode\(\)"):
+        load_grammar(b'start: "a"\n')  # type: ignore[arg-type]

@@ -10,7 +10,7 @@ import pytest
 from engine_cases import LITERALS, PATTERNS, longest
 from naive_engine import NaiveEngine
 
-from maskwright.analysis.errors import GrammarError, LimitError
+from maskwright.analysis.errors import BackupError, GrammarError, LimitError
 from maskwright.analysis.grammar.grammar import Grammar, Lexing, Rule, Terminal
 from maskwright.analysis.lexing.lexemes import terminal_rank
 from maskwright.analysis.lexing.transducer import DEAD, START, Transducer, build_transducer
@@ -269,3 +269,11 @@ def test_a_newline_that_the_next_line_feed_does_not_continue_is_refused(newline:
     text = f'start: (";" | _NEWLINE)*\n_NEWLINE: /{newline}/\n%declare _INDENT _DEDENT\n%ignore " "'
     with pytest.raises(GrammarError, match="newline _NEWLINE can end where no further line feed can continue it"):
         build_lexer_and_parser(parse_grammar(text, lexing=lexing))
+
+
+def test_which_terminals_make_the_lexer_back_up_for_ever() -> None:
+    """By number, the one that may have ended first: nobody has to read the message."""
+    grammar = longest('start: (A | LONG | END)*\nA: "a"\nLONG: /a+b/\nEND: "c"')
+    with pytest.raises(BackupError, match="back up over any number") as caught:
+        build_transducer(grammar, lambda first, second: True)
+    assert [grammar.display_name(t) for t in caught.value.terminals] == ["A", "LONG"]
