@@ -1,4 +1,4 @@
-"""What `--help` shows is whole, and what README says of commands and options is there."""
+"""What `--help` shows is whole, and what the pages say of commands and options is there."""
 
 from __future__ import annotations
 
@@ -90,8 +90,8 @@ def test_commands_and_options_of_the_pages_exist(page: str) -> None:
             assert code.split()[0].rstrip(",") in everywhere, f"{page}: {code}"
 
 
-def test_readme_names_every_command() -> None:
-    table = (ROOT / "README.md").read_text(encoding="utf-8").split("## Commands")[1].split("\n## ")[0]
+def test_the_page_of_the_commands_names_every_one() -> None:
+    table = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8").split("## Commands")[1].split("\n## ")[0]
     assert set(re.findall(r"^\| `maskwright (\w+)", table, re.MULTILINE)) == set(COMMANDS)
     for check in ("replay", "sample", "streamlined", "oracle", "negative"):
         assert check in table

@@ -1,33 +1,17 @@
-"""What README shows is what the code prints."""
+"""README says in a screen and a half what is needed, and what it shows runs. Links, records and tables: test_docs."""
 
 from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from test_docs import blocks, page, printed
 
-from maskwright.analysis.loading import load_grammar
+from maskwright.models import model_folder
 
-ROOT = Path(__file__).resolve().parents[1]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-
-
-def test_example_prints_what_is_shown(tmp_path: Path) -> None:
-    pytest.importorskip("mistral_common")
-    found = re.search(r"```python\n(.*?)```\s*```\n(.*?)```", README, re.DOTALL)
-    assert found is not None
-    code, shown = found.groups()
-    run = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
-    numbers = re.compile(r"[\d.]+")
-    assert numbers.sub("#", run.stdout) == numbers.sub("#", shown)
-    # what \w matches, and so NAME's automaton, is a matter of the running Python's Unicode version
-    for found_number, shown_number in zip(numbers.findall(run.stdout), numbers.findall(shown), strict=True):
-        assert float(found_number) == pytest.approx(float(shown_number), rel=0.03)
-    assert (tmp_path / "python.safetensors").stat().st_size < 25_000_000
+README = page("README.md")
 
 
 def test_first_screen_has_both_commands() -> None:
@@ -36,46 +20,22 @@ def test_first_screen_has_both_commands() -> None:
         assert any(line.startswith(command) for line in first_screen)
 
 
-def test_links_lead_somewhere() -> None:
-    for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"):
-        for target in re.findall(r"\]\(([^)#:]+)\)", (ROOT / name).read_text(encoding="utf-8")):
-            assert (ROOT / target).exists(), f"{name} links to {target}"
+def test_it_is_short() -> None:
+    assert len(README.splitlines()) <= 120
 
 
-def test_figures_name_their_records() -> None:
-    for record in re.findall(r"reports/record/[\w.-]+\.json", README):
-        assert (ROOT / record).is_file(), f"README names {record}"
+def test_ten_lines_with_an_own_grammar_print_what_is_shown() -> None:
+    ((code, shown),) = (block for block in blocks("README.md") if "parse_grammar" in block[0])
+    assert shown is not None and printed(code, {}) == shown
 
 
-def test_the_table_is_the_records() -> None:
-    """README's entries are those that `analyze` wrote into the record that README names."""
-    name = re.search(r"reports/record/[\d-]+-streamlining\.json", README)
-    assert name is not None
-    record = json.loads((ROOT / name[0]).read_text(encoding="utf-8"))
-    rows = re.findall(r"^\| (the post's|sound) reading, (Lark's|normalised) rules \|(.*)\|$", README, re.MULTILINE)
-    assert len(rows) == 4
-    for reading, rules, cells in rows:
-        wanted = ("post" if "post" in reading else "sound", "lark" if "Lark" in rules else "normalised")
-        entry = next(
-            e for e in record["runs"]["mistral-7b-v0.1 warm"]["entries"] if (e["reading"], e["rules"]) == wanted
-        )
-        shown = [cell.strip() for cell in cells.split("|")]
-        counts = [f"{entry[step]:,}" for step in ("original", "follow", "never", "always", "joint")]
-        assert [shown[i] for i in (0, 1, 2, 3, 5)] == counts
-        assert shown[4] == f"{entry['original'] / entry['always']:.1f}x"
-        assert shown[6] == f"{entry['original'] / entry['joint']:.1f}x"
-    steps = record["exact_step"]["mistral-7b-v0.1"]["entries"]
-    assert f"from {steps['joint']:,} on to {steps['exact']:,}" in README
-    main = record["runs"]["mistral-7b-v0.1 warm"]["entries"][-1]
-    assert (main["joint"], main["exact"]) == (steps["joint"], steps["exact"])
-    assert f"{main['original']:,} -> {main['exact']:,} " in README
-
-
-def test_records_of_the_oracle_follow_the_grammars_conflicts() -> None:
-    for kind in ("oracle_agreement", "engine_replay-refusals"):
-        named = re.search(rf"reports/record/[\d-]+-{kind}\.json", README)
-        assert named is not None
-        record = json.loads((ROOT / named[0]).read_text(encoding="utf-8"))
-        for facts in record.get("comparisons", [record]):
-            assert facts["conflicts"] == load_grammar("lark:python").conflicts
-            assert not facts.get("disagreements") and not facts.get("false_refusals")
+def test_ten_lines_with_transformers_write_a_text_of_the_grammar(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("transformers")
+    monkeypatch.setenv("MASKWRIGHT_CACHE", str(tmp_path))
+    ((code, _),) = (block for block in blocks("README.md") if "transformers" in block[0])
+    code, n = re.subn(r'^name = ".*"$', f"name = {str(model_folder())!r}", code, flags=re.MULTILINE)
+    assert n == 1
+    json.loads(printed(code, {}))

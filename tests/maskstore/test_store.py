@@ -57,7 +57,7 @@ def test_sequences_and_entries() -> None:
 
 
 def test_python_figures() -> None:
-    """Entries of python.lark x Mistral 7B, true bytes: at least the reductions that README shows."""
+    """Entries of python.lark x Mistral 7B, true bytes: at least the reductions that docs/measurements.md shows."""
     pytest.importorskip("mistral_common")
     vocabulary = load_vocabulary("mistral-7b-v0.1")
     lark = compile_entry_store(python_grammar(), vocabulary, rules="lark").counts

@@ -1,0 +1,150 @@
+"""The way of one token from bytes to mask, printed: what ARCHITECTURE.md shows. Run: python tests/one_token.py
+
+Everything is read from the objects that `build_store` makes on its way, and from the memory of a matcher.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+import maskwright as mw
+from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.lexing.transducer import Transducer
+from maskwright.decoding.engine import _kernels as kernels
+from maskwright.maskstore.automaton.stack_automaton import StackAutomaton, build_automaton
+from maskwright.maskstore.automaton_store import AutomatonStore
+from maskwright.maskstore.table.engine_table import engine_table
+from maskwright.maskstore.table.mask_rows import share_rows
+from maskwright.maskstore.tokens.requirements import Requirements
+
+TOKENS = [b'"a', b'"a":', b'"]', b"{", b"}", b"]", b"]}", b"1", b",", b" ", b"a", b"b"]
+END = len(TOKENS)
+WAYS = ((b'{"k": [1, ', b'"a'), (b'{"k": [1', b"]}"))
+"""Texts, each with the token that is followed there."""
+
+
+def compiled(grammar: Grammar) -> tuple[StackAutomaton, AutomatonStore]:
+    """The closed automaton of a grammar and TOKENS, and the store of both: what `build_automaton_store` does."""
+    vocabulary = mw.Vocabulary.from_tokens([*TOKENS, b"</s>"], eos=[END])
+    automaton = build_automaton(grammar, vocabulary)
+    return automaton, AutomatonStore(grammar, vocabulary, engine_table(grammar, vocabulary, automaton), {})
+
+
+def way(grammar: Grammar, automaton: StackAutomaton, store: AutomatonStore, text: bytes, token: bytes) -> Iterator[str]:
+    """The lines of one way."""
+    required, transducer = automaton.required, automaton.required.transducer
+    matcher = store.matcher()
+    matcher.advance_bytes(text)
+    state = int(matcher._memory[kernels.LEXER])
+    stack = frames(matcher)
+    yield f"text      {text.decode()!r}, then token {token.decode()!r}"
+    yield f"lexer     state {state}: {under_way(grammar, transducer, state)}"
+    yield f"stack     {' '.join(cell(grammar, automaton, top) for top in stack)} (the top first)"
+    yield from walk(grammar, transducer, state, token)
+    group, rest = group_of(required, state, TOKENS.index(token))
+    yield f"group     {shown(group)}"
+    yield f"requires  {requirement(grammar, required, rest)}"
+    (lookup,) = automaton.views[state][0]  # brackets matter only where there is a layout
+    if lookup.own:
+        yield f"anyway    {shown(mask_of(automaton, lookup.own))}"
+    node = lookup.root
+    for top in stack:
+        after, mask = edge(automaton, node, top)
+        decided = shown(mask_of(automaton, mask)) if mask else "nothing"
+        yield f"run       node {node}, cell {cell(grammar, automaton, top)}: allows {decided}; goes on at node {after}"
+        node = after
+        if node == 0:
+            break
+    words = np.zeros(store.n_words, np.uint32)
+    matcher.fill(words)
+    yield f"row       {' '.join(str(int(words[0]) >> i & 1) for i in range(END + 1))}"
+    yield f"is        {shown([i for i in range(END + 1) if words[0] >> i & 1])}"
+
+
+def frames(matcher: mw.Matcher) -> list[int]:
+    """The LR states on the matcher's stack, the top first."""
+    memory = matcher._memory
+    arena, frame = int(memory[kernels.ARENA]), int(memory[kernels.STACKS])
+    found = []
+    while frame >= 0:
+        found.append(int(memory[arena + 3 * frame]))
+        frame = int(memory[arena + 3 * frame + 1])
+    return found
+
+
+def walk(grammar: Grammar, transducer: Transducer, state: int, token: bytes) -> Iterator[str]:
+    """Each byte of a token: the lexer's state after it, and the terminals that it emits."""
+    for byte in token:
+        step = state, transducer.byte_class[byte]
+        emitted = " ".join(map(grammar.display_name, transducer.outputs[transducer.output[step]])) or "nothing"
+        state = int(transducer.next_state[step])
+        yield f"byte {chr(byte)!r}  emits {emitted}; state {state}: {under_way(grammar, transducer, state)}"
+
+
+def under_way(grammar: Grammar, transducer: Transducer, state: int) -> str:
+    live = [grammar.display_name(terminal) for terminal in transducer.live[state]]
+    return f"{' or '.join(live)} under way" if live else "nothing under way"
+
+
+def group_of(required: Requirements, state: int, token: int) -> tuple[list[int], int]:
+    """The tokens that do the same in a lexer state as a token, and what they require of the parser: a rest."""
+    tokens = required.states[state]
+    view = tokens.views[0]
+    for group, rest in zip(view.group.tolist(), view.group_rest.tolist(), strict=True):
+        members = tokens.members[tokens.member_start[group] : tokens.member_start[group + 1]].tolist()
+        if token in members:
+            return members, rest
+    raise LookupError(f"no parser takes token {token} in lexer state {state}")
+
+
+def requirement(grammar: Grammar, required: Requirements, rest: int) -> str:
+    parts = []
+    while rest >= 0:
+        parts.append(columns(grammar, required, [required.rests.symbols[rest]]))
+        rest = required.rests.nexts[rest]
+    if rest < -1:
+        parts.append(f"one of {columns(grammar, required, sorted(required.rests.sets[-1 - rest]))}")
+    return ", then ".join(parts)
+
+
+def columns(grammar: Grammar, required: Requirements, wanted: list[int]) -> str:
+    return " ".join(grammar.display_name(t) for t, column in enumerate(required.column_of) if column in wanted)
+
+
+def cell(grammar: Grammar, automaton: StackAutomaton, state: int) -> str:
+    """An LR state with the terminal that led there; a nonterminal has no name any more once tables are merged."""
+    symbol = int(automaton.tables.accessing[state])
+    terminals = [t for t, column in enumerate(automaton.tables.terminal_column.tolist()) if column == symbol >= 0]
+    return f"{state}:{grammar.display_name(terminals[0]) if terminals else 'start' if state == 0 else '*'}"
+
+
+def edge(automaton: StackAutomaton, node: int, top: int) -> tuple[int, int]:
+    """The node and the mask of an edge of the closure; an edge that is not there refuses all."""
+    closure = automaton.closure
+    at = np.flatnonzero(closure.edge_key == node * automaton.tables.n_states + top)
+    return (int(closure.edge_node[at[0]]), int(closure.edge_mask[at[0]])) if len(at) else (0, 0)
+
+
+def mask_of(automaton: StackAutomaton, mask: int) -> list[int]:
+    """The tokens of a mask: those of its row, and the ids beside it."""
+    rows = share_rows(automaton.closure)
+    found = set(rows.ids[rows.begin[mask] : rows.begin[mask] + rows.count[mask]].tolist())
+    if rows.row[mask] >= 0:
+        found |= {i for i in range(END + 1) if rows.rows[rows.row[mask], i >> 5] >> (i & 31) & 1}
+    return sorted(found)
+
+
+def shown(tokens: list[int]) -> str:
+    return " ".join(repr(TOKENS[i].decode()) if i < END else "</s>" for i in tokens)
+
+
+def both_ways() -> str:
+    grammar = mw.load_grammar("json")
+    automaton, store = compiled(grammar)
+    return "\n\n".join("\n".join(way(grammar, automaton, store, *each)) for each in WAYS)
+
+
+if __name__ == "__main__":
+    print(both_ways())

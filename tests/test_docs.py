@@ -1,0 +1,237 @@
+"""What the pages under docs/, README and ARCHITECTURE show is what the code prints, and what they name is there."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import one_token
+import pytest
+
+import maskwright as mw
+from maskwright.analysis.loading import load_grammar
+from maskwright.models import model_folder
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [
+    "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md",
+    *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md")),
+]  # fmt: skip
+BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n```\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)
+"""A Python block, and what it prints if a block without a language follows at once."""
+
+
+def page(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def blocks(name: str) -> list[tuple[str, str | None]]:
+    """The Python blocks of a page, each with what it prints, or None where the page does not show it."""
+    return [(found[1], found[2]) for found in BLOCK.finditer(page(name))]
+
+
+def printed(code: str, names: dict[str, Any]) -> str:
+    """What a block prints. names : what the blocks before it have defined; changed."""
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        exec(compile(code, "<block>", "exec"), names)
+    return out.getvalue()
+
+
+def anchors(text: str) -> set[str]:
+    """The names that GitHub gives to the headings of a page."""
+    headings = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_links_lead_somewhere(name: str) -> None:
+    """Files are there, and headings of pages too."""
+    folder = (ROOT / name).parent
+    for target in re.findall(r"\]\(([^)\s]+)\)", page(name)):
+        path, _, heading = target.partition("#")
+        if ":" in path:
+            continue
+        assert (folder / path).exists(), f"{name} links to {target}"
+        if heading:
+            assert heading in anchors((folder / path if path else ROOT / name).read_text()), f"{name} links to {target}"
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_files_that_are_named_are_there(name: str) -> None:
+    """Records, and modules of the repository's folders."""
+    text = page(name)
+    for record in re.findall(r"reports/record/[\w.-]+\.json", text):
+        assert (ROOT / record).is_file(), f"{name} names {record}"
+    for path in re.findall(r"`((?:analysis|maskstore|decoding|src|tests|reports|scripts)/[\w./-]+\.\w+)`", text):
+        assert (ROOT / path).is_file(), f"{name} names {path}"
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_python_blocks_are_python(name: str) -> None:
+    for code, _ in blocks(name):
+        ast.parse(code)
+
+
+@pytest.mark.parametrize("name", ["docs/semantics.md", "docs/grammar-howto.md"])
+def test_pages_print_what_they_show(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each block in turn, in one namespace."""
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    assert len(blocks(name)) >= 3
+    for code, shown in blocks(name):
+        assert printed(code, names) == (shown or ""), code
+
+
+def test_masks_by_hand_are_as_shown(tmp_path: Path) -> None:
+    """docs/serving.md, in a process of its own: what it prints, and the store that it writes."""
+    pytest.importorskip("mistral_common")
+    code, shown = next((code, shown) for code, shown in blocks("docs/serving.md") if shown is not None)
+    run = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    numbers = re.compile(r"[\d.]+")
+    assert numbers.sub("#", run.stdout) == numbers.sub("#", shown or "")
+    # what \w matches, and so NAME's automaton, is a matter of the running Python's Unicode version
+    for found_number, shown_number in zip(numbers.findall(run.stdout), numbers.findall(shown or ""), strict=True):
+        assert float(found_number) == pytest.approx(float(shown_number), rel=0.03)
+    assert (tmp_path / "python.safetensors").stat().st_size < 25_000_000
+
+
+class _Stop(Exception):
+    """Ends a loop of a page that has no end."""
+
+
+def test_loops_of_serving_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """transformers, and a loop of one's own: with the bundled model, and with a sampler that ends soon."""
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    monkeypatch.setenv("MASKWRIGHT_CACHE", str(tmp_path))
+    tokenizer = transformers.AutoTokenizer.from_pretrained(model_folder(), padding_side="left")
+    model = transformers.AutoModelForCausalLM.from_pretrained(model_folder())
+    of_transformers, of_a_loop = (
+        code for code, _ in blocks("docs/serving.md") if "model.generate" in code or "while True" in code
+    )
+    names: dict[str, Any] = {"tokenizer": tokenizer, "model": model}
+    exec(of_transformers.replace("lark:python", "json").replace("=200", "=8"), names)
+    assert len(names["endings"]) == 2
+
+    store = mw.build_store("json.compact", "python-tiny")
+    texts = [b"", b""]
+
+    def sample(logits: Any) -> Any:
+        """The number 1, then the end."""
+        tokens = [next(token for token in wanted if row[token] == 0) for row in logits.tolist()]
+        for slot, token in enumerate(tokens):
+            texts[slot] += store.vocabulary.tokens[token]
+        logits.zero_()
+        return torch.tensor(tokens)
+
+    def hand_over(slot: int) -> None:
+        assert json.loads(texts[slot]) == 1
+        raise _Stop
+
+    wanted = [*store.vocabulary.eos, store.vocabulary.tokens.index(b"1")]
+    logits = torch.zeros(2, store.vocabulary.size)
+    with pytest.raises(_Stop):
+        exec(of_a_loop, {"store": store, "n_slots": 2, "logits": logits, "sample": sample, "hand_over": hand_over})
+
+
+def test_one_token_goes_the_way_that_is_shown() -> None:
+    """ARCHITECTURE.md's way of a token is what tests/one_token.py prints."""
+    text = page("ARCHITECTURE.md")
+    for way in one_token.both_ways().split("\n\n"):
+        assert f"```\n{way}\n```\n" in text
+
+
+def test_the_picture_is_true() -> None:
+    """README's picture: the row of bits over the tokens is that of the first way; nothing is fetched from elsewhere."""
+    text = (ROOT / "docs" / "mask-step.svg").read_text(encoding="utf-8")
+    root = ElementTree.fromstring(text)
+    assert not re.search(r"href|url\((?!#)|@import|<script", text)
+    space = "{http://www.w3.org/2000/svg}"
+    drawn = [
+        [(label.text or "").replace("␣", " ") for label in group.iter(f"{space}text")]
+        for group in root.iter(f"{space}g")
+        if group.get("class") == "token"
+    ]
+    (row,) = re.findall(r"^row +([01 ]+)$", one_token.both_ways().split("\n\n")[0], re.MULTILINE)
+    assert [token for token, _ in drawn] == [*(token.decode() for token in one_token.TOKENS), "</s>"]
+    assert [bit for _, bit in drawn] == row.split()
+
+
+def test_the_reading_order_has_twelve_files() -> None:
+    order = page("ARCHITECTURE.md").split("## Reading order")[1].split("\n## ")[0]
+    files = re.findall(r"^\d+\. `([^`]+)`", order, re.MULTILINE)
+    assert len(files) == 12 and all((ROOT / file).is_file() for file in files)
+
+
+def test_every_folder_has_its_paragraph() -> None:
+    text = page("ARCHITECTURE.md")
+    for top in ("analysis", "maskstore", "decoding"):
+        for folder in (path.parent for path in (ROOT / top).glob("*/__init__.py")):
+            assert f"**`{top}/{folder.name}/`**" in text
+
+
+def test_the_options_are_those_of_the_code() -> None:
+    """docs/grammar-howto.md has a line for each option."""
+    from maskwright.analysis.grammar.options import KEYS
+
+    shown = re.findall(r"^\| `// maskwright: (\w+) ", page("docs/grammar-howto.md"), re.MULTILINE)
+    assert shown == [*KEYS, "restriction"]
+
+
+def test_the_table_is_the_records() -> None:
+    """The entries of docs/measurements.md are those that `analyze` wrote into the record that it names."""
+    text = page("docs/measurements.md")
+    name = re.search(r"reports/record/[\d-]+-streamlining\.json", text)
+    assert name is not None
+    record = json.loads((ROOT / name[0]).read_text(encoding="utf-8"))
+    rows = re.findall(r"^\| (the post's|sound) reading, (Lark's|normalised) rules \|(.*)\|$", text, re.MULTILINE)
+    assert len(rows) == 4
+    for reading, rules, cells in rows:
+        wanted = ("post" if "post" in reading else "sound", "lark" if "Lark" in rules else "normalised")
+        entry = next(
+            e for e in record["runs"]["mistral-7b-v0.1 warm"]["entries"] if (e["reading"], e["rules"]) == wanted
+        )
+        shown = [cell.strip() for cell in cells.split("|")]
+        counts = [f"{entry[step]:,}" for step in ("original", "follow", "never", "always", "joint")]
+        assert [shown[i] for i in (0, 1, 2, 3, 5)] == counts
+        assert shown[4] == f"{entry['original'] / entry['always']:.1f}x"
+        assert shown[6] == f"{entry['original'] / entry['joint']:.1f}x"
+    steps = record["exact_step"]["mistral-7b-v0.1"]["entries"]
+    assert f"from {steps['joint']:,} on to {steps['exact']:,}" in " ".join(text.split())
+    main = record["runs"]["mistral-7b-v0.1 warm"]["entries"][-1]
+    assert (main["joint"], main["exact"]) == (steps["joint"], steps["exact"])
+    assert f"{main['original']:,} -> {main['exact']:,} " in text
+
+
+def test_the_peers_are_the_records() -> None:
+    """Times of docs/measurements.md, and those that README repeats, are the record's."""
+    text = page("docs/measurements.md")
+    record = json.loads((ROOT / "reports/record/2026-11-22-masks.json").read_text(encoding="utf-8"))
+    works = {"python": "python.lark", "json": "JSON"}
+    for cell in record["cells"]:
+        head = f"| {works[cell['work']]}, V = {cell['vocabulary']:,} |"
+        alone, together = (line for line in text.splitlines() if line.startswith(head))
+        ours = cell["engines"]["ours"]
+        shown = re.match(re.escape(head) + r" ([\d.]+) \|", alone)
+        assert shown and float(shown[1]) == pytest.approx(ours["both_us"]["mean"], abs=0.051)
+        assert together.startswith(f"{head} {ours['batches']['128']['both_us']['p50']:.0f} us |")
+    readme = " ".join(page("README.md").split())
+    assert "takes 743 us a token where maskwright takes 2.6" in readme and "| 2.6 | 743 (284x) |" in text
+
+
+def test_records_of_the_oracle_follow_the_grammars_conflicts() -> None:
+    for kind in ("oracle_agreement", "engine_replay-refusals"):
+        named = re.search(rf"reports/record/[\d-]+-{kind}\.json", page("docs/measurements.md"))
+        assert named is not None
+        record = json.loads((ROOT / named[0]).read_text(encoding="utf-8"))
+        for facts in record.get("comparisons", [record]):
+            assert facts["conflicts"] == load_grammar("lark:python").conflicts
+            assert not facts.get("disagreements") and not facts.get("false_refusals")
