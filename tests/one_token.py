@@ -14,10 +14,10 @@ from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.lexing.transducer import Transducer
 from maskwright.decoding.engine import _kernels as kernels
 from maskwright.maskstore.automaton.stack_automaton import StackAutomaton, build_automaton
-from maskwright.maskstore.automaton_store import AutomatonStore
 from maskwright.maskstore.table.engine_table import engine_table
 from maskwright.maskstore.table.mask_rows import share_rows
 from maskwright.maskstore.tokens.requirements import Requirements
+from maskwright.stores.store import Store
 
 TOKENS = [b'"a', b'"a":', b'"]', b"{", b"}", b"]", b"]}", b"1", b",", b" ", b"a", b"b"]
 END = len(TOKENS)
@@ -25,14 +25,14 @@ WAYS = ((b'{"k": [1, ', b'"a'), (b'{"k": [1', b"]}"))
 """Texts, each with the token that is followed there."""
 
 
-def compiled(grammar: Grammar) -> tuple[StackAutomaton, AutomatonStore]:
+def compiled(grammar: Grammar) -> tuple[StackAutomaton, Store]:
     """The closed automaton of a grammar and TOKENS, and the store of both: what `build_automaton_store` does."""
     vocabulary = mw.Vocabulary.from_tokens([*TOKENS, b"</s>"], eos=[END])
     automaton = build_automaton(grammar, vocabulary)
-    return automaton, AutomatonStore(grammar, vocabulary, engine_table(grammar, vocabulary, automaton), {})
+    return automaton, Store(grammar, vocabulary, engine_table(grammar, vocabulary, automaton), {})
 
 
-def way(grammar: Grammar, automaton: StackAutomaton, store: AutomatonStore, text: bytes, token: bytes) -> Iterator[str]:
+def way(grammar: Grammar, automaton: StackAutomaton, store: Store, text: bytes, token: bytes) -> Iterator[str]:
     """The lines of one way."""
     required, transducer = automaton.required, automaton.required.transducer
     matcher = store.matcher()
