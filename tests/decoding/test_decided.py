@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 from engine_cases import ids, longest, random_vocabulary, vocabulary_of
 from grammars import random_expressions, random_grammar, random_looping_grammar, random_tails
+from lr.naive_lr import unchecked_tables
 from naive_engine import NaiveEngine
 from oracle import Oracle
 
 from maskwright.analysis.errors import DeadEndError, GrammarError, IllegalTokenError
 from maskwright.analysis.grammar import Grammar
 from maskwright.analysis.loading import parse_grammar
+from maskwright.analysis.lr.encoding import CONFLICT
 from maskwright.decoding.explain import explain_text
 from maskwright.lint import lint_grammar
 from maskwright.maskstore.automaton.stack_automaton import build_lexer_and_parser
@@ -26,14 +28,22 @@ PARTLY = 'start: r0 | "c" | start r2 "c"\nr0: "f" "e"\nr2: start\n'
 
 
 def check(seed: int, draw: Callable[[int], Grammar]) -> bool:
-    """Whether the grammar's parser has dead ends; masks along random texts are the naive engine's and the oracle's."""
+    """Whether the grammar's parser has dead ends; masks along random texts are the naive engine's and the oracle's.
+
+    The oracle, whose item sets are Lark's, is not asked where rules compete for a reduction: which comes first depends on look-ahead that
+    Lark has more of there, and Lark itself refuses such grammars.
+    """
     grammar = dataclasses.replace(longest_of(draw(seed), seed), conflicts="shift")
     try:
         store = compile_store(grammar, random_vocabulary(grammar, seed))
     except GrammarError as error:
         assert "infinite ambiguity" in str(error)
         return False
-    naive, oracle, rng = NaiveEngine(grammar, "shift"), Oracle(grammar, "shift"), random.Random(seed)
+    naive, rng = NaiveEngine(grammar, "shift"), random.Random(seed)
+    every = unchecked_tables(grammar)
+    cells = [every.actions(*where) for where in np.argwhere(every.action >= CONFLICT).tolist()]
+    is_larks = not any(sum(action < 0 for action in cell) > 1 for cell in cells)
+    oracle = Oracle(grammar, "shift") if is_larks else None
     words = np.zeros(store.n_words, np.uint32)
     for _ in range(3):
         matcher, text = store.matcher(), b""
@@ -48,7 +58,8 @@ def check(seed: int, draw: Callable[[int], Grammar]) -> bool:
             assert found == naive.allowed(text, store.vocabulary.tokens) | eos, (grammar.text, text)
             for token in rng.sample(range(store.vocabulary.size), 3):
                 data = store.vocabulary.tokens[token]
-                assert not data or oracle.is_allowed(text, data) == (token in found), (grammar.text, text, data)
+                if oracle is not None and data:
+                    assert oracle.is_allowed(text, data) == (token in found), (grammar.text, text, data)
             able = sorted(found - set(store.vocabulary.eos))
             if not able:
                 break
