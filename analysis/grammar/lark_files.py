@@ -26,6 +26,8 @@ MAX_FILES = 100
 """More files than this are imported only in a circle."""
 MAX_RULE_SIZE = 100_000
 """Symbols that one rule may have once Lark has multiplied out its groups, ``[]``, ``?`` and ``~``."""
+MAX_GROWN_SIZE = 300_000
+"""Symbols of all rules that grow out of proportion so."""
 MAX_PATTERN_SIZE = 1_000_000
 """Characters that one terminal may have once the terminals that it names are copied into it."""
 TERMINAL_GROWS = (
