@@ -241,6 +241,17 @@ def test_names_that_are_no_grammar(tmp_path: Path) -> None:
             load_grammar(name)
 
 
+def test_neighbours_are_named_if_they_are_near_and_can_be_printed(tmp_path: Path) -> None:
+    for name in (*(b"g%d.lark" % n for n in range(30)), b"z\xff.lark"):
+        (tmp_path / os.fsdecode(name)).write_text(A)
+    for missing in ("g77.lark", "z.lark"):
+        with pytest.raises(UnknownNameError, match="does not exist; did you mean ") as raised:
+            load_grammar(str(tmp_path / missing))
+        text = str(raised.value)
+        assert text.isprintable() and "udcff" not in text and text.count(str(tmp_path)) <= 4
+        assert "(known: c, " in text and text.endswith("lark:python; or a path to a .lark file)")
+
+
 def test_files_that_are_no_text(tmp_path: Path) -> None:
     path = tmp_path / "g.lark"
     for data, message in [
