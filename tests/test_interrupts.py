@@ -130,6 +130,14 @@ def test_a_callback_from_c_comes_to_its_end() -> None:
     assert b"KeyboardInterrupt" in (swallowed.value.stderr or b"")
 
 
+def test_what_left_the_text_of_an_exec_has_the_exit_code_too(tmp_path: Path) -> None:
+    code = "from maskwright import cli; cli._run = lambda: exec('raise KeyboardInterrupt'); cli.main()"
+    (tmp_path / "program.py").write_text(code)
+    command = [sys.executable, "-m", "program"]
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, preexec_fn=obey)
+    assert (run.returncode, run.stderr) == (130, "interrupted; nothing was written\n")
+
+
 AT_A_CALL = """
 import os, signal, sys
 wanted = sys.argv.pop(1)

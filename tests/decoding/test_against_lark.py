@@ -395,7 +395,10 @@ def test_repetitions_of_what_may_be_empty_are_read_of_many_grammars() -> None:
 
 
 def check_overlapping_repetitions(seeds: range) -> int:
-    """All that Lark's parser takes by the longest match is taken, of endless grammars of words that overlap. How many are read under "all"."""
+    """All that Lark's parser takes by the longest match is taken, of endless grammars whose words overlap.
+
+    Returned: how many of them are read under "all".
+    """
     n_checked = 0
     for seed in seeds:
         text = random_repetitions(seed, ["a", "b", "ab", "ba", "aa", "c"])

@@ -65,6 +65,9 @@ class Interrupts:
     def end(self) -> None:
         """The command has ended: there is nothing to interrupt any more. Should leaving take long, Ctrl-C twice still helps."""
         self._has_ended = True
+        # CPython remembers a KeyboardInterrupt that left the text of an `exec`, though it was caught, and under `python -m` ends itself by
+        # SIGINT in place of the exit code; the next `exec` makes it forget
+        exec("")
 
     def _ignore(self) -> None:
         if os.getpid() == self._process:
