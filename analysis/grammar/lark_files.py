@@ -26,6 +26,8 @@ MAX_FILES = 100
 """More files than this are imported only in a circle."""
 MAX_RULE_SIZE = 100_000
 """Symbols that one rule may have once Lark has multiplied out its groups, ``[]``, ``?`` and ``~``."""
+MAX_GROWN_SIZE = 300_000
+"""Symbols of all rules that grow out of proportion so."""
 MAX_PATTERN_SIZE = 1_000_000
 """Characters that one terminal may have once the terminals that it names are copied into it."""
 TERMINAL_GROWS = (
@@ -41,8 +43,9 @@ def short_name(name: str) -> str:
     return repr(name if len(name) <= 80 else f"{name[:40]}...{name[-30:]}")
 
 
-def nearest(word: str, known: Sequence[str], more: str = "") -> str:
-    close = difflib.get_close_matches(word[:200], known, n=3, cutoff=0.5)
+def nearest(word: str, known: Sequence[str], more: str = "", beside: Sequence[str] = ()) -> str:
+    """What a word could have been meant for. known : all are listed. beside : only those that are near."""
+    close = difflib.get_close_matches(word[:200], [*known, *beside], n=3, cutoff=0.5)
     hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
     return f"{hint} (known: {', '.join(known)}{more})" if known else hint
 
@@ -59,8 +62,7 @@ def read_file(shown: str, known: Sequence[str] = ()) -> str:
     except (FileNotFoundError, NotADirectoryError) as error:
         looks_like_file = path.suffix or len(path.parts) > 1
         what = f"{named} does not exist" if looks_like_file else f"no grammar is named {short_name(shown)}"
-        siblings = sorted(map(str, path.parent.glob("*.lark"))) if path.parent.is_dir() else []
-        raise UnknownNameError(what + nearest(shown, [*known, *siblings[:20]], OR_PATH)) from error
+        raise UnknownNameError(what + nearest(shown, known, OR_PATH, _neighbours(path))) from error
     except GrammarError:
         raise
     except (OSError, ValueError) as error:
@@ -71,6 +73,12 @@ def read_file(shown: str, known: Sequence[str] = ()) -> str:
     except UnicodeDecodeError as error:
         at = f"byte {data[error.start]:#04x} at offset {error.start}"
         raise GrammarError(f"{named} is not UTF-8: {at}; save it as UTF-8") from error
+
+
+def _neighbours(path: Path) -> list[str]:
+    """The grammar files in a path's folder whose names can be printed; not all of very many."""
+    found = sorted(map(str, path.parent.glob("*.lark"))) if path.parent.is_dir() else []
+    return [name for name in found if name.isprintable()][:500]
 
 
 class GrammarFiles:

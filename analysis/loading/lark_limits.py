@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from lark import Tree
 from lark.load_grammar import REPEAT_BREAK_THRESHOLD, SMALL_FACTOR_THRESHOLD
@@ -13,12 +13,16 @@ from lark.load_grammar import Grammar as LarkGrammar
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar.grammar import INT32
 from maskwright.analysis.grammar.lark_files import (
+    MAX_GROWN_SIZE,
     MAX_PATTERN_SIZE,
     MAX_RULE_SIZE,
     MAX_TEMPLATE_CALLS,
     TERMINAL_GROWS,
     GrammarFiles,
 )
+
+_GROWS = 10
+"""Times the symbols that are written: what grows less is in proportion to the text."""
 
 
 def check_sizes(builder: LarkGrammar, files: GrammarFiles) -> None:
@@ -29,11 +33,18 @@ def check_sizes(builder: LarkGrammar, files: GrammarFiles) -> None:
             raise files.error(f"the priority {priority} of terminal {name} is not a 32-bit number", name)
         if tree is not None and _pattern_size(tree, memo) > MAX_PATTERN_SIZE:
             raise files.error(TERMINAL_GROWS.format(name), name, kind=LimitError)
+    grown = 0
     for name, _, tree, _ in builder.rule_defs:
         if tree is None:
             raise files.error(f"%declare names the rule {str(name)!r}; only terminals can be declared", name)
-        if max(_bnf_size(tree)) > MAX_RULE_SIZE:
+        sizes: list[_Size] = []
+        sizes.append(_bnf_size(tree, sizes))
+        if max(size.largest for size in sizes) > MAX_RULE_SIZE:
             what = f"rule {str(name)!r} grows past {MAX_RULE_SIZE:,} symbols once its groups, [], ? and ~ are multiplied out"
+            raise files.error(f"{what}; give these parts rules of their own", name, kind=LimitError)
+        grown += sum(size.largest for size in sizes if size.largest > _GROWS * size.written)
+        if grown > MAX_GROWN_SIZE:
+            what = f"the rules up to {str(name)!r} grow past {MAX_GROWN_SIZE:,} symbols in all once groups, [], ? and ~ are multiplied out"
             raise files.error(f"{what}; give these parts rules of their own", name, kind=LimitError)
     endless = _endless_template(builder)
     if endless is not None:
@@ -53,38 +64,69 @@ def _pattern_size(tree: Any, memo: dict[int, int]) -> int:
     return memo[id(tree)]
 
 
-def _bnf_size(tree: Any) -> tuple[int, int]:
-    """(alternatives, symbols in all of them) of what Lark makes of a rule's tree; past the limit just too large numbers.
+class _Size(NamedTuple):
+    """Of what Lark makes of a part of a rule; past the limit just too large numbers. written : symbols that stand in the part itself."""
+
+    alternatives: int
+    symbols: int
+    written: int
+
+    @property
+    def largest(self) -> int:
+        return max(self.alternatives, self.symbols)
+
+
+def _bnf_size(tree: Any, helpers: list[_Size]) -> _Size:
+    """The size of what Lark makes of a rule's tree. helpers : takes the sizes of its helper rules.
 
     Lark multiplies groups out, copies what ``~`` repeats, and gives what ``+`` and ``*`` repeat a helper rule.
     """
     if not isinstance(tree, Tree) or tree.data == "value":
-        return 1, 1
-    inner = [_bnf_size(child) for child in tree.children if isinstance(child, Tree)]
-    largest = max((size for part in inner for size in part), default=0)
+        return _Size(1, 1, 1)
+    inner = [_bnf_size(child, helpers) for child in tree.children if isinstance(child, Tree)]
+    written = sum(part.written for part in inner)
+    largest = max((part.largest for part in inner), default=0)
     if largest > MAX_RULE_SIZE:
-        return 1, largest
+        return _Size(1, largest, written)
     if tree.data == "expansion":
-        return functools.reduce(_concatenated, inner, (1, 0))
+        return functools.reduce(_concatenated, inner, _NOTHING)._replace(written=written)
     if tree.data == "maybe":
-        return inner[0][0] + 1, inner[0][1]
+        return inner[0]._replace(alternatives=inner[0].alternatives + 1)
     if tree.data != "expr":
-        return sum(part[0] for part in inner), sum(part[1] for part in inner)
+        return _either(inner)._replace(written=written)
     operator, body = str(tree.children[1]), inner[0]
-    if operator in "+*":  # a helper rule: `inner`, and the helper before `inner`
-        return (1, 1) if 2 * (body[0] + body[1]) <= MAX_RULE_SIZE else (1, 2 * (body[0] + body[1]))
     if operator == "?":
-        return body[0] + 1, body[1]
-    low, high = max(0, int(str(tree.children[2]))), int(str(tree.children[-1]))
-    if high >= REPEAT_BREAK_THRESHOLD:  # helper rules of at most SMALL_FACTOR_THRESHOLD copies each
-        return functools.reduce(_concatenated, [body] * SMALL_FACTOR_THRESHOLD, (1, 0))
-    copies = [functools.reduce(_concatenated, [body] * n, (1, 0)) for n in range(low, high + 1)]
-    return sum(part[0] for part in copies), sum(part[1] for part in copies)
+        return body._replace(alternatives=body.alternatives + 1)
+    if operator in "+*":  # a helper rule: `inner`, and the helper before `inner`; for `*` it or nothing
+        helper, used = (
+            _Size(0, 2 * (body.alternatives + body.symbols), written),
+            _Size(1 + (operator == "*"), 1, written),
+        )
+    else:
+        low, high = max(0, int(str(tree.children[2]))), int(str(tree.children[-1]))
+        if high < REPEAT_BREAK_THRESHOLD:
+            return _either([_copies(body, n) for n in range(low, high + 1)])._replace(written=written)
+        # helper rules of at most SMALL_FACTOR_THRESHOLD copies each, two of which stand here
+        helper, used = _copies(body, SMALL_FACTOR_THRESHOLD)._replace(written=written), _Size(1, 2, written)
+    helpers.append(helper)
+    return used if helper.largest <= MAX_RULE_SIZE else helper
 
 
-def _concatenated(left: tuple[int, int], right: tuple[int, int]) -> tuple[int, int]:
+_NOTHING = _Size(1, 0, 0)
+
+
+def _copies(body: _Size, n: int) -> _Size:
+    return functools.reduce(_concatenated, [body] * n, _NOTHING)
+
+
+def _concatenated(left: _Size, right: _Size) -> _Size:
     cap = MAX_RULE_SIZE + 1
-    return min(cap, left[0] * right[0]), min(cap, left[1] * right[0] + left[0] * right[1])
+    symbols = left.symbols * right.alternatives + left.alternatives * right.symbols
+    return _Size(min(cap, left.alternatives * right.alternatives), min(cap, symbols), left.written + right.written)
+
+
+def _either(parts: Sequence[_Size]) -> _Size:
+    return _Size(sum(part.alternatives for part in parts), sum(part.symbols for part in parts), 0)
 
 
 def _endless_template(builder: LarkGrammar) -> str | None:

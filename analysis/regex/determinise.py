@@ -39,7 +39,13 @@ def determinise(tree: Node, max_states: int) -> ClassDfa:
     Raises LimitError when more than `max_states` states are needed.
     Cost: as the subset construction, exponential in the worst case; O(states * classes * threads a state).
     """
-    tree = factored(tree)
+    try:
+        return _determinised(factored(tree), max_states)
+    except RecursionError:  # what is factored is deeper
+        return _determinised(tree, max_states)
+
+
+def _determinised(tree: Node, max_states: int) -> ClassDfa:
     if size(tree) > 4 * max_states:
         raise LimitError(f"its repetitions unfold to more than {4 * max_states} positions")
     bounds, class_of, masks = _partition(tree)

@@ -98,7 +98,7 @@ def children(node: Node) -> tuple[Node, ...]:
 
 
 MOST_FACTORED = 100
-"""Choices in choices that `factored` makes of one; what is beyond is left as it is."""
+"""Choices in choices that `factored` makes on a path from the root to a leaf; what is beyond is left as it is."""
 
 
 def factored(tree: Node) -> Node:
@@ -107,33 +107,36 @@ def factored(tree: Node) -> Node:
     tree : without lazy, possessive and atomic parts, whose meaning depends on the order of options. An automaton over 1,000 words then
     stands at a few places of the tree, not at 1,000. Nodes that occur several times stay one node.
     """
-    return _factored(tree, {})
+    return _factored(tree, {})[0]
 
 
-def _factored(node: Node, known: dict[int, Node]) -> Node:
-    found = known.get(id(node))
-    if found is None:
-        match node:
-            case Sequence(parts):
-                found = sequence(*(_factored(part, known) for part in parts))
-            case Choice(options):
-                done = [_factored(option, known) for option in options]
-                found = _factored_choice([o.parts if isinstance(o, Sequence) else (o,) for o in done], 0)
-            case Repeat(body=body) | Look(body=body):
-                found = replace(node, body=_factored(body, known))
-            case _:
-                found = node
-        known[id(node)] = found
-    return found
+def _factored(node: Node, known: dict[int, tuple[Node, int]]) -> tuple[Node, int]:
+    """The tree, and how many choices in choices were made on one of its paths."""
+    if id(node) in known:
+        return known[id(node)]
+    done = [_factored(child, known) for child in children(node)]
+    depth = max((made for _, made in done), default=0)
+    found = node
+    match node:
+        case Sequence():
+            found = sequence(*(part for part, _ in done))
+        case Choice():
+            options = [option.parts if isinstance(option, Sequence) else (option,) for option, _ in done]
+            found, depth = _factored_choice(options, depth)
+        case Repeat() | Look():
+            found = replace(node, body=done[0][0])
+    known[id(node)] = found, depth
+    return known[id(node)]
 
 
-def _factored_choice(options: list[tuple[Node, ...]], depth: int) -> Node:
-    """The choice between sequences. depth : how many of the choices around it were made here."""
+def _factored_choice(options: list[tuple[Node, ...]], depth: int) -> tuple[Node, int]:
+    """The choice between sequences. depth : how many choices in choices were made on one path in and around it; also returned."""
     groups: dict[object, list[tuple[Node, ...]]] = {}
     for at, parts in enumerate(options):
         can_share = depth < MOST_FACTORED and parts and isinstance(parts[0], Chars)
         groups.setdefault(parts[0] if can_share else at, []).append(parts)
     found: list[Node] = []
+    deepest = depth
     for group in groups.values():
         first, n = group[0], 0
         if len(group) == 1:
@@ -141,8 +144,10 @@ def _factored_choice(options: list[tuple[Node, ...]], depth: int) -> Node:
             continue
         while n < min(map(len, group)) and isinstance(first[n], Chars) and all(parts[n] == first[n] for parts in group):
             n += 1
-        found.append(sequence(*first[:n], _factored_choice([parts[n:] for parts in group], depth + 1)))
-    return found[0] if len(found) == 1 else Choice(tuple(found))
+        rest, made = _factored_choice([parts[n:] for parts in group], depth + 1)
+        found.append(sequence(*first[:n], rest))
+        deepest = max(deepest, made)
+    return found[0] if len(found) == 1 else Choice(tuple(found)), deepest
 
 
 def has_lazy(node: Node) -> bool:

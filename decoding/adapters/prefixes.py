@@ -156,6 +156,12 @@ class Prefixes:
         for row, token in enumerate(ids[:, -1].tolist()):
             if not self.has_ended[row]:
                 self._read(row, [token], is_committed=False)
+                continue
+            end = self._starts[row] + self._n_read[row]
+            if (
+                length > end + 1 and token != ids[row, -2]
+            ):  # PERF: padding goes on as a rule, and is not looked at again
+                self._read(row, ids[row, end:].tolist(), is_committed=False)
         return True
 
     def _follow_any(self, ids: Ids) -> None:

@@ -217,6 +217,9 @@ BYTES_LIMIT = 3 << 30
 PAUSE = 1 << 20
 """Work after which a kernel comes back, some tenths of a second at most: a pause in which Ctrl-C is obeyed."""
 
+STEPS = 100
+"""Of the progress that is reported for one length of rests: half while their first steps are made, half for what follows them."""
+
 _NO_REST = 1 << 30
 
 _TOO_MANY = "the parses of this grammar's sequences suspend in too many ways (more than {} MiB of tables)"
@@ -235,6 +238,8 @@ def explore(
 
     mode_of_state : (n_states,) int32; a rest's symbol past the columns, n_columns + m, asks for mode m on top.
     roots : rest, and row of `allowed`. allowed : (n_kinds, n_states) bool; the states that can be on top when a root's rest begins.
+
+    progress : called with the steps done and all steps, STEPS for each length of rests, at least at each PAUSE.
 
     Shorter rests come first: what they are equivalent to after each state makes the longer ones that end in them fewer.
 
@@ -255,11 +260,14 @@ def explore(
         work.rest_next = levels.next_rest
         for column, met, results in levels.met():
             work.twins.add(column, met, results)
-        pair_new = _explore_tops(work, rest_new, top_new, bytes_limit)
+        report = _Within(level, levels.n_levels, progress)
+        pair_new = _explore_tops(work, rest_new, top_new, bytes_limit, report)
+        n_before = int(work.sizes[kernels.NEXT_PAIR])
         while (code := _compiled.explore(*work.parsing(), work.edge_start, work.edges, *work.scratch, PAUSE)) != 0:
             _after(code, work, bytes_limit)
-        if progress is not None:
-            progress(level + 1, levels.n_levels)
+            done, known = work.sizes[kernels.NEXT_PAIR], work.sizes[kernels.N_PAIRS]
+            report.half(1, int(done) - n_before, int(known) - n_before)
+        report.end()
         classes.extend(work.n_cells, int(work.sizes[kernels.N_PAIRS]), work.pair_keys, work.edge_start, work.edges)
         found.append((rest_new, top_new, pair_new))
         mine = classes.of_pair[pair_new]
@@ -280,7 +288,27 @@ def explore(
     return _merged(work, classes, levels, rest_of, top_of, pair_of)
 
 
-def _explore_tops(work: _Tables, rest_of: Int32, top_of: Int32, bytes_limit: int) -> Int32:
+class _Within:
+    """Progress within one level, of which nobody knows beforehand how much it is: it never goes back."""
+
+    def __init__(self, level: int, n_levels: int, progress: Progress | None) -> None:
+        self._begin, self._total = STEPS * level, STEPS * n_levels
+        self._progress = progress
+        self._most = 0
+
+    def half(self, half: int, done: int, known: int) -> None:
+        self._most = max(self._most, STEPS * (half * known + done) // (2 * max(known, 1)))
+        self._tell(min(self._most, STEPS - 1))
+
+    def end(self) -> None:
+        self._tell(STEPS)
+
+    def _tell(self, steps: int) -> None:
+        if self._progress is not None:
+            self._progress(self._begin + steps, self._total)
+
+
+def _explore_tops(work: _Tables, rest_of: Int32, top_of: Int32, bytes_limit: int, report: _Within) -> Int32:
     """What becomes of rests, each with a state on top: REFUSED, ACCEPTED or FIRST_STATE + a pair; of twins once."""
     twin_of = np.zeros(len(rest_of), np.int32)
     next_place = np.zeros(1, np.int64)
@@ -291,6 +319,7 @@ def _explore_tops(work: _Tables, rest_of: Int32, top_of: Int32, bytes_limit: int
         )
     ) != 0:  # fmt: skip
         _after(code, work, bytes_limit)
+        report.half(0, 0, 1)
     keys = twin_of.astype(np.int64) * work.n_cells + top_of
     group, firsts = np.empty(len(keys), np.int32), np.empty(len(keys), np.int32)
     n = _kernels.group_equal(keys, group, firsts, np.full(1 << max(4, (2 * len(keys)).bit_length()), -1, np.int32))
@@ -306,6 +335,7 @@ def _explore_tops(work: _Tables, rest_of: Int32, top_of: Int32, bytes_limit: int
         )
     ) != 0:  # fmt: skip
         _after(code, work, bytes_limit)
+        report.half(0, int(next_place[0]), len(opened))
     pair_of_group[is_open] = pair_of_open
     return pair_of_group[group]
 

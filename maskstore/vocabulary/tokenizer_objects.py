@@ -48,7 +48,7 @@ def _read_mistral(source: Any, where: str) -> TokenTable:
         raise VocabularyError(f"{where}: holds no Tekkenizer or SentencePieceTokenizer; give the MistralTokenizer")
     special = {token: source.id_to_piece(token) for token in sorted(source.special_ids)}
     texts = {token: source.id_to_byte_piece(token) for token in range(source.n_words) if token not in special}
-    table = TokenTable.from_ids(where, texts, special)
+    table = TokenTable.from_ids(where, texts, special, "the tokenizer is empty")
     table.make_eos(source.eos_id, special[source.eos_id])
     table.reference = Reference(encode=lambda text: source.encode(text, bos=False, eos=False))
     return table
@@ -122,7 +122,7 @@ def _read_slow(source: Any, where: str) -> TokenTable:
             special[token] = added.content
         else:
             texts[token] = encode_text(added.content, where)
-    table = TokenTable.from_ids(where, texts, special)
+    table = TokenTable.from_ids(where, texts, special, "the tokenizer is empty")
     table.byte_pieces |= byte_pieces - special.keys()
     table.guess_eos()
     normalize = (lambda text: text) if model is None else model.normalize

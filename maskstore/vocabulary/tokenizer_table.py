@@ -74,13 +74,19 @@ class TokenTable:
     reference: Reference | None = None
 
     @classmethod
-    def from_ids(cls, where: str, texts: Mapping[int, bytes], special: Mapping[int, str]) -> TokenTable:
-        """Lay the tokens out by id; special ones get b"".
+    def from_ids(
+        cls,
+        where: str,
+        texts: Mapping[int, bytes],
+        special: Mapping[int, str],
+        remedy: str = "the file is empty or damaged",
+    ) -> TokenTable:
+        """Lay the tokens out by id; special ones get b"". remedy : what is wrong where no token has text.
 
         Raises: as `add` and `name_special`, and VocabularyError if there is no token with text.
         """
         if not any(texts.values()):
-            raise VocabularyError(f"{where}: has no token that stands for a text; the file is empty or damaged")
+            raise VocabularyError(f"{where}: has no token that stands for a text; {remedy}")
         table = cls(where, [], {})
         table.add({token: text for token, text in texts.items() if token not in special}, special)
         table.name_special(special)

@@ -347,7 +347,8 @@ def _table_of_tokens(tokens: Sequence[object], special: Mapping[str, int]) -> To
             hint = "; encode it: a token is bytes, and may hold a part of a character" if isinstance(data, str) else ""
             raise VocabularyError(f"<tokens>: token {token} is a {type(data).__name__}; expected bytes{hint}")
         found[token] = bytes(data)
-    return TokenTable.from_ids("<tokens>", found, {token: name for name, token in special.items()})
+    named = {token: name for name, token in special.items()}
+    return TokenTable.from_ids("<tokens>", found, named, "give at least one token of one byte or more")
 
 
 def _vocabulary(table: TokenTable, name: str, checked: bool) -> Vocabulary:

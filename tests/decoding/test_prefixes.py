@@ -243,6 +243,36 @@ def test_an_empty_text_stays_at_its_end() -> None:
         assert followed.has_ended == [True]
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_what_is_behind_an_end_is_judged_alike_step_by_step_and_at_once(seed: int) -> None:
+    """Padding may come, of tokens without text or of one token; other text is an error at the step that shows it."""
+    rng = np.random.default_rng(seed)
+    n_refused = 0
+    for _ in range(20):
+        behind = rng.choice([[EOS, PAD, BOS], [X, X, X], [X, ONE, PAD], [PAD, PAD, ONE]][rng.integers(4)], 6).tolist()
+        other = draw_text(rng, store(PAIRS_TEXT), 9)
+        followed, rows = prefixes(store(), store(PAIRS_TEXT)), [[BOS, X], [X, BOS]]
+        followed.follow(ids(*rows))
+        for n, token in enumerate([OPEN, CLOSE, EOS, *behind], 1):
+            rows = [[*rows[0], token], [*rows[1], other[n - 1]]]
+            swapped, anew = prefixes(store(), store(PAIRS_TEXT)), prefixes(prompt_lengths=2)
+            swapped.follow(ids([BOS, X], [X, BOS]))
+            try:
+                anew.follow(ids(rows[0]))
+            except IllegalTokenError:
+                error = "row 0, position 5: the text had ended, and other text comes behind it"
+                with pytest.raises(IllegalTokenError, match=error):
+                    followed.follow(ids(*rows))
+                with pytest.raises(IllegalTokenError, match=error.replace("row 0", "row 1")):
+                    swapped.follow(ids(*rows[::-1]))
+                n_refused += 1
+                break
+            followed.follow(ids(*rows))
+            swapped.follow(ids(*rows[::-1]))
+            assert followed.has_ended[0] == swapped.has_ended[1] == anew.has_ended[0] == (n >= 3)
+    assert n_refused
+
+
 def test_lengths_that_are_told_hold_in_every_call() -> None:
     """What comes behind them is read whatever came before: an earlier output, for example."""
     followed = prefixes(prompt_lengths=2)
@@ -258,6 +288,7 @@ def test_drafts_behind_the_end_of_a_text() -> None:
     followed = prefixes(drafts=True)
     followed.follow(ids([BOS]))
     followed.follow(ids([BOS, OPEN]))
-    for drafted in ([CLOSE], [CLOSE, EOS], [CLOSE, EOS, ONE], [CLOSE, EOS, ONE, X], [ONE]):
+    drafts = ([CLOSE], [CLOSE, EOS], [CLOSE, EOS, ONE], [CLOSE, EOS, ONE, X], [CLOSE, EOS, ONE, X, B], [ONE])
+    for drafted in drafts:
         followed.follow(ids([BOS, OPEN, *drafted]))
     check(followed, [[OPEN, ONE]], [store()])

@@ -464,6 +464,16 @@ SEEDS = (
         "'ab'",
     ),
     Seed(
+        "lark-differs",
+        "info",
+        'start: X | "b" "b"\nX: /[ab]{3}/',
+        'start: X | "b" "b"\nX: /a{3}/',
+        0,
+        0,
+        ("refuses the text below (after no terminal), since it ends inside a lexeme that more text may complete",),
+        "'bb'",
+    ),
+    Seed(
         "missing-bytes",
         "info",
         "start: TEXT\nTEXT: /[a-z]+/",

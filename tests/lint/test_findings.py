@@ -47,6 +47,13 @@ def test_the_defect_is_found(seed: Seed) -> None:
     assert report.passed == all(f.severity == "info" for f in report.findings)
 
 
+def test_what_differs_from_lark_at_the_end_of_a_text_has_its_own_remedy() -> None:
+    for seed in (seed for seed in SEEDS if seed.code == "lark-differs"):
+        remedies = {f.remedy for f in lint(seed, seed.defect, b"").findings if f.code == seed.code}
+        begin = "let texts end in what no lexeme goes on with" if seed.example == "'bb'" else "declare keywords"
+        assert remedies and all(remedy.startswith(begin) for remedy in remedies)
+
+
 @pytest.mark.parametrize("seed", SEEDS, ids=name)
 def test_the_mended_grammar_is_clean_of_it(seed: Seed) -> None:
     report = lint(seed, seed.clean, seed.clean_missing)

@@ -19,6 +19,8 @@ from maskwright.analysis.loading import parse_grammar
 from maskwright.analysis.lr.bisimulation import bisimulate
 from maskwright.analysis.lr.encoding import can_follow
 from maskwright.analysis.lr.tables import build_lr_tables
+from maskwright.maskstore.automaton import _parse_kernels as kernels
+from maskwright.maskstore.automaton import suspended
 from maskwright.maskstore.automaton.stack_automaton import build_automaton
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.stores.build import compile_store
@@ -68,6 +70,22 @@ def test_progress_is_told_in_stages() -> None:
     )
     assert list(dict.fromkeys(name for name, _, _ in seen)) in (["walk", "parses", "closure"], ["walk", "parses"])
     assert all(0 <= done <= total for _, done, total in seen)
+
+
+def test_progress_is_told_while_rests_of_one_length_are_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(suspended, "PAUSE", kernels.NEW_STEP)
+    seen: list[tuple[int, int]] = []
+    rules = "".join(f'r{i}: "k{i}" e0 "m{i}" e0\n' for i in range(5))
+    grammar = longest(f'start: r0 | r1 | r2 | r3 | r4\n{rules}e0: e0 "+" e1 | e1\ne1: "x" | "(" e0 ")"')
+    automaton = build_automaton(
+        grammar,
+        vocabulary_of(b"k1", b"x", b"(", b")", b"+", b"m1", b"x)m"),
+        lambda name, done, total: seen.append((done, total)) if name == "parses" else None,
+    )
+    assert automaton.counts["edges"] and seen == sorted(seen)
+    assert all(total % suspended.STEPS == 0 and done <= total for done, total in seen)
+    within = {done for done, _ in seen if done < suspended.STEPS}
+    assert len(within) > 3 and max(within) < suspended.STEPS == min({done for done, _ in seen} - within)
 
 
 def test_counts_are_those_of_the_closure() -> None:

@@ -306,6 +306,15 @@ def test_keywords_that_do_not_fit(keywords: dict[str, Any], message: str) -> Non
         load_vocabulary("mistral-7b-v0.1", **keywords)
 
 
+@pytest.mark.parametrize("tokens", [[], [b""], [b"", b""]])
+def test_tokens_without_text_come_from_no_file(tokens: list[bytes]) -> None:
+    with pytest.raises(
+        VocabularyError, match="<tokens>: has no token that stands for a text; give at least one token"
+    ) as raised:
+        Vocabulary.from_tokens(tokens)
+    assert "file" not in str(raised.value)
+
+
 def test_a_token_of_a_million_bytes_is_refused() -> None:
     vocabulary = Vocabulary.from_tokens([b"", b"a" * LONGEST_TOKEN], eos=[0])
     assert vocabulary.size == 2

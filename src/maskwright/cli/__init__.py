@@ -11,16 +11,44 @@ import io
 import os
 import sys
 from contextlib import suppress
-from typing import NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from maskwright.cli import analyze, audit, complete, explain, export, info, lint, list_names, validate
-from maskwright.cli.common import app
+from maskwright.cli.interrupts import Interrupts
 
-__all__ = ["analyze", "app", "audit", "complete", "explain", "export", "info", "lint", "list_names", "main", "validate"]
+if TYPE_CHECKING:
+    import typer
+
+
+def __getattr__(name: str) -> Any:
+    if name == "app":
+        return _application()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _application() -> typer.Typer:
+    """The application with all its commands. To import them takes a while, in which Ctrl-C is to be obeyed too."""
+    from maskwright.cli import analyze, audit, complete, explain, export, info, lint, list_names, validate  # noqa: F401
+    from maskwright.cli.common import app
+
+    return app
 
 
 def main() -> None:
     """The console script."""
+    interrupts = Interrupts()
+    interrupts.install()
+    try:
+        _run()
+    except KeyboardInterrupt:  # outside the commands
+        with suppress(OSError, AttributeError):
+            sys.stderr.write("interrupted; nothing was written\n")
+        _leave(130)
+    finally:
+        interrupts.end()
+
+
+def _run() -> None:
+    app = _application()
     if sys.stdout is None:  # closed by who called
         _fail("standard output is closed")
     for stream in (sys.stdout, sys.stderr):

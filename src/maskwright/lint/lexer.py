@@ -258,6 +258,14 @@ class Lexer:
             return best
         return -1, begin
 
+    def is_under_way(self, mode: int, text: bytes) -> bool:
+        """Whether a text is the beginning of a lexeme."""
+        state = self.union.starts[mode]
+        for byte in text:
+            if state >= 0:
+                state = self.rows[state][byte]
+        return state >= 0
+
     def _may_fail(self, under_way: int, pending: bytes) -> bool:
         """Whether some bytes make the lexeme under way fail before it could end, while the pending ones and they can be lexed anew."""
         places = set(self.union.starts)

@@ -52,10 +52,11 @@ MAX_VARIANTS = 4
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """accepted : the text is a whole text. terminals : as far as it was read, without what layout inserts."""
+    """accepted : the text is a whole text. terminals : as far as read, without what layout inserts. is_unfinished : as in `Reading`."""
 
     accepted: bool
     terminals: tuple[int, ...]
+    is_unfinished: bool = False
 
 
 def lexing_findings(facts: Facts) -> Iterator[Finding]:
@@ -102,6 +103,8 @@ def lexing_findings(facts: Facts) -> Iterator[Finding]:
             f"masks follow {own} lexing" + ("" if ours else ", so they do not always agree with a parser made by Lark"),
             f"choose by --lexing {other}; or make the terminals differ, so that all agree"
             if ours
+            else "let texts end in what no lexeme goes on with, such as a line feed, or make the terminals differ, so that all agree"
+            if mine.is_unfinished
             else "declare keywords that may be names as soft (--soft), or make the terminals differ, so that all agree",
             shown(text),
         )
@@ -109,7 +112,10 @@ def lexing_findings(facts: Facts) -> Iterator[Finding]:
 
 def _says(facts: Facts, outcome: Outcome) -> str:
     names = " ".join(facts.name(t) for t in outcome.terminals) or "no terminal"
-    return f"reads {names}" if outcome.accepted else f"refuses the text below (after {names})"
+    if outcome.accepted:
+        return f"reads {names}"
+    unfinished = ", since it ends inside a lexeme that more text may complete" if outcome.is_unfinished else ""
+    return f"refuses the text below (after {names}){unfinished}"
 
 
 def candidates(facts: Facts) -> list[bytes]:
@@ -255,7 +261,9 @@ class _Ours:
         reading = self.reader.read(text)
         if isinstance(self.lexer, PlainLexer) and self.lexer.is_open:
             return None
-        return Outcome(reading.accepted, tuple(t for t in reading.terminals if t not in self.inserted))
+        return Outcome(
+            reading.accepted, tuple(t for t in reading.terminals if t not in self.inserted), reading.is_unfinished
+        )
 
 
 def _definitions(grammar: Grammar) -> list[TerminalDef]:

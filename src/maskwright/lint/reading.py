@@ -25,11 +25,12 @@ MAX_STACKS = 100
 @dataclass(frozen=True, slots=True)
 class Reading:
     """What became of a text. accepted : it is a whole text. reached : how many bytes some thread lexed and parsed. terminals : those of the
-    thread that came furthest, what layout inserts among them."""
+    thread that came furthest, what layout inserts among them. is_unfinished : the text ends inside a lexeme that more text may complete."""
 
     accepted: bool
     reached: int
     terminals: tuple[int, ...]
+    is_unfinished: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,7 @@ class Reader:
     def read(self, text: bytes) -> Reading:
         agenda = [_Thread(0, (0, None))]
         best = agenda[0]
+        is_unfinished = False
         for thread in agenda:  # grows while it is read
             if thread.at > best.at:
                 best = thread
@@ -63,10 +65,13 @@ class Reader:
                 continue
             if len(agenda) > MAX_THREADS:
                 break
-            terminal, end = self.lexer.longest(self.mode_of[thread.stack[0]], text, thread.at)
+            mode = self.mode_of[thread.stack[0]]
+            terminal, end = self.lexer.longest(mode, text, thread.at)
             if terminal >= 0:
                 agenda += self.step(thread, terminal, end, text[thread.at : end], end == len(text))
-        return Reading(False, best.at, best.terminals)
+            elif isinstance(self.lexer, Lexer) and self.lexer.is_under_way(mode, text[thread.at :]):
+                is_unfinished = True
+        return Reading(False, best.at, best.terminals, is_unfinished)
 
     def stacks_after(self, terminals: tuple[int, ...]) -> list[Stack]:
         """The parser's stacks after a terminal sequence, what layout inserts being part of it; none if it is no beginning of a text."""

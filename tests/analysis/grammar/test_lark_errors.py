@@ -185,6 +185,15 @@ GROWING = {
     "helper of a group": 'start: (("a"|"b")~12)+',
     "large repeats of groups": f"start: ({'|'.join(map(chr, range(97, 123)))})~60\n"
     + "\n".join(f'{chr(i)}: "{chr(i)}"' for i in range(97, 123)),
+    "stars in repeats": 'start: ("a" | ("b")*)~12',
+    "a star of a rule in repeats": 'start: (start | r0*)~9\nr0: "b"',
+    "stars in a row": "start: " + " ".join(f'"{letter}"*' for letter in "abcdefghijklmnopqrstuvwxyz"),
+    "a star in optionals of a star": 'start: (("a"* "b"?)~9 "c")*',
+    "many helpers": "start: " + " ".join(f'(("a"|"b")~11 "c{i}")+' for i in range(20)),
+    "many rules": "start: "
+    + " | ".join(f"r{i}" for i in range(20))
+    + "\n"
+    + "".join(f'r{i}: ("a"|"b")~11\n' for i in range(20)),
     "a terminal": 'start: A\nA: "x"~99999999999 | "b"',
     "terminals": "start: A0\n" + "".join(f"A{i}: A{i + 1} A{i + 1}\n" for i in range(40)) + 'A40: "x"\n',
     "template": 'start: f{"a"}\nf{x}: "b" | f{g{x}}\ng{y}: y',
@@ -196,13 +205,15 @@ GROWING = {
 
 @pytest.mark.parametrize("case", GROWING)
 def test_growth_is_refused_at_its_cause(case: str) -> None:
-    with pytest.raises(LimitError, match=r"(?s)^g\.lark:\d+:1: .*(grows past|do not come to an end).*\^$"):
+    with pytest.raises(LimitError, match=r"(?s)^g\.lark:\d+:1: .*(grows? past|do not come to an end).*\^$"):
         parse_grammar(GROWING[case], name="g.lark")
 
 
 def test_what_is_large_but_finite_loads() -> None:
     assert len(parse_grammar('start: ("a"|"b")~12').rules) == 2**12
     assert len(parse_grammar('start: ("a"|"b"|"c")~60').rules) < 100
+    assert len(parse_grammar('start: ("a"|"b")~60 ("c"|"d")~70 ("e"|"f")~80').rules) < 1_000
+    assert len(parse_grammar('start: ("a"|"b"*)~8').rules) == 2**9 + 1
     assert len(parse_grammar('start: f{"a"}\nf{x}: x | "(" f{x} ")"').rules) == 3
 
 
@@ -228,6 +239,17 @@ def test_names_that_are_no_grammar(tmp_path: Path) -> None:
     for name, kind, message in cases:
         with pytest.raises(kind, match=message):
             load_grammar(name)
+
+
+def test_neighbours_are_named_if_they_are_near_and_can_be_printed(tmp_path: Path) -> None:
+    for name in (*(b"g%d.lark" % n for n in range(30)), b"z\xff.lark"):
+        (tmp_path / os.fsdecode(name)).write_text(A)
+    for missing in ("g77.lark", "z.lark"):
+        with pytest.raises(UnknownNameError, match="does not exist; did you mean ") as raised:
+            load_grammar(str(tmp_path / missing))
+        text = str(raised.value)
+        assert text.isprintable() and "udcff" not in text and text.count(str(tmp_path)) <= 4
+        assert "(known: c, " in text and text.endswith("lark:python; or a path to a .lark file)")
 
 
 def test_files_that_are_no_text(tmp_path: Path) -> None:

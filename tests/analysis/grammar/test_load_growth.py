@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from maskwright.analysis.errors import GrammarError, MaskwrightError
+from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError
 from maskwright.analysis.grammar.lark_files import GrammarFiles, line_and_column, places_of
 from maskwright.analysis.loading import parse_grammar
 
@@ -120,3 +120,42 @@ def test_lines_and_columns() -> None:
     ]  # fmt: skip
     files = GrammarFiles("main")
     assert files.add("main", text) == text
+
+
+MULTIPLIED: dict[str, Callable[[int], str]] = {
+    "a group": lambda n: f'start: ("a" | "b")~{n}',
+    "a group with a star": lambda n: f'start: ("a" | ("b")*)~{n}',
+    "a group with a star of a rule": lambda n: f'start: (start | r0*)~{n}\nr0: "b"',
+    "an optional group": lambda n: f'start: ("a" | "b" | )~{n}',
+    "a group or less": lambda n: f'start: "x" ("a" | "b"+)~0..{n}',
+    "groups in groups": lambda n: f'start: (("a" | "b"?)~{n} | "c")~2',
+    "stars": lambda n: "start: " + " ".join(f'"{i}"*' for i in range(n)),
+    "equal stars": lambda n: "start: " + '"a"* ' * n,
+    "optionals": lambda n: "start: " + " ".join(f'["{i}"]' for i in range(n)),
+    "two large groups": lambda n: "start: " + " ".join("(" + "|".join(f'"{c}{i}"' for i in range(20 * n)) + ")" for c in "ab"),
+    "helpers": lambda n: "start: " + " ".join(f'(("a" | "b"*)~6 "{i}")+' for i in range(n)),
+    "rules": lambda n: "start: " + " ".join(f"r{i}" for i in range(n)) + "".join(f'\nr{i}: ("a" | "b"*)~7' for i in range(n)),
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MULTIPLIED)
+def test_what_multiplies_loads_soon_or_is_refused(name: str) -> None:
+    is_refused = False
+    for n in (*range(1, 12), *range(12, 50, 4)):  # from 50 on Lark makes helper rules
+        start = time.process_time()
+        try:
+            parse_grammar(MULTIPLIED[name](n))
+            assert not is_refused, f"{n} loads, less was refused"
+        except LimitError:
+            is_refused = True
+        took = time.process_time() - start
+        assert took < 10, f"{n}: {took:.1f} s"
+    assert is_refused
+
+
+def test_a_star_counts_as_two_alternatives() -> None:
+    start = time.process_time()
+    with pytest.raises(LimitError, match="rule 'start' grows past 100,000 symbols"):
+        parse_grammar('start: (start | r0*)~9\nr0: "b"')
+    assert time.process_time() - start < 1

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from maskwright.analysis.errors import TerminalError
+from maskwright.analysis.errors import LimitError, TerminalError
 from maskwright.analysis.grammar.grammar import Terminal
 from maskwright.analysis.lexing import compile_pattern, lookahead_beyond_end, terminals
 from maskwright.analysis.regex import determinise
@@ -204,6 +204,36 @@ def test_a_choice_of_many_words(quantifier: str) -> None:
     dfa = compile_pattern(f"(?:{'|'.join(words)}){quantifier}")
     assert dfa.matches(words[7].encode()) and not dfa.matches(b"abcd")
     assert dfa.matches(f"{words[7]}{words[-1]}".encode()) == bool(quantifier)
+
+
+def nested(levels: int, words: int, inner: str = "z") -> str:
+    """Groups in groups, the last option of each of which leads to the next; all options begin alike."""
+    options = "|".join("a" * n + "b" for n in range(words))
+    return f"(?:{options}|{'a' * words}" * levels + inner + ")" * levels
+
+
+@pytest.mark.parametrize("levels, words", [(3, 100), (5, 100), (10, 35), (12, 100), (60, 3)])
+def test_groups_whose_options_begin_alike(levels: int, words: int) -> None:
+    dfa = compile_pattern(nested(levels, words))
+    assert dfa.matches(b"a" * (levels * words) + b"z") and dfa.matches(b"a" * (2 * words + 1) + b"b")
+    assert not dfa.matches(b"a" * (levels * words) + b"b") and not dfa.matches(b"a" * (levels * words) + b"zb")
+
+
+def test_the_innermost_choice_of_deep_groups() -> None:
+    """Factored it is too deep for the stack, as it stands it is not."""
+    words = "|".join("a" * n + "b" for n in range(100))
+    deepest = max(n for n in range(0, 400, 10) if is_compiled("(?:x|y" * n + "z" + ")" * n))
+    assert deepest >= 50
+    dfa = compile_pattern("(?:x|y" * (deepest - 10) + f"(?:{words})" + ")" * (deepest - 10))
+    assert dfa.matches(b"y" * (deepest - 10) + b"aaab") and not dfa.matches(b"y" * (deepest - 10) + b"aaa")
+
+
+def is_compiled(pattern: str) -> bool:
+    try:
+        compile_pattern(pattern)
+    except LimitError:
+        return False
+    return True
 
 
 def test_words_that_begin_with_one_another() -> None:
