@@ -27,8 +27,11 @@ demo: $(STAMP)
 	$(BIN)/maskwright validate out/python.safetensors "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("stdlib"))')/*.py"
 	printf '$(PROMPT)' | $(BIN)/maskwright complete python --max-tokens 60 --temperature 0.7 --seed 1 --compare
 
+# On all cores; tests of one file share what they build.
+PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile --durations=15
+
 test: $(STAMP)
-	$(BIN)/python -m pytest
+	$(PYTEST)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -56,11 +59,12 @@ check-gpu-compile: $(STAMP)
 	.venv-gpu/bin/python -m pip install --quiet 'numba-cuda[cu13]' 'cuda-toolkit==13.0.*' 'nvidia-nvjitlink==13.0.*' -e .
 	.venv-gpu/bin/python scripts/compile_gpu_engine.py
 
-# Everything that takes minutes: slow tests, benchmarks, pyformlang on python.lark, the Coq proofs where Coq is installed.
-check-all: lint test bench check-gpu-compile
-	$(BIN)/python -m pytest -m slow
+# Everything that takes minutes: slow tests, pyformlang on python.lark, the Coq proofs where Coq is installed, benchmarks.
+check-all: lint test check-gpu-compile
+	$(PYTEST) -m slow
 	$(BIN)/python reports/bench/pyformlang_agreement.py
 	@if command -v coqc >/dev/null; then $(MAKE) -C proofs; else echo "coqc is not installed: the proofs were not checked (apt-get install coq)"; fi
+	$(MAKE) bench
 
 clean:
 	rm -rf $(VENV) .venv-peers .venv-gpu build dist out *.egg-info
