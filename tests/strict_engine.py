@@ -15,7 +15,7 @@ import numpy as np
 from stores import small_automaton
 
 from maskwright.analysis.errors import MaskwrightError, StoreError
-from maskwright.decoding.endings import ending
+from maskwright.decoding import matcher as matcher_module
 from maskwright.decoding.engine import _kernels as kernels
 from maskwright.maskstore.automaton import _parse_kernels as lr
 from maskwright.maskstore.table.schema import PARTS
@@ -102,7 +102,7 @@ def main(seed: int, n: int) -> None:
     rng = random.Random(seed)
     originals = [small_automaton(name) for name in ("lines", "sums", "modes")]
     # what a dead end's message asks is Python's own, and counts from the end of arrays
-    ending.is_completable = lambda texts, slot, max_nodes=0: None
+    matcher_module.is_completable = lambda texts, slot, max_nodes=0: None
     kept = endless = 0
     for store in originals:
         read_texts(Store(store.grammar, store.vocabulary, store.table.view(Strict), store.counts), rng)
