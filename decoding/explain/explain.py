@@ -26,6 +26,7 @@ from maskwright.decoding.explain.explanation import (
     Near,
     Position,
     listed,
+    position_of,
     shown_bytes,
     shown_ranges,
 )
@@ -39,7 +40,6 @@ MOST_STACKS = 4
 MOST_NEAR = 8
 FEW = 6
 """Names that a sentence has room for."""
-WIDEST_LINE = 100
 
 _MARK = b"\xef\xbb\xbf"
 
@@ -116,7 +116,7 @@ class _Explainer:
 
     def text(self, text: bytes) -> Explanation:
         places, good = self.run([self.trace.start], text)
-        at = _position(text, good)
+        at = position_of(text, good)
         if good == len(text):
             refused = self.trace.end(places)
             ending = self.attempts(refused, text, places[0].read)
@@ -154,7 +154,7 @@ class _Explainer:
                 verdict="allowed",
                 attempts=attempts,
                 reads_as=self.reads_as(places, data),
-                **self.common(what, text, places, None if text is None else _position(text + data, len(text))),
+                **self.common(what, text, places, None if text is None else position_of(text + data, len(text))),
             )
         refused = self.refusals(after, data[good : good + 1])
         attempts = self.attempts(
@@ -172,7 +172,7 @@ class _Explainer:
             bytes_allowed=allowed,
             nearest=self.nearest(text, data),
             **self.common(
-                what, text, places, None if whole is None else _position(whole, len(whole) - len(data) + good)
+                what, text, places, None if whole is None else position_of(whole, len(whole) - len(data) + good)
             ),
         )
 
@@ -188,7 +188,7 @@ class _Explainer:
         if token not in vocabulary.eos:
             why = f"{shown} stands for no text, so no grammar can allow it"
             return Explanation(self.grammar.name, f"token {token}", "refused", why)
-        common = self.common(f"token {token}", text, places, None if text is None else _position(text, len(text)))
+        common = self.common(f"token {token}", text, places, None if text is None else position_of(text, len(text)))
         refused = self.trace.end(places)
         if not refused:
             return Explanation(summary=f"{shown} may come next: the text is whole", verdict="allowed", **common)
@@ -482,23 +482,6 @@ def _shared(a: bytes, b: bytes) -> int:
     while n < min(len(a), len(b)) and a[n] == b[n]:
         n += 1
     return n
-
-
-def _position(text: bytes, offset: int) -> Position:
-    begin = text.rfind(b"\n", 0, offset) + 1
-    end = text.find(b"\n", offset)
-    end = len(text) if end < 0 else end
-    before = text[begin:offset].decode("utf-8", "backslashreplace")
-    after = text[offset:end].decode("utf-8", "backslashreplace")
-    column = len(text[begin:offset].decode("utf-8", "replace")) + 1
-    if len(before) > WIDEST_LINE // 2:
-        before = "..." + before[-WIDEST_LINE // 2 :]
-    if len(after) > WIDEST_LINE // 2:
-        after = after[: WIDEST_LINE // 2] + "..."
-    printable = str.maketrans({c: repr(chr(c))[1:-1] for c in range(32) if c != 9})
-    return Position(
-        offset, text.count(b"\n", 0, begin) + 1, column, before.translate(printable), after.translate(printable)
-    )
 
 
 __all__ = ["explain_id", "explain_next", "explain_text", "explain_token"]

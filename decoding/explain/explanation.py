@@ -10,6 +10,7 @@ Verdict = Literal["allowed", "refused"]
 
 MOST_SHOWN = 12
 """Names in one line of a rendering; the data has all."""
+WIDEST_LINE = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,24 @@ class Position:
     column: int
     before: str
     after: str
+
+
+def position_of(text: bytes, offset: int) -> Position:
+    """Where a byte of a text is; of a long line what is beside it."""
+    begin = text.rfind(b"\n", 0, offset) + 1
+    end = text.find(b"\n", offset)
+    end = len(text) if end < 0 else end
+    before = text[begin:offset].decode("utf-8", "backslashreplace")
+    after = text[offset:end].decode("utf-8", "backslashreplace")
+    column = len(text[begin:offset].decode("utf-8", "replace")) + 1
+    if len(before) > WIDEST_LINE // 2:
+        before = "..." + before[-WIDEST_LINE // 2 :]
+    if len(after) > WIDEST_LINE // 2:
+        after = after[: WIDEST_LINE // 2] + "..."
+    printable = str.maketrans({c: repr(chr(c))[1:-1] for c in range(32) if c != 9})
+    return Position(
+        offset, text.count(b"\n", 0, begin) + 1, column, before.translate(printable), after.translate(printable)
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,8 @@ from maskwright.decoding.engine import _kernels as kernels
 from maskwright.decoding.engine._kernels import INDENT_ZONE
 from maskwright.decoding.engine.alone import Alone
 from maskwright.decoding.gpu import _slot_kernels as slot_kernels
-from maskwright.decoding.gpu.gpu import STATES, GpuBatch, is_simulated
+from maskwright.decoding.gpu.devices import is_simulated
+from maskwright.decoding.gpu.gpu import STATES, GpuBatch
 from maskwright.decoding.matcher import Matcher
 from maskwright.maskstore.automaton import _parse_kernels
 from maskwright.maskstore.table import _engine_kernels, engine_table

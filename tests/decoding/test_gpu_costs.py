@@ -17,7 +17,8 @@ from numba.core import config
 from own_process import check_tests
 
 from maskwright.decoding.engine import _kernels as kernels
-from maskwright.decoding.gpu.gpu import GpuBatch, is_simulated
+from maskwright.decoding.gpu.devices import is_simulated
+from maskwright.decoding.gpu.gpu import GpuBatch
 from maskwright.decoding.matcher import Matcher
 from maskwright.maskstore.table import engine_table as layout
 from maskwright.stores.build import compile_store

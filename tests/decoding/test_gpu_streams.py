@@ -11,7 +11,7 @@ import pytest
 from engine_cases import ids, longest, vocabulary_of
 from fake_cuda import FakeCuda, FakeNumba, FakeTorch, as_array, kernels
 
-from maskwright.decoding.gpu import gpu
+from maskwright.decoding.gpu import devices, gpu
 from maskwright.decoding.logits import apply_rows, staging
 from maskwright.decoding.matcher import Matcher
 from maskwright.stores.build import compile_store
@@ -31,7 +31,7 @@ def cuda(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
     made = FakeCuda(request.param)
     monkeypatch.setattr(gpu, "need_torch", lambda: FakeTorch(made))
     monkeypatch.setattr(staging, "need_torch", lambda: FakeTorch(made))
-    monkeypatch.setattr(gpu, "cuda_modules", lambda: (FakeNumba(made), kernels(made)))
+    monkeypatch.setattr(devices, "cuda_modules", lambda: (FakeNumba(made), kernels(made)))
     monkeypatch.setattr(gpu, "apply_rows", lambda *given: late_apply(made, *given))
     yield made
     assert made.now == 0

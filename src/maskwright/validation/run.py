@@ -7,27 +7,20 @@ import os
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from itertools import islice
 from pathlib import Path
-from types import NoneType
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 
 from maskwright.analysis.arguments import (
-    clip,
-    integer,
-    need_number,
     need_path,
-    need_progress,
     need_type,
-    refuse_argument,
-    strings,
 )
-from maskwright.analysis.errors import GrammarError, MaskwrightError, UnknownNameError, VocabularyError
+from maskwright.analysis.errors import GrammarError, UnknownNameError, VocabularyError
 from maskwright.maskstore.file.fileformat import save_store
 from maskwright.maskstore.vocabulary.encoders import Encoder, check_belongs, load_encoder
 from maskwright.maskstore.vocabulary.vocabulary import BUILT_IN
@@ -35,6 +28,7 @@ from maskwright.stores.store import EntryStore, Store, load_store
 from maskwright.validation import equality, negative, pairs, replay, sampling
 from maskwright.validation.corpus import Corpus, CorpusError, Text, Unreadable, find_corpus, suffixes_of
 from maskwright.validation.log import ResultsLog
+from maskwright.validation.options import Options
 from maskwright.validation.references import Verdict, make_reference, reference_for
 from maskwright.validation.report import Finding, ValidationReport
 from maskwright.validation.work import (
@@ -49,9 +43,6 @@ from maskwright.validation.work import (
     run_processes,
 )
 from maskwright.version import version
-
-CheckName = Literal["replay", "sample", "streamlined", "oracle", "negative"]
-Progress = Callable[[str, int, int], None]
 
 UNREADABLE = "unreadable"
 
@@ -112,56 +103,6 @@ _FIGURES = (
     "disagreements",
 )
 _PLACED = ("class", "line", "column", "byte", "before", "token", "why", "said")
-
-
-@dataclass(frozen=True)
-class Options:
-    """What `validate` takes besides a store and paths; see there."""
-
-    check: CheckName = "replay"
-    tokenizer: Any = None
-    reference: str | None = None
-    reference_seconds: float = 10.0
-    suffixes: Sequence[str] = ()
-    field: str = "text"
-    limit: int | None = None
-    amount: int | None = None
-    seed: int = 0
-    budget: int = 100
-    cuts: int = 4
-    next_token: sampling.NextToken | None = None
-    jobs: int = 1
-    scheduler: str | None = None
-    resume: str | os.PathLike[str] | None = None
-    progress: Progress | None = None
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.check, str) or self.check not in get_args(CheckName):
-            raise UnknownNameError(f"no check is named {clip(self.check)}: expected {', '.join(get_args(CheckName))}")
-        for name, least in (("jobs", 1), ("limit", 1), ("amount", 1), ("budget", 1), ("cuts", 0), ("seed", None)):
-            given = getattr(self, name)
-            if given is None and name in ("limit", "amount"):
-                continue
-            value = integer(name, given)
-            object.__setattr__(self, name, value)
-            if least is not None and value < least:
-                raise MaskwrightError(f"{name} is {clip(value)}; expected at least {least}")
-        need_number("reference_seconds", self.reference_seconds)
-        need_type("field", self.field, str, "a str")
-        for name in ("reference", "scheduler"):
-            need_type(name, getattr(self, name), (str, NoneType), "a str or None")
-        object.__setattr__(self, "suffixes", strings("suffixes", self.suffixes, "a list of suffixes, as in ['.py']"))
-        if self.resume is not None:
-            need_path("a log of results", self.resume)
-        if self.next_token is not None and not callable(self.next_token):
-            refuse_argument("next_token", self.next_token, "a function of tokens and mask, or None")
-        need_progress(self.progress)
-        if self.jobs > 1 and self.scheduler is not None:
-            raise MaskwrightError("jobs are processes of this machine, a scheduler is a cluster's: give one of the two")
-        if self.next_token is not None and (self.jobs > 1 or self.scheduler is not None or self.resume is not None):
-            raise MaskwrightError(
-                "a model is asked in this process, and a log cannot tell its samples from another's: leave out jobs, scheduler and resume"
-            )
 
 
 def validate(
