@@ -262,3 +262,9 @@ def test_soft_keywords(runner: CliRunner, tokenizer: str) -> None:
     assert json.loads(plain.stdout)["table_bytes"] != json.loads(soft.stdout)["table_bytes"]
     wrong = runner.invoke(app, [*command, "--soft", "else"])
     assert wrong.exit_code == 2 and "soft keyword 'else' is not a string literal" in wrong.stderr
+
+
+def test_a_grammar_whose_file_has_a_line_feed_in_its_name(runner: CliRunner, tmp_path: Path) -> None:
+    path = tmp_path / "g\n h.lark"
+    path.write_text('start: "a"\n')
+    assert runner.invoke(app, ["lint", str(path)]).exit_code == 0

@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from maskwright.analysis.arguments import clip
+from maskwright.analysis.arguments import clip, integer
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, StoreError
 from maskwright.analysis.grammar.columns import MOST_COLUMN, Column
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.lexing.transducer import START
 from maskwright.decoding.engine import _kernels as kernels
 from maskwright.decoding.engine.alone import Alone
+from maskwright.decoding.engine.arguments import plain_bytes
 from maskwright.decoding.engine.texts import Texts
 from maskwright.decoding.explain.explanation import (
     Attempt,
@@ -50,7 +51,7 @@ def explain_text(grammar: Grammar, text: bytes) -> Explanation:
     Raises as `build_store`, GrammarError for lexing "nfa", LimitError for a text with too many readings. Cost: 1.5 s for the first text
     of python.lark, then 25 us a byte.
     """
-    return _Explainer(machine_of(grammar)).text(text)
+    return _Explainer(machine_of(grammar)).text(plain_bytes("the text", text))
 
 
 def explain_token(grammar: Grammar, text: bytes, data: bytes, store: EngineTable | None = None) -> Explanation:
@@ -58,6 +59,7 @@ def explain_token(grammar: Grammar, text: bytes, data: bytes, store: EngineTable
 
     store : names the nearest tokens that may come. Raises as `explain_text`.
     """
+    text, data = plain_bytes("the text", text), plain_bytes("what comes next", data)
     what = shown_bytes(data)
     if store is not None and data in store.vocabulary.tokens:
         what = f"token {store.vocabulary.tokens.index(data)} ({data!r})"
@@ -72,6 +74,7 @@ def _after(explainer: _Explainer, text: bytes, data: bytes, what: str) -> Explan
 def explain_id(store: EngineTable, text: bytes, token: int) -> Explanation:
     """`explain_token` for a token of a store's vocabulary, the end of the text among them. An id that it lacks may never come."""
     vocabulary = store.vocabulary
+    text, token = plain_bytes("the text", text), integer("a token", token)
     explainer = _Explainer(machine_of(store.grammar), store)
     if 0 <= token < vocabulary.size and vocabulary.tokens[token] and token not in vocabulary.eos:
         return _after(explainer, text, vocabulary.tokens[token], f"token {token} ({vocabulary.tokens[token]!r})")

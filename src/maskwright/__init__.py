@@ -8,10 +8,12 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from maskwright.kernel_cache import settle as _settle
 from maskwright.version import version as _version
 
 if TYPE_CHECKING:
@@ -55,6 +57,8 @@ if TYPE_CHECKING:
     from maskwright.validation import ValidationReport, validate
 
     __version__: str
+
+_settle(os.path.dirname(__file__))
 
 _HOME = {
     "AnalysisReport": "maskwright.report.analysis",

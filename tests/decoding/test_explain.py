@@ -23,8 +23,9 @@ from engine_cases import (
 from naive_engine import NaiveEngine
 from rich.console import Console
 
-from maskwright.analysis.errors import GrammarError, LimitError, StoreError
+from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError, StoreError
 from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.loading import parse_grammar
 from maskwright.decoding.explain import explain_id, explain_next, explain_text, explain_token
 from maskwright.decoding.explain.explanation import Explanation
 from maskwright.decoding.explain.retrace import Retrace, machine_of
@@ -360,3 +361,12 @@ def test_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("maskwright.decoding.explain.retrace.MAX_STACKS", 16)
     with pytest.raises(LimitError, match=r"more than 16 readings of the text.*conflicts='shift'"):
         explain_text(longest('start: s\ns: p s | p\np: "a" | "a" "a"', "lengths"), b"a" * 100)
+
+
+def test_texts_are_bytes() -> None:
+    grammar = parse_grammar('start: "a"+')
+    for wrong in (lambda: explain_text(grammar, "a"), lambda: explain_token(grammar, "a", b"a")):  # type: ignore[arg-type]
+        with pytest.raises(MaskwrightError, match="the text is 'a', a str; expected bytes; encode it"):
+            wrong()
+    with pytest.raises(MaskwrightError, match="what comes next is 'a', a str; expected bytes"):
+        explain_token(grammar, b"a", "a")  # type: ignore[arg-type]

@@ -335,7 +335,8 @@ class GrammarOptions(NamedTuple):
     def load(self, source: str) -> Grammar:
         from maskwright.analysis.loading import load_grammar
 
-        return load_grammar(source, **self._asdict())
+        # a file's name may have a line feed, as the text of a grammar has
+        return load_grammar(Path(source) if "\n" in source and os.path.isfile(source) else source, **self._asdict())
 
 
 def load_inputs(grammar: str, tokenizer: str | None, options: GrammarOptions) -> tuple[Grammar, Vocabulary | None]:
