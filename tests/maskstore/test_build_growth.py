@@ -159,7 +159,9 @@ INTERRUPTED = {
     "lexer": (lambda: GRAMMARS["terminals"][0](6_000), 6.0),
     "parses": (
         lambda: (
-            "start: r0\n" + "".join(f'r{i}: (r{i} "o{i}")? r{i + 1}\n' for i in range(400)) + 'r400: "a" | "(" r0 ")"\n'
+            "// maskwright: lexing = longest\nstart: r0\n"
+            + "".join(f'r{i}: (r{i} "o{i}")? r{i + 1}\n' for i in range(400))
+            + 'r400: "a" | "(" r0 ")"\n'
         ),
         12.0,
     ),
