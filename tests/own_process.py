@@ -28,22 +28,30 @@ def check_tests(chosen: Sequence[str], environment: Mapping[str, str], timeout: 
     assert f"{len(chosen)} passed" in run.stdout
 
 
-def cpu_seconds_to_end(process: subprocess.Popen[Any], within: float = 60) -> float:
-    """CPU seconds that a process takes until Ctrl-C has ended it: those of a clock depend on what else the machine does.
+def seconds_to_end(process: subprocess.Popen[Any], within: float = 60) -> float:
+    """Seconds until Ctrl-C has ended a process, without those in which it could run but the machine did something else.
 
-    Raises TimeoutExpired, and kills it, if it has not ended `within` so many seconds of a clock.
+    So a process that is blocked counts, and one on a busy machine does not count for more. Raises TimeoutExpired, and kills it, if it has
+    not ended `within` so many seconds of a clock.
     """
-    before = cpu_seconds_of(process.pid)
+    begin, waited = time.monotonic(), _seconds_in_queue(process.pid)
     process.send_signal(signal.SIGINT)
-    until = time.monotonic() + within
-    while time.monotonic() < until:
-        ended, status, usage = os.wait4(process.pid, os.WNOHANG)
-        if ended:
-            process.returncode = os.waitstatus_to_exitcode(status)
-            return usage.ru_utime + usage.ru_stime - before
+    while time.monotonic() < begin + within:
+        if os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
+            taken = time.monotonic() - begin - (_seconds_in_queue(process.pid) - waited)
+            process.wait()
+            return taken
         time.sleep(0.02)
     process.kill()
     raise subprocess.TimeoutExpired(process.args, within)
+
+
+def _seconds_in_queue(pid: int) -> float:
+    """How long a process has waited for a core so far; 0 where the kernel does not say."""
+    try:
+        return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
+    except FileNotFoundError:
+        return 0.0
 
 
 def cpu_seconds_of(pid: int) -> float:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from own_process import cpu_seconds_of, cpu_seconds_to_end
+from own_process import cpu_seconds_of, seconds_to_end
 
 from maskwright.analysis.errors import BackupError, GrammarError, LimitError, MaskwrightError
 from maskwright.analysis.lexing.modes import _distinct_rows, lexing_modes
@@ -134,7 +134,9 @@ def test_interrupting_lint_ends_it_soon(name: str, seconds: int, tmp_path: Path)
             time.sleep(0.05)
         if run.poll() is not None:
             pytest.skip("lint ended before it could be interrupted")
-        assert cpu_seconds_to_end(run) < 2  # a second is promised
+        assert seconds_to_end(run) < 2  # a second is promised
+        if run.returncode in (0, 1):
+            pytest.skip("lint had just ended when it was interrupted")
         assert run.stderr is not None
         assert run.stderr.read() == "interrupted; nothing was written\n"
         assert run.returncode == 130

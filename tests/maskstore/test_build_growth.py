@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from own_process import cpu_seconds_to_end
+from own_process import seconds_to_end
 
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.loading import load_grammar, parse_grammar
@@ -192,7 +192,7 @@ def interrupted_vocabulary(name: str) -> Vocabulary:
 
 
 def interrupted(name: str, seconds: float) -> float | None:
-    """CPU seconds until a process has ended after Ctrl-C; None if it had ended before."""
+    """Seconds until a process has ended after Ctrl-C, as `seconds_to_end`; None if it had ended before."""
     program = PROGRAM.format(folders=[str(folder) for folder in Path(__file__).parents[:2]], name=name)
     with subprocess.Popen(
         [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=dict(os.environ)
@@ -203,7 +203,7 @@ def interrupted(name: str, seconds: float) -> float | None:
             process.wait(seconds)
             return None
         except subprocess.TimeoutExpired:
-            taken = cpu_seconds_to_end(process)
+            taken = seconds_to_end(process)
         errors = process.stderr.read()
         assert "KeyboardInterrupt" in errors, errors[-2000:]
         return taken
