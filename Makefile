@@ -27,8 +27,8 @@ demo: $(STAMP)
 	$(BIN)/maskwright validate out/python.safetensors "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("stdlib"))')/*.py"
 	printf '$(PROMPT)' | $(BIN)/maskwright complete python --max-tokens 60 --temperature 0.7 --seed 1 --compare
 
-# On all cores; tests of one file share what they build.
-PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile --durations=15
+# On all cores, at most 8 since each process takes up to 4 GB; tests of one file share what they build.
+PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile --durations=15
 
 test: $(STAMP)
 	$(PYTEST)

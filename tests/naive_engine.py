@@ -8,14 +8,12 @@ Which terminals compete where a lexeme begins may be up to the parser's state (`
 to its last end, and what follows is read anew among the terminals that compete after it. Each stack of the parser lexes for itself: a text
 is legal iff one of them accepts it.
 
-Terminals are read by Brzozowski's derivatives, over bytes; patterns are plain ones (no look-arounds, no lazy repeats).
-Source: Brzozowski, "Derivatives of regular expressions" (1964).
+Terminals are read by `naive_regex`.
 """
 
 from __future__ import annotations
 
 import heapq
-import importlib
 import itertools
 from collections import deque
 from collections.abc import Sequence
@@ -23,6 +21,7 @@ from functools import cached_property, lru_cache, reduce
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from lark.utils import get_regexp_width
+from naive_regex import NONE, Regex, compile_pattern, derivative, is_nullable
 
 from maskwright.analysis.grammar.grammar import Grammar, Layout
 from maskwright.analysis.lr.acyclic import parsed_grammar
@@ -30,141 +29,6 @@ from maskwright.analysis.lr.automaton import build_automaton
 from maskwright.analysis.lr.lookaheads import lookaheads
 from maskwright.analysis.lr.tables import ACCEPT, CONFLICT, LrTables, build_lr_tables, tables_of
 from maskwright.validation.oracle_live import Futures
-
-sre: Any = importlib.import_module("re._parser")  # the parse trees of Python's own `re`
-
-Regex: TypeAlias = tuple[Any, ...]
-NONE: Regex = ("none",)
-EMPTY: Regex = ("empty",)
-
-
-def one_of(members: frozenset[int]) -> Regex:
-    return ("set", members) if members else NONE
-
-
-@lru_cache(maxsize=1 << 16)
-def cat(a: Regex, b: Regex) -> Regex:
-    if NONE in (a, b):
-        return NONE
-    if a == EMPTY:
-        return b
-    if b == EMPTY:
-        return a
-    return ("cat", a[1], cat(a[2], b)) if a[0] == "cat" else ("cat", a, b)
-
-
-@lru_cache(maxsize=1 << 16)
-def alt(a: Regex, b: Regex) -> Regex:
-    members = {m for one in (a, b) for m in (one[1] if one[0] == "alt" else (one,)) if m != NONE}
-    return next(iter(members)) if len(members) == 1 else ("alt", frozenset(members)) if members else NONE
-
-
-def star(a: Regex) -> Regex:
-    return a if a[0] == "star" else EMPTY if a in (NONE, EMPTY) else ("star", a)
-
-
-@lru_cache(maxsize=1 << 16)
-def is_nullable(a: Regex) -> bool:
-    match a[0]:
-        case "cat":
-            return is_nullable(a[1]) and is_nullable(a[2])
-        case "alt":
-            return any(map(is_nullable, a[1]))
-        case kind:
-            return kind in ("empty", "star")
-
-
-@lru_cache(maxsize=1 << 18)
-def derivative(a: Regex, byte: int) -> Regex:
-    """What may follow `byte` in the strings of a; NONE iff no string begins with it."""
-    match a[0]:
-        case "set":
-            return EMPTY if byte in a[1] else NONE
-        case "cat":
-            first = cat(derivative(a[1], byte), a[2])
-            return alt(first, derivative(a[2], byte)) if is_nullable(a[1]) else first
-        case "alt":
-            return reduce(alt, sorted((derivative(m, byte) for m in a[1]), key=repr), NONE)
-        case "star":
-            return cat(derivative(a[1], byte), a)
-        case _:
-            return NONE
-
-
-def spelled(text: str) -> Regex:
-    return reduce(cat, (one_of(frozenset({byte})) for byte in text.encode()), EMPTY)
-
-
-def characters(members: frozenset[int]) -> Regex:
-    """One character of a set of code points, as UTF-8."""
-    return reduce(alt, (spelled(chr(c)) for c in sorted(members) if c >= 128), one_of(members & frozenset(range(128))))
-
-
-_LAST = frozenset(range(0x80, 0xC0))
-NOT_ASCII = reduce(
-    alt,
-    (
-        reduce(cat, [one_of(frozenset(range(low, high + 1))), *map(one_of, more)])
-        for low, high, more in [
-            (0xC2, 0xDF, [_LAST]),
-            (0xE0, 0xE0, [frozenset(range(0xA0, 0xC0)), _LAST]),
-            (0xE1, 0xEC, [_LAST, _LAST]),
-            (0xED, 0xED, [frozenset(range(0x80, 0xA0)), _LAST]),
-            (0xEE, 0xEF, [_LAST, _LAST]),
-            (0xF0, 0xF0, [frozenset(range(0x90, 0xC0)), _LAST, _LAST]),
-            (0xF1, 0xF3, [_LAST, _LAST, _LAST]),
-            (0xF4, 0xF4, [frozenset(range(0x80, 0x90)), _LAST, _LAST]),
-        ]
-    ),
-)
-"""Any character past ASCII, as UTF-8."""
-
-
-def compile_pattern(pattern: str) -> Regex:
-    return _sequence(sre.parse(pattern))
-
-
-def _sequence(nodes: Any) -> Regex:
-    return reduce(cat, (_node(str(op), argument) for op, argument in nodes), EMPTY)
-
-
-def _node(op: str, argument: Any) -> Regex:
-    if op == "LITERAL":
-        return spelled(chr(argument))
-    if op == "ANY":
-        return alt(one_of(frozenset(range(128)) - {10}), NOT_ASCII)
-    if op == "NOT_LITERAL":
-        return alt(one_of(frozenset(range(128)) - {argument}), NOT_ASCII)
-    if op == "IN":
-        members: set[int] = set()
-        for kind, value in argument:
-            if str(kind) == "RANGE":
-                members |= set(range(value[0], value[1] + 1))
-            elif str(kind) == "LITERAL":
-                members.add(value)
-            elif str(kind) != "NEGATE":
-                raise NotImplementedError(f"the naive engine does not know {kind}")
-        if str(argument[0][0]) == "NEGATE":
-            if max(members) >= 128:
-                raise NotImplementedError("the naive engine negates sets of ASCII characters only")
-            return alt(one_of(frozenset(range(128)) - members), NOT_ASCII)
-        return characters(frozenset(members))
-    if op == "BRANCH":
-        return reduce(alt, map(_sequence, argument[1]), NONE)
-    if op == "SUBPATTERN":
-        return _sequence(argument[3])
-    if op == "MAX_REPEAT":
-        least, most, nodes = argument
-        once = _sequence(nodes)
-        if most == sre.MAXREPEAT:
-            return reduce(cat, [once] * least, star(once))
-        return (
-            reduce(lambda after, _: alt(EMPTY, cat(once, after)), range(most - least), EMPTY)
-            if least == 0
-            else cat(once, _node(op, (least - 1, most - 1, nodes)))
-        )
-    raise NotImplementedError(f"the naive engine does not know {op}")
-
 
 Stack: TypeAlias = tuple[int, ...]
 Lexeme: TypeAlias = tuple[int, bytes]

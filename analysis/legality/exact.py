@@ -320,9 +320,7 @@ class ExactDeciders:
         tables, n_terminals = self.tables, self.grammar.n_terminals
         above: list[list[int]] = [[] for _ in range(tables.action.shape[0])]
         for state in range(len(above)):
-            for below in tables.predecessors[
-                tables.predecessor_start[state] : tables.predecessor_start[state + 1]
-            ].tolist():
+            for below in tables.below[state]:
                 above[below].append(state)
         cost = [
             0 if symbol < 0 else len(self._shortest_words[symbol if symbol < n_terminals else symbol - 1])

@@ -110,7 +110,6 @@ class _Pairs:
         self.tables = tables
         self.lengths: list[int] = tables.rule_length.tolist()
         self.symbols: list[int] = tables.rule_lhs.tolist()
-        self._below: dict[int, list[int]] = {}
         self._through = self._find_through()
         self._apart: dict[Pair, frozenset[Pair]] = {}
         self._over: dict[tuple[Pair, int], frozenset[Pair]] = {}
@@ -139,7 +138,7 @@ class _Pairs:
                     if one is not None and other is not None and one != other:
                         found.add(_without_common(base, *sorted((one, other))))
             if None in ones or None in others:
-                for below in self._states_below(base):
+                for below in self.tables.below[base]:
                     deeper = below, (base, *first), (base, *second)
                     if len(deeper[1]) + len(deeper[2]) > MAX_DIFFERENCE + 2:
                         raise _TooDifferent
@@ -164,7 +163,7 @@ class _Pairs:
                     if first and second:
                         new = self._passed_over(*_lowest_equal(base, first, second))
                     else:  # the base itself is on top of one
-                        new = {(below, (base, *first), (base, *second)) for below in self._states_below(base)}
+                        new = {(below, (base, *first), (base, *second)) for below in self.tables.below[base]}
                     agenda += new - seen
                     seen |= new
             found = frozenset(one for one in seen if _top(one[0], one[1]) != _top(one[0], one[2]))
@@ -184,7 +183,7 @@ class _Pairs:
                 if min(len(one), len(other)) < popped:
                     if len(one) + len(other) > MAX_DIFFERENCE:
                         raise _TooDifferent
-                    agenda += [(deeper, (base, *one), (base, *other)) for deeper in self._states_below(base)]
+                    agenda += [(deeper, (base, *one), (base, *other)) for deeper in self.tables.below[base]]
                     continue
                 one, other = one[: len(one) - popped], other[: len(other) - popped]
                 gotos = int(self.tables.goto[_top(base, one), symbol]), int(self.tables.goto[_top(base, other), symbol])
@@ -205,7 +204,7 @@ class _Pairs:
                 for popped in range(self.lengths[rule] - 1, -1, -1):
                     for one in layer:
                         found[one].add((self.symbols[rule], popped))
-                    layer = {below for one in layer for below in self._states_below(one)}
+                    layer = {below for one in layer for below in self.tables.below[one]}
         return [sorted(of_state) for of_state in found]
 
     def _shift(self, base: int, above: Above, column: int) -> list[Above | None]:
@@ -234,12 +233,6 @@ class _Pairs:
                             agenda.append(after)
             self._moved[key] = list(found)
         return self._moved[key]
-
-    def _states_below(self, state: int) -> list[int]:
-        if state not in self._below:
-            start, end = self.tables.predecessor_start[state : state + 2].tolist()
-            self._below[state] = self.tables.predecessors[start:end].tolist()
-        return self._below[state]
 
 
 def _without_common(base: int, first: Above, second: Above) -> Pair:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -69,6 +71,12 @@ class LrTables:
     def n_conflicts(self) -> int:
         """Cells with several actions."""
         return int((self.action >= CONFLICT).sum())
+
+    @cached_property
+    def below(self) -> list[list[int]]:
+        """For each state those that can lie directly below it, see `predecessors`."""
+        members: list[int] = self.predecessors.tolist()
+        return [members[start:end] for start, end in pairwise(self.predecessor_start.tolist())]
 
     def actions(self, state: int, column: int) -> tuple[int, ...]:
         """The plain actions of a cell; none is an error."""

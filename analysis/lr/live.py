@@ -39,29 +39,25 @@ ANSWERED = -2
 """In place of a query: no stack fails it."""
 
 
-def without_dead_ends(tables: LrTables) -> tuple[LrTables, Array] | None:
-    """Tables that accept the same texts and read nothing that is the beginning of none; None if that is what these tables do.
+def without_dead_ends(live: Live) -> tuple[LrTables, Array]:
+    """Tables that accept the same texts as those of `live` and read nothing that is the beginning of none.
 
-    tables : without conflicts. Returned with the tables: (n_states,) int32, which of the given states each state is.
-
-    Raises LimitError for tables too large to be looked at. Cost: O(exits), some us each.
+    Returned with the tables: (n_states,) int32, which of the given states each state is. Raises LimitError for too many states.
     """
-    live = Live(tables)
-    return _Product(live).result() if live.has_dead_ends else None
+    return _Product(live).result()
 
 
 class Live:
-    """Kinds of stacks: 0 (the start state alone), 1, ... Raises LimitError past the limits.
+    """Kinds of stacks: 0 (the start state alone), 1, ... Raises LimitError past the limits. Cost: O(exits), some us each.
 
-    `push` leads from one kind to the next, `can_shift` says whether a state may be pushed.
+    tables : without conflicts. `push` leads from one kind to the next, `can_shift` says whether a state may be pushed.
     """
 
     def __init__(self, tables: LrTables) -> None:
         self.tables = tables
         self._exits = _Exits(tables)
         self._goto: list[list[int]] = tables.goto.tolist()
-        start = tables.predecessor_start.tolist()
-        self._below = [tables.predecessors[start[q] : start[q + 1]].tolist() for q in range(tables.n_states)]
+        self._below = tables.below
         self._queries: list[tuple[int, frozenset[Exit]]] = []
         """By number: the state that is asked, and exits that go on below it."""
         self._number: dict[tuple[int, frozenset[Exit]], int] = {}
@@ -70,6 +66,10 @@ class Live:
         """For each query, by the state below, the query there, or ANSWERED."""
         self._first = self._ask()
         self._unsure = self._find_unsure()
+        self._unsure_at: dict[int, list[int]] = {}
+        """The unsure queries of each state."""
+        for query in sorted(self._unsure):
+            self._unsure_at.setdefault(self._queries[query][0], []).append(query)
         self._members: list[frozenset[int]] = []
         """For each kind the queries that are answered, of those that are not sure."""
         self._kinds: dict[frozenset[int], int] = {}
@@ -122,25 +122,28 @@ class Live:
         """The number of a query: can a stack with this state on top go on in one of these ways? ANSWERED: it can, whatever is below."""
         key = state, asked
         if key not in self._answers:
-            going_on: set[Exit] = set()
-            seen: set[Exit] = set()
-            agenda = list(asked)
-            answer = -1
-            for item in agenda:  # grows while it is read
-                if item[0]:
-                    going_on.add(item)
-                    continue
-                node = self._exits.node(self._goto[state][item[1]], item[2])
-                if node is None:
-                    continue
-                if self._exits.accepts[node]:
-                    answer = ANSWERED
-                    break
-                new = {(n - 1, a, t) for n, a, t in self._exits.of[node]} - seen
-                seen |= new
-                agenda += new
-            self._answers[key] = self._numbered(state, frozenset(going_on)) if answer == -1 else answer
+            going_on = self._going_on(state, asked)
+            self._answers[key] = ANSWERED if going_on is None else self._numbered(state, going_on)
         return self._answers[key]
+
+    def _going_on(self, state: int, asked: frozenset[Exit]) -> frozenset[Exit] | None:
+        """The exits under way below a state; None if something accepts before one is needed."""
+        going_on: set[Exit] = set()
+        seen: set[Exit] = set()
+        agenda = list(asked)
+        for item in agenda:  # grows while it is read
+            if item[0]:
+                going_on.add(item)
+                continue
+            node = self._exits.node(self._goto[state][item[1]], item[2])
+            if node is None:
+                continue
+            if self._exits.accepts[node]:
+                return None
+            new = {(n - 1, a, t) for n, a, t in self._exits.of[node]} - seen
+            seen |= new
+            agenda += new
+        return frozenset(going_on)
 
     def _numbered(self, state: int, going_on: frozenset[Exit]) -> int:
         number = self._number.setdefault((state, going_on), len(self._queries))
@@ -163,9 +166,6 @@ class Live:
             new = set(before.get(query, ())) - found
             found |= new
             failed += new
-        self._unsure_at: dict[int, list[int]] = {}
-        for query in sorted(found):
-            self._unsure_at.setdefault(self._queries[query][0], []).append(query)
         return frozenset(found)
 
 

@@ -15,7 +15,6 @@ so it need only be looked at if the grammar has such an A.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from itertools import pairwise
 from typing import NamedTuple
 
 from maskwright.analysis.errors import GrammarError
@@ -125,8 +124,7 @@ class _Runs:
         self.goto = tables.goto
         self.lhs: list[int] = tables.rule_lhs.tolist()
         self.length: list[int] = tables.rule_length.tolist()
-        start = tables.predecessor_start.tolist()
-        self.below = [tables.predecessors[i:j].tolist() for i, j in pairwise(start)]
+        self.below = tables.below
         self.tops = [s for s, symbol in enumerate(tables.accessing.tolist()) if symbol < tables.n_terminals]
         self.ended: dict[int, tuple[int, int] | None] = {}
 

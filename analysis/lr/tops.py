@@ -71,10 +71,7 @@ class _Tops:
             return frozenset({state})
         key = state, depth
         if key not in self._below:
-            start = self.tables.predecessor_start
             self._below[key] = frozenset(
-                int(below)
-                for above in self._states_below(state, depth - 1)
-                for below in self.tables.predecessors[start[above] : start[above + 1]]
+                below for above in self._states_below(state, depth - 1) for below in self.tables.below[above]
             )
         return self._below[key]

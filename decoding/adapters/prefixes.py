@@ -158,9 +158,10 @@ class Prefixes:
                 self._read(row, [token], is_committed=False)
                 continue
             end = self._starts[row] + self._n_read[row]
-            if (
-                length > end + 1 and token != ids[row, -2]
-            ):  # PERF: padding goes on as a rule, and is not looked at again
+            is_padding = (
+                length <= end + 1 or token == ids[row, -2]
+            )  # PERF: it goes on as a rule, and is not looked at again
+            if not is_padding:
                 self._read(row, ids[row, end:].tolist(), is_committed=False)
         return True
 

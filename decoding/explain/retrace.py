@@ -20,7 +20,6 @@ from maskwright.analysis.lexing.transducer import DEAD, RESTART, START, STATE_LI
 from maskwright.analysis.lr.acyclic import parsed_grammar
 from maskwright.analysis.lr.automaton import build_automaton
 from maskwright.analysis.lr.bisimulation import coarsest_partition
-from maskwright.analysis.lr.live import Live
 from maskwright.analysis.lr.tables import ACCEPT, CONFLICT, ERROR, build_lr_tables
 from maskwright.decoding.engine._kernels import MAX_STACKS
 from maskwright.maskstore.automaton.stack_automaton import build_lexer_and_parser
@@ -113,7 +112,7 @@ class Machine:
         self.class_of: list[int] = coarsest_partition(self.tables).states.tolist()
         """The merged LR state of each of ours; several of the engine's may stand for one, see `LexerAndParser`."""
         self.origin: list[int] = found.origin.tolist()
-        self.live = None if found.tables is found.merged else Live(found.merged)
+        self.live = found.live
         """What tells stacks that lead into dead ends; None if none do."""
         of_class = dict(zip(self.origin, modes.of_state.tolist(), strict=True))
         self.mode_of = [of_class.get(number, 0) for number in self.class_of]  # states only of dead ends have no mode

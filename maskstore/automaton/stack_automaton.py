@@ -17,7 +17,7 @@ from maskwright.analysis.lexing.lexemes import check_literals
 from maskwright.analysis.lexing.modes import Modes, lexing_modes
 from maskwright.analysis.lexing.transducer import STATE_LIMIT, Transducer, build_transducer
 from maskwright.analysis.lr.encoding import LrTables
-from maskwright.analysis.lr.live import without_dead_ends
+from maskwright.analysis.lr.live import Live, without_dead_ends
 from maskwright.analysis.lr.merging import build_merged_tables
 from maskwright.analysis.lr.splits import refuse_split
 from maskwright.maskstore.automaton.closure import BYTES_BUDGET, EDGE_BUDGET, Closure, MaskCollector, close
@@ -63,18 +63,18 @@ class LexerAndParser:
     """What reads texts of a grammar.
 
     tables : its LALR tables, bisimilar states merged, without dead ends. origin : (n_states,) int32; the merged state that each state is,
-        several where only some of its stacks lead into dead ends. merged : the merged tables with these, `tables` if there are none.
+        several where only some of its stacks lead into dead ends. live : which stacks of the merged tables do; None if none do.
     """
 
     tables: LrTables
     modes: Modes
     transducer: Transducer
     origin: npt.NDArray[np.int32]
-    merged: LrTables
+    live: Live | None
 
 
 def build_lexer_and_parser(grammar: Grammar) -> LexerAndParser:
-    """Raises as `build_merged_tables`, `lexing_modes`, `refuse_split` and `build_transducer`, and LimitError as `without_dead_ends`.
+    """Raises as `build_merged_tables`, `lexing_modes`, `refuse_split` and `build_transducer`, and LimitError as `Live`.
 
     What competes where is up to the merged tables, as it is for Lark's parser; that dead ends are left out changes no lexeme.
     """
@@ -85,16 +85,21 @@ def build_lexer_and_parser(grammar: Grammar) -> LexerAndParser:
     refuse_split(grammar, tables, modes)
     transducer = build_transducer(grammar, merged.can_follow, modes)
     origin = np.arange(tables.n_states, dtype=np.int32)
+    live = None
     if merged.is_decided:
         try:
-            tables, origin = without_dead_ends(tables) or (tables, origin)
+            live = Live(tables)
+            if live.has_dead_ends:
+                tables, origin = without_dead_ends(live)
+            else:
+                live = None
         except LimitError as error:
             raise LimitError(
                 f"grammar {grammar.name}: its conflicts are decided by a shift, which may lead texts into dead ends, and {error}; load the "
                 "grammar with conflicts='all', or take the conflicts out of its rules"
             ) from error
         modes = replace(modes, of_state=modes.of_state[origin])
-    return LexerAndParser(tables, modes, transducer, origin, merged.tables)
+    return LexerAndParser(tables, modes, transducer, origin, live)
 
 
 @dataclass(frozen=True)

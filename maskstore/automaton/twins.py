@@ -53,9 +53,7 @@ class Places:
 
     def __init__(self, tables: LrTables) -> None:
         n = tables.n_states
-        starts: list[int] = tables.predecessor_start.tolist()
-        members: list[int] = tables.predecessors.tolist()
-        below = [members[starts[state] : starts[state + 1]] for state in range(n)]
+        below = tables.below
         goto: list[list[int]] = tables.goto.tolist()
         reductions = [
             (state, rule, int(tables.rule_length[rule]) - 1, int(tables.rule_lhs[rule]))

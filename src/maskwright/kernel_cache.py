@@ -21,12 +21,11 @@ def settle(package: str) -> None:
     if os.environ.get(VARIABLE) or _can_write(beside) or _can_write(_users_folder()):
         return
     import atexit
-    import shutil
     import tempfile
     import warnings
 
     folder = tempfile.mkdtemp(prefix="maskwright-")
-    atexit.register(_remove, os.getpid(), folder, shutil.rmtree)
+    atexit.register(_remove, os.getpid(), folder)
     os.environ[VARIABLE] = folder  # for processes that this one starts, too
     if "numba" in sys.modules:
         sys.modules["numba"].config.CACHE_DIR = folder
@@ -55,6 +54,9 @@ def _can_write(folder: str) -> bool:
     return os.access(folder, os.W_OK | os.X_OK)
 
 
-def _remove(process: int, folder: str, rmtree: object) -> None:
-    if os.getpid() == process and callable(rmtree):
-        rmtree(folder, ignore_errors=True)
+def _remove(process: int, folder: str) -> None:
+    """Not in a fork of the process, which ends earlier."""
+    import shutil
+
+    if os.getpid() == process:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -7,16 +7,15 @@ import random
 import time
 from collections.abc import Callable
 
-import numpy as np
 import pytest
-from engine_cases import ids, longest, random_vocabulary, vocabulary_of
+from checked_texts import checked_texts
+from engine_cases import longest, random_vocabulary, row, vocabulary_of
 from grammars import random_expressions, random_tails
 from naive_engine import NaiveEngine
 from oracle import Oracle
 
 from maskwright.analysis.errors import DeadEndError, LimitError
 from maskwright.analysis.grammar import Grammar
-from maskwright.decoding.matcher import Matcher
 from maskwright.stores.build import compile_store
 
 EXPRESSION = """
@@ -27,12 +26,6 @@ N: /[0-9]/
 """
 
 
-def row(matcher: Matcher) -> set[int]:
-    words = np.zeros(matcher.store.n_words, np.uint32)
-    matcher.fill(words)
-    return ids(words)
-
-
 def check(seed: int, draw: Callable[[int], Grammar] = random_expressions) -> bool:
     """Rows along random legal texts; False where a text has too many readings to be followed."""
     grammar = draw(seed)
@@ -41,31 +34,12 @@ def check(seed: int, draw: Callable[[int], Grammar] = random_expressions) -> boo
     try:
         store, naive = compile_store(grammar, random_vocabulary(grammar, seed)), NaiveEngine(grammar)
         oracle = Oracle(grammar, "all")
-        rng = random.Random(seed)
-        for _ in range(2):
-            matcher, text = store.matcher(), b""
-            for _ in range(8):
-                try:
-                    found = row(matcher)
-                except DeadEndError:
-                    assert not naive.allowed(text, store.vocabulary.tokens) and not naive.is_legal_text(text)
-                    break
-                eos = set(store.vocabulary.eos) if naive.is_legal_text(text) else set()
-                assert found == naive.allowed(text, store.vocabulary.tokens) | eos, (grammar.text, text)
-                for token in rng.sample(range(store.vocabulary.size), 3):
-                    data = store.vocabulary.tokens[token]
-                    assert not data or oracle.is_allowed(text, data) == (token in found), (grammar.text, text, data)
-                try:
-                    ending = matcher.shortest_ending()
-                    assert naive.is_legal_text(text + ending.data), (grammar.text, text, ending)
-                except DeadEndError as error:
-                    assert "but not under vocabulary" in str(error), (grammar.text, text)
-                able = sorted(found - set(store.vocabulary.eos))
-                if not able:
-                    break
-                token = rng.choice(able)
-                matcher.advance(token)
-                text += store.vocabulary.tokens[token]
+        for matcher, text in checked_texts(store, naive, oracle, random.Random(seed), 2):
+            try:
+                ending = matcher.shortest_ending()
+                assert naive.is_legal_text(text + ending.data), (grammar.text, text, ending)
+            except DeadEndError as error:
+                assert "but not under vocabulary" in str(error), (grammar.text, text)
     except LimitError as error:
         assert "readings" in str(error)
         return False

@@ -16,6 +16,7 @@ from engine_cases import (
     random_longest_grammar,
     random_verbatim_grammar,
     random_vocabulary,
+    row,
     vocabulary_of,
 )
 
@@ -23,7 +24,7 @@ from maskwright.analysis.errors import DeadEndError, GrammarError, IllegalTokenE
 from maskwright.decoding.engine import _batch_kernels
 from maskwright.decoding.engine import _kernels as kernels
 from maskwright.decoding.logits import _row_kernels
-from maskwright.decoding.matcher import Batch, Matcher
+from maskwright.decoding.matcher import Batch
 from maskwright.maskstore.automaton.stack_automaton import Budget, build_automaton
 from maskwright.maskstore.table.engine_table import engine_table
 from maskwright.stores.build import compile_store
@@ -48,12 +49,6 @@ def pair() -> Store:
 
 
 STORES = [pytest.param(lines, id="layout"), pytest.param(plain, id="plain")]
-
-
-def row(matcher: Matcher) -> set[int]:
-    words = np.zeros(matcher.store.n_words, np.uint32)
-    matcher.fill(words)
-    return ids(words)
 
 
 def rows(batch: Batch, width: int = 0) -> list[set[int]]:

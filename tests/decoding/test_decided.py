@@ -8,7 +8,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from engine_cases import ids, longest, random_vocabulary, vocabulary_of
+from checked_texts import checked_texts
+from engine_cases import longest, random_vocabulary, vocabulary_of
 from grammars import random_expressions, random_grammar, random_looping_grammar, random_tails
 from lr.naive_lr import unchecked_tables
 from naive_engine import NaiveEngine
@@ -44,30 +45,9 @@ def check(seed: int, draw: Callable[[int], Grammar]) -> bool:
     cells = [every.actions(*where) for where in np.argwhere(every.action >= CONFLICT).tolist()]
     is_larks = not any(sum(action < 0 for action in cell) > 1 for cell in cells)
     oracle = Oracle(grammar, "shift") if is_larks else None
-    words = np.zeros(store.n_words, np.uint32)
-    for _ in range(3):
-        matcher, text = store.matcher(), b""
-        for _ in range(8):
-            try:
-                matcher.fill(words)
-            except DeadEndError:
-                assert not naive.allowed(text, store.vocabulary.tokens) and not naive.is_legal_text(text)
-                break
-            eos = set(store.vocabulary.eos) if naive.is_legal_text(text) else set()
-            found = ids(words)
-            assert found == naive.allowed(text, store.vocabulary.tokens) | eos, (grammar.text, text)
-            for token in rng.sample(range(store.vocabulary.size), 3):
-                data = store.vocabulary.tokens[token]
-                if oracle is not None and data:
-                    assert oracle.is_allowed(text, data) == (token in found), (grammar.text, text, data)
-            able = sorted(found - set(store.vocabulary.eos))
-            if not able:
-                break
-            token = rng.choice(able)
-            matcher.advance(token)
-            text += store.vocabulary.tokens[token]
-    found_parser = build_lexer_and_parser(grammar)
-    return found_parser.tables is not found_parser.merged
+    for _ in checked_texts(store, naive, oracle, rng, 3):
+        pass
+    return build_lexer_and_parser(grammar).live is not None
 
 
 def longest_of(grammar: Grammar, seed: int) -> Grammar:

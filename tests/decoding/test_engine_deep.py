@@ -8,9 +8,8 @@ from functools import cache
 
 import numpy as np
 import pytest
-from engine_cases import JSON, ids, longest, real_store, vocabulary_of
+from engine_cases import JSON, ids, longest, real_store, row, vocabulary_of
 
-from maskwright.decoding.matcher import Matcher
 from maskwright.stores.build import compile_store
 from maskwright.stores.store import Store
 
@@ -50,12 +49,6 @@ def chains() -> Store:
 @cache
 def json() -> Store:
     return compile_store(longest(JSON, "json"), vocabulary_of(b"[[", b"]]", b"[[[[", b',"', singles=bytes(range(256))))
-
-
-def row(matcher: Matcher) -> set[int]:
-    words = np.zeros(matcher.store.n_words, np.uint32)
-    matcher.fill(words)
-    return ids(words)
 
 
 def token(store: Store, text: bytes) -> int:

@@ -18,6 +18,7 @@ from engine_cases import (
     random_contextual_grammar,
     random_verbatim_grammar,
     random_vocabulary,
+    row,
     vocabulary_of,
 )
 from naive_engine import NaiveEngine
@@ -25,7 +26,6 @@ from oracle import Oracle
 
 from maskwright.analysis.errors import DeadEndError, GrammarError, IllegalTokenError, LimitError
 from maskwright.analysis.grammar.grammar import Conflicts, Grammar
-from maskwright.decoding.matcher import Matcher
 from maskwright.stores.build import compile_store
 from maskwright.stores.store import Store
 from maskwright.validation.grammar_parse import GrammarParse
@@ -75,12 +75,6 @@ def case(kind: str, seed: int, conflicts: Conflicts = "shift") -> Case:
 
 
 CASES = [pytest.param(kind, seed, id=f"{kind}-{seed}") for kind in KINDS for seed in SEEDS[kind]]
-
-
-def row(matcher: Matcher) -> set[int]:
-    words = np.full(matcher.store.n_words, 0xDEADBEEF, np.uint32)
-    matcher.fill(words)
-    return ids(words)
 
 
 def expected(naive: NaiveEngine, store: Store, text: bytes) -> set[int]:

@@ -5,13 +5,18 @@ from __future__ import annotations
 import random
 from functools import cache
 
-import numpy as np
 import pytest
-from engine_cases import ids, longest, random_layout_grammar, random_longest_grammar, random_vocabulary, vocabulary_of
+from engine_cases import (
+    longest,
+    random_layout_grammar,
+    random_longest_grammar,
+    random_vocabulary,
+    row,
+    vocabulary_of,
+)
 from naive_engine import NaiveEngine
 
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitError
-from maskwright.decoding.matcher import Matcher
 from maskwright.stores.build import compile_store
 from maskwright.stores.store import Store
 
@@ -32,12 +37,6 @@ def case(kind: str, seed: int) -> Case:
 CASES = [pytest.param("plain", seed, id=f"plain-{seed}") for seed in PLAIN] + [
     pytest.param("layout", seed, id=f"layout-{seed}") for seed in LAYOUT
 ]
-
-
-def row(matcher: Matcher) -> set[int]:
-    words = np.full(matcher.store.n_words, 0xDEADBEEF, np.uint32)
-    matcher.fill(words)
-    return ids(words)
 
 
 def expected(naive: NaiveEngine, store: Store, text: bytes) -> set[int]:

@@ -16,7 +16,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from engine_cases import ids, longest, random_layout_grammar, random_longest_grammar, random_vocabulary, vocabulary_of
+from engine_cases import (
+    ids,
+    longest,
+    random_layout_grammar,
+    random_longest_grammar,
+    random_vocabulary,
+    row,
+    vocabulary_of,
+)
 
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, MaskwrightError
 from maskwright.decoding.engine import _kernels as kernels
@@ -56,12 +64,6 @@ def store_of(text: str, *tokens: bytes) -> Store:
 
 def nested() -> Store:
     return store_of(NESTED, b"(", b")", b"[", b"x", b"((((", b"))))", b"()")
-
-
-def row(matcher: Matcher) -> set[int]:
-    words = np.zeros(matcher.store.n_words, np.int32)
-    matcher.fill(words)
-    return ids(words.view(np.uint32))
 
 
 def rows(batch: GpuBatch) -> list[set[int]]:

@@ -12,14 +12,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engine_cases import ids, longest, vocabulary_of
+from engine_cases import ids, longest, row, vocabulary_of
 from numba.core import config
 from own_process import check_tests
 
 from maskwright.decoding.engine import _kernels as kernels
 from maskwright.decoding.gpu.devices import is_simulated
 from maskwright.decoding.gpu.gpu import GpuBatch
-from maskwright.decoding.matcher import Matcher
 from maskwright.maskstore.table import engine_table as layout
 from maskwright.stores.build import compile_store
 from maskwright.stores.store import Store
@@ -160,12 +159,6 @@ def test_a_row_is_looked_up_once_for_all_of_its_words() -> None:
     backend._launch(backend._kernels.write, 1, 3, batch._write_arguments)
     # a word of each row; each of three threads looks the masks and their ids up
     assert 0 < Counted.reads <= len(masks) * store.n_words + beside + 3 * (5 * len(masks) + 5)
-
-
-def row(matcher: Matcher) -> set[int]:
-    words = np.zeros(matcher.store.n_words, np.int32)
-    matcher.fill(words)
-    return ids(words.view(np.uint32))
 
 
 @pytest.mark.parametrize("text", [LINES, TRIES, HEADS], ids=["lines", "tries", "heads"])

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engine_cases import ids, longest, vocabulary_of
+from engine_cases import ids, longest, row, vocabulary_of
 from fake_cuda import FakeCuda, FakeNumba, FakeTorch, as_array, kernels
 
 from maskwright.decoding.gpu import devices, gpu
@@ -44,12 +44,6 @@ def late_apply(cuda: FakeCuda, logits: Any, row_ids: Any, rows: Any) -> None:
 
 def batch_of(size: int) -> gpu.GpuBatch:
     return gpu.GpuBatch(STORE, size, "cuda:1", n_records=1024, n_deep=2, deep_records=4096)
-
-
-def row(matcher: Matcher) -> set[int]:
-    words = np.zeros(STORE.n_words, np.int32)
-    matcher.fill(words)
-    return ids(words.view(np.uint32))
 
 
 def at_random_place(rng: random.Random) -> Matcher:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engine_cases import ids, longest, vocabulary_of
+from engine_cases import ids, longest, row, vocabulary_of
 
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitError, MaskwrightError
 from maskwright.decoding.matcher import Matcher
@@ -27,12 +27,6 @@ def sums() -> Store:
 
 
 EOS = len(TOKENS)
-
-
-def row(matcher: Matcher) -> set[int]:
-    words = np.zeros(matcher.store.n_words, np.uint32)
-    matcher.fill(words)
-    return ids(words)
 
 
 def after(*tokens: int, max_rollback: int = 256) -> Matcher:

@@ -23,18 +23,18 @@ from maskwright.decoding.reference.reference import Hypothesis, ReferenceDecoder
 from maskwright.maskstore.automaton.stack_automaton import Budget, build_automaton
 from maskwright.maskstore.table.compiled import Progress
 from maskwright.maskstore.table.engine_table import engine_table
+from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.stores.build import compile_entry_store
 from maskwright.stores.store import EntryStore, Store
 from maskwright.validation.replay import (
-    BEFORE,
     ENDED_EARLY,
     NOT_COMPLETE,
     NOT_SPELLED,
     OVER_LIMIT,
     Stop,
+    facts_of_place,
     facts_of_stop,
     good_bytes,
-    place_of,
     why_refused,
 )
 from maskwright.validation.work import Outcome, Tools
@@ -91,7 +91,7 @@ class Equality:
                 if masks is not None:
                     n_different += 1
                     if len(different) < 3:
-                        different.append(_difference(text, offset, token, masks))
+                        different.append(_difference(text, offset, token, vocabulary, masks))
                 if token is None:
                     stop = None if pair.is_accepting() else Stop(len(tokens), None, NOT_COMPLETE)
                     break
@@ -189,15 +189,10 @@ class _Decoders:
         return 0
 
 
-def _difference(text: str, offset: int, token: int | None, masks: tuple[Words, Words]) -> dict[str, Any]:
+def _difference(
+    text: str, offset: int, token: int | None, vocabulary: Vocabulary, masks: tuple[Words, Words]
+) -> Outcome:
     bits = [np.flatnonzero(np.unpackbits(mask.view(np.uint8), bitorder="little")) for mask in masks]
     lacking, added = np.setdiff1d(bits[1], bits[0]), np.setdiff1d(bits[0], bits[1])
-    line, column = place_of(text, offset)
-    return {
-        "line": line,
-        "column": column,
-        "byte": offset,
-        "before": text.encode()[:offset].decode("utf-8", "replace")[-BEFORE:],
-        "token": None if token is None else [token, ""],
-        "why": f"the store lacks {len(lacking)} tokens {lacking[:8].tolist()} and adds {len(added)} {added[:8].tolist()}",
-    }
+    why = f"the store lacks {len(lacking)} tokens {lacking[:8].tolist()} and adds {len(added)} {added[:8].tolist()}"
+    return facts_of_place(text, offset, offset, token, vocabulary) | {"why": why}

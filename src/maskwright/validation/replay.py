@@ -123,17 +123,21 @@ def good_bytes(matcher: Any, token: bytes) -> int:
 
 def facts_of_stop(text: str, tokens: Sequence[int], stop: Stop, vocabulary: Vocabulary, good: int) -> Outcome:
     """Where a text is refused, as outcomes say it. good : the bytes of the refused token that may come (`good_bytes`)."""
-    token = b"" if stop.token is None else vocabulary.tokens[stop.token]
+    spelled = b"" if stop.token is None else vocabulary.tokens[stop.token]
     begin = sum(len(vocabulary.tokens[token]) for token in tokens[: stop.n_tokens])
-    offset = begin + good % max(1, len(token))
+    return facts_of_place(text, begin, begin + good % max(1, len(spelled)), stop.token, vocabulary) | {"why": stop.why}
+
+
+def facts_of_place(text: str, begin: int, offset: int, token: int | None, vocabulary: Vocabulary) -> Outcome:
+    """Where something is wrong with a token. begin, offset : in bytes; where the token begins, and what is wrong. token : None for the
+    text's end."""
     line, column = place_of(text, offset)
     return {
         "line": line,
         "column": column,
         "byte": offset,
         "before": text.encode()[:begin].decode("utf-8", "replace")[-BEFORE:],
-        "token": None if stop.token is None else [stop.token, token.decode("utf-8", "backslashreplace")],
-        "why": stop.why,
+        "token": None if token is None else [token, vocabulary.tokens[token].decode("utf-8", "backslashreplace")],
     }
 
 
