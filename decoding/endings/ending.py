@@ -38,7 +38,11 @@ from maskwright.decoding.endings.ending_spelling import Spelling
 from maskwright.decoding.engine.alone import Alone
 
 SHORT_NODES = 2_000
-"""What a search for a short ending looks at beyond what the ending's length explains; then it takes one that is near."""
+"""States that a search for a short ending looks at beyond what the ending's length explains; then it takes one that is near."""
+SHORT_STEPS = 2_000
+"""Steps down to one that is near, likewise."""
+AGAIN = 10
+"""If neither finds one, both go on to so many times as many: some endings are near and lie on no way straight down."""
 
 
 @dataclass(frozen=True)
@@ -72,14 +76,22 @@ def short_ending(texts: Texts, slot: int = 0, max_nodes: int | None = None) -> E
 
     max_nodes : `SHORT_NODES` by default.
 
-    Raises DeadEndError as `shortest_ending`. Memory: at most about `MAX_HELD` bytes beside the tables; `MAX_KEPT` stay.
+    Raises DeadEndError as `shortest_ending`, LimitError if none is found. Memory: at most about `MAX_HELD` bytes beside the tables;
+    `MAX_KEPT` stay.
     """
+    nodes = SHORT_NODES if max_nodes is None else max_nodes
 
     def found_by(search: EndingSearch) -> tuple[bytes | None, bool]:
-        try:
-            return search.run(_start(search, texts, slot), SHORT_NODES if max_nodes is None else max_nodes), True
-        except LimitError:
-            return search.descend(_start(search, texts, slot)), False
+        for times in (1, AGAIN):
+            try:
+                return search.run(_start(search, texts, slot), times * nodes), True
+            except LimitError:
+                pass
+            try:
+                return search.descend(_start(search, texts, slot), times * SHORT_STEPS), False
+            except LimitError as error:
+                last = error
+        raise last
 
     with _LOCK:
         return _ending(texts, slot, found_by)

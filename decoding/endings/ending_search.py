@@ -28,8 +28,6 @@ MAX_NODES = 100_000
 NODES_OF_A_BYTE = 8
 VISITS_OF_A_NODE = 16
 """How often states are come to again, on average, while the bound is raised byte by byte: where there is no ending it rises for ever."""
-MAX_STEPS = 20_000
-"""Steps down, likewise."""
 MAX_READINGS = 50_000
 """Stacks beyond the first in all states looked at: how ambiguous a text may be."""
 
@@ -261,18 +259,20 @@ class EndingSearch(EndingMachine):
             "or ask for a short ending that need not be the shortest (short_ending)"
         )
 
-    def descend(self, start: Node) -> bytes | None:
+    def descend(self, start: Node, max_steps: int) -> bytes | None:
         """An ending, hardly ever longer than a shortest one: each byte is one after which the bound is least, and none is taken back
         unless it leads nowhere, or back to where the text was. None if there is no ending.
 
+        max_steps : beyond `NODES_OF_A_BYTE` for each byte of the start's bound. What was learnt is kept, so a second descent goes further.
+
         The bound of a state that is left rises above that of the next one, so the search does not stay where the bound is too low.
-        Raises LimitError as `run`. Cost: about a node a byte, memory for one place a lexeme.
+        Raises LimitError if the steps are too few. Cost: about a node a byte, memory for one place a lexeme.
         Source: Korf, "Real-time heuristic search" (1990), LRTA*.
         """
         path = bytearray()
         trail, at = [start], {_key(start): 0}
         self._readings = 4 * MAX_READINGS
-        steps = MAX_STEPS + NODES_OF_A_BYTE * min(self._bound(start), MAX_NODES)
+        steps = max_steps + NODES_OF_A_BYTE * min(self._bound(start), MAX_NODES)
         for _ in range(steps):
             node = trail[-1]
             if not self._bound(node) and self._is_end(node):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import random
+import time
 from collections.abc import Callable
 
 import numpy as np
@@ -97,6 +98,16 @@ def test_a_grammar_whose_texts_all_are_dead_ends_has_no_store() -> None:
     assert not matcher.is_allowed(vocabulary.tokens.index(b"c")) and matcher.is_allowed(vocabulary.tokens.index(b"d"))
     with pytest.raises(DeadEndError, match="cannot finish any text"):
         build_store(parse_grammar('start: x "c"\nx: "c" x | \n', conflicts="shift"), vocabulary)
+
+
+def test_a_short_ending_that_is_on_no_way_straight_down_is_found() -> None:
+    """A descent of 20,000 steps finds none; the shortest is near."""
+    text = 'start: p+ "c" |  | start "c" p\np: "a" start start | "b" "c"\n'
+    matcher = build_store(parse_grammar(text, conflicts="shift"), vocabulary_of(singles=b"abc")).matcher()
+    matcher.advance_bytes(b"bcaaa")
+    begin = time.process_time()
+    assert matcher.short_ending().data == b"bccbccbccbccbccbccbcc"
+    assert time.process_time() - begin < 20
 
 
 def test_lint_says_that_neither_reading_is_left() -> None:

@@ -259,7 +259,7 @@ def mutated(seed: int, first: int, end: int, environment: dict[str, str], timeou
 def test_endings_under_tables_that_are_made_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """The search is plain Python: it ends, or gives up."""
     monkeypatch.setattr(ending_search, "MAX_NODES", 50)
-    monkeypatch.setattr(ending_search, "MAX_STEPS", 200)
+    monkeypatch.setattr(ending, "SHORT_STEPS", 20)
     monkeypatch.setattr(ending, "SHORT_NODES", 20)
     originals = stores()
     kept = 0
