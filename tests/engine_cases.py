@@ -17,7 +17,7 @@ from maskwright.analysis.loading import load_grammar, parse_grammar
 from maskwright.analysis.lr.splits import default_conflicts
 from maskwright.decoding.matcher import Matcher
 from maskwright.maskstore.automaton.stack_automaton import StackAutomaton, build_automaton
-from maskwright.maskstore.table.engine_table import engine_table
+from maskwright.maskstore.table.write import engine_table
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
 from maskwright.stores.store import Store
 

@@ -14,8 +14,8 @@ from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.lexing.transducer import Transducer
 from maskwright.decoding.engine import _kernels as kernels
 from maskwright.maskstore.automaton.stack_automaton import StackAutomaton, build_automaton
-from maskwright.maskstore.table.engine_table import engine_table
 from maskwright.maskstore.table.mask_rows import share_rows
+from maskwright.maskstore.table.write import engine_table
 from maskwright.maskstore.tokens.requirements import Requirements
 from maskwright.stores.store import Store
 

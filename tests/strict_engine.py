@@ -17,9 +17,9 @@ from stores import small_automaton
 from maskwright.analysis.errors import MaskwrightError, StoreError
 from maskwright.decoding import matcher as matcher_module
 from maskwright.decoding.engine import _kernels as kernels
-from maskwright.maskstore.automaton import _parse_kernels as lr
+from maskwright.maskstore.table import schema
+from maskwright.maskstore.table.check import check_table
 from maskwright.maskstore.table.schema import PARTS
-from maskwright.maskstore.table.tablecheck import check_table
 from maskwright.stores.store import Store
 
 MOST_READS = 200_000
@@ -91,7 +91,7 @@ def altered(store: Store, rng: random.Random) -> Store:
             [int(rng.choice(values)), int(values[place]) + rng.choice([-1, 1]), rng.randint(-2, 40)]
         )
     if rng.random() < 0.1:
-        table[rng.randrange(lr.HEADER)] += rng.choice([-1, 1])
+        table[rng.randrange(schema.HEADER)] += rng.choice([-1, 1])
     table.setflags(write=False)
     return Store(store.grammar, store.vocabulary, table, store.counts)
 

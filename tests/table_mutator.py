@@ -38,12 +38,12 @@ from maskwright.analysis.errors import MaskwrightError, StoreError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.loading import parse_grammar
 from maskwright.decoding.matcher import Matcher
-from maskwright.maskstore.automaton import _parse_kernels as lr
 from maskwright.maskstore.automaton.stack_automaton import Budget, build_automaton
 from maskwright.maskstore.file.fileformat import _table_checksum, save_store
-from maskwright.maskstore.table import engine_table as places
-from maskwright.maskstore.table.engine_table import engine_table
-from maskwright.maskstore.table.tablecheck import ANY, PARTS, _count, _spans, check_table, table_sizes
+from maskwright.maskstore.table import schema
+from maskwright.maskstore.table.check import _Checks, check_table, range_of
+from maskwright.maskstore.table.schema import PARTS
+from maskwright.maskstore.table.write import engine_table
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.stores.build import compile_store
 from maskwright.stores.store import Store, load_store
@@ -109,18 +109,9 @@ class Mutator:
     def __init__(self, store: Store, rng: random.Random) -> None:
         self.rng = rng
         self.table = store.table.copy()
-        self.spans = _spans("x", store.table)
-        sizes = table_sizes(store.table) | {"2^31": 1 << 31, "2^12": 1 << 12, "terminals": store.grammar.n_terminals}
-        sizes["symbols"] = sizes["columns"] + sizes["modes"]
-        sizes["inner nodes"] = sizes["nodes"] - sizes["roots"] - 1
-        for place, part in PARTS.items():
-            begin, end = self.spans[place]
-            rest = int(np.prod([_count(word, sizes) for word in part.shape[1:]], dtype=np.int64))
-            first, _, more = part.shape[0].partition("+")
-            if not first.isdigit() and first not in sizes:
-                sizes[first] = (end - begin) // max(1, rest) - int(more or 0)
-        self.sizes = sizes
-        fixed = (places.TOKEN_START, places.TOKEN_BYTES, places.EOS)
+        checks = _Checks("x", store.grammar, store.vocabulary, store.table)
+        self.spans, self.sizes = checks.spans, checks.sizes
+        fixed = (schema.TOKEN_START, schema.TOKEN_BYTES, schema.EOS)
         self.parts = [place for place, (begin, end) in self.spans.items() if begin < end and place not in fixed]
 
     def mutate(self) -> np.ndarray:
@@ -137,18 +128,18 @@ class Mutator:
     def new(self, place: int, at: int, values: np.ndarray) -> int:
         """A value for a place: in its range, one that its column has elsewhere, one beside it, or any bits."""
         columns = PARTS[place].columns
-        least, word = columns[at % len(columns)]
         rng = self.rng
         kind = rng.random()
         if kind < 0.3:
             return int(rng.choice(values[at % len(columns) :: len(columns)]))
         if kind < 0.5:
             return int(np.clip(int(values[at]) + rng.choice((-2, -1, 1, 2)), -(1 << 31), (1 << 31) - 1))
-        if columns == (ANY,):
-            if place in (lr.ACTION, lr.ALTERNATIVES):
+        span = range_of(columns[at % len(columns)], self.sizes)
+        if span is None:
+            if place in (schema.ACTION, schema.ALTERNATIVES):
                 return rng.randint(-self.sizes["rules"], self.sizes["states"])
             return rng.randint(-3, 3 * self.sizes["columns"]) if kind < 0.8 else rng.randint(-(1 << 31), (1 << 31) - 1)
-        end = _count(word, self.sizes)
+        least, end = span
         return rng.choice(
             (least, end - 1, rng.randrange(least, max(least + 1, end)), rng.randrange(least, max(least + 1, end)))
         )
@@ -176,7 +167,7 @@ class Mutator:
         chosen[chosen >= 0 if self.rng.random() < 0.5 else slice(None)] = self.new(place, at, values)
 
     def number(self) -> None:
-        place = self.rng.choice((places.AGAIN, places.AFTER_NEWLINE, places.N_MODES, places.N_ROOTS))
+        place = self.rng.choice((schema.AGAIN, schema.AFTER_NEWLINE, schema.N_MODES, schema.N_ROOTS))
         self.table[place] += self.rng.choice((-1, 1, 3))
 
 

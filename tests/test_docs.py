@@ -7,6 +7,7 @@ import contextlib
 import io
 import json
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -235,3 +236,8 @@ def test_records_of_the_oracle_follow_the_grammars_conflicts() -> None:
         for facts in record.get("comparisons", [record]):
             assert facts["conflicts"] == load_grammar("lark:python").conflicts
             assert not facts.get("disagreements") and not facts.get("false_refusals")
+
+
+def test_the_tables_page_is_the_schema() -> None:
+    script = runpy.run_path(str(ROOT / "scripts" / "make_table_page.py"))
+    assert page("docs/internals/table.md") == script["page"](), "run scripts/make_table_page.py"

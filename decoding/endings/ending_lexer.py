@@ -11,7 +11,7 @@ import numpy.typing as npt
 from maskwright.analysis.grammar.columns import LINE_FEED, TAB, Column, column_bytes
 from maskwright.analysis.lexing.transducer import RESTART
 from maskwright.decoding.endings._ending_kernels import COSTLY, relax_lexer
-from maskwright.maskstore.table import engine_table as places
+from maskwright.maskstore.table import schema
 
 if TYPE_CHECKING:
     from maskwright.maskstore.table.compiled import EngineTable
@@ -32,28 +32,28 @@ class EndingLexer:
         table = store.table
         layout = store.grammar.layout
         self.end = store.grammar.n_terminals
-        n_states, n_classes = int(table[places.N_LEXER_STATES]), int(table[places.N_CLASSES])
-        n_modes = int(table[places.N_MODES])
-        next_state = part_of(table, places.NEXT_STATE, n_states, n_classes)
-        output = part_of(table, places.OUTPUT, n_states, n_classes)
+        n_states, n_classes = int(table[schema.N_LEXER_STATES]), int(table[schema.N_CLASSES])
+        n_modes = int(table[schema.N_MODES])
+        next_state = part_of(table, schema.NEXT_STATE, n_states, n_classes)
+        output = part_of(table, schema.OUTPUT, n_states, n_classes)
         starts = part_of(
             table,
-            places.OUTPUT_START,
-            max(int(output.max()), int(part_of(table, places.END_OUTPUT, n_states).max())) + 2,
+            schema.OUTPUT_START,
+            max(int(output.max()), int(part_of(table, schema.END_OUTPUT, n_states).max())) + 2,
         )
-        symbols = part_of(table, places.OUTPUT_SYMBOLS, int(starts[-1])).tolist()
+        symbols = part_of(table, schema.OUTPUT_SYMBOLS, int(starts[-1])).tolist()
         self.outputs = [tuple(symbols[a:b]) for a, b in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)]
-        self.class_of: list[int] = part_of(table, places.BYTE_CLASS, 256).tolist()
+        self.class_of: list[int] = part_of(table, schema.BYTE_CLASS, 256).tolist()
         self.next_state: list[list[int]] = next_state.tolist()
         self.output: list[list[int]] = output.tolist()
-        self.end_output: list[int] = part_of(table, places.END_OUTPUT, n_states).tolist()
-        pending = part_of(table, places.PENDING_START, n_states + 1).tolist()
-        waiting = bytes(part_of(table, places.PENDING, pending[-1]).astype(np.uint8))
+        self.end_output: list[int] = part_of(table, schema.END_OUTPUT, n_states).tolist()
+        pending = part_of(table, schema.PENDING_START, n_states + 1).tolist()
+        waiting = bytes(part_of(table, schema.PENDING, pending[-1]).astype(np.uint8))
         self.pending = [waiting[a:b] for a, b in pairwise(pending)]
-        at = part_of(table, places.FALLBACK, n_states).tolist()
+        at = part_of(table, schema.FALLBACK, n_states).tolist()
         self.fallback = [symbols[place] if place >= 0 else -1 for place in at]
-        self.is_newline = ((part_of(table, places.STATE_FLAGS, n_states) & places.IS_NEWLINE) != 0).tolist()
-        self.modes: list[int] = part_of(table, places.MODE_STATE, n_modes).tolist()
+        self.is_newline = ((part_of(table, schema.STATE_FLAGS, n_states) & schema.IS_NEWLINE) != 0).tolist()
+        self.modes: list[int] = part_of(table, schema.MODE_STATE, n_modes).tolist()
         self.by_class = [[b for b in alphabet if self.class_of[b] == c] for c in range(n_classes)]
         self.column_classes = {self.class_of[byte] for byte in column_bytes(layout.tabs)} if layout else set()
         self.moves = [self._moves(q) for q in range(n_states)]

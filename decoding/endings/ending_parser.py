@@ -10,8 +10,7 @@ import numpy.typing as npt
 
 from maskwright.analysis.lr.tables import ACCEPT, CONFLICT
 from maskwright.decoding.endings._ending_kernels import COSTLY, DEDENT, INDENT, PLAIN, join_items, relax_rules
-from maskwright.maskstore.automaton import _parse_kernels as lr
-from maskwright.maskstore.table import engine_table as places
+from maskwright.maskstore.table import schema
 
 if TYPE_CHECKING:
     from maskwright.maskstore.table.compiled import EngineTable
@@ -55,18 +54,18 @@ class EndingParser:
         table, grammar = store.table, store.grammar
         self.lexer = lexer
         self.layout = grammar.layout
-        n_states, self.n_columns = int(table[lr.N_STATES]), int(table[lr.N_COLUMNS])
-        n_nonterminals, n_rules = int(table[lr.N_NONTERMINALS]), int(table[lr.N_RULES])
-        action = part_of(table, lr.ACTION, n_states, self.n_columns)
-        self.goto: list[list[int]] = part_of(table, lr.GOTO, n_states, n_nonterminals).tolist()
-        self.rule_lhs: list[int] = part_of(table, lr.RULE_LHS, n_rules).tolist()
-        self.rule_length: list[int] = part_of(table, lr.RULE_LENGTH, n_rules).tolist()
-        self.default: list[int] = part_of(table, lr.DEFAULT, n_states).tolist()
-        self.column_of: list[int] = part_of(table, places.SYMBOL_COLUMN, grammar.n_terminals).tolist()
-        self.depth_of: list[int] = part_of(table, places.SYMBOL_DEPTH, grammar.n_terminals).tolist()
-        self.mode_of: list[int] = part_of(table, places.MODE_OF_STATE, n_states).tolist()
-        self.newline = int(table[places.NEWLINE])
-        self.indent, self.dedent = int(table[places.INDENT]), int(table[places.DEDENT])
+        n_states, self.n_columns = int(table[schema.N_STATES]), int(table[schema.N_COLUMNS])
+        n_nonterminals, n_rules = int(table[schema.N_NONTERMINALS]), int(table[schema.N_RULES])
+        action = part_of(table, schema.ACTION, n_states, self.n_columns)
+        self.goto: list[list[int]] = part_of(table, schema.GOTO, n_states, n_nonterminals).tolist()
+        self.rule_lhs: list[int] = part_of(table, schema.RULE_LHS, n_rules).tolist()
+        self.rule_length: list[int] = part_of(table, schema.RULE_LENGTH, n_rules).tolist()
+        self.default: list[int] = part_of(table, schema.DEFAULT, n_states).tolist()
+        self.column_of: list[int] = part_of(table, schema.SYMBOL_COLUMN, grammar.n_terminals).tolist()
+        self.depth_of: list[int] = part_of(table, schema.SYMBOL_DEPTH, grammar.n_terminals).tolist()
+        self.mode_of: list[int] = part_of(table, schema.MODE_OF_STATE, n_states).tolist()
+        self.newline = int(table[schema.NEWLINE])
+        self.indent, self.dedent = int(table[schema.INDENT]), int(table[schema.DEDENT])
         self.members: list[list[int]] = [[] for _ in range(self.n_columns)]
         for terminal, column in enumerate(self.column_of):
             if column >= 0:
@@ -82,7 +81,7 @@ class EndingParser:
 
     def _read_actions(self, action: Int32, table: Int32) -> None:
         """shifts[s] : (column, state). reduces[s] : (rule, columns as bits). accepts[s] : whether the text may end in this state."""
-        alternatives = int(table[lr.ALTERNATIVES])
+        alternatives = int(table[schema.ALTERNATIVES])
         self.shifts: list[list[tuple[int, int]]] = []
         self.reduces: list[list[tuple[int, int]]] = []
         self.accepts: list[bool] = []
@@ -193,8 +192,8 @@ class EndingParser:
     def _cost_items(self, table: Int32, n_nonterminals: int) -> None:
         """steps[s] : what ends a rule under way in state s. An item (s, rule, left) has `left` symbols to read."""
         n_states = len(self.default)
-        starts = part_of(table, lr.PREDECESSOR_START, n_states + 1).tolist()
-        predecessors = part_of(table, lr.PREDECESSORS, starts[-1]).tolist()
+        starts = part_of(table, schema.PREDECESSOR_START, n_states + 1).tolist()
+        predecessors = part_of(table, schema.PREDECESSORS, starts[-1]).tolist()
         read: list[set[int]] = [set() for _ in range(n_states)]
         for column, targets in enumerate(self.column_targets):
             for state in targets:

@@ -45,9 +45,8 @@ from maskwright.decoding.engine._kernels import (
     read_token,
     write_marked,
 )
-from maskwright.maskstore.automaton._parse_kernels import N_STATES
-from maskwright.maskstore.table._engine_kernels import edge_slot
-from maskwright.maskstore.table.engine_table import (
+from maskwright.maskstore.table._table_kernels import edge_slot
+from maskwright.maskstore.table.schema import (
     EDGE_PAIRS,
     EDGES,
     LOOKUP_START,
@@ -55,6 +54,7 @@ from maskwright.maskstore.table.engine_table import (
     MASKS,
     N_EDGE_SLOTS,
     N_ROOTS,
+    N_STATES,
     N_TOKENS,
     NODES,
     ROOTS,

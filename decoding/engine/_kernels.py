@@ -1,6 +1,6 @@
 """The jitted engine: reading tokens and finding masks for many texts at once, without Python objects.
 
-`table` is one flat int32 array with everything that does not change (`engine_table`): LALR tables, transducer, look-ups, stack
+`table` is one flat int32 array with everything that does not change (`maskstore/table/schema.py`): LALR tables, transducer, look-ups, stack
 automaton, tokens' bytes. `memory` is one flat int32 array with a region for each text; a region begins with the places below, then
 the history, then scratch (`scratch_size`), then the arena; CACHE is the place of a cache of runs elsewhere in memory (0: none, -1:
 wanted). Arena records have three places: a stack frame (LR state, frame below, height), an open indent (wide column, indent below, -), its
@@ -31,23 +31,15 @@ from numba import njit
 from maskwright.analysis.grammar.columns import FORM_FEED, LINE_FEED, MOST_COLUMN, SPACE, TAB, TAB_STOP
 from maskwright.analysis.lexing.transducer import DEAD, RESTART
 from maskwright.analysis.lr.tables import ACCEPT, CONFLICT
-from maskwright.maskstore.automaton._parse_kernels import (
+from maskwright.maskstore.table._table_kernels import edge_slot
+from maskwright.maskstore.table.schema import (
     ACTION,
-    ALTERNATIVES,
-    DEFAULT,
-    GOTO,
-    N_COLUMNS,
-    N_NONTERMINALS,
-    N_STATES,
-    RULE_LENGTH,
-    RULE_LHS,
-)
-from maskwright.maskstore.table._engine_kernels import edge_slot
-from maskwright.maskstore.table.engine_table import (
     AFTER_NEWLINE,
     AGAIN,
+    ALTERNATIVES,
     BYTE_CLASS,
     DEDENT,
+    DEFAULT,
     EDGE_PAIRS,
     EDGES,
     END_OUTPUT,
@@ -56,6 +48,7 @@ from maskwright.maskstore.table.engine_table import (
     EOS,
     EOS_IN_MASKS,
     FALLBACK,
+    GOTO,
     INDENT,
     IS_NEWLINE,
     LARK_TABS,
@@ -66,11 +59,14 @@ from maskwright.maskstore.table.engine_table import (
     MODE_OF_STATE,
     MODE_STATE,
     N_CLASSES,
+    N_COLUMNS,
     N_EDGE_SLOTS,
     N_EOS,
     N_MODES,
+    N_NONTERMINALS,
     N_ROOTS,
     N_SET_WORDS,
+    N_STATES,
     N_TOKENS,
     N_WORDS,
     NEWLINE,
@@ -90,6 +86,8 @@ from maskwright.maskstore.table.engine_table import (
     REST_SYMBOL,
     ROOTS,
     ROWS,
+    RULE_LENGTH,
+    RULE_LHS,
     SET_BITS,
     SHIFT_BITS,
     STATE_FLAGS,
@@ -179,8 +177,8 @@ BELOW = 3 + KEPT
 """Places right below the arena: KEPT of the state under way, and above them what `is_endless` counts, named from the arena down.
 
 A table from a file may reduce for ever, and a text may make work without end. So whoever reads or fills begins with SPENT = 0, and all
-loops whose steps are not bounded by the load-time checks (`tablecheck`) pay for them: a unit for STRIDE reductions, for CACHE_STRIDE
-steps of a run, for a symbol of a rest or a path, for 16 steps of `shift_all`. Past MOST_SPENT the result is TOO_LONG.
+loops whose steps are not bounded by the load-time checks (`maskstore/table/check.py`) pay for them: a unit for STRIDE reductions, for
+CACHE_STRIDE steps of a run, for a symbol of a rest or a path, for 16 steps of `shift_all`. Past MOST_SPENT the result is TOO_LONG.
 """
 
 MOST_SPENT = 1 << 24

@@ -33,7 +33,7 @@ from maskwright.decoding.explain.explanation import (
 )
 from maskwright.decoding.explain.retrace import END, Machine, Place, Refusal, Retrace, machine_of
 from maskwright.decoding.explain.stack_views import StackViews
-from maskwright.maskstore.table import engine_table as places_of_table
+from maskwright.maskstore.table import schema
 from maskwright.maskstore.table.compiled import EngineTable
 
 MOST_LEXEMES = 12
@@ -300,9 +300,9 @@ class _Explainer:
         table, memory = texts.store.table, texts._memory
         transducer = self.machine.transducer
         n = transducer.n_states
-        at = int(table[places_of_table.NEXT_STATE])
+        at = int(table[schema.NEXT_STATE])
         known = table[at : at + transducer.next_state.size]
-        if int(table[places_of_table.N_LEXER_STATES]) != n or not np.array_equal(known, transducer.next_state.ravel()):
+        if int(table[schema.N_LEXER_STATES]) != n or not np.array_equal(known, transducer.next_state.ravel()):
             raise StoreError(
                 f"the store of grammar {self.grammar.name} has another lexer than this version of maskwright, under this Python's Unicode, "
                 "builds for it; build the store anew"

@@ -59,7 +59,7 @@ from maskwright.decoding.engine._kernels import (
     scratch_size,
     write_marked,
 )
-from maskwright.maskstore.table.engine_table import EOS, EOS_IN_MASKS, MASK_IDS, MASKS, N_EOS, N_WORDS, ROWS
+from maskwright.maskstore.table.schema import EOS, EOS_IN_MASKS, MASK_IDS, MASKS, N_EOS, N_WORDS, ROWS
 
 IS_SETTLED = HISTORY_AT
 """This place of a region has no use where there is no history."""

@@ -33,9 +33,8 @@ from maskwright.decoding.engine._kernels import (
 )
 from maskwright.decoding.gpu import _slot_kernels as slots
 from maskwright.decoding.gpu._slot_kernels import WITHOUT_END
-from maskwright.maskstore.automaton import _parse_kernels
-from maskwright.maskstore.table import _engine_kernels, engine_table
-from maskwright.maskstore.table.engine_table import EOS, MASK_IDS, MASKS, N_EOS, N_WORDS, ROWS
+from maskwright.maskstore.table import _table_kernels, schema
+from maskwright.maskstore.table.schema import EOS, MASK_IDS, MASKS, N_EOS, N_WORDS, ROWS
 
 WARP = 32
 WRITERS = 256
@@ -45,7 +44,7 @@ WRITERS = 256
 def checksum() -> int:
     """Of all files that the kernels are compiled from, but this one."""
     found = slots.SOURCES
-    for module in (engine_table, _engine_kernels, _parse_kernels):
+    for module in (schema, _table_kernels):
         found = zlib.crc32(Path(str(module.__file__)).read_bytes(), found)
     return found
 

@@ -34,7 +34,7 @@ from maskwright.decoding.engine._kernels import (
     make_room,
     write_marked,
 )
-from maskwright.maskstore.table.engine_table import EOS, EOS_IN_MASKS, N_EOS
+from maskwright.maskstore.table.schema import EOS, EOS_IN_MASKS, N_EOS
 
 # places of the book
 CAPACITY, CLOCK, N_USED, N_BUCKETS, N_NEW = range(5)

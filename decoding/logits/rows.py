@@ -26,7 +26,7 @@ from maskwright.decoding.logits.apply import apply_rows
 from maskwright.decoding.logits.optional import need_torch
 from maskwright.decoding.logits.staging import Staging, StreamEvent, checked_device
 from maskwright.decoding.matcher import Batch, Matcher
-from maskwright.maskstore.table import engine_table as layout
+from maskwright.maskstore.table import schema
 from maskwright.maskstore.table.compiled import EngineTable
 
 DEFAULT_CAPACITY = 4096
@@ -276,17 +276,17 @@ def masks_that_end(store: EngineTable) -> npt.NDArray[np.uint8]:
     Under layout they say only that the text or a block may end (`fill`).
     """
     table = store.table
-    if table[layout.EOS_IN_MASKS] or not table[layout.N_EOS]:
+    if table[schema.EOS_IN_MASKS] or not table[schema.N_EOS]:
         return np.zeros(0, np.uint8)
-    eos = int(table[table[layout.EOS]])
-    n_words = int(table[layout.N_WORDS])
-    masks = table[table[layout.MASKS] :][: 3 * int(table[layout.N_MASKS])].reshape(-1, 3)
-    rows = table[table[layout.ROWS] : table[layout.MASK_IDS]].reshape(-1, n_words)
+    eos = int(table[table[schema.EOS]])
+    n_words = int(table[schema.N_WORDS])
+    masks = table[table[schema.MASKS] :][: 3 * int(table[schema.N_MASKS])].reshape(-1, 3)
+    rows = table[table[schema.ROWS] : table[schema.MASK_IDS]].reshape(-1, n_words)
     found = np.zeros(len(masks), np.uint8)
     has_row = np.flatnonzero(masks[:, 0] >= 0)
     found[has_row] = (rows[masks[has_row, 0], eos >> 5] >> (eos & 31)) & 1
     begins, ends = masks[:, 1], masks[:, 1] + masks[:, 2]
-    ids = table[table[layout.MASK_IDS] :][: int(ends.max(initial=0))]
+    ids = table[table[schema.MASK_IDS] :][: int(ends.max(initial=0))]
     for place in np.flatnonzero(ids == eos).tolist():
         found[(begins <= place) & (place < ends)] = 1
     return found

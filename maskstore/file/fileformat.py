@@ -69,8 +69,8 @@ from maskwright.maskstore.file.fileheader import (
 from maskwright.maskstore.file.filemap import map_tensor
 from maskwright.maskstore.file.origin import Origin
 from maskwright.maskstore.file.writing import replace_file
+from maskwright.maskstore.table.check import check_table, part_bytes, table_sizes
 from maskwright.maskstore.table.compiled import EngineTable
-from maskwright.maskstore.table.tablecheck import check_table, part_bytes, table_sizes
 from maskwright.maskstore.tokens.events import EventCodes, Moves
 from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary
 from maskwright.maskstore.vocabulary.masks import MaskPool

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.maskstore.automaton.stack_automaton import build_automaton
-from maskwright.maskstore.table.engine_table import engine_table
+from maskwright.maskstore.table.write import engine_table
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.maskstore.vocabulary.masks import n_words
 
@@ -22,7 +22,7 @@ Progress = Callable[[str, int, int], None]
 class EngineTable:
     """Exact masks for a grammar and a vocabulary.
 
-    table : (n,) int32, read-only; see `maskwright.maskstore.table.engine_table`.
+    table : (n,) int32, read-only; see `maskwright.maskstore.table.schema`.
     counts : sizes on the way to the closed automaton; statistics only.
     """
 

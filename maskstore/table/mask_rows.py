@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.maskstore.automaton.closure import Closure
-from maskwright.maskstore.table import _engine_kernels as kernels
+from maskwright.maskstore.table import _table_kernels as kernels
 
 Int32 = npt.NDArray[np.int32]
 

@@ -1,128 +1,356 @@
-"""The parts of an engine's table: what each counts, and between which numbers its values lie.
+"""The schema of the engine's table: every number and every part of it, where it is, what it means, and which values are right.
 
-The table's numbers and parts are described here once, in the words of `engine_table`'s header; whoever adds a part there describes it
-here. Parts lie end to end in the order of `PARTS`. `tablecheck` holds a table to it.
+A table is one flat int32 array, because a call from Python to compiled code pays for each array, and because the same layout can be copied
+to a GPU as it is. It begins with a header of `HEADER` integers. Some are numbers (how many states there are), some are settings (how far a
+tab goes), the others say where a part begins. The parts follow one another without a gap, in the order of `PARTS`.
+
+This is the only description. `write` fills a table by these names, `check` holds a table from a file against these types, compiled code
+takes the offsets from here, and docs/internals/table.md is this file as a page. Offsets are written out, since they are in files: a new
+entry gets a free offset, and none ever changes its own.
+
+Example: `table[table[RULE_LHS] + r]` is the left side of rule r, since `table[RULE_LHS]` says where that part begins.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
-from maskwright.maskstore.automaton import _parse_kernels as lr
-from maskwright.maskstore.table import engine_table as places
+from maskwright.analysis.lexing.transducer import MAX_PENDING
 from maskwright.maskstore.tokens.events import ABSOLUTE
+
+HEADER = 96
+"""Integers before the first part; so many offsets there can be."""
+
+MOST_AT_ONCE = 1024
+"""BOUND: symbols that one step of the lexer emits, and integers of a state's endings. A lexer backs up over a dozen lexemes at most."""
+
+
+# Types of values. They count by words: "states" are as many as the header's number of that name says, "outputs" as many as the part has
+# rows whose shape begins with that word.
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """Which of some there are: 0 to their number less one. codes : what -1, -2, ... mean."""
+
+    of: str
+    codes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Either:
+    """n >= 0: which of `first`; below: which of `second`, -1 for its member 0, -2 for its member 1, ..."""
+
+    first: str
+    second: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """How many of some, or where a run of them begins or ends: 0 to their number, that included."""
+
+    of: str
+
+
+@dataclass(frozen=True, slots=True)
+class Starts:
+    """Where each run of some begins, and last where the last run ends: an ascent from 0 to their number.
+
+    least, most : members of a run. is_first_empty : whether the first run has none.
+    """
+
+    of: str
+    least: int = 0
+    most: int | None = None
+    is_first_empty: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """least to most. Not an index."""
+
+    least: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class Bits:
+    """32 members of a set, the least in the lowest bit; no bit past the last of them."""
+
+    of: str
+
+
+@dataclass(frozen=True, slots=True)
+class Coded:
+    """Several things in one integer. `check` has a function for each part with such a column. says : what they are."""
+
+    says: str
+
+
+Values: TypeAlias = Index | Either | Bound | Starts | Number | Bits | Coded
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """shape : what the lengths count, in words of `NUMBERS`; x+1 is one more than x; a word that is not there is found from the length.
+    """shape : what each axis counts; "states+1" is one more than there are states; a word that no number has counts this part's rows.
 
-    columns : for each column of the last axis, or for all alike, the least value and the word for one more than the greatest.
+    columns : the type of each column of the last axis, or one for all.
     """
 
     name: str
     shape: tuple[str, ...]
-    columns: tuple[tuple[int, str], ...]
+    columns: tuple[Values, ...]
+    says: str
 
 
-ANY = (-(1 << 31), "2^31")
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A number or a setting in the header. least : the least that a number may be."""
 
-NUMBERS: Mapping[int, str] = {
-    lr.N_STATES: "states",
-    lr.N_COLUMNS: "columns",
-    lr.N_NONTERMINALS: "nonterminals",
-    lr.N_RULES: "rules",
-    places.N_CLASSES: "classes",
-    places.N_LEXER_STATES: "lexer states",
-    places.N_SET_WORDS: "set words",
-    places.N_ROOTS: "roots",
-    places.N_NODES: "nodes",
-    places.N_EDGE_SLOTS: "slots",
-    places.N_MASKS: "masks",
-    places.N_TOKENS: "tokens",
-    places.N_EOS: "eos",
-    places.N_WORDS: "words",
-    places.N_MODES: "modes",
-}
+    name: str
+    says: str
+    least: int = 0
 
-NEVER_NONE = ("states", "columns", "nonterminals", "rules", "classes", "lexer states", "nodes", "masks", "modes")
-"""What there is at least one of."""
 
-PARTS: Mapping[int, Part] = {
-    lr.ACTION: Part("action", ("states", "columns"), (ANY,)),
-    lr.GOTO: Part("goto", ("states", "nonterminals"), ((-1, "states"),)),
-    lr.RULE_LHS: Part("rule_lhs", ("rules",), ((0, "nonterminals"),)),
-    lr.RULE_LENGTH: Part("rule_length", ("rules",), ((0, "2^12"),)),
-    lr.ALTERNATIVES: Part("alternatives", ("alternatives",), (ANY,)),
-    lr.DEFAULT: Part("default_rule", ("states",), ((-1, "rules"),)),
-    lr.PREDECESSOR_START: Part("predecessor_start", ("states+1",), ((0, "predecessors+1"),)),
-    lr.PREDECESSORS: Part("predecessors", ("predecessors",), ((0, "states"),)),
-    lr.MODE: Part("mode", ("states",), ((0, "modes"),)),
-    places.BYTE_CLASS: Part("byte_class", ("256",), ((0, "classes"),)),
-    places.NEXT_STATE: Part("next_state", ("lexer states", "classes"), ((-2, "lexer states"),)),
-    places.OUTPUT: Part("output", ("lexer states", "classes"), ((0, "outputs"),)),
-    places.OUTPUT_START: Part("output_start", ("outputs+1",), ((0, "output symbols+1"),)),
-    places.OUTPUT_SYMBOLS: Part("output_symbols", ("output symbols",), ((0, "terminals"),)),
-    places.END_OUTPUT: Part("end_output", ("lexer states",), ((-2, "outputs"),)),
-    places.STATE_FLAGS: Part("state_flags", ("lexer states",), ((0, "4"),)),
-    places.SYMBOL_COLUMN: Part("symbol_column", ("terminals",), ((-1, "columns"),)),
-    places.SYMBOL_DEPTH: Part("symbol_depth", ("terminals",), ((-1, "2"),)),
-    places.MODE_STATE: Part("mode_state", ("modes",), ((0, "lexer states"),)),
-    places.MODE_OF_STATE: Part("mode_of_state", ("states",), ((0, "modes"),)),
-    places.FALLBACK: Part("fallback", ("lexer states",), ((-1, "output symbols"),)),
-    places.PENDING_START: Part("pending_start", ("lexer states+1",), ((0, "pending+1"),)),
-    places.PENDING: Part("pending", ("pending",), ((0, "256"),)),
-    places.ENDING_START: Part("ending_start", ("lexer states+1",), ((0, "endings+1"),)),
-    places.ENDINGS: Part("endings", ("endings",), (ANY,)),
-    places.SET_BITS: Part("set_bits", ("sets", "set words"), (ANY,)),
-    places.SHIFT_BITS: Part("shift_bits", ("states", "set words"), (ANY,)),
-    places.VIEW_START: Part("view_start", ("lexer states+1",), ((0, "views+1"),)),
-    places.LOOKUP_START: Part("lookup_start", ("views+1",), ((0, "lookups+1"),)),
-    places.LOOKUPS: Part("lookups", ("lookups", "3"), ((0, "paths"), ANY, (0, "masks"))),
-    places.PATH_START: Part("path_start", ("paths+1",), ((0, "newlines+1"),)),
-    places.PATHS: Part(
-        "paths",
-        ("newlines", "5"),
-        ((0, "path symbols+1"), (0, "path symbols+1"), (ABSOLUTE, "8"), (0, "2^31"), (0, "2^31")),
-    ),
-    places.PATH_SYMBOLS: Part("path_symbols", ("path symbols",), ((0, "symbols"),)),
-    places.REST_SYMBOL: Part("rest_symbol", ("rests",), ((0, "symbols"),)),
-    places.REST_NEXT: Part("rest_next", ("rests",), (ANY,)),
-    places.OPEN_START: Part("open_start", ("open roots+1",), ((0, "open items+1"),)),
-    places.OPEN_ITEMS: Part("open_items", ("open items", "2"), (ANY, (0, "masks"))),
-    places.EDGE_PAIRS: Part("edge_pairs", ("pairs", "2"), ((0, "nodes"), (0, "masks"))),
-    places.ROOTS: Part("roots", ("roots", "states"), ((0, "pairs"),)),
-    places.NODES: Part("nodes", ("inner nodes", "2"), ((0, "pairs"), (0, "2"))),
-    places.EDGES: Part("edges", ("slots", "2"), (ANY,)),
-    places.MASKS: Part("masks", ("masks", "3"), ((-1, "rows"), (0, "ids+1"), (0, "ids+1"))),
-    places.ROWS: Part("rows", ("rows", "words"), (ANY,)),
-    places.MASK_IDS: Part("mask_ids", ("ids",), ((0, "tokens"),)),
-    places.TOKEN_START: Part("token_start", ("tokens+1",), (ANY,)),
-    places.TOKEN_BYTES: Part("token_bytes", ("byte words",), (ANY,)),
-    places.EOS: Part("eos", ("eos",), ((0, "tokens"),)),
-}
+NUMBERS: dict[int, Entry] = {}
+SETTINGS: dict[int, Entry] = {}
+PARTS: dict[int, Part] = {}
+"""By offset in the header; the parts in the order in which they follow one another."""
 
-STARTS: Mapping[int, tuple[int, int]] = {
-    lr.PREDECESSOR_START: (lr.PREDECESSORS, 0),
-    places.OUTPUT_START: (places.OUTPUT_SYMBOLS, 0),
-    places.PENDING_START: (places.PENDING, 0),
-    places.ENDING_START: (places.ENDINGS, 2),
-    places.VIEW_START: (places.LOOKUP_START, 1),
-    places.LOOKUP_START: (places.LOOKUPS, 0),
-    places.PATH_START: (places.PATHS, 0),
-    places.OPEN_START: (places.OPEN_ITEMS, 0),
-}
-"""Parts that ascend from 0 to the number of rows of another, and how far each step goes at least."""
+SECTIONS: dict[str, list[int]] = {}
+"""The offsets of all of them, as the page presents them."""
 
-SETTINGS = (
-    places.TAB_LENGTH,
-    places.TABS,
-    places.NEWLINE,
-    places.INDENT,
-    places.DEDENT,
-    places.AFTER_NEWLINE,
-    places.EOS_IN_MASKS,
-    places.AGAIN,
+
+def _section(title: str) -> None:
+    SECTIONS[title] = []
+
+
+def _claim(offset: int) -> None:
+    if not 0 <= offset < HEADER or offset in NUMBERS or offset in SETTINGS or offset in PARTS:
+        raise AssertionError(f"offset {offset} of the header is taken or outside of it")
+    SECTIONS[next(reversed(SECTIONS))].append(offset)
+
+
+def _number(offset: int, name: str, says: str, least: int = 0) -> int:
+    _claim(offset)
+    NUMBERS[offset] = Entry(name, says, least)
+    return offset
+
+
+def _setting(offset: int, name: str, says: str) -> int:
+    _claim(offset)
+    SETTINGS[offset] = Entry(name, says)
+    return offset
+
+
+def _part(offset: int, name: str, shape: tuple[str, ...], columns: Values | tuple[Values, ...], says: str) -> int:
+    _claim(offset)
+    PARTS[offset] = Part(name, shape, columns if isinstance(columns, tuple) else (columns,), says)
+    return offset
+
+
+_section("The LALR parser (`analysis.lr.encoding.LrTables`, some reductions at once: `shortcuts`)")
+
+N_STATES = _number(0, "states", "LR states; 0 is the start", least=1)
+N_COLUMNS = _number(
+    1, "columns", "terminals that the parser knows, and the end of the text, which is the last", least=1
 )
-"""The other places of the header, each with a check of its own."""
+N_NONTERMINALS = _number(2, "nonterminals", "left sides of rules", least=1)
+N_RULES = _number(11, "rules", "rules, with those that stand for several reductions", least=1)
+
+ACTION = _part(
+    3, "action", ("states", "columns"), Coded("0 error, s + 1 shift to state s, -(r + 1) reduce by rule r, ACCEPT, CONFLICT + i"),
+    "what the parser does in a state before a terminal; i is where ALTERNATIVES has the actions of a conflict",
+)  # fmt: skip
+GOTO = _part(4, "goto", ("states", "nonterminals"), Index("states", ("none",)), "the state after a nonterminal")
+RULE_LHS = _part(5, "rule_lhs", ("rules",), Index("nonterminals"), "the left side of each rule")
+RULE_LENGTH = _part(6, "rule_length", ("rules",), Number(0, (1 << 12) - 1), "how many symbols are on its right")
+ALTERNATIVES = _part(
+    7, "alternatives", ("alternatives",), Coded("a count n, then n actions"), "the actions of conflicts, one list after the other"
+)  # fmt: skip
+DEFAULT = _part(
+    8, "default_rule", ("states",), Index("rules", ("look at the terminal",)), "the rule by which a state reduces whatever comes next"
+)  # fmt: skip
+PREDECESSOR_START = _part(
+    9, "predecessor_start", ("states+1",), Starts("predecessors"), "each state's run in PREDECESSORS"
+)
+PREDECESSORS = _part(
+    10, "predecessors", ("predecessors",), Index("states"), "the states that can lie directly below a state"
+)
+MODE = _part(12, "mode", ("states",), Index("modes"), "MODE_OF_STATE, for whoever reads the parser's parts only")
+
+_section("The lexer (`analysis.lexing.transducer.Transducer`)")
+
+N_LEXER_STATES = _number(60, "lexer states", "states of the lexer; 0 is where the text begins", least=1)
+N_CLASSES = _number(17, "classes", "classes of bytes that all lexer states read alike", least=1)
+N_MODES = _number(
+    61, "modes", "sets of terminals that compete where a lexeme begins; 1 if they do not depend on the parser", least=1
+)
+
+BYTE_CLASS = _part(16, "byte_class", ("256",), Index("classes"), "the class of each byte")
+NEXT_STATE = _part(
+    18, "next_state", ("lexer states", "classes"), Index("lexer states", ("the text is not legal", "back up: see FALLBACK")),
+    "the state after a byte of a class",
+)  # fmt: skip
+OUTPUT = _part(19, "output", ("lexer states", "classes"), Index("outputs"), "what that byte makes the lexer emit")
+OUTPUT_START = _part(
+    20, "output_start", ("outputs+1",), Starts("output symbols", most=MOST_AT_ONCE),
+    "each output's run in OUTPUT_SYMBOLS; output 0 is nothing",
+)  # fmt: skip
+OUTPUT_SYMBOLS = _part(
+    21, "output_symbols", ("output symbols",), Index("terminals"), "terminals, in the order in which they are emitted"
+)
+END_OUTPUT = _part(
+    22, "end_output", ("lexer states",), Index("outputs", ("the text may not end here", "back up: see FALLBACK")),
+    "what the end of the text makes the lexer emit",
+)  # fmt: skip
+STATE_FLAGS = _part(
+    23, "state_flags", ("lexer states",), Number(0, 3),
+    "MAY_END_NEWLINE + IS_NEWLINE: whether the lexeme under way may be the layout's newline, and whether it is one now",
+)  # fmt: skip
+SYMBOL_COLUMN = _part(
+    26, "symbol_column", ("terminals",), Index("columns", ("no rule has it",)), "the parser's column of each terminal"
+)
+SYMBOL_DEPTH = _part(
+    27, "symbol_depth", ("terminals",), Number(-1, 1), "1 for an opening bracket of the layout, -1 for a closing one"
+)
+MODE_STATE = _part(62, "mode_state", ("modes",), Index("lexer states"), "where a lexeme begins in each mode")
+MODE_OF_STATE = _part(63, "mode_of_state", ("states",), Index("modes"), "the mode that each LR state asks for")
+FALLBACK = _part(
+    64, "fallback", ("lexer states",), Index("output symbols", ("an ignored lexeme",)),
+    "where OUTPUT_SYMBOLS has the terminal that is emitted where the lexer backs up to the lexeme's last end",
+)  # fmt: skip
+PENDING_START = _part(
+    65, "pending_start", ("lexer states+1",), Starts("pending", most=MAX_PENDING), "each state's run in PENDING"
+)
+PENDING = _part(66, "pending", ("pending",), Number(0, 255), "the bytes behind that end, which are then read anew")
+
+_section("What the lexeme under way may become")
+
+N_SET_WORDS = _number(29, "set words", "words of a set of columns: ceil(columns / 32)")
+ENDING_START = _part(
+    24,
+    "ending_start",
+    ("lexer states+1",),
+    Starts("endings", least=2, most=MOST_AT_ONCE),
+    "each state's run in ENDINGS",
+)
+ENDINGS = _part(
+    25, "endings", ("endings",), Coded("twice a set + whether the layout's newline is in it, or -1 for anything; a count n; n terminals"),
+    "one after the other: n terminals that come first, and the set of columns of which one is next",
+)  # fmt: skip
+SET_BITS = _part(28, "set_bits", ("sets", "set words"), Bits("columns"), "sets of columns")
+SHIFT_BITS = _part(
+    30, "shift_bits", ("states", "set words"), Bits("columns"), "the columns that each LR state shifts, whatever lies below it"
+)  # fmt: skip
+
+_section("Look-ups: which questions a lexer state asks of the parser's stack")
+
+N_ROOTS = _number(39, "roots", "nodes of the stack automaton at which a run begins")
+VIEW_START = _part(
+    31, "view_start", ("lexer states+1",), Starts("views", least=1),
+    "each state's run in LOOKUP_START, one for each depth of brackets; the last for all deeper ones",
+)  # fmt: skip
+LOOKUP_START = _part(32, "lookup_start", ("views+1",), Starts("lookups"), "each run in LOOKUPS")
+LOOKUPS = _part(
+    33, "lookups", ("lookups", "3"), (Index("paths"), Either("roots+1", "open roots"), Index("masks")),
+    "line breaks that come first; then where a run begins, 0 for nowhere, or an open root; then a mask that needs no run",
+)  # fmt: skip
+PATH_START = _part(
+    34, "path_start", ("paths+1",), Starts("newlines", least=1, is_first_empty=True),
+    "the line breaks of each path; path 0 has none",
+)  # fmt: skip
+PATHS = _part(
+    35, "paths", ("newlines", "5"),
+    (Bound("path symbols"), Bound("path symbols"), Number(ABSOLUTE, 7), Number(0, (1 << 31) - 1), Number(0, (1 << 31) - 1)),
+    "a line break: where the symbols before it begin and end in PATH_SYMBOLS, and how far it is indented (`tokens.events.Move`)",
+)  # fmt: skip
+PATH_SYMBOLS = _part(
+    36,
+    "path_symbols",
+    ("path symbols",),
+    Index("symbols"),
+    "columns, or columns + m: the next lexeme is read in mode m",
+)
+
+_section("Open roots: what an automaton that is not closed leaves to the parser (empty otherwise)")
+
+REST_SYMBOL = _part(68, "rest_symbol", ("rests",), Index("symbols"), "the first symbol of a sequence")
+REST_NEXT = _part(
+    69, "rest_next", ("rests",), Either("rests", "sets"),
+    "what comes after it: a sequence made before it, or a set of which one column is next",
+)  # fmt: skip
+OPEN_START = _part(70, "open_start", ("open roots+1",), Starts("open items"), "each open root's run in OPEN_ITEMS")
+OPEN_ITEMS = _part(
+    71, "open_items", ("open items", "2"), (Either("rests", "sets"), Index("masks")),
+    "a sequence or set that the parser is asked about, and the mask that it allows",
+)  # fmt: skip
+
+_section("The stack automaton: runs over LR states, from the top of the stack down")
+
+N_NODES = _number(41, "nodes", "its nodes; 0 ends a run, then come the roots, then inner nodes", least=1)
+N_EDGE_SLOTS = _number(43, "slots", "of the hash table of edges")
+EDGE_PAIRS = _part(
+    37, "edge_pairs", ("pairs", "2"), (Index("nodes"), Index("masks")),
+    "the distinct edges: the node that one leads to, and the mask that it adds",
+)  # fmt: skip
+ROOTS = _part(38, "roots", ("roots", "states"), Index("pairs"), "the edge of each root for each LR state on top")
+NODES = _part(
+    40, "nodes", ("inner nodes", "2"), (Index("pairs"), Number(0, 1)),
+    "the edge of an inner node that most LR states have, and whether some have another, in EDGES",
+)  # fmt: skip
+EDGES = _part(
+    42, "edges", ("slots", "2"), Coded("node * states + LR state, or -1 for a free slot; an index of EDGE_PAIRS"),
+    "the other edges, a hash table with open addressing (`_table_kernels.edge_slot`)",
+)  # fmt: skip
+
+_section("Masks")
+
+N_MASKS = _number(45, "masks", "masks; 0 is empty", least=1)
+N_WORDS = _number(58, "words", "words of a mask: ceil(tokens / 32)")
+MASKS = _part(
+    44, "masks", ("masks", "3"), (Index("rows", ("none",)), Bound("ids"), Bound("ids")),
+    "a row, and where its other tokens begin in MASK_IDS, and how many they are",
+)  # fmt: skip
+ROWS = _part(46, "rows", ("rows", "words"), Bits("tokens"), "what several masks have in common")
+MASK_IDS = _part(47, "mask_ids", ("ids",), Index("tokens"), "tokens of masks beside their rows")
+
+_section("The vocabulary")
+
+N_TOKENS = _number(50, "tokens", "the vocabulary's size")
+N_EOS = _number(52, "eos", "end-of-text tokens")
+TOKEN_START = _part(
+    48, "token_start", ("tokens+1",), Coded("where a token's bytes begin: an ascent from 0"),
+    "by token, in bytes from the beginning of TOKEN_BYTES",
+)  # fmt: skip
+TOKEN_BYTES = _part(
+    49, "token_bytes", ("byte words",), Coded("four bytes, the first in the lowest"),
+    "the tokens' bytes end to end; special tokens have none",
+)  # fmt: skip
+EOS = _part(51, "eos", ("eos",), Index("tokens"), "end-of-text tokens, ascending")
+
+_section("The layout, and other settings")
+
+TAB_LENGTH = _setting(53, "tab length", "columns that a tab adds; 1 without a layout")
+TABS = _setting(72, "way to count tabs", "LARK_TABS or CONSISTENT_TABS")
+NEWLINE = _setting(54, "newline", "the layout's newline, a terminal, or NONE")
+INDENT = _setting(55, "indent", "the column of its INDENT, or NONE")
+DEDENT = _setting(56, "dedent", "the column of its DEDENT, or NONE")
+AFTER_NEWLINE = _setting(
+    57, "set after a newline", "the set (of SET_BITS) of what may follow a line break in the first column"
+)
+EOS_IN_MASKS = _setting(
+    59, "end-of-text tokens in masks",
+    "1 if masks say where a text may end; 0 under a layout, where open blocks decide it",
+)  # fmt: skip
+AGAIN = _setting(67, "room for bytes to read anew", "the most bytes that wait to be read anew at one time")
+
+# values of TABS
+LARK_TABS, CONSISTENT_TABS = 0, 1
+
+# flags of STATE_FLAGS
+MAY_END_NEWLINE, IS_NEWLINE = 1, 2
+
+NONE = -9
+"""A terminal, and a column, that no text has."""

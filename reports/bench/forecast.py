@@ -24,7 +24,7 @@ from maskwright.analysis.errors import DeadEndError, LimitError, MaskwrightError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.loading.names import known_grammars
 from maskwright.maskstore.automaton.stack_automaton import StackAutomaton, build_automaton
-from maskwright.maskstore.table.engine_table import engine_table
+from maskwright.maskstore.table.write import engine_table
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.report.forecast import SIZES, forecast
 

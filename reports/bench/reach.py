@@ -29,7 +29,7 @@ from common import write_record
 
 import maskwright as mw
 from maskwright.analysis.errors import MaskwrightError
-from maskwright.maskstore.table import engine_table as places
+from maskwright.maskstore.table import schema
 from maskwright.maskstore.vocabulary.encoders import load_encoder
 from maskwright.validation.reach import ByteParser, Outcome, Reach, judge_negative, judge_positive
 
@@ -137,8 +137,8 @@ def held_entries(table: Any) -> int:
     def part(begin: int, end: int) -> Any:
         return table[table[begin] : table[end]]
 
-    roots, nodes = part(places.ROOTS, places.NODES), part(places.NODES, places.EDGES)
-    edges = part(places.EDGES, places.MASKS)
+    roots, nodes = part(schema.ROOTS, schema.NODES), part(schema.NODES, schema.EDGES)
+    edges = part(schema.EDGES, schema.MASKS)
     return int((roots > 0).sum() + len(nodes) // 2 + (edges[::2] >= 0).sum())
 
 

@@ -26,7 +26,7 @@ from maskwright.decoding.engine import _kernels as kernels
 from maskwright.decoding.logits import _row_kernels
 from maskwright.decoding.matcher import Batch
 from maskwright.maskstore.automaton.stack_automaton import Budget, build_automaton
-from maskwright.maskstore.table.engine_table import engine_table
+from maskwright.maskstore.table.write import engine_table
 from maskwright.stores.build import compile_store
 from maskwright.stores.store import Store
 

@@ -19,7 +19,7 @@ from own_process import check_tests
 from maskwright.decoding.engine import _kernels as kernels
 from maskwright.decoding.gpu.devices import is_simulated
 from maskwright.decoding.gpu.gpu import GpuBatch
-from maskwright.maskstore.table import engine_table as layout
+from maskwright.maskstore.table import schema
 from maskwright.stores.build import compile_store
 from maskwright.stores.store import Store
 
@@ -152,7 +152,7 @@ def test_a_row_is_looked_up_once_for_all_of_its_words() -> None:
     table._ary = table._ary.view(Counted)
     region = int(batch._regions[0])
     masks = batch._memory[region + kernels.MARKED :][: int(batch._memory[region + kernels.N_MARKED])].tolist()
-    beside = sum(int(store.table[store.table[layout.MASKS] + 3 * mask + 2]) for mask in masks)
+    beside = sum(int(store.table[store.table[schema.MASKS] + 3 * mask + 2]) for mask in masks)
     assert store.n_words > 15 and masks
     Counted.reads = 0
     backend: Any = batch._backend

@@ -32,11 +32,11 @@ from stores import (
 
 from maskwright.analysis.errors import GrammarError, MaskwrightError, StoreError
 from maskwright.analysis.loading import parse_grammar
-from maskwright.maskstore.automaton import _parse_kernels as lr
 from maskwright.maskstore.file import fileformat
 from maskwright.maskstore.file.fileformat import store_info
 from maskwright.maskstore.file.filemap import map_tensor
-from maskwright.maskstore.table.tablecheck import NUMBERS
+from maskwright.maskstore.table import schema
+from maskwright.maskstore.table.check import table_sizes
 from maskwright.stores.build import build_store
 from maskwright.stores.store import EntryStore, Store, load_store
 
@@ -142,7 +142,7 @@ def test_info(tmp_path: Path) -> None:
     store = small_automaton()
     store.save(tmp_path / "s")
     info = store_info(tmp_path / "s")
-    sizes = {word: int(store.table[place]) for place, word in NUMBERS.items()}
+    sizes = table_sizes(store.table)
     assert info["kind"] == "automaton" and info["conflicts"] == "all" and info["lexing"] == "longest"
     assert info["counts"] == dict(store.counts)
     assert (info["nodes"], info["masks"]["all"]) == (store.counts["nodes"], store.counts["masks"])
@@ -280,7 +280,7 @@ def test_an_automaton_is_loaded_without_what_builds_entries(tmp_path: Path) -> N
         [sys.executable, "-c", script, str(tmp_path / "s")], capture_output=True, text=True, check=True
     )
     modules = set(run.stdout.split())
-    assert {"maskwright.maskstore.table.tablecheck", "maskwright.decoding.matcher"} <= modules
+    assert {"maskwright.maskstore.table.check", "maskwright.decoding.matcher"} <= modules
     assert (
         not {"networkx", "maskwright.analysis.legality", "maskwright.maskstore.entries.build", "maskwright.lint"}
         & modules
@@ -324,8 +324,11 @@ def damage(path: Path, change: Callable[[Facts, Tensors], object], checksum: boo
             lambda _, t: t.update(table=t["table"].reshape(-1, 1)),
             r"tensor table has shape \[\d+, 1\], expected \[\d+\]",
         ),
-        (lambda _, t: t.update(table=t["table"][:0]), rf"tensor table has 0 places, expected {lr.HEADER} or more"),
-        (lambda _, t: t.update(table=t["table"][:40]), rf"tensor table has 40 places, expected {lr.HEADER} or more"),
+        (lambda _, t: t.update(table=t["table"][:0]), rf"tensor table has 0 places, expected {schema.HEADER} or more"),
+        (
+            lambda _, t: t.update(table=t["table"][:40]),
+            rf"tensor table has 40 places, expected {schema.HEADER} or more",
+        ),
         (
             lambda _, t: t.update(table=t["table"][:-1]),
             "the table's part eos has 0 places, expected 1|do not lie end to end",

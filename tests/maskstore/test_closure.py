@@ -22,7 +22,7 @@ from maskwright.decoding.matcher import Matcher
 from maskwright.maskstore.automaton import closure
 from maskwright.maskstore.automaton.closure import Closure
 from maskwright.maskstore.automaton.stack_automaton import Budget, StackAutomaton, build_automaton
-from maskwright.maskstore.table.engine_table import engine_table
+from maskwright.maskstore.table.write import engine_table
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.stores.build import compile_store
 from maskwright.stores.store import Store

@@ -8,6 +8,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -21,10 +22,8 @@ from maskwright.analysis.lexing.transducer import RESTART
 from maskwright.analysis.loading import parse_grammar
 from maskwright.decoding.endings import ending, ending_search
 from maskwright.decoding.engine import _kernels as kernels
-from maskwright.maskstore.automaton import _parse_kernels as lr
-from maskwright.maskstore.table import engine_table as places
-from maskwright.maskstore.table import tablecheck
-from maskwright.maskstore.table.tablecheck import _spans, check_table
+from maskwright.maskstore.table import check, schema
+from maskwright.maskstore.table.check import _spans, check_table
 from maskwright.stores.build import compile_store
 from maskwright.stores.store import Store
 
@@ -53,7 +52,7 @@ def layout() -> Store:
     return next(
         store
         for seed in range(1, 20)
-        if len(part_of(store := layout_of(seed), places.PATH_START)) > 3 and store.grammar.layout is not None
+        if len(part_of(store := layout_of(seed), schema.PATH_START)) > 3 and store.grammar.layout is not None
     )
 
 
@@ -78,12 +77,12 @@ def put(place: int, at: int, value: int) -> Change:
 
 
 def no_ending(_: np.ndarray, part: Callable[[int], np.ndarray]) -> None:
-    part(places.ENDING_START)[-2] = part(places.ENDING_START)[-1]
+    part(schema.ENDING_START)[-2] = part(schema.ENDING_START)[-1]
 
 
 def odd_ending(_: np.ndarray, part: Callable[[int], np.ndarray]) -> None:
-    endings = part(places.ENDINGS)
-    starts = part(places.ENDING_START)[:-1]
+    endings = part(schema.ENDINGS)
+    starts = part(schema.ENDING_START)[:-1]
     at = next(at for at in starts.tolist() if endings[at] >= 0)
     endings[at] |= 1
 
@@ -91,15 +90,15 @@ def odd_ending(_: np.ndarray, part: Callable[[int], np.ndarray]) -> None:
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [
-        ("sums", put(places.SET_BITS, -1, -(1 << 31)), r"set_bits holds -2147483648 at \[\d+, 0\], expected no bit of a column past \d+"),
-        ("lines", put(places.SHIFT_BITS, 0, 1 << 30), r"shift_bits holds 1073741824 at \[0, 0\], expected no bit of a column past \d+"),
-        ("sums", no_ending, r"ending_start holds \d+ at \[\d+\], expected an ascent from 0 to \d+ by 2 or more a step"),
+        ("sums", put(schema.SET_BITS, -1, -(1 << 31)), r"set_bits holds -2147483648 at \[\d+, 0\], expected no bit past \d+"),
+        ("lines", put(schema.SHIFT_BITS, 0, 1 << 30), r"shift_bits holds 1073741824 at \[0, 0\], expected no bit past \d+"),
+        ("sums", no_ending, r"ending_start holds \d+ at \[\d+\], expected 2 to 1024 more than before it"),
         ("sums", odd_ending, r"endings holds \d+ at \[\d+\], expected twice a set's number, the grammar having no layout"),
-        ("lines", put(places.PATH_START, 1, 1), r"path_start holds 1 at \[1\], expected 0 to 0 more than before it"),
-        ("layout", put(places.PATH_START, 2, 0), r"path_start holds 0 at \[2\], expected 1 to \d+ more than before it"),
-        ("lines", put(places.END_OUTPUT, 0, RESTART), r"end_output holds -2 at \[0\], expected -1 or more, the lexer having one mode"),
-        ("sums", put(places.NEXT_STATE, 0, RESTART), r"next_state holds -2 at \[0, 0\], expected -1 or more, the lexer having one mode"),
-        ("modes", put(places.END_OUTPUT, 0, RESTART), r"end_output holds -2 at \[0\], expected -1 or more, the lexer having nothing"),
+        ("lines", put(schema.PATH_START, 1, 1), r"path_start holds 1 at \[1\], expected 0 to 0 more than before it"),
+        ("layout", put(schema.PATH_START, 2, 0), r"path_start holds 0 at \[2\], expected 1 to \d+ more than before it"),
+        ("lines", put(schema.END_OUTPUT, 0, RESTART), r"end_output holds -2 at \[0\], expected -1 or more, the lexer having one mode"),
+        ("sums", put(schema.NEXT_STATE, 0, RESTART), r"next_state holds -2 at \[0, 0\], expected -1 or more, the lexer having one mode"),
+        ("modes", put(schema.END_OUTPUT, 0, RESTART), r"end_output holds -2 at \[0\], expected -1 or more, the lexer having nothing"),
     ],
 )  # fmt: skip
 def test_what_is_refused(name: str, change: Change, message: str) -> None:
@@ -109,7 +108,7 @@ def test_what_is_refused(name: str, change: Change, message: str) -> None:
 
 def test_a_lexer_of_one_mode_reads_nothing_anew() -> None:
     def change(table: np.ndarray, _: object) -> None:
-        table[places.AGAIN] = 8
+        table[schema.AGAIN] = 8
 
     with pytest.raises(
         StoreError, match="lexer has one mode, but 8 places for bytes to read anew and 0 states with such"
@@ -118,18 +117,26 @@ def test_a_lexer_of_one_mode_reads_nothing_anew() -> None:
 
 
 @pytest.mark.parametrize(
-    ("bound", "value", "message"),
+    ("offset", "most", "message"),
     [
-        ("MOST_AT_ONCE", 1, r"part ending_start holds \d+ at \[\d+\], expected 0 to 1 more than before it"),
-        ("MAX_PENDING", 0, r"part pending_start holds \d+ at \[\d+\], expected 0 to 0 more than before it"),
-        ("MOST_PROBES", 0, r"part edges has \d+ full slots in a row, expected -1 at most"),
+        (schema.ENDING_START, 1, r"part ending_start holds \d+ at \[\d+\], expected 0 to 1 more than before it"),
+        (schema.PENDING_START, 0, r"part pending_start holds \d+ at \[\d+\], expected 0 to 0 more than before it"),
     ],
 )
 def test_bounds_of_what_an_engine_does_not_count(
-    monkeypatch: pytest.MonkeyPatch, bound: str, value: int, message: str
+    monkeypatch: pytest.MonkeyPatch, offset: int, most: int, message: str
 ) -> None:
-    monkeypatch.setattr(tablecheck, bound, value)
+    part = schema.PARTS[offset]
+    (starts,) = part.columns
+    assert isinstance(starts, schema.Starts) and starts.most is not None
+    monkeypatch.setitem(schema.PARTS, offset, replace(part, columns=(replace(starts, least=0, most=most),)))
     with pytest.raises(StoreError, match=message):
+        forged(backing(), lambda table, part: None)
+
+
+def test_full_slots_in_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check, "MOST_PROBES", 0)
+    with pytest.raises(StoreError, match=r"part edges has \d+ full slots in a row, expected -1 at most"):
         forged(backing(), lambda table, part: None)
 
 
@@ -164,18 +171,18 @@ def test_reductions_without_end(is_open: bool, length: int) -> None:
     grammar = parse_grammar(EMPTY_TEXT, name="empty")
     store = (opened if is_open else compile_store)(grammar, small_vocabulary())
     spans = _spans("x", store.table)
-    lengths, sides, gotos = (store.table[slice(*spans[p])] for p in (lr.RULE_LENGTH, lr.RULE_LHS, lr.GOTO))
-    n_sides, n_columns = int(store.table[lr.N_NONTERMINALS]), int(store.table[lr.N_COLUMNS])
+    lengths, sides, gotos = (store.table[slice(*spans[p])] for p in (schema.RULE_LENGTH, schema.RULE_LHS, schema.GOTO))
+    n_sides, n_columns = int(store.table[schema.N_NONTERMINALS]), int(store.table[schema.N_COLUMNS])
     kept = endless = 0
     for rule in np.flatnonzero(lengths == length).tolist():
         targets = gotos[sides[rule] :: n_sides]
         for state in sorted(set(targets[targets >= 0].tolist())):
 
             def change(_: np.ndarray, part: Callable[[int], np.ndarray], state: int = state, rule: int = rule) -> None:
-                part(lr.DEFAULT)[state] = rule
+                part(schema.DEFAULT)[state] = rule
                 if length == 0:
-                    part(lr.GOTO)[state * n_sides + sides[rule]] = state
-                    part(lr.ACTION)[state * n_columns : (state + 1) * n_columns] = 0
+                    part(schema.GOTO)[state * n_sides + sides[rule]] = state
+                    part(schema.ACTION)[state * n_columns : (state + 1) * n_columns] = 0
 
             try:
                 altered = forged(store, change)
@@ -188,14 +195,14 @@ def test_reductions_without_end(is_open: bool, length: int) -> None:
 
 def test_a_lexer_that_reads_the_same_anew_for_ever() -> None:
     store = backing()
-    n_classes = int(store.table[places.N_CLASSES])
+    n_classes = int(store.table[schema.N_CLASSES])
     kept = endless = 0
-    for state in range(1, int(store.table[places.N_LEXER_STATES])):
+    for state in range(1, int(store.table[schema.N_LEXER_STATES])):
         for change in (
-            lambda table, part, state=state: part(places.NEXT_STATE)[state * n_classes : (state + 1) * n_classes].fill(
+            lambda table, part, state=state: part(schema.NEXT_STATE)[state * n_classes : (state + 1) * n_classes].fill(
                 RESTART
             ),
-            lambda table, part, state=state: part(places.END_OUTPUT).__setitem__(state, RESTART),
+            lambda table, part, state=state: part(schema.END_OUTPUT).__setitem__(state, RESTART),
         ):
             try:
                 altered = forged(store, change)
@@ -204,15 +211,15 @@ def test_a_lexer_that_reads_the_same_anew_for_ever() -> None:
             kept += 1
             endless += limits_of(altered, (b"=", b"=a", b"=ab", b"=abb", b"=abba", b"(a)")) > 0
     # back up into the state in which one is
-    pending = np.flatnonzero(np.diff(store.table[slice(*_spans("x", store.table)[places.PENDING_START])])).tolist()
+    pending = np.flatnonzero(np.diff(store.table[slice(*_spans("x", store.table)[schema.PENDING_START])])).tolist()
     assert pending
     for state in pending:
 
         def change(table: np.ndarray, part: Callable[[int], np.ndarray], state: int = state) -> None:
-            part(places.NEXT_STATE)[:] = state
-            part(places.OUTPUT)[:] = 0
-            part(places.FALLBACK)[:] = -1
-            part(places.END_OUTPUT)[state] = RESTART
+            part(schema.NEXT_STATE)[:] = state
+            part(schema.OUTPUT)[:] = 0
+            part(schema.FALLBACK)[:] = -1
+            part(schema.END_OUTPUT)[state] = RESTART
 
         altered = forged(store, change)
         kept += 1

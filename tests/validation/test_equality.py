@@ -10,7 +10,7 @@ import pytest
 
 from maskwright.analysis.errors import GrammarError, MaskwrightError
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.maskstore.table import engine_table as places
+from maskwright.maskstore.table import schema
 from maskwright.maskstore.vocabulary.encoders import Encoder
 from maskwright.stores.build import compile_entry_store
 from maskwright.stores.store import EntryStore, Store
@@ -58,7 +58,7 @@ def test_states_that_were_met_before_are_counted(entries: EntryStore, tmp_path: 
 def spoiled(store: Store) -> Store:
     """The store with the bit of one token taken out of every dense mask, or its id changed in every list."""
     table = store.table.copy()
-    begins, n_masks = int(table[places.MASK_START]), int(table[places.N_MASKS])
+    begins, n_masks = int(table[schema.MASK_START]), int(table[schema.N_MASKS])
     token = store.vocabulary.tokens.index(b"(")
     for mask in range(n_masks):
         begin, end = int(table[begins + mask]), int(table[begins + mask + 1])

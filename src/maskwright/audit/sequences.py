@@ -15,8 +15,8 @@ import numpy.typing as npt
 from maskwright.analysis.lexing.transducer import DEAD
 from maskwright.analysis.lr.tables import CONFLICT
 from maskwright.decoding.engine import _kernels as kernels
-from maskwright.maskstore.automaton._parse_kernels import ACTION, ALTERNATIVES, N_COLUMNS, N_STATES
-from maskwright.maskstore.table import engine_table as places
+from maskwright.maskstore.table import schema
+from maskwright.maskstore.table.schema import ACTION, ALTERNATIVES, N_COLUMNS, N_STATES
 from maskwright.stores.store import Store
 
 Int32 = npt.NDArray[np.int32]
@@ -45,20 +45,20 @@ class TokenSequences:
     def __init__(self, store: Store) -> None:
         table, vocabulary = store.table, store.vocabulary
         self.grammar = store.grammar
-        n, classes = int(table[places.N_LEXER_STATES]), int(table[places.N_CLASSES])
-        self._byte_class = self._part(table, places.BYTE_CLASS, 256)
-        self._next = self._part(table, places.NEXT_STATE, n * classes).reshape(n, classes)
-        self._output = self._part(table, places.OUTPUT, n * classes).reshape(n, classes)
-        self._end = self._part(table, places.END_OUTPUT, n)
+        n, classes = int(table[schema.N_LEXER_STATES]), int(table[schema.N_CLASSES])
+        self._byte_class = self._part(table, schema.BYTE_CLASS, 256)
+        self._next = self._part(table, schema.NEXT_STATE, n * classes).reshape(n, classes)
+        self._output = self._part(table, schema.OUTPUT, n * classes).reshape(n, classes)
+        self._end = self._part(table, schema.END_OUTPUT, n)
         self._table = table
-        self._has_modes = int(table[places.N_MODES]) > 1
+        self._has_modes = int(table[schema.N_MODES]) > 1
         self._starts = np.concatenate([[0], np.cumsum([len(token) for token in vocabulary.tokens])])
         self._bytes = np.frombuffer(b"".join(vocabulary.tokens), np.uint8)
         self._lengths = np.diff(self._starts)
         self._number: dict[tuple[int, ...], int] = {(): 0}
         self._steps: list[tuple[int, ...]] = [()]
         self._known: dict[int, Int32] = {}
-        columns = self._part(table, places.SYMBOL_COLUMN, self.grammar.n_terminals).tolist()
+        columns = self._part(table, schema.SYMBOL_COLUMN, self.grammar.n_terminals).tolist()
         # terminals that the parser treats alike share a column
         self._of_column = {
             column: [terminal for terminal, other in enumerate(columns) if other == column]
@@ -175,8 +175,8 @@ class TokenSequences:
         return (-_BEGUN - begun,)
 
     def _outputs(self, number: int) -> tuple[int, ...]:
-        begin, end = self._part(self._table, places.OUTPUT_START, number + 2)[number:].tolist()
-        symbols = int(self._table[places.OUTPUT_SYMBOLS])
+        begin, end = self._part(self._table, schema.OUTPUT_START, number + 2)[number:].tolist()
+        symbols = int(self._table[schema.OUTPUT_SYMBOLS])
         return tuple(self._table[symbols + begin : symbols + end].tolist())
 
     def describe(self, number: int) -> str:

@@ -419,7 +419,7 @@ def _remembered_facts(store: EntryStore) -> dict[str, Any]:
 
 def _engine_facts(store: Store, seconds: float) -> dict[str, Any]:
     """Sizes on the way to the closed stack automaton, and of it."""
-    from maskwright.maskstore.table.tablecheck import table_sizes
+    from maskwright.maskstore.table.check import table_sizes
 
     sizes = table_sizes(store.table)
     return {

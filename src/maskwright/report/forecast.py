@@ -24,8 +24,8 @@ from maskwright.analysis.lr.automaton import build_automaton as build_lr
 from maskwright.analysis.lr.bisimulation import coarsest_partition
 from maskwright.analysis.lr.tables import build_lr_tables
 from maskwright.maskstore.automaton.stack_automaton import Budget, StackAutomaton, build_automaton
-from maskwright.maskstore.table.engine_table import engine_table
-from maskwright.maskstore.table.tablecheck import part_bytes
+from maskwright.maskstore.table.check import part_bytes
+from maskwright.maskstore.table.write import engine_table
 from maskwright.maskstore.tokens.requirements import Requirements
 from maskwright.maskstore.vocabulary import Vocabulary
 

@@ -22,7 +22,7 @@ from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitErr
 from maskwright.decoding.reference.reference import Hypothesis, ReferenceDecoder
 from maskwright.maskstore.automaton.stack_automaton import Budget, build_automaton
 from maskwright.maskstore.table.compiled import Progress
-from maskwright.maskstore.table.engine_table import engine_table
+from maskwright.maskstore.table.write import engine_table
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.stores.build import compile_entry_store
 from maskwright.stores.store import EntryStore, Store

@@ -9,7 +9,7 @@ comes to the end of what it reads anew, nor that a run of the stack automaton en
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 
 import numpy as np
@@ -17,12 +17,24 @@ import numpy.typing as npt
 
 from maskwright.analysis.errors import LimitError, StoreError
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.lexing.transducer import MAX_PENDING, RESTART
+from maskwright.analysis.lexing.transducer import RESTART
 from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT
-from maskwright.maskstore.automaton import _parse_kernels as lr
 from maskwright.maskstore.damaged import refuse
-from maskwright.maskstore.table import engine_table as places
-from maskwright.maskstore.table.schema import ANY, NEVER_NONE, NUMBERS, PARTS, STARTS
+from maskwright.maskstore.table import schema
+from maskwright.maskstore.table.schema import (
+    HEADER,
+    NUMBERS,
+    PARTS,
+    Bits,
+    Bound,
+    Coded,
+    Either,
+    Index,
+    Number,
+    Part,
+    Starts,
+    Values,
+)
 from maskwright.maskstore.table.stackcheck import bad_reduction
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.maskstore.vocabulary.masks import n_words
@@ -32,9 +44,6 @@ Truths = npt.NDArray[np.bool_]
 
 MOST_ALTERNATIVES = 16
 """BOUND: an engine makes room for so many actions of one conflict before it follows them."""
-
-MOST_AT_ONCE = 1024
-"""BOUND: places of what one step of the lexer emits, and of a state's endings. A lexer backs up over a dozen lexemes at most."""
 
 MOST_PROBES = 1 << 14
 """BOUND: slots of the hash table of edges that are looked at for one edge. In python's store of 527,574 slots, 122."""
@@ -46,12 +55,12 @@ WORK_LIMIT = 1 << 23
 def part_bytes(where: str, table: Int32) -> dict[str, int]:
     """Bytes of the header and of each part, in the order of the table."""
     spans = _spans(where, table)
-    return {"header": 4 * lr.HEADER, **{PARTS[place].name: 4 * (end - begin) for place, (begin, end) in spans.items()}}
+    return {"header": 4 * HEADER, **{PARTS[offset].name: 4 * (end - begin) for offset, (begin, end) in spans.items()}}
 
 
 def table_sizes(table: Int32) -> dict[str, int]:
-    """What the header says of sizes, by the words of `NUMBERS`."""
-    return {word: int(table[place]) for place, word in NUMBERS.items()}
+    """What the header says of sizes, by the names of `schema.NUMBERS`."""
+    return {entry.name: int(table[offset]) for offset, entry in NUMBERS.items()}
 
 
 def check_table(where: str, grammar: Grammar, vocabulary: Vocabulary, table: Int32) -> None:
@@ -62,23 +71,23 @@ def check_table(where: str, grammar: Grammar, vocabulary: Vocabulary, table: Int
     Raises: StoreError naming the part, what it holds and what was expected. Cost: one pass over the table.
     """
     check = _Checks(where, grammar, vocabulary, table)
-    check.ranges()
-    check.starts()
+    check.types()
     check.settings()
-    check.parser()
+    for coded in dict.fromkeys(_CODED[offset] for offset, part in PARTS.items() if _is_coded(part)):
+        coded(check)
+    check.reductions()
     check.lexer()
     check.automaton()
-    check.tokens()
     check.masks()
 
 
 def _spans(where: str, table: Int32) -> dict[int, tuple[int, int]]:
     """Where each part begins and ends."""
-    if len(table) < lr.HEADER:
-        raise refuse(where, f"tensor table has {len(table)} places, expected {lr.HEADER} or more")
-    offsets = [int(table[place]) for place in PARTS] + [len(table)]
-    if offsets[0] != lr.HEADER or any(begin > end for begin, end in pairwise(offsets)):
-        raise refuse(where, f"the table's parts do not lie end to end from {lr.HEADER} to {len(table)}")
+    if len(table) < HEADER:
+        raise refuse(where, f"tensor table has {len(table)} places, expected {HEADER} or more")
+    offsets = [int(table[offset]) for offset in PARTS] + [len(table)]
+    if offsets[0] != HEADER or any(begin > end for begin, end in pairwise(offsets)):
+        raise refuse(where, f"the table's parts do not lie end to end from {HEADER} to {len(table)}")
     return dict(zip(PARTS, pairwise(offsets), strict=True))
 
 
@@ -94,17 +103,17 @@ class _Checks:
     def refuse(self, found: str) -> StoreError:
         return refuse(self.where, f"the table's {found}")
 
-    def part(self, place: int) -> Int32:
-        begin, end = self.spans[place]
+    def part(self, offset: int) -> Int32:
+        begin, end = self.spans[offset]
         return self.table[begin:end]
 
     def _sizes(self) -> dict[str, int]:
         """The numbers of the words in `PARTS`; each part has the length that they give."""
         sizes = table_sizes(self.table)
-        for word, value in sizes.items():
-            if value < (word in NEVER_NONE):
-                raise self.refuse(f"header says {value} {word}, expected more")
-        sizes |= {"2^31": 1 << 31, "2^12": 1 << 12, "terminals": self.grammar.n_terminals}
+        for entry in NUMBERS.values():
+            if sizes[entry.name] < entry.least:
+                raise self.refuse(f"header says {sizes[entry.name]} {entry.name}, expected more")
+        sizes["terminals"] = self.grammar.n_terminals
         sizes["symbols"] = sizes["columns"] + sizes["modes"]
         sizes["inner nodes"] = sizes["nodes"] - sizes["roots"] - 1
         for word, expected in (
@@ -120,8 +129,8 @@ class _Checks:
                 f"header says {sizes['nodes']} nodes, {sizes['roots']} of them roots, over {sizes['states']} states, "
                 "expected more nodes than roots, and products below 2^31"
             )
-        for place, part in PARTS.items():
-            length = self.spans[place][1] - self.spans[place][0]
+        for offset, part in PARTS.items():
+            length = self.spans[offset][1] - self.spans[offset][0]
             rest = 1
             for word in part.shape[1:]:
                 rest *= _count(word, sizes)
@@ -134,43 +143,47 @@ class _Checks:
                 raise self.refuse(f"part {part.name} has {length} places, expected {expected} ({shape})")
         return sizes
 
-    def ranges(self) -> None:
-        for place, part in PARTS.items():
+    def types(self) -> None:
+        """Each column of each part is of its type. Of `Coded` ones nothing is said here."""
+        for offset, part in PARTS.items():
             width = len(part.columns)
-            for column, (least, word) in enumerate(part.columns):
-                values, end = self.part(place)[column::width], _count(word, self.sizes)
-                # PERF: two passes without a copy; 0.8 ms for python.lark's 2,000,000 places
-                if part.columns == (ANY,) or not len(values) or (least <= values.min() and values.max() < end):
-                    continue
-                found = int(((values < least) | (values >= end)).argmax())
-                self._wrong(place, width * found + column, f"{least} to {end - 1}")
+            for column, values in enumerate(part.columns):
+                span = range_of(values, self.sizes)
+                found = self.part(offset)[column::width]
+                # PERF: two passes without a copy; 0.8 ms for python.lark's 2,000,000 integers
+                if span is not None and len(found) and not (span[0] <= found.min() and found.max() < span[1]):
+                    at = int(((found < span[0]) | (found >= span[1])).argmax())
+                    self._wrong(offset, width * at + column, f"{span[0]} to {span[1] - 1}")
+                if isinstance(values, Starts):
+                    self._starts(offset, values)
+                elif isinstance(values, Bits):
+                    self._bits(offset, values)
 
-    def starts(self) -> None:
-        for place, (of, step) in STARTS.items():
-            values = self.part(place).astype(np.int64)
-            last = _count(PARTS[of].shape[0], self.sizes) - (of == places.LOOKUP_START)
-            is_wrong = np.diff(values, prepend=-step) < step
-            is_wrong[0] = values[0] != 0
-            is_wrong[-1] |= values[-1] != last
-            if is_wrong.any():
-                by = f" by {step} or more a step" if step else ""
-                self._wrong(place, int(is_wrong.argmax()), f"an ascent from 0 to {last}{by}")
-        for place, (begin, most) in {
-            places.OUTPUT_START: (0, MOST_AT_ONCE),
-            places.ENDING_START: (0, MOST_AT_ONCE),
-            places.PENDING_START: (0, MAX_PENDING),
-            places.PATH_START: (1, self.sizes["newlines"]),
-        }.items():
-            lengths = np.diff(self.part(place))
-            is_wrong = (lengths > most) | (lengths < (place == places.PATH_START))
-            is_wrong[:begin] = lengths[:begin] != 0  # path 0 has no newline, the others have one
-            if is_wrong.any():
-                found = int(is_wrong.argmax())
-                least, most = (0, 0) if found < begin else (begin, most)
-                self._wrong(place, found + 1, f"{least} to {most} more than before it")
+    def _starts(self, offset: int, runs: Starts) -> None:
+        starts, last = self.part(offset).astype(np.int64), self.sizes[runs.of]
+        lengths = np.diff(starts)
+        most = np.full(len(lengths), last if runs.most is None else runs.most)
+        least = np.full(len(lengths), runs.least)
+        if runs.is_first_empty:
+            least[:1] = most[:1] = 0
+        is_wrong = np.append(starts[0] != 0, (lengths < least) | (lengths > most))
+        if is_wrong.any():
+            found = int(is_wrong.argmax())
+            expected = f"{least[found - 1]} to {most[found - 1]} more than before it" if found else "0"
+            self._wrong(offset, found, expected)
+        if starts[-1] != last:
+            self._wrong(offset, len(starts) - 1, f"{last}, where the last run ends")
 
-    def _wrong(self, place: int, found: int, expected: str) -> None:
-        part = PARTS[place]
+    def _bits(self, offset: int, members: Bits) -> None:
+        n, words = self.sizes[members.of], _count(PARTS[offset].shape[1], self.sizes)
+        last = self.part(offset)[words - 1 :: words].view(np.uint32)
+        beyond = np.uint32((0xFFFFFFFF << ((n - 1) % 32 + 1)) & 0xFFFFFFFF)
+        is_wrong = (last & beyond) != 0
+        if is_wrong.any():
+            self._wrong(offset, words * int(is_wrong.argmax()) + words - 1, f"no bit past {n - 1}")
+
+    def _wrong(self, offset: int, found: int, expected: str) -> None:
+        part = PARTS[offset]
         at: list[int] = []
         rest = found
         for word in reversed(part.shape[1:]):
@@ -178,27 +191,27 @@ class _Checks:
             at.insert(0, index)
         at.insert(0, rest)
         shown = ", ".join(map(str, at))
-        raise self.refuse(f"part {part.name} holds {int(self.part(place)[found])} at [{shown}], expected {expected}")
+        raise self.refuse(f"part {part.name} holds {int(self.part(offset)[found])} at [{shown}], expected {expected}")
 
     def settings(self) -> None:
         layout = self.grammar.layout
-        column = self.part(places.SYMBOL_COLUMN)
-        none = places.NONE
+        column = self.part(schema.SYMBOL_COLUMN)
+        none = schema.NONE
         expected = {
-            places.TAB_LENGTH: ("tab length", layout.tab_length if layout else 1),
-            places.TABS: ("way to count tabs", int(layout is not None and layout.tabs == "consistent")),
-            places.NEWLINE: ("newline", layout.newline if layout else none),
-            places.INDENT: ("indent", int(column[layout.indent]) if layout else none),
-            places.DEDENT: ("dedent", int(column[layout.dedent]) if layout else none),
-            places.EOS_IN_MASKS: ("end-of-text tokens in masks", int(layout is None)),
+            schema.TAB_LENGTH: ("tab length", layout.tab_length if layout else 1),
+            schema.TABS: ("way to count tabs", int(layout is not None and layout.tabs == "consistent")),
+            schema.NEWLINE: ("newline", layout.newline if layout else none),
+            schema.INDENT: ("indent", int(column[layout.indent]) if layout else none),
+            schema.DEDENT: ("dedent", int(column[layout.dedent]) if layout else none),
+            schema.EOS_IN_MASKS: ("end-of-text tokens in masks", int(layout is None)),
         }
-        for place, (name, value) in expected.items():
-            if self.table[place] != value:
-                raise self.refuse(f"{name} is {int(self.table[place])}, expected {value}")
-        again, longest = int(self.table[places.AGAIN]), int(np.diff(self.part(places.PENDING_START)).max())
+        for offset, (name, value) in expected.items():
+            if self.table[offset] != value:
+                raise self.refuse(f"{name} is {int(self.table[offset])}, expected {value}")
+        again, longest = int(self.table[schema.AGAIN]), int(np.diff(self.part(schema.PENDING_START)).max())
         if not 0 <= again <= 4 * (longest + 2):
             raise self.refuse(f"room for bytes to read anew is {again}, expected 0 to {4 * (longest + 2)}")
-        after = int(self.table[places.AFTER_NEWLINE])
+        after = int(self.table[schema.AFTER_NEWLINE])
         if not 0 <= after < self.sizes["sets"]:
             raise self.refuse(f"set after a newline is {after}, expected 0 to {self.sizes['sets'] - 1}")
         if layout is None and self.sizes["newlines"]:
@@ -206,8 +219,9 @@ class _Checks:
                 f"paths have {self.sizes['newlines']} newlines, expected none, the grammar having no layout"
             )
 
-    def parser(self) -> None:
-        action, alternatives, goto = map(self.part, (lr.ACTION, lr.ALTERNATIVES, lr.GOTO))
+    def actions(self) -> None:
+        """Each action is plain or a list of plain ones."""
+        action, alternatives = self.part(schema.ACTION), self.part(schema.ALTERNATIVES)
         n_states, n_rules = self.sizes["states"], self.sizes["rules"]
         is_plain = _plain(action, n_states, n_rules)
         conflicts = np.flatnonzero((action != 0) & ~is_plain)
@@ -216,8 +230,12 @@ class _Checks:
         is_wrong = ~_followed(alternatives, _plain(alternatives, n_states, n_rules))[first]
         if is_wrong.any():
             found = int(conflicts[is_wrong.argmax()])
-            self._wrong(lr.ACTION, found, f"one of {n_states} states, of {n_rules} rules or of the alternatives")
-        default, lhs, length = map(self.part, (lr.DEFAULT, lr.RULE_LHS, lr.RULE_LENGTH))
+            self._wrong(schema.ACTION, found, f"one of {n_states} states, of {n_rules} rules or of the alternatives")
+
+    def reductions(self) -> None:
+        """No stack is popped below its bottom, or has no goto."""
+        action, alternatives, goto = map(self.part, (schema.ACTION, schema.ALTERNATIVES, schema.GOTO))
+        default, lhs, length = map(self.part, (schema.DEFAULT, schema.RULE_LHS, schema.RULE_LENGTH))
         try:
             bad = bad_reduction(action, alternatives, goto, default, lhs, length, WORK_LIMIT)
         except LimitError as error:
@@ -227,68 +245,54 @@ class _Checks:
                 f"state {bad[0]} reduces by rule {bad[1]} on a stack that is too short or has no goto for it"
             )
 
-    def lexer(self) -> None:
-        self._columns(places.SET_BITS)
-        self._columns(places.SHIFT_BITS)
-        self._restarts()
-        starts, endings = self.part(places.ENDING_START).tolist(), self.part(places.ENDINGS).tolist()
+    def endings(self) -> None:
+        starts, endings = self.part(schema.ENDING_START).tolist(), self.part(schema.ENDINGS).tolist()
         found = _bad_ending(starts, endings, self.sizes["sets"], self.grammar.n_terminals)
         if found >= 0:
-            self._wrong(places.ENDINGS, found, "a set, a number of terminals and so many terminals")
+            self._wrong(schema.ENDINGS, found, "a set, a number of terminals and so many terminals")
+
+    def lexer(self) -> None:
+        self._restarts()
         if self.grammar.layout is None:
             self._newlines()
-        paths = self.part(places.PATHS).reshape(-1, 5)
+        paths = self.part(schema.PATHS).reshape(-1, 5)
         wrong = np.flatnonzero(paths[:, 0] > paths[:, 1])
         if len(wrong):
-            self._wrong(places.PATHS, 5 * int(wrong[0]), f"{paths[wrong[0], 1]} at most")
-
-    def _columns(self, place: int) -> None:
-        """A set of columns has no bit past the last of them."""
-        n, words = self.sizes["columns"], self.sizes["set words"]
-        last = self.part(place)[words - 1 :: words].view(np.uint32)
-        beyond = np.uint32((0xFFFFFFFF << ((n - 1) % 32 + 1)) & 0xFFFFFFFF)
-        is_wrong = (last & beyond) != 0
-        if is_wrong.any():
-            self._wrong(place, words * int(is_wrong.argmax()) + words - 1, f"no bit of a column past {n - 1}")
+            self._wrong(schema.PATHS, 5 * int(wrong[0]), f"{paths[wrong[0], 1]} at most")
 
     def _newlines(self) -> None:
         """Without a layout no ending has the newline in its set."""
-        endings = self.part(places.ENDINGS).tolist()
-        for at, end in pairwise(self.part(places.ENDING_START).tolist()):
+        endings = self.part(schema.ENDINGS).tolist()
+        for at, end in pairwise(self.part(schema.ENDING_START).tolist()):
             while at < end:
                 if endings[at] >= 0 and endings[at] & 1:
-                    self._wrong(places.ENDINGS, at, "twice a set's number, the grammar having no layout")
+                    self._wrong(schema.ENDINGS, at, "twice a set's number, the grammar having no layout")
                 at += 2 + endings[at + 1]
 
     def _restarts(self) -> None:
         """A lexer with one mode reads nothing anew; at its end, one with several has something to read anew where it says so."""
         n_modes, n_classes = self.sizes["modes"], self.sizes["classes"]
-        again = self.table[places.AGAIN]
-        has_pending = np.diff(self.part(places.PENDING_START)) > 0
-        for place, width in ((places.NEXT_STATE, n_classes), (places.END_OUTPUT, 1)):
-            values = self.part(place)
+        again = self.table[schema.AGAIN]
+        has_pending = np.diff(self.part(schema.PENDING_START)) > 0
+        for offset, width in ((schema.NEXT_STATE, n_classes), (schema.END_OUTPUT, 1)):
+            values = self.part(offset)
             is_wrong = values == RESTART
             if n_modes > 1:
-                is_wrong &= place == places.END_OUTPUT
+                is_wrong &= offset == schema.END_OUTPUT
                 is_wrong &= ~np.repeat(has_pending, width)
             if is_wrong.any():
                 what = "one mode" if n_modes == 1 else "nothing pending there"
-                self._wrong(place, int(is_wrong.argmax()), f"-1 or more, the lexer having {what}")
+                self._wrong(offset, int(is_wrong.argmax()), f"-1 or more, the lexer having {what}")
         if n_modes == 1 and (again or has_pending.any()):
             raise self.refuse(
                 f"lexer has one mode, but {again} places for bytes to read anew and {int(has_pending.sum())} states with such; "
                 "expected none"
             )
 
-    def automaton(self) -> None:
-        targets = self.part(places.EDGE_PAIRS)[::2]
-        n_roots, n_pairs = self.sizes["roots"], self.sizes["pairs"]
-        wrong = np.flatnonzero((targets > 0) & (targets <= n_roots))
-        if len(wrong):
-            self._wrong(places.EDGE_PAIRS, 2 * int(wrong[0]), f"0 or {n_roots + 1} and more: no edge leads to a root")
-        n_keys = self.sizes["nodes"] * self.sizes["states"]
+    def edges(self) -> None:
+        n_keys, n_pairs = self.sizes["nodes"] * self.sizes["states"], self.sizes["pairs"]
         # PERF: as unsigned numbers, so that one comparison does for both ends; -1, a free slot, is the greatest
-        edges = self.part(places.EDGES).view(np.uint32)
+        edges = self.part(schema.EDGES).view(np.uint32)
         keys, numbers = edges[::2], edges[1::2]
         is_free = keys == np.uint32(0xFFFFFFFF)
         if not is_free.any():
@@ -300,37 +304,33 @@ class _Checks:
         is_wrong = ((keys >= n_keys) | (numbers >= n_pairs)) & ~is_free
         if is_wrong.any():
             found = 2 * int(is_wrong.argmax())
-            self._wrong(places.EDGES, found, f"-1, or 0 to {n_keys - 1} followed by 0 to {n_pairs - 1}")
+            self._wrong(schema.EDGES, found, f"-1, or 0 to {n_keys - 1} followed by 0 to {n_pairs - 1}")
 
-        lookups = self.part(places.LOOKUPS).reshape(-1, 3)[:, 1]
-        n_open, n_rests, n_sets = self.sizes["open roots"], self.sizes["rests"], self.sizes["sets"]
-        wrong = np.flatnonzero((lookups < -n_open) | (lookups > n_roots))
+    def automaton(self) -> None:
+        """No run comes to a root again, and no sequence of an open root is endless."""
+        n_roots = self.sizes["roots"]
+        targets = self.part(schema.EDGE_PAIRS)[::2]
+        wrong = np.flatnonzero((targets > 0) & (targets <= n_roots))
         if len(wrong):
-            self._wrong(places.LOOKUPS, 3 * int(wrong[0]) + 1, f"{-n_open} to {n_roots}")
-        after = self.part(places.REST_NEXT)
-        wrong = np.flatnonzero((after < -n_sets) | (after >= np.arange(n_rests)))
+            self._wrong(schema.EDGE_PAIRS, 2 * int(wrong[0]), f"0 or {n_roots + 1} and more: no edge leads to a root")
+        after = self.part(schema.REST_NEXT)
+        wrong = np.flatnonzero(after >= np.arange(len(after)))
         if len(wrong):
             self._wrong(
-                places.REST_NEXT,
-                int(wrong[0]),
-                f"{-n_sets} to {wrong[0] - 1}: a rest is made before those that end in it",
+                schema.REST_NEXT, int(wrong[0]), f"{wrong[0] - 1} at most: a rest is made before those that end in it"
             )
-        rests = self.part(places.OPEN_ITEMS)[::2]
-        wrong = np.flatnonzero((rests < -n_sets) | (rests >= n_rests))
-        if len(wrong):
-            self._wrong(places.OPEN_ITEMS, 2 * int(wrong[0]), f"{-n_sets} to {n_rests - 1}")
 
     def masks(self) -> None:
-        masks = self.part(places.MASKS).reshape(-1, 3).astype(np.int64)
+        masks = self.part(schema.MASKS).reshape(-1, 3).astype(np.int64)
         wrong = np.flatnonzero(masks[:, 1] + masks[:, 2] > self.sizes["ids"])
         if len(wrong):
             left = self.sizes["ids"] - masks[wrong[0], 1]
-            self._wrong(places.MASKS, 3 * int(wrong[0]) + 2, f"{left} at most")
+            self._wrong(schema.MASKS, 3 * int(wrong[0]) + 2, f"{left} at most")
         allowed = np.zeros(32 * self.sizes["words"], np.bool_)
-        allowed[: self.vocabulary.size] = np.diff(self.part(places.TOKEN_START)) > 0
+        allowed[: self.vocabulary.size] = np.diff(self.part(schema.TOKEN_START)) > 0
         allowed[list(self.vocabulary.eos)] = True
         words = np.packbits(allowed, bitorder="little").view("<i4").astype(np.int32)
-        rows = self.part(places.ROWS).reshape(self.sizes["rows"], len(words))
+        rows = self.part(schema.ROWS).reshape(self.sizes["rows"], len(words))
         if (np.bitwise_or.reduce(rows, axis=0) & ~words).any():
             row, word = next(
                 (row, int(at[0])) for row in range(len(rows)) if len(at := np.flatnonzero(rows[row] & ~words))
@@ -338,9 +338,9 @@ class _Checks:
             stray = int(rows[row, word]) & ~int(words[word]) & 0xFFFFFFFF
             token = 32 * word + (stray & -stray).bit_length() - 1
             raise self.refuse(f"row {row} of masks allows token {token}, which stands for no text")
-        is_allowed = allowed[self.part(places.MASK_IDS)]
+        is_allowed = allowed[self.part(schema.MASK_IDS)]
         if not is_allowed.all():
-            self._wrong(places.MASK_IDS, int(is_allowed.argmin()), "a token that stands for text or ends it")
+            self._wrong(schema.MASK_IDS, int(is_allowed.argmin()), "a token that stands for text or ends it")
 
     def tokens(self) -> None:
         """The tokens' bytes are the vocabulary's."""
@@ -348,13 +348,43 @@ class _Checks:
         starts = np.zeros(self.vocabulary.size + 1, np.int64)
         np.cumsum(np.fromiter(map(len, self.vocabulary.tokens), np.int64, self.vocabulary.size), out=starts[1:])
         own = np.frombuffer(data + bytes(-len(data) % 4), "<i4")
-        for place, expected in (
-            (places.TOKEN_START, starts),
-            (places.TOKEN_BYTES, own),
-            (places.EOS, np.array(self.vocabulary.eos, np.int32)),
+        for offset, expected in (
+            (schema.TOKEN_START, starts),
+            (schema.TOKEN_BYTES, own),
+            (schema.EOS, np.array(self.vocabulary.eos, np.int32)),
         ):
-            if not np.array_equal(self.part(place), expected):
-                raise self.refuse(f"part {PARTS[place].name} is not that of the vocabulary in the file")
+            if not np.array_equal(self.part(offset), expected):
+                raise self.refuse(f"part {PARTS[offset].name} is not that of the vocabulary in the file")
+
+
+_CODED: Mapping[int, Callable[[_Checks], None]] = {
+    schema.ACTION: _Checks.actions,
+    schema.ALTERNATIVES: _Checks.actions,
+    schema.ENDINGS: _Checks.endings,
+    schema.EDGES: _Checks.edges,
+    schema.TOKEN_START: _Checks.tokens,
+    schema.TOKEN_BYTES: _Checks.tokens,
+}
+"""What checks a part with a column of type `Coded`. A part that is not here is an error for whoever opens any store."""
+
+
+def _is_coded(part: Part) -> bool:
+    return any(isinstance(column, Coded) for column in part.columns)
+
+
+def range_of(values: Values, sizes: Mapping[str, int]) -> tuple[int, int] | None:
+    """The least value of a type, and one more than the greatest; None for what is no number. sizes : of all words in `values`."""
+    match values:
+        case Index(of, codes):
+            return -len(codes), _count(of, sizes)
+        case Either(first, second):
+            return -_count(second, sizes), _count(first, sizes)
+        case Bound(of) | Starts(of):
+            return 0, _count(of, sizes) + 1
+        case Number(least, most):
+            return least, most + 1
+        case Bits() | Coded():
+            return None
 
 
 def _count(word: str, sizes: Mapping[str, int]) -> int:
@@ -369,17 +399,17 @@ def _plain(actions: Int32, n_states: int, n_rules: int) -> Truths:
 
 
 def _followed(alternatives: Int32, is_plain: Truths) -> Truths:
-    """(n + 1,): whether a conflict's list of actions, its length before it, begins at each place; at none past the last."""
-    count, place = alternatives.astype(np.int64), np.arange(len(alternatives))
-    holds = (count >= 1) & (count <= MOST_ALTERNATIVES) & (place + count < len(alternatives))
+    """(n + 1,): whether a conflict's list of actions, its length before it, begins at each offset; at none past the last."""
+    count, offset = alternatives.astype(np.int64), np.arange(len(alternatives))
+    holds = (count >= 1) & (count <= MOST_ALTERNATIVES) & (offset + count < len(alternatives))
     n_wrong = np.append(0, np.cumsum(~is_plain))
-    begin = place[holds] + 1
+    begin = offset[holds] + 1
     holds[holds] = n_wrong[begin + count[holds]] == n_wrong[begin]
     return np.append(holds, False)
 
 
 def _bad_ending(starts: list[int], endings: list[int], n_sets: int, n_terminals: int) -> int:
-    """The first place of the endings that is not as the engine reads it, or -1. starts : ascending to endings' length."""
+    """The first offset of the endings that is not as the engine reads it, or -1. starts : ascending to endings' length."""
     for at, end in pairwise(starts):
         while at < end:
             if not -1 <= endings[at] < 2 * n_sets or at + 1 >= end:
@@ -387,8 +417,8 @@ def _bad_ending(starts: list[int], endings: list[int], n_sets: int, n_terminals:
             after = at + 2 + endings[at + 1]
             if not at + 2 <= after <= end:
                 return at
-            for place in range(at + 2, after):
-                if not 0 <= endings[place] < n_terminals:
-                    return place
+            for offset in range(at + 2, after):
+                if not 0 <= endings[offset] < n_terminals:
+                    return offset
             at = after
     return -1

@@ -20,12 +20,10 @@ from stores import small_automaton
 
 from maskwright.analysis.errors import LimitError, StoreError
 from maskwright.analysis.lr.tables import ACCEPT, CONFLICT, LrTables, build_lr_tables
-from maskwright.maskstore.automaton import _parse_kernels as lr
-from maskwright.maskstore.table import engine_table as places
-from maskwright.maskstore.table import tablecheck
-from maskwright.maskstore.table.schema import ANY, NUMBERS, PARTS, SETTINGS
+from maskwright.maskstore.table import check, schema
+from maskwright.maskstore.table.check import check_table, part_bytes, range_of
+from maskwright.maskstore.table.schema import NUMBERS, PARTS, SETTINGS, Bits, Coded
 from maskwright.maskstore.table.stackcheck import bad_reduction
-from maskwright.maskstore.table.tablecheck import check_table, part_bytes
 from maskwright.stores.store import Store
 
 TESTS = Path(__file__).parents[1]
@@ -44,20 +42,32 @@ STORES = pytest.mark.parametrize("store", [small_automaton(name) for name in NAM
 
 
 @STORES
-def test_every_place_of_the_header_is_described(store: Store) -> None:
+def test_the_header_is_what_the_schema_describes(store: Store) -> None:
     described = {*NUMBERS, *PARTS, *SETTINGS}
-    assert len(described) == len(NUMBERS) + len(PARTS) + len(SETTINGS)
-    assert set(np.flatnonzero(store.table[: lr.HEADER]).tolist()) <= described
-    named = {value for name, value in vars(places).items() if name.isupper() and type(value) is int and value >= 16}
-    assert named - {lr.HEADER} <= described
+    assert set(np.flatnonzero(store.table[: schema.HEADER]).tolist()) <= described
     assert sum(part_bytes("x", store.table).values()) == store.table.nbytes
+
+
+def test_parts_have_their_names_in_the_schema() -> None:
+    for offset, part in PARTS.items():
+        name = "default" if part.name == "default_rule" else part.name
+        assert getattr(schema, name.upper()) == offset
+
+
+def test_every_word_of_a_type_is_counted() -> None:
+    """By a number of the header, by a part's rows, or by a sum of such."""
+    words = {entry.name for entry in NUMBERS.values()} | {part.shape[0].partition("+")[0] for part in PARTS.values()}
+    for part in PARTS.values():
+        for column in part.columns:
+            asked = {getattr(column, name, "states") for name in ("of", "first", "second")}
+            assert {word.partition("+")[0] for word in asked} <= words | {"symbols"}, part
 
 
 @STORES
 def test_a_header_that_misleads(store: Store) -> None:
     for place in (*NUMBERS, *PARTS, *SETTINGS):
         for value in (-1, -(2**31), 2**31 - 1, len(store.table), int(store.table[place]) + 1):
-            if place in (places.AGAIN, places.AFTER_NEWLINE) and value == store.table[place] + 1:
+            if place in (schema.AGAIN, schema.AFTER_NEWLINE) and value == store.table[place] + 1:
                 continue  # may be in range
             table = store.table.copy()
             table[place] = value
@@ -69,14 +79,15 @@ def test_a_header_that_misleads(store: Store) -> None:
 def test_values_out_of_range(store: Store) -> None:
     """One value of each column of each part, just below and just above what is allowed."""
     rng = random.Random(0)
-    check = tablecheck._Checks("x", store.grammar, store.vocabulary, store.table)
+    checks = check._Checks("x", store.grammar, store.vocabulary, store.table)
     n_tried = 0
     for place, part in PARTS.items():
-        begin, end = check.spans[place]
-        if part.columns == (ANY,) or begin == end:
-            continue
-        for column, (least, word) in enumerate(part.columns):
-            high = tablecheck._count(word, check.sizes)
+        begin, end = checks.spans[place]
+        for column, values in enumerate(part.columns):
+            span = range_of(values, checks.sizes)
+            if span is None or begin == end:
+                continue
+            least, high = span
             for value in (least - 1, high, -(2**31), 2**31 - 1):
                 if least <= value < high or not -(2**31) <= value < 2**31:
                     continue
@@ -86,6 +97,28 @@ def test_values_out_of_range(store: Store) -> None:
                 assert f"the table's part {part.name} holds {value} at [" in refused_table(store, table)
                 n_tried += 1
     assert n_tried > 100
+
+
+@STORES
+def test_values_that_are_no_numbers(store: Store) -> None:
+    """Sets have no bit past their members; what is coded is decoded by some check."""
+    checks = check._Checks("x", store.grammar, store.vocabulary, store.table)
+    tried = set()
+    for place, part in PARTS.items():
+        begin, end = checks.spans[place]
+        if begin == end or range_of(part.columns[0], checks.sizes) is not None:
+            continue
+        at = begin if place != schema.TOKEN_BYTES else end - 1
+        if isinstance(part.columns[0], Bits):
+            last = checks.sizes[part.columns[0].of] % 32
+            if last == 0:
+                continue  # all bits of the last word are members
+            at = begin + checks.sizes[part.shape[1]] - 1
+        table = store.table.copy()
+        table[at] = -(1 << 31) if isinstance(part.columns[0], Bits) else -(1 << 30)
+        refused_table(store, table)
+        tried.add(type(part.columns[0]))
+    assert tried == {Bits, Coded}
 
 
 def put(place: int, at: int, value: int) -> Callable[[np.ndarray], None]:
@@ -118,14 +151,14 @@ def at_first(place: int, wanted: Callable[[int], bool], value: int, beside: int 
 
 def last_ids_too_many(table: np.ndarray) -> None:
     """A mask's ids begin where another's end, and are as many as all together."""
-    masks = table[table[places.MASKS] : table[places.ROWS]].reshape(-1, 3)
+    masks = table[table[schema.MASKS] : table[schema.ROWS]].reshape(-1, 3)
     masks[-1, 1:] = masks[:, 2].sum()
 
 
 def fill_slots(table: np.ndarray) -> None:
     """Leave no slot of the hash table free."""
-    begin = int(table[places.EDGES])
-    slots = table[begin : begin + 2 * int(table[places.N_EDGE_SLOTS])].reshape(-1, 2)
+    begin = int(table[schema.EDGES])
+    slots = table[begin : begin + 2 * int(table[schema.N_EDGE_SLOTS])].reshape(-1, 2)
     slots[slots[:, 0] < 0] = (0, 0)
 
 
@@ -136,42 +169,42 @@ def is_plain(action: int) -> bool:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (at_first(lr.ACTION, is_plain, 1 << 28), r"part action holds 268435456 at \[\d+, \d+\], expected one of \d+ states"),
-        (at_first(lr.ACTION, lambda a: a < 0, -999), r"part action holds -999 at \[\d+, \d+\], expected one of \d+ states"),
-        (at_first(lr.ACTION, is_plain, (1 << 29) + 1), "part action holds 536870913 at"),
-        (at_first(lr.ACTION, is_plain, (1 << 30) + 99_999), "part action holds 1073841823 at"),
-        (put(lr.ALTERNATIVES, 0, 17), "part action holds 1073741824 at"),
-        (put(lr.ALTERNATIVES, 0, 0), "part action holds 1073741824 at"),
-        (put(lr.ALTERNATIVES, 1, 0), "part action holds 1073741824 at"),
-        (put(lr.ALTERNATIVES, 1, 1 << 30), "part action holds 1073741824 at"),
-        (put(lr.ALTERNATIVES, -1, -999), "part action holds 10737418.. at"),
-        (put(places.OUTPUT_START, 1, -1), r"part output_start holds -1 at \[1\], expected 0 to"),
-        (put(places.OUTPUT_START, 0, 1), r"part output_start holds 1 at \[0\], expected an ascent from 0 to"),
-        (put(places.VIEW_START, 1, 0), r"part view_start holds 0 at \[1\], expected an ascent from 0 to"),
-        (put(places.LOOKUP_START, -1, 0), r"part lookup_start holds 0 at \[\d+\], expected an ascent from 0 to"),
-        (put(places.ENDINGS, 0, 999), r"part endings holds 999 at \[0\], expected a set, a number of terminals and"),
-        (put(places.ENDINGS, 0, -2), r"part endings holds -2 at \[0\], expected a set"),
-        (put(places.ENDINGS, 1, 99), r"part endings holds -?\d+ at \[0\], expected a set"),
-        (put(places.ENDINGS, 1, -1), r"part endings holds -?\d+ at \[0\], expected a set"),
-        (at_first(places.EDGES, lambda key: key > 0, 1 << 30), r"part edges holds 1073741824 at \[\d+, 0\], expected -1, or"),
-        (at_first(places.EDGES, lambda key: key == -1, -2), r"part edges holds -2 at \[\d+, 0\], expected -1, or 0 to"),
-        (at_first(places.EDGES, lambda key: key > 0, 9999, 1), r"part edges holds \d+ at \[\d+, 0\], expected -1, or"),
-        (at_first(places.EDGES, lambda key: key > 0, -1, 1), r"part edges holds \d+ at \[\d+, 0\], expected -1, or"),
+        (at_first(schema.ACTION, is_plain, 1 << 28), r"part action holds 268435456 at \[\d+, \d+\], expected one of \d+ states"),
+        (at_first(schema.ACTION, lambda a: a < 0, -999), r"part action holds -999 at \[\d+, \d+\], expected one of \d+ states"),
+        (at_first(schema.ACTION, is_plain, (1 << 29) + 1), "part action holds 536870913 at"),
+        (at_first(schema.ACTION, is_plain, (1 << 30) + 99_999), "part action holds 1073841823 at"),
+        (put(schema.ALTERNATIVES, 0, 17), "part action holds 1073741824 at"),
+        (put(schema.ALTERNATIVES, 0, 0), "part action holds 1073741824 at"),
+        (put(schema.ALTERNATIVES, 1, 0), "part action holds 1073741824 at"),
+        (put(schema.ALTERNATIVES, 1, 1 << 30), "part action holds 1073741824 at"),
+        (put(schema.ALTERNATIVES, -1, -999), "part action holds 10737418.. at"),
+        (put(schema.OUTPUT_START, 1, -1), r"part output_start holds -1 at \[1\], expected 0 to"),
+        (put(schema.OUTPUT_START, 0, 1), r"part output_start holds 1 at \[0\], expected 0;"),
+        (put(schema.VIEW_START, 1, 0), r"part view_start holds 0 at \[1\], expected 1 to \d+ more than before it"),
+        (put(schema.LOOKUP_START, -1, 0), r"part lookup_start holds 0 at \[\d+\], expected 0 to \d+ more than before it"),
+        (put(schema.ENDINGS, 0, 999), r"part endings holds 999 at \[0\], expected a set, a number of terminals and"),
+        (put(schema.ENDINGS, 0, -2), r"part endings holds -2 at \[0\], expected a set"),
+        (put(schema.ENDINGS, 1, 99), r"part endings holds -?\d+ at \[0\], expected a set"),
+        (put(schema.ENDINGS, 1, -1), r"part endings holds -?\d+ at \[0\], expected a set"),
+        (at_first(schema.EDGES, lambda key: key > 0, 1 << 30), r"part edges holds 1073741824 at \[\d+, 0\], expected -1, or"),
+        (at_first(schema.EDGES, lambda key: key == -1, -2), r"part edges holds -2 at \[\d+, 0\], expected -1, or 0 to"),
+        (at_first(schema.EDGES, lambda key: key > 0, 9999, 1), r"part edges holds \d+ at \[\d+, 0\], expected -1, or"),
+        (at_first(schema.EDGES, lambda key: key > 0, -1, 1), r"part edges holds \d+ at \[\d+, 0\], expected -1, or"),
         (fill_slots, "part edges has no free slot, expected one or more"),
-        (put(places.EDGE_PAIRS, 2, 1), r"part edge_pairs holds 1 at \[1, 0\], expected 0 or \d+ and more: no edge leads to a root"),
-        (put(places.MASKS, 3, 99_999), r"part masks holds 99999 at \[1, 0\], expected -1 to \d+"),
-        (put(places.MASKS, 4, 99_999), r"part masks holds 99999 at \[1, 1\], expected 0 to \d+"),
-        (put(places.MASKS, -1, 99_999), r"part masks holds 99999 at \[\d+, 2\], expected 0 to \d+"),
+        (put(schema.EDGE_PAIRS, 2, 1), r"part edge_pairs holds 1 at \[1, 0\], expected 0 or \d+ and more: no edge leads to a root"),
+        (put(schema.MASKS, 3, 99_999), r"part masks holds 99999 at \[1, 0\], expected -1 to \d+"),
+        (put(schema.MASKS, 4, 99_999), r"part masks holds 99999 at \[1, 1\], expected 0 to \d+"),
+        (put(schema.MASKS, -1, 99_999), r"part masks holds 99999 at \[\d+, 2\], expected 0 to \d+"),
         (last_ids_too_many, r"part masks holds \d+ at \[\d+, 2\], expected \d+ at most"),
-        (put(places.FALLBACK, 0, 9999), r"part fallback holds 9999 at \[0\], expected -1 to \d+"),
-        (put(places.MODE_OF_STATE, 0, 3), r"part mode_of_state holds 3 at \[0\], expected 0 to [02]"),
-        (put(places.PENDING, 0, 256), r"part pending holds 256 at \[0\], expected 0 to 255"),
-        (put(places.ROWS, 3, 1 << 20), "row 0 of masks allows token 116, which stands for no text"),
-        (put(places.ROWS, 2, -(2**31)), "row 0 of masks allows token 95, which stands for no text"),
-        (put(places.MASK_IDS, 0, 60), r"part mask_ids holds 60 at \[0\], expected a token that stands for text or ends it"),
-        (put(places.TOKEN_START, 1, 0), "part token_start is not that of the vocabulary in the file"),
-        (put(places.TOKEN_BYTES, 0, 0), "part token_bytes is not that of the vocabulary in the file"),
-        (put(places.EOS, 0, 3), "part eos is not that of the vocabulary in the file"),
+        (put(schema.FALLBACK, 0, 9999), r"part fallback holds 9999 at \[0\], expected -1 to \d+"),
+        (put(schema.MODE_OF_STATE, 0, 3), r"part mode_of_state holds 3 at \[0\], expected 0 to [02]"),
+        (put(schema.PENDING, 0, 256), r"part pending holds 256 at \[0\], expected 0 to 255"),
+        (put(schema.ROWS, 3, 1 << 20), r"part rows holds 1048576 at \[0, 3\], expected no bit past"),
+        (put(schema.ROWS, 2, -(2**31)), "row 0 of masks allows token 95, which stands for no text"),
+        (put(schema.MASK_IDS, 0, 60), r"part mask_ids holds 60 at \[0\], expected a token that stands for text or ends it"),
+        (put(schema.TOKEN_START, 1, 0), "part token_start is not that of the vocabulary in the file"),
+        (put(schema.TOKEN_BYTES, 0, 0), "part token_bytes is not that of the vocabulary in the file"),
+        (put(schema.EOS, 0, 3), "part eos is not that of the vocabulary in the file"),
     ],
 )  # fmt: skip
 def test_parts_that_mislead(change: Callable[[np.ndarray], None], message: str) -> None:
@@ -196,7 +229,7 @@ def test_a_layout_that_is_not_the_grammar_s() -> None:
 
 def table_without_tabs(store: Store) -> np.ndarray:
     table = store.table.copy()
-    table[places.TAB_LENGTH] = 1
+    table[schema.TAB_LENGTH] = 1
     table.setflags(write=False)
     return table
 
@@ -284,7 +317,7 @@ def test_reductions_are_checked_as_the_definition_says() -> None:
 
 def test_reductions_that_take_too_long_to_check(monkeypatch: pytest.MonkeyPatch) -> None:
     store = small_automaton()
-    monkeypatch.setattr(tablecheck, "WORK_LIMIT", 3)
+    monkeypatch.setattr(check, "WORK_LIMIT", 3)
     assert "reductions cannot be checked in 3 steps" in refused_table(store, store.table.copy())
 
 
@@ -322,8 +355,8 @@ def test_made_up_tables_take_neither_for_ever_nor_all_memory(shape: str) -> None
 def test_a_stack_that_is_popped_below_its_bottom() -> None:
     store = small_automaton()
     table = store.table.copy()
-    begin = int(table[lr.RULE_LENGTH])
-    table[begin : begin + int(table[lr.N_RULES])] += 40
+    begin = int(table[schema.RULE_LENGTH])
+    table[begin : begin + int(table[schema.N_RULES])] += 40
     assert re.search(r"state \d+ reduces by rule \d+ on a stack that is too short", refused_table(store, table))
 
 
