@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import warnings
 from pathlib import Path
 
@@ -24,9 +23,9 @@ def test_a_folder_of_the_process_where_there_is_no_other(monkeypatch: pytest.Mon
     folder = Path(os.environ[kernel_cache.VARIABLE])
     assert folder.is_dir() and folder.stat().st_mode & 0o077 == 0
     assert str(folder) == kernel_cache.sys.modules["numba"].config.CACHE_DIR
-    kernel_cache._remove(os.getpid() + 1, str(folder), shutil.rmtree)
+    kernel_cache._remove(os.getpid() + 1, str(folder))
     assert folder.is_dir()  # another process's
-    kernel_cache._remove(os.getpid(), str(folder), shutil.rmtree)
+    kernel_cache._remove(os.getpid(), str(folder))
     assert not folder.exists()
 
 
