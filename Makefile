@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 TOKENIZER ?= mistral-7b-v0.1
 PROMPT ?= def read_numbers(path):\n    """Read numbers from a file, one a line."""\n
 
-.PHONY: setup demo test lint bench bench-peers check-gpu-compile check-all clean
+.PHONY: setup demo test test-slow lint bench bench-peers check-gpu-compile check-all clean
 
 setup: $(STAMP)
 
@@ -40,12 +40,7 @@ lint: $(STAMP)
 
 # Dated records under reports/record.
 bench: $(STAMP)
-	$(BIN)/python reports/bench/streamlining.py
-	$(BIN)/python reports/bench/mask_equality.py
-	$(BIN)/python reports/bench/engine_replay.py
-	$(BIN)/python reports/bench/oracle_agreement.py
-	$(BIN)/python reports/bench/validation.py
-	$(BIN)/python reports/bench/gpu.py
+	$(BIN)/python scripts/check_all.py bench
 
 # Masks beside the peers', in a Python of their own: they need not agree with this package on what else is installed.
 bench-peers: $(STAMP)
@@ -59,12 +54,13 @@ check-gpu-compile: $(STAMP)
 	.venv-gpu/bin/python -m pip install --quiet 'numba-cuda[cu13]' 'cuda-toolkit==13.0.*' 'nvidia-nvjitlink==13.0.*' -e .
 	.venv-gpu/bin/python scripts/compile_gpu_engine.py
 
-# Everything that takes minutes: slow tests, pyformlang on python.lark, the Coq proofs where Coq is installed, benchmarks.
-check-all: lint test check-gpu-compile
+test-slow: $(STAMP)
 	$(PYTEST) -m slow
-	$(BIN)/python reports/bench/pyformlang_agreement.py
-	@if command -v coqc >/dev/null; then $(MAKE) -C proofs; else echo "coqc is not installed: the proofs were not checked (apt-get install coq)"; fi
-	$(MAKE) bench
+
+# Everything, for about two hours: the tests and what takes minutes each (slow tests, the GPU engine compiled, pyformlang on python.lark, the
+# Coq proofs where Coq is installed, benchmarks). It goes on where something fails, and ends with one table.
+check-all: $(STAMP)
+	$(BIN)/python scripts/check_all.py
 
 clean:
 	rm -rf $(VENV) .venv-peers .venv-gpu build dist out *.egg-info
