@@ -178,7 +178,6 @@ PREDECESSOR_START = _part(
 PREDECESSORS = _part(
     10, "predecessors", ("predecessors",), Index("states"), "the states that can lie directly below a state"
 )
-MODE = _part(12, "mode", ("states",), Index("modes"), "MODE_OF_STATE, for whoever reads the parser's parts only")
 
 _section("The lexer (`analysis.lexing.transducer.Transducer`)")
 

@@ -58,7 +58,7 @@ def engine_table(grammar: Grammar, vocabulary: Vocabulary, automaton: StackAutom
     transducer = required.transducer
     table = _Table()
     header = table.header
-    _add_parser(table, shortened(tables), required.modes.of_state)
+    _add_parser(table, shortened(tables))
     header[schema.N_CLASSES] = transducer.next_state.shape[1]
     header[schema.N_LEXER_STATES] = transducer.n_states
     table.add(schema.BYTE_CLASS, transducer.byte_class)
@@ -92,7 +92,7 @@ def engine_table(grammar: Grammar, vocabulary: Vocabulary, automaton: StackAutom
     return table.done()
 
 
-def _add_parser(table: _Table, tables: LrTables, mode_of_state: Int32) -> None:
+def _add_parser(table: _Table, tables: LrTables) -> None:
     header = table.header
     header[schema.N_STATES], header[schema.N_COLUMNS] = tables.action.shape
     header[schema.N_NONTERMINALS] = tables.goto.shape[1]
@@ -105,7 +105,6 @@ def _add_parser(table: _Table, tables: LrTables, mode_of_state: Int32) -> None:
     table.add(schema.DEFAULT, tables.default_rule)
     table.add(schema.PREDECESSOR_START, tables.predecessor_start)
     table.add(schema.PREDECESSORS, tables.predecessors)
-    table.add(schema.MODE, mode_of_state)
 
 
 def _add_modes(table: _Table, grammar: Grammar, automaton: StackAutomaton) -> None:

@@ -35,11 +35,12 @@ from maskwright.version import version
 
 FOLDER_VARIABLE = "MASKWRIGHT_CACHE"
 
-BUILD_VERSION = 7
+BUILD_VERSION = 8
 """To be raised when stores come out otherwise in a form that older readers take: 2, masks of contextual lexing had lacked tokens;
 3, tables have shortcuts of parses; 4, comments were allowed that led nowhere, and refused where they may begin the layout's newline;
 5, a grammar that cannot finish any text has no store, ambiguous ones are read on fewer stacks, and tabs and blanks had been compared
-otherwise than CPython does; 6, so is an `else` behind several `if`s; 7, masks of decided conflicts lead into no dead end."""
+otherwise than CPython does; 6, so is an `else` behind several `if`s; 7, masks of decided conflicts lead into no dead end; 8, a part of the
+table that nobody read is gone."""
 
 _OURS = re.compile(rf"store-[0-9a-f]{{64}}\.safetensors|{TEMPORARY.pattern}")
 
