@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from maskwright.analysis.grammar.grammar import Grammar, Rule
-from maskwright.analysis.lr.tables import ACCEPT, LrTables
+from maskwright.analysis.lr.encoding import ACCEPT, LrTables
 
 Word: TypeAlias = tuple[int, ...]
 Item: TypeAlias = tuple[Rule, int, int]  # a rule, how much of it is read, the column in which it began

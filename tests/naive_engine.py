@@ -26,8 +26,9 @@ from naive_regex import NONE, Regex, compile_pattern, derivative, is_nullable
 from maskwright.analysis.grammar.grammar import Grammar, Layout
 from maskwright.analysis.lr.acyclic import parsed_grammar
 from maskwright.analysis.lr.automaton import build_automaton
+from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT, LrTables
 from maskwright.analysis.lr.lookaheads import lookaheads
-from maskwright.analysis.lr.tables import ACCEPT, CONFLICT, LrTables, build_lr_tables, tables_of
+from maskwright.analysis.lr.tables import build_lr_tables, tables_of
 from maskwright.validation.oracle_live import Futures
 
 Stack: TypeAlias = tuple[int, ...]

@@ -18,7 +18,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from maskwright.analysis.jit import kernel
 
 CONFLICT = 1 << 30
 FIELD_BITS = 20
@@ -79,20 +80,20 @@ class Scratch(NamedTuple):
     reduced: np.ndarray
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _pack(tag, position, pops, nonterminal):  # type: ignore[no-untyped-def]
     high = np.int64(tag) << FIELD_BITS | np.int64(position)
     return (high << FIELD_BITS | np.int64(pops)) << FIELD_BITS | np.int64(nonterminal)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _mix(key, value):  # type: ignore[no-untyped-def]
     """A hash below 2**40; no product overflows, of which NumPy scalars would warn without the JIT."""
     mixed = ((key ^ (value & _HASH_MASK) ^ (value >> _HASH_BITS)) * 1000003) & _HASH_MASK
     return mixed ^ (mixed >> 17)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _insert(pending, begin, end, value):  # type: ignore[no-untyped-def]
     """Add to the sorted set pending[begin:end]; its new end."""
     if end >= pending.shape[0]:
@@ -108,7 +109,7 @@ def _insert(pending, begin, end, value):  # type: ignore[no-untyped-def]
     return end + 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _act(tables, stack, depth, action):  # type: ignore[no-untyped-def]
     """Do a shift or a reduction; the new depth, or -1 - k if k more cells than the known ones are to be popped."""
     if action > 0:
@@ -122,7 +123,7 @@ def _act(tables, stack, depth, action):  # type: ignore[no-untyped-def]
     return depth + 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _reduce(tables, scratch, cell, nonterminal, column):  # type: ignore[no-untyped-def]
     """How the reductions on one look-ahead end that begin with the stack ... cell goto(cell, nonterminal).
 
@@ -144,7 +145,7 @@ def _reduce(tables, scratch, cell, nonterminal, column):  # type: ignore[no-unty
     return np.int64(_FORKS)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _is_new_alternative(others, ends, row):  # type: ignore[no-untyped-def]
     """Whether the last alternative differs from all before it: equal stacks at one position have one future."""
     begin, depth = ends[row, 0], ends[row, 1]
@@ -159,7 +160,7 @@ def _is_new_alternative(others, ends, row):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _run(tables, scratch, word, position, depth, tag, begin, end):  # type: ignore[no-untyped-def]
     """The parser on the word from `position`, scratch.stack[:depth] known.
 
@@ -219,7 +220,7 @@ def _run(tables, scratch, word, position, depth, tag, begin, end):  # type: igno
         next_other += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _run_above(tables, scratch, columns, part, position, tag, state, end):  # type: ignore[no-untyped-def]
     """What the word does from `position` on a stack with the state on top, if that can be told from this state alone."""
     scratch.stack[0] = state
@@ -231,7 +232,7 @@ def _run_above(tables, scratch, columns, part, position, tag, state, end):  # ty
     return np.int64(_ACCEPTED_ABOVE if accepted else _REFUSED_ABOVE if after == end else _NEEDS_BELOW)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _run_from(tables, scratch, columns, part, packed, front, cell, tag, begin, end):  # type: ignore[no-untyped-def]
     """`_run` on the top of a stack (front -1), or where a pending reduction has found its last cell."""
     word = columns[part[2 * tag] : part[2 * tag + 1]]
@@ -242,7 +243,7 @@ def _run_from(tables, scratch, columns, part, packed, front, cell, tag, begin, e
     return _run(tables, scratch, word, (packed >> (2 * FIELD_BITS)) & _MASK, np.int64(2), tag, begin, end)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _judge_front(flags, begin, end, mode):  # type: ignore[no-untyped-def]
     if mode == NEVER_MODE:
         if flags & 1:
@@ -253,7 +254,7 @@ def _judge_front(flags, begin, end, mode):  # type: ignore[no-untyped-def]
     return _UNDECIDED
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _intern_front(fronts, slots, pending, stamp, n_fronts, flags, end):  # type: ignore[no-untyped-def]
     """The number of the front that was made behind the last one: n_fronts if it is new, TOO_SMALL if there is no room."""
     begin = fronts[n_fronts, 0]
@@ -281,7 +282,7 @@ def _intern_front(fronts, slots, pending, stamp, n_fronts, flags, end):  # type:
     return n_fronts
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _intern_node(nodes, slots, stamp, n_nodes, front, cell, parent):  # type: ignore[no-untyped-def]
     """The new number of nodes, or TOO_SMALL."""
     mask = slots.shape[0] - 1
@@ -301,7 +302,7 @@ def _intern_node(nodes, slots, stamp, n_nodes, front, cell, parent):  # type: ig
     return n_nodes + 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _explore(tables, scratch, stamp, columns, part, all_tops, mode):  # type: ignore[no-untyped-def]
     """All nodes that are reached from the tops, breadth first, until as many bad ones are met as scratch.bad has room for.
 
@@ -410,7 +411,7 @@ def _explore(tables, scratch, stamp, columns, part, all_tops, mode):  # type: ig
         at, until = np.int64(predecessor_start[nodes[node, 1]]), np.int64(predecessor_start[nodes[node, 1] + 1])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def explore(tables, scratch, columns, parts, all_tops, mode, next_case, found):  # type: ignore[no-untyped-def]
     """Explore the cases from `next_case` on; the number of the first that found no room, or n_cases.
 

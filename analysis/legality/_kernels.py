@@ -18,7 +18,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
+
+from maskwright.analysis.jit import kernel
 
 MAX_LENGTH = 63
 
@@ -56,7 +57,7 @@ class Levels(NamedTuple):
     can_follow: np.ndarray
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _tail_of(table, levels, n, item):  # type: ignore[no-untyped-def]
     symbol = table.symbol[item]
     if symbol < 0:
@@ -75,7 +76,7 @@ def _tail_of(table, levels, n, item):  # type: ignore[no-untyped-def]
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_level(table, levels, n, symbol):  # type: ignore[no-untyped-def]
     """Fill level n for the suffix that is `symbol` followed by the suffix of level n - 1. Cost: O(rounds * items * n)."""
     levels.first[n] = symbol
@@ -120,7 +121,7 @@ def add_level(table, levels, n, symbol):  # type: ignore[no-untyped-def]
                 changed = True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def advance(levels, remainders, item_after):  # type: ignore[no-untyped-def]
     """The remainders that are left when the rest of a rule, from `item_after` on, reads on from any of `remainders`."""
     left = np.uint64(0)
@@ -134,7 +135,7 @@ def advance(levels, remainders, item_after):  # type: ignore[no-untyped-def]
     return left
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _seen(slots, stamps, stamp, symbol, first_mask, second_mask):  # type: ignore[no-untyped-def]
     """Whether (symbol, first_mask, second_mask) is new to the hash set; -1 when the set is full."""
     size = stamps.shape[0]
@@ -164,7 +165,7 @@ def _seen(slots, stamps, stamp, symbol, first_mask, second_mask):  # type: ignor
     return -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def implies(table, premise, n_premise, conclusion, n_conclusion, left, slots, stamps, stamp, stack):  # type: ignore[no-untyped-def]
     """Whether every way up from `left` that accepts the premise accepts the conclusion; False also when the hash set is full.
 
@@ -214,7 +215,7 @@ def implies(table, premise, n_premise, conclusion, n_conclusion, left, slots, st
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def can_accept(levels, remainders, symbol):  # type: ignore[no-untyped-def]
     """Whether some way up from `symbol` accepts one of the remainders."""
     r = 1
@@ -227,7 +228,7 @@ def can_accept(levels, remainders, symbol):  # type: ignore[no-untyped-def]
     return False
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def judge_tree(  # type: ignore[no-untyped-def]
     table, levels, lengths, firsts, query_start, query_left, verdicts, slots, stamps, stack
 ):
@@ -260,7 +261,7 @@ def judge_tree(  # type: ignore[no-untyped-def]
     return stamp
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def accepting_way(table, levels, n, left, shortest, way):  # type: ignore[no-untyped-def]
     """Write a way up from `left` that accepts the suffix of level n, all the way; returns its length, or -1 if it does not fit.
 
@@ -303,7 +304,7 @@ def accepting_way(table, levels, n, left, shortest, way):  # type: ignore[no-unt
     return length
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def witness_tree(table, levels, lengths, firsts, query_start, query_left, shortest, ways, found):  # type: ignore[no-untyped-def]
     """An accepting way for each query; the tree of suffixes is as in `judge_tree`, query_left holds terminals only.
 
@@ -319,7 +320,7 @@ def witness_tree(table, levels, lengths, firsts, query_start, query_left, shorte
                 found[query] = accepting_way(table, levels, n, query_left[query], shortest, ways[query])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sign_tree(table, levels, lengths, firsts, query_start, query_left, pool, ways, signatures):  # type: ignore[no-untyped-def]
     """On which of some ways up each sequence is accepted; the tree of suffixes is as in `judge_tree`.
 

@@ -17,7 +17,7 @@ from typing import Literal, TypeAlias
 from maskwright.analysis.errors import LimitError, MaskwrightError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.legality.verdict import START, Context, TerminalSequence
-from maskwright.analysis.lr.tables import ACCEPT, CONFLICT, LrTables
+from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT, LrTables
 
 Kind = Literal["never", "always", "jointly"]
 Stack = tuple[int, ...]

@@ -58,7 +58,8 @@ from maskwright.analysis.legality.certificate import (
 )
 from maskwright.analysis.legality.verdict import START, TerminalSequence
 from maskwright.analysis.lr.acyclic import parsed_grammar
-from maskwright.analysis.lr.tables import LrTables, Policy, build_lr_tables
+from maskwright.analysis.lr.encoding import LrTables
+from maskwright.analysis.lr.tables import Policy, build_lr_tables
 
 Case: TypeAlias = tuple[AnyContext, TerminalSequence] | tuple[AnyContext, TerminalSequence, TerminalSequence]
 """A context and a sequence; for "jointly" two sequences."""

@@ -10,13 +10,10 @@ from maskwright.analysis.errors import MaskwrightError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.lr.acyclic import parsed_grammar
 from maskwright.analysis.lr.automaton import Automaton, bits, build_automaton
-from maskwright.analysis.lr.bisimulation import bisimulate
 from maskwright.analysis.lr.domination import prune
-from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT, ERROR, Alternatives, Array, LrTables, finish_tables
+from maskwright.analysis.lr.encoding import ACCEPT, ERROR, Alternatives, Array, LrTables, finish_tables
 from maskwright.analysis.lr.lookaheads import Lookaheads, lookaheads
 from maskwright.analysis.lr.loops import refuse_endless_tables
-
-__all__ = ["ACCEPT", "CONFLICT", "ERROR", "LrTables", "Policy", "bisimulate", "build_lr_tables"]
 
 Policy = Literal["all", "shift"]
 

@@ -5,13 +5,13 @@ A cost is a number of bytes; COSTLY stands for "never" and is kept from growing.
 
 from __future__ import annotations
 
-from numba import njit
+from maskwright.analysis.jit import kernel
 
 COSTLY = 1 << 28
 PLAIN, INDENT, DEDENT = 0, 1, 2
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def relax_lexer(begin, source, target, cost, least):  # type: ignore[no-untyped-def]
     """least[q, u]: bytes from lexer state q to the end of lexeme u, over moves that emit nothing.
 
@@ -28,7 +28,7 @@ def relax_lexer(begin, source, target, cost, least):  # type: ignore[no-untyped-
                     changed = True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def relax_rules(symbol_costs, item_costs, item_lhs, parents, children, symbols, kinds, deeper):  # type: ignore[no-untyped-def]
     """Least costs of nonterminals and of what is left of rules, by the class of the terminal before and of the last terminal.
 
@@ -63,7 +63,7 @@ def relax_rules(symbol_costs, item_costs, item_lhs, parents, children, symbols, 
                             changed = True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def join_items(first, rest, least, kind, deeper):  # type: ignore[no-untyped-def]
     """least = min(least, first then rest). first : (2, K, K) int32, a symbol. rest, least : (3, K, K) int32, items. Returns whether
     anything became less."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.lr.tables import ACCEPT, CONFLICT
+from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT
 from maskwright.decoding.endings._ending_kernels import COSTLY, DEDENT, INDENT, PLAIN, join_items, relax_rules
 from maskwright.maskstore.table import schema
 

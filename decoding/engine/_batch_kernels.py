@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic, overload
 from numba.np.arrayobj import make_array
 
+from maskwright.analysis.jit import kernel
 from maskwright.decoding.engine._kernels import (
     ARENA,
     DEPTH,
@@ -31,7 +32,6 @@ from maskwright.decoding.engine._kernels import (
     OK,
     REGION_HEADER,
     SAVED,
-    SOURCE,
     STACKS,
     WRITTEN,
     begin_work,
@@ -93,7 +93,7 @@ def _(array, index):  # type: ignore[no-untyped-def]
     return lambda array, index: _prefetch(array, np.int64(index))  # type: ignore[call-arg]
 
 
-@njit(nogil=True)
+@kernel
 def begin_runs(table, memory, regions, words, results, begin, first, pairs, frames, slots):  # type: ignore[no-untyped-def]
     """Begin what `find_masks` does for texts whose masks ask for no newline, one reading each. Returns how many runs there are.
 
@@ -147,7 +147,7 @@ def begin_runs(table, memory, regions, words, results, begin, first, pairs, fram
     return n_runs
 
 
-@njit(nogil=True)
+@kernel
 def go_on(table, memory, regions, words, begin, first, pairs, frames, slots, n_runs):  # type: ignore[no-untyped-def]
     """Take all runs to their ends, step by step, as `run` does; texts with a long one become ALONE. Arguments as of `begin_runs`."""
     nodes = (table[NODES] & NATURAL) - 2 * ((table[N_ROOTS] & NATURAL) + 1)
@@ -203,7 +203,7 @@ def go_on(table, memory, regions, words, begin, first, pairs, frames, slots, n_r
         steps += 1
 
 
-@njit(nogil=True)
+@kernel
 def same_marks(memory, a, b):  # type: ignore[no-untyped-def]
     """Whether two texts, by their regions, have marked the same masks in the same order."""
     n = memory[a + N_MARKED]
@@ -215,7 +215,7 @@ def same_marks(memory, a, b):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(nogil=True)
+@kernel
 def join(memory, regions, begin, first, after, heads):  # type: ignore[no-untyped-def]
     """Chain the texts that have marked the same masks. heads : (2^k,) int64, scratch, with more places than there are texts.
 
@@ -243,110 +243,99 @@ def join(memory, regions, begin, first, after, heads):  # type: ignore[no-untype
             after[head] = i
 
 
-def _compiled(source: int) -> Any:
-    """`fill_batch` and `advance_batch`. source : see `_kernels.SOURCE`."""
-
-    @njit(cache=True, nogil=True)
-    def fill_batch(table, memory, regions, words, results, begin, end):  # type: ignore[no-untyped-def]
-        """`fill` for slots begin .. end - 1. words : (n_slots, >= n_words) int32; results : (n_slots,) int32, IDLE for those to leave
-        alone. Returns whether all are OK.
-        """
-        source  # noqa: B018
-        n = end - begin
-        first, after = np.empty(n, np.int64), np.empty(n, np.int64)
-        runs = np.empty((3, RUNS * n), np.int64)
-        n_runs = begin_runs(table, memory, regions, words, results, begin, first, runs[0], runs[1], runs[2])
-        go_on(table, memory, regions, words, begin, first, runs[0], runs[1], runs[2], n_runs)
-        for i in range(n):
-            region = regions[begin + i]
-            if first[i] != ALONE or results[begin + i] == IDLE or memory[region + FINISHED]:
-                continue
-            if find_masks(table, memory, region, words[begin + i]) == OK:
-                first[i] = i
-        size = 4
-        while size < 2 * n:
-            size *= 2
-        join(memory, regions, begin, first, after, np.empty(size, np.int64))
-        fine = True
-        for i in range(n):
-            slot = begin + i
-            region = regions[slot]
-            if first[i] == ALONE and results[slot] != IDLE:
-                code = fill(table, memory, region, words[slot])
-                if code == NO_ROOM and make_room(table, memory, region):
-                    code = fill(table, memory, region, words[slot])
-                results[slot] = code
-                fine = fine and code == OK
-            if first[i] != i:
-                continue
-            is_empty = memory[region + WRITTEN] == 0 and memory[region + N_MARKED] == 0
-            write_marked(table, memory, region, words[slot])
-            other = after[i]
-            while other < n:
-                mask, copy = words[slot], words[begin + other]
-                for w in range(mask.shape[0]):
-                    copy[w] = mask[w]
-                other = after[other]
-            # INVARIANT: the end of text is taken out of a mask only when it has been copied
-            other = i
-            while other < n:
-                slot = begin + other
-                region = regions[slot]
-                code = finish_mask(table, memory, region, words[slot], is_empty)
-                if code == NO_ROOM and make_room(table, memory, region):
-                    code = fill(table, memory, region, words[slot])
-                results[slot] = code
-                fine = fine and code == OK
-                other = after[other]
-        return fine
-
-    @njit(cache=True, nogil=True)
-    def advance_batch(table, memory, regions, tokens, results):  # type: ignore[no-untyped-def]
-        """`read_token` for slots whose results are IDLE (token -1 = nothing to read); they hold what came of it.
-
-        Returns whether all are OK.
-        """
-        source  # noqa: B018
-        n = regions.shape[0]
-        places = np.empty((2, n), np.int64)
-        starts = table[TOKEN_START] & NATURAL
-        for slot in range(n):
-            places[0, slot] = places[1, slot] = 0
-            token = tokens[slot]
-            region = regions[slot]
-            if results[slot] == IDLE and 0 <= token < table[N_TOKENS] and not memory[region + FINISHED]:
-                places[0, slot] = table[starts + token]
-                places[1, slot] = table[starts + token + 1]
-                prefetch(table, (table[TOKEN_BYTES] & NATURAL) + (places[0, slot] >> 2))
-                prefetch(memory, region + REGION_HEADER + SAVED * memory[region + HISTORY_AT])
-                if memory[region + STACKS] >= 0:
-                    prefetch(memory, region + (memory[region + ARENA] & NATURAL) + 3 * memory[region + STACKS])
-        for slot in range(n):
-            if places[0, slot] < places[1, slot]:
-                begin_work(memory, regions[slot])
-                places[0, slot] = read_plain(
-                    table, memory, True, places[0, slot], places[1, slot], memory, regions[slot]
-                )
-            else:
-                places[1, slot] = -1
-        fine = True
-        for slot in range(n):
-            if results[slot] != IDLE:
-                continue
-            code = np.int64(OK)
-            region = regions[slot]
-            token = tokens[slot]
-            if places[1, slot] >= 0:
-                code = np.int64(read_rest(table, memory, True, places[0, slot], places[1, slot], memory, region, True))
-            elif token != -1:
-                code = np.int64(read_token(table, memory, region, token, True))
+@kernel
+def fill_batch(table, memory, regions, words, results, begin, end):  # type: ignore[no-untyped-def]
+    """`fill` for slots begin .. end - 1. words : (n_slots, >= n_words) int32; results : (n_slots,) int32, IDLE for those to leave
+    alone. Returns whether all are OK.
+    """
+    n = end - begin
+    first, after = np.empty(n, np.int64), np.empty(n, np.int64)
+    runs = np.empty((3, RUNS * n), np.int64)
+    n_runs = begin_runs(table, memory, regions, words, results, begin, first, runs[0], runs[1], runs[2])
+    go_on(table, memory, regions, words, begin, first, runs[0], runs[1], runs[2], n_runs)
+    for i in range(n):
+        region = regions[begin + i]
+        if first[i] != ALONE or results[begin + i] == IDLE or memory[region + FINISHED]:
+            continue
+        if find_masks(table, memory, region, words[begin + i]) == OK:
+            first[i] = i
+    size = 4
+    while size < 2 * n:
+        size *= 2
+    join(memory, regions, begin, first, after, np.empty(size, np.int64))
+    fine = True
+    for i in range(n):
+        slot = begin + i
+        region = regions[slot]
+        if first[i] == ALONE and results[slot] != IDLE:
+            code = fill(table, memory, region, words[slot])
             if code == NO_ROOM and make_room(table, memory, region):
-                code = np.int64(read_token(table, memory, region, token, True))
+                code = fill(table, memory, region, words[slot])
             results[slot] = code
             fine = fine and code == OK
-        return fine
+        if first[i] != i:
+            continue
+        is_empty = memory[region + WRITTEN] == 0 and memory[region + N_MARKED] == 0
+        write_marked(table, memory, region, words[slot])
+        other = after[i]
+        while other < n:
+            mask, copy = words[slot], words[begin + other]
+            for w in range(mask.shape[0]):
+                copy[w] = mask[w]
+            other = after[other]
+        # INVARIANT: the end of text is taken out of a mask only when it has been copied
+        other = i
+        while other < n:
+            slot = begin + other
+            region = regions[slot]
+            code = finish_mask(table, memory, region, words[slot], is_empty)
+            if code == NO_ROOM and make_room(table, memory, region):
+                code = fill(table, memory, region, words[slot])
+            results[slot] = code
+            fine = fine and code == OK
+            other = after[other]
+    return fine
 
-    return fill_batch, advance_batch
 
+@kernel
+def advance_batch(table, memory, regions, tokens, results):  # type: ignore[no-untyped-def]
+    """`read_token` for slots whose results are IDLE (token -1 = nothing to read); they hold what came of it.
 
-fill_batch, advance_batch = _compiled(SOURCE)
+    Returns whether all are OK.
+    """
+    n = regions.shape[0]
+    places = np.empty((2, n), np.int64)
+    starts = table[TOKEN_START] & NATURAL
+    for slot in range(n):
+        places[0, slot] = places[1, slot] = 0
+        token = tokens[slot]
+        region = regions[slot]
+        if results[slot] == IDLE and 0 <= token < table[N_TOKENS] and not memory[region + FINISHED]:
+            places[0, slot] = table[starts + token]
+            places[1, slot] = table[starts + token + 1]
+            prefetch(table, (table[TOKEN_BYTES] & NATURAL) + (places[0, slot] >> 2))
+            prefetch(memory, region + REGION_HEADER + SAVED * memory[region + HISTORY_AT])
+            if memory[region + STACKS] >= 0:
+                prefetch(memory, region + (memory[region + ARENA] & NATURAL) + 3 * memory[region + STACKS])
+    for slot in range(n):
+        if places[0, slot] < places[1, slot]:
+            begin_work(memory, regions[slot])
+            places[0, slot] = read_plain(table, memory, True, places[0, slot], places[1, slot], memory, regions[slot])
+        else:
+            places[1, slot] = -1
+    fine = True
+    for slot in range(n):
+        if results[slot] != IDLE:
+            continue
+        code = np.int64(OK)
+        region = regions[slot]
+        token = tokens[slot]
+        if places[1, slot] >= 0:
+            code = np.int64(read_rest(table, memory, True, places[0, slot], places[1, slot], memory, region, True))
+        elif token != -1:
+            code = np.int64(read_token(table, memory, region, token, True))
+        if code == NO_ROOM and make_room(table, memory, region):
+            code = np.int64(read_token(table, memory, region, token, True))
+        results[slot] = code
+        fine = fine and code == OK
+    return fine

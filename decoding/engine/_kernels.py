@@ -10,9 +10,6 @@ never change, so a stack is copied by copying its number.
 "Stacks" are the readings of a text: the number of a stack's top frame if there is one reading, LIST - the number of a list's first
 member if there are several. What is made last has the greatest number, so the records in use end behind it.
 
-One file, although it is long: Numba's cache notices a change of the file of the function that is called, not of the files of those that
-it calls, and would go on running what they were.
-
 PERF: a call from Python costs about 100 ns and 50 ns for each array; hence two or three arrays (numba 0.68). Results of several values and
 long lists of arguments cost as much as the work (620 against 220 ns a token of python.lark, when both were tried); hence the state under
 way is in the region too, in the W_ places, and functions return one number. A call from compiled code passes each array as seven numbers,
@@ -21,16 +18,13 @@ way is in the region too, in the W_ places, and functions return one number. A c
 
 from __future__ import annotations
 
-import zlib
-from pathlib import Path
-
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from maskwright.analysis.grammar.columns import FORM_FEED, LINE_FEED, MOST_COLUMN, SPACE, TAB, TAB_STOP
+from maskwright.analysis.jit import kernel
 from maskwright.analysis.lexing.transducer import DEAD, RESTART
-from maskwright.analysis.lr.tables import ACCEPT, CONFLICT
+from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT
 from maskwright.maskstore.table._table_kernels import edge_slot
 from maskwright.maskstore.table.schema import (
     ACTION,
@@ -100,13 +94,6 @@ from maskwright.maskstore.table.schema import (
     VIEW_START,
 )
 from maskwright.maskstore.tokens.events import PLAIN
-
-SOURCE = zlib.crc32(Path(__file__).read_bytes())
-"""What functions of other files that call these close over.
-
-Numba keeps compiled code for as long as the file of the function stays as it is, and looks at no file of those that it calls; but what a
-function closes over is part of the name under which its code is kept. What is between such a function and this file is not kept by itself.
-"""
 
 # places in a text's region
 (
@@ -213,7 +200,7 @@ def scratch_size(table: npt.NDArray[np.int32]) -> int:
     return BELOW + int(table[AGAIN]) + (5 * MAX_STACKS if has_conflicts else 0)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def reset(table, memory, region):  # type: ignore[no-untyped-def]
     """Back to the start of the text; the region's capacity, history's length and arena's place are set."""
     memory[region + LEXER] = 0
@@ -236,7 +223,7 @@ def reset(table, memory, region):  # type: ignore[no-untyped-def]
     record(memory, arena, 2, 0, NO_FRAME, 0)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def record(memory, arena, number, first, second, third):  # type: ignore[no-untyped-def]
     """Write an arena record."""
     at = arena + 3 * number
@@ -245,7 +232,7 @@ def record(memory, arena, number, first, second, third):  # type: ignore[no-unty
     memory[at + 2] = third
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def push(memory, arena, number, state, frame):  # type: ignore[no-untyped-def]
     """Record `number` becomes the LR state on top of a frame."""
     at = arena + 3 * number
@@ -254,13 +241,13 @@ def push(memory, arena, number, state, frame):  # type: ignore[no-untyped-def]
     memory[at + 2] = memory[arena + 3 * frame + 2] + 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def first_stack(memory, arena, stacks):  # type: ignore[no-untyped-def]
     """The top frame of the first of some stacks."""
     return stacks if stacks >= 0 else np.int64(memory[arena + 3 * (LIST - stacks)])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def other_stacks(memory, arena, stacks):  # type: ignore[no-untyped-def]
     """The list of stacks without the first, or 0 if that was all. (Record 0 is an indent.)"""
     if stacks >= 0:
@@ -269,19 +256,19 @@ def other_stacks(memory, arena, stacks):  # type: ignore[no-untyped-def]
     return np.int64(0) if after < 0 else LIST - after
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def end_of(stacks):  # type: ignore[no-untyped-def]
     """The records in use end here once these stacks are made."""
     return (stacks if stacks >= 0 else LIST - stacks) + 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def is_error(stacks):  # type: ignore[no-untyped-def]
     """Whether there is a result in place of stacks."""
     return LIST < stacks < 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def same_stack(memory, arena, a, b):  # type: ignore[no-untyped-def]
     """Whether two frames hold equal stacks. Cost: O(what they do not share)."""
     while a != b:
@@ -297,7 +284,7 @@ def same_stack(memory, arena, a, b):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def is_endless(memory, arena, frame, strides):  # type: ignore[no-untyped-def]
     """Whether reductions are to be given up, after STRIDE more. frame : the top now. strides : how often this was asked in one go."""
     height = memory[arena + 3 * frame + 2]
@@ -309,7 +296,7 @@ def is_endless(memory, arena, frame, strides):  # type: ignore[no-untyped-def]
     return memory[arena - SINCE] > MOST_SINCE or memory[arena - SPENT] > MOST_SPENT
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def shift_one(table, memory, arena, used, capacity, frame, column, limit):  # type: ignore[no-untyped-def]
     """The stack after a terminal, made of records from `used` on; ILLEGAL, NO_ROOM, TOO_MANY (a conflict), ENDED, or TOO_LONG after
     more than `limit` reductions, FEW_REDUCTIONS or STRIDE, which is without a limit for a parse that ends."""
@@ -358,7 +345,7 @@ def shift_one(table, memory, arena, used, capacity, frame, column, limit):  # ty
     return NO_ROOM
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def reduce_anyway(table, memory, arena, used, capacity, frame):  # type: ignore[no-untyped-def]
     """The top frame of a stack once all is reduced that is whatever comes, made of records from `used` on; or NO_ROOM, TOO_LONG."""
     begin = used
@@ -384,7 +371,7 @@ def reduce_anyway(table, memory, arena, used, capacity, frame):  # type: ignore[
     return np.int64(frame)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def shift_all(table, memory, arena, used, capacity, stacks, column):  # type: ignore[no-untyped-def]
     """`shift_one` for some stacks, following all actions of conflicts; of equal stacks one is kept."""
     agenda = arena - BELOW - np.int64(table[AGAIN]) - 5 * MAX_STACKS
@@ -471,7 +458,7 @@ def shift_all(table, memory, arena, used, capacity, stacks, column):  # type: ig
     return LIST - head
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def shift(table, memory, arena, used, capacity, stacks, column, limit):  # type: ignore[no-untyped-def]
     """The stacks after a terminal, made of records from `used` on; or as `shift_one`. Several stacks know no limit."""
     if column < 0:
@@ -483,7 +470,7 @@ def shift(table, memory, arena, used, capacity, stacks, column, limit):  # type:
     return shift_all(table, memory, arena, used, capacity, stacks, column)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def begin_work(memory, region):  # type: ignore[no-untyped-def]
     """The W_ places get the state of the text."""
     for i in range(N_STATE):
@@ -493,13 +480,13 @@ def begin_work(memory, region):  # type: ignore[no-untyped-def]
     memory[region + W_FRESH] = 0
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def spend_nothing(memory, region):  # type: ignore[no-untyped-def]
     """Begin to count steps, see BELOW."""
     memory[region + (memory[region + ARENA] & NATURAL) - SPENT] = 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def has_spent(memory, region, steps):  # type: ignore[no-untyped-def]
     """Pay for steps; whether they were too many."""
     at = region + np.int64(memory[region + ARENA]) - SPENT
@@ -507,7 +494,7 @@ def has_spent(memory, region, steps):  # type: ignore[no-untyped-def]
     return memory[at] > MOST_SPENT
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def stacks_after(table, memory, region, column):  # type: ignore[no-untyped-def]
     """The stacks under way after a terminal, or what came in place of them."""
     if column < 0:
@@ -524,7 +511,7 @@ def stacks_after(table, memory, region, column):  # type: ignore[no-untyped-def]
     return np.int64(shift_all(table, memory, arena, used, capacity, stacks, np.int64(column)))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def feed(table, memory, region, column):  # type: ignore[no-untyped-def]
     """Feed the parser a terminal: OK, or what came in place of stacks."""
     stacks = stacks_after(table, memory, region, column)
@@ -536,7 +523,7 @@ def feed(table, memory, region, column):  # type: ignore[no-untyped-def]
     return np.int64(OK)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def know_newline(table, memory, region):  # type: ignore[no-untyped-def]
     """W_AFTER becomes known. OK, NO_ROOM or TOO_LONG: what a call has spent says nothing of the text, so it is not kept."""
     if memory[region + W_AFTER] == 0:
@@ -549,7 +536,7 @@ def know_newline(table, memory, region):  # type: ignore[no-untyped-def]
     return np.int64(OK)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def feed_newline(table, memory, region):  # type: ignore[no-untyped-def]
     """`feed` of the newline."""
     code = know_newline(table, memory, region)
@@ -563,7 +550,7 @@ def feed_newline(table, memory, region):  # type: ignore[no-untyped-def]
     return np.int64(OK)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def indent(table, memory, region, wide, narrow):  # type: ignore[no-untyped-def]
     """After a newline that ended at a column: one indent, nothing, or dedents down to a column that is open. OK or an error."""
     arena = region + np.int64(memory[region + ARENA])
@@ -605,7 +592,7 @@ def indent(table, memory, region, wide, narrow):  # type: ignore[no-untyped-def]
     return np.int64(OK)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def emit(table, memory, region, begin, end):  # type: ignore[no-untyped-def]
     """Feed emitted terminals, table[begin:end], to parser and layout. OK or an error."""
     for i in range(begin, end):
@@ -628,7 +615,7 @@ def emit(table, memory, region, begin, end):  # type: ignore[no-untyped-def]
     return np.int64(OK)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def shifts_any(table, state, members):  # type: ignore[no-untyped-def]
     """Whether a parser with a state on top shifts some terminal of a set whatever lies below."""
     words = table[N_SET_WORDS] & NATURAL
@@ -641,7 +628,7 @@ def shifts_any(table, state, members):  # type: ignore[no-untyped-def]
     return False
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def accepts_any(table, memory, region, stacks, used, members):  # type: ignore[no-untyped-def]
     """Whether some terminal of a set can be shifted: OK, ILLEGAL, or an error."""
     arena = region + (memory[region + ARENA] & NATURAL)
@@ -686,7 +673,7 @@ def accepts_any(table, memory, region, stacks, used, members):  # type: ignore[n
     return np.int64(ILLEGAL)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def mode_state(table, memory, arena, stacks):  # type: ignore[no-untyped-def]
     """The lexer state in which a lexeme begins: under contextual lexing the parser's state chooses it. SPLIT if stacks disagree."""
     if table[N_MODES] == 1:
@@ -701,7 +688,7 @@ def mode_state(table, memory, arena, stacks):  # type: ignore[no-untyped-def]
     return np.int64(table[table[MODE_STATE] + found])
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def read_byte(table, memory, region, byte):  # type: ignore[no-untyped-def]
     """Feed one byte to lexer, layout and parser: OK or an error. A contextual lexer that backs up reads what was pending anew."""
     again = region + (memory[region + ARENA] & NATURAL) - BELOW - (table[AGAIN] & NATURAL)
@@ -753,7 +740,7 @@ def read_byte(table, memory, region, byte):  # type: ignore[no-untyped-def]
         byte = np.int64(memory[again + waiting])
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def step_column(table, memory, region, byte):  # type: ignore[no-untyped-def]
     """The column after a byte of a newline lexeme."""
     if byte == LINE_FEED:
@@ -767,7 +754,7 @@ def step_column(table, memory, region, byte):  # type: ignore[no-untyped-def]
         step_tab(table, memory, region, byte)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def step_tab(table, memory, region, byte):  # type: ignore[no-untyped-def]
     """`step_column` of a tab and a form feed. BOUND: the wide column stops at MOST_COLUMN, and the narrow one is never greater."""
     wide = np.int64(memory[region + W_COLUMN])
@@ -784,7 +771,7 @@ def step_tab(table, memory, region, byte):  # type: ignore[no-untyped-def]
         memory[region + W_NARROW] += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def back_up(table, memory, region):  # type: ignore[no-untyped-def]
     """End the lexeme under way at its last possible end, and read what is pending anew (contextual lexing). OK or an error."""
     state = np.int64(memory[region + W_LEXER])
@@ -802,7 +789,7 @@ def back_up(table, memory, region):  # type: ignore[no-untyped-def]
     return np.int64(OK)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def may_become(table, memory, region):  # type: ignore[no-untyped-def]
     """Whether the lexeme under way may become something that the parser accepts: OK, ILLEGAL or an error."""
     state = np.int64(memory[region + W_LEXER])
@@ -850,7 +837,7 @@ def may_become(table, memory, region):  # type: ignore[no-untyped-def]
     return answer
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def can_go_on(table, memory, region):  # type: ignore[no-untyped-def]
     """Whether the lexeme under way may become something that the parser accepts, or be backed up over: OK, ILLEGAL or an error."""
     # PERF: what `may_become` would find first, where it has to ask nothing else
@@ -892,7 +879,7 @@ def can_go_on(table, memory, region):  # type: ignore[no-untyped-def]
     return answer
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def can_end(table, memory, region):  # type: ignore[no-untyped-def]
     """Whether the text so far is legal as it stands: OK, ILLEGAL or an error.
 
@@ -933,7 +920,7 @@ def can_end(table, memory, region):  # type: ignore[no-untyped-def]
     return code
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def frame_of_block(memory, region, indents):  # type: ignore[no-untyped-def]
     """The frame on top when a block's indent was made: the one before the record of the indent; NO_FRAME if a settled slot has lost it.
 
@@ -944,7 +931,7 @@ def frame_of_block(memory, region, indents):  # type: ignore[no-untyped-def]
     return np.int64(indents - 1)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def close_blocks(table, memory, region):  # type: ignore[no-untyped-def]
     """Whether the state under way may end the text once dedents have closed all blocks: OK, ILLEGAL or an error.
 
@@ -994,7 +981,7 @@ def close_blocks(table, memory, region):  # type: ignore[no-untyped-def]
     return answer
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def read_bytes(table, data, from_tokens, begin, end, memory, region, commit):  # type: ignore[no-untyped-def]
     """Feed bytes; the region changes only if they are legal and `commit` holds.
 
@@ -1005,7 +992,7 @@ def read_bytes(table, data, from_tokens, begin, end, memory, region, commit):  #
     return read_rest(table, data, from_tokens, begin, end, memory, region, commit)
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def byte_at(table, data, from_tokens, at):  # type: ignore[no-untyped-def]
     """A byte of `read_bytes`."""
     if from_tokens:
@@ -1013,7 +1000,7 @@ def byte_at(table, data, from_tokens, at):  # type: ignore[no-untyped-def]
     return np.int64(data[at]) & 255
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def read_plain(table, data, from_tokens, begin, end, memory, region):  # type: ignore[no-untyped-def]
     """Feed bytes as long as `read_byte` would only take the next state: how far that is. Arguments as of `read_bytes`."""
     classes = table[N_CLASSES] & NATURAL
@@ -1038,7 +1025,7 @@ def read_plain(table, data, from_tokens, begin, end, memory, region):  # type: i
     return at
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def read_rest(table, data, from_tokens, begin, end, memory, region, commit):  # type: ignore[no-untyped-def]
     """What `read_bytes` does once the work is begun."""
     spend_nothing(memory, region)
@@ -1059,7 +1046,7 @@ def read_rest(table, data, from_tokens, begin, end, memory, region, commit):  # 
     return code
 
 
-@njit(cache=True, nogil=True, forceinline=True)
+@kernel(forceinline=True)
 def remember(memory, region):  # type: ignore[no-untyped-def]
     """Add what a rollback restores to the history, which holds the last MAX_HISTORY tokens."""
     longest = memory[region + MAX_HISTORY]
@@ -1073,7 +1060,7 @@ def remember(memory, region):  # type: ignore[no-untyped-def]
         memory[region + N_HISTORY] += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def rollback(table, memory, region, n):  # type: ignore[no-untyped-def]
     """Take back the last n tokens, 1 <= n <= those remembered."""
     longest = memory[region + MAX_HISTORY]
@@ -1087,7 +1074,7 @@ def rollback(table, memory, region, n):  # type: ignore[no-untyped-def]
     forget_runs(table, memory, region, memory[region + USED])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def read_token(table, memory, region, token, commit):  # type: ignore[no-untyped-def]
     """Feed one token, end-of-text tokens included. Returns OK or an error."""
     if token < 0 or token >= table[N_TOKENS]:
@@ -1110,7 +1097,7 @@ def read_token(table, memory, region, token, commit):  # type: ignore[no-untyped
     return NO_TEXT
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_words(words, row):  # type: ignore[no-untyped-def]
     """OR a row into words."""
     # PERF: over two views the loop is vectorised; with offsets in the indices, or as a slice assignment, it takes 5-8 times as long
@@ -1119,7 +1106,7 @@ def add_words(words, row):  # type: ignore[no-untyped-def]
         words[w] |= row[w]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_ids(table, mask, words):  # type: ignore[no-untyped-def]
     """Add to words the ids that a mask has beside its row."""
     begin = np.int64(table[MASK_IDS]) + table[table[MASKS] + 3 * mask + 1]
@@ -1130,7 +1117,7 @@ def add_ids(table, mask, words):  # type: ignore[no-untyped-def]
         words[np.uint64(token >> np.uint32(5))] |= np.int32(np.uint32(1) << (token & np.uint32(31)))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_tokens(table, mask, words):  # type: ignore[no-untyped-def]
     """OR a mask into words."""
     row = np.int64(table[table[MASKS] + 3 * mask])
@@ -1141,7 +1128,7 @@ def add_tokens(table, mask, words):  # type: ignore[no-untyped-def]
     add_ids(table, mask, words)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def mark(table, memory, region, mask, words):  # type: ignore[no-untyped-def]
     """Note a mask to be written. words : as in `fill`; written to when there is no room for more notes.
 
@@ -1158,7 +1145,7 @@ def mark(table, memory, region, mask, words):  # type: ignore[no-untyped-def]
     memory[region + N_MARKED] = n + 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def write_marked(table, memory, region, words):  # type: ignore[no-untyped-def]
     """OR the masks noted into words; the first time, write over what words hold."""
     n_words = np.int64(table[N_WORDS])
@@ -1187,7 +1174,7 @@ def write_marked(table, memory, region, words):  # type: ignore[no-untyped-def]
     memory[region + N_MARKED] = 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def write_one(words, row):  # type: ignore[no-untyped-def]
     """words = row, and 0 behind it."""
     for w in range(row.shape[0]):
@@ -1196,7 +1183,7 @@ def write_one(words, row):  # type: ignore[no-untyped-def]
         words[w] = 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def write_two(words, a, b):  # type: ignore[no-untyped-def]
     """words = a | b, and 0 behind them."""
     for w in range(a.shape[0]):
@@ -1205,7 +1192,7 @@ def write_two(words, a, b):  # type: ignore[no-untyped-def]
         words[w] = 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_run(memory, cache, width, frame, node):  # type: ignore[no-untyped-def]
     """Where the cache has a run from a frame and a node, or -1."""
     for i in range(CACHED_RUNS):
@@ -1215,7 +1202,7 @@ def find_run(memory, cache, width, frame, node):  # type: ignore[no-untyped-def]
     return np.int64(-1)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def next_edge(table, node, state):  # type: ignore[no-untyped-def]
     """Where the target and the mask of a node's edge are, for the LR state of the next frame. The node is no root."""
     nodes = (table[NODES] & NATURAL) - 2 * ((table[N_ROOTS] & NATURAL) + 1)
@@ -1236,7 +1223,7 @@ def next_edge(table, node, state):  # type: ignore[no-untyped-def]
     return pairs + 2 * (table[nodes + 2 * node] & NATURAL)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def run(table, memory, region, node, frame, words):  # type: ignore[no-untyped-def]
     """Mark the masks of the tokens that a stack allows, from a root node of the automaton.
 
@@ -1287,7 +1274,7 @@ def run(table, memory, region, node, frame, words):  # type: ignore[no-untyped-d
         pair = next_edge(table, node, memory[arena + 3 * frame])
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def feed_symbol(table, memory, region, symbol):  # type: ignore[no-untyped-def]
     """`feed` of a column; or, for a symbol past the columns, the question whether the next lexeme is read in that mode."""
     if symbol < table[N_COLUMNS]:
@@ -1299,7 +1286,7 @@ def feed_symbol(table, memory, region, symbol):  # type: ignore[no-untyped-def]
     return np.int64(OK if mode == table[table[MODE_STATE] + symbol - table[N_COLUMNS]] else ILLEGAL)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def accepts_rest(table, memory, region, rest):  # type: ignore[no-untyped-def]
     """Whether the parser accepts a rest, from the state in the W_ places: OK, ILLEGAL or an error. The state is left as it was."""
     stacks = memory[region + W_STACKS]
@@ -1329,7 +1316,7 @@ def accepts_rest(table, memory, region, rest):  # type: ignore[no-untyped-def]
     return code
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def pass_newlines(table, memory, region, path):  # type: ignore[no-untyped-def]
     """The newlines of a path, from the state in the W_ places: OK or an error."""
     for newline in range(table[table[PATH_START] + path], table[table[PATH_START] + path + 1]):
@@ -1357,7 +1344,7 @@ def pass_newlines(table, memory, region, path):  # type: ignore[no-untyped-def]
     return np.int64(OK)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_masks(table, memory, region, words):  # type: ignore[no-untyped-def]
     """Mark the masks of a text. words : as in `fill`. OK or an error."""
     arena = region + np.int64(memory[region + ARENA])
@@ -1409,7 +1396,7 @@ def find_masks(table, memory, region, words):  # type: ignore[no-untyped-def]
     return np.int64(OK)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fill(table, memory, region, words):  # type: ignore[no-untyped-def]
     """Write the mask of the tokens allowed next. words : (>= n_words,) int32. Returns OK, WANTS_CACHE (all the same OK) or an error."""
     if memory[region + FINISHED]:
@@ -1422,7 +1409,7 @@ def fill(table, memory, region, words):  # type: ignore[no-untyped-def]
     return finish_mask(table, memory, region, words, is_empty)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def finish_mask(table, memory, region, words, is_empty):  # type: ignore[no-untyped-def]
     """What `fill` does once the marked masks are written. is_empty : whether there were none."""
     if table[EOS_IN_MASKS] == 0 and table[N_EOS] > 0 and not is_empty:
@@ -1446,7 +1433,7 @@ def finish_mask(table, memory, region, words, is_empty):  # type: ignore[no-unty
     return np.int64(WANTS_CACHE if memory[region + CACHE] < 0 else OK)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def forget_runs(table, memory, region, first):  # type: ignore[no-untyped-def]
     """Drop from the cache of runs what it holds of records from `first` on: they are about to change."""
     if memory[region + CACHE] > 0:
@@ -1456,7 +1443,7 @@ def forget_runs(table, memory, region, first):  # type: ignore[no-untyped-def]
                 memory[at] = -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def collect(table, memory, region, moved):  # type: ignore[no-untyped-def]
     """Drop the arena records that neither the text nor its history needs. moved : (capacity,) int32, scratch.
 
@@ -1510,14 +1497,14 @@ def collect(table, memory, region, moved):  # type: ignore[no-untyped-def]
     forget_runs(table, memory, region, 0)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def make_room(table, memory, region):  # type: ignore[no-untyped-def]
     """Free the records that nothing needs; whether that left half of the arena free, so that it need not grow."""
     collect(table, memory, region, np.empty(memory[region + CAPACITY], np.int32))
     return 2 * memory[region + USED] <= memory[region + CAPACITY]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fill_one(table, memory, words):  # type: ignore[no-untyped-def]
     """`fill` for the text of a matcher, whose region is at 0."""
     code = fill(table, memory, np.int64(0), words)
@@ -1526,7 +1513,7 @@ def fill_one(table, memory, words):  # type: ignore[no-untyped-def]
     return code
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def advance_one(table, memory, token):  # type: ignore[no-untyped-def]
     """`read_token` for the text of a matcher."""
     code = read_token(table, memory, np.int64(0), np.int64(token), True)
@@ -1535,7 +1522,7 @@ def advance_one(table, memory, token):  # type: ignore[no-untyped-def]
     return code
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def replay(table, memory, tokens, begin, words, result):  # type: ignore[no-untyped-def]
     """Fill, look a token up in the mask, and advance by it, for tokens[begin:] and the text of a matcher.
 

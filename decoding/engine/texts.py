@@ -13,6 +13,7 @@ import numpy.typing as npt
 from maskwright.analysis.arguments import clip, integer, refuse_argument
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitError, MaskwrightError
 from maskwright.analysis.grammar.columns import Column
+from maskwright.analysis.jit import checksum
 from maskwright.decoding.engine import _kernels as kernels
 from maskwright.decoding.engine.alone import Alone, Shared
 from maskwright.decoding.engine.arguments import plain_bytes
@@ -28,6 +29,9 @@ _LIMITS = (kernels.TOO_MANY, kernels.SPLIT, kernels.TOO_LONG)
 
 _EXPLAINED = 1 << 16
 """Bytes up to which it is looked up what could have come in place of the one that is wrong: 256 times all before it are read."""
+
+SOURCE = checksum(kernels.__file__)
+"""Of the code that lays out a text's memory."""
 
 
 class Texts(Shared):
@@ -72,7 +76,7 @@ class Texts(Shared):
     def _state(self) -> tuple[int, Words, npt.NDArray[np.int64]]:
         """The texts as `restored` takes them: which code wrote them, and their memory."""
         with Alone(self):
-            return kernels.SOURCE, self._memory.copy(), self._regions.copy()
+            return SOURCE, self._memory.copy(), self._regions.copy()
 
     def _retry(self, slot: int, token: int, code: int) -> int:
         for tries in itertools.count():
@@ -428,7 +432,7 @@ class Texts(Shared):
 def restored(cls: type[Any], arguments: tuple[Any, ...], state: tuple[int, Words, npt.NDArray[np.int64]]) -> Any:
     """A pickled matcher or batch. Raises MaskwrightError if another version wrote it, whose memory is laid out otherwise."""
     source, memory, regions = state
-    if source != kernels.SOURCE:
+    if source != SOURCE:
         raise MaskwrightError(
             "the matcher or batch was pickled by another version of maskwright, which keeps texts otherwise; read the texts anew"
         )

@@ -20,7 +20,8 @@ from maskwright.analysis.lexing.transducer import DEAD, RESTART, START, STATE_LI
 from maskwright.analysis.lr.acyclic import parsed_grammar
 from maskwright.analysis.lr.automaton import build_automaton
 from maskwright.analysis.lr.bisimulation import coarsest_partition
-from maskwright.analysis.lr.tables import ACCEPT, CONFLICT, ERROR, build_lr_tables
+from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT, ERROR
+from maskwright.analysis.lr.tables import build_lr_tables
 from maskwright.decoding.engine._kernels import MAX_STACKS
 from maskwright.maskstore.automaton.stack_automaton import build_lexer_and_parser
 

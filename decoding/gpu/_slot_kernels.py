@@ -15,15 +15,12 @@ that frame has been on the stack ever since, else NO_FRAME. So what a block reme
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from maskwright.analysis.jit import kernel
 from maskwright.decoding.engine._kernels import (
     AFTER,
     AFTER_END,
@@ -46,7 +43,6 @@ from maskwright.decoding.engine._kernels import (
     NO_ROOM,
     OK,
     REGION_HEADER,
-    SOURCE,
     STACKS,
     USED,
     WRITTEN,
@@ -71,7 +67,7 @@ WITHOUT_END = 1
 """A result of `find_slot`: OK, but the end-of-text tokens that the masks hold are to be taken out."""
 
 
-@njit(nogil=True)
+@kernel
 def begin_slot(table, memory, region):  # type: ignore[no-untyped-def]
     """The start of a text, settled. ARENA and CAPACITY are set."""
     reset(table, memory, region)
@@ -82,7 +78,7 @@ def begin_slot(table, memory, region):  # type: ignore[no-untyped-def]
     memory[region + REGION_HEADER] = NO_FRAME
 
 
-@njit(nogil=True)
+@kernel
 def settle(memory, region):  # type: ignore[no-untyped-def]
     """Restore the invariants after a token. Cost: O(frames and indents that it made).
 
@@ -144,7 +140,7 @@ def settle(memory, region):  # type: ignore[no-untyped-def]
     memory[region + USED] = frame + 1
 
 
-@njit(nogil=True)
+@kernel
 def settle_all(memory, region):  # type: ignore[no-untyped-def]
     """Settle a text whose records have just been collected, if it has one stack and few indents.
 
@@ -198,7 +194,7 @@ def settle_all(memory, region):  # type: ignore[no-untyped-def]
     memory[region + IS_SETTLED] = 1
 
 
-@njit(nogil=True)
+@kernel
 def free_records(table, memory, region):  # type: ignore[no-untyped-def]
     """Free the records that a text does not need."""
     if memory[region + IS_SETTLED]:
@@ -210,7 +206,7 @@ def free_records(table, memory, region):  # type: ignore[no-untyped-def]
     settle_all(memory, region)
 
 
-@njit(nogil=True)
+@kernel
 def move_slot(memory, region, into, capacity):  # type: ignore[no-untyped-def]
     """Copy a text into a region of another capacity."""
     n = np.int64(memory[region + ARENA]) + 3 * np.int64(memory[region + USED])
@@ -219,7 +215,7 @@ def move_slot(memory, region, into, capacity):  # type: ignore[no-untyped-def]
     memory[into + CAPACITY] = capacity
 
 
-@njit(nogil=True)
+@kernel
 def advance_slot(table, memory, regions, results, lengths, slot, token):  # type: ignore[no-untyped-def]
     """Read a token: results[slot] says what came of it. True if the slot needs a larger region, the text being as it was."""
     region = np.int64(regions[slot])
@@ -239,7 +235,7 @@ def advance_slot(table, memory, regions, results, lengths, slot, token):  # type
     return code == NO_ROOM
 
 
-@njit(nogil=True)
+@kernel
 def has_token(table, memory, region, token, words):  # type: ignore[no-untyped-def]
     """Whether a token is in a mask that is marked, or in what has been written."""
     bit = np.int32(1) << np.int32(token & 31)
@@ -257,7 +253,7 @@ def has_token(table, memory, region, token, words):  # type: ignore[no-untyped-d
     return False
 
 
-@njit(nogil=True)
+@kernel
 def find_slot(table, memory, regions, results, slot, words):  # type: ignore[no-untyped-def]
     """Mark the masks of a slot's text: OK, WITHOUT_END, NO_ROOM (it needs a larger region), or an error. results[slot] says which
     unless it is one of the first two. words : (>= n_words,) int32, written to when there is no room for more marks."""
@@ -282,7 +278,7 @@ def find_slot(table, memory, regions, results, slot, words):  # type: ignore[no-
     return code
 
 
-@njit(nogil=True)
+@kernel
 def take_out_end(table, words):  # type: ignore[no-untyped-def]
     """Clear the bits of the end-of-text tokens."""
     for i in range(table[N_EOS]):
@@ -290,7 +286,7 @@ def take_out_end(table, words):  # type: ignore[no-untyped-def]
         words[token >> 5] &= ~(np.int32(1) << np.int32(token & 31))
 
 
-@njit(nogil=True)
+@kernel
 def begin_text(table, memory, regions, owners, results, lengths, tokens, slot, region, result):  # type: ignore[no-untyped-def]
     """A new text in a slot, in its own region again; its result is `result`, and what was sampled for the text before is not read."""
     for deep in range(owners.shape[0]):
@@ -303,13 +299,13 @@ def begin_text(table, memory, regions, owners, results, lengths, tokens, slot, r
     results[slot] = result
 
 
-@njit(nogil=True)
+@kernel
 def fits(memory, region, image):  # type: ignore[no-untyped-def]
     """Whether an image leaves half of a region free. image : as of `image_of`."""
     return 2 * np.int64(image[USED]) <= np.int64(memory[region + CAPACITY])
 
 
-@njit(nogil=True)
+@kernel
 def copy_image(memory, region, image, begin, step):  # type: ignore[no-untyped-def]
     """Put every step-th place of an image, from `begin` on, into a region of which ARENA and CAPACITY are set."""
     for i in range(begin, image.shape[0], step):
@@ -320,7 +316,7 @@ def copy_image(memory, region, image, begin, step):  # type: ignore[no-untyped-d
             memory[region + np.int64(memory[region + ARENA]) + i - REGION_HEADER - INDENT_ZONE] = image[i]
 
 
-@njit(nogil=True)
+@kernel
 def claim_plain(owners, slot):  # type: ignore[no-untyped-def]
     """A deep region that no slot has, or -1. Where one thread runs."""
     for deep in range(owners.shape[0]):
@@ -330,7 +326,7 @@ def claim_plain(owners, slot):  # type: ignore[no-untyped-def]
     return np.int64(-1)
 
 
-@njit(nogil=True)
+@kernel
 def to_deep(memory, regions, owners, slot, deep, deep_first, deep_stride, deep_capacity):  # type: ignore[no-untyped-def]
     """Move a slot's text into a deep region."""
     into = deep_first + deep * deep_stride
@@ -338,108 +334,96 @@ def to_deep(memory, regions, owners, slot, deep, deep_first, deep_stride, deep_c
     regions[slot] = into
 
 
-def _compiled(source: int) -> Any:
-    """What is called from Python. source : see `_kernels.SOURCE`."""
+@kernel
+def advance_slots(table, memory, regions, owners, results, lengths, tokens, deep_first, deep_stride, deep_capacity):  # type: ignore[no-untyped-def]
+    """`advance_slot` for all slots that are OK; token -1 = nothing to read. What the kernel of this name does on a GPU."""
+    for slot in range(regions.shape[0]):
+        if results[slot] != OK or tokens[slot] == -1:
+            continue
+        while advance_slot(table, memory, regions, results, lengths, slot, tokens[slot]):
+            deep = claim_plain(owners, slot) if regions[slot] < deep_first else np.int64(-1)
+            if deep < 0:
+                break
+            to_deep(memory, regions, owners, slot, deep, deep_first, deep_stride, deep_capacity)
 
-    @njit(cache=True, nogil=True)
-    def advance_slots(table, memory, regions, owners, results, lengths, tokens, deep_first, deep_stride, deep_capacity):  # type: ignore[no-untyped-def]
-        """`advance_slot` for all slots that are OK; token -1 = nothing to read. What the kernel of this name does on a GPU."""
-        source  # noqa: B018
-        for slot in range(regions.shape[0]):
-            if results[slot] != OK or tokens[slot] == -1:
+
+@kernel
+def find_slots(table, memory, regions, owners, results, found, words, deep_first, deep_stride, deep_capacity):  # type: ignore[no-untyped-def]
+    """`find_slot` for all slots that are OK; found[slot] is what it returned, IDLE for the others."""
+    for slot in range(regions.shape[0]):
+        found[slot] = IDLE
+        if results[slot] != OK:
+            continue
+        while True:
+            found[slot] = find_slot(table, memory, regions, results, slot, words[slot])
+            if found[slot] != NO_ROOM:
+                break
+            deep = claim_plain(owners, slot) if regions[slot] < deep_first else np.int64(-1)
+            if deep < 0:
+                break
+            to_deep(memory, regions, owners, slot, deep, deep_first, deep_stride, deep_capacity)
+
+
+@kernel
+def write_slots(table, memory, regions, results, found, words, held, row_ids):  # type: ignore[no-untyped-def]
+    """The rows of what `find_slots` marked. A slot that is not OK gets the held tokens, and nothing else.
+
+    words : (n_slots, >= n_words) int32. held : (n,) int32 ids. row_ids : (n_slots,) int32, each slot's own number, -1 if it is idle.
+    """
+    for slot in range(regions.shape[0]):
+        row_ids[slot] = -1 if results[slot] == IDLE else slot
+        row = words[slot]
+        is_live = found[slot] == OK or found[slot] == WITHOUT_END
+        if is_live:
+            write_marked(table, memory, np.int64(regions[slot]), row)
+            if found[slot] == WITHOUT_END:
+                take_out_end(table, row)
+                is_live = False
+                for w in range(row.shape[0]):
+                    if row[w] != 0:
+                        is_live = True
+                        break
+                if not is_live:
+                    results[slot] = DEAD_END
+        if not is_live:
+            row[:] = 0
+            for i in range(held.shape[0]):
+                row[held[i] >> 5] |= np.int32(1) << np.int32(held[i] & 31)
+
+
+@kernel
+def begin_slots(table, memory, regions, owners, results, lengths, tokens, message, n, first, stride, result):  # type: ignore[no-untyped-def]
+    """New texts in some slots, whose regions are first + slot * stride again. message : as `message_of` makes it, of n slots."""
+    for i in range(n):
+        slot = np.int64(message[i])
+        region = first + slot * stride
+        begin_text(table, memory, regions, owners, results, lengths, tokens, slot, region, result)
+
+
+@kernel
+def load_slots(memory, regions, owners, results, message, n, deep_first, deep_stride, deep_capacity):  # type: ignore[no-untyped-def]
+    """Put the images of a message into slots that have just begun; NO_ROOM where no region holds one."""
+    for i in range(n):
+        if message[n + i] == 0:
+            continue
+        slot = np.int64(message[i])
+        image = message[message[n + i] : message[2 * n + i]]
+        region = np.int64(regions[slot])
+        if not fits(memory, region, image):
+            deep = claim_plain(owners, slot) if np.int64(image[USED]) < deep_capacity else np.int64(-1)
+            if deep < 0:
+                results[slot] = NO_ROOM
                 continue
-            while advance_slot(table, memory, regions, results, lengths, slot, tokens[slot]):
-                deep = claim_plain(owners, slot) if regions[slot] < deep_first else np.int64(-1)
-                if deep < 0:
-                    break
-                to_deep(memory, regions, owners, slot, deep, deep_first, deep_stride, deep_capacity)
-
-    @njit(cache=True, nogil=True)
-    def find_slots(table, memory, regions, owners, results, found, words, deep_first, deep_stride, deep_capacity):  # type: ignore[no-untyped-def]
-        """`find_slot` for all slots that are OK; found[slot] is what it returned, IDLE for the others."""
-        source  # noqa: B018
-        for slot in range(regions.shape[0]):
-            found[slot] = IDLE
-            if results[slot] != OK:
-                continue
-            while True:
-                found[slot] = find_slot(table, memory, regions, results, slot, words[slot])
-                if found[slot] != NO_ROOM:
-                    break
-                deep = claim_plain(owners, slot) if regions[slot] < deep_first else np.int64(-1)
-                if deep < 0:
-                    break
-                to_deep(memory, regions, owners, slot, deep, deep_first, deep_stride, deep_capacity)
-
-    @njit(cache=True, nogil=True)
-    def write_slots(table, memory, regions, results, found, words, held, row_ids):  # type: ignore[no-untyped-def]
-        """The rows of what `find_slots` marked. A slot that is not OK gets the held tokens, and nothing else.
-
-        words : (n_slots, >= n_words) int32. held : (n,) int32 ids. row_ids : (n_slots,) int32, each slot's own number, -1 if it is idle.
-        """
-        source  # noqa: B018
-        for slot in range(regions.shape[0]):
-            row_ids[slot] = -1 if results[slot] == IDLE else slot
-            row = words[slot]
-            is_live = found[slot] == OK or found[slot] == WITHOUT_END
-            if is_live:
-                write_marked(table, memory, np.int64(regions[slot]), row)
-                if found[slot] == WITHOUT_END:
-                    take_out_end(table, row)
-                    is_live = False
-                    for w in range(row.shape[0]):
-                        if row[w] != 0:
-                            is_live = True
-                            break
-                    if not is_live:
-                        results[slot] = DEAD_END
-            if not is_live:
-                row[:] = 0
-                for i in range(held.shape[0]):
-                    row[held[i] >> 5] |= np.int32(1) << np.int32(held[i] & 31)
-
-    @njit(cache=True, nogil=True)
-    def begin_slots(table, memory, regions, owners, results, lengths, tokens, message, n, first, stride, result):  # type: ignore[no-untyped-def]
-        """New texts in some slots, whose regions are first + slot * stride again. message : as `message_of` makes it, of n slots."""
-        source  # noqa: B018
-        for i in range(n):
-            slot = np.int64(message[i])
-            region = first + slot * stride
-            begin_text(table, memory, regions, owners, results, lengths, tokens, slot, region, result)
-
-    @njit(cache=True, nogil=True)
-    def load_slots(memory, regions, owners, results, message, n, deep_first, deep_stride, deep_capacity):  # type: ignore[no-untyped-def]
-        """Put the images of a message into slots that have just begun; NO_ROOM where no region holds one."""
-        source  # noqa: B018
-        for i in range(n):
-            if message[n + i] == 0:
-                continue
-            slot = np.int64(message[i])
-            image = message[message[n + i] : message[2 * n + i]]
-            region = np.int64(regions[slot])
-            if not fits(memory, region, image):
-                deep = claim_plain(owners, slot) if np.int64(image[USED]) < deep_capacity else np.int64(-1)
-                if deep < 0:
-                    results[slot] = NO_ROOM
-                    continue
-                region = deep_first + deep * deep_stride
-                regions[slot] = region
-            copy_image(memory, region, image, 0, 1)
-            results[slot] = AFTER_END if memory[region + FINISHED] else OK
-
-    @njit(cache=True, nogil=True)
-    def tidy(table, memory, region):  # type: ignore[no-untyped-def]
-        """`free_records`."""
-        source  # noqa: B018
-        free_records(table, memory, region)
-
-    return advance_slots, find_slots, write_slots, begin_slots, load_slots, tidy
+            region = deep_first + deep * deep_stride
+            regions[slot] = region
+        copy_image(memory, region, image, 0, 1)
+        results[slot] = AFTER_END if memory[region + FINISHED] else OK
 
 
-advance_slots, find_slots, write_slots, begin_slots, load_slots, tidy = _compiled(SOURCE)
-
-SOURCES = zlib.crc32(Path(__file__).read_bytes(), SOURCE)
-"""`_kernels.SOURCE` and this file: what kernels that call these functions close over."""
+@kernel
+def tidy(table, memory, region):  # type: ignore[no-untyped-def]
+    """`free_records`."""
+    free_records(table, memory, region)
 
 
 def message_of(slots: Sequence[int], images: Sequence[npt.NDArray[np.int32] | None]) -> npt.NDArray[np.int32]:

@@ -11,13 +11,12 @@ made of: numba-cuda looks at this file only.
 
 from __future__ import annotations
 
-import zlib
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numba import cuda, int64
 
+from maskwright.analysis.jit import checksum
 from maskwright.decoding.engine._kernels import (
     AFTER_END,
     DEAD_END,
@@ -33,20 +32,11 @@ from maskwright.decoding.engine._kernels import (
 )
 from maskwright.decoding.gpu import _slot_kernels as slots
 from maskwright.decoding.gpu._slot_kernels import WITHOUT_END
-from maskwright.maskstore.table import _table_kernels, schema
 from maskwright.maskstore.table.schema import EOS, MASK_IDS, MASKS, N_EOS, N_WORDS, ROWS
 
 WARP = 32
 WRITERS = 256
 """Threads that write a slot's row."""
-
-
-def checksum() -> int:
-    """Of all files that the kernels are compiled from, but this one."""
-    found = slots.SOURCES
-    for module in (schema, _table_kernels):
-        found = zlib.crc32(Path(str(module.__file__)).read_bytes(), found)
-    return found
 
 
 @cuda.jit(device=True)
@@ -59,7 +49,7 @@ def claim(owners, slot):  # type: ignore[no-untyped-def]
 
 
 def _compiled(source: int) -> Any:
-    """The kernels. source : see `checksum`."""
+    """The kernels. source : a checksum of what they are made of, which keeps their machine code apart, as they close over it."""
 
     @cuda.jit(cache=True)
     def advance(table, memory, regions, owners, results, lengths, tokens, deep_first, deep_stride, deep_capacity):  # type: ignore[no-untyped-def]
@@ -184,4 +174,4 @@ def _compiled(source: int) -> Any:
     return advance, find, write, begin, load
 
 
-advance, find, write, begin, load = _compiled(checksum())
+advance, find, write, begin, load = _compiled(checksum(__file__))

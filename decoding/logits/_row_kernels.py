@@ -13,8 +13,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from maskwright.analysis.jit import kernel
 from maskwright.decoding.engine._kernels import (
     CACHE,
     DEAD_END,
@@ -26,7 +26,6 @@ from maskwright.decoding.engine._kernels import (
     N_MARKED,
     NO_ROOM,
     OK,
-    SOURCE,
     WANTS_CACHE,
     WRITTEN,
     can_end,
@@ -68,20 +67,20 @@ def new_rows(book: Any) -> Any:
     return book[begin : begin + int(book[N_NEW])]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def record_of(row):  # type: ignore[no-untyped-def]
     """Where a row's record begins."""
     return BOOK_HEADER + row * RECORD
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def head_of(book, code):  # type: ignore[no-untyped-def]
     """The place of the head of the chain for a hash code; 0 is an empty chain, since row NOTHING is in none."""
     mixed = ((code ^ (code >> 31)) & 0x7FFFFFFF) * np.int64(0x9E3779B1)
     return BOOK_HEADER + book[CAPACITY] * RECORD + ((mixed >> 20) & (book[N_BUCKETS] - 1))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def hash_of(values, kind):  # type: ignore[no-untyped-def]
     """A hash code of int32 values. A sum of products: in a chain of products each would wait for the one before.
 
@@ -94,7 +93,7 @@ def hash_of(values, kind):  # type: ignore[no-untyped-def]
     return code
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def look_up(book, rows, code, kind, key):  # type: ignore[no-untyped-def]
     """The row of a key, or 0. key : int32, masks, or with BY_WORDS the words."""
     row = book[head_of(book, code)]
@@ -112,7 +111,7 @@ def look_up(book, rows, code, kind, key):  # type: ignore[no-untyped-def]
     return np.int64(0)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def take_row(book):  # type: ignore[no-untyped-def]
     """A row that holds nothing yet, or the least recently used one, taken out of its chain; 0 if none may give way."""
     if book[N_USED] < book[CAPACITY]:
@@ -133,7 +132,7 @@ def take_row(book):  # type: ignore[no-untyped-def]
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_row(book, rows, code, kind, key, words):  # type: ignore[no-untyped-def]
     """Give words a row, under a key that has none. Returns it, or NO_ROW."""
     row = take_row(book)
@@ -156,7 +155,7 @@ def add_row(book, rows, code, kind, key, words):  # type: ignore[no-untyped-def]
     return row
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sort_masks(memory, begin, n):  # type: ignore[no-untyped-def]
     """Marked masks in order of their numbers, in place: what they were marked in does not matter."""
     for i in range(begin + 1, begin + n):
@@ -168,12 +167,12 @@ def sort_masks(memory, begin, n):  # type: ignore[no-untyped-def]
         memory[j] = mask
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def has_bit(words, token):  # type: ignore[no-untyped-def]
     return (words[token >> 5] >> np.int32(token & 31)) & 1 != 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def take_out_eos(table, words):  # type: ignore[no-untyped-def]
     """Refuse the end of the text. Returns whether anything is left."""
     for i in range(table[N_EOS]):
@@ -185,7 +184,7 @@ def take_out_eos(table, words):  # type: ignore[no-untyped-def]
     return is_left
 
 
-@njit(nogil=True)
+@kernel
 def find_row(table, memory, region, ends, store, book, rows, scratch):  # type: ignore[no-untyped-def]
     """The row whose words are what `fill` would write, or an error. Arguments as of `find_rows`, for one region."""
     if memory[region + FINISHED]:
@@ -235,41 +234,32 @@ def find_row(table, memory, region, ends, store, book, rows, scratch):  # type: 
     return row
 
 
-def _compiled(source: int) -> Any:
-    """`find_rows`. source : see `_kernels.SOURCE`."""
+@kernel
+def find_rows(table, memory, regions, ends, store, book, rows, scratch, ids, results):  # type: ignore[no-untyped-def]
+    """The rows of some texts of one store. Returns whether all are OK.
 
-    @njit(cache=True, nogil=True)
-    def find_rows(table, memory, regions, ends, store, book, rows, scratch, ids, results):  # type: ignore[no-untyped-def]
-        """The rows of some texts of one store. Returns whether all are OK.
-
-        table, memory : as everywhere. regions : (n,) int64, of the texts. ends : (n_masks,) uint8, the masks with end of text, (0,) if it
-        needs no check. store : its number. book, rows : as `new_book` makes it, and (capacity, n_words) int32. scratch : (n_words,) int32.
-        ids : (n,) int32, written: a row, or -1. results : (n,) int32, IDLE for texts to leave alone, else what came of it is written.
-        """
-        source  # noqa: B018
-        fine = True
-        for text in range(regions.shape[0]):
-            ids[text] = -1
-            if results[text] == IDLE:
-                continue
-            region = regions[text]
+    table, memory : as everywhere. regions : (n,) int64, of the texts. ends : (n_masks,) uint8, the masks with end of text, (0,) if it
+    needs no check. store : its number. book, rows : as `new_book` makes it, and (capacity, n_words) int32. scratch : (n_words,) int32.
+    ids : (n,) int32, written: a row, or -1. results : (n,) int32, IDLE for texts to leave alone, else what came of it is written.
+    """
+    fine = True
+    for text in range(regions.shape[0]):
+        ids[text] = -1
+        if results[text] == IDLE:
+            continue
+        region = regions[text]
+        row = find_row(table, memory, region, ends, store, book, rows, scratch)
+        if row == NO_ROOM and make_room(table, memory, region):
             row = find_row(table, memory, region, ends, store, book, rows, scratch)
-            if row == NO_ROOM and make_room(table, memory, region):
-                row = find_row(table, memory, region, ends, store, book, rows, scratch)
-            if row < 0:
-                results[text] = row
-                fine = False
-                continue
-            ids[text] = row
-            # a text that ended keeps no wish
-            if memory[region + CACHE] < 0 and not memory[region + FINISHED]:
-                results[text] = WANTS_CACHE
-                fine = False
-            else:
-                results[text] = OK
-        return fine
-
-    return find_rows
-
-
-find_rows = _compiled(SOURCE)
+        if row < 0:
+            results[text] = row
+            fine = False
+            continue
+        ids[text] = row
+        # a text that ended keeps no wish
+        if memory[region + CACHE] < 0 and not memory[region + FINISHED]:
+            results[text] = WANTS_CACHE
+            fine = False
+        else:
+            results[text] = OK
+    return fine

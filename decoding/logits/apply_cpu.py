@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from maskwright.analysis.jit import kernel
 
 Integers = npt.NDArray[Any]
 Int32 = npt.NDArray[np.int32]
@@ -66,7 +67,7 @@ def _lanes() -> npt.NDArray[np.int64]:
     return table
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def mask_each(logits, stride, columns, row_ids, rows, minus_infinity):  # type: ignore[no-untyped-def]
     """`apply_rows`, a word at a time.
 
@@ -97,7 +98,7 @@ def mask_each(logits, stride, columns, row_ids, rows, minus_infinity):  # type: 
                 here[i] = minus_infinity
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def mask_lanes(lanes, stride, columns, row_ids, rows, table, minus_infinity):  # type: ignore[no-untyped-def]
     """`mask_each` of 16-bit logits, four a lane: x = (x and ones) or (-inf and not ones).
 
@@ -133,7 +134,7 @@ def mask_lanes(lanes, stride, columns, row_ids, rows, table, minus_infinity):  #
             here[at] = (here[at] & ones) | (minus_infinity & ~ones)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def is_outside(row_ids, limit):  # type: ignore[no-untyped-def]
     """Whether a number is neither -1 nor below a limit."""
     found = False
@@ -142,7 +143,7 @@ def is_outside(row_ids, limit):  # type: ignore[no-untyped-def]
     return found
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def not_ascending(row_ids, starts, ids):  # type: ignore[no-untyped-def]
     """The first list asked for that does not ascend; -1 if all do."""
     for row in range(row_ids.shape[0]):
@@ -154,7 +155,7 @@ def not_ascending(row_ids, starts, ids):  # type: ignore[no-untyped-def]
     return -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def keep_ids(logits, stride, columns, row_ids, starts, ids, minus_infinity):  # type: ignore[no-untyped-def]
     """`apply_ids`: the gaps between ids are filled, so nothing has to be saved. Ids outside the columns are passed over."""
     for row in range(row_ids.shape[0]):
@@ -171,7 +172,7 @@ def keep_ids(logits, stride, columns, row_ids, starts, ids, minus_infinity):  # 
         here[filled:] = minus_infinity
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def mend_each(logits, stride, columns, row_ids, rows, is_dead, exponent):  # type: ignore[no-untyped-def]
     """`mend_rows`. Cost: up to the first finite logit of each row."""
     for row in range(row_ids.shape[0]):

@@ -27,9 +27,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from maskwright.analysis.errors import MaskwrightError
+from maskwright.analysis.jit import kernel
 from maskwright.decoding.logits.optional import need_torch
 
 try:
@@ -85,7 +85,7 @@ def id_lists(words: npt.NDArray[np.int32], n_columns: int, limit: int) -> IdList
     return IdLists(ids[:n], (np.cumsum(count) - count).astype(np.int32), count, int(count.max(initial=0)))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def write_ids(words, n_columns, ids, count):  # type: ignore[no-untyped-def]
     """How many ids there are, -1 if ids is too short. words : (B, W) int32. ids : (limit,), count : (B,) int32, written."""
     n = 0

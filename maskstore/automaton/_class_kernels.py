@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
+from maskwright.analysis.jit import kernel
 from maskwright.maskstore.automaton._parse_kernels import ACCEPTED, FIRST_STATE, REFUSED, mix
 
 Int32 = npt.NDArray[np.int32]
@@ -78,7 +78,7 @@ class Search(NamedTuple):
     fresh: npt.NDArray[np.uint64]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def classify(n_pairs, pairs, known, search, cursor, until):  # type: ignore[no-untyped-def]
     """The classes of the pairs cursor[N_SORTED] .. n_pairs - 1. Returns 0 when done, -1 to be called again (`until` edges), UNDECIDABLE."""
     base = cursor[N_SORTED]
@@ -129,7 +129,7 @@ def classify(n_pairs, pairs, known, search, cursor, until):  # type: ignore[no-u
             cursor[BLOCKS] = -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def enter(pair, pairs, search, cursor):  # type: ignore[no-untyped-def]
     """Begin with a pair."""
     cursor[N_MET] += 1
@@ -142,7 +142,7 @@ def enter(pair, pairs, search, cursor):  # type: ignore[no-untyped-def]
     cursor[N_CALLS] += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sort_component(pairs, known, search, cursor):  # type: ignore[no-untyped-def]
     """One step towards the classes of the component on top of the stack. Returns the work done, or UNDECIDABLE.
 
@@ -212,7 +212,7 @@ def sort_component(pairs, known, search, cursor):  # type: ignore[no-untyped-def
     return work
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def settle(pairs, known, search, cursor):  # type: ignore[no-untyped-def]
     """Give the component on top of the stack the classes in `block`, and take it off."""
     for i in range(cursor[COMPONENT], cursor[N_STACK]):
@@ -225,7 +225,7 @@ def settle(pairs, known, search, cursor):  # type: ignore[no-untyped-def]
     cursor[COMPONENT] = -1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_by_exit(members, pairs, known, search, cursor):  # type: ignore[no-untyped-def]
     """Compare a component with the cycles that it leads to; if it is bisimilar to one, `block` then holds the classes. Returns the work.
 
@@ -259,7 +259,7 @@ def find_by_exit(members, pairs, known, search, cursor):  # type: ignore[no-unty
     return work
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def matches(member, candidate, pairs, known, search, cursor):  # type: ignore[no-untyped-def]
     """Whether a member of a component belongs to a known class; then `block` holds all members' classes, else -1 as before."""
     base = cursor[N_SORTED]
@@ -297,7 +297,7 @@ def matches(member, candidate, pairs, known, search, cursor):  # type: ignore[no
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def refine(members, pairs, known, search, cursor):  # type: ignore[no-untyped-def]
     """A round of partition refinement: members of one block with different edges, up to blocks, are told apart. Returns the work.
 
@@ -338,7 +338,7 @@ def refine(members, pairs, known, search, cursor):  # type: ignore[no-untyped-de
     return work
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def does_alike(pair, other, base, pairs, known, search):  # type: ignore[no-untyped-def]
     """Whether two pairs of a component have the same cell and block, and edges into the same blocks, or out of it to the same classes."""
     if (
@@ -356,7 +356,7 @@ def does_alike(pair, other, base, pairs, known, search):  # type: ignore[no-unty
     return True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def edges_hash(pair, pairs, known):  # type: ignore[no-untyped-def]
     """A hash, not negative, of a pair's cell and the classes of its edges."""
     h = mix(np.uint64(0x8C5F3A1D9B7E2460), pairs.keys[pair] % pairs.n_cells)
@@ -365,7 +365,7 @@ def edges_hash(pair, pairs, known):  # type: ignore[no-untyped-def]
     return np.int64(h >> np.uint64(1))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def class_of(pair, pairs, known, cursor):  # type: ignore[no-untyped-def]
     """The class of a pair all of whose edges have theirs; a new one if no known pair has its cell and edges."""
     key = edges_hash(pair, pairs, known)
@@ -393,7 +393,7 @@ def class_of(pair, pairs, known, cursor):  # type: ignore[no-untyped-def]
     return number
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_slot(number, hashes, slots):  # type: ignore[no-untyped-def]
     """Enter a class that no other is equal to."""
     at = hashes[number] & (slots.shape[0] - 1)
@@ -402,7 +402,7 @@ def add_slot(number, hashes, slots):  # type: ignore[no-untyped-def]
     slots[at] = number
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def refill(n_classes, known):  # type: ignore[no-untyped-def]
     """Fill empty slot tables."""
     for number in range(FIRST_STATE, n_classes):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from maskwright.analysis.jit import kernel
 from maskwright.maskstore.automaton._parse_kernels import (
     ACCEPTED,
     N_STATES,
@@ -23,7 +23,7 @@ DECIDED = 0
 N_MASKS, N_DENSE, N_IDS, N_NODES, N_ITEMS, N_EDGES, N_VISITS, NEXT_VISIT, NEXT_ROOT = range(9)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_mask(mask, words, mask_count, mask_at, dense, ids):  # type: ignore[no-untyped-def]
     """OR a pooled mask into words."""
     at = mask_at[mask]
@@ -36,7 +36,7 @@ def add_mask(mask, words, mask_count, mask_at, dense, ids):  # type: ignore[no-u
             words[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def pool_mask(words, limit, sizes, mask_hash, mask_count, mask_at, mask_slots, dense, ids):  # type: ignore[no-untyped-def]
     """The number of the mask in words, which is cleared. limit : a mask of more tokens is kept as words.
 
@@ -106,7 +106,7 @@ def pool_mask(words, limit, sizes, mask_hash, mask_count, mask_at, mask_slots, d
     return number
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def pool_groups(  # type: ignore[no-untyped-def]
     members, member_start, groups, starts, limit, words, out, sizes, mask_hash, mask_count, mask_at, mask_slots, dense, ids
 ):  # fmt: skip
@@ -127,7 +127,7 @@ def pool_groups(  # type: ignore[no-untyped-def]
     return starts.shape[0] - 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def union(masks, n, words, limit, sizes, mask_hash, mask_count, mask_at, mask_slots, dense, ids):  # type: ignore[no-untyped-def]
     """The number of the union of masks[:n]."""
     if n == 0:
@@ -145,7 +145,7 @@ def union(masks, n, words, limit, sizes, mask_hash, mask_count, mask_at, mask_sl
     return pool_mask(words, limit, sizes, mask_hash, mask_count, mask_at, mask_slots, dense, ids)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def sort_pairs(states, masks, n, order, tmp_states, tmp_masks):  # type: ignore[no-untyped-def]
     """Sort states[:n] ascending, masks along with them (stable)."""
     if n < 24:
@@ -169,7 +169,7 @@ def sort_pairs(states, masks, n, order, tmp_states, tmp_masks):  # type: ignore[
         masks[i] = tmp_masks[i]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def node_of(  # type: ignore[no-untyped-def]
     states, masks, n, sizes, node_start, node_state, node_mask, node_hash, node_slots, order, tmp_states, tmp_masks, several,
     words, limit, mask_hash, mask_count, mask_at, mask_slots, dense, ids,
@@ -222,7 +222,7 @@ def node_of(  # type: ignore[no-untyped-def]
     return number
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def visit(node, cell, n_cells, sizes, visit_keys, visit_slots):  # type: ignore[no-untyped-def]
     """Put a pair (node, last cell) on the agenda, once."""
     if node == DECIDED:
@@ -235,7 +235,7 @@ def visit(node, cell, n_cells, sizes, visit_keys, visit_slots):  # type: ignore[
         sizes[N_VISITS] += 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def room(width, n_items, limit, sizes, mask_hash, dense, ids, node_hash, node_state, edge_keys, visit_keys):  # type: ignore[no-untyped-def]
     """Which table is too full for `width` more edges from a node of n_items; 0 for none."""
     # an edge makes a mask for what it accepts and one for each state that remains
@@ -256,7 +256,7 @@ def room(width, n_items, limit, sizes, mask_hash, dense, ids, node_hash, node_st
     return 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def close_roots(  # type: ignore[no-untyped-def]
     n_cells, item_start, item_root, item_mask, root_start, root_cell, root_state, sizes, mask_hash, mask_count, mask_at, mask_slots,
     dense, ids, node_start, node_state, node_mask, node_hash, node_slots, edge_keys, edge_node, edge_mask, edge_slots,
@@ -372,7 +372,7 @@ def close_roots(  # type: ignore[no-untyped-def]
     return 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def close_nodes(  # type: ignore[no-untyped-def]
     lr, step_keys, step_result, step_slots, sizes, mask_hash, mask_count, mask_at, mask_slots,
     dense, ids, node_start, node_state, node_mask, node_hash, node_slots, edge_keys, edge_node, edge_mask, edge_slots,
@@ -435,7 +435,7 @@ def close_nodes(  # type: ignore[no-untyped-def]
     return 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def refill_by_hash(hashes, first, n, slots):  # type: ignore[no-untyped-def]
     """Fill an empty slot table of distinct masks from their stored hashes."""
     mask = slots.shape[0] - 1
@@ -446,7 +446,7 @@ def refill_by_hash(hashes, first, n, slots):  # type: ignore[no-untyped-def]
         slots[at] = i
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def refill_nodes(node_start, node_hash, n, slots):  # type: ignore[no-untyped-def]
     """Fill an empty slot table of nodes; roots and node 0 have no items and are in no slot."""
     mask = slots.shape[0] - 1

@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-from maskwright.analysis.lr.tables import ACCEPT, CONFLICT
+from maskwright.analysis.jit import kernel
+from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT
 
 # places in the header of `lr`
 N_STATES, N_COLUMNS, N_NONTERMINALS, ACTION, GOTO, RULE_LHS, RULE_LENGTH, ALTERNATIVES, DEFAULT = range(9)
@@ -51,7 +51,7 @@ NEW_STEP = 64
 N_CONFIGURATIONS, N_SUSPENDED, N_MEMBERS, N_SETS, N_STEPS, N_PAIRS, N_EDGES, NEXT_PAIR, N_TWINS = range(9)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def slot_of(key, keys, slots):  # type: ignore[no-untyped-def]
     """Where an int64 key is or belongs in an open-addressed table: slots[result] is its number or -1."""
     mask = slots.shape[0] - 1
@@ -61,27 +61,27 @@ def slot_of(key, keys, slots):  # type: ignore[no-untyped-def]
     return h
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def refill(keys, n, slots):  # type: ignore[no-untyped-def]
     """Fill an empty slot table from the first n keys."""
     add_keys(keys, 0, n, slots)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def add_keys(keys, begin, end, slots):  # type: ignore[no-untyped-def]
     """Enter the keys begin .. end - 1 in a slot table; of equal ones the last."""
     for i in range(begin, end):
         slots[slot_of(keys[i], keys, slots)] = i
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def mix(h, value):  # type: ignore[no-untyped-def]
     """One more value into a 64-bit hash."""
     h = (h ^ np.uint64(value)) * np.uint64(0x9E3779B97F4A7C15)
     return h ^ (h >> np.uint64(29))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def configuration(rest, pops, pushed, sizes, keys, parts, slots):  # type: ignore[no-untyped-def]
     """The number of a configuration: `pops` cells to discard, then `pushed` onto the next, then `rest` to read.
 
@@ -101,7 +101,7 @@ def configuration(rest, pops, pushed, sizes, keys, parts, slots):  # type: ignor
     return slots[slot]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def twin(rest, tops, rest_symbol, where, outcomes, sizes, twin_keys, twin_rest, twin_slots):  # type: ignore[no-untyped-def]
     """The least rest that reads alike where one of a set of states is on top (see `twins`); REFUSED_REST if no stack accepts it.
 
@@ -123,7 +123,7 @@ def twin(rest, tops, rest_symbol, where, outcomes, sizes, twin_keys, twin_rest, 
     return twin_rest[twin_slots[slot]]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def suspend(  # type: ignore[no-untyped-def]
     rest, pops, pushed, cell, rest_symbol, where, outcomes, sizes, twin_keys, twin_rest, twin_slots, conf_keys,
     conf_parts, conf_slots, found,
@@ -147,7 +147,7 @@ def suspend(  # type: ignore[no-untyped-def]
     return n_found + 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def least_twins(  # type: ignore[no-untyped-def]
     rest_of, top_of, next_place, twin_of, rest_symbol, where, outcomes, sizes, twin_keys, twin_rest, twin_slots
 ):  # fmt: skip
@@ -168,7 +168,7 @@ def least_twins(  # type: ignore[no-untyped-def]
     return 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def terminal_set(bits, sizes, set_keys, set_bits, slots):  # type: ignore[no-untyped-def]
     """The number of a set of terminals. bits : (n_words,) uint64. set_bits : (capacity, n_words)."""
     h = np.uint64(1469598103934665603)
@@ -196,20 +196,20 @@ def terminal_set(bits, sizes, set_keys, set_bits, slots):  # type: ignore[no-unt
     return number
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def rest_key(rest, top, n_states):  # type: ignore[no-untyped-def]
     """One key for a rest (a sequence or an end check) and the state on top."""
     return (np.int64(rest) * 2 if rest >= 0 else np.int64(-rest) * 2 + 1) * n_states + top
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def rest_after(rest, top, n_states, known_keys, known_rest, known_slots):  # type: ignore[no-untyped-def]
     """The least rest known to be equivalent where `top` has just been shifted; REFUSED_REST if no stack below accepts it."""
     slot = slot_of(rest_key(rest, top, n_states), known_keys, known_slots)
     return known_rest[known_slots[slot]] if known_slots[slot] >= 0 else rest
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def push_branch(work, height, rest, branches, overlay, heights, rests):  # type: ignore[no-untyped-def]
     """Copy a parse under way onto the agenda; returns the new number of branches."""
     for i in range(height):
@@ -219,7 +219,7 @@ def push_branch(work, height, rest, branches, overlay, heights, rests):  # type:
     return branches + 1
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def next_rule(members, top, after, lr, set_bits, bits):  # type: ignore[no-untyped-def]
     """The least rule > `after` by which the state `top` reduces before some terminal of a set, and in `bits` all those terminals.
 
@@ -257,7 +257,7 @@ def next_rule(members, top, after, lr, set_bits, bits):  # type: ignore[no-untyp
     return -1 if best == 1 << 30 else best
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def advance_configuration(  # type: ignore[no-untyped-def]
     rest, pushed, cell, lr, rest_symbol, rest_next, known_keys, known_rest, known_slots, where, outcomes, twin_keys,
     twin_rest, twin_slots,
@@ -387,7 +387,7 @@ def advance_configuration(  # type: ignore[no-untyped-def]
     return n_found
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def suspended(members, n, sizes, starts, items, hashes, slots):  # type: ignore[no-untyped-def]
     """The number of the suspended state with these configurations, members[:n] in any order; REFUSED for none. Sorts members."""
     if n == 0:
@@ -433,7 +433,7 @@ def suspended(members, n, sizes, starts, items, hashes, slots):  # type: ignore[
     return number
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def refill_hashed(hashes, first, n, slots):  # type: ignore[no-untyped-def]
     """Fill an empty slot table whose keys are distinct things with stored 63-bit hashes."""
     mask = slots.shape[0] - 1
@@ -444,7 +444,7 @@ def refill_hashed(hashes, first, n, slots):  # type: ignore[no-untyped-def]
         slots[at] = i
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def step(  # type: ignore[no-untyped-def]
     state, cell, lr, rest_symbol, rest_next, known_keys, known_rest, known_slots, where, outcomes, twin_keys, twin_rest, twin_slots,
     sizes, conf_keys, conf_parts, conf_slots, set_keys,
@@ -480,7 +480,7 @@ def step(  # type: ignore[no-untyped-def]
     return suspended(found, n, sizes, starts, items, hashes, state_slots)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def explore(  # type: ignore[no-untyped-def]
     lr, rest_symbol, rest_next, known_keys, known_rest, known_slots, where, outcomes, twin_keys, twin_rest, twin_slots,
     sizes, conf_keys, conf_parts, conf_slots, set_keys, set_bits,
@@ -554,7 +554,7 @@ def explore(  # type: ignore[no-untyped-def]
     return 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def pair_of(state, cell, n_cells, sizes, pair_keys, pair_slots):  # type: ignore[no-untyped-def]
     """The number of a pair (suspended state, last cell)."""
     key = np.int64(state) * n_cells + cell
@@ -567,7 +567,7 @@ def pair_of(state, cell, n_cells, sizes, pair_keys, pair_slots):  # type: ignore
     return pair_slots[slot]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def memo_step(  # type: ignore[no-untyped-def]
     state, cell, lr, rest_symbol, rest_next, known_keys, known_rest, known_slots, where, outcomes, twin_keys, twin_rest, twin_slots,
     sizes, conf_keys, conf_parts, conf_slots, set_keys,
@@ -595,7 +595,7 @@ def memo_step(  # type: ignore[no-untyped-def]
     return step_result[step_slots[slot]]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def explore_tops(  # type: ignore[no-untyped-def]
     rest_of, top_of, next_place, pair_of_place, lr, rest_symbol, rest_next, known_keys, known_rest, known_slots,
     where, outcomes, twin_keys, twin_rest, twin_slots, sizes, conf_keys, conf_parts, conf_slots, set_keys, set_bits,
@@ -650,7 +650,7 @@ def explore_tops(  # type: ignore[no-untyped-def]
     return 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def merge_steps(n_steps, n_cells, step_keys, step_result, pair_keys, pair_slots, classes, least):  # type: ignore[no-untyped-def]
     """Rewrite each step's result by what is known of the pair it leads to: decided early, or the least equivalent state.
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.lr.tables import LrTables
+from maskwright.analysis.lr.encoding import LrTables
 from maskwright.maskstore.automaton import _parse_kernels as kernels
 from maskwright.maskstore.tokens.rests import WHATEVER, Rests
 

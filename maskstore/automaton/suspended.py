@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.errors import LimitError
-from maskwright.analysis.lr.tables import LrTables
+from maskwright.analysis.lr.encoding import LrTables
 from maskwright.maskstore.automaton import _parse_kernels as kernels
 from maskwright.maskstore.automaton.levels import Levels
 from maskwright.maskstore.automaton.pair_classes import PairClasses

@@ -21,9 +21,9 @@ from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
-from maskwright.analysis.lr.tables import ACCEPT, CONFLICT, LrTables
+from maskwright.analysis.jit import kernel
+from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT, LrTables
 from maskwright.maskstore.automaton._parse_kernels import (
     ACCEPTED,
     MAX_POPS,
@@ -208,7 +208,7 @@ def _cut(data: Int32, starts: Int64) -> list[bytes]:
     return [whole[begin:end] for begin, end in pairwise(bounds)]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _close(  # type: ignore[no-untyped-def]
     column, action, alternatives, default, rule_start, rules, set_after, set_start, members, bits
 ):  # fmt: skip
@@ -241,7 +241,7 @@ def _close(  # type: ignore[no-untyped-def]
                                 grew = True
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _write_shapes(  # type: ignore[no-untyped-def]
     column, action, alternatives, default, acting, bits, place, order, shape_start, shape, shift_start, shifts
 ):  # fmt: skip

@@ -35,7 +35,8 @@ from maskwright.analysis.legality.interchange import interchange_classes, repres
 from maskwright.analysis.legality.joint import joint_representatives
 from maskwright.analysis.legality.judge import ENDED_NEWLINE, Case, Judge
 from maskwright.analysis.legality.verdict import START
-from maskwright.analysis.lr.tables import LrTables, build_lr_tables
+from maskwright.analysis.lr.encoding import LrTables
+from maskwright.analysis.lr.tables import build_lr_tables
 from maskwright.maskstore.automaton import _parse_kernels
 from maskwright.maskstore.automaton.suspended import NEVER_LEGAL, Suspended, explore
 from maskwright.maskstore.tokens.events import EventCodes

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from maskwright.analysis.jit import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def edge_slot(key, n_slots):  # type: ignore[no-untyped-def]
     """Where the search for an edge begins. key : int32, not negative."""
     # numba widens a product of two uint32 to 64 bits
@@ -14,7 +15,7 @@ def edge_slot(key, n_slots):  # type: ignore[no-untyped-def]
     return np.int64((h * np.uint64(n_slots)) >> np.uint64(32))
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def choose_defaults(node_of, number, nodes):  # type: ignore[no-untyped-def]
     """nodes[n, 0] : the most common number among node n's edges, the least of several. node_of, number : (n_edges,), sorted by node."""
     begin = 0
@@ -35,7 +36,7 @@ def choose_defaults(node_of, number, nodes):  # type: ignore[no-untyped-def]
         begin = end
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def fill_edges(keys, number, slots):  # type: ignore[no-untyped-def]
     """The hash table of edges: slots (size, 2) int32 with key and number; -1 = free."""
     n_slots = slots.shape[0]
@@ -47,7 +48,7 @@ def fill_edges(keys, number, slots):  # type: ignore[no-untyped-def]
         slots[at, 1] = number[i]
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def write_rows(count, at, dense, ids, words):  # type: ignore[no-untyped-def]
     """words[i] : mask i of a closure as a row; a row of `dense` if its count is -1, else count ids."""
     for i in range(count.shape[0]):
@@ -58,7 +59,7 @@ def write_rows(count, at, dense, ids, words):  # type: ignore[no-untyped-def]
                 words[i, ids[k] >> 5] |= np.uint32(1) << np.uint32(ids[k] & 31)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def bits_of(word):  # type: ignore[no-untyped-def]
     """The number of bits set in a uint32."""
     word = word - ((word >> np.uint32(1)) & np.uint32(0x55555555))
@@ -67,7 +68,7 @@ def bits_of(word):  # type: ignore[no-untyped-def]
     return (word * np.uint32(0x01010101) & np.uint32(0xFFFFFFFF)) >> np.uint32(24)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def row_sizes(words):  # type: ignore[no-untyped-def]
     """Tokens of each row, (n,) int64."""
     sizes = np.zeros(words.shape[0], np.int64)
@@ -77,7 +78,7 @@ def row_sizes(words):  # type: ignore[no-untyped-def]
     return sizes
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def share_rows(words, sizes, order, done, row_of, rows, kept, n_rows, most):  # type: ignore[no-untyped-def]
     """Give each mask, from order[done] on, the row that it differs from least; or a row of its own.
 

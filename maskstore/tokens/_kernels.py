@@ -7,14 +7,15 @@ of its token from there on.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from maskwright.analysis.jit import kernel
 
 NO_COLUMN = -1
 LINE_FEED = 10
 SPACE = 32
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def scan_fresh(next_set, accepts, counts_columns, moves, absolute, data, offsets, end_set, cut, accepted, move):  # type: ignore[no-untyped-def]
     """Where the lexeme that begins at each position of each token gets to by longest match.
 
@@ -54,7 +55,7 @@ def scan_fresh(next_set, accepts, counts_columns, moves, absolute, data, offsets
                         break
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def move_after(data, begin, end, moves, number):  # type: ignore[no-untyped-def]
     """The number of a move with the bytes from `begin` to `end` behind it. moves : see `Moves.table`."""
     for position in range(begin, end):
@@ -63,7 +64,7 @@ def move_after(data, begin, end, moves, number):  # type: ignore[no-untyped-def]
     return number
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def scan_state(next_state, is_accepting, state, data, offsets, end_state, cut):  # type: ignore[no-untyped-def]
     """What each token does to the terminal under way in lexer state `state`.
 
@@ -91,7 +92,7 @@ def scan_state(next_state, is_accepting, state, data, offsets, end_state, cut): 
     return read_on
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def leave_newline(data, offsets, cut, table, moves):  # type: ignore[no-untyped-def]
     """How a newline lexeme under way ends, where a token cuts it.
 
@@ -102,7 +103,7 @@ def leave_newline(data, offsets, cut, table, moves):  # type: ignore[no-untyped-
             moves[token] = move_after(data, offsets[token], cut[token], table, 0)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def group_equal(keys, group, firsts, slots):  # type: ignore[no-untyped-def]
     """Number equal keys alike, in the order of first occurrence; returns the number of groups.
 
@@ -129,7 +130,7 @@ def group_equal(keys, group, firsts, slots):  # type: ignore[no-untyped-def]
     return n_groups
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def stable_order(keys, starts, order):  # type: ignore[no-untyped-def]
     """Sort small numbers by counting, equal ones in the order in which they come.
 
@@ -148,7 +149,7 @@ def stable_order(keys, starts, order):  # type: ignore[no-untyped-def]
     starts[0] = 0
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def union_of_groups(members, member_start, groups, token_ids, words):  # type: ignore[no-untyped-def]
     """Set the bits of all tokens of some groups; returns how many. words : (n_words,) uint32, zero before; groups do not overlap."""
     count = 0

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from maskwright.analysis.jit import kernel
 from maskwright.maskstore.tokens._kernels import SPACE
 
 FULL = -1
@@ -13,7 +13,7 @@ DONE, SEQUENCES, FOUND, ROWS, AFTER, MODES = range(6)
 """What a walk returns: that it is done, or what is in its way."""
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def extend_sequence(sequence, symbol, sizes, parent, last, slots):  # type: ignore[no-untyped-def]
     """The number of a sequence with one more symbol; FULL if the table must grow.
 
@@ -38,7 +38,7 @@ def extend_sequence(sequence, symbol, sizes, parent, last, slots):  # type: igno
     return number
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def find_after(states, symbol, after_key, after):  # type: ignore[no-untyped-def]
     """The number of the set of the parser's states after a symbol (see `feasible`); UNKNOWN if that has not been worked out."""
     mask = after_key.shape[0] - 1
@@ -51,7 +51,7 @@ def find_after(states, symbol, after_key, after):  # type: ignore[no-untyped-def
     return UNKNOWN
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def set_after(states, symbol, found, after_key, after):  # type: ignore[no-untyped-def]
     """Note what `find_after` is to find. after_key : uint64, a power of two, 0 = free (states are above 0). after : int32."""
     mask = after_key.shape[0] - 1
@@ -63,7 +63,7 @@ def set_after(states, symbol, found, after_key, after):  # type: ignore[no-untyp
     after[h] = found
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def refill_after(old_key, old_after, after_key, after):  # type: ignore[no-untyped-def]
     """Note in larger tables what is in smaller ones (see `set_after`)."""
     for i in range(old_key.shape[0]):
@@ -71,7 +71,7 @@ def refill_after(old_key, old_after, after_key, after):  # type: ignore[no-untyp
             set_after(old_key[i] >> np.uint64(32), old_key[i] & np.uint64(0xFFFFFFFF), old_after[i], after_key, after)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def walk_longest(  # type: ignore[no-untyped-def]
     start, next_state, output, output_start, output_symbols, byte_class, data, offsets, shared, newline_code, moves,
     states, sequences, moved, end_state, end_sequence, sizes, parent, last, slots, states_of, after_key, after, at,
@@ -137,7 +137,7 @@ def walk_longest(  # type: ignore[no-untyped-def]
     return DONE
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def refill_sequences(n, parent, last, slots):  # type: ignore[no-untyped-def]
     """Fill an empty slot table from the first n sequences; number 0 is the empty sequence and in no slot."""
     mask = slots.shape[0] - 1
@@ -149,7 +149,7 @@ def refill_sequences(n, parent, last, slots):  # type: ignore[no-untyped-def]
         slots[h] = i
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def shared_bytes(data, offsets, shared):  # type: ignore[no-untyped-def]
     """For each token the leading bytes that it shares with the one before it. shared : (n_tokens,) int32, zero before."""
     for token in range(1, offsets.shape[0] - 1):
@@ -162,7 +162,7 @@ def shared_bytes(data, offsets, shared):  # type: ignore[no-untyped-def]
         shared[token] = n
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def walk_contextual(  # type: ignore[no-untyped-def]
     start, next_state, output, output_start, output_symbols, byte_class, mode_state, mode_can_follow, mode_code,
     pending_start, pending, data, offsets, shared, newline_code, moves, text, length, again, place, state, sequence, move,

@@ -13,9 +13,9 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
-from maskwright.analysis.lr.tables import ACCEPT, CONFLICT, LrTables
+from maskwright.analysis.jit import kernel
+from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT, LrTables
 from maskwright.maskstore.tokens import _walk_kernels
 
 Int32 = npt.NDArray[np.int32]
@@ -192,7 +192,7 @@ def _reductions(tables: LrTables) -> tuple[Int32, Int32, Int32, Int32]:
     )
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def states_below(state, depth, predecessor_start, predecessors):  # type: ignore[no-untyped-def]
     """The states, ascending, that can lie so far below a state on a stack."""
     n_states = predecessor_start.shape[0] - 1
@@ -208,7 +208,7 @@ def states_below(state, depth, predecessor_start, predecessors):  # type: ignore
     return np.flatnonzero(here).astype(np.int32)
 
 
-@njit(cache=True, nogil=True)
+@kernel
 def _step(states, column, action, alternatives, starts, rules, target_start, targets):  # type: ignore[no-untyped-def]
     """The states, ascending, after a terminal column has been shifted from one of some states, all reductions before it done."""
     n_states = action.shape[0]

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.lexing.modes import Modes
 from maskwright.analysis.lexing.transducer import RESTART, START, Transducer
-from maskwright.analysis.lr.tables import LrTables
+from maskwright.analysis.lr.encoding import LrTables
 from maskwright.maskstore.tokens import _kernels
 from maskwright.maskstore.tokens.events import ABSOLUTE, RESET, EventCodes, Move, Moves
 from maskwright.maskstore.tokens.feasible import Feasible

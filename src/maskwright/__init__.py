@@ -8,12 +8,10 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from maskwright.kernel_cache import settle as _settle
 from maskwright.version import version as _version
 
 if TYPE_CHECKING:
@@ -58,7 +56,6 @@ if TYPE_CHECKING:
 
     __version__: str
 
-_settle(os.path.dirname(__file__))
 
 _HOME = {
     "AnalysisReport": "maskwright.report.analysis",

@@ -21,9 +21,7 @@ from engine_cases import (
 )
 
 from maskwright.analysis.errors import DeadEndError, GrammarError, IllegalTokenError, LimitError, MaskwrightError
-from maskwright.decoding.engine import _batch_kernels
 from maskwright.decoding.engine import _kernels as kernels
-from maskwright.decoding.logits import _row_kernels
 from maskwright.decoding.matcher import Batch
 from maskwright.maskstore.automaton.stack_automaton import Budget, build_automaton
 from maskwright.maskstore.table.write import engine_table
@@ -298,28 +296,3 @@ def test_copies_are_apart() -> None:
     batch.rollback(2, 2)
     batch.rollback(0)
     assert rows(batch) == [{1, 2}, {0}, {0}]
-
-
-@pytest.mark.parametrize("module", [_batch_kernels, _row_kernels])
-def test_no_function_is_kept_that_knows_where_things_are_in_a_region(module: Any) -> None:
-    """Numba keeps compiled code as long as the function's own file stays as it is, so places of `_kernels` must not be in it; but what
-    closes over SOURCE is kept by that too."""
-    places = {
-        "LEXER",
-        "COLUMN",
-        "DEPTH",
-        "INDENTS",
-        "STACKS",
-        "FINISHED",
-        "ARENA",
-        "CACHE",
-        "WRITTEN",
-        "N_MARKED",
-        "MARKED",
-    }
-    own = [f for f in vars(module).values() if hasattr(f, "py_func") and f.py_func.__module__ == module.__name__]
-    assert places < set(vars(kernels)) and len(own) > 4
-    for function in own:
-        code = function.py_func.__code__
-        is_kept = type(function._cache).__name__ != "NullCache" and "source" not in code.co_freevars
-        assert not (is_kept and places & set(code.co_names)), function.py_func.__name__

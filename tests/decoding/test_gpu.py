@@ -6,7 +6,6 @@ The device here is the CPU, where the functions of the GPU's kernels run in a lo
 from __future__ import annotations
 
 import random
-import zlib
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -27,14 +26,13 @@ from engine_cases import (
 )
 
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, MaskwrightError
+from maskwright.analysis.jit import checksum
 from maskwright.decoding.engine import _kernels as kernels
 from maskwright.decoding.engine._kernels import INDENT_ZONE
 from maskwright.decoding.engine.alone import Alone
-from maskwright.decoding.gpu import _slot_kernels as slot_kernels
 from maskwright.decoding.gpu.devices import is_simulated
 from maskwright.decoding.gpu.gpu import STATES, GpuBatch
 from maskwright.decoding.matcher import Matcher
-from maskwright.maskstore.table import _table_kernels, schema
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.stores.build import compile_store
 from maskwright.stores.store import Store
@@ -351,9 +349,7 @@ def test_a_new_text_does_not_read_what_was_sampled_for_the_old(how: str) -> None
 def test_machine_code_is_kept_under_the_checksum_of_what_it_is_made_of() -> None:
     """Or each process would compile for a minute, or run what an older engine was compiled to."""
     engine_cuda = pytest.importorskip("maskwright.decoding.gpu.engine_cuda")
-    found = zlib.crc32(Path(kernels.__file__).read_bytes())
-    for module in (slot_kernels, schema, _table_kernels):
-        found = zlib.crc32(Path(module.__file__).read_bytes(), found)
+    found = checksum(engine_cuda.__file__)
     for name in ("advance", "find", "write", "begin", "load"):
         kernel = getattr(engine_cuda, name)
         assert [cell.cell_contents for cell in kernel.py_func.__closure__] == [found]

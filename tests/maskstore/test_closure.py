@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 from engine_cases import ids, longest, random_layout_grammar, random_longest_grammar, random_vocabulary, real_automaton
-from numba import njit
 
 from maskwright.analysis.errors import DeadEndError, LimitError
 from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.jit import kernel
 from maskwright.analysis.loading import parse_grammar
 from maskwright.decoding.engine import _kernels as kernels
 from maskwright.decoding.matcher import Matcher
@@ -39,7 +39,7 @@ def built(grammar: Grammar, vocabulary: Vocabulary) -> Pair:
     return automaton, Store(grammar, vocabulary, table, automaton.counts)
 
 
-@njit(nogil=True)
+@kernel
 def read_each(table: Any, memory: Any, n_tokens: int, words: Any) -> bool:
     """The row by reading every token, without the automaton. False if there was not enough room."""
     for token in range(n_tokens):

@@ -13,7 +13,8 @@ from naive import states_after
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.analysis.lexing.modes import lexing_modes
 from maskwright.analysis.loading import parse_grammar
-from maskwright.analysis.lr.tables import bisimulate, build_lr_tables
+from maskwright.analysis.lr.bisimulation import bisimulate
+from maskwright.analysis.lr.tables import build_lr_tables
 from maskwright.maskstore.tokens.feasible import ANYWHERE, NOWHERE, Feasible
 
 

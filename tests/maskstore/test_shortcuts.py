@@ -12,8 +12,9 @@ from engine_cases import longest, random_layout_grammar, random_longest_grammar,
 
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.analysis.loading import parse_grammar
+from maskwright.analysis.lr.bisimulation import bisimulate
 from maskwright.analysis.lr.encoding import ACCEPT, LrTables
-from maskwright.analysis.lr.tables import bisimulate, build_lr_tables
+from maskwright.analysis.lr.tables import build_lr_tables
 from maskwright.maskstore.table.shortcuts import shortened
 from maskwright.maskstore.tokens.feasible import surely_shifted
 

@@ -11,7 +11,8 @@ from engine_cases import longest, random_longest_grammar
 from naive_engine import NaiveEngine
 
 from maskwright.analysis.lr.bisimulation import bisimulate
-from maskwright.analysis.lr.tables import LrTables, build_lr_tables
+from maskwright.analysis.lr.encoding import LrTables
+from maskwright.analysis.lr.tables import build_lr_tables
 from maskwright.maskstore.automaton import _parse_kernels as kernels
 from maskwright.maskstore.automaton.suspended import NEVER_LEGAL, Suspended, explore, flatten_tables
 from maskwright.maskstore.tokens.rests import WHATEVER, Rests

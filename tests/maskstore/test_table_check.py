@@ -19,7 +19,8 @@ from grammars import random_grammar
 from stores import small_automaton
 
 from maskwright.analysis.errors import LimitError, StoreError
-from maskwright.analysis.lr.tables import ACCEPT, CONFLICT, LrTables, build_lr_tables
+from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT, LrTables
+from maskwright.analysis.lr.tables import build_lr_tables
 from maskwright.maskstore.table import check, schema
 from maskwright.maskstore.table.check import check_table, part_bytes, range_of
 from maskwright.maskstore.table.schema import NUMBERS, PARTS, SETTINGS, Bits, Coded

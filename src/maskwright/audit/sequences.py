@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.lexing.transducer import DEAD
-from maskwright.analysis.lr.tables import CONFLICT
+from maskwright.analysis.lr.encoding import CONFLICT
 from maskwright.decoding.engine import _kernels as kernels
 from maskwright.maskstore.table import schema
 from maskwright.maskstore.table.schema import ACTION, ALTERNATIVES, N_COLUMNS, N_STATES

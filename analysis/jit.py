@@ -1,0 +1,143 @@
+"""Compiled functions, *kernels*: Numba's `njit`, and where their machine code is kept from one process to the next.
+
+Numba keeps a function's code for as long as the function's own file stays as it is. It does not look at the files of what the function
+calls, nor at those that its constants come from, and would go on running what they were. So the code of each file is kept in a folder that
+is named by a checksum of all of these.
+
+Knows nothing of what the kernels do.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+import re
+import warnings
+import zlib
+from collections.abc import Callable
+from typing import Any
+
+VARIABLE = "NUMBA_CACHE_DIR"
+
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+"""The folder of our modules."""
+
+_IMPORT = re.compile(rb"^from (maskwright(?:\.\w+)*) import (?:\(([^)]*)\)|([^\n]*))", re.MULTILINE)
+
+
+def kernel(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+    """A function that Numba compiles at its first call, without Python objects and without the interpreter's lock.
+
+    options : further ones of `numba.njit`.
+
+    >>> @kernel
+    ... def add(a, b):
+    ...     return a + b
+    >>> add(1, 2)
+    3
+    """
+    if function is None:
+        return functools.partial(kernel, **options)
+    from numba import njit
+
+    config: Any = importlib.import_module("numba.core.config")  # made from the environment: no stub knows its names
+    path = function.__code__.co_filename
+    named = config.CACHE_DIR
+    try:
+        config.CACHE_DIR = os.path.join(_folder(named), f"{_stem(path)}-{checksum(path):08x}")
+        return njit(cache=True, nogil=True, **options)(function)
+    finally:
+        config.CACHE_DIR = named
+
+
+@functools.cache
+def checksum(path: str) -> int:
+    """Of a module's file, of the modules of ours that it imports from, and, where these have kernels, of what they import from.
+
+    path : of the file. Of one that cannot be read it is 0.
+    """
+    found = 0
+    agenda = [os.path.abspath(path)]
+    for one in agenda:  # grows while it is read
+        try:
+            with open(one, "rb") as file:
+                source = file.read()
+        except OSError:
+            continue
+        found = zlib.crc32(source, found)
+        if one == agenda[0] or has_kernels(source):
+            agenda += [other for other in _imported(source) if other not in agenda]
+    return found
+
+
+def has_kernels(source: bytes) -> bool:
+    """Whether a module defines functions that others' kernels may call."""
+    return b"@kernel" in source
+
+
+def _imported(source: bytes) -> list[str]:
+    """The files of the modules of ours that a module imports from, in their order."""
+    found = []
+    for match in _IMPORT.finditer(source):
+        module = os.path.join(PACKAGE, *match[1].decode().split(".")[1:])
+        names = re.findall(r"(\w+)(?: as \w+)?", (match[2] or match[3]).decode())
+        inside = [path for name in names if os.path.isfile(path := os.path.join(module, f"{name}.py"))]
+        found += inside or [
+            path for path in (f"{module}.py", os.path.join(module, "__init__.py")) if os.path.isfile(path)
+        ]
+    return found
+
+
+def _stem(path: str) -> str:
+    return os.path.splitext(os.path.basename(path))[0].strip("_")
+
+
+@functools.cache
+def _folder(named: str) -> str:
+    """Where folders for code are made. named : by the user; else beside our modules or, where nobody may write there, in the user's own
+    cache; where that cannot be written either, a folder of this process, with a warning."""
+    if named:
+        return named
+    beside, users = os.path.join(PACKAGE, "__pycache__"), _users_folder()
+    for folder in (beside, users):
+        if _can_write(folder):
+            return folder
+    import atexit
+    import tempfile
+
+    folder = tempfile.mkdtemp(prefix="maskwright-")
+    atexit.register(_remove, os.getpid(), folder)
+    os.environ[VARIABLE] = folder  # for processes that this one starts, too
+    warnings.warn(
+        f"compiled code can be kept neither in {PACKAGE} nor in {users}, so each process compiles it anew, for half a minute or more; set "
+        f"{VARIABLE} to a folder of your own",
+        RuntimeWarning,
+        stacklevel=3,
+    )
+    return folder
+
+
+def _users_folder() -> str:
+    """The user's folder for what can be made again."""
+    if os.name == "nt":
+        return os.path.join(os.environ.get("LOCALAPPDATA") or os.path.expanduser("~"), "maskwright-kernels")
+    return os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "maskwright-kernels")
+
+
+def _can_write(folder: str) -> bool:
+    """Whether files can be made in a folder, or in the folder itself if it has to be made first."""
+    while not os.path.isdir(folder):
+        above = os.path.dirname(folder)
+        if above == folder:
+            return False
+        folder = above
+    return os.access(folder, os.W_OK | os.X_OK)
+
+
+def _remove(process: int, folder: str) -> None:
+    """Not in a fork of the process, which ends earlier."""
+    import shutil
+
+    if os.getpid() == process:
+        shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,160 @@
+"""Machine code is kept under a checksum of all that it was made of, and somewhere in any case."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import os
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from maskwright.analysis import jit
+
+ROOT = Path(__file__).parents[2]
+FILES = sorted(
+    path
+    for folder in ("analysis", "maskstore", "decoding")
+    for path in (ROOT / folder).rglob("*.py")
+    if path.name != "jit.py" and jit.has_kernels(path.read_bytes())
+)
+
+
+def module_of(path: Path) -> ModuleType:
+    return importlib.import_module("maskwright." + ".".join(path.relative_to(ROOT).with_suffix("").parts))
+
+
+def kernels_of(module: ModuleType) -> Iterator[Any]:
+    for value in vars(module).values():
+        if hasattr(value, "py_func") and value.py_func.__module__ == module.__name__:
+            yield value
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_code_is_kept_under_the_checksum(path: Path) -> None:
+    module = module_of(path)
+    functions = list(kernels_of(module))
+    assert functions
+    for function in functions:
+        folder = Path(function._cache.cache_path).parent.name
+        assert folder == f"{path.stem.strip('_')}-{jit.checksum(str(module.__file__)):08x}"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_what_kernels_use_is_imported_from_where_it_is_defined(path: Path) -> None:
+    """Else the checksum would not be of the file that it comes from."""
+    module = module_of(path)
+    used = {name for function in kernels_of(module) for name in function.py_func.__code__.co_names}
+    for node in ast.walk(ast.parse(path.read_text())):
+        if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith("maskwright"):
+            continue
+        source = importlib.import_module(str(node.module))
+        for name in (alias.name for alias in node.names if (alias.asname or alias.name) in used):
+            if isinstance(getattr(source, name), ModuleType):
+                continue
+            defined = ast.parse(Path(str(source.__file__)).read_text()).body
+            targets = {
+                found.id
+                for one in defined
+                if isinstance(one, ast.Assign | ast.AnnAssign)
+                for target in (one.targets if isinstance(one, ast.Assign) else [one.target])
+                for found in ast.walk(target)
+                if isinstance(found, ast.Name)
+            }
+            assert name in targets | {getattr(one, "name", "") for one in defined}, f"{name} of {node.module}"
+
+
+PROGRAM = """
+import sys
+sys.path.insert(0, {folder!r})
+from maskwright.analysis import jit
+jit.PACKAGE = {folder!r} + "/maskwright"
+from maskwright.outer import twice
+print(twice(1), len(twice.stats.cache_hits))
+"""
+
+OUTER = """
+from maskwright.analysis.jit import kernel
+from maskwright.inner import add
+@kernel
+def twice(x):
+    return add(add(x))
+"""
+
+INNER = """
+from maskwright.analysis.jit import kernel
+from maskwright.constants import (
+    STEP,
+)
+@kernel
+def add(x):
+    return x + STEP
+"""
+
+
+def test_a_change_of_another_file_is_noticed(tmp_path: Path) -> None:
+    """Of a constant that a function uses which a function of another file calls."""
+    package = tmp_path / "maskwright"
+    (package / "analysis").mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    (package / "analysis" / "__init__.py").write_text("")
+    (package / "analysis" / "jit.py").write_text(Path(jit.__file__).read_text())
+    (package / "outer.py").write_text(OUTER)
+    (package / "inner.py").write_text(INNER)
+
+    def run(step: int) -> str:
+        (package / "constants.py").write_text(f"STEP = {step}\n")
+        program = [sys.executable, "-B", "-c", PROGRAM.format(folder=str(tmp_path))]
+        environment = os.environ | {jit.VARIABLE: str(tmp_path / "code")}
+        return subprocess.run(program, capture_output=True, text=True, check=True, env=environment).stdout
+
+    assert [run(1), run(1), run(5), run(1)] == ["3 0\n", "3 1\n", "11 0\n", "3 1\n"]
+
+
+@pytest.fixture
+def anywhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No folder is chosen yet, and none is named."""
+    monkeypatch.setenv(jit.VARIABLE, "")  # what there is now is put back in the end
+    monkeypatch.delenv(jit.VARIABLE)
+    jit._folder.cache_clear()
+    yield
+    jit._folder.cache_clear()
+
+
+@pytest.mark.usefixtures("anywhere")
+def test_a_folder_of_the_process_where_there_is_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jit, "_can_write", lambda folder: False)
+    with pytest.warns(RuntimeWarning, match="compiled code can be kept neither in .* nor in .*; set NUMBA_CACHE_DIR"):
+        folder = Path(jit._folder(""))
+    assert folder.is_dir() and folder.stat().st_mode & 0o077 == 0
+    assert os.environ[jit.VARIABLE] == str(folder)
+    jit._remove(os.getpid() + 1, str(folder))
+    assert folder.is_dir()  # another process's
+    jit._remove(os.getpid(), str(folder))
+    assert not folder.exists()
+
+
+@pytest.mark.usefixtures("anywhere")
+def test_folders_in_their_order(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert jit._folder("/named") == "/named"
+        assert jit._folder("") == os.path.join(jit.PACKAGE, "__pycache__")
+        jit._folder.cache_clear()
+        monkeypatch.setattr(jit, "_can_write", lambda folder: folder.startswith(str(tmp_path)))
+        assert jit._folder("") == str(tmp_path / "maskwright-kernels")
+
+
+def test_folders_that_have_to_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    monkeypatch.setattr(jit.os, "access", lambda folder, mode: asked.append(folder) or folder == str(tmp_path))
+    assert jit._can_write(str(tmp_path / "a" / "b"))
+    assert asked == [str(tmp_path)]
+    assert not jit._can_write("/")
