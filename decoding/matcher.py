@@ -21,7 +21,10 @@ from maskwright.decoding.endings.ending import (
     shortest_ending,
 )
 from maskwright.decoding.engine import _batch_kernels as batch_kernels
-from maskwright.decoding.engine import _kernels as kernels
+from maskwright.decoding.engine import _mask_kernels as mask_kernels
+from maskwright.decoding.engine import _memory_kernels as memory_kernels
+from maskwright.decoding.engine import _text_kernels as text_kernels
+from maskwright.decoding.engine import constants
 from maskwright.decoding.engine.alone import Alone
 from maskwright.decoding.engine.arguments import as_int64, integers
 from maskwright.decoding.engine.spelling import Question
@@ -88,7 +91,7 @@ class Matcher(_Answering):
             if bitmask is not self._checked:
                 self._words = check_words(bitmask, (), self._n_words)
                 self._checked = bitmask
-            code = kernels.fill(self._table, self._memory, 0, self._words)
+            code = mask_kernels.fill(self._table, self._memory, 0, self._words)
             if code:
                 self._finish_fill(0, code, self._words)
         finally:
@@ -101,7 +104,7 @@ class Matcher(_Answering):
         self._is_busy = True
         try:
             number = token if token.__class__ is int and -1 <= token < 1 << 31 else self._id(token)
-            code = kernels.read_token(self._table, self._memory, 0, number, True)
+            code = text_kernels.read_token(self._table, self._memory, 0, number, True)
             if code:
                 code = self._retry(0, number, code)
                 if code:
@@ -125,22 +128,22 @@ class Matcher(_Answering):
         ids = as_int64(array)
         wrong = np.flatnonzero((ids < 0) | (ids >= self.store.vocabulary.size))
         if len(wrong):
-            self._refuse(0, int(array[wrong[0]]), kernels.OUT_OF_RANGE)
+            self._refuse(0, int(array[wrong[0]]), constants.OUT_OF_RANGE)
         words = np.zeros(self._n_words, np.int32)
         result = np.zeros(2, np.int64)
         at = 0
         while True:
-            at = int(kernels.replay(self._table, self._memory, ids, at, words, result))
+            at = int(text_kernels.replay(self._table, self._memory, ids, at, words, result))
             code, was_fill = result.tolist()
-            if code in (kernels.OK, kernels.ILLEGAL):
+            if code in (constants.OK, constants.ILLEGAL):
                 return at
             if was_fill:
-                if code == kernels.AFTER_END:
+                if code == constants.AFTER_END:
                     return at
                 self._finish_fill(0, code, words)
             else:
                 code = self._retry(0, int(ids[at]), code)
-                if code != kernels.OK:
+                if code != constants.OK:
                     self._refuse(0, int(ids[at]), code)
                 at += 1
 
@@ -172,8 +175,8 @@ class Matcher(_Answering):
         self._reset(0)
 
     def __repr__(self) -> str:
-        kept = int(self._memory[kernels.N_HISTORY])
-        state = "ended" if self._memory[self._regions[0] + kernels.FINISHED] else "open"
+        kept = int(self._memory[constants.N_HISTORY])
+        state = "ended" if self._memory[self._regions[0] + constants.FINISHED] else "open"
         of = f"{self.store.grammar.name} x {self.store.vocabulary.name}"
         return f"<Matcher {of}: {state}, {kept} of {self.max_rollback} tokens to roll back>"
 
@@ -181,7 +184,9 @@ class Matcher(_Answering):
         """A second matcher in the same state, history included. Cost: O(stack and history)."""
         other = Matcher(self.store, self.max_rollback)
         with Alone(self):
-            kernels.collect(self._table, self._memory, 0, np.empty(int(self._memory[kernels.CAPACITY]), np.int32))
+            memory_kernels.collect(
+                self._table, self._memory, 0, np.empty(int(self._memory[constants.CAPACITY]), np.int32)
+            )
             other._memory = self._memory.copy()
             other._regions = self._regions.copy()
         return other
@@ -254,13 +259,13 @@ class Batch(_Answering):
                 self._checked = bitmasks
             results = self._results
             if slots is None:
-                results[:] = kernels.OK
+                results[:] = constants.OK
             else:
                 chosen = self._slots(slots)
-                results[:] = kernels.IDLE
-                results[chosen] = kernels.OK
+                results[:] = constants.IDLE
+                results[chosen] = constants.OK
             if not self._fill_all(results):
-                for slot in np.flatnonzero((results != kernels.OK) & (results != kernels.IDLE)).tolist():
+                for slot in np.flatnonzero((results != constants.OK) & (results != constants.IDLE)).tolist():
                     self._finish_fill(slot, int(results[slot]), self._words[slot])
         finally:
             self._is_busy = False
@@ -306,13 +311,13 @@ class Batch(_Answering):
         self._is_busy = True
         try:
             results = self._results
-            results[:] = kernels.IDLE
+            results[:] = constants.IDLE
             if batch_kernels.advance_batch(self._table, self._memory, self._regions, as_int64(array), results):
                 return
             failures = [
                 (slot, code)
-                for slot in np.flatnonzero(results != kernels.OK).tolist()
-                if (code := self._retry(slot, self._id(int(array[slot])), int(results[slot]))) != kernels.OK
+                for slot in np.flatnonzero(results != constants.OK).tolist()
+                if (code := self._retry(slot, self._id(int(array[slot])), int(results[slot]))) != constants.OK
             ]
             for slot, code in failures:
                 self._refuse(slot, int(array[slot]), code)
@@ -344,7 +349,7 @@ class Batch(_Answering):
         self._reset(slot)
 
     def __repr__(self) -> str:
-        ended = int(np.count_nonzero(self._memory[self._regions + kernels.FINISHED]))
+        ended = int(np.count_nonzero(self._memory[self._regions + constants.FINISHED]))
         threads = f", {self._n_threads} threads" if self._n_threads > 1 else ""
         of = f"{self.store.grammar.name} x {self.store.vocabulary.name}"
         return f"<Batch {of}: {self.size} texts, {ended} ended{threads}>"

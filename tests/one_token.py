@@ -12,7 +12,7 @@ import numpy as np
 import maskwright as mw
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.lexing.transducer import Transducer
-from maskwright.decoding.engine import _kernels as kernels
+from maskwright.decoding.engine import constants
 from maskwright.maskstore.automaton.stack_automaton import StackAutomaton, build_automaton
 from maskwright.maskstore.table.mask_rows import share_rows
 from maskwright.maskstore.table.write import engine_table
@@ -37,7 +37,7 @@ def way(grammar: Grammar, automaton: StackAutomaton, store: Store, text: bytes, 
     required, transducer = automaton.required, automaton.required.transducer
     matcher = store.matcher()
     matcher.advance_bytes(text)
-    state = int(matcher._memory[kernels.LEXER])
+    state = int(matcher._memory[constants.LEXER])
     stack = frames(matcher)
     yield f"text      {text.decode()!r}, then token {token.decode()!r}"
     yield f"lexer     state {state}: {under_way(grammar, transducer, state)}"
@@ -66,7 +66,7 @@ def way(grammar: Grammar, automaton: StackAutomaton, store: Store, text: bytes, 
 def frames(matcher: mw.Matcher) -> list[int]:
     """The LR states on the matcher's stack, the top first."""
     memory = matcher._memory
-    arena, frame = int(memory[kernels.ARENA]), int(memory[kernels.STACKS])
+    arena, frame = int(memory[constants.ARENA]), int(memory[constants.STACKS])
     found = []
     while frame >= 0:
         found.append(int(memory[arena + 3 * frame]))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from maskwright.analysis.grammar.columns import FIRST_COLUMN, Column
 from maskwright.analysis.lexing.transducer import RESTART
-from maskwright.decoding.engine import _kernels as engine
+from maskwright.decoding.engine import constants
 
 if TYPE_CHECKING:
     from maskwright.decoding.engine.texts import Texts
@@ -76,9 +76,9 @@ class EndingMachine:
         memory, region = texts._memory, int(texts._regions[texts._slot(slot)])
         columns = texts._read_columns(slot)
         frames = [self._stack(states, columns) for states in texts._read_stacks(slot)]
-        place = self._place(frames, tuple(columns), int(memory[region + engine.DEPTH]))
-        state = int(memory[region + engine.LEXER])
-        column = Column(int(memory[region + engine.COLUMN]), int(memory[region + engine.NARROW]))
+        place = self._place(frames, tuple(columns), int(memory[region + constants.DEPTH]))
+        state = int(memory[region + constants.LEXER])
+        column = Column(int(memory[region + constants.COLUMN]), int(memory[region + constants.NARROW]))
         return place, state, column if self.lexer.is_newline[state] else FIRST_COLUMN, 0
 
     def _stack(self, states: Sequence[int], columns: Sequence[Column]) -> Frame:
@@ -160,7 +160,7 @@ class EndingMachine:
             frame = self._frame(target, below, below.pay if pay < 0 else pay)
             found[frame.number] = frame
         # the engine gives up where a text has more readings
-        return list(found.values()) if len(found) <= engine.MAX_STACKS else []
+        return list(found.values()) if len(found) <= constants.MAX_STACKS else []
 
     def _accepts(self, frames: Iterable[Frame]) -> bool:
         """Whether the text may end on one of these stacks."""

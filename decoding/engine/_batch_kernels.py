@@ -17,7 +17,17 @@ from numba.extending import intrinsic, overload
 from numba.np.arrayobj import make_array
 
 from maskwright.analysis.jit import kernel
-from maskwright.decoding.engine._kernels import (
+from maskwright.decoding.engine._draft_kernels import begin_draft
+from maskwright.decoding.engine._mask_kernels import (
+    fill,
+    find_masks,
+    finish_mask,
+    mark,
+    write_marked,
+)
+from maskwright.decoding.engine._memory_kernels import make_room
+from maskwright.decoding.engine._text_kernels import read_plain, read_rest, read_token
+from maskwright.decoding.engine.constants import (
     ARENA,
     DEPTH,
     FINISHED,
@@ -34,16 +44,6 @@ from maskwright.decoding.engine._kernels import (
     SAVED,
     STACKS,
     WRITTEN,
-    begin_work,
-    fill,
-    find_masks,
-    finish_mask,
-    make_room,
-    mark,
-    read_plain,
-    read_rest,
-    read_token,
-    write_marked,
 )
 from maskwright.maskstore.table._table_kernels import edge_slot
 from maskwright.maskstore.table.schema import (
@@ -319,7 +319,7 @@ def advance_batch(table, memory, regions, tokens, results):  # type: ignore[no-u
                 prefetch(memory, region + (memory[region + ARENA] & NATURAL) + 3 * memory[region + STACKS])
     for slot in range(n):
         if places[0, slot] < places[1, slot]:
-            begin_work(memory, regions[slot])
+            begin_draft(memory, regions[slot])
             places[0, slot] = read_plain(table, memory, True, places[0, slot], places[1, slot], memory, regions[slot])
         else:
             places[1, slot] = -1

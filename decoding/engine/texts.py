@@ -14,7 +14,11 @@ from maskwright.analysis.arguments import clip, integer, refuse_argument
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitError, MaskwrightError
 from maskwright.analysis.grammar.columns import Column
 from maskwright.analysis.jit import checksum
-from maskwright.decoding.engine import _kernels as kernels
+from maskwright.decoding.engine import _end_kernels as end_kernels
+from maskwright.decoding.engine import _mask_kernels as mask_kernels
+from maskwright.decoding.engine import _memory_kernels as memory_kernels
+from maskwright.decoding.engine import _text_kernels as text_kernels
+from maskwright.decoding.engine import constants
 from maskwright.decoding.engine.alone import Alone, Shared
 from maskwright.decoding.engine.arguments import plain_bytes
 from maskwright.maskstore.table.compiled import EngineTable
@@ -24,13 +28,13 @@ Words = npt.NDArray[np.int32]
 _FIRST_RECORDS = 4096
 """Some 400 tokens' worth; 48 KB."""
 
-_LIMITS = (kernels.TOO_MANY, kernels.SPLIT, kernels.TOO_LONG)
+_LIMITS = (constants.TOO_MANY, constants.SPLIT, constants.TOO_LONG)
 """Results that say nothing about the text's legality."""
 
 _EXPLAINED = 1 << 16
 """Bytes up to which it is looked up what could have come in place of the one that is wrong: 256 times all before it are read."""
 
-SOURCE = checksum(kernels.__file__)
+SOURCE = checksum(text_kernels.__file__)
 """Of the code that lays out a text's memory."""
 
 
@@ -57,7 +61,7 @@ class Texts(Shared):
         self._table = store.table.view()
         self._table.setflags(write=False)
         self._n_words = store.n_words
-        arena = kernels.REGION_HEADER + max_rollback * kernels.SAVED + kernels.scratch_size(self._table)
+        arena = constants.REGION_HEADER + max_rollback * constants.SAVED + constants.scratch_size(self._table)
         places = arena + 3 * _FIRST_RECORDS
         if size * places >= 1 << 31:
             raise LimitError(
@@ -67,10 +71,10 @@ class Texts(Shared):
         self._memory = _zeros(size * places)
         self._regions = np.arange(size, dtype=np.int64) * places
         for region in self._regions.tolist():
-            self._memory[region + kernels.MAX_HISTORY] = max_rollback
-            self._memory[region + kernels.ARENA] = arena
-            self._memory[region + kernels.CAPACITY] = _FIRST_RECORDS
-            kernels.reset(self._table, self._memory, region)
+            self._memory[region + constants.MAX_HISTORY] = max_rollback
+            self._memory[region + constants.ARENA] = arena
+            self._memory[region + constants.CAPACITY] = _FIRST_RECORDS
+            memory_kernels.reset(self._table, self._memory, region)
         self._checked: object = self  # no bitmask of a caller's
 
     def _state(self) -> tuple[int, Words, npt.NDArray[np.int64]]:
@@ -80,10 +84,10 @@ class Texts(Shared):
 
     def _retry(self, slot: int, token: int, code: int) -> int:
         for tries in itertools.count():
-            if code != kernels.NO_ROOM:
+            if code != constants.NO_ROOM:
                 break
             self._give_room(slot, tries)
-            code = kernels.read_token(self._table, self._memory, int(self._regions[slot]), token, True)
+            code = text_kernels.read_token(self._table, self._memory, int(self._regions[slot]), token, True)
         return code
 
     def _id(self, token: object) -> int:
@@ -110,13 +114,13 @@ class Texts(Shared):
 
     def _may_come(self, slot: int, token: int) -> bool:
         for tries in itertools.count():
-            code = kernels.read_token(self._table, self._memory, int(self._regions[slot]), token, False)
-            if code != kernels.NO_ROOM:
+            code = text_kernels.read_token(self._table, self._memory, int(self._regions[slot]), token, False)
+            if code != constants.NO_ROOM:
                 break
             self._give_room(slot, tries)
         if code in _LIMITS:
             self._refuse(slot, token, code)
-        return bool(code == kernels.OK)
+        return bool(code == constants.OK)
 
     def _advance_bytes(self, slot: int, data: bytes) -> None:
         """Add bytes to a text, as one token that may be rolled back. Raises IllegalTokenError, the text being as it was."""
@@ -129,10 +133,10 @@ class Texts(Shared):
                 data = plain_bytes("the text", data)
             if not data:
                 return
-            if self._memory[int(self._regions[slot]) + kernels.FINISHED]:
-                self._refuse(slot, None, kernels.AFTER_END, data)
+            if self._memory[int(self._regions[slot]) + constants.FINISHED]:
+                self._refuse(slot, None, constants.AFTER_END, data)
             code = self._read(slot, data, True)
-            if code != kernels.OK:
+            if code != constants.OK:
                 self._refuse(slot, None, code, data)
         finally:
             self._is_busy = False
@@ -142,8 +146,8 @@ class Texts(Shared):
         text = np.frombuffer(data, np.uint8).astype(np.int32)
         for tries in itertools.count():
             region = int(self._regions[slot])
-            code = kernels.read_bytes(self._table, text, False, 0, len(text), self._memory, region, commit)
-            if code != kernels.NO_ROOM:
+            code = text_kernels.read_bytes(self._table, text, False, 0, len(text), self._memory, region, commit)
+            if code != constants.NO_ROOM:
                 break
             self._give_room(slot, tries)
         return int(code)
@@ -157,15 +161,15 @@ class Texts(Shared):
             slot = self._slot(slot)
             for tries in itertools.count():
                 region = int(self._regions[slot])
-                if self._memory[region + kernels.FINISHED]:
+                if self._memory[region + constants.FINISHED]:
                     return True
-                code = kernels.can_end(self._table, self._memory, region)
-                if code != kernels.NO_ROOM:
+                code = end_kernels.can_end(self._table, self._memory, region)
+                if code != constants.NO_ROOM:
                     break
                 self._give_room(slot, tries)
             if code in _LIMITS:
                 self._refuse(slot, None, code)
-            return bool(code == kernels.OK)
+            return bool(code == constants.OK)
         finally:
             self._is_busy = False
 
@@ -173,7 +177,7 @@ class Texts(Shared):
         """Whether an end-of-text token has been read."""
         if self._is_busy:
             self._refuse_sharing()
-        return bool(self._memory[self._regions[self._slot(slot)] + kernels.FINISHED])
+        return bool(self._memory[self._regions[self._slot(slot)] + constants.FINISHED])
 
     def _rollback(self, slot: int, n: int = 1) -> None:
         """Take back the last n tokens. Raises MaskwrightError if so many are not remembered."""
@@ -182,7 +186,7 @@ class Texts(Shared):
         self._is_busy = True
         try:
             region = int(self._regions[self._slot(slot)])
-            known = int(self._memory[region + kernels.N_HISTORY])
+            known = int(self._memory[region + constants.N_HISTORY])
             if n.__class__ is not int:
                 n = integer("the number of tokens to roll back", n)
             if not 0 <= n <= known:
@@ -190,14 +194,14 @@ class Texts(Shared):
                     f"cannot roll back {clip(n)} tokens: {known} are remembered (max_rollback is {self.max_rollback})"
                 )
             if n:
-                kernels.rollback(self._table, self._memory, region, n)
+                memory_kernels.rollback(self._table, self._memory, region, n)
         finally:
             self._is_busy = False
 
     def _reset(self, slot: int) -> None:
         """Back to the start of the text: the slot is free for another one."""
         with Alone(self):
-            kernels.reset(self._table, self._memory, int(self._regions[self._slot(slot)]))
+            memory_kernels.reset(self._table, self._memory, int(self._regions[self._slot(slot)]))
 
     def _copy(self, source: int, target: int) -> None:
         """Make one text, its history included, a copy of another."""
@@ -208,21 +212,21 @@ class Texts(Shared):
         if source == target:
             return
         begin = int(self._regions[source])
-        kernels.collect(
-            self._table, self._memory, begin, np.empty(int(self._memory[begin + kernels.CAPACITY]), np.int32)
+        memory_kernels.collect(
+            self._table, self._memory, begin, np.empty(int(self._memory[begin + constants.CAPACITY]), np.int32)
         )
-        used = int(self._memory[begin + kernels.USED])
-        capacity = int(self._memory[self._regions[target] + kernels.CAPACITY])
+        used = int(self._memory[begin + constants.USED])
+        capacity = int(self._memory[self._regions[target] + constants.CAPACITY])
         if capacity < 2 * used:
             self._lay_out({target: max(2 * capacity, 2 * used)})
         begin, into = int(self._regions[source]), int(self._regions[target])
-        arena = int(self._memory[begin + kernels.ARENA])
-        keep = self._memory[into : into + kernels.REGION_HEADER].copy()
+        arena = int(self._memory[begin + constants.ARENA])
+        keep = self._memory[into : into + constants.REGION_HEADER].copy()
         n = arena + 3 * used
         self._memory[into : into + n] = self._memory[begin : begin + n]
-        for place in (kernels.CAPACITY, kernels.CACHE):
+        for place in (constants.CAPACITY, constants.CACHE):
             self._memory[into + place] = keep[place]
-        kernels.forget_runs(self._table, self._memory, into, 0)
+        memory_kernels.forget_runs(self._table, self._memory, into, 0)
 
     def _columns(self, slot: int) -> list[Column]:
         """The columns of the open indents of a text, from the first."""
@@ -231,8 +235,8 @@ class Texts(Shared):
 
     def _read_columns(self, slot: int) -> list[Column]:
         region = int(self._regions[self._slot(slot)])
-        arena = region + int(self._memory[region + kernels.ARENA])
-        record = int(self._memory[region + kernels.INDENTS])
+        arena = region + int(self._memory[region + constants.ARENA])
+        record = int(self._memory[region + constants.INDENTS])
         found = []
         while record >= 0:
             at = arena + 3 * record
@@ -247,13 +251,13 @@ class Texts(Shared):
 
     def _read_stacks(self, slot: int) -> list[list[int]]:
         region = int(self._regions[self._slot(slot)])
-        stacks = int(self._memory[region + kernels.STACKS])
-        tops = [stacks] if stacks >= 0 else self._chain(region, kernels.LIST - stacks)
+        stacks = int(self._memory[region + constants.STACKS])
+        tops = [stacks] if stacks >= 0 else self._chain(region, constants.LIST - stacks)
         return [self._chain(region, top)[::-1] for top in tops]
 
     def _chain(self, region: int, record: int) -> list[int]:
         """The first places of an arena record and of those it leads to."""
-        arena = region + int(self._memory[region + kernels.ARENA])
+        arena = region + int(self._memory[region + constants.ARENA])
         found = []
         while record >= 0:
             found.append(int(self._memory[arena + 3 * record]))
@@ -277,43 +281,43 @@ class Texts(Shared):
 
     def _fill(self, slot: int, words: Words) -> None:
         """Write a text's mask. Raises as `Matcher.fill`."""
-        code = kernels.fill(self._table, self._memory, int(self._regions[slot]), words)
+        code = mask_kernels.fill(self._table, self._memory, int(self._regions[slot]), words)
         if code:
             self._finish_fill(slot, code, words)
 
     def _finish_fill(self, slot: int, code: int, words: Words) -> None:
         """What compiled code left to be done, or an error."""
         for tries in itertools.count():
-            if code in (kernels.OK, kernels.IDLE):
+            if code in (constants.OK, constants.IDLE):
                 return
-            if code == kernels.AFTER_END:
+            if code == constants.AFTER_END:
                 words[:] = 0
                 return
-            if code == kernels.WANTS_CACHE:
+            if code == constants.WANTS_CACHE:
                 # laid out once for all the texts that want one
-                if self._memory[self._regions[slot] + kernels.CACHE] < 0:
+                if self._memory[self._regions[slot] + constants.CACHE] < 0:
                     self._lay_out({})
                 return
-            if code == kernels.DEAD_END:
+            if code == constants.DEAD_END:
                 raise DeadEndError(self._dead_end(slot))
-            if code != kernels.NO_ROOM:
+            if code != constants.NO_ROOM:
                 self._refuse(slot, None, code)
             self._give_room(slot, tries)
-            code = kernels.fill(self._table, self._memory, int(self._regions[slot]), words)
+            code = mask_kernels.fill(self._table, self._memory, int(self._regions[slot]), words)
 
     def _give_room(self, slot: int, tries: int) -> None:
         """Room for a call that had none. tries : how often it was given some before; then it asks for more than was freed."""
         if tries:
-            self._lay_out({slot: 2 * int(self._memory[self._regions[slot] + kernels.CAPACITY])})
+            self._lay_out({slot: 2 * int(self._memory[self._regions[slot] + constants.CAPACITY])})
         else:
             self._make_room(slot)
 
     def _make_room(self, slot: int) -> None:
         """Free records that nothing needs, or double the region."""
         region = int(self._regions[slot])
-        capacity, used = (int(self._memory[region + place]) for place in (kernels.CAPACITY, kernels.USED))
-        kernels.collect(self._table, self._memory, region, np.empty(capacity, np.int32))
-        left = int(self._memory[region + kernels.USED])
+        capacity, used = (int(self._memory[region + place]) for place in (constants.CAPACITY, constants.USED))
+        memory_kernels.collect(self._table, self._memory, region, np.empty(capacity, np.int32))
+        left = int(self._memory[region + constants.USED])
         if 2 * left > capacity or left == used:
             self._lay_out({slot: 2 * capacity})
 
@@ -324,11 +328,11 @@ class Texts(Shared):
         """
         old, regions = self._memory, self._regions.tolist()
         sizes = [
-            int(old[region + kernels.ARENA]) + 3 * capacities.get(slot, int(old[region + kernels.CAPACITY]))
+            int(old[region + constants.ARENA]) + 3 * capacities.get(slot, int(old[region + constants.CAPACITY]))
             for slot, region in enumerate(regions)
         ]
-        has_cache = [int(old[region + kernels.CACHE]) != 0 for region in regions]
-        width = 1 + kernels.CACHED_RUNS * (2 + self._n_words)
+        has_cache = [int(old[region + constants.CACHE]) != 0 for region in regions]
+        width = 1 + constants.CACHED_RUNS * (2 + self._n_words)
         begins = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         total = int(begins[-1]) + width * sum(has_cache)
         if total >= 1 << 31:
@@ -337,11 +341,11 @@ class Texts(Shared):
         cache = int(begins[-1])
         memory[cache:] = -1
         for slot, region in enumerate(regions):
-            n = int(old[region + kernels.ARENA]) + 3 * int(old[region + kernels.USED])
+            n = int(old[region + constants.ARENA]) + 3 * int(old[region + constants.USED])
             into = int(begins[slot])
             memory[into : into + n] = old[region : region + n]
-            memory[into + kernels.CAPACITY] = capacities.get(slot, int(old[region + kernels.CAPACITY]))
-            memory[into + kernels.CACHE] = cache if has_cache[slot] else 0
+            memory[into + constants.CAPACITY] = capacities.get(slot, int(old[region + constants.CAPACITY]))
+            memory[into + constants.CACHE] = cache if has_cache[slot] else 0
             cache += width * has_cache[slot]
         self._memory, self._regions = memory, begins[:-1].copy()
 
@@ -354,17 +358,17 @@ class Texts(Shared):
         """Raise what a result of compiled code means."""
         vocabulary, grammar = self.store.vocabulary, self.store.grammar
         where = f" in slot {slot}" if self.size > 1 else ""
-        if code == kernels.TOO_MANY:
+        if code == constants.TOO_MANY:
             raise LimitError(
-                f"grammar {grammar.name} has more than {kernels.MAX_STACKS} readings of the text{where}: their number grows with it; "
+                f"grammar {grammar.name} has more than {constants.MAX_STACKS} readings of the text{where}: their number grows with it; "
                 "load the grammar with conflicts='shift', or make its rules less ambiguous"
             )
-        if code == kernels.SPLIT:
+        if code == constants.SPLIT:
             raise LimitError(
                 f"grammar {grammar.name} has several readings of the text{where} in which the next lexeme would be read differently, which "
                 "one lexer cannot follow; make its rules less ambiguous, or load the grammar with conflicts='shift'"
             )
-        if code == kernels.TOO_LONG:
+        if code == constants.TOO_LONG:
             raise LimitError(
                 f"grammar {grammar.name}: one token or mask takes more steps than can be waited for{where}: the text is nested too "
                 "deeply, or the store was made to run without end; if it is not your own, build it from the grammar"
@@ -373,15 +377,15 @@ class Texts(Shared):
         if token is not None and 0 <= token < vocabulary.size:
             data = vocabulary.tokens[token]
             what += f" ({data!r})"
-        if code == kernels.OUT_OF_RANGE:
+        if code == constants.OUT_OF_RANGE:
             raise IllegalTokenError(
                 f"{what} is out of range{where}: the vocabulary has the ids 0 to {vocabulary.size - 1}"
             )
-        if code == kernels.AFTER_END:
+        if code == constants.AFTER_END:
             raise IllegalTokenError(f"{what} after the end of the text{where}: reset() begins a new one")
-        if code == kernels.NOT_COMPLETE:
+        if code == constants.NOT_COMPLETE:
             raise IllegalTokenError(f"{what} ends the text{where}, which is not complete here")
-        if code == kernels.NO_TEXT:
+        if code == constants.NO_TEXT:
             raise IllegalTokenError(f"{what} stands for no text, so no grammar can allow it{where}")
         kept = "the state is unchanged" if self.size == 1 else "that text is unchanged"
         raise IllegalTokenError(
@@ -411,7 +415,7 @@ class Texts(Shared):
             return self._reads(slot, data)
 
     def _reads(self, slot: int, data: bytes) -> bool:
-        return not data or self._read(slot, data, False) == kernels.OK
+        return not data or self._read(slot, data, False) == constants.OK
 
     def _dead_end(self, slot: int) -> str:
         """Why nothing can come next. `Matcher` and `Batch` know, which know how texts end."""
@@ -422,7 +426,7 @@ class Texts(Shared):
             slot, number = self._slot(slot), self._id(token)
             if self._may_come(slot, number):
                 return f"token {token} ({self.store.vocabulary.tokens[number]!r}) may come next"
-            code = kernels.read_token(self._table, self._memory, int(self._regions[slot]), number, False)
+            code = text_kernels.read_token(self._table, self._memory, int(self._regions[slot]), number, False)
             try:
                 self._refuse(slot, token, code)
             except IllegalTokenError as error:

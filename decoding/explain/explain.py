@@ -16,7 +16,7 @@ from maskwright.analysis.errors import DeadEndError, IllegalTokenError, StoreErr
 from maskwright.analysis.grammar.columns import MOST_COLUMN, Column
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.lexing.transducer import START
-from maskwright.decoding.engine import _kernels as kernels
+from maskwright.decoding.engine import constants
 from maskwright.decoding.engine.alone import Alone
 from maskwright.decoding.engine.arguments import plain_bytes
 from maskwright.decoding.engine.texts import Texts
@@ -310,7 +310,7 @@ class _Explainer:
         stacks = tuple(self._lifted(states) for states in texts._stacks(0))
         region = int(texts._regions[0])
         lexer, wide, narrow, depth = (
-            int(memory[region + p]) for p in (kernels.LEXER, kernels.COLUMN, kernels.NARROW, kernels.DEPTH)
+            int(memory[region + p]) for p in (constants.LEXER, constants.COLUMN, constants.NARROW, constants.DEPTH)
         )
         return [Place(lexer, Column(wide, narrow), depth, tuple(texts._columns(0)), stacks, False, None)]
 

@@ -22,7 +22,7 @@ from maskwright.analysis.lr.automaton import build_automaton
 from maskwright.analysis.lr.bisimulation import coarsest_partition
 from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT, ERROR
 from maskwright.analysis.lr.tables import build_lr_tables
-from maskwright.decoding.engine._kernels import MAX_STACKS
+from maskwright.decoding.engine.constants import MAX_STACKS
 from maskwright.maskstore.automaton.stack_automaton import build_lexer_and_parser
 
 END = -1

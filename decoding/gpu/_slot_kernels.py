@@ -21,9 +21,14 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.jit import kernel
-from maskwright.decoding.engine._kernels import (
-    AFTER,
+from maskwright.decoding.engine._end_kernels import can_end
+from maskwright.decoding.engine._mask_kernels import find_masks, write_marked
+from maskwright.decoding.engine._memory_kernels import collect, reset
+from maskwright.decoding.engine._stack_kernels import record
+from maskwright.decoding.engine._text_kernels import read_token
+from maskwright.decoding.engine.constants import (
     AFTER_END,
+    AFTER_NEWLINE_STACKS,
     ARENA,
     CAPACITY,
     COLUMN,
@@ -46,14 +51,7 @@ from maskwright.decoding.engine._kernels import (
     STACKS,
     USED,
     WRITTEN,
-    can_end,
-    collect,
-    find_masks,
-    read_token,
-    record,
-    reset,
     scratch_size,
-    write_marked,
 )
 from maskwright.maskstore.table.schema import EOS, EOS_IN_MASKS, MASK_IDS, MASKS, N_EOS, N_WORDS, ROWS
 
@@ -85,7 +83,7 @@ def settle(memory, region):  # type: ignore[no-untyped-def]
     BOUND: a new frame of height h has a number of at least INDENT_ZONE + h, since it was made behind a stack that was settled; so, from
     the lowest up, none is written over before it has been moved.
     """
-    memory[region + AFTER] = 0
+    memory[region + AFTER_NEWLINE_STACKS] = 0
     if memory[region + IS_SETTLED] == 0:
         return
     stacks = np.int64(memory[region + STACKS])

@@ -17,7 +17,7 @@ import numpy as np
 from numba import cuda, int64
 
 from maskwright.analysis.jit import checksum
-from maskwright.decoding.engine._kernels import (
+from maskwright.decoding.engine.constants import (
     AFTER_END,
     DEAD_END,
     FINISHED,

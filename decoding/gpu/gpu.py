@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from maskwright.analysis.arguments import clip, integer, need_type, refuse_argument
 from maskwright.analysis.errors import MaskwrightError
-from maskwright.decoding.engine import _kernels as kernels
+from maskwright.decoding.engine import constants
 from maskwright.decoding.engine.alone import Alone, Shared
 from maskwright.decoding.engine.arguments import as_int64, integers
 from maskwright.decoding.gpu import _slot_kernels as slot_kernels
@@ -37,18 +37,18 @@ the grammar has conflicts, since several readings are followed in scratch memory
 DEEP_RECORDS = 1 << 18
 
 STATES = {
-    kernels.OK: "reading",
-    kernels.AFTER_END: "ended",
-    kernels.IDLE: "idle",
-    kernels.DEAD_END: "dead end",
-    kernels.ILLEGAL: "illegal token",
-    kernels.OUT_OF_RANGE: "token out of range",
-    kernels.NO_TEXT: "token without text",
-    kernels.NOT_COMPLETE: "ended too early",
-    kernels.NO_ROOM: "no room",
-    kernels.TOO_MANY: "too many readings",
-    kernels.SPLIT: "readings that lex differently",
-    kernels.TOO_LONG: "too many steps",
+    constants.OK: "reading",
+    constants.AFTER_END: "ended",
+    constants.IDLE: "idle",
+    constants.DEAD_END: "dead end",
+    constants.ILLEGAL: "illegal token",
+    constants.OUT_OF_RANGE: "token out of range",
+    constants.NO_TEXT: "token without text",
+    constants.NOT_COMPLETE: "ended too early",
+    constants.NO_ROOM: "no room",
+    constants.TOO_MANY: "too many readings",
+    constants.SPLIT: "readings that lex differently",
+    constants.TOO_LONG: "too many steps",
 }
 """What the numbers in `results` mean. All but the first three are flags: the text is as it was before the token or the mask that failed."""
 
@@ -108,7 +108,7 @@ class GpuBatch(Shared):
         )
         size, n_records = integer("size", size), integer("n_records", n_records)
         n_deep, deep_records = integer("n_deep", n_deep), integer("deep_records", deep_records)
-        least = 2 * kernels.INDENT_ZONE
+        least = 2 * constants.INDENT_ZONE
         if size < 1 or n_deep < 0 or n_records < least or (n_deep and deep_records <= n_records):
             raise MaskwrightError(
                 f"size is {size}, n_records {n_records}, n_deep {n_deep} and deep_records {deep_records}; expected at least 1, {least} and "
@@ -121,7 +121,7 @@ class GpuBatch(Shared):
         self._backend: Backend = Cpu(torch, named) if named.type == "cpu" and not is_simulated() else Cuda(torch, named)
         self.device = self._backend.device
         self._held = self._checked_held(held)
-        scratch = kernels.scratch_size(store.table)
+        scratch = constants.scratch_size(store.table)
         self._stride = slot_kernels.region_size(scratch, n_records)
         self._deep_first = size * self._stride
         self._deep_stride = slot_kernels.region_size(scratch, deep_records)
@@ -141,9 +141,9 @@ class GpuBatch(Shared):
         # one owner at least, since an empty array has no address; `size` is nobody's number
         self._owners = torch.full((max(1, n_deep),), -1 if n_deep else size, dtype=torch.int32, device=self.device)
         self.tokens = torch.full((size,), -1, dtype=torch.int64, device=self.device)
-        self._found = torch.full((size,), kernels.IDLE, dtype=torch.int32, device=self.device)
+        self._found = torch.full((size,), constants.IDLE, dtype=torch.int32, device=self.device)
         self._row_ids = torch.full((size,), -1, dtype=torch.int32, device=self.device)
-        self.results = torch.full((size,), kernels.IDLE, dtype=torch.int32, device=self.device)
+        self.results = torch.full((size,), constants.IDLE, dtype=torch.int32, device=self.device)
         self.lengths = torch.zeros(size, dtype=torch.int32, device=self.device)
         self.words = torch.zeros((size, store.n_words), dtype=torch.int32, device=self.device)
         self._holds = torch.tensor(self._held, dtype=torch.int32, device=self.device)
@@ -168,7 +168,7 @@ class GpuBatch(Shared):
         self._load_arguments = (memory_, regions_, owners, results)
         self._deep = deep
         # compiled code is loaded at the first call, which must not be inside the capture of a graph, nor between two steps
-        self._begin(range(size), [None] * size, kernels.IDLE, is_loading=True)
+        self._begin(range(size), [None] * size, constants.IDLE, is_loading=True)
         self.advance()
         self.find_rows()
 
@@ -251,7 +251,7 @@ class GpuBatch(Shared):
             need_type("a member of matchers", matcher, (Matcher, NoneType), "a Matcher or None")
             if matcher is not None and not self._is_mine(matcher):
                 raise MaskwrightError("a matcher is of another store than the batch; build both from the same")
-        self._begin(chosen, given, kernels.OK)
+        self._begin(chosen, given, constants.OK)
 
     def reset(self, slots: Sequence[int]) -> None:
         """Begin new texts in some slots: `admit` without matchers."""
@@ -260,7 +260,7 @@ class GpuBatch(Shared):
     def evict(self, slots: Sequence[int]) -> None:
         """Make some slots idle; a deep region that one has is free again."""
         chosen = self._checked_slots(slots)
-        self._begin(chosen, [None] * len(chosen), kernels.IDLE)
+        self._begin(chosen, [None] * len(chosen), constants.IDLE)
 
     def states(self) -> list[str]:
         """What each slot is, in words (`STATES`). Waits for the device."""
@@ -277,16 +277,16 @@ class GpuBatch(Shared):
     def _fetch(self, slot: int, max_rollback: int) -> Matcher:
         self._backend.join()
         region = int(self._regions[slot])
-        header: Int32 = self._memory[region : region + kernels.REGION_HEADER].cpu().numpy()
-        used = int(header[kernels.USED])
+        header: Int32 = self._memory[region : region + constants.REGION_HEADER].cpu().numpy()
+        used = int(header[constants.USED])
         arena: Int32 = self._memory[region + self._arena : region + self._arena + 3 * used].cpu().numpy()
         matcher = Matcher(self.store, max_rollback)
-        matcher._lay_out({0: max(2 * used, kernels.INDENT_ZONE)})
+        matcher._lay_out({0: max(2 * used, constants.INDENT_ZONE)})
         memory = matcher._memory
         for place in slot_kernels.PLACES_OF_TEXT:
             memory[place] = header[place]
-        memory[kernels.AFTER] = 0
-        begin = int(memory[kernels.ARENA])
+        memory[constants.AFTER_NEWLINE_STACKS] = 0
+        begin = int(memory[constants.ARENA])
         memory[begin : begin + len(arena)] = arena
         return matcher
 

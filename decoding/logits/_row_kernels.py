@@ -15,7 +15,10 @@ from typing import Any
 import numpy as np
 
 from maskwright.analysis.jit import kernel
-from maskwright.decoding.engine._kernels import (
+from maskwright.decoding.engine._end_kernels import can_end
+from maskwright.decoding.engine._mask_kernels import find_masks, write_marked
+from maskwright.decoding.engine._memory_kernels import make_room
+from maskwright.decoding.engine.constants import (
     CACHE,
     DEAD_END,
     FINISHED,
@@ -28,10 +31,6 @@ from maskwright.decoding.engine._kernels import (
     OK,
     WANTS_CACHE,
     WRITTEN,
-    can_end,
-    find_masks,
-    make_room,
-    write_marked,
 )
 from maskwright.maskstore.table.schema import EOS, EOS_IN_MASKS, N_EOS
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from maskwright.analysis.arguments import clip, integer
 from maskwright.analysis.errors import DeadEndError, LimitError, MaskwrightError, VocabularyError
-from maskwright.decoding.engine import _kernels as kernels
+from maskwright.decoding.engine import constants
 from maskwright.decoding.engine.alone import Alone, Shared
 from maskwright.decoding.engine.texts import Texts
 from maskwright.decoding.logits import _row_kernels as book_kernels
@@ -122,7 +122,9 @@ class ResidentRows(Shared):
         self._book[book_kernels.N_NEW] = 0
         try:
             if isinstance(texts, Batch):
-                self._find(texts, numbers, np.full(n, kernels.OK, np.int32) if slots is None else _chosen(texts, slots))
+                self._find(
+                    texts, numbers, np.full(n, constants.OK, np.int32) if slots is None else _chosen(texts, slots)
+                )
             else:
                 if slots is not None:
                     raise MaskwrightError("slots are for a batch; among matchers say None for those to leave alone")
@@ -181,16 +183,16 @@ class ResidentRows(Shared):
             texts._table, texts._memory, texts._regions, self._ends[store], store, self._book, self._rows, self._scratch,
             numbers, results,
         ):  # fmt: skip
-            lacking = np.flatnonzero(results == kernels.NO_ROOM).tolist()
+            lacking = np.flatnonzero(results == constants.NO_ROOM).tolist()
             if not lacking:
                 break
             for slot in lacking:
                 texts._give_room(slot, tries)
             tries += 1
-            results[results != kernels.IDLE] = kernels.OK
+            results[results != constants.IDLE] = constants.OK
         else:
             return
-        for slot in np.flatnonzero((results != kernels.OK) & (results != kernels.IDLE)).tolist():
+        for slot in np.flatnonzero((results != constants.OK) & (results != constants.IDLE)).tolist():
             if results[slot] == book_kernels.NO_ROW:
                 raise LimitError(
                     f"all {self.capacity} rows are in use by this step and the one before; make ResidentRows with a capacity of more than "
@@ -209,7 +211,7 @@ class ResidentRows(Shared):
                 raise MaskwrightError(
                     f"slot {slot} is a {type(matcher).__name__}; expected a matcher, or None for an idle slot"
                 )
-            result[0] = kernels.OK
+            result[0] = constants.OK
             try:
                 self._find(matcher, numbers[slot : slot + 1], result)
             except (DeadEndError, LimitError) as error:
@@ -294,6 +296,6 @@ def masks_that_end(store: EngineTable) -> npt.NDArray[np.uint8]:
 
 def _chosen(batch: Batch, slots: Sequence[int]) -> npt.NDArray[np.int32]:
     """What `find_rows` is told of a batch's texts."""
-    results = np.full(batch.size, kernels.IDLE, np.int32)
-    results[batch._slots(slots)] = kernels.OK
+    results = np.full(batch.size, constants.IDLE, np.int32)
+    results[batch._slots(slots)] = constants.OK
     return results

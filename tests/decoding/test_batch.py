@@ -21,7 +21,7 @@ from engine_cases import (
 )
 
 from maskwright.analysis.errors import DeadEndError, GrammarError, IllegalTokenError, LimitError, MaskwrightError
-from maskwright.decoding.engine import _kernels as kernels
+from maskwright.decoding.engine import constants
 from maskwright.decoding.matcher import Batch
 from maskwright.maskstore.automaton.stack_automaton import Budget, build_automaton
 from maskwright.maskstore.table.write import engine_table
@@ -150,7 +150,7 @@ def test_long_runs_and_short_ones() -> None:
     """Texts nested so deeply that a run of the automaton is longer than what is done for all at once."""
     grammar = longest('start: test\ntest: "x" | "x" "?" test ":" test | "(" test ")"', "nested")
     store = compile_store(grammar, vocabulary_of(b"x", b"?", b":", b"(", b")", b"x?x:", b"x)"))
-    depths = [0, 1, kernels.LONG_RUN - 2, *range(kernels.LONG_RUN - 1, kernels.LONG_RUN + 3), 200, 3, 200]
+    depths = [0, 1, constants.LONG_RUN - 2, *range(constants.LONG_RUN - 1, constants.LONG_RUN + 3), 200, 3, 200]
     batch, matchers = store.batch(len(depths)), [store.matcher() for _ in depths]
     for slot, depth in enumerate(depths):
         for text in (b"(" * 3, b"x?x:" * depth, b"x"):

@@ -17,7 +17,7 @@ from maskwright.analysis.loading import load_grammar, parse_grammar
 from maskwright.decoding.endings import ending as ending_module
 from maskwright.decoding.endings import ending_search
 from maskwright.decoding.endings.ending import Ending, min_bytes_left, short_ending, shortest_ending
-from maskwright.decoding.engine import _kernels as engine
+from maskwright.decoding.engine import constants
 from maskwright.decoding.matcher import Matcher
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.stores.build import compile_store
@@ -170,7 +170,7 @@ def python_store() -> Store:
 def signature(matcher: Matcher) -> tuple[object, ...]:
     """All that the engine knows of a text."""
     stacks = frozenset(map(tuple, matcher._stacks(0)))
-    numbers = tuple(int(matcher._memory[place]) for place in (engine.LEXER, engine.COLUMN, engine.DEPTH))
+    numbers = tuple(int(matcher._memory[place]) for place in (constants.LEXER, constants.COLUMN, constants.DEPTH))
     return (*numbers, tuple(matcher._columns(0)), stacks)
 
 

@@ -16,7 +16,7 @@ from engine_cases import ids, longest, vocabulary_of
 from naive_engine import NaiveEngine
 
 from maskwright.analysis.grammar.grammar import Conflicts
-from maskwright.decoding.engine import _kernels as kernels
+from maskwright.decoding.engine import constants
 from maskwright.decoding.matcher import Matcher
 from maskwright.stores.build import compile_store
 from maskwright.stores.store import Store
@@ -113,8 +113,8 @@ def test_ends_are_the_naive_engines(name: str) -> None:
 
 def remembered(matcher: Matcher) -> list[int]:
     """What the records of the open blocks hold, the innermost first."""
-    memory, arena, found = matcher._memory, int(matcher._memory[kernels.ARENA]), []
-    indent = int(matcher._memory[kernels.INDENTS])
+    memory, arena, found = matcher._memory, int(matcher._memory[constants.ARENA]), []
+    indent = int(matcher._memory[constants.INDENTS])
     while indent > 0:
         found.append(int(memory[arena + 3 * indent + 2]))
         indent = int(memory[arena + 3 * indent + 1])

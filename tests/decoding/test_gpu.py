@@ -27,9 +27,9 @@ from engine_cases import (
 
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, MaskwrightError
 from maskwright.analysis.jit import checksum
-from maskwright.decoding.engine import _kernels as kernels
-from maskwright.decoding.engine._kernels import INDENT_ZONE
+from maskwright.decoding.engine import constants
 from maskwright.decoding.engine.alone import Alone
+from maskwright.decoding.engine.constants import INDENT_ZONE
 from maskwright.decoding.gpu.devices import is_simulated
 from maskwright.decoding.gpu.gpu import STATES, GpuBatch
 from maskwright.decoding.matcher import Matcher
@@ -367,7 +367,7 @@ def test_held_tokens() -> None:
 
 
 def test_every_result_has_a_name() -> None:
-    codes = {value for name, value in vars(kernels).items() if name.isupper() and isinstance(value, int)}
+    codes = {value for name, value in vars(constants).items() if name.isupper() and isinstance(value, int)}
     assert set(STATES) <= codes
     assert len(set(STATES.values())) == len(STATES)
 

@@ -16,7 +16,8 @@ from engine_cases import ids, longest, row, vocabulary_of
 from numba.core import config
 from own_process import check_tests
 
-from maskwright.decoding.engine import _kernels as kernels
+from maskwright.decoding.engine import _end_kernels as end_kernels
+from maskwright.decoding.engine import constants
 from maskwright.decoding.gpu.devices import is_simulated
 from maskwright.decoding.gpu.gpu import GpuBatch
 from maskwright.maskstore.table import schema
@@ -95,7 +96,7 @@ def nested(matcher: Any, depth: int) -> None:
 def reads_of_ends(store: Store, depth: int, monkeypatch: pytest.MonkeyPatch) -> tuple[int, int]:
     """Places read to see whether all blocks may be closed, for the masks of a line at some depth, in a slot and on the CPU."""
     counts: list[int] = []
-    close_blocks = kernels.close_blocks
+    close_blocks = end_kernels.close_blocks
 
     def counted(table: Any, memory: Any, region: Any) -> Any:
         Counted.reads = 0
@@ -107,7 +108,7 @@ def reads_of_ends(store: Store, depth: int, monkeypatch: pytest.MonkeyPatch) -> 
     nested(matcher, depth)
     batch = GpuBatch(store, 1, "cpu", n_records=1024, n_deep=0)
     batch.admit([0], [matcher])
-    assert batch._memory[int(batch._regions[0]) + kernels.HISTORY_AT] == 1, "the text is settled"
+    assert batch._memory[int(batch._regions[0]) + constants.HISTORY_AT] == 1, "the text is settled"
     found = (0, 0)
     for _ in range(3):
         here: list[int] = []
@@ -117,7 +118,7 @@ def reads_of_ends(store: Store, depth: int, monkeypatch: pytest.MonkeyPatch) -> 
             batch.advance([token])
             matcher.advance(token)
             with monkeypatch.context() as patch:
-                patch.setattr(kernels, "close_blocks", counted)
+                patch.setattr(end_kernels, "close_blocks", counted)
                 counts.clear()
                 batch.find_rows()
                 here += counts
@@ -151,7 +152,7 @@ def test_a_row_is_looked_up_once_for_all_of_its_words() -> None:
     table = batch._write_arguments[0]
     table._ary = table._ary.view(Counted)
     region = int(batch._regions[0])
-    masks = batch._memory[region + kernels.MARKED :][: int(batch._memory[region + kernels.N_MARKED])].tolist()
+    masks = batch._memory[region + constants.MARKED :][: int(batch._memory[region + constants.N_MARKED])].tolist()
     beside = sum(int(store.table[store.table[schema.MASKS] + 3 * mask + 2]) for mask in masks)
     assert store.n_words > 15 and masks
     Counted.reads = 0
@@ -212,7 +213,7 @@ def test_a_slot_has_the_size_that_is_told() -> None:
     )
     sizes = [GpuBatch(store, 1, "cpu", n_deep=0).slot_bytes for store in (plain, ambiguous)]
     assert {round(size / 1000) for size in sizes} <= told
-    assert sizes[1] - sizes[0] == 4 * 5 * kernels.MAX_STACKS
+    assert sizes[1] - sizes[0] == 4 * 5 * constants.MAX_STACKS
     for size, store in zip(sizes, (plain, ambiguous), strict=True):
         ten, one = (GpuBatch(store, n, "cpu", n_deep=0).nbytes for n in (10, 1))
         assert 0 <= (ten - one) / 9 - size < 100, "a slot's region is nearly all that it takes"

@@ -17,7 +17,8 @@ from maskwright.analysis.errors import DeadEndError, LimitError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.jit import kernel
 from maskwright.analysis.loading import parse_grammar
-from maskwright.decoding.engine import _kernels as kernels
+from maskwright.decoding.engine import _text_kernels as text_kernels
+from maskwright.decoding.engine import constants
 from maskwright.decoding.matcher import Matcher
 from maskwright.maskstore.automaton import closure
 from maskwright.maskstore.automaton.closure import Closure
@@ -43,10 +44,10 @@ def built(grammar: Grammar, vocabulary: Vocabulary) -> Pair:
 def read_each(table: Any, memory: Any, n_tokens: int, words: Any) -> bool:
     """The row by reading every token, without the automaton. False if there was not enough room."""
     for token in range(n_tokens):
-        code = kernels.read_token(table, memory, 0, token, False)
-        if code == kernels.NO_ROOM:
+        code = text_kernels.read_token(table, memory, 0, token, False)
+        if code == constants.NO_ROOM:
             return False
-        if code == kernels.OK:
+        if code == constants.OK:
             words[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
     return True
 
@@ -111,12 +112,12 @@ class Edges:
 
 def check_state(matcher: Matcher, automaton: StackAutomaton, edges: Edges, state: int) -> int:
     """Lexer state `state` over the matcher's stacks: automaton, closure's lists and direct reading agree. Returns the tokens allowed."""
-    kept = int(matcher._memory[kernels.LEXER])
-    matcher._memory[kernels.LEXER] = state
+    kept = int(matcher._memory[constants.LEXER])
+    matcher._memory[constants.LEXER] = state
     expected = direct(matcher)
     assert row(matcher) == expected
     views = automaton.views[state]
-    depth = int(matcher._memory[kernels.DEPTH])
+    depth = int(matcher._memory[constants.DEPTH])
     unconditional = {lookup.path for lookup in views[min(depth, len(views) - 1)]} <= {0}
     listed: set[int] = set()
     for lookup in views[min(depth, len(views) - 1)]:
@@ -128,7 +129,7 @@ def check_state(matcher: Matcher, automaton: StackAutomaton, edges: Edges, state
     assert listed - eos <= expected - eos
     if unconditional:
         assert listed - eos == expected - eos
-    matcher._memory[kernels.LEXER] = kept
+    matcher._memory[constants.LEXER] = kept
     return len(expected)
 
 
@@ -221,7 +222,7 @@ def test_a_missing_edge_is_detected() -> None:
     matcher = store.matcher()
     matcher.advance_bytes(b"aacb")
     (stack,) = stacks(matcher)
-    state = int(matcher._memory[kernels.LEXER])
+    state = int(matcher._memory[constants.LEXER])
     (view,) = automaton.views[state]
     roots = [lookup.root for lookup in view if lookup.root]
     assert roots and all(edges.run(root, stack) for root in roots)

@@ -21,7 +21,7 @@ from maskwright.analysis.errors import LimitError, MaskwrightError, StoreError
 from maskwright.analysis.lexing.transducer import RESTART
 from maskwright.analysis.loading import parse_grammar
 from maskwright.decoding.endings import ending, ending_search
-from maskwright.decoding.engine import _kernels as kernels
+from maskwright.decoding.engine import constants
 from maskwright.maskstore.table import check, schema
 from maskwright.maskstore.table.check import _spans, check_table
 from maskwright.stores.build import compile_store
@@ -243,9 +243,9 @@ def test_a_call_that_had_room_made_once_gets_more() -> None:
     """Freed records may be made anew by each attempt; so the second time the region grows."""
     matcher = right().matcher(0)
     matcher.advance_bytes(b"aab")
-    capacity = int(matcher._memory[kernels.CAPACITY])
+    capacity = int(matcher._memory[constants.CAPACITY])
     matcher._give_room(0, 1)
-    assert matcher._memory[kernels.CAPACITY] == 2 * capacity
+    assert matcher._memory[constants.CAPACITY] == 2 * capacity
     tried(lambda: matcher.advance_bytes(b"a"))
 
 

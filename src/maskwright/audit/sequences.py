@@ -14,7 +14,9 @@ import numpy.typing as npt
 
 from maskwright.analysis.lexing.transducer import DEAD
 from maskwright.analysis.lr.encoding import CONFLICT
-from maskwright.decoding.engine import _kernels as kernels
+from maskwright.decoding.engine import _lexer_kernels as lexer_kernels
+from maskwright.decoding.engine import _stack_kernels as stack_kernels
+from maskwright.decoding.engine import constants
 from maskwright.maskstore.table import schema
 from maskwright.maskstore.table.schema import ACTION, ALTERNATIVES, N_COLUMNS, N_STATES
 from maskwright.stores.store import Store
@@ -94,12 +96,12 @@ class TokenSequences:
     def place(self, matcher: Any) -> Place:
         """Where a matcher stands."""
         memory, region = matcher._memory, int(matcher._regions[0])
-        arena = region + int(memory[region + kernels.ARENA])
-        stacks = int(memory[region + kernels.STACKS])
-        top = int(memory[arena + 3 * kernels.first_stack(memory, arena, stacks)])
-        lexer = int(memory[region + kernels.LEXER])
+        arena = region + int(memory[region + constants.ARENA])
+        stacks = int(memory[region + constants.STACKS])
+        top = int(memory[arena + 3 * stack_kernels.first_stack(memory, arena, stacks)])
+        lexer = int(memory[region + constants.LEXER])
         if lexer == 0 and self._has_modes:
-            lexer = max(0, int(kernels.mode_state(self._table, memory, arena, stacks)))
+            lexer = max(0, int(lexer_kernels.mode_state(self._table, memory, arena, stacks)))
         return Place(lexer, top)
 
     def numbers(self, place: Place) -> Int32:

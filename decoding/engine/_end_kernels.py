@@ -1,0 +1,257 @@
+"""What may follow a draft: whether the lexeme under way can go on or end, and whether the text can end."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from maskwright.analysis.jit import kernel
+from maskwright.analysis.lexing.transducer import RESTART
+from maskwright.decoding.engine._draft_kernels import (
+    begin_draft,
+    feed,
+    feed_newline,
+    know_newline,
+    spend_nothing,
+)
+from maskwright.decoding.engine._lexer_kernels import (
+    accepts_any,
+    back_up,
+    emit,
+    shifts_any,
+)
+from maskwright.decoding.engine._stack_kernels import is_error
+from maskwright.decoding.engine.constants import (
+    ARENA,
+    BELOW,
+    DRAFT_AFTER_NEWLINE,
+    DRAFT_COLUMN,
+    DRAFT_DEPTH,
+    DRAFT_INDENTS,
+    DRAFT_LEXER,
+    DRAFT_NARROW,
+    DRAFT_STACKS,
+    DRAFT_USED,
+    END_VERDICT,
+    ENDED,
+    HISTORY_AT,
+    ILLEGAL,
+    INDENT_ZONE,
+    KEPT,
+    LAST_WAS_NEWLINE,
+    LEXER,
+    MAX_HISTORY,
+    MOST_REMEMBERED,
+    NATURAL,
+    OK,
+    REGION_HEADER,
+    REMEMBERED_BITS,
+    TOO_LONG,
+)
+from maskwright.maskstore.table.schema import (
+    AFTER_NEWLINE,
+    AGAIN,
+    DEDENT,
+    DEFAULT,
+    END_OUTPUT,
+    ENDING_START,
+    ENDINGS,
+    N_COLUMNS,
+    N_MODES,
+    NEWLINE,
+    OUTPUT_START,
+    OUTPUT_SYMBOLS,
+    PENDING_START,
+    RULE_LENGTH,
+)
+
+
+@kernel
+def may_become(table, memory, region):  # type: ignore[no-untyped-def]
+    """Whether the lexeme under way may become something that the parser accepts: OK, ILLEGAL or an error."""
+    state = np.int64(memory[region + DRAFT_LEXER])
+    at = np.int64(table[table[ENDING_START] + state])
+    last = np.int64(table[table[ENDING_START] + state + 1])
+    is_newline = at < last and table[table[ENDINGS] + at + 1] > 0 and table[table[ENDINGS] + at + 2] == table[NEWLINE]
+    if is_newline and memory[region + DRAFT_DEPTH] == 0:
+        code = know_newline(table, memory, region)
+        if code != OK:
+            return code
+    depth = memory[region + DRAFT_DEPTH]
+    indents = memory[region + DRAFT_INDENTS]
+    stacks = memory[region + DRAFT_STACKS]
+    used = memory[region + DRAFT_USED]
+    after = memory[region + DRAFT_AFTER_NEWLINE]
+    fresh = memory[region + LAST_WAS_NEWLINE]
+    answer = np.int64(ILLEGAL)
+    while at < last and answer == ILLEGAL:
+        members = np.int64(table[table[ENDINGS] + at])
+        n = np.int64(table[table[ENDINGS] + at + 1])
+        begin = np.int64(table[ENDINGS]) + at + 2
+        at += 2 + n
+        answer = np.int64(OK)
+        if n > 0:
+            answer = emit(table, memory, region, begin, begin + n)
+        if answer == OK:
+            # a set's number is doubled, and one more if the newline is in it: in brackets it is dropped and anything may come
+            if members < 0 or (members & 1 and memory[region + DRAFT_DEPTH] > 0):
+                members = np.int64(2 * table[AFTER_NEWLINE] if memory[region + LAST_WAS_NEWLINE] else -1)
+            if members >= 0:
+                answer = accepts_any(
+                    table,
+                    memory,
+                    region,
+                    np.int64(memory[region + DRAFT_STACKS]),
+                    np.int64(memory[region + DRAFT_USED]),
+                    members >> 1,
+                )
+        memory[region + DRAFT_DEPTH] = depth
+        memory[region + DRAFT_INDENTS] = indents
+        memory[region + DRAFT_STACKS] = stacks
+        memory[region + DRAFT_USED] = used
+        memory[region + DRAFT_AFTER_NEWLINE] = after
+        memory[region + LAST_WAS_NEWLINE] = fresh
+    return answer
+
+
+@kernel(forceinline=True)
+def can_go_on(table, memory, region):  # type: ignore[no-untyped-def]
+    """Whether the lexeme under way may become something that the parser accepts, or be backed up over: OK, ILLEGAL or an error."""
+    # PERF: what `may_become` would find first, where it has to ask nothing else
+    at = (table[ENDINGS] & NATURAL) + (
+        table[(table[ENDING_START] & NATURAL) + (memory[region + DRAFT_LEXER] & NATURAL)] & NATURAL
+    )
+    stacks = np.int64(memory[region + DRAFT_STACKS])
+    if table[at + 1] == 0 and memory[region + LAST_WAS_NEWLINE] == 0:
+        members = np.int64(table[at])
+        if members < 0 or (members & 1 and memory[region + DRAFT_DEPTH] > 0):
+            return np.int64(OK)
+        arena = region + (memory[region + ARENA] & NATURAL)
+        if stacks >= 0 and shifts_any(table, (memory[arena + 3 * stacks] & NATURAL), members >> 1):
+            return np.int64(OK)
+        if members & 1:
+            # PERF: a newline is most often what comes, and what comes of it is kept; else `may_become` asks for all
+            code = know_newline(table, memory, region)
+            if code != OK or not is_error(memory[region + DRAFT_AFTER_NEWLINE]):
+                return code
+    answer = may_become(table, memory, region)
+    if table[N_MODES] == 1 or answer != ILLEGAL:
+        return answer
+    kept = region + np.int64(memory[region + ARENA]) - BELOW
+    left = np.int64(table[AGAIN])  # BOUND: a lexeme of pending bytes ends each time
+    for i in range(KEPT):
+        memory[kept + i] = memory[region + DRAFT_LEXER + i]
+    while answer == ILLEGAL:
+        state = np.int64(memory[region + DRAFT_LEXER])
+        if table[table[PENDING_START] + state] == table[table[PENDING_START] + state + 1]:
+            break
+        left -= 1
+        answer = back_up(table, memory, region) if left >= 0 else np.int64(TOO_LONG)
+        if answer == OK:
+            answer = may_become(table, memory, region)
+        else:
+            break
+    for i in range(KEPT):
+        memory[region + DRAFT_LEXER + i] = memory[kept + i]
+    return answer
+
+
+@kernel
+def can_end(table, memory, region):  # type: ignore[no-untyped-def]
+    """Whether the text so far is legal as it stands: OK, ILLEGAL or an error.
+
+    PERF: asked for each mask behind a newline. The answer is kept until the stacks change, and each open block remembers what came of
+    closing it (`close_blocks`).
+    """
+    kept = np.int64(table[(table[END_OUTPUT] & NATURAL) + (memory[region + LEXER] & NATURAL)])
+    if kept >= 0 and (memory[region + END_VERDICT] - 1) >> 1 == kept:
+        return np.int64(ILLEGAL if memory[region + END_VERDICT] & 1 else OK)
+    begin_draft(memory, region)
+    spend_nothing(memory, region)
+    left = np.int64(table[AGAIN])
+    while table[(table[END_OUTPUT] & NATURAL) + (memory[region + DRAFT_LEXER] & NATURAL)] == RESTART:
+        left -= 1
+        code = back_up(table, memory, region) if left >= 0 else np.int64(TOO_LONG)
+        if code != OK:
+            return code
+    output = np.int64(table[(table[END_OUTPUT] & NATURAL) + (memory[region + DRAFT_LEXER] & NATURAL)])
+    if output < 0:
+        return np.int64(ILLEGAL)
+    # a newline that ends the text is behind its last line, whatever blanks follow
+    memory[region + DRAFT_COLUMN] = 0
+    memory[region + DRAFT_NARROW] = 0
+    symbols = table[OUTPUT_SYMBOLS] & NATURAL
+    starts = (table[OUTPUT_START] & NATURAL) + output
+    begin = symbols + (table[starts] & NATURAL)
+    end = symbols + (table[starts + 1] & NATURAL)
+    has_newline = end > begin and table[end - 1] == table[NEWLINE]
+    code = np.int64(OK)
+    if end - has_newline > begin:
+        code = emit(table, memory, region, begin, end - has_newline)
+    if code == OK and has_newline and memory[region + DRAFT_DEPTH] == 0:
+        code = feed_newline(table, memory, region)
+    if code == OK:
+        code = np.int64(close_blocks(table, memory, region))
+    if kept >= 0 and ILLEGAL <= code <= OK:
+        memory[region + END_VERDICT] = 1 + 2 * kept + (code == OK)
+    return code
+
+
+@kernel(forceinline=True)
+def frame_of_block(memory, region, indents):  # type: ignore[no-untyped-def]
+    """The frame on top when a block's indent was made: the one before the record of the indent; NO_FRAME if a settled slot has lost it.
+
+    INVARIANT: where nothing is to be rolled back, HISTORY_AT is 0, but in a settled slot.
+    """
+    if memory[region + MAX_HISTORY] == 0 and memory[region + HISTORY_AT] != 0 and indents < INDENT_ZONE:
+        return np.int64(memory[region + REGION_HEADER + indents])
+    return np.int64(indents - 1)
+
+
+@kernel
+def close_blocks(table, memory, region):  # type: ignore[no-untyped-def]
+    """Whether the state under way may end the text once dedents have closed all blocks: OK, ILLEGAL or an error.
+
+    Mostly the frame of a block's indent was made just before the record of the indent, and the dedent completes a rule that goes back to
+    it. What follows then depends on the state after the dedent alone; so the record keeps, in its third place, 1 + 2 that state +
+    whether the text may end, for the last two such states (a block may end behind a newline and, at the end of the text, without one).
+    In a settled slot, where frames change places, the frame is looked up (`frame_of_block`).
+    """
+    arena = region + (memory[region + ARENA] & NATURAL)
+    indents = memory[region + DRAFT_INDENTS] & NATURAL
+    asked = np.int64(-1)  # the first block whose answer is not known
+    key = np.int64(0)
+    answer = np.int64(OK)
+    while answer == OK and memory[arena + 3 * indents + 1] >= 0:
+        answer = np.int64(feed(table, memory, region, np.int64(table[DEDENT])))
+        if answer != OK:
+            break
+        stacks = np.int64(memory[region + DRAFT_STACKS])
+        if asked < 0 and stacks >= 0:
+            state = memory[arena + 3 * stacks] & NATURAL
+            rule = np.int64(table[(table[DEFAULT] & NATURAL) + state])
+            left = np.int64(table[(table[RULE_LENGTH] & NATURAL) + rule]) if rule >= 0 else np.int64(0)
+            frame = stacks
+            opened = frame_of_block(memory, region, indents)
+            while left > 0 and frame > opened:
+                frame = np.int64(memory[arena + 3 * frame + 1])
+                left -= 1
+            if frame == opened and opened >= 0:
+                key = 1 + 2 * state
+                known = memory[arena + 3 * indents + 2] & NATURAL
+                for _ in range(2):
+                    if known & MOST_REMEMBERED == key or known & MOST_REMEMBERED == key + 1:
+                        return np.int64(ILLEGAL if known & 1 else OK)
+                    known >>= REMEMBERED_BITS
+                if key < MOST_REMEMBERED:
+                    asked = indents
+        indents = memory[arena + 3 * indents + 1] & NATURAL
+    if answer == OK:
+        answer = np.int64(feed(table, memory, region, np.int64(table[N_COLUMNS]) - 1))
+        if answer == ENDED:
+            answer = np.int64(OK)
+        elif answer == OK:
+            answer = np.int64(ILLEGAL)
+    if asked >= 0 and ILLEGAL <= answer <= OK:
+        known = (memory[arena + 3 * asked + 2] & NATURAL) & MOST_REMEMBERED
+        memory[arena + 3 * asked + 2] = (known << REMEMBERED_BITS) + key + (answer == OK)
+    return answer

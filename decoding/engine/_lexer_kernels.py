@@ -1,0 +1,266 @@
+"""The lexer's step: what a byte emits, and what is read anew where the lexer backs up."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from maskwright.analysis.grammar.columns import (
+    FORM_FEED,
+    LINE_FEED,
+    MOST_COLUMN,
+    SPACE,
+    TAB,
+    TAB_STOP,
+)
+from maskwright.analysis.jit import kernel
+from maskwright.analysis.lexing.transducer import DEAD, RESTART
+from maskwright.decoding.engine._draft_kernels import feed, feed_newline, indent
+from maskwright.decoding.engine._stack_kernels import (
+    first_stack,
+    is_error,
+    other_stacks,
+    reduce_anyway,
+    shift,
+)
+from maskwright.decoding.engine.constants import (
+    ARENA,
+    BELOW,
+    CAPACITY,
+    DRAFT_COLUMN,
+    DRAFT_DEPTH,
+    DRAFT_LEXER,
+    DRAFT_NARROW,
+    DRAFT_STACKS,
+    ENDED,
+    FEW_REDUCTIONS,
+    ILLEGAL,
+    LAST_WAS_NEWLINE,
+    NATURAL,
+    OK,
+    SPLIT,
+    STRIDE,
+    TOO_LONG,
+)
+from maskwright.maskstore.table.schema import (
+    AGAIN,
+    BYTE_CLASS,
+    FALLBACK,
+    IS_NEWLINE,
+    LARK_TABS,
+    MODE_OF_STATE,
+    MODE_STATE,
+    N_CLASSES,
+    N_MODES,
+    N_SET_WORDS,
+    NEWLINE,
+    NEXT_STATE,
+    OUTPUT,
+    OUTPUT_START,
+    OUTPUT_SYMBOLS,
+    PENDING,
+    PENDING_START,
+    SET_BITS,
+    SHIFT_BITS,
+    STATE_FLAGS,
+    SYMBOL_COLUMN,
+    SYMBOL_DEPTH,
+    TAB_LENGTH,
+    TABS,
+)
+
+
+@kernel
+def emit(table, memory, region, begin, end):  # type: ignore[no-untyped-def]
+    """Feed emitted terminals, table[begin:end], to parser and layout. OK or an error."""
+    for i in range(begin, end):
+        symbol = table[i]
+        is_newline = symbol == table[NEWLINE]
+        if is_newline and memory[region + DRAFT_DEPTH] > 0:
+            continue
+        if is_newline:
+            code = feed_newline(table, memory, region)
+            if code == OK:
+                wide, narrow = np.int64(memory[region + DRAFT_COLUMN]), np.int64(memory[region + DRAFT_NARROW])
+                code = np.int64(indent(table, memory, region, wide, narrow))
+        else:
+            code = feed(table, memory, region, np.int64(table[table[SYMBOL_COLUMN] + symbol]))
+        if code != OK:
+            return code
+        if not is_newline:
+            memory[region + DRAFT_DEPTH] = max(0, memory[region + DRAFT_DEPTH] + table[table[SYMBOL_DEPTH] + symbol])
+        memory[region + LAST_WAS_NEWLINE] = is_newline
+    return np.int64(OK)
+
+
+@kernel(forceinline=True)
+def shifts_any(table, state, members):  # type: ignore[no-untyped-def]
+    """Whether a parser with a state on top shifts some terminal of a set whatever lies below."""
+    words = table[N_SET_WORDS] & NATURAL
+    bits = (table[SET_BITS] & NATURAL) + members * words
+    shifts = (table[SHIFT_BITS] & NATURAL) + state * words
+    for w in range(words):  # noqa: SIM110
+        # PERF: left early, and so no loop for vectors, which would take longer for a few words
+        if table[bits + w] & table[shifts + w]:
+            return True
+    return False
+
+
+@kernel
+def accepts_any(table, memory, region, stacks, used, members):  # type: ignore[no-untyped-def]
+    """Whether some terminal of a set can be shifted: OK, ILLEGAL, or an error."""
+    arena = region + (memory[region + ARENA] & NATURAL)
+    capacity = memory[region + CAPACITY] & NATURAL
+    if stacks >= 0:
+        if shifts_any(table, (memory[arena + 3 * stacks] & NATURAL), members):
+            return np.int64(OK)
+        stacks = reduce_anyway(table, memory, arena, used, capacity, stacks)
+        if stacks < 0:
+            return stacks
+        used = max(used, stacks + 1)
+    member = stacks
+    while member != 0:
+        if shifts_any(table, (memory[arena + 3 * first_stack(memory, arena, member)] & NATURAL), members):
+            return np.int64(OK)
+        member = other_stacks(memory, arena, member)
+    words = table[N_SET_WORDS] & NATURAL
+    bits = (table[SET_BITS] & NATURAL) + members * words
+    for attempt in range(2):
+        limit = np.int64(FEW_REDUCTIONS if attempt == 0 else STRIDE)
+        is_too_long = False
+        for w in range(words):
+            left = (table[bits + w] & NATURAL) | (np.int64(table[bits + w] < 0) << 31)
+            column = 32 * w
+            while left != 0:
+                if left & 255 == 0:
+                    left >>= 8
+                    column += 8
+                    continue
+                if left & 1:
+                    found = shift(table, memory, arena, used, capacity, stacks, column, limit)
+                    if not is_error(found) or found == ENDED:
+                        return np.int64(OK)
+                    if found == TOO_LONG and attempt == 0:
+                        is_too_long = True
+                    elif found != ILLEGAL:
+                        return found
+                left >>= 1
+                column += 1
+        if not is_too_long:
+            break
+    return np.int64(ILLEGAL)
+
+
+@kernel
+def mode_state(table, memory, arena, stacks):  # type: ignore[no-untyped-def]
+    """The lexer state in which a lexeme begins: under contextual lexing the parser's state chooses it. SPLIT if stacks disagree."""
+    if table[N_MODES] == 1:
+        return np.int64(0)
+    found = np.int64(-1)
+    while stacks != 0:
+        mode = table[table[MODE_OF_STATE] + memory[arena + 3 * first_stack(memory, arena, stacks)]]
+        if found >= 0 and found != mode:
+            return np.int64(SPLIT)
+        found = np.int64(mode)
+        stacks = other_stacks(memory, arena, stacks)
+    return np.int64(table[table[MODE_STATE] + found])
+
+
+@kernel(forceinline=True)
+def read_byte(table, memory, region, byte):  # type: ignore[no-untyped-def]
+    """Feed one byte to lexer, layout and parser: OK or an error. A contextual lexer that backs up reads what was pending anew."""
+    again = region + (memory[region + ARENA] & NATURAL) - BELOW - (table[AGAIN] & NATURAL)
+    classes = table[N_CLASSES] & NATURAL
+    waiting = 0
+    restarts = 0
+    while True:
+        state = memory[region + DRAFT_LEXER] & NATURAL
+        if state == 0:
+            arena = region + np.int64(memory[region + ARENA])
+            state = mode_state(table, memory, arena, np.int64(memory[region + DRAFT_STACKS]))
+            if state < 0:
+                return state
+        place = state * classes + table[table[BYTE_CLASS] + byte]
+        output = np.int64(table[table[OUTPUT] + place])
+        after = np.int64(table[table[NEXT_STATE] + place])
+        if after == DEAD:
+            return np.int64(ILLEGAL)
+        if output != 0:
+            symbols = np.int64(table[OUTPUT_SYMBOLS])
+            code = emit(
+                table,
+                memory,
+                region,
+                symbols + table[table[OUTPUT_START] + output],
+                symbols + table[table[OUTPUT_START] + output + 1],
+            )
+            if code != OK:
+                return code
+        if after == RESTART:
+            begin = np.int64(table[table[PENDING_START] + state])
+            end = np.int64(table[table[PENDING_START] + state + 1])
+            # BOUND: a lexeme ends with each restart, so there are fewer than bytes to be read anew
+            restarts += 1
+            if waiting + 1 + end - begin > table[AGAIN] or restarts > table[AGAIN]:
+                return np.int64(TOO_LONG)
+            memory[again + waiting] = byte
+            waiting += 1
+            for i in range(end - 1, begin - 1, -1):
+                memory[again + waiting] = table[table[PENDING] + i]
+                waiting += 1
+            after = np.int64(0)
+        elif table[table[STATE_FLAGS] + after] & IS_NEWLINE:
+            step_column(table, memory, region, byte)
+        memory[region + DRAFT_LEXER] = after
+        if waiting == 0:
+            return np.int64(OK)
+        waiting -= 1
+        byte = np.int64(memory[again + waiting])
+
+
+@kernel(forceinline=True)
+def step_column(table, memory, region, byte):  # type: ignore[no-untyped-def]
+    """The column after a byte of a newline lexeme."""
+    if byte == LINE_FEED:
+        memory[region + DRAFT_COLUMN] = 0
+        memory[region + DRAFT_NARROW] = 0
+    elif byte == SPACE:
+        if memory[region + DRAFT_COLUMN] < MOST_COLUMN:
+            memory[region + DRAFT_COLUMN] += 1
+            memory[region + DRAFT_NARROW] += 1
+    elif byte in (TAB, FORM_FEED):
+        step_tab(table, memory, region, byte)
+
+
+@kernel
+def step_tab(table, memory, region, byte):  # type: ignore[no-untyped-def]
+    """`step_column` of a tab and a form feed. BOUND: the wide column stops at MOST_COLUMN, and the narrow one is never greater."""
+    wide = np.int64(memory[region + DRAFT_COLUMN])
+    if table[TABS] == LARK_TABS:
+        if byte == TAB:
+            wide = min(wide + table[TAB_LENGTH], np.int64(MOST_COLUMN))
+            memory[region + DRAFT_COLUMN] = wide
+            memory[region + DRAFT_NARROW] = wide
+    elif byte == FORM_FEED:
+        memory[region + DRAFT_COLUMN] = 0
+        memory[region + DRAFT_NARROW] = 0
+    elif wide < MOST_COLUMN:
+        memory[region + DRAFT_COLUMN] = min((wide // TAB_STOP + 1) * TAB_STOP, np.int64(MOST_COLUMN))
+        memory[region + DRAFT_NARROW] += 1
+
+
+@kernel
+def back_up(table, memory, region):  # type: ignore[no-untyped-def]
+    """End the lexeme under way at its last possible end, and read what is pending anew (contextual lexing). OK or an error."""
+    state = np.int64(memory[region + DRAFT_LEXER])
+    terminal = np.int64(table[table[FALLBACK] + state])
+    if terminal >= 0:
+        place = np.int64(table[OUTPUT_SYMBOLS]) + terminal
+        code = emit(table, memory, region, place, place + 1)
+        if code != OK:
+            return code
+    memory[region + DRAFT_LEXER] = 0
+    for i in range(table[table[PENDING_START] + state], table[table[PENDING_START] + state + 1]):
+        code = read_byte(table, memory, region, np.int64(table[table[PENDING] + i]))
+        if code != OK:
+            return code
+    return np.int64(OK)

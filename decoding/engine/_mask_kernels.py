@@ -1,0 +1,419 @@
+"""Masks: the runs of the stack automaton over a text's stacks, and the tokens that they mark."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from maskwright.analysis.grammar.columns import TAB_STOP
+from maskwright.analysis.jit import kernel
+from maskwright.decoding.engine._draft_kernels import (
+    begin_draft,
+    feed,
+    feed_newline,
+    has_spent,
+    indent,
+    know_newline,
+    spend_nothing,
+)
+from maskwright.decoding.engine._end_kernels import can_end
+from maskwright.decoding.engine._lexer_kernels import accepts_any, mode_state
+from maskwright.decoding.engine._stack_kernels import first_stack, other_stacks
+from maskwright.decoding.engine.constants import (
+    AFTER_END,
+    AFTER_NEWLINE_STACKS,
+    ARENA,
+    CACHE,
+    CACHE_STRIDE,
+    CACHED_RUNS,
+    COLUMN,
+    DEAD_END,
+    DEPTH,
+    DRAFT_AFTER_NEWLINE,
+    DRAFT_STACKS,
+    DRAFT_USED,
+    ENDED,
+    FINISHED,
+    ILLEGAL,
+    LEXER,
+    LONG_RUN,
+    MARKED,
+    MOST_MARKED,
+    MOST_SPENT,
+    N_MARKED,
+    NARROW,
+    NATURAL,
+    OK,
+    SPENT,
+    SPLIT,
+    STACKS,
+    TOO_LONG,
+    USED,
+    WANTS_CACHE,
+    WRITTEN,
+)
+from maskwright.maskstore.table._table_kernels import edge_slot
+from maskwright.maskstore.table.schema import (
+    EDGE_PAIRS,
+    EDGES,
+    EOS,
+    EOS_IN_MASKS,
+    LOOKUP_START,
+    LOOKUPS,
+    MASK_IDS,
+    MASKS,
+    MODE_STATE,
+    N_COLUMNS,
+    N_EDGE_SLOTS,
+    N_EOS,
+    N_ROOTS,
+    N_STATES,
+    N_WORDS,
+    NODES,
+    OPEN_ITEMS,
+    OPEN_START,
+    PATH_START,
+    PATH_SYMBOLS,
+    PATHS,
+    REST_NEXT,
+    REST_SYMBOL,
+    ROOTS,
+    ROWS,
+    VIEW_START,
+)
+from maskwright.maskstore.tokens.events import PLAIN
+
+
+@kernel
+def add_words(words, row):  # type: ignore[no-untyped-def]
+    """OR a row into words."""
+    # PERF: over two views the loop is vectorised; with offsets in the indices, or as a slice assignment, it takes 5-8 times as long
+    # (85 against 480 and 770 ns for 1,000 words, numba 0.68)
+    for w in range(row.shape[0]):
+        words[w] |= row[w]
+
+
+@kernel
+def add_ids(table, mask, words):  # type: ignore[no-untyped-def]
+    """Add to words the ids that a mask has beside its row."""
+    begin = np.int64(table[MASK_IDS]) + table[table[MASKS] + 3 * mask + 1]
+    ids = table[begin : begin + table[table[MASKS] + 3 * mask + 2]]
+    for i in range(ids.shape[0]):
+        # PERF: unsigned, so that no index may count from the end: half the time
+        token = np.uint32(ids[i])
+        words[np.uint64(token >> np.uint32(5))] |= np.int32(np.uint32(1) << (token & np.uint32(31)))
+
+
+@kernel
+def add_tokens(table, mask, words):  # type: ignore[no-untyped-def]
+    """OR a mask into words."""
+    row = np.int64(table[table[MASKS] + 3 * mask])
+    if row >= 0:
+        n_words = np.int64(table[N_WORDS])
+        place = np.int64(table[ROWS]) + row * n_words
+        add_words(words, table[place : place + n_words])
+    add_ids(table, mask, words)
+
+
+@kernel
+def mark(table, memory, region, mask, words):  # type: ignore[no-untyped-def]
+    """Note a mask to be written. words : as in `fill`; written to when there is no room for more notes.
+
+    Nested constructs of one kind mark the same mask at each depth: it is noted once.
+    """
+    n = memory[region + N_MARKED]
+    for i in range(n):
+        if memory[region + MARKED + i] == mask:
+            return
+    if n == MOST_MARKED:
+        write_marked(table, memory, region, words)
+        n = memory[region + N_MARKED]
+    memory[region + MARKED + n] = mask
+    memory[region + N_MARKED] = n + 1
+
+
+@kernel
+def write_marked(table, memory, region, words):  # type: ignore[no-untyped-def]
+    """OR the masks noted into words; the first time, write over what words hold."""
+    n_words = np.int64(table[N_WORDS])
+    rows = np.int64(table[ROWS])
+    first = np.int64(-1)
+    is_written = memory[region + WRITTEN] != 0
+    for i in range(memory[region + N_MARKED]):
+        row = np.int64(table[table[MASKS] + 3 * memory[region + MARKED + i]])
+        if row < 0 or row == first:
+            continue
+        place = rows + row * n_words
+        if is_written:
+            add_words(words, table[place : place + n_words])
+        elif first < 0:
+            first = row
+        else:
+            begin = rows + first * n_words
+            write_two(words, table[begin : begin + n_words], table[place : place + n_words])
+            is_written = True
+    if not is_written:
+        begin = rows + first * n_words if first >= 0 else rows
+        write_one(words, table[begin : begin + (n_words if first >= 0 else 0)])
+    for i in range(memory[region + N_MARKED]):
+        add_ids(table, np.int64(memory[region + MARKED + i]), words)
+    memory[region + WRITTEN] = 1
+    memory[region + N_MARKED] = 0
+
+
+@kernel
+def write_one(words, row):  # type: ignore[no-untyped-def]
+    """words = row, and 0 behind it."""
+    for w in range(row.shape[0]):
+        words[w] = row[w]
+    for w in range(row.shape[0], words.shape[0]):
+        words[w] = 0
+
+
+@kernel
+def write_two(words, a, b):  # type: ignore[no-untyped-def]
+    """words = a | b, and 0 behind them."""
+    for w in range(a.shape[0]):
+        words[w] = a[w] | b[w]
+    for w in range(a.shape[0], words.shape[0]):
+        words[w] = 0
+
+
+@kernel
+def find_run(memory, cache, width, frame, node):  # type: ignore[no-untyped-def]
+    """Where the cache has a run from a frame and a node, or -1."""
+    for i in range(CACHED_RUNS):
+        slot = cache + 1 + i * width
+        if memory[slot] == frame and memory[slot + 1] == node:
+            return slot
+    return np.int64(-1)
+
+
+@kernel
+def next_edge(table, node, state):  # type: ignore[no-untyped-def]
+    """Where the target and the mask of a node's edge are, for the LR state of the next frame. The node is no root."""
+    nodes = (table[NODES] & NATURAL) - 2 * ((table[N_ROOTS] & NATURAL) + 1)
+    pairs = table[EDGE_PAIRS] & NATURAL
+    if table[nodes + 2 * node + 1] != 0:
+        # exceptions from the node's default edge
+        edges = table[EDGES] & NATURAL
+        n_slots = table[N_EDGE_SLOTS] & NATURAL
+        key = np.int32(node * (table[N_STATES] & NATURAL) + state)
+        at = edge_slot(key, n_slots)
+        while True:
+            found = table[edges + 2 * at]
+            if found == key:
+                return pairs + 2 * (table[edges + 2 * at + 1] & NATURAL)
+            if found < 0:
+                break
+            at = at + 1 if at + 1 < n_slots else 0
+    return pairs + 2 * (table[nodes + 2 * node] & NATURAL)
+
+
+@kernel
+def run(table, memory, region, node, frame, words):  # type: ignore[no-untyped-def]
+    """Mark the masks of the tokens that a stack allows, from a root node of the automaton.
+
+    Right-recursive texts (nested ternaries, lambdas) make a run go down the whole stack. What a node adds from a frame down never
+    changes, so past LONG_RUN frames it is kept, for one frame of each run: the next run finds it after a few more steps.
+    """
+    arena = region + (memory[region + ARENA] & NATURAL)
+    n_cells = table[N_STATES] & NATURAL
+    pairs = table[EDGE_PAIRS] & NATURAL
+    pair = pairs + 2 * (table[(table[ROOTS] & NATURAL) + (node - 1) * n_cells + memory[arena + 3 * frame]] & NATURAL)
+    steps = 1
+    kept = 0
+    while True:
+        node = table[pair] & NATURAL
+        mask = table[pair + 1] & NATURAL
+        if mask > 0:
+            mark(table, memory, region, mask, words)
+            if kept > 0:
+                add_tokens(table, mask, memory[kept : kept + np.int64(table[N_WORDS])])
+        if node == 0:
+            return
+        frame = np.int64(memory[arena + 3 * frame + 1])
+        if frame < 0:
+            return  # only a table that no closure made leads below the stack
+        steps += 1
+        if steps > LONG_RUN and memory[arena + 3 * frame + 2] % CACHE_STRIDE == 0:
+            has_spent(memory, region, 1)  # `find_masks` asks
+            if memory[region + CACHE] == 0:
+                memory[region + CACHE] = -1  # the caller makes one
+            elif memory[region + CACHE] > 0 and frame < memory[region + USED]:
+                width = 2 + np.int64(table[N_WORDS])
+                cache = np.int64(memory[region + CACHE])
+                slot = find_run(memory, cache, width, frame, node)
+                if slot >= 0:
+                    write_marked(table, memory, region, words)
+                    add_words(words, memory[slot + 2 : slot + width])
+                    if kept > 0 and kept != slot + 2:
+                        add_words(memory[kept : kept + width - 2], memory[slot + 2 : slot + width])
+                    return
+                if kept == 0:
+                    oldest = max(0, memory[cache])
+                    memory[cache] = oldest + 1 if oldest + 1 < CACHED_RUNS else 0
+                    slot = cache + 1 + oldest * width
+                    kept = slot + 2
+                    memory[slot] = frame
+                    memory[slot + 1] = node
+                    write_one(memory[kept : slot + width], table[:0])
+        pair = next_edge(table, node, memory[arena + 3 * frame])
+
+
+@kernel
+def feed_symbol(table, memory, region, symbol):  # type: ignore[no-untyped-def]
+    """`feed` of a column; or, for a symbol past the columns, the question whether the next lexeme is read in that mode."""
+    if symbol < table[N_COLUMNS]:
+        return feed(table, memory, region, symbol)
+    arena = region + np.int64(memory[region + ARENA])
+    mode = mode_state(table, memory, arena, np.int64(memory[region + DRAFT_STACKS]))
+    if mode == SPLIT:
+        return np.int64(SPLIT)
+    return np.int64(OK if mode == table[table[MODE_STATE] + symbol - table[N_COLUMNS]] else ILLEGAL)
+
+
+@kernel
+def accepts_rest(table, memory, region, rest):  # type: ignore[no-untyped-def]
+    """Whether the parser accepts a rest behind the draft: OK, ILLEGAL or an error. The draft is left as it was."""
+    stacks = memory[region + DRAFT_STACKS]
+    used = memory[region + DRAFT_USED]
+    after = memory[region + DRAFT_AFTER_NEWLINE]
+    code = np.int64(OK)
+    while rest >= 0 and code == OK:
+        if has_spent(memory, region, 1):
+            code = np.int64(TOO_LONG)
+            break
+        code = feed_symbol(table, memory, region, np.int64(table[table[REST_SYMBOL] + rest]))
+        rest = np.int64(table[table[REST_NEXT] + rest])
+    if code == ENDED:
+        code = np.int64(OK)
+    elif code == OK and rest < -1:
+        code = accepts_any(
+            table,
+            memory,
+            region,
+            np.int64(memory[region + DRAFT_STACKS]),
+            np.int64(memory[region + DRAFT_USED]),
+            -rest - 1,
+        )
+    memory[region + DRAFT_STACKS] = stacks
+    memory[region + DRAFT_USED] = used
+    memory[region + DRAFT_AFTER_NEWLINE] = after
+    return code
+
+
+@kernel
+def pass_newlines(table, memory, region, path):  # type: ignore[no-untyped-def]
+    """Read the newlines of a path: OK or an error. The draft is behind them then."""
+    for newline in range(table[table[PATH_START] + path], table[table[PATH_START] + path + 1]):
+        place = table[PATHS] + 5 * newline
+        if has_spent(memory, region, 1 + np.int64(table[place + 1]) - np.int64(table[place])):
+            return np.int64(TOO_LONG)
+        for i in range(table[place], table[place + 1]):
+            code = feed_symbol(table, memory, region, np.int64(table[table[PATH_SYMBOLS] + i]))
+            if code != OK:
+                return code
+        code = feed_newline(table, memory, region)
+        if code != OK:
+            return code
+        # as in `Move.after`
+        stop = np.int64(table[place + 2])
+        wide = np.int64(table[place + 3])
+        narrow = np.int64(table[place + 4])
+        if stop >= PLAIN:
+            before = np.int64(memory[region + COLUMN])
+            wide += before if stop == PLAIN else ((before + stop) // TAB_STOP + 1) * TAB_STOP
+            narrow += memory[region + NARROW]
+        code = indent(table, memory, region, wide, narrow)
+        if code != OK:
+            return np.int64(code)
+    return np.int64(OK)
+
+
+@kernel
+def find_masks(table, memory, region, words):  # type: ignore[no-untyped-def]
+    """Mark the masks of a text. words : as in `fill`. OK or an error."""
+    arena = region + np.int64(memory[region + ARENA])
+    state = np.int64(memory[region + LEXER])
+    view = np.int64(table[table[VIEW_START] + state])
+    n_views = table[table[VIEW_START] + state + 1] - view
+    view += min(memory[region + DEPTH], n_views - 1)
+    memory[region + WRITTEN] = 0
+    memory[region + N_MARKED] = 0
+    spend_nothing(memory, region)
+    for lookup in range(table[table[LOOKUP_START] + view], table[table[LOOKUP_START] + view + 1]):
+        at = np.int64(table[LOOKUPS]) + 3 * lookup
+        path = np.int64(table[at])
+        root = np.int64(table[at + 1])
+        stacks = np.int64(memory[region + STACKS])
+        if path > 0:
+            begin_draft(memory, region)
+            place = table[PATHS] + 5 * table[table[PATH_START] + path]
+            if table[place] == table[place + 1]:
+                code = know_newline(table, memory, region)
+                if code != OK:
+                    return code
+                memory[region + AFTER_NEWLINE_STACKS] = memory[region + DRAFT_AFTER_NEWLINE]
+                memory[region + USED] = memory[region + DRAFT_USED]
+            code = pass_newlines(table, memory, region, path)
+            if code == ILLEGAL:
+                continue
+            if code != OK:
+                return code
+            stacks = np.int64(memory[region + DRAFT_STACKS])
+        elif root < 0:
+            begin_draft(memory, region)
+        if table[at + 2] > 0:
+            mark(table, memory, region, np.int64(table[at + 2]), words)
+        if root > 0:
+            while stacks != 0:
+                run(table, memory, region, root, first_stack(memory, arena, stacks), words)
+                stacks = other_stacks(memory, arena, stacks)
+                if memory[arena - SPENT] > MOST_SPENT:
+                    return np.int64(TOO_LONG)
+        elif root < 0:
+            for item in range(table[table[OPEN_START] - root - 1], table[table[OPEN_START] - root]):
+                place = table[OPEN_ITEMS] + 2 * item
+                code = accepts_rest(table, memory, region, np.int64(table[place]))
+                if code == OK:
+                    mark(table, memory, region, np.int64(table[place + 1]), words)
+                elif code != ILLEGAL:
+                    return code
+    return np.int64(OK)
+
+
+@kernel
+def finish_mask(table, memory, region, words, is_empty):  # type: ignore[no-untyped-def]
+    """What `fill` does once the marked masks are written. is_empty : whether there were none."""
+    if table[EOS_IN_MASKS] == 0 and table[N_EOS] > 0 and not is_empty:
+        # under layout the masks say only that the text or a block may end: dedents down to the first column come before the end
+        token = table[table[EOS]]
+        if (words[token >> 5] >> np.int32(token & 31)) & 1:
+            code = can_end(table, memory, region)
+            if code == ILLEGAL:
+                for i in range(table[N_EOS]):
+                    token = table[table[EOS] + i]
+                    words[token >> 5] &= ~(np.int32(1) << np.int32(token & 31))
+                is_empty = True
+                for w in range(words.shape[0]):
+                    if words[w] != 0:
+                        is_empty = False
+                        break
+            elif code != OK:
+                return code
+    if is_empty:
+        return np.int64(DEAD_END)
+    return np.int64(WANTS_CACHE if memory[region + CACHE] < 0 else OK)
+
+
+@kernel
+def fill(table, memory, region, words):  # type: ignore[no-untyped-def]
+    """Write the mask of the tokens allowed next. words : (>= n_words,) int32. Returns OK, WANTS_CACHE (all the same OK) or an error."""
+    if memory[region + FINISHED]:
+        return np.int64(AFTER_END)
+    code = find_masks(table, memory, region, words)
+    if code != OK:
+        return code
+    is_empty = memory[region + WRITTEN] == 0 and memory[region + N_MARKED] == 0
+    write_marked(table, memory, region, words)
+    return finish_mask(table, memory, region, words, is_empty)

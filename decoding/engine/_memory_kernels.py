@@ -1,0 +1,154 @@
+"""A region's memory: its beginning, its history, and the records that are dropped when the arena is full."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from maskwright.analysis.jit import kernel
+from maskwright.decoding.engine._stack_kernels import end_of, record
+from maskwright.decoding.engine.constants import (
+    AFTER_NEWLINE_STACKS,
+    ARENA,
+    CACHE,
+    CACHED_RUNS,
+    CAPACITY,
+    COLUMN,
+    DEPTH,
+    END_VERDICT,
+    FINISHED,
+    HISTORY_AT,
+    INDENTS,
+    LEXER,
+    LIST,
+    MAX_HISTORY,
+    N_HISTORY,
+    NARROW,
+    NO_FRAME,
+    REGION_HEADER,
+    SAVED,
+    STACKS,
+    USED,
+)
+from maskwright.maskstore.table.schema import N_WORDS
+
+
+@kernel
+def reset(table, memory, region):  # type: ignore[no-untyped-def]
+    """Back to the start of the text; the region's capacity, history's length and arena's place are set."""
+    memory[region + LEXER] = 0
+    memory[region + COLUMN] = 0
+    memory[region + NARROW] = 0
+    memory[region + DEPTH] = 0
+    memory[region + INDENTS] = 0
+    memory[region + STACKS] = 2
+    memory[region + FINISHED] = 0
+    memory[region + USED] = 3
+    memory[region + AFTER_NEWLINE_STACKS] = 0
+    memory[region + END_VERDICT] = 0
+    memory[region + N_HISTORY] = 0
+    memory[region + HISTORY_AT] = 0
+    forget_runs(table, memory, region, 0)
+    arena = region + np.int64(memory[region + ARENA])
+    # the indent of column 0 and the start state
+    record(memory, arena, 0, 0, NO_FRAME, 0)
+    record(memory, arena, 1, 0, NO_FRAME, 0)
+    record(memory, arena, 2, 0, NO_FRAME, 0)
+
+
+@kernel(forceinline=True)
+def remember(memory, region):  # type: ignore[no-untyped-def]
+    """Add what a rollback restores to the history, which holds the last MAX_HISTORY tokens."""
+    longest = memory[region + MAX_HISTORY]
+    if longest == 0:
+        return
+    at = np.int64(memory[region + HISTORY_AT])
+    for i in range(SAVED):
+        memory[region + REGION_HEADER + at * SAVED + i] = memory[region + i]
+    memory[region + HISTORY_AT] = at + 1 if at + 1 < longest else 0
+    if memory[region + N_HISTORY] < longest:
+        memory[region + N_HISTORY] += 1
+
+
+@kernel
+def rollback(table, memory, region, n):  # type: ignore[no-untyped-def]
+    """Take back the last n tokens, 1 <= n <= those remembered."""
+    longest = memory[region + MAX_HISTORY]
+    at = (memory[region + HISTORY_AT] - n) % longest
+    for i in range(SAVED):
+        memory[region + i] = memory[region + REGION_HEADER + at * SAVED + i]
+    memory[region + AFTER_NEWLINE_STACKS] = 0
+    memory[region + END_VERDICT] = 0
+    memory[region + HISTORY_AT] = at
+    memory[region + N_HISTORY] -= n
+    forget_runs(table, memory, region, memory[region + USED])
+
+
+@kernel
+def forget_runs(table, memory, region, first):  # type: ignore[no-untyped-def]
+    """Drop from the cache of runs what it holds of records from `first` on: they are about to change."""
+    if memory[region + CACHE] > 0:
+        for slot in range(CACHED_RUNS):
+            at = memory[region + CACHE] + 1 + slot * (2 + np.int64(table[N_WORDS]))
+            if memory[at] >= first:
+                memory[at] = -1
+
+
+@kernel
+def collect(table, memory, region, moved):  # type: ignore[no-untyped-def]
+    """Drop the arena records that neither the text nor its history needs. moved : (capacity,) int32, scratch.
+
+    INVARIANT: a record refers to earlier records only, but for an indent's narrow column, right behind it, which refers to none; so one
+    pass down marks all, indents by 1 and the others by 0, and one pass up moves all.
+    """
+    arena = region + np.int64(memory[region + ARENA])
+    used = np.int64(memory[region + USED])
+    moved[:used] = -1
+    longest = memory[region + MAX_HISTORY]
+    for back in range(memory[region + N_HISTORY] + 1):
+        at = region
+        if back > 0:
+            at = region + REGION_HEADER + ((memory[region + HISTORY_AT] - back) % longest) * SAVED
+        moved[memory[at + INDENTS]] = 1
+        moved[end_of(np.int64(memory[at + STACKS])) - 1] = 0
+    for number in range(used - 1, -1, -1):
+        if moved[number] < 0:
+            continue
+        at = arena + 3 * number
+        if memory[at + 1] >= 0:
+            moved[memory[at + 1]] = moved[number]
+        if moved[number] == 1:
+            moved[number + 1] = 0  # its narrow column
+        if memory[at + 2] < 0:
+            moved[memory[at]] = 0
+    kept = 0
+    for number in range(used):
+        if moved[number] < 0:
+            continue
+        at = arena + 3 * number
+        second = memory[at + 1]
+        # what a block remembers of its end (`close_blocks`) holds for the old numbers
+        third = 0 if moved[number] == 1 else memory[at + 2]
+        first = moved[memory[at]] if third < 0 else memory[at]
+        record(
+            memory, arena, kept, np.int64(first), np.int64(moved[second] if second >= 0 else second), np.int64(third)
+        )
+        moved[number] = kept
+        kept += 1
+    for back in range(memory[region + N_HISTORY] + 1):
+        at = region
+        if back > 0:
+            at = region + REGION_HEADER + ((memory[region + HISTORY_AT] - back) % longest) * SAVED
+        memory[at + INDENTS] = moved[memory[at + INDENTS]]
+        stacks = memory[at + STACKS]
+        memory[at + STACKS] = moved[stacks] if stacks >= 0 else LIST - moved[LIST - stacks]
+    memory[region + USED] = kept
+    memory[region + AFTER_NEWLINE_STACKS] = 0
+    memory[region + END_VERDICT] = 0
+    forget_runs(table, memory, region, 0)
+
+
+@kernel
+def make_room(table, memory, region):  # type: ignore[no-untyped-def]
+    """Free the records that nothing needs; whether that left half of the arena free, so that it need not grow."""
+    collect(table, memory, region, np.empty(memory[region + CAPACITY], np.int32))
+    return 2 * memory[region + USED] <= memory[region + CAPACITY]

@@ -1,0 +1,284 @@
+"""Stacks in the arena, and the LALR parser's step: what a terminal makes of them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from maskwright.analysis.jit import kernel
+from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT
+from maskwright.decoding.engine.constants import (
+    BELOW,
+    ENDED,
+    ILLEGAL,
+    LIST,
+    LOWEST,
+    MAX_STACKS,
+    MOST_SINCE,
+    MOST_SPENT,
+    NATURAL,
+    NO_FRAME,
+    NO_ROOM,
+    SINCE,
+    SPENT,
+    STRIDE,
+    TOO_LONG,
+    TOO_MANY,
+)
+from maskwright.maskstore.table.schema import (
+    ACTION,
+    AGAIN,
+    ALTERNATIVES,
+    DEFAULT,
+    GOTO,
+    N_COLUMNS,
+    N_NONTERMINALS,
+    RULE_LENGTH,
+    RULE_LHS,
+)
+
+
+@kernel
+def record(memory, arena, number, first, second, third):  # type: ignore[no-untyped-def]
+    """Write an arena record."""
+    at = arena + 3 * number
+    memory[at] = first
+    memory[at + 1] = second
+    memory[at + 2] = third
+
+
+@kernel
+def push(memory, arena, number, state, frame):  # type: ignore[no-untyped-def]
+    """Record `number` becomes the LR state on top of a frame."""
+    at = arena + 3 * number
+    memory[at] = state
+    memory[at + 1] = frame
+    memory[at + 2] = memory[arena + 3 * frame + 2] + 1
+
+
+@kernel
+def first_stack(memory, arena, stacks):  # type: ignore[no-untyped-def]
+    """The top frame of the first of some stacks."""
+    return stacks if stacks >= 0 else np.int64(memory[arena + 3 * (LIST - stacks)])
+
+
+@kernel
+def other_stacks(memory, arena, stacks):  # type: ignore[no-untyped-def]
+    """The list of stacks without the first, or 0 if that was all. (Record 0 is an indent.)"""
+    if stacks >= 0:
+        return np.int64(0)
+    after = np.int64(memory[arena + 3 * (LIST - stacks) + 1])
+    return np.int64(0) if after < 0 else LIST - after
+
+
+@kernel
+def end_of(stacks):  # type: ignore[no-untyped-def]
+    """The records in use end here once these stacks are made."""
+    return (stacks if stacks >= 0 else LIST - stacks) + 1
+
+
+@kernel
+def is_error(stacks):  # type: ignore[no-untyped-def]
+    """Whether there is a result in place of stacks."""
+    return LIST < stacks < 0
+
+
+@kernel
+def same_stack(memory, arena, a, b):  # type: ignore[no-untyped-def]
+    """Whether two frames hold equal stacks. Cost: O(what they do not share)."""
+    while a != b:
+        if (
+            a < 0
+            or b < 0
+            or memory[arena + 3 * a] != memory[arena + 3 * b]
+            or memory[arena + 3 * a + 2] != memory[arena + 3 * b + 2]
+        ):
+            return False
+        a = np.int64(memory[arena + 3 * a + 1])
+        b = np.int64(memory[arena + 3 * b + 1])
+    return True
+
+
+@kernel
+def is_endless(memory, arena, frame, strides):  # type: ignore[no-untyped-def]
+    """Whether reductions are to be given up, after STRIDE more. frame : the top now. strides : how often this was asked in one go."""
+    height = memory[arena + 3 * frame + 2]
+    if strides == 0 or height < memory[arena - LOWEST]:
+        memory[arena - LOWEST] = height
+        memory[arena - SINCE] = 0
+    memory[arena - SINCE] += 1
+    memory[arena - SPENT] += 1
+    return memory[arena - SINCE] > MOST_SINCE or memory[arena - SPENT] > MOST_SPENT
+
+
+@kernel
+def shift_one(table, memory, arena, used, capacity, frame, column, limit):  # type: ignore[no-untyped-def]
+    """The stack after a terminal, made of records from `used` on; ILLEGAL, NO_ROOM, TOO_MANY (a conflict), ENDED, or TOO_LONG after
+    more than `limit` reductions, FEW_REDUCTIONS or STRIDE, which is without a limit for a parse that ends."""
+    columns = table[N_COLUMNS] & NATURAL
+    nonterminals = table[N_NONTERMINALS] & NATURAL
+    defaults = table[DEFAULT] & NATURAL
+    actions = table[ACTION] & NATURAL
+    gotos = table[GOTO] & NATURAL
+    lengths = table[RULE_LENGTH] & NATURAL
+    symbols = table[RULE_LHS] & NATURAL
+    begin = used
+    strides = 0
+    is_few = limit < STRIDE
+    state = memory[arena + 3 * frame] & NATURAL
+    while used < capacity:
+        rule = np.int64(table[defaults + state])
+        if rule < 0:
+            action = np.int64(table[actions + state * columns + column])
+            if action > 0:
+                if action >= ACCEPT:
+                    return ENDED if action == ACCEPT else TOO_MANY
+                push(memory, arena, used, action - 1, frame)
+                return used
+            if action == 0:
+                return ILLEGAL
+            rule = -action - 1
+        limit -= 1
+        if limit < 0:
+            if is_few or is_endless(memory, arena, frame, strides):
+                return TOO_LONG
+            strides += 1
+            limit = STRIDE
+        for _ in range(table[lengths + rule]):
+            frame = np.int64(memory[arena + 3 * frame + 1])
+        state = (
+            table[gotos + (memory[arena + 3 * frame] & NATURAL) * nonterminals + (table[symbols + rule] & NATURAL)]
+            & NATURAL
+        )
+        # what this reduction popped and was made by this call is free again
+        used = max(begin, frame + 1)
+        if used >= capacity:
+            break
+        push(memory, arena, used, state, frame)
+        frame = used
+        used += 1
+    return NO_ROOM
+
+
+@kernel
+def reduce_anyway(table, memory, arena, used, capacity, frame):  # type: ignore[no-untyped-def]
+    """The top frame of a stack once all is reduced that is whatever comes, made of records from `used` on; or NO_ROOM, TOO_LONG."""
+    begin = used
+    n = 0
+    state = memory[arena + 3 * frame] & NATURAL
+    rule = np.int64(table[(table[DEFAULT] & NATURAL) + state])
+    while rule >= 0:
+        n += 1
+        if n % STRIDE == 0 and is_endless(memory, arena, frame, n // STRIDE - 1):
+            return np.int64(TOO_LONG)
+        for _ in range(table[(table[RULE_LENGTH] & NATURAL) + rule]):
+            frame = np.int64(memory[arena + 3 * frame + 1])
+        state = (memory[arena + 3 * frame] & NATURAL) * (table[N_NONTERMINALS] & NATURAL) + (
+            table[(table[RULE_LHS] & NATURAL) + rule] & NATURAL
+        )
+        state = table[(table[GOTO] & NATURAL) + state] & NATURAL
+        used = max(begin, frame + 1)
+        if used >= capacity:
+            return np.int64(NO_ROOM)
+        push(memory, arena, used, state, frame)
+        frame = used
+        rule = np.int64(table[(table[DEFAULT] & NATURAL) + state])
+    return np.int64(frame)
+
+
+@kernel
+def shift_all(table, memory, arena, used, capacity, stacks, column):  # type: ignore[no-untyped-def]
+    """`shift_one` for some stacks, following all actions of conflicts; of equal stacks one is kept."""
+    agenda = arena - BELOW - np.int64(table[AGAIN]) - 5 * MAX_STACKS
+    found_at = agenda + 4 * MAX_STACKS
+    n_found = 0
+    columns = table[N_COLUMNS]
+    steps = 0
+    popped = 0
+    if memory[arena - SPENT] > MOST_SPENT:
+        return TOO_LONG
+    while stacks != 0:
+        memory[agenda] = first_stack(memory, arena, stacks)
+        stacks = other_stacks(memory, arena, stacks)
+        n = 1
+        while n > 0:
+            n -= 1
+            frame = np.int64(memory[agenda + n])
+            steps += 1
+            if n + 16 > 4 * MAX_STACKS or steps > 64 * MAX_STACKS:
+                return TOO_MANY
+            state = memory[arena + 3 * frame]
+            rule = table[table[DEFAULT] + state]
+            first = 0
+            count = 1
+            action = -(rule + 1)
+            if rule < 0:
+                action = table[table[ACTION] + state * columns + column]
+                if action == 0:
+                    continue
+                if action >= CONFLICT:
+                    first = table[ALTERNATIVES] + action - CONFLICT + 1
+                    count = table[first - 1]
+                    if n + count > 4 * MAX_STACKS:
+                        return TOO_MANY
+            for i in range(count):
+                each = action if first == 0 else table[first + i]
+                if each == ACCEPT:
+                    return ENDED
+                if used + 1 > capacity:
+                    return NO_ROOM
+                if each > 0:
+                    push(memory, arena, used, np.int64(each - 1), frame)
+                    new = True
+                    for k in range(n_found):
+                        if same_stack(memory, arena, np.int64(memory[found_at + k]), used):
+                            new = False
+                            break
+                    if new:
+                        if n_found + 1 > MAX_STACKS:
+                            return TOO_MANY
+                        memory[found_at + n_found] = used
+                        n_found += 1
+                        used += 1
+                    continue
+                below = frame
+                length = table[table[RULE_LENGTH] - each - 1]
+                popped += length
+                if popped > 16 * STRIDE:
+                    # long rules of many stacks
+                    memory[arena - SPENT] += popped // 16
+                    popped = 0
+                    if memory[arena - SPENT] > MOST_SPENT:
+                        return TOO_LONG
+                for _ in range(length):
+                    below = np.int64(memory[arena + 3 * below + 1])
+                state = memory[arena + 3 * below]
+                target = table[table[GOTO] + state * table[N_NONTERMINALS] + table[table[RULE_LHS] - each - 1]]
+                push(memory, arena, used, np.int64(target), below)
+                memory[agenda + n] = used
+                n += 1
+                used += 1
+    memory[arena - SPENT] += steps // 16
+    if n_found == 0:
+        return ILLEGAL
+    if n_found == 1:
+        return np.int64(memory[found_at])
+    head = NO_FRAME
+    for k in range(n_found - 1, -1, -1):
+        if used + 1 > capacity:
+            return NO_ROOM
+        record(memory, arena, used, np.int64(memory[found_at + k]), head, -1 - (n_found - k))
+        head = used
+        used += 1
+    return LIST - head
+
+
+@kernel
+def shift(table, memory, arena, used, capacity, stacks, column, limit):  # type: ignore[no-untyped-def]
+    """The stacks after a terminal, made of records from `used` on; or as `shift_one`. Several stacks know no limit."""
+    if column < 0:
+        return ILLEGAL
+    if stacks >= 0:
+        found = shift_one(table, memory, arena, used, capacity, stacks, column, limit)
+        if found != TOO_MANY:
+            return found
+    return shift_all(table, memory, arena, used, capacity, stacks, column)
