@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.jit import kernel
-from maskwright.maskstore.automaton._parse_kernels import ACCEPTED, FIRST_STATE, REFUSED, mix
+from maskwright.maskstore.automaton._hash_kernels import mix
+from maskwright.maskstore.automaton.exploration_tables import ACCEPTED, FIRST_STATE, REFUSED
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
@@ -33,7 +34,7 @@ N_CLASSES, N_SORTED, NEXT_ROOT, N_CALLS, N_STACK, N_MET, COMPONENT, BLOCKS = ran
 
 
 class Pairs(NamedTuple):
-    """keys, edge_start, edges : as in `_parse_kernels.explore`; edges[e] is a place of `Classes.of_pair`."""
+    """keys, edge_start, edges : as in `exploration_tables.Pairs` and `Edges`; edges[e] is a place of `Classes.of_pair`."""
 
     n_cells: int
     keys: Int64

@@ -1,47 +1,71 @@
-"""The jitted loops that close the stack automaton: sets of suspended states with their tokens, followed over all stacks."""
+"""The jitted loops that close the stack automaton: sets of suspended states with their tokens, followed over all stacks.
+
+`c` is a `Closing`, see `closure_tables`.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from maskwright.analysis.jit import kernel
-from maskwright.maskstore.automaton._parse_kernels import (
-    ACCEPTED,
-    N_STATES,
-    PREDECESSOR_START,
-    PREDECESSORS,
-    REFUSED,
-    mix,
-    slot_of,
+from maskwright.maskstore.automaton._hash_kernels import first_slot, mix, slot_of
+from maskwright.maskstore.automaton.closure_tables import (
+    DECIDED,
+    FULL_CELLS,
+    FULL_DENSE,
+    FULL_EDGES,
+    FULL_IDS,
+    FULL_ITEMS,
+    FULL_MASKS,
+    FULL_NODES,
+    FULL_VISITS,
+    N_DENSE,
+    N_EDGES,
+    N_IDS,
+    N_ITEMS,
+    N_MASKS,
+    N_NODES,
+    N_VISITS,
+    NEXT_ROOT,
+    NEXT_VISIT,
+    NO_MASK,
 )
-
-NO_MASK = 0
-DECIDED = 0
-"""The node in which no token is undecided, and the mask with no token."""
-
-# rows of `sizes`
-N_MASKS, N_DENSE, N_IDS, N_NODES, N_ITEMS, N_EDGES, N_VISITS, NEXT_VISIT, NEXT_ROOT = range(9)
+from maskwright.maskstore.automaton.exploration_tables import ACCEPTED, DONE, PAUSED, REFUSED
 
 
 @kernel
-def add_mask(mask, words, mask_count, mask_at, dense, ids):  # type: ignore[no-untyped-def]
-    """OR a pooled mask into words."""
-    at = mask_at[mask]
-    if mask_count[mask] < 0:
-        for w in range(words.shape[0]):
-            words[w] |= dense[at, w]
+def add_mask(mask, pool):  # type: ignore[no-untyped-def]
+    """OR a pooled mask into pool.words."""
+    at = pool.begin[mask]
+    if pool.n_ids[mask] < 0:
+        for w in range(pool.words.shape[0]):
+            pool.words[w] |= pool.dense[at, w]
     else:
-        for i in range(at, at + mask_count[mask]):
-            token = ids[i]
-            words[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
+        for i in range(at, at + pool.n_ids[mask]):
+            token = pool.ids[i]
+            pool.words[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
 
 
 @kernel
-def pool_mask(words, limit, sizes, mask_hash, mask_count, mask_at, mask_slots, dense, ids):  # type: ignore[no-untyped-def]
-    """The number of the mask in words, which is cleared. limit : a mask of more tokens is kept as words.
+def is_in_words(mask, count, pool):  # type: ignore[no-untyped-def]
+    """Whether pool.words, of so many tokens, is a pooled mask of as many."""
+    if pool.n_ids[mask] < 0:
+        row = pool.begin[mask]
+        for w in range(pool.words.shape[0]):
+            if pool.dense[row, w] != pool.words[w]:
+                return False
+        return True
+    for i in range(pool.begin[mask], pool.begin[mask] + count):
+        token = pool.ids[i]
+        if (pool.words[token >> 5] >> np.uint32(token & 31)) & np.uint32(1) == 0:
+            return False
+    return True
 
-    mask_count : tokens of a sparse mask, at ids[mask_at:]; -1 for a dense one, row mask_at of dense.
-    """
+
+@kernel
+def pool_mask(pool, sizes):  # type: ignore[no-untyped-def]
+    """The number of the mask in pool.words, which are cleared."""
+    words = pool.words
     n_words = words.shape[0]
     count = 0
     h = np.uint64(0x2545F4914F6CDD1D)
@@ -55,80 +79,67 @@ def pool_mask(words, limit, sizes, mask_hash, mask_count, mask_at, mask_slots, d
     if count == 0:
         return NO_MASK
     key = np.int64(h >> np.uint64(1))
-    slots_mask = mask_slots.shape[0] - 1
-    at = (key >> 19) & slots_mask
-    is_dense = count > limit
-    while mask_slots[at] >= 0:
-        known = mask_slots[at]
-        if mask_hash[known] == key and (mask_count[known] == -1 if is_dense else mask_count[known] == count):
-            same = True
-            if is_dense:
-                row = mask_at[known]
-                for w in range(n_words):
-                    if dense[row, w] != words[w]:
-                        same = False
-                        break
-            else:
-                for i in range(mask_at[known], mask_at[known] + count):
-                    token = ids[i]
-                    if (words[token >> 5] >> np.uint32(token & 31)) & np.uint32(1) == 0:
-                        same = False
-                        break
-            if same:
-                words[:] = 0
-                return known
-        at = (at + 1) & slots_mask
+    at = first_slot(key, pool.slots)
+    is_dense = count > pool.limit
+    while pool.slots[at] >= 0:
+        known = pool.slots[at]
+        if (
+            pool.hashes[known] == key
+            and pool.n_ids[known] == (-1 if is_dense else count)
+            and is_in_words(known, count, pool)
+        ):
+            words[:] = 0
+            return known
+        at = (at + 1) & (pool.slots.shape[0] - 1)
     number = sizes[N_MASKS]
     sizes[N_MASKS] = number + 1
-    mask_hash[number] = key
-    mask_slots[at] = number
+    pool.hashes[number] = key
+    pool.slots[at] = number
     if is_dense:
         row = sizes[N_DENSE]
         sizes[N_DENSE] = row + 1
-        mask_count[number] = -1
-        mask_at[number] = row
+        pool.n_ids[number] = -1
+        pool.begin[number] = row
         for w in range(n_words):
-            dense[row, w] = words[w]
+            pool.dense[row, w] = words[w]
             words[w] = 0
-    else:
-        place = sizes[N_IDS]
-        mask_count[number] = count
-        mask_at[number] = place
-        for w in range(n_words):
-            word = words[w]
-            if word != 0:
-                for bit in range(32):
-                    if (word >> np.uint32(bit)) & np.uint32(1) != 0:
-                        ids[place] = w * 32 + bit
-                        place += 1
-                words[w] = 0
-        sizes[N_IDS] = place
+        return number
+    place = sizes[N_IDS]
+    pool.n_ids[number] = count
+    pool.begin[number] = place
+    for w in range(n_words):
+        word = words[w]
+        if word != 0:
+            for bit in range(32):
+                if (word >> np.uint32(bit)) & np.uint32(1) != 0:
+                    pool.ids[place] = w * 32 + bit
+                    place += 1
+            words[w] = 0
+    sizes[N_IDS] = place
     return number
 
 
 @kernel
-def pool_groups(  # type: ignore[no-untyped-def]
-    members, member_start, groups, starts, limit, words, out, sizes, mask_hash, mask_count, mask_at, mask_slots, dense, ids
-):  # fmt: skip
+def pool_groups(members, member_start, groups, starts, out, pool, sizes):  # type: ignore[no-untyped-def]
     """Masks of unions of groups of tokens: out[i] is that of groups[starts[i] : starts[i + 1]]. Stops, returning i, when a pool is full."""
     for i in range(starts.shape[0] - 1):
         if (
-            sizes[N_MASKS] + 2 > mask_hash.shape[0]
-            or sizes[N_DENSE] + 2 > dense.shape[0]
-            or sizes[N_IDS] + limit + 2 > ids.shape[0]
+            sizes[N_MASKS] + 2 > pool.hashes.shape[0]
+            or sizes[N_DENSE] + 2 > pool.dense.shape[0]
+            or sizes[N_IDS] + pool.limit + 2 > pool.ids.shape[0]
         ):
             return i
         for g in range(starts[i], starts[i + 1]):
             group = groups[g]
             for j in range(member_start[group], member_start[group + 1]):
                 token = members[j]
-                words[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
-        out[i] = pool_mask(words, limit, sizes, mask_hash, mask_count, mask_at, mask_slots, dense, ids)
+                pool.words[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
+        out[i] = pool_mask(pool, sizes)
     return starts.shape[0] - 1
 
 
 @kernel
-def union(masks, n, words, limit, sizes, mask_hash, mask_count, mask_at, mask_slots, dense, ids):  # type: ignore[no-untyped-def]
+def union(masks, n, pool, sizes):  # type: ignore[no-untyped-def]
     """The number of the union of masks[:n]."""
     if n == 0:
         return NO_MASK
@@ -141,13 +152,14 @@ def union(masks, n, words, limit, sizes, mask_hash, mask_count, mask_at, mask_sl
     if same:
         return first
     for i in range(n):
-        add_mask(masks[i], words, mask_count, mask_at, dense, ids)
-    return pool_mask(words, limit, sizes, mask_hash, mask_count, mask_at, mask_slots, dense, ids)
+        add_mask(masks[i], pool)
+    return pool_mask(pool, sizes)
 
 
 @kernel
-def sort_pairs(states, masks, n, order, tmp_states, tmp_masks):  # type: ignore[no-untyped-def]
-    """Sort states[:n] ascending, masks along with them (stable)."""
+def sort_pairs(n, scratch):  # type: ignore[no-untyped-def]
+    """Sort scratch.states[:n] ascending, the masks along with them (stable)."""
+    states, masks = scratch.states, scratch.masks
     if n < 24:
         for i in range(1, n):
             state = states[i]
@@ -162,298 +174,280 @@ def sort_pairs(states, masks, n, order, tmp_states, tmp_masks):  # type: ignore[
         return
     found = np.argsort(states[:n], kind="mergesort")
     for i in range(n):
-        tmp_states[i] = states[found[i]]
-        tmp_masks[i] = masks[found[i]]
+        scratch.more_states[i] = states[found[i]]
+        scratch.more_masks[i] = masks[found[i]]
     for i in range(n):
-        states[i] = tmp_states[i]
-        masks[i] = tmp_masks[i]
+        states[i] = scratch.more_states[i]
+        masks[i] = scratch.more_masks[i]
 
 
 @kernel
-def node_of(  # type: ignore[no-untyped-def]
-    states, masks, n, sizes, node_start, node_state, node_mask, node_hash, node_slots, order, tmp_states, tmp_masks, several,
-    words, limit, mask_hash, mask_count, mask_at, mask_slots, dense, ids,
-):  # fmt: skip
-    """The node with these undecided states and their tokens; tokens of one state are united. DECIDED for none."""
-    if n == 0:
-        return DECIDED
-    sort_pairs(states, masks, n, order, tmp_states, tmp_masks)
-    unique = 0
+def unite(n, pool, scratch, sizes):  # type: ignore[no-untyped-def]
+    """Sort scratch.states[:n] and unite the masks of equal ones; returns how many are left."""
+    sort_pairs(n, scratch)
+    states, masks = scratch.states, scratch.masks
+    n_unique = 0
     i = 0
     while i < n:
         state = states[i]
         m = 0
         while i < n and states[i] == state:
-            several[m] = masks[i]
+            scratch.several[m] = masks[i]
             m += 1
             i += 1
-        mask = union(several, m, words, limit, sizes, mask_hash, mask_count, mask_at, mask_slots, dense, ids)
-        states[unique] = state
-        masks[unique] = mask
-        unique += 1
+        mask = union(scratch.several, m, pool, sizes)
+        states[n_unique] = state
+        masks[n_unique] = mask
+        n_unique += 1
+    return n_unique
+
+
+@kernel
+def node_of(n, c):  # type: ignore[no-untyped-def]
+    """The node with the undecided states and tokens in scratch.states[:n] and masks[:n]. DECIDED for none."""
+    if n == 0:
+        return DECIDED
+    nodes, sizes, states, masks = c.nodes, c.sizes, c.scratch.states, c.scratch.masks
+    n = unite(n, c.pool, c.scratch, sizes)
     h = np.uint64(0x9E3779B97F4A7C15)
-    for i in range(unique):
+    for i in range(n):
         h = mix(h, (np.uint64(states[i]) << np.uint64(32)) | np.uint64(masks[i]))
     key = np.int64(h >> np.uint64(1))
-    slots_mask = node_slots.shape[0] - 1
-    at = (key >> 19) & slots_mask
-    while node_slots[at] >= 0:
-        known = node_slots[at]
-        if node_hash[known] == key and node_start[known + 1] - node_start[known] == unique:
+    at = first_slot(key, nodes.slots)
+    while nodes.slots[at] >= 0:
+        known = nodes.slots[at]
+        begin = nodes.start[known]
+        if nodes.hashes[known] == key and nodes.start[known + 1] - begin == n:
             same = True
-            begin = node_start[known]
-            for i in range(unique):
-                if node_state[begin + i] != states[i] or node_mask[begin + i] != masks[i]:
+            for i in range(n):
+                if nodes.state[begin + i] != states[i] or nodes.mask[begin + i] != masks[i]:
                     same = False
                     break
             if same:
                 return known
-        at = (at + 1) & slots_mask
+        at = (at + 1) & (nodes.slots.shape[0] - 1)
     number = sizes[N_NODES]
     sizes[N_NODES] = number + 1
-    begin = node_start[number]
-    for i in range(unique):
-        node_state[begin + i] = states[i]
-        node_mask[begin + i] = masks[i]
-    node_start[number + 1] = begin + unique
-    node_hash[number] = key
-    node_slots[at] = number
-    sizes[N_ITEMS] = begin + unique
+    begin = nodes.start[number]
+    for i in range(n):
+        nodes.state[begin + i] = states[i]
+        nodes.mask[begin + i] = masks[i]
+    nodes.start[number + 1] = begin + n
+    nodes.hashes[number] = key
+    nodes.slots[at] = number
+    sizes[N_ITEMS] = begin + n
     return number
 
 
 @kernel
-def visit(node, cell, n_cells, sizes, visit_keys, visit_slots):  # type: ignore[no-untyped-def]
+def visit(node, cell, n_cells, visits, sizes):  # type: ignore[no-untyped-def]
     """Put a pair (node, last cell) on the agenda, once."""
     if node == DECIDED:
         return
     key = np.int64(node) * n_cells + cell
-    slot = slot_of(key, visit_keys, visit_slots)
-    if visit_slots[slot] < 0:
-        visit_slots[slot] = sizes[N_VISITS]
-        visit_keys[sizes[N_VISITS]] = key
+    slot = slot_of(key, visits.keys, visits.slots)
+    if visits.slots[slot] < 0:
+        visits.slots[slot] = sizes[N_VISITS]
+        visits.keys[sizes[N_VISITS]] = key
         sizes[N_VISITS] += 1
 
 
 @kernel
-def room(width, n_items, limit, sizes, mask_hash, dense, ids, node_hash, node_state, edge_keys, visit_keys):  # type: ignore[no-untyped-def]
-    """Which table is too full for `width` more edges from a node of n_items; 0 for none."""
+def lack_of_room(width, n_items, c):  # type: ignore[no-untyped-def]
+    """Which table is too full for `width` more edges from a node of n_items; DONE for none."""
+    pool, sizes = c.pool, c.sizes
     # an edge makes a mask for what it accepts and one for each state that remains
-    if sizes[N_MASKS] + width * (n_items + 1) + 2 > mask_hash.shape[0]:
-        return 1
-    if sizes[N_DENSE] + width * (n_items + 1) + 2 > dense.shape[0]:
-        return 2
-    if sizes[N_IDS] + width * limit * 4 + (n_items + 1) * limit + 2 > ids.shape[0]:
-        return 3
-    if sizes[N_NODES] + width + 2 > node_hash.shape[0]:
-        return 4
-    if sizes[N_ITEMS] + width * n_items + 2 > node_state.shape[0]:
-        return 5
-    if sizes[N_EDGES] + width + 2 > edge_keys.shape[0]:
-        return 6
-    if sizes[N_VISITS] + width + 2 > visit_keys.shape[0]:
-        return 7
-    return 0
+    if sizes[N_MASKS] + width * (n_items + 1) + 2 > pool.hashes.shape[0]:
+        return FULL_MASKS
+    if sizes[N_DENSE] + width * (n_items + 1) + 2 > pool.dense.shape[0]:
+        return FULL_DENSE
+    if sizes[N_IDS] + width * pool.limit * 4 + (n_items + 1) * pool.limit + 2 > pool.ids.shape[0]:
+        return FULL_IDS
+    if sizes[N_NODES] + width + 2 > c.nodes.hashes.shape[0]:
+        return FULL_NODES
+    if sizes[N_ITEMS] + width * n_items + 2 > c.nodes.state.shape[0]:
+        return FULL_ITEMS
+    if sizes[N_EDGES] + width + 2 > c.edges.keys.shape[0]:
+        return FULL_EDGES
+    if sizes[N_VISITS] + width + 2 > c.visits.keys.shape[0]:
+        return FULL_VISITS
+    return DONE
 
 
 @kernel
-def close_roots(  # type: ignore[no-untyped-def]
-    n_cells, item_start, item_root, item_mask, root_start, root_cell, root_state, sizes, mask_hash, mask_count, mask_at, mask_slots,
-    dense, ids, node_start, node_state, node_mask, node_hash, node_slots, edge_keys, edge_node, edge_mask, edge_slots,
-    visit_keys, visit_slots, limit, words, states, masks, order, tmp_states, tmp_masks, several, accepted, by_cell, cell_start,
-    until,
-):  # fmt: skip
+def add_edge(key, node, mask, edges, sizes):  # type: ignore[no-untyped-def]
+    """One more edge, in no slot yet; returns its number."""
+    edge = sizes[N_EDGES]
+    edges.keys[edge] = key
+    edges.node[edge] = node
+    edges.mask[edge] = mask
+    sizes[N_EDGES] = edge + 1
+    return edge
+
+
+@kernel
+def sort_by_cell(root, item_start, item_root, item_mask, root_start, root_cell, root_state, scratch):  # type: ignore[no-untyped-def]
+    """scratch.by_cell : the masks and states of a root, those of cell c from cell_start[c - 1] (0 for the first) to cell_start[c]."""
+    by_cell, cell_start = scratch.by_cell, scratch.cell_start
+    cell_start[:] = 0
+    for i in range(item_start[root], item_start[root + 1]):
+        for e in range(root_start[item_root[i]], root_start[item_root[i] + 1]):
+            cell_start[root_cell[e] + 1] += 1
+    for cell in range(cell_start.shape[0] - 1):
+        cell_start[cell + 1] += cell_start[cell]
+    for i in range(item_start[root], item_start[root + 1]):
+        for e in range(root_start[item_root[i]], root_start[item_root[i] + 1]):
+            cell = root_cell[e]
+            by_cell[cell_start[cell], 0] = item_mask[i]
+            by_cell[cell_start[cell], 1] = root_state[e]
+            cell_start[cell] += 1
+
+
+@kernel
+def equal_edge(begin, end, first_edge, root, hashes, c):  # type: ignore[no-untyped-def]
+    """An edge of the root, from first_edge on, whose cell has the outcomes by_cell[begin:end], too; -1 for none. hashes : of outcomes."""
+    by_cell, cell_start = c.scratch.by_cell, c.scratch.cell_start
+    h = hashes[c.sizes[N_EDGES] - first_edge]
+    for e in range(first_edge, c.sizes[N_EDGES]):
+        other = c.edges.keys[e] - np.int64(root + 1) * c.n_cells
+        other_end = cell_start[other]
+        other_begin = 0 if other == 0 else cell_start[other - 1]
+        is_copy = c.scratch.twin_of[e - first_edge] >= 0
+        if hashes[e - first_edge] != h or is_copy or other_end - other_begin != end - begin:
+            continue
+        same = True
+        for i in range(end - begin):
+            if (
+                by_cell[begin + i, 0] != by_cell[other_begin + i, 0]
+                or by_cell[begin + i, 1] != by_cell[other_begin + i, 1]
+            ):
+                same = False
+                break
+        if same:
+            return e
+    return np.int64(-1)
+
+
+@kernel
+def close_roots(item_start, item_root, item_mask, root_start, root_cell, root_state, c, until):  # type: ignore[no-untyped-def]
     """The edges of the root nodes, numbered 1, 2, ... in their order.
 
-    item_start : (n_roots + 1,) int64; item_root, item_mask : the distinct roots of suspended parses and their tokens.
-    by_cell : (capacity, 2) int32, cell_start : (n_cells + 1,) int64, scratch. Returns 0 when done, -1 to be called again (`until` roots'
-    cells), else the table that is full (8: by_cell).
+    item_start : (n_roots + 1,) int64; item_root, item_mask : the distinct roots of suspended parses and their tokens. root_start,
+    root_cell, root_state : see `Suspended`. Returns DONE, PAUSED (after `until` roots' cells), or the table that is full.
     """
-    n_roots = item_start.shape[0] - 1
+    n_cells, edges, scratch, sizes = c.n_cells, c.edges, c.scratch, c.sizes
     hashes = np.empty(n_cells + 1, np.uint64)
     done = 0
-    while sizes[NEXT_ROOT] < n_roots:
+    while sizes[NEXT_ROOT] < item_start.shape[0] - 1:
         if done >= until:
-            return -1
+            return PAUSED
         root = sizes[NEXT_ROOT]
         total = 0
         for i in range(item_start[root], item_start[root + 1]):
             total += root_start[item_root[i] + 1] - root_start[item_root[i]]
-        if total > by_cell.shape[0]:
-            return 8
+        if total > scratch.by_cell.shape[0]:
+            return FULL_CELLS
+        sort_by_cell(root, item_start, item_root, item_mask, root_start, root_cell, root_state, scratch)
         n_items = item_start[root + 1] - item_start[root]
-        cell_start[:] = 0
-        for i in range(item_start[root], item_start[root + 1]):
-            for e in range(root_start[item_root[i]], root_start[item_root[i] + 1]):
-                cell_start[root_cell[e] + 1] += 1
-        for cell in range(n_cells):
-            cell_start[cell + 1] += cell_start[cell]
-        for i in range(item_start[root], item_start[root + 1]):
-            for e in range(root_start[item_root[i]], root_start[item_root[i] + 1]):
-                cell = root_cell[e]
-                by_cell[cell_start[cell], 0] = item_mask[i]
-                by_cell[cell_start[cell], 1] = root_state[e]
-                cell_start[cell] += 1
-        # now cell_start[cell] is where the cell's part ends
-        full = room(8, n_items, limit, sizes, mask_hash, dense, ids, node_hash, node_state, edge_keys, visit_keys)
-        if full != 0 or sizes[N_EDGES] + n_cells + 2 > edge_keys.shape[0]:
-            return full if full != 0 else 6
-        if sizes[N_VISITS] + n_cells + 2 > visit_keys.shape[0]:
-            return 7
+        full = lack_of_room(8, n_items, c)
+        if full != DONE:
+            return full
+        if sizes[N_EDGES] + n_cells + 2 > edges.keys.shape[0]:
+            return FULL_EDGES
+        if sizes[N_VISITS] + n_cells + 2 > c.visits.keys.shape[0]:
+            return FULL_VISITS
         first_edge = sizes[N_EDGES]
         begin = 0
         for cell in range(n_cells):
-            end = cell_start[cell]
+            end = scratch.cell_start[cell]
             if end == begin:
                 continue
-            # cells with the same outcome as an earlier one of this root share its edge
-            twin = -1
             h = np.uint64(end - begin)
             for i in range(begin, end):
-                h = mix(h, (np.uint64(by_cell[i, 0]) << np.uint64(32)) | np.uint64(by_cell[i, 1]))
+                h = mix(h, (np.uint64(scratch.by_cell[i, 0]) << np.uint64(32)) | np.uint64(scratch.by_cell[i, 1]))
             hashes[sizes[N_EDGES] - first_edge] = h
-            for e in range(first_edge, sizes[N_EDGES]):
-                other = edge_keys[e] - np.int64(root + 1) * n_cells
-                other_end = cell_start[other]
-                other_begin = 0 if other == 0 else cell_start[other - 1]
-                if hashes[e - first_edge] != h or order[e - first_edge] >= 0 or other_end - other_begin != end - begin:
-                    continue
-                same = True
-                for i in range(end - begin):
-                    if (
-                        by_cell[begin + i, 0] != by_cell[other_begin + i, 0]
-                        or by_cell[begin + i, 1] != by_cell[other_begin + i, 1]
-                    ):
-                        same = False
-                        break
-                if same:
-                    twin = e
-                    break
+            # cells with the same outcome as an earlier one of this root share its edge
+            twin = equal_edge(begin, end, first_edge, root, hashes, c)
             if twin < 0:
-                full = room(
-                    1, n_items, limit, sizes, mask_hash, dense, ids, node_hash, node_state, edge_keys, visit_keys
-                )
-                if full != 0:
+                full = lack_of_room(1, n_items, c)
+                if full != DONE:
                     # BOUND: what was done for this root is done again from the same tables and gives the same numbers
                     for e in range(first_edge, sizes[N_EDGES]):
-                        edge_keys[e] = -1
+                        edges.keys[e] = -1
                     sizes[N_EDGES] = first_edge
                     return full
                 n = 0
                 m = 0
                 for i in range(begin, end):
-                    if by_cell[i, 1] == ACCEPTED:
-                        accepted[m] = by_cell[i, 0]
+                    if scratch.by_cell[i, 1] == ACCEPTED:
+                        scratch.accepted[m] = scratch.by_cell[i, 0]
                         m += 1
                     else:
-                        masks[n] = by_cell[i, 0]
-                        states[n] = by_cell[i, 1]
+                        scratch.masks[n] = scratch.by_cell[i, 0]
+                        scratch.states[n] = scratch.by_cell[i, 1]
                         n += 1
-                mask = union(accepted, m, words, limit, sizes, mask_hash, mask_count, mask_at, mask_slots, dense, ids)
-                node = node_of(
-                    states, masks, n, sizes, node_start, node_state, node_mask, node_hash, node_slots, order, tmp_states, tmp_masks,
-                    several, words, limit, mask_hash, mask_count, mask_at, mask_slots, dense, ids,
-                )  # fmt: skip
+                mask = np.int64(union(scratch.accepted, m, c.pool, sizes))
+                node = np.int64(node_of(n, c))
             else:
-                node = edge_node[twin]
-                mask = edge_mask[twin]
-            edge = sizes[N_EDGES]
-            edge_keys[edge] = np.int64(root + 1) * n_cells + cell
-            edge_node[edge] = node
-            edge_mask[edge] = mask
-            order[edge - first_edge] = twin
-            sizes[N_EDGES] = edge + 1
+                mask = np.int64(edges.mask[twin])
+                node = np.int64(edges.node[twin])
+            edge = add_edge(np.int64(root + 1) * n_cells + cell, node, mask, edges, sizes)
+            scratch.twin_of[edge - first_edge] = twin
             begin = end
         for edge in range(first_edge, sizes[N_EDGES]):
-            edge_slots[slot_of(edge_keys[edge], edge_keys, edge_slots)] = edge
-            visit(edge_node[edge], edge_keys[edge] % n_cells, n_cells, sizes, visit_keys, visit_slots)
+            edges.slots[slot_of(edges.keys[edge], edges.keys, edges.slots)] = edge
+            visit(edges.node[edge], edges.keys[edge] % n_cells, n_cells, c.visits, sizes)
         sizes[NEXT_ROOT] = root + 1
         done += n_cells + total
-    return 0
+    return DONE
 
 
 @kernel
-def close_nodes(  # type: ignore[no-untyped-def]
-    lr, step_keys, step_result, step_slots, sizes, mask_hash, mask_count, mask_at, mask_slots,
-    dense, ids, node_start, node_state, node_mask, node_hash, node_slots, edge_keys, edge_node, edge_mask, edge_slots,
-    visit_keys, visit_slots, limit, words, states, masks, order, tmp_states, tmp_masks, several, accepted, until,
-):  # fmt: skip
-    """The edges of all nodes over all cells that can follow. Returns 0 when done, -1 to be called again (`until` edges, of which new ones
-    count eight times for each of their items), else the table that is full."""
-    n_cells = lr[N_STATES]
+def close_nodes(parser, steps, c, until):  # type: ignore[no-untyped-def]
+    """The edges of all nodes over all cells that can follow. parser, steps : `exploration_tables.Parser`, `Steps`.
+
+    Returns DONE, PAUSED (after `until` edges, of which new ones count eight times for each of their items), or the table that is full.
+    """
+    n_cells, nodes, edges, visits, scratch, sizes = c.n_cells, c.nodes, c.edges, c.visits, c.scratch, c.sizes
     done = 0
     while sizes[NEXT_VISIT] < sizes[N_VISITS]:
         number = sizes[NEXT_VISIT]
         if done >= until:
-            return -1
-        node = visit_keys[number] // n_cells
-        cell = visit_keys[number] % n_cells
-        n_items = node_start[node + 1] - node_start[node]
-        for p in range(lr[lr[PREDECESSOR_START] + cell], lr[lr[PREDECESSOR_START] + cell + 1]):
-            below = lr[lr[PREDECESSORS] + p]
+            return PAUSED
+        node = visits.keys[number] // n_cells
+        cell = visits.keys[number] % n_cells
+        n_items = nodes.start[node + 1] - nodes.start[node]
+        for p in range(parser.predecessor_start[cell], parser.predecessor_start[cell + 1]):
+            below = parser.predecessors[p]
             key = np.int64(node) * n_cells + below
-            slot = slot_of(key, edge_keys, edge_slots)
-            if edge_slots[slot] >= 0:
-                visit_if_room = edge_node[edge_slots[slot]]
-                if sizes[N_VISITS] + 2 > visit_keys.shape[0]:
-                    return 7
-                visit(visit_if_room, below, n_cells, sizes, visit_keys, visit_slots)
+            slot = slot_of(key, edges.keys, edges.slots)
+            if edges.slots[slot] >= 0:
+                if sizes[N_VISITS] + 2 > visits.keys.shape[0]:
+                    return FULL_VISITS
+                visit(edges.node[edges.slots[slot]], below, n_cells, visits, sizes)
                 continue
-            full = room(1, n_items, limit, sizes, mask_hash, dense, ids, node_hash, node_state, edge_keys, visit_keys)
-            if full != 0:
+            full = lack_of_room(1, n_items, c)
+            if full != DONE:
                 return full
             done += 8 * (n_items + 1)
             n = 0
             m = 0
-            for i in range(node_start[node], node_start[node + 1]):
-                after = step_result[
-                    step_slots[slot_of(np.int64(node_state[i]) * n_cells + below, step_keys, step_slots)]
-                ]
+            for i in range(nodes.start[node], nodes.start[node + 1]):
+                at = slot_of(np.int64(nodes.state[i]) * n_cells + below, steps.keys, steps.slots)
+                after = steps.result[steps.slots[at]]
                 if after == REFUSED:
                     continue
                 if after == ACCEPTED:
-                    accepted[m] = node_mask[i]
+                    scratch.accepted[m] = nodes.mask[i]
                     m += 1
                 else:
-                    states[n] = after
-                    masks[n] = node_mask[i]
+                    scratch.states[n] = after
+                    scratch.masks[n] = nodes.mask[i]
                     n += 1
-            mask = union(accepted, m, words, limit, sizes, mask_hash, mask_count, mask_at, mask_slots, dense, ids)
-            target = node_of(
-                states, masks, n, sizes, node_start, node_state, node_mask, node_hash, node_slots, order, tmp_states, tmp_masks,
-                several, words, limit, mask_hash, mask_count, mask_at, mask_slots, dense, ids,
-            )  # fmt: skip
-            edge = sizes[N_EDGES]
-            edge_keys[edge] = key
-            edge_node[edge] = target
-            edge_mask[edge] = mask
-            edge_slots[slot] = edge
-            sizes[N_EDGES] = edge + 1
-            visit(target, below, n_cells, sizes, visit_keys, visit_slots)
+            mask = union(scratch.accepted, m, c.pool, sizes)
+            target = node_of(n, c)
+            edges.slots[slot] = add_edge(key, target, mask, edges, sizes)
+            visit(target, below, n_cells, visits, sizes)
         sizes[NEXT_VISIT] = number + 1
-        done += 1 + lr[lr[PREDECESSOR_START] + cell + 1] - lr[lr[PREDECESSOR_START] + cell]
-    return 0
-
-
-@kernel
-def refill_by_hash(hashes, first, n, slots):  # type: ignore[no-untyped-def]
-    """Fill an empty slot table of distinct masks from their stored hashes."""
-    mask = slots.shape[0] - 1
-    for i in range(first, n):
-        at = (hashes[i] >> 19) & mask
-        while slots[at] >= 0:
-            at = (at + 1) & mask
-        slots[at] = i
-
-
-@kernel
-def refill_nodes(node_start, node_hash, n, slots):  # type: ignore[no-untyped-def]
-    """Fill an empty slot table of nodes; roots and node 0 have no items and are in no slot."""
-    mask = slots.shape[0] - 1
-    for i in range(n):
-        if node_start[i + 1] == node_start[i]:
-            continue
-        at = (node_hash[i] >> 19) & mask
-        while slots[at] >= 0:
-            at = (at + 1) & mask
-        slots[at] = i
+        done += 1 + parser.predecessor_start[cell + 1] - parser.predecessor_start[cell]
+    return DONE

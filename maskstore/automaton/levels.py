@@ -8,10 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.lr.encoding import LrTables
-from maskwright.maskstore.automaton import _parse_kernels as kernels
+from maskwright.maskstore.automaton.exploration_tables import ACCEPTED, REFUSED, REFUSED_REST
 from maskwright.maskstore.tokens.rests import WHATEVER, Rests
 
-REFUSED_REST = kernels.REFUSED_REST
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 
@@ -130,7 +129,7 @@ class Levels:
         """What comes of a rest in each state that a symbol leads to."""
         accessed = self._accessed[symbol]
         if after < 0 and after in (WHATEVER, REFUSED_REST):
-            return (kernels.ACCEPTED if after == WHATEVER else kernels.REFUSED,) * len(accessed)
+            return (ACCEPTED if after == WHATEVER else REFUSED,) * len(accessed)
         known = self._known
         return tuple([known[after, top] for top in accessed])
 

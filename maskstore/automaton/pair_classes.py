@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.maskstore.automaton import _class_kernels as kernels
-from maskwright.maskstore.automaton._parse_kernels import ACCEPTED, FIRST_STATE, REFUSED
+from maskwright.maskstore.automaton.exploration_tables import ACCEPTED, FIRST_STATE, REFUSED
 
 Int32 = npt.NDArray[np.int32]
 
@@ -47,7 +47,7 @@ class PairClasses:
         return least
 
     def extend(self, n_cells: int, pairs: int, keys: npt.NDArray[np.int64], *edges: npt.NDArray[Any]) -> None:
-        """Classes of more pairs. keys, and edges (their starts, and they): as in `_parse_kernels.explore`; the first `pairs` count.
+        """Classes of more pairs, of which the first `pairs` count. keys, and edges (their starts, and they): see `exploration_tables`.
 
         Cost: O(edges of the new pairs); for a new component on a cycle times its rounds of refinement, and for each known cycle that it
         leads to the classes of that cycle, of which those that have such an edge are compared with the component.

@@ -24,16 +24,8 @@ import numpy.typing as npt
 
 from maskwright.analysis.jit import kernel
 from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT, LrTables
-from maskwright.maskstore.automaton._parse_kernels import (
-    ACCEPTED,
-    MAX_POPS,
-    PLACE_KEYS,
-    PLACE_NUMBERS,
-    PLACE_START,
-    REFUSED,
-    SHAPE_OF,
-    TWINS_HEADER,
-)
+from maskwright.maskstore.automaton import exploration_tables
+from maskwright.maskstore.automaton.exploration_tables import ACCEPTED, MAX_POPS, REFUSED
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
@@ -124,8 +116,7 @@ def rules_of(tables: LrTables, state: int) -> list[int]:
 class Twins:
     """The shapes of some symbols everywhere, and the outcomes of the rests met so far.
 
-    where : int32, for the kernels: a header (its first place: the number of sets), the places, and for each column and set of states on top
-    two numbers: of the column's shape there, and of the list of states that it is shifted to.
+    places : for the kernels.
     outcomes : int32; outcomes[rest] is where a rest's part begins, -1 if it has none; there stands for each such list the number of the
     rest's outcomes. 0 : all refused.
     """
@@ -145,19 +136,7 @@ class Twins:
                     targets.setdefault(shifts, len(targets)),
                 )
             self._lists[column] = [np.frombuffer(shifts, np.int32) for shifts in targets]
-        header = np.zeros(TWINS_HEADER, np.int32)
-        header[0] = places.n_sets
-        parts = {
-            PLACE_START: places.start,
-            PLACE_KEYS: places.keys,
-            PLACE_NUMBERS: places.numbers,
-            SHAPE_OF: shape_of.reshape(-1),
-        }
-        at = TWINS_HEADER
-        for row, part in parts.items():
-            header[row] = at
-            at += len(part)
-        self.where = np.concatenate([header, *parts.values()]).astype(np.int32)
+        self.places = exploration_tables.Places(places.start, places.keys, places.numbers, shape_of)
         self.outcomes = np.full(n_rests, -1, np.int32)
         self._n_outcomes = n_rests
         self._number: dict[bytes, int] = {}

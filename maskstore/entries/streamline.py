@@ -37,7 +37,7 @@ from maskwright.analysis.legality.judge import ENDED_NEWLINE, Case, Judge
 from maskwright.analysis.legality.verdict import START
 from maskwright.analysis.lr.encoding import LrTables
 from maskwright.analysis.lr.tables import build_lr_tables
-from maskwright.maskstore.automaton import _parse_kernels
+from maskwright.maskstore.automaton.exploration_tables import ACCEPTED
 from maskwright.maskstore.automaton.suspended import NEVER_LEGAL, Suspended, explore
 from maskwright.maskstore.tokens.events import EventCodes
 from maskwright.maskstore.tokens.rests import WHATEVER, Rests
@@ -459,7 +459,7 @@ def _outcome(suspended: Suspended, root: int, n_tops: int) -> _Outcome:
         return _REFUSED
     begin, end = suspended.root_start[distinct : distinct + 2].tolist()
     cells, states = suspended.root_cell[begin:end], suspended.root_state[begin:end]
-    if end - begin == n_tops and (states == _parse_kernels.ACCEPTED).all():
+    if end - begin == n_tops and (states == ACCEPTED).all():
         return _ACCEPTED
     return cells.tobytes(), states.tobytes()
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from maskwright.maskstore.automaton import pair_classes
-from maskwright.maskstore.automaton._parse_kernels import ACCEPTED, FIRST_STATE, REFUSED
+from maskwright.maskstore.automaton.exploration_tables import ACCEPTED, FIRST_STATE, REFUSED
 from maskwright.maskstore.automaton.pair_classes import PairClasses
 
 Graph = list[tuple[int, list[int]]]

@@ -19,7 +19,7 @@ from maskwright.analysis.loading import parse_grammar
 from maskwright.analysis.lr.bisimulation import bisimulate
 from maskwright.analysis.lr.encoding import can_follow
 from maskwright.analysis.lr.tables import build_lr_tables
-from maskwright.maskstore.automaton import _parse_kernels as kernels
+from maskwright.maskstore.automaton import _explore_kernels as kernels
 from maskwright.maskstore.automaton import suspended
 from maskwright.maskstore.automaton.stack_automaton import build_automaton
 from maskwright.maskstore.vocabulary import Vocabulary

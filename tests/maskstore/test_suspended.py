@@ -13,8 +13,9 @@ from naive_engine import NaiveEngine
 from maskwright.analysis.lr.bisimulation import bisimulate
 from maskwright.analysis.lr.encoding import LrTables
 from maskwright.analysis.lr.tables import build_lr_tables
-from maskwright.maskstore.automaton import _parse_kernels as kernels
-from maskwright.maskstore.automaton.suspended import NEVER_LEGAL, Suspended, explore, flatten_tables
+from maskwright.maskstore.automaton._hash_kernels import slot_of
+from maskwright.maskstore.automaton.exploration_tables import ACCEPTED, FIRST_STATE, REFUSED
+from maskwright.maskstore.automaton.suspended import NEVER_LEGAL, Suspended, explore
 from maskwright.maskstore.tokens.rests import WHATEVER, Rests
 
 Rest = tuple[tuple[int, ...], frozenset[int] | None]
@@ -41,14 +42,15 @@ def accepts(suspended: Suspended, root: int, stack: tuple[int, ...]) -> bool:
         return False
     state = int(suspended.root_state[begin + cells.index(stack[-1])])
     for cell in reversed(stack[:-1]):
-        if state < kernels.FIRST_STATE:
+        if state < FIRST_STATE:
             break
-        key = state * int(suspended.lr[kernels.N_STATES]) + cell
-        slot = kernels.slot_of(key, suspended.step_keys, suspended.step_slots)
-        assert suspended.step_slots[slot] >= 0, f"state {state} has no step for cell {cell}"
-        state = int(suspended.step_result[suspended.step_slots[slot]])
-    assert state in (kernels.REFUSED, kernels.ACCEPTED), "the bottom was reached and nothing is decided"
-    return state == kernels.ACCEPTED
+        steps = suspended.steps
+        key = state * len(suspended.parser.action) + cell
+        slot = slot_of(key, steps.keys, steps.slots)
+        assert steps.slots[slot] >= 0, f"state {state} has no step for cell {cell}"
+        state = int(steps.result[steps.slots[slot]])
+    assert state in (REFUSED, ACCEPTED), "the bottom was reached and nothing is decided"
+    return state == ACCEPTED
 
 
 def naively_accepts(naive: NaiveEngine, rest: Rest, stack: tuple[int, ...]) -> bool:
@@ -137,18 +139,5 @@ def test_what_every_stack_accepts_is_decided_at_once() -> None:
     roots = [(rests.before([a] * n, WHATEVER), 0) for n in (1, 2, 5)]
     allowed = (tables.accessing == a)[None, :]
     suspended = explore(tables, np.zeros(len(tables.action), np.int32), rests, roots, allowed)
-    assert suspended.n_classes == 0 and set(suspended.root_state.tolist()) == {kernels.ACCEPTED}
+    assert suspended.n_classes == 0 and set(suspended.root_state.tolist()) == {ACCEPTED}
     assert len(set(suspended.root_of.tolist())) == 1, "all three are always legal there, hence one"
-
-
-def test_flat_tables_hold_the_tables() -> None:
-    tables, _ = prepared(0)
-    flat = flatten_tables(tables, np.zeros(len(tables.action), np.int32))
-
-    def part(place: int, size: int) -> list[int]:
-        return flat[flat[place] : flat[place] + size].tolist()
-
-    assert part(kernels.ACTION, tables.action.size) == tables.action.ravel().tolist()
-    assert part(kernels.GOTO, tables.goto.size) == tables.goto.ravel().tolist()
-    assert part(kernels.PREDECESSORS, tables.predecessors.size) == tables.predecessors.tolist()
-    assert flat[kernels.N_STATES] == len(tables.action) and flat[kernels.N_COLUMNS] == tables.n_terminals + 1

@@ -1,0 +1,199 @@
+"""What the closing of a stack automaton knows, as tuples of arrays that compiled code reads and writes. See `exploration_tables`."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.maskstore.automaton._hash_kernels import add_hashed, add_keys, doubled, free_slots
+from maskwright.maskstore.vocabulary.masks import BITS, n_words
+
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+UInt32 = npt.NDArray[np.uint32]
+
+NO_MASK = 0
+DECIDED = 0
+"""The node in which no token is undecided, and the mask with no token."""
+
+# what kernels return; the FULL_ codes as in `exploration_tables`
+FULL_MASKS, FULL_DENSE, FULL_IDS, FULL_NODES, FULL_ITEMS, FULL_EDGES, FULL_VISITS, FULL_CELLS = 1, 2, 3, 4, 5, 6, 7, 8
+
+# places of `sizes`
+N_MASKS, N_DENSE, N_IDS, N_NODES, N_ITEMS, N_EDGES, N_VISITS, NEXT_VISIT, NEXT_ROOT = range(9)
+
+
+class Pool(NamedTuple):
+    """Masks by number.
+
+    limit : a mask of more tokens is kept as a bitmask, which is smaller then. words : (n_words,) uint32; zero, to make a mask in.
+    hashes : int64. n_ids : int32; tokens of a sparse mask, at ids[begin:]; -1 for a dense one, row `begin` of dense. begin : int64.
+    """
+
+    limit: int
+    words: UInt32
+    hashes: Int64
+    n_ids: Int32
+    begin: Int64
+    slots: Int32
+    dense: UInt32
+    ids: Int32
+
+
+class Nodes(NamedTuple):
+    """Node n has the suspended states state[start[n] : start[n + 1]], ascending, each with a mask."""
+
+    start: Int64
+    hashes: Int64
+    slots: Int32
+    state: Int32
+    mask: Int32
+
+
+class Edges(NamedTuple):
+    """keys : int64; node * n_cells + cell. node, mask : int32; what the edge leads to, and adds."""
+
+    keys: Int64
+    node: Int32
+    mask: Int32
+    slots: Int32
+
+
+class Visits(NamedTuple):
+    """The agenda, and what was on it. keys : int64; node * n_cells + the last cell read."""
+
+    keys: Int64
+    slots: Int32
+
+
+class Scratch(NamedTuple):
+    """To make one node in. states, masks, accepted, several, more_states, more_masks : int32. twin_of : int64; for each edge of a root an
+    earlier one that is equal, or -1. by_cell : (capacity, 2) int32 and cell_start : (n_cells + 1,) int64; a root's outcomes by their cell.
+    """
+
+    states: Int32
+    masks: Int32
+    accepted: Int32
+    several: Int32
+    more_states: Int32
+    more_masks: Int32
+    twin_of: Int64
+    by_cell: Int32
+    cell_start: Int64
+
+
+class Closing(NamedTuple):
+    """All of it. n_cells : LR states. sizes : (16,) int64; rows of the tables, by the places above."""
+
+    n_cells: int
+    pool: Pool
+    nodes: Nodes
+    edges: Edges
+    visits: Visits
+    scratch: Scratch
+    sizes: Int64
+
+    @property
+    def n_bytes(self) -> int:
+        parts = self.pool, self.nodes, self.edges, self.visits
+        return sum(array.nbytes for part in parts for array in part if isinstance(array, np.ndarray))
+
+    def with_room(self, full: int) -> Closing:
+        """The same with a larger table. full : one of the FULL_ codes."""
+        match full:
+            case 1 | 2 | 3:
+                return self._replace(pool=pool_with_room(self.pool, full, self.sizes))
+            case 4:
+                return self._replace(nodes=_more_nodes(self.nodes, int(self.sizes[N_NODES])))
+            case 5:
+                nodes = self.nodes
+                return self._replace(nodes=nodes._replace(state=doubled(nodes.state), mask=doubled(nodes.mask)))
+            case 6:
+                return self._replace(edges=_more_edges(self.edges, int(self.sizes[N_EDGES])))
+            case 7:
+                slots = free_slots(2 * len(self.visits.keys))
+                add_keys(self.visits.keys, 0, int(self.sizes[N_VISITS]), slots)
+                return self._replace(visits=Visits(doubled(self.visits.keys), slots))
+            case _:
+                scratch = self.scratch
+                return self._replace(scratch=scratch._replace(by_cell=doubled(scratch.by_cell)))
+
+
+def new_pool(n_tokens: int) -> tuple[Pool, Int64]:
+    """A pool with the empty mask, number 0; and `sizes`."""
+    capacity = 1 << 16
+    width = n_words(n_tokens)
+    sizes = np.zeros(16, np.int64)
+    sizes[N_MASKS] = sizes[N_NODES] = 1
+    pool = Pool(
+        limit=max(8, n_tokens // BITS),
+        words=np.zeros(width, np.uint32),
+        hashes=np.zeros(capacity, np.int64),
+        n_ids=np.zeros(capacity, np.int32),
+        begin=np.zeros(capacity, np.int64),
+        slots=free_slots(capacity),
+        dense=np.zeros((1 << 10, width), np.uint32),
+        ids=np.zeros(1 << 20, np.int32),
+    )
+    return pool, sizes
+
+
+def pool_with_room(pool: Pool, full: int, sizes: Int64) -> Pool:
+    """The same with more room. full : FULL_MASKS, FULL_DENSE or FULL_IDS."""
+    if full == FULL_DENSE:
+        return pool._replace(dense=doubled(pool.dense))
+    if full == FULL_IDS:
+        return pool._replace(ids=doubled(pool.ids))
+    slots = free_slots(2 * len(pool.hashes))
+    add_hashed(pool.hashes, 1, int(sizes[N_MASKS]), slots)
+    return pool._replace(hashes=doubled(pool.hashes), n_ids=doubled(pool.n_ids), begin=doubled(pool.begin), slots=slots)
+
+
+def new_closing(n_cells: int, n_roots: int, widest: int, pool: Pool, sizes: Int64, first_capacity: int) -> Closing:
+    """One that has no edges yet. widest : the most items of a root. first_capacity : edges and visits that there is room for at first."""
+    capacity = 1 << max(14, (2 * n_roots + 2).bit_length())
+    sizes[N_NODES] = 1 + n_roots
+    nodes = Nodes(
+        start=np.zeros(capacity + 1, np.int64),
+        hashes=np.zeros(capacity, np.int64),
+        slots=free_slots(capacity),
+        state=np.zeros(capacity, np.int32),
+        mask=np.zeros(capacity, np.int32),
+    )
+    edges = Edges(
+        keys=np.full(first_capacity, -1, np.int64),
+        node=np.zeros(first_capacity, np.int32),
+        mask=np.zeros(first_capacity, np.int32),
+        slots=free_slots(first_capacity),
+    )
+    visits = Visits(np.zeros(first_capacity, np.int64), free_slots(first_capacity))
+    states, masks, accepted, several, more_states, more_masks = np.zeros((6, 4 * widest + 64), np.int32)
+    scratch = Scratch(
+        states,
+        masks,
+        accepted,
+        several,
+        more_states,
+        more_masks,
+        twin_of=np.zeros(max(widest * 4, n_cells) + 8, np.int64),
+        by_cell=np.zeros((1 << 12, 2), np.int32),
+        cell_start=np.zeros(n_cells + 1, np.int64),
+    )
+    return Closing(n_cells, pool, nodes, edges, visits, scratch, sizes)
+
+
+def _more_nodes(nodes: Nodes, n: int) -> Nodes:
+    slots = free_slots(2 * len(nodes.hashes))
+    with_items = np.flatnonzero(np.diff(nodes.start[: n + 1]))  # roots and node 0 have none and are in no slot
+    if len(with_items):
+        add_hashed(nodes.hashes, int(with_items[0]), n, slots)
+    return nodes._replace(start=doubled(nodes.start), hashes=doubled(nodes.hashes), slots=slots)
+
+
+def _more_edges(edges: Edges, n: int) -> Edges:
+    slots = free_slots(2 * len(edges.keys))
+    add_keys(edges.keys, 0, n, slots)
+    keys = np.concatenate([edges.keys, np.full_like(edges.keys, -1)])
+    return Edges(keys, doubled(edges.node), doubled(edges.mask), slots)

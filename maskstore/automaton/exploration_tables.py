@@ -1,0 +1,296 @@
+"""What an exploration of suspended parses knows, as tuples of arrays that compiled code reads and writes.
+
+An `Exploration` is a tuple of tuples of arrays. Python makes tables larger between two calls (`Exploration.with_room`); compiled code
+writes into them, and their numbers of rows into `sizes`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.analysis.errors import LimitError
+from maskwright.analysis.lr.encoding import LrTables
+from maskwright.maskstore.automaton._hash_kernels import add_hashed, add_keys, doubled, free_slots
+
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+UInt64 = npt.NDArray[np.uint64]
+
+REFUSED = 0
+ACCEPTED = 1
+FIRST_STATE = 2
+"""Suspended states are numbered from here."""
+
+NOTHING = -1
+"""In place of a nonterminal to push: the parse has not begun."""
+
+REFUSED_REST = -(1 << 30)
+"""In place of a rest: no stack accepts it."""
+
+# what kernels return in place of a number
+DONE = 0
+PAUSED = -1
+"""To be called again, for nothing but a pause."""
+ENDLESS = -2
+"""Reductions did not come to an end."""
+TOO_DEEP = -3
+"""A parse needs longer scratch stacks; the same call with such ones goes on."""
+FULL_CONFIGURATIONS, FULL_SETS, FULL_STATES, FULL_STEPS, FULL_PAIRS, FULL_EDGES, FULL_TWINS = 1, 2, 3, 4, 5, 6, 7
+"""A table may be full before the next step; the same call with a larger one goes on."""
+
+IS_ACCEPTED = -1
+"""In place of a number of configurations: whatever lies below, the rest is accepted."""
+
+# places of `sizes`
+N_CONFIGURATIONS, N_SUSPENDED, N_MEMBERS, N_SETS, N_STEPS, N_PAIRS, N_EDGES, NEXT_PAIR, N_TWINS, N_KNOWN = range(10)
+
+MAX_POPS = 4096
+"""More than the cells that a rule discards."""
+MAX_NONTERMINALS = 1 << 18
+
+FIRST_CAPACITY = 1 << 16
+FIRST_DEPTH = 512
+MAX_FOUND = 256
+"""Configurations that one step may lead to."""
+MAX_BRANCHES = 64
+MAX_STEPS = 100_000
+"""Without a shift, or with other readings still to follow."""
+
+
+class Parser(NamedTuple):
+    """LALR tables, as `LrTables` has them. mode : (n_states,) int32; the lexing mode of each state."""
+
+    action: Int32
+    goto: Int32
+    rule_lhs: Int32
+    rule_length: Int32
+    alternatives: Int32
+    default_rule: Int32
+    predecessor_start: Int32
+    predecessors: Int32
+    mode: Int32
+
+
+class Rests(NamedTuple):
+    """Sequences: rest r is symbol[r] and then rest after[r]. symbol, after : (n_rests,) int32."""
+
+    symbol: Int32
+    after: Int32
+
+
+class Places(NamedTuple):
+    """Where a parse may read on, see `twins`.
+
+    start : (n_states + 1,), keys, numbers : int32; behind a cell there are the places start[cell] : start[cell + 1], each with its key,
+    nonterminal * MAX_POPS + cells to discard, and the number of the set of states that can be on top there.
+    shape : (n_columns, n_sets, 2) int32; of a column where one of a set is on top the number of its shape, and of the list of states that
+    it is shifted to.
+    """
+
+    start: Int32
+    keys: Int32
+    numbers: Int32
+    shape: Int32
+
+
+class Known(NamedTuple):
+    """Facts: behind a state on top, one rest may be read as another. keys : `rest_key`. rest : int32; the other."""
+
+    keys: Int64
+    rest: Int32
+    slots: Int32
+
+    def grown(self, n: int) -> Known:
+        return Known(doubled(self.keys), doubled(self.rest), _slots(self.keys, n))
+
+
+class TwinTable(NamedTuple):
+    """keys : int64; the shape of a rest's first symbol, and what it comes to. rest : int32; the least rest with this key."""
+
+    keys: Int64
+    rest: Int32
+    slots: Int32
+
+    def grown(self, n: int) -> TwinTable:
+        return TwinTable(doubled(self.keys), doubled(self.rest), _slots(self.keys, n))
+
+
+class Configurations(NamedTuple):
+    """parts : (capacity, 3) int32; the rest to read, the cells to discard before, and the nonterminal to push then."""
+
+    keys: Int64
+    parts: Int32
+    slots: Int32
+
+    def grown(self, n: int) -> Configurations:
+        return Configurations(doubled(self.keys), doubled(self.parts), _slots(self.keys, n))
+
+
+class TerminalSets(NamedTuple):
+    """Sets of terminals. hashes : int64. bits : (capacity, n_words) uint64."""
+
+    hashes: Int64
+    bits: UInt64
+    slots: Int32
+
+    def grown(self, n: int) -> TerminalSets:
+        return TerminalSets(doubled(self.hashes), doubled(self.bits), _slots_of_hashes(self.hashes, 0, n))
+
+
+class States(NamedTuple):
+    """Suspended states: state s has the configurations items[start[s] : start[s + 1]], ascending."""
+
+    hashes: Int64
+    start: Int64
+    items: Int32
+    slots: Int32
+
+    def grown(self, n: int) -> States:
+        slots = _slots_of_hashes(self.hashes, FIRST_STATE, n)
+        return States(doubled(self.hashes), doubled(self.start), doubled(self.items), slots)
+
+
+class Steps(NamedTuple):
+    """keys : int64; state * n_cells + cell. result : int32; REFUSED, ACCEPTED or the state that follows."""
+
+    keys: Int64
+    result: Int32
+    slots: Int32
+
+    def grown(self, n: int) -> Steps:
+        return Steps(doubled(self.keys), doubled(self.result), _slots(self.keys, n))
+
+
+class Pairs(NamedTuple):
+    """Pairs (suspended state, last cell read). keys : int64; state * n_cells + cell. edge_start : int64; where each one's edges begin."""
+
+    keys: Int64
+    edge_start: Int64
+    slots: Int32
+
+    def grown(self, n: int) -> Pairs:
+        return Pairs(doubled(self.keys), doubled(self.edge_start), _slots(self.keys, n))
+
+
+class Edges(NamedTuple):
+    """after : int32; for each predecessor of a pair's cell REFUSED, ACCEPTED or FIRST_STATE + the pair that follows."""
+
+    after: Int32
+
+    def grown(self, n: int) -> Edges:
+        return Edges(doubled(self.after))
+
+
+class Scratch(NamedTuple):
+    """Stacks that one step works on. stack : (depth,) int32. branches : (MAX_BRANCHES, depth) int32; parses still to be followed, with
+    their heights and rests. found : (MAX_FOUND,) int32; configurations. bits : (n_words,) uint64."""
+
+    stack: Int32
+    branches: Int32
+    heights: Int32
+    rests: Int32
+    found: Int32
+    bits: UInt64
+
+
+class Exploration(NamedTuple):
+    """All of an exploration. outcomes : int32, see `twins.Twins`. sizes : (16,) int64; rows of the tables, by the places above."""
+
+    parser: Parser
+    rests: Rests
+    places: Places
+    outcomes: Int32
+    known: Known
+    twins: TwinTable
+    configurations: Configurations
+    sets: TerminalSets
+    states: States
+    steps: Steps
+    pairs: Pairs
+    edges: Edges
+    scratch: Scratch
+    sizes: Int64
+
+    def with_room(self, full: int) -> Exploration:
+        """The same with a larger table. full : one of the FULL_ codes."""
+        name, size = _TABLES[full]
+        return self._replace(**{name: getattr(self, name).grown(int(self.sizes[size]))})
+
+    @property
+    def n_bytes(self) -> int:
+        return sum(array.nbytes for part in self for array in (part if isinstance(part, tuple) else (part,)))
+
+
+_TABLES = {
+    FULL_CONFIGURATIONS: ("configurations", N_CONFIGURATIONS),
+    FULL_SETS: ("sets", N_SETS),
+    FULL_STATES: ("states", N_SUSPENDED),
+    FULL_STEPS: ("steps", N_STEPS),
+    FULL_PAIRS: ("pairs", N_PAIRS),
+    FULL_EDGES: ("edges", N_EDGES),
+    FULL_TWINS: ("twins", N_TWINS),
+}
+"""By code: the table, and where `sizes` counts its rows."""
+
+
+def new_exploration(parser: Parser, rests: Rests, places: Places, outcomes: Int32, n_words: int) -> Exploration:
+    """One that knows nothing yet. n_words : of a set of terminals."""
+    n = FIRST_CAPACITY
+    keys, numbers = np.zeros((5, n), np.int64), np.zeros((5, n), np.int32)
+    sizes = np.zeros(16, np.int64)
+    sizes[N_SUSPENDED] = FIRST_STATE
+    return Exploration(
+        parser=parser,
+        rests=rests,
+        places=places,
+        outcomes=outcomes,
+        known=Known(np.zeros(8, np.int64), np.zeros(8, np.int32), free_slots(8)),
+        twins=TwinTable(keys[0], numbers[0], free_slots(n)),
+        configurations=Configurations(keys[1], np.zeros((n, 3), np.int32), free_slots(n)),
+        sets=TerminalSets(keys[2], np.zeros((n, n_words), np.uint64), free_slots(n)),
+        states=States(keys[3], np.zeros(n + 1, np.int64), numbers[1], free_slots(n)),
+        steps=Steps(keys[4], numbers[2], free_slots(n)),
+        pairs=Pairs(np.zeros(n, np.int64), np.zeros(n + 1, np.int64), free_slots(n)),
+        edges=Edges(numbers[3]),
+        scratch=new_scratch(FIRST_DEPTH, n_words),
+        sizes=sizes,
+    )
+
+
+def new_scratch(depth: int, n_words: int) -> Scratch:
+    """For stacks of up to `depth` cells."""
+    return Scratch(
+        np.zeros(depth, np.int32),
+        np.zeros((MAX_BRANCHES, depth), np.int32),
+        np.zeros(MAX_BRANCHES, np.int32),
+        np.zeros(MAX_BRANCHES, np.int32),
+        np.zeros(MAX_FOUND, np.int32),
+        np.zeros(n_words, np.uint64),
+    )
+
+
+def parser_of(tables: LrTables, mode_of_state: Int32) -> Parser:
+    """The tables for kernels. Raises LimitError if their numbers do not fit the keys of configurations."""
+    if tables.n_nonterminals >= MAX_NONTERMINALS or int(tables.rule_length.max(initial=0)) >= MAX_POPS:
+        raise LimitError(
+            f"the grammar has {MAX_NONTERMINALS:,} nonterminals or more, or a rule of {MAX_POPS:,} symbols or more: too large to suspend "
+            "its parses"
+        )
+    arrays: list[Any] = [getattr(tables, name) for name in Parser._fields[:-1]]
+    return Parser(*(np.array(array, np.int32) for array in (*arrays, mode_of_state)))
+
+
+def _slots(keys: Int64, n: int) -> Int32:
+    """Of a table of `keys` that is to be twice as large. n : its rows."""
+    slots = free_slots(2 * len(keys))
+    add_keys(keys, 0, n, slots)
+    return slots
+
+
+def _slots_of_hashes(hashes: Int64, first: int, n: int) -> Int32:
+    slots = free_slots(2 * len(hashes))
+    add_hashed(hashes, first, n, slots)
+    return slots
