@@ -26,10 +26,13 @@ PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _IMPORT = re.compile(rb"^from (maskwright(?:\.\w+)*) import (?:\(([^)]*)\)|([^\n]*))", re.MULTILINE)
 
 
-def kernel(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+def kernel(function: Callable[..., Any] | None = None, /, *, allocates: bool = False, forceinline: bool = False) -> Any:
     """A function that Numba compiles at its first call, without Python objects and without the interpreter's lock.
 
-    options : further ones of `numba.njit`.
+    allocates : whether it makes arrays. forceinline : see `numba.njit`.
+
+    PERF: references to arrays are counted only in functions that allocate. To count them costs some 10 ns for each array of each call,
+    also of those in tuples, and such functions as these pass thirty.
 
     >>> @kernel
     ... def add(a, b):
@@ -38,15 +41,15 @@ def kernel(function: Callable[..., Any] | None = None, /, **options: Any) -> Any
     3
     """
     if function is None:
-        return functools.partial(kernel, **options)
-    from numba import njit
+        return functools.partial(kernel, allocates=allocates, forceinline=forceinline)
+    njit: Any = importlib.import_module("numba").njit  # its stub does not know `_nrt`
 
     config: Any = importlib.import_module("numba.core.config")  # made from the environment: no stub knows its names
     path = function.__code__.co_filename
     named = config.CACHE_DIR
     try:
         config.CACHE_DIR = os.path.join(_folder(named), f"{_stem(path)}-{checksum(path):08x}")
-        return njit(cache=True, nogil=True, **options)(function)
+        return njit(cache=True, nogil=True, forceinline=forceinline, _nrt=allocates)(function)
     finally:
         config.CACHE_DIR = named
 

@@ -77,6 +77,11 @@ class Live:
         self._kind(frozenset())
 
     @property
+    def accepts_some(self) -> bool:
+        """Whether the parser accepts any text."""
+        return self._exits.accepts[self._exits.ready[0]]
+
+    @property
     def has_dead_ends(self) -> bool:
         """Whether some stack of the automaton's can be shifted to that is not live. Not whether some text leads there."""
         return any(query in self._unsure for query in self._first.values())

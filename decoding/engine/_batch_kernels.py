@@ -147,7 +147,7 @@ def begin_runs(table, memory, regions, words, results, begin, first, pairs, fram
     return n_runs
 
 
-@kernel
+@kernel(allocates=True)
 def go_on(table, memory, regions, words, begin, first, pairs, frames, slots, n_runs):  # type: ignore[no-untyped-def]
     """Take all runs to their ends, step by step, as `run` does; texts with a long one become ALONE. Arguments as of `begin_runs`."""
     nodes = (table[NODES] & NATURAL) - 2 * ((table[N_ROOTS] & NATURAL) + 1)
@@ -243,7 +243,7 @@ def join(memory, regions, begin, first, after, heads):  # type: ignore[no-untype
             after[head] = i
 
 
-@kernel
+@kernel(allocates=True)
 def fill_batch(table, memory, regions, words, results, begin, end):  # type: ignore[no-untyped-def]
     """`fill` for slots begin .. end - 1. words : (n_slots, >= n_words) int32; results : (n_slots,) int32, IDLE for those to leave
     alone. Returns whether all are OK.
@@ -297,7 +297,7 @@ def fill_batch(table, memory, regions, words, results, begin, end):  # type: ign
     return fine
 
 
-@kernel
+@kernel(allocates=True)
 def advance_batch(table, memory, regions, tokens, results):  # type: ignore[no-untyped-def]
     """`read_token` for slots whose results are IDLE (token -1 = nothing to read); they hold what came of it.
 

@@ -147,7 +147,7 @@ def collect(table, memory, region, moved):  # type: ignore[no-untyped-def]
     forget_runs(table, memory, region, 0)
 
 
-@kernel
+@kernel(allocates=True)
 def make_room(table, memory, region):  # type: ignore[no-untyped-def]
     """Free the records that nothing needs; whether that left half of the arena free, so that it need not grow."""
     collect(table, memory, region, np.empty(memory[region + CAPACITY], np.int32))

@@ -143,7 +143,7 @@ def enter(pair, pairs, search, cursor):  # type: ignore[no-untyped-def]
     cursor[N_CALLS] += 1
 
 
-@kernel
+@kernel(allocates=True)
 def sort_component(pairs, known, search, cursor):  # type: ignore[no-untyped-def]
     """One step towards the classes of the component on top of the stack. Returns the work done, or UNDECIDABLE.
 
@@ -298,7 +298,7 @@ def matches(member, candidate, pairs, known, search, cursor):  # type: ignore[no
     return True
 
 
-@kernel
+@kernel(allocates=True)
 def refine(members, pairs, known, search, cursor):  # type: ignore[no-untyped-def]
     """A round of partition refinement: members of one block with different edges, up to blocks, are told apart. Returns the work.
 

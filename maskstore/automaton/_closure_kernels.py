@@ -51,7 +51,7 @@ def is_in_words(mask, count, pool):  # type: ignore[no-untyped-def]
     """Whether pool.words, of so many tokens, is a pooled mask of as many."""
     if pool.n_ids[mask] < 0:
         row = pool.begin[mask]
-        for w in range(pool.words.shape[0]):
+        for w in range(pool.words.shape[0]):  # noqa: SIM110
             if pool.dense[row, w] != pool.words[w]:
                 return False
         return True
@@ -156,7 +156,7 @@ def union(masks, n, pool, sizes):  # type: ignore[no-untyped-def]
     return pool_mask(pool, sizes)
 
 
-@kernel
+@kernel(allocates=True)
 def sort_pairs(n, scratch):  # type: ignore[no-untyped-def]
     """Sort scratch.states[:n] ascending, the masks along with them (stable)."""
     states, masks = scratch.states, scratch.masks
@@ -304,9 +304,9 @@ def sort_by_cell(root, item_start, item_root, item_mask, root_start, root_cell, 
 
 
 @kernel
-def equal_edge(begin, end, first_edge, root, hashes, c):  # type: ignore[no-untyped-def]
-    """An edge of the root, from first_edge on, whose cell has the outcomes by_cell[begin:end], too; -1 for none. hashes : of outcomes."""
-    by_cell, cell_start = c.scratch.by_cell, c.scratch.cell_start
+def equal_edge(begin, end, first_edge, root, c):  # type: ignore[no-untyped-def]
+    """An edge of the root, from first_edge on, whose cell has the outcomes by_cell[begin:end], too; -1 for none."""
+    by_cell, cell_start, hashes = c.scratch.by_cell, c.scratch.cell_start, c.scratch.hashes
     h = hashes[c.sizes[N_EDGES] - first_edge]
     for e in range(first_edge, c.sizes[N_EDGES]):
         other = c.edges.keys[e] - np.int64(root + 1) * c.n_cells
@@ -336,7 +336,7 @@ def close_roots(item_start, item_root, item_mask, root_start, root_cell, root_st
     root_cell, root_state : see `Suspended`. Returns DONE, PAUSED (after `until` roots' cells), or the table that is full.
     """
     n_cells, edges, scratch, sizes = c.n_cells, c.edges, c.scratch, c.sizes
-    hashes = np.empty(n_cells + 1, np.uint64)
+    hashes = scratch.hashes
     done = 0
     while sizes[NEXT_ROOT] < item_start.shape[0] - 1:
         if done >= until:
@@ -367,7 +367,7 @@ def close_roots(item_start, item_root, item_mask, root_start, root_cell, root_st
                 h = mix(h, (np.uint64(scratch.by_cell[i, 0]) << np.uint64(32)) | np.uint64(scratch.by_cell[i, 1]))
             hashes[sizes[N_EDGES] - first_edge] = h
             # cells with the same outcome as an earlier one of this root share its edge
-            twin = equal_edge(begin, end, first_edge, root, hashes, c)
+            twin = equal_edge(begin, end, first_edge, root, c)
             if twin < 0:
                 full = lack_of_room(1, n_items, c)
                 if full != DONE:

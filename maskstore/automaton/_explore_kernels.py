@@ -132,7 +132,7 @@ def step(state, cell, x):  # type: ignore[no-untyped-def]
     return suspended(found, n, x.states, x.sizes)
 
 
-@kernel
+@kernel(forceinline=True)
 def new_step(state, cell, x):  # type: ignore[no-untyped-def]
     """`step`, remembered. For a step that is not known."""
     after = step(state, cell, x)
@@ -147,20 +147,20 @@ def new_step(state, cell, x):  # type: ignore[no-untyped-def]
     return after
 
 
-@kernel
-def pair_of(state, cell, n_cells, pairs, sizes):  # type: ignore[no-untyped-def]
-    """The number of a pair (suspended state, last cell)."""
+@kernel(forceinline=True)
+def pair_of(state, cell, n_cells, keys, slots, sizes):  # type: ignore[no-untyped-def]
+    """The number of a pair (suspended state, last cell). keys, slots : as of `Pairs`."""
     key = np.int64(state) * n_cells + cell
-    slot = slot_of(key, pairs.keys, pairs.slots)
-    if pairs.slots[slot] < 0:
+    slot = slot_of(key, keys, slots)
+    if slots[slot] < 0:
         number = sizes[N_PAIRS]
-        pairs.keys[number] = key
-        pairs.slots[slot] = number
+        keys[number] = key
+        slots[slot] = number
         sizes[N_PAIRS] = number + 1
-    return pairs.slots[slot]
+    return slots[slot]
 
 
-@kernel
+@kernel(forceinline=True)
 def lack_of_room(width, x):  # type: ignore[no-untyped-def]
     """Which table may be full before so many steps are made; DONE for none."""
     sizes = x.sizes
@@ -189,40 +189,44 @@ def explore(x, until):  # type: ignore[no-untyped-def]
 
     Returns DONE, PAUSED (after `until` edges, of which new ones count NEW_STEP times), ENDLESS, TOO_DEEP, or the table that is full.
     """
-    parser, pairs, sizes = x.parser, x.pairs, x.sizes
-    n_cells = parser.action.shape[0]
+    # PERF: arrays are taken out of their tuples before the loops, as each time that is done their references are counted
+    predecessor_start, predecessors = x.parser.predecessor_start, x.parser.predecessors
+    step_keys, step_slots, step_result = x.steps.keys, x.steps.slots, x.steps.result
+    pair_keys, pair_slots, edge_start = x.pairs.keys, x.pairs.slots, x.pairs.edge_start
+    edges, sizes = x.edges.after, x.sizes
+    n_cells = x.parser.action.shape[0]
     done = 0
     while sizes[NEXT_PAIR] < sizes[N_PAIRS]:
         pair = sizes[NEXT_PAIR]
         if done >= until:
             return PAUSED
-        state = pairs.keys[pair] // n_cells
-        cell = pairs.keys[pair] % n_cells
-        begin = parser.predecessor_start[cell]
-        end = parser.predecessor_start[cell + 1]
+        state = pair_keys[pair] // n_cells
+        cell = pair_keys[pair] % n_cells
+        begin = predecessor_start[cell]
+        end = predecessor_start[cell + 1]
         full = lack_of_room(end - begin, x)
         if full != DONE:
             return full
         at = sizes[N_EDGES]
-        pairs.edge_start[pair] = at
+        edge_start[pair] = at
         for i in range(begin, end):
-            below = parser.predecessors[i]
+            below = predecessors[i]
             # PERF: looked up here, since a call that passes some thirty arrays takes 0.4 us and nine of ten edges are known: 0.7 against 22
             # CPU-s for the 53 million edges of sql's suspended parses (vocabulary of the bundled model, numba 0.68)
-            slot = slot_of(np.int64(state) * n_cells + below, x.steps.keys, x.steps.slots)
-            if x.steps.slots[slot] >= 0:
-                after = np.int64(x.steps.result[x.steps.slots[slot]])
+            slot = slot_of(np.int64(state) * n_cells + below, step_keys, step_slots)
+            if step_slots[slot] >= 0:
+                after = np.int64(step_result[step_slots[slot]])
             else:
                 done += NEW_STEP
                 after = np.int64(new_step(state, below, x))
             if after < 0:
                 return after
             if after >= FIRST_STATE:
-                after = FIRST_STATE + np.int64(pair_of(after, below, n_cells, pairs, sizes))
-            x.edges.after[at] = after
+                after = FIRST_STATE + np.int64(pair_of(after, below, n_cells, pair_keys, pair_slots, sizes))
+            edges[at] = after
             at += 1
         sizes[N_EDGES] = at
-        pairs.edge_start[pair + 1] = at
+        edge_start[pair + 1] = at
         sizes[NEXT_PAIR] = pair + 1
         done += end - begin + 1
     return DONE
@@ -259,7 +263,7 @@ def explore_tops(rest_of, top_of, next_place, pair_of_place, x, until):  # type:
             return n
         state = suspended(x.scratch.found, n, x.states, x.sizes)
         if state >= FIRST_STATE:
-            pair_of_place[place] = FIRST_STATE + pair_of(state, top, n_cells, x.pairs, x.sizes)
+            pair_of_place[place] = FIRST_STATE + pair_of(state, top, n_cells, x.pairs.keys, x.pairs.slots, x.sizes)
     return DONE
 
 

@@ -25,7 +25,7 @@ from maskwright.maskstore.automaton.exploration_tables import (
 )
 
 
-@kernel
+@kernel(forceinline=True)
 def configuration(rest, pops, pushed, table, sizes):  # type: ignore[no-untyped-def]
     """The number of a configuration: `pops` cells to discard, then `pushed` onto the next, then `rest` to read."""
     # BOUND: rests, pops and nonterminals fit 32, 12 and 18 bits, see `parser_of`
@@ -64,7 +64,7 @@ def twin(rest, tops, symbol, shape, outcomes, table, sizes):  # type: ignore[no-
     return table.rest[table.slots[slot]]
 
 
-@kernel
+@kernel(forceinline=True)
 def suspend(rest, pops, pushed, cell, x, n_found):  # type: ignore[no-untyped-def]
     """Add a configuration to found[n_found:], of the rest's least twin behind the last cell read; none if no stack accepts it.
 
@@ -117,14 +117,14 @@ def rest_key(rest, top, n_states):  # type: ignore[no-untyped-def]
     return (np.int64(rest) * 2 if rest >= 0 else np.int64(-rest) * 2 + 1) * n_states + top
 
 
-@kernel
+@kernel(forceinline=True)
 def rest_after(rest, top, n_states, known):  # type: ignore[no-untyped-def]
     """The least rest known to be equivalent where `top` has just been shifted; REFUSED_REST if no stack below accepts it."""
     slot = slot_of(rest_key(rest, top, n_states), known.keys, known.slots)
     return known.rest[known.slots[slot]] if known.slots[slot] >= 0 else rest
 
 
-@kernel
+@kernel(forceinline=True)
 def push_branch(height, rest, branches, scratch):  # type: ignore[no-untyped-def]
     """Put the parse under way, stack[:height], onto the agenda; returns the new number of branches."""
     for i in range(height):
@@ -251,7 +251,7 @@ def advance_configuration(rest, pushed, cell, x, n_found):  # type: ignore[no-un
     return n_found
 
 
-@kernel
+@kernel(forceinline=True)
 def follow_conflict(action, rest, height, cell, x, n_found, branches):  # type: ignore[no-untyped-def]
     """Follow all actions of a cell, each apart. Returns the new n_found, or IS_ACCEPTED, and the new number of branches."""
     parser, stack = x.parser, x.scratch.stack
@@ -270,7 +270,7 @@ def follow_conflict(action, rest, height, cell, x, n_found, branches):  # type: 
     return n_found, branches
 
 
-@kernel
+@kernel(forceinline=True)
 def follow_end_check(rest, top, height, cell, x, n_found, branches):  # type: ignore[no-untyped-def]
     """A shift of any of an end check's terminals will do, else each reduction takes its own terminals along. Returns as
     `follow_conflict`."""
@@ -285,7 +285,7 @@ def follow_end_check(rest, top, height, cell, x, n_found, branches):  # type: ig
     return n_found, branches
 
 
-@kernel
+@kernel(forceinline=True)
 def reduce_apart(rest, rule, height, cell, x, n_found, branches):  # type: ignore[no-untyped-def]
     """Follow a reduction apart from the parse under way, stack[:height], which stays as it is."""
     stack = x.scratch.stack

@@ -70,7 +70,8 @@ class Visits(NamedTuple):
 
 class Scratch(NamedTuple):
     """To make one node in. states, masks, accepted, several, more_states, more_masks : int32. twin_of : int64; for each edge of a root an
-    earlier one that is equal, or -1. by_cell : (capacity, 2) int32 and cell_start : (n_cells + 1,) int64; a root's outcomes by their cell.
+    earlier one that is equal, or -1. hashes : uint64; of its outcomes. by_cell : (capacity, 2) int32 and cell_start : (n_cells + 1,)
+    int64; a root's outcomes by their cell.
     """
 
     states: Int32
@@ -80,6 +81,7 @@ class Scratch(NamedTuple):
     more_states: Int32
     more_masks: Int32
     twin_of: Int64
+    hashes: npt.NDArray[np.uint64]
     by_cell: Int32
     cell_start: Int64
 
@@ -178,6 +180,7 @@ def new_closing(n_cells: int, n_roots: int, widest: int, pool: Pool, sizes: Int6
         more_states,
         more_masks,
         twin_of=np.zeros(max(widest * 4, n_cells) + 8, np.int64),
+        hashes=np.zeros(n_cells + 1, np.uint64),
         by_cell=np.zeros((1 << 12, 2), np.int32),
         cell_start=np.zeros(n_cells + 1, np.int64),
     )

@@ -62,7 +62,9 @@ class Levels:
         for rest in sorted(length):
             if rest != WHATEVER:
                 self._levels[length[rest]].append(rest)
-        n_columns, n_modes = tables.action.shape[1], int(mode_of_state.max()) + 1
+        n_columns = tables.action.shape[1]
+        # also modes that no state asks for any more, once states of dead ends are gone
+        n_modes = max(int(mode_of_state.max()) + 1, max(rests.symbols, default=0) - n_columns + 1)
         self.n_columns = n_columns
         in_mode = [mode_of_state == mode for mode in range(n_modes)]
         # a mode that is asked for stands on top before and after

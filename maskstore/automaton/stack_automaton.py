@@ -89,6 +89,11 @@ def build_lexer_and_parser(grammar: Grammar) -> LexerAndParser:
     if merged.is_decided:
         try:
             live = Live(tables)
+            if not live.accepts_some:
+                raise GrammarError(
+                    f"grammar {grammar.name}: its conflicts are decided by a shift, and then no text comes to an end; load the grammar "
+                    "with conflicts='all', or take the conflicts out of its rules"
+                )
             if live.has_dead_ends:
                 tables, origin = without_dead_ends(live)
             else:

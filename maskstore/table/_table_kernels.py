@@ -15,7 +15,7 @@ def edge_slot(key, n_slots):  # type: ignore[no-untyped-def]
     return np.int64((h * np.uint64(n_slots)) >> np.uint64(32))
 
 
-@kernel
+@kernel(allocates=True)
 def choose_defaults(node_of, number, nodes):  # type: ignore[no-untyped-def]
     """nodes[n, 0] : the most common number among node n's edges, the least of several. node_of, number : (n_edges,), sorted by node."""
     begin = 0
@@ -53,7 +53,8 @@ def write_rows(count, at, dense, ids, words):  # type: ignore[no-untyped-def]
     """words[i] : mask i of a closure as a row; a row of `dense` if its count is -1, else count ids."""
     for i in range(count.shape[0]):
         if count[i] < 0:
-            words[i] = dense[at[i]]
+            for w in range(words.shape[1]):
+                words[i, w] = dense[at[i], w]
         else:
             for k in range(at[i], at[i] + count[i]):
                 words[i, ids[k] >> 5] |= np.uint32(1) << np.uint32(ids[k] & 31)
@@ -68,7 +69,7 @@ def bits_of(word):  # type: ignore[no-untyped-def]
     return (word * np.uint32(0x01010101) & np.uint32(0xFFFFFFFF)) >> np.uint32(24)
 
 
-@kernel
+@kernel(allocates=True)
 def row_sizes(words):  # type: ignore[no-untyped-def]
     """Tokens of each row, (n,) int64."""
     sizes = np.zeros(words.shape[0], np.int64)

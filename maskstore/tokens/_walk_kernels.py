@@ -1,4 +1,7 @@
-"""The jitted loops of the longest-match walk: what every token does in a lexer state. Callers own all arrays and have checked them."""
+"""The jitted loops of the longest-match walk: what every token does in a lexer state. Callers own all arrays and have checked them.
+
+`w` is a `Walk`, see `walk_tables`.
+"""
 
 from __future__ import annotations
 
@@ -6,147 +9,163 @@ import numpy as np
 
 from maskwright.analysis.jit import kernel
 from maskwright.maskstore.tokens._kernels import SPACE
+from maskwright.maskstore.tokens.walk_tables import (
+    DEEPEST,
+    DONE,
+    FOUND_BEFORE,
+    FULL_FOUND,
+    FULL_ROWS,
+    FULL_SEQUENCES,
+    N_ROWS,
+    SET,
+    SYMBOL,
+    TOKEN,
+    UNKNOWN_AFTER,
+    UNKNOWN_MODES,
+)
 
 FULL = -1
 UNKNOWN = -1
-DONE, SEQUENCES, FOUND, ROWS, AFTER, MODES = range(6)
-"""What a walk returns: that it is done, or what is in its way."""
+NOT_READ = -2
+"""In place of a sequence: no parser reads it."""
+ALIVE = 1 << 30
+"""In place of the depth at which a token died: it did not."""
 
 
 @kernel
-def extend_sequence(sequence, symbol, sizes, parent, last, slots):  # type: ignore[no-untyped-def]
-    """The number of a sequence with one more symbol; FULL if the table must grow.
+def hash_of(number, symbol, slots):  # type: ignore[no-untyped-def]
+    """The key of two numbers, and where its search begins."""
+    key = (np.uint64(number) << np.uint64(32)) | np.uint64(symbol)
+    return key, np.int64((key * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(33)) & (slots.shape[0] - 1)
 
-    sizes : (1,) int64, sequences so far. parent, last : (capacity,) int32. slots : int32, a power of two and at least twice the capacity,
-    -1 = free.
-    """
-    mask = slots.shape[0] - 1
-    key = (np.uint64(sequence) << np.uint64(32)) ^ np.uint64(symbol)
-    h = np.int64((key * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(33)) & mask
+
+@kernel
+def extend_sequence(sequence, symbol, sequences):  # type: ignore[no-untyped-def]
+    """The number of a sequence with one more symbol; FULL if the table must grow."""
+    slots = sequences.slots
+    _, h = hash_of(sequence, symbol, slots)
     while slots[h] >= 0:
         found = slots[h]
-        if parent[found] == sequence and last[found] == symbol:
-            return found
-        h = (h + 1) & mask
-    number = sizes[0]
-    if number >= parent.shape[0]:
-        return FULL
-    parent[number] = sequence
-    last[number] = symbol
+        if sequences.parent[found] == sequence and sequences.last[found] == symbol:
+            return np.int64(found)
+        h = (h + 1) & (slots.shape[0] - 1)
+    number = sequences.sizes[0]
+    if number >= sequences.parent.shape[0]:
+        return np.int64(FULL)
+    sequences.parent[number] = sequence
+    sequences.last[number] = symbol
     slots[h] = number
-    sizes[0] = number + 1
+    sequences.sizes[0] = number + 1
     return number
 
 
 @kernel
-def find_after(states, symbol, after_key, after):  # type: ignore[no-untyped-def]
+def refill_sequences(sequences):  # type: ignore[no-untyped-def]
+    """Fill an empty slot table; sequence 0 is in no slot."""
+    slots = sequences.slots
+    for i in range(1, sequences.sizes[0]):
+        _, h = hash_of(sequences.parent[i], sequences.last[i], slots)
+        while slots[h] >= 0:
+            h = (h + 1) & (slots.shape[0] - 1)
+        slots[h] = i
+
+
+@kernel
+def find_after(states, symbol, after):  # type: ignore[no-untyped-def]
     """The number of the set of the parser's states after a symbol (see `feasible`); UNKNOWN if that has not been worked out."""
-    mask = after_key.shape[0] - 1
-    key = (np.uint64(states) << np.uint64(32)) | np.uint64(symbol)
-    h = np.int64((key * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(33)) & mask
-    while after_key[h] != 0:
-        if after_key[h] == key:
-            return after[h]
-        h = (h + 1) & mask
-    return UNKNOWN
+    key, h = hash_of(states, symbol, after.keys)
+    while after.keys[h] != 0:
+        if after.keys[h] == key:
+            return np.int64(after.sets[h])
+        h = (h + 1) & (after.keys.shape[0] - 1)
+    return np.int64(UNKNOWN)
 
 
 @kernel
-def set_after(states, symbol, found, after_key, after):  # type: ignore[no-untyped-def]
-    """Note what `find_after` is to find. after_key : uint64, a power of two, 0 = free (states are above 0). after : int32."""
-    mask = after_key.shape[0] - 1
-    key = (np.uint64(states) << np.uint64(32)) | np.uint64(symbol)
-    h = np.int64((key * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(33)) & mask
-    while after_key[h] != 0:
-        h = (h + 1) & mask
-    after_key[h] = key
-    after[h] = found
+def set_after(states, symbol, found, after):  # type: ignore[no-untyped-def]
+    """Note what `find_after` is to find."""
+    key, h = hash_of(states, symbol, after.keys)
+    while after.keys[h] != 0:
+        h = (h + 1) & (after.keys.shape[0] - 1)
+    after.keys[h] = key
+    after.sets[h] = found
 
 
 @kernel
-def refill_after(old_key, old_after, after_key, after):  # type: ignore[no-untyped-def]
-    """Note in larger tables what is in smaller ones (see `set_after`)."""
-    for i in range(old_key.shape[0]):
-        if old_key[i] != 0:
-            set_after(old_key[i] >> np.uint64(32), old_key[i] & np.uint64(0xFFFFFFFF), old_after[i], after_key, after)
+def refill_after(old, after):  # type: ignore[no-untyped-def]
+    """Note in larger tables what is in smaller ones."""
+    for i in range(old.keys.shape[0]):
+        if old.keys[i] != 0:
+            set_after(old.keys[i] >> np.uint64(32), old.keys[i] & np.uint64(0xFFFFFFFF), old.sets[i], after)
+
+
+@kernel(forceinline=True)
+def emit(out, sequence, move, w):  # type: ignore[no-untyped-def]
+    """The sequence with what the lexer emits, or NOT_READ; and DONE, or what is in the way."""
+    sequences = w.sequences
+    for i in range(w.lexer.output_start[out], w.lexer.output_start[out + 1]):
+        symbol = np.int64(w.lexer.output_symbols[i])
+        if symbol == w.tokens.newline:
+            symbol = w.tokens.after_newline + 2 * np.int64(move)
+        states = sequences.states_of[sequence]
+        found = find_after(states, symbol, w.after)
+        if found == UNKNOWN:
+            w.cursor[SET], w.cursor[SYMBOL] = states, symbol
+            return sequence, UNKNOWN_AFTER
+        if found == 0:
+            return np.int64(NOT_READ), DONE
+        sequence = extend_sequence(sequence, symbol, sequences)
+        if sequence == FULL:
+            return sequence, FULL_SEQUENCES
+        sequences.states_of[sequence] = found
+    return sequence, DONE
 
 
 @kernel
-def walk_longest(  # type: ignore[no-untyped-def]
-    start, next_state, output, output_start, output_symbols, byte_class, data, offsets, shared, newline_code, moves,
-    states, sequences, moved, end_state, end_sequence, sizes, parent, last, slots, states_of, after_key, after, at,
-):  # fmt: skip
+def walk_longest(start, prefixes, ends, w):  # type: ignore[no-untyped-def]
     """Read every token from lexer state `start`, as far as some parser can read what the lexer emits.
 
-    data, offsets : the tokens, sorted. shared : (n_tokens,) int32; leading bytes that a token shares with the one before it.
-    newline_code : (2,) int32; the layout's newline terminal or -1, and the code of a newline that ends after move 0. moves : see
-        `Moves.table`. states_of : (capacity,) int32; after each sequence the set of the parser's states. after_key, after : see
-        `set_after`.
-    states, sequences, moved : (longest token + 1,) int32, scratch. Written, (n_tokens,) int32: end_state (-1: the lexer or the parser
-        refuses the token) and end_sequence. at : (6,) int64, zeros to begin with; where to go on after a return that is not DONE.
-    Returns DONE, SEQUENCES if their table must grow, or AFTER: what is after the set at[4] and the symbol at[5] must be worked out.
+    prefixes : scratch. ends : written. Returns DONE, FULL_SEQUENCES, or UNKNOWN_AFTER.
     """
-    states[0] = start
-    sequences[0] = 0
-    moved[0] = 0
-    dead_at = 1 << 30  # the depth at which the token before died
-    for token in range(at[0], offsets.shape[0] - 1):
-        common = shared[token]
+    lexer, tokens = w.lexer, w.tokens
+    prefixes.state[0] = start
+    prefixes.sequence[0] = 0
+    prefixes.move[0] = 0
+    dead_at = ALIVE  # the depth at which the token before died
+    for token in range(w.cursor[TOKEN], tokens.offsets.shape[0] - 1):
+        common = tokens.shared[token]
         if common > dead_at:
-            end_state[token] = -1
+            ends.state[token] = -1
             continue
-        dead_at = 1 << 30
-        begin = offsets[token]
-        length = offsets[token + 1] - begin
-        state = states[common]
-        sequence = sequences[common]
-        move = moved[common]
-        for depth in range(common, length):
-            byte = data[begin + depth]
-            klass = byte_class[byte]
-            out = output[state, klass]
-            state = next_state[state, klass]
+        dead_at = ALIVE
+        begin = tokens.offsets[token]
+        state = prefixes.state[common]
+        sequence = np.int64(prefixes.sequence[common])
+        move = prefixes.move[common]
+        for depth in range(common, tokens.offsets[token + 1] - begin):
+            byte = tokens.data[begin + depth]
+            klass = lexer.byte_class[byte]
+            out = lexer.output[state, klass]
+            state = lexer.next_state[state, klass]
             if state < 0:
                 dead_at = depth
                 break
-            for i in range(output_start[out], output_start[out + 1]):
-                symbol = output_symbols[i]
-                if symbol == newline_code[0]:
-                    symbol = newline_code[1] + 2 * move
-                found = find_after(states_of[sequence], symbol, after_key, after)
-                if found == UNKNOWN:
-                    at[0], at[4], at[5] = token, states_of[sequence], symbol
-                    return AFTER
-                if found == 0:
+            if lexer.output_start[out] != lexer.output_start[out + 1]:
+                sequence, code = emit(out, sequence, move, w)
+                if code != DONE:
+                    w.cursor[TOKEN] = token
+                    return code
+                if sequence == NOT_READ:
                     dead_at = depth
                     break
-                sequence = extend_sequence(sequence, symbol, sizes, parent, last, slots)
-                if sequence == FULL:
-                    at[0] = token
-                    return SEQUENCES
-                states_of[sequence] = found
-            if dead_at == depth:
-                break
             if byte <= SPACE:
-                move = moves[move, byte]
-            states[depth + 1] = state
-            sequences[depth + 1] = sequence
-            moved[depth + 1] = move
-        end_state[token] = state if dead_at == 1 << 30 else -1
-        end_sequence[token] = sequence
+                move = tokens.moves[move, byte]
+            prefixes.state[depth + 1] = state
+            prefixes.sequence[depth + 1] = sequence
+            prefixes.move[depth + 1] = move
+        ends.state[token] = state if dead_at == ALIVE else -1
+        ends.sequence[token] = sequence
     return DONE
-
-
-@kernel
-def refill_sequences(n, parent, last, slots):  # type: ignore[no-untyped-def]
-    """Fill an empty slot table from the first n sequences; number 0 is the empty sequence and in no slot."""
-    mask = slots.shape[0] - 1
-    for i in range(1, n):
-        key = (np.uint64(parent[i]) << np.uint64(32)) ^ np.uint64(last[i])
-        h = np.int64((key * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(33)) & mask
-        while slots[h] >= 0:
-            h = (h + 1) & mask
-        slots[h] = i
 
 
 @kernel
@@ -162,158 +181,173 @@ def shared_bytes(data, offsets, shared):  # type: ignore[no-untyped-def]
         shared[token] = n
 
 
+@kernel(forceinline=True)
+def begin_token(token, start, rows, tokens):  # type: ignore[no-untyped-def]
+    """Row 0 becomes a token at its first byte."""
+    begin = tokens.offsets[token]
+    rows.length[0] = tokens.offsets[token + 1] - begin
+    for i in range(rows.length[0]):
+        rows.text[0, i] = tokens.data[begin + i]
+    rows.again[0] = 0
+    rows.place[0] = 0
+    rows.state[0] = start
+    rows.sequence[0] = 0
+    rows.move[0] = 0
+
+
+@kernel(forceinline=True)
+def last_looked_at(row, size, rows):  # type: ignore[no-untyped-def]
+    """The last byte of the token that a row has looked at; what is read anew is so because of byte again[row]."""
+    return size - rows.length[row] + max(rows.place[row], rows.again[row])
+
+
+@kernel(forceinline=True)
+def begin_lexeme(row, n_rows, rows, contexts, sets, w):  # type: ignore[no-untyped-def]
+    """Follow each mode that a lexeme may be read in, the first in the row itself, the others in new ones.
+
+    Returns the new number of rows, which is n_rows - 1 if there is no mode; and DONE, or what is in the way.
+    """
+    sequences = w.sequences
+    here = rows.sequence[row]
+    before = sequences.last[here] if here != 0 else -1
+    if before >= contexts.code:
+        rows.state[row] = contexts.mode_state[before - contexts.code]
+        return n_rows, DONE
+    members = sequences.states_of[here]
+    if sets.begin[members] < 0:
+        w.cursor[SET] = members
+        return n_rows, UNKNOWN_MODES
+    n_modes = sets.end[members] - sets.begin[members]
+    if n_rows + n_modes > rows.text.shape[0]:
+        return n_rows, FULL_ROWS
+    if sequences.sizes[0] + n_modes > sequences.parent.shape[0]:
+        return n_rows, FULL_SEQUENCES
+    klass = w.lexer.byte_class[rows.text[row, rows.place[row]]]
+    is_first = True
+    for i in range(sets.begin[members], sets.end[members]):
+        mode = sets.mode[i]
+        if 0 <= before < contexts.can_follow.shape[0] and not contexts.can_follow[before, mode]:
+            continue
+        if w.lexer.next_state[contexts.mode_state[mode], klass] == -1:
+            continue
+        target = row
+        if not is_first:
+            target = n_rows
+            n_rows += 1
+            for j in range(rows.length[row]):
+                rows.text[target, j] = rows.text[row, j]
+            rows.length[target] = rows.length[row]
+            rows.again[target] = rows.again[row]
+            rows.place[target] = rows.place[row]
+            rows.move[target] = rows.move[row]
+        is_first = False
+        sequence = extend_sequence(here, contexts.code + mode, sequences)
+        sequences.states_of[sequence] = sets.left[i]
+        rows.sequence[target] = sequence
+        rows.state[target] = contexts.mode_state[mode]
+    return n_rows - 1 if is_first else n_rows, DONE
+
+
+@kernel(forceinline=True)
+def back_up(row, rows, contexts):  # type: ignore[no-untyped-def]
+    """Put the bytes behind a lexeme's last end before those that are not read yet. Returns whether there was room."""
+    begin = contexts.pending_start[rows.state[row]]
+    n = contexts.pending_start[rows.state[row] + 1] - begin
+    place = rows.place[row]
+    left = rows.length[row] - place
+    text = rows.text
+    if n + left > text.shape[1]:
+        return False
+    if n >= place:
+        for i in range(left - 1, -1, -1):
+            text[row, n + i] = text[row, place + i]
+    else:
+        for i in range(left):
+            text[row, n + i] = text[row, place + i]
+    for i in range(n):
+        text[row, i] = contexts.pending[begin + i]
+    rows.again[row] = n + max(0, rows.again[row] - place)
+    rows.length[row] = n + left
+    rows.place[row] = 0
+    rows.state[row] = 0
+    return True
+
+
+@kernel(forceinline=True)
+def read_byte(row, rows, contexts, w):  # type: ignore[no-untyped-def]
+    """One step of a row. Returns whether it lives on; and DONE, or what is in the way."""
+    byte = rows.text[row, rows.place[row]]
+    klass = w.lexer.byte_class[byte]
+    target = w.lexer.next_state[rows.state[row], klass]
+    if target == -1:
+        return False, DONE
+    sequence, code = emit(w.lexer.output[rows.state[row], klass], np.int64(rows.sequence[row]), rows.move[row], w)
+    if code != DONE:
+        return True, code
+    if sequence == NOT_READ:
+        return False, DONE
+    if target == -2:
+        if not back_up(row, rows, contexts):
+            return True, FULL_ROWS
+        rows.sequence[row] = sequence
+        return True, DONE
+    if rows.place[row] >= rows.again[row] and byte <= SPACE:
+        rows.move[row] = w.tokens.moves[rows.move[row], byte]
+    rows.state[row] = target
+    rows.sequence[row] = sequence
+    rows.place[row] += 1
+    return True, DONE
+
+
 @kernel
-def walk_contextual(  # type: ignore[no-untyped-def]
-    start, next_state, output, output_start, output_symbols, byte_class, mode_state, mode_can_follow, mode_code,
-    pending_start, pending, data, offsets, shared, newline_code, moves, text, length, again, place, state, sequence, move,
-    found_token, found_state, found_sequence, n_found, sizes, parent, last, slots, states_of, after_key, after,
-    modes_begin, modes_end, mode_of, after_mode, at,
-):  # fmt: skip
+def walk_contextual(start, rows, found, contexts, sets, w):  # type: ignore[no-untyped-def]
     """`walk_longest` where the parser's state chooses what competes: wherever a lexeme begins, each mode is followed that it may be in.
 
-    mode_can_follow : (n_terminals, n_modes) bool; the modes that there can be after a terminal. mode_code : the symbol of mode 0; a
-    sequence says which mode each of its lexemes was read in. text : (n_rows, width) uint8 and length, again, place, state, sequence,
-    move : (n_rows,) int32,
-    scratch; the alternatives under way. Written: found_token, found_state, found_sequence : (capacity,) int32, n_found : (1,) int64.
-    modes_begin, modes_end : (n_sets,) int32; mode_of, after_mode : int32; the modes of a set of the parser's states are
-        mode_of[modes_begin[set] : modes_end[set]], ascending, beside what is left of the set in each. modes_begin -1: not worked out.
-    Also returns FOUND if those arrays are full, ROWS if there are too many alternatives, MODES: those of set at[4] must be worked out.
+    A sequence says which mode each of its lexemes was read in. rows : scratch. found : written. sets : `ModesOfSets`. Also returns
+    FULL_FOUND if that is full, FULL_ROWS if there are too many parses, UNKNOWN_MODES.
     """
     # INVARIANT: a row changes only when nothing is in the way of its next step any more, so a walk goes on where it has stopped
-    rows = at[1]
-    # the last byte that a reading of the token before looked at, if none was left; what is read anew is so because of byte again[row]
-    deepest = at[2] if rows > 0 else -1
-    found_before = at[3]
-    code = DONE
-    for token in range(at[0], offsets.shape[0] - 1):
-        size = offsets[token + 1] - offsets[token]
-        if rows == 0:
-            if deepest >= 0 and shared[token] > deepest:
+    cursor, tokens = w.cursor, w.tokens
+    n_rows = cursor[N_ROWS]
+    # the last byte that a parse of the token before looked at, if none was left
+    deepest = cursor[DEEPEST] if n_rows > 0 else -1
+    found_before = cursor[FOUND_BEFORE]
+    for token in range(cursor[TOKEN], tokens.offsets.shape[0] - 1):
+        size = tokens.offsets[token + 1] - tokens.offsets[token]
+        if n_rows == 0:
+            if deepest >= 0 and tokens.shared[token] > deepest:
                 continue
             deepest = 0
-            found_before = n_found[0]
-            for i in range(size):
-                text[0, i] = data[offsets[token] + i]
-            length[0] = size
-            again[0] = 0
-            place[0] = 0
-            state[0] = start
-            sequence[0] = 0
-            move[0] = 0
-            rows = 1
-        while rows > 0:
-            row = rows - 1
-            if place[row] == length[row]:
-                if n_found[0] >= found_token.shape[0]:
-                    code = FOUND
+            found_before = found.n[0]
+            begin_token(token, start, rows, tokens)
+            n_rows = 1
+        code = DONE
+        while n_rows > 0:
+            row = n_rows - 1
+            if rows.place[row] == rows.length[row]:
+                n = found.n[0]
+                if n >= found.token.shape[0]:
+                    code = FULL_FOUND
                     break
-                found_token[n_found[0]] = token
-                found_state[n_found[0]] = state[row]
-                found_sequence[n_found[0]] = sequence[row]
-                n_found[0] += 1
-                rows -= 1
+                found.token[n] = token
+                found.state[n] = rows.state[row]
+                found.sequence[n] = rows.sequence[row]
+                found.n[0] = n + 1
+                n_rows -= 1
                 continue
-            here = sequence[row]
-            if state[row] == 0:
-                before = last[here] if here != 0 else -1
-                if before >= mode_code:
-                    state[row] = mode_state[before - mode_code]
-                    continue
-                members = states_of[here]
-                if modes_begin[members] < 0:
-                    at[4] = members
-                    code = MODES
-                    break
-                n_modes = modes_end[members] - modes_begin[members]
-                if rows + n_modes > text.shape[0]:
-                    code = ROWS
-                    break
-                if sizes[0] + n_modes > parent.shape[0]:
-                    code = SEQUENCES
-                    break
-                klass = byte_class[text[row, place[row]]]
-                first = True
-                for i in range(modes_begin[members], modes_end[members]):
-                    mode = mode_of[i]
-                    if before >= 0 and before < mode_can_follow.shape[0] and not mode_can_follow[before, mode]:
-                        continue
-                    if next_state[mode_state[mode], klass] == -1:
-                        continue
-                    target = row
-                    if not first:
-                        target = rows
-                        rows += 1
-                        for j in range(length[row]):
-                            text[target, j] = text[row, j]
-                        length[target] = length[row]
-                        again[target] = again[row]
-                        place[target] = place[row]
-                        move[target] = move[row]
-                    first = False
-                    sequence[target] = extend_sequence(here, mode_code + mode, sizes, parent, last, slots)
-                    states_of[sequence[target]] = after_mode[i]
-                    state[target] = mode_state[mode]
-                if first:
-                    deepest = max(deepest, size - length[row] + max(place[row], again[row]))
-                    rows -= 1
-                continue
-            byte = text[row, place[row]]
-            klass = byte_class[byte]
-            out = output[state[row], klass]
-            target = next_state[state[row], klass]
-            if target != -1:
-                for i in range(output_start[out], output_start[out + 1]):
-                    symbol = output_symbols[i]
-                    if symbol == newline_code[0]:
-                        symbol = newline_code[1] + 2 * move[row]
-                    found = find_after(states_of[here], symbol, after_key, after)
-                    if found == UNKNOWN:
-                        at[4], at[5] = states_of[here], symbol
-                        code = AFTER
-                        break
-                    if found == 0:
-                        target = -1
-                        break
-                    here = extend_sequence(here, symbol, sizes, parent, last, slots)
-                    if here == FULL:
-                        code = SEQUENCES
-                        break
-                    states_of[here] = found
-                if code != DONE:
-                    break
-            if target == -1:
-                deepest = max(deepest, size - length[row] + max(place[row], again[row]))
-                rows -= 1
-                continue
-            if target == -2:
-                begin = pending_start[state[row]]
-                n = pending_start[state[row] + 1] - begin
-                rest = length[row] - place[row]
-                if n + rest > text.shape[1]:
-                    code = ROWS
-                    break
-                if n >= place[row]:
-                    for i in range(rest - 1, -1, -1):
-                        text[row, n + i] = text[row, place[row] + i]
-                else:
-                    for i in range(rest):
-                        text[row, n + i] = text[row, place[row] + i]
-                for i in range(n):
-                    text[row, i] = pending[begin + i]
-                again[row] = n + max(0, again[row] - place[row])
-                length[row] = n + rest
-                place[row] = 0
-                state[row] = 0
-                sequence[row] = here
-                continue
-            if place[row] >= again[row] and byte <= SPACE:
-                move[row] = moves[move[row], byte]
-            state[row] = target
-            sequence[row] = here
-            place[row] += 1
+            if rows.state[row] == 0:
+                n_rows, code = begin_lexeme(row, n_rows, rows, contexts, sets, w)
+                lives = n_rows > row
+            else:
+                lives, code = read_byte(row, rows, contexts, w)
+                n_rows = row + 1 if lives else row
+            if code != DONE:
+                break
+            if not lives:
+                deepest = max(deepest, last_looked_at(row, size, rows))
         if code != DONE:
-            at[0], at[1], at[2], at[3] = token, rows, deepest, found_before
+            cursor[TOKEN], cursor[N_ROWS], cursor[DEEPEST], cursor[FOUND_BEFORE] = token, n_rows, deepest, found_before
             return code
-        if n_found[0] > found_before:
+        if found.n[0] > found_before:
             deepest = -1
     return DONE

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from maskwright.analysis.jit import kernel
 from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT, LrTables
 from maskwright.maskstore.tokens import _walk_kernels
+from maskwright.maskstore.tokens.walk_tables import After, ModesOfSets
 
 Int32 = npt.NDArray[np.int32]
 Words = npt.NDArray[np.uint32]
@@ -31,7 +32,7 @@ class Feasible:
     Symbols below n_terminals are terminals, from `mode_code` on they ask for a mode, and those between are newlines of the layout, which
     may be dropped, and behind which anything may be on top.
 
-    after_table, mode_table : what has been worked out, for the kernels of the walk (`find_after`, `walk_contextual`).
+    after_table, modes_of_sets : what has been worked out, for the kernels of the walk.
     """
 
     def __init__(
@@ -49,16 +50,10 @@ class Feasible:
         self._is_entered_alone = bool((tables.accessing >= -1).all())
         self._reductions = _reductions(tables)
         self._n_after = 0
-        self.after_table: tuple[npt.NDArray[np.uint64], Int32] = (
-            np.zeros(1 << 10, np.uint64),
-            np.zeros(1 << 10, np.int32),
-        )
+        self.after_table = After(np.zeros(1 << 10, np.uint64), np.zeros(1 << 10, np.int32))
         self._n_mode_of = 0
-        self.mode_table: tuple[Int32, Int32, Int32, Int32] = (
-            np.full(1 << 6, -1, np.int32),
-            np.zeros(1 << 6, np.int32),
-            np.zeros(2 * n_modes, np.int32),
-            np.zeros(2 * n_modes, np.int32),
+        self.modes_of_sets = ModesOfSets(
+            np.full(1 << 6, -1, np.int32), np.zeros(1 << 6, np.int32), *np.zeros((2, 2 * n_modes), np.int32)
         )
 
     def states(self, number: int) -> Int32:
@@ -69,33 +64,33 @@ class Feasible:
         """The set after a symbol; NOWHERE if no parser can read it in one of some states."""
         if states == NOWHERE:
             return NOWHERE
-        found = int(_walk_kernels.find_after(states, symbol, *self.after_table))
+        found = int(_walk_kernels.find_after(states, symbol, self.after_table))
         return self.learn(states, symbol) if found == _walk_kernels.UNKNOWN else found
 
     def learn(self, states: int, symbol: int) -> int:
         """Work out what is after a symbol, and note it in `after_table`, where it is not yet. states : not NOWHERE."""
-        if 2 * self._n_after >= len(self.after_table[0]):
-            keys, values = self.after_table
-            self.after_table = np.zeros(2 * len(keys), np.uint64), np.zeros(2 * len(values), np.int32)
-            _walk_kernels.refill_after(keys, values, *self.after_table)
+        if 2 * self._n_after >= len(self.after_table.keys):
+            old, n = self.after_table, 2 * len(self.after_table.keys)
+            self.after_table = After(np.zeros(n, np.uint64), np.zeros(n, np.int32))
+            _walk_kernels.refill_after(old, self.after_table)
         found = self._read(states, symbol)
-        _walk_kernels.set_after(states, symbol, found, *self.after_table)
+        _walk_kernels.set_after(states, symbol, found, self.after_table)
         self._n_after += 1
         return found
 
     def learn_modes(self, states: int) -> None:
-        """Note in `mode_table` the modes of a set, and what is left of it in each."""
+        """Note in `modes_of_sets` the modes of a set, and what is left of it in each."""
         members = self._sets[states]
         modes = np.unique(self._mode_of_state[members]).tolist()
         left = [self._intern(members[self._mode_of_state[members] == mode]) for mode in modes]
-        begins, ends, mode_of, after_mode = self.mode_table
+        begins, ends, mode_of, after_mode = self.modes_of_sets
         first = self._n_mode_of
         self._n_mode_of += len(modes)
         while len(mode_of) < self._n_mode_of:
             mode_of, after_mode = (np.concatenate([array, array]) for array in (mode_of, after_mode))
         begins[states], ends[states] = first, self._n_mode_of
         mode_of[first : self._n_mode_of], after_mode[first : self._n_mode_of] = modes, left
-        self.mode_table = begins, ends, mode_of, after_mode
+        self.modes_of_sets = ModesOfSets(begins, ends, mode_of, after_mode)
 
     def _read(self, states: int, symbol: int) -> int:
         """The set after a symbol."""
@@ -119,10 +114,10 @@ class Feasible:
         if number is None:
             number = self._number[key] = len(self._sets)
             self._sets.append(states)
-            begins, ends, mode_of, after_mode = self.mode_table
+            begins, ends, mode_of, after_mode = self.modes_of_sets
             if number >= len(begins):
                 begins, ends = np.append(begins, np.full_like(begins, -1)), np.append(ends, np.zeros_like(ends))
-                self.mode_table = begins, ends, mode_of, after_mode
+                self.modes_of_sets = ModesOfSets(begins, ends, mode_of, after_mode)
         return number
 
 
@@ -192,7 +187,7 @@ def _reductions(tables: LrTables) -> tuple[Int32, Int32, Int32, Int32]:
     )
 
 
-@kernel
+@kernel(allocates=True)
 def states_below(state, depth, predecessor_start, predecessors):  # type: ignore[no-untyped-def]
     """The states, ascending, that can lie so far below a state on a stack."""
     n_states = predecessor_start.shape[0] - 1
@@ -208,7 +203,7 @@ def states_below(state, depth, predecessor_start, predecessors):  # type: ignore
     return np.flatnonzero(here).astype(np.int32)
 
 
-@kernel
+@kernel(allocates=True)
 def _step(states, column, action, alternatives, starts, rules, target_start, targets):  # type: ignore[no-untyped-def]
     """The states, ascending, after a terminal column has been shifted from one of some states, all reductions before it done."""
     n_states = action.shape[0]

@@ -247,8 +247,8 @@ class Requirements:
             keys_of_state.append((keys[firsts[:n_groups]], token[order], starts))
             if progress is not None:
                 progress(state + 1, transducer.n_states)
-        self.n_sequences = int(walk.sizes[0])
-        self._parent, self._last = (array[: self.n_sequences].tolist() for array in (walk.parent, walk.last))
+        self.n_sequences = walk.n_sequences
+        self._parent, self._last = (array[: self.n_sequences].tolist() for array in walk.sequences[:2])
         self._symbols: dict[int, tuple[int, ...]] = {0: ()}
         self._number_keys(keys_of_state, endings)
 

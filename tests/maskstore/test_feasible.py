@@ -59,7 +59,7 @@ def check_modes(feasible: Feasible, numbers: set[int], mode_of_state: Any) -> No
     """What is left of sets of states in each of their modes."""
     for number in numbers:
         feasible.learn_modes(number)
-    begins, ends, mode_of, after_mode = feasible.mode_table
+    begins, ends, mode_of, after_mode = feasible.modes_of_sets
     for number in numbers:
         found = slice(int(begins[number]), int(ends[number]))
         states = feasible.states(number)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from maskwright.analysis.errors import DeadEndError, GrammarError, LimitError
+from maskwright.analysis.grammar import Grammar
+from maskwright.analysis.lr.live import Live
+from maskwright.analysis.lr.merging import build_merged_tables
 from maskwright.decoding.dead import refuse_dead
 from maskwright.lint.facts import Facts
 from maskwright.lint.finding import Finding
@@ -30,8 +33,23 @@ _SUSPICIOUS = frozenset(
 def no_text(facts: Facts, found: Sequence[Finding]) -> list[Finding]:
     """The finding that no text can be finished whatever the tokenizer: one that holds each byte is tried.
 
-    found : the findings of lexing. Cost: a store of 257 tokens, and a shortest ending, if one of them makes it likely.
+    found : the findings of lexing. Cost: a store of 257 tokens, and a shortest ending, if one of them makes it likely; where conflicts are
+    decided by a shift, what `Live` costs.
     """
+    try:
+        if _is_emptied_by_shifts(facts.grammar):
+            return [
+                facts.finding(
+                    "no-text",
+                    "error",
+                    facts.at_rule(facts.grammar.start),
+                    "no text of the grammar can be finished: its conflicts are decided by a shift, and then every text lacks something",
+                    "no store is made",
+                    "left-factor the rules with conflicts, or load the grammar with conflicts='all' (--conflicts all)",
+                )
+            ]
+    except (GrammarError, LimitError):
+        pass  # the checks of the parser have met it too
     if not any(finding.code in _SUSPICIOUS and finding.severity != "info" for finding in found):
         return []
     try:
@@ -52,6 +70,13 @@ def no_text(facts: Facts, found: Sequence[Finding]) -> list[Finding]:
         if not any(facts.without_name(error) in finding.message for finding in found):
             facts.notes.append(f"whether any text can be finished: {facts.without_name(error)}")
     return []
+
+
+def _is_emptied_by_shifts(grammar: Grammar) -> bool:
+    if grammar.conflicts != "shift" or grammar.lexing == "nfa":
+        return False
+    merged = build_merged_tables(grammar, grammar.conflicts)
+    return merged.is_decided and not Live(merged.tables).accepts_some
 
 
 __all__ = ["no_text"]
