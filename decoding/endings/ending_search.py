@@ -159,11 +159,14 @@ class EndingSearch(EndingMachine):
         return min(found, COSTLY)
 
     def _bound(self, node: Node) -> int:
-        """A lower bound of the bytes left."""
-        place, state, column, _ = node
+        """A lower bound of the bytes left: the estimate, or what was learnt since."""
         known = self._known.get(_key(node))
-        if known is not None:
-            return known
+        return self._estimated(node) if known is None else known
+
+    def _estimated(self, node: Node) -> int:
+        """The bound before anything was learnt. What a search may take goes by it: a bound that was learnt where there is no ending is only
+        how far the search before has come, and would give the next one ever more."""
+        place, state, column, _ = node
         if place.values is None:
             self._estimate(place)
         if self.lexer.is_newline[state] and not place.depth and not self.lexer.backs_up[state]:
@@ -229,7 +232,7 @@ class EndingSearch(EndingMachine):
         Raises LimitError if these are too few, or take more memory than `MAX_HELD`.
         """
         self._readings = MAX_READINGS
-        far = self._bound(start)
+        far = self._estimated(start)
         self._nodes_left = (MAX_NODES if max_nodes is None else max_nodes) + NODES_OF_A_BYTE * far
         self._visits_left = VISITS_OF_A_NODE * self._nodes_left
         # PERF: what will not fit is seen from the first of at least `far` states, and not at the last
@@ -272,7 +275,7 @@ class EndingSearch(EndingMachine):
         path = bytearray()
         trail, at = [start], {_key(start): 0}
         self._readings = 4 * MAX_READINGS
-        steps = max_steps + NODES_OF_A_BYTE * min(self._bound(start), MAX_NODES)
+        steps = max_steps + NODES_OF_A_BYTE * min(self._estimated(start), MAX_NODES)
         for _ in range(steps):
             node = trail[-1]
             if not self._bound(node) and self._is_end(node):

@@ -263,6 +263,11 @@ def mutated(seed: int, first: int, end: int, environment: dict[str, str], timeou
     return json.loads(lines[-1])
 
 
+def test_searches_for_endings_do_not_take_ever_more() -> None:
+    """A table with a state that leads to itself: each search gave the next one 128 times as much to do."""
+    mutated(1, 4740, 4741, {}, 100)
+
+
 def test_endings_under_tables_that_are_made_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """The search is plain Python: it ends, or gives up."""
     monkeypatch.setattr(ending_search, "MAX_NODES", 50)
