@@ -427,7 +427,7 @@ def test_overlapping_repetitions_that_lark_takes_are_read() -> None:
 
 @pytest.mark.slow
 def test_overlapping_repetitions_that_lark_takes_are_read_of_many_grammars() -> None:
-    assert check_overlapping_repetitions(range(1000, 4000)) > 50
+    assert check_overlapping_repetitions(range(1000, 4000)) > 10
 
 
 def test_endless_rules_apart_from_what_competes_are_followed() -> None:
