@@ -64,9 +64,11 @@ def prepared(kind: str, seed: int, conflicts: Conflicts) -> Case | None:
             "differ sooner",
             "one lexer cannot read for both",
             "terminals that compete depend on them",
-            "over any number of lexemes or bytes",
-            "then no text comes to an end",
+            "show sooner where",
         )
+        if "no text comes to an end" in str(error):
+            assert conflicts == "shift" and not NaiveEngine(grammar, conflicts).is_legal_prefix(b"")
+            return None
         assert conflicts == "shift" or "for ever" not in str(error)
         assert any(reason in str(error) for reason in reasons)
         return None
