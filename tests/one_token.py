@@ -43,10 +43,10 @@ def way(grammar: Grammar, automaton: StackAutomaton, store: Store, text: bytes, 
     yield f"lexer     state {state}: {under_way(grammar, transducer, state)}"
     yield f"stack     {' '.join(cell(grammar, automaton, top) for top in stack)} (the top first)"
     yield from walk(grammar, transducer, state, token)
-    group, rest = group_of(required, state, TOKENS.index(token))
+    group, continuation = group_of(required, state, TOKENS.index(token))
     yield f"group     {shown(group)}"
-    yield f"requires  {requirement(grammar, required, rest)}"
-    (lookup,) = automaton.views[state][0]  # brackets matter only where there is a layout
+    yield f"requires  {requirement(grammar, required, continuation)}"
+    (lookup,) = automaton.depth_cases[state][0]  # brackets matter only where there is a layout
     if lookup.own:
         yield f"anyway    {shown(mask_of(automaton, lookup.own))}"
     node = lookup.root
@@ -89,23 +89,23 @@ def under_way(grammar: Grammar, transducer: Transducer, state: int) -> str:
 
 
 def group_of(required: Requirements, state: int, token: int) -> tuple[list[int], int]:
-    """The tokens that do the same in a lexer state as a token, and what they require of the parser: a rest."""
+    """The tokens that do the same in a lexer state as a token, and what they require of the parser: a continuation."""
     tokens = required.states[state]
-    view = tokens.views[0]
-    for group, rest in zip(view.group.tolist(), view.group_rest.tolist(), strict=True):
+    depth_case = tokens.depth_cases[0]
+    for group, continuation in zip(depth_case.group.tolist(), depth_case.group_continuation.tolist(), strict=True):
         members = tokens.members[tokens.member_start[group] : tokens.member_start[group + 1]].tolist()
         if token in members:
-            return members, rest
+            return members, continuation
     raise LookupError(f"no parser takes token {token} in lexer state {state}")
 
 
-def requirement(grammar: Grammar, required: Requirements, rest: int) -> str:
+def requirement(grammar: Grammar, required: Requirements, continuation: int) -> str:
     parts = []
-    while rest >= 0:
-        parts.append(columns(grammar, required, [required.rests.symbols[rest]]))
-        rest = required.rests.nexts[rest]
-    if rest < -1:
-        parts.append(f"one of {columns(grammar, required, sorted(required.rests.sets[-1 - rest]))}")
+    while continuation >= 0:
+        parts.append(columns(grammar, required, [required.continuations.symbols[continuation]]))
+        continuation = required.continuations.nexts[continuation]
+    if continuation < -1:
+        parts.append(f"one of {columns(grammar, required, sorted(required.continuations.sets[-1 - continuation]))}")
     return ", then ".join(parts)
 
 

@@ -111,6 +111,10 @@ class Layout:
         return compare(column, opened)
 
 
+NO_TERMINAL = -9
+"""In place of a terminal's number, where a grammar has no such terminal."""
+
+
 @dataclass(frozen=True)
 class Grammar:
     """A context-free grammar with its terminals' patterns, ignored terminals and layout.
@@ -196,6 +200,11 @@ class Grammar:
                 f"grammar {self.name}: the layout's tab length is {layout.tab_length}, but consistent tabs lead to multiples of "
                 f"{TAB_STOP} columns, as in CPython; leave the tab length out, or let tabs count as in Lark"
             )
+
+    @property
+    def newline(self) -> int:
+        """The layout's newline, or NO_TERMINAL."""
+        return self.layout.newline if self.layout else NO_TERMINAL
 
     @property
     def n_terminals(self) -> int:

@@ -58,7 +58,7 @@ class Judge:
         self.rules = rules
         normalised = normalise(grammar)
         self.layout = grammar.layout
-        self.newline = self.layout.newline if self.layout else -9
+        self.newline = grammar.newline
         """The layout's newline terminal, or a number that no terminal has."""
         erased = () if self.layout is None else (self.layout.indent, self.layout.dedent)
         self.never_deciders = Deciders(normalised, erased=erased)

@@ -101,7 +101,7 @@ class Lexemes:
         self._first_after: dict[int, tuple[list[bool], list[bool]]] = {}
 
     @cached_property
-    def outlook(self) -> list[frozenset[int] | None]:
+    def lookahead(self) -> list[frozenset[int] | None]:
         """For each state what must come, one of these, for a text to go on behind it; None for anything.
 
         Terminals that the lexeme may become, and if it may be an ignored one, those that may begin behind that: behind a comment that ends

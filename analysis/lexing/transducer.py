@@ -39,7 +39,7 @@ from maskwright.analysis.lexing.modes import Modes
 
 STATE_LIMIT = 20_000
 
-START = 0
+START_STATE = 0
 """The transducer's state at the start of the text and wherever nothing is under way."""
 
 DEAD = -1
@@ -66,13 +66,13 @@ class Transducer:
         after emitting `fallback`.
     live : for each state the terminals that the lexeme under way may still become, ascending. () where nothing is under way.
     outlook : for each state what must come, one of these, for a text to go on, unless the lexer backs up: terminals, and their number for
-        the end of the text; None for anything. See `Lexemes.outlook`.
+        the end of the text; None for anything. See `Lexemes.lookahead`.
     fallback : for each state the terminal emitted when the lexeme fails, if bytes have been read since it could have ended; else -1.
     again : for each state with a fallback what those bytes come to, read again: terminals emitted, and the state. One mode only.
     pending : for each state with a fallback those bytes. Several modes only.
     may_end_newline : (n_states,) bool; the layout's newline may end exactly here: its column is the one reached here.
     is_newline : (n_states,) bool; the layout's newline is alive or to be emitted.
-    mode_state : (n_modes,) int32; the state in which a lexeme begins, by mode. One mode: START itself.
+    mode_state : (n_modes,) int32; the state in which a lexeme begins, by mode. One mode: START_STATE itself.
     """
 
     byte_class: npt.NDArray[np.uint8]
@@ -81,7 +81,7 @@ class Transducer:
     outputs: tuple[Outputs, ...]
     end_output: npt.NDArray[np.int32]
     live: tuple[tuple[int, ...], ...]
-    outlook: tuple[frozenset[int] | None, ...]
+    lookahead: tuple[frozenset[int] | None, ...]
     fallback: tuple[int, ...]
     again: tuple[Again | None, ...]
     pending: tuple[bytes, ...]
@@ -165,9 +165,9 @@ class _Builder:
     def build(self) -> Transducer:
         nothing = _State(-1)
         self._add(nothing)
-        # no text rests in those of several modes: it stands in START until the parser's state is known
+        # no text rests in those of several modes: it stands in START_STATE until the parser's state is known
         starts = self.lexemes.union.starts if self.has_modes else ()
-        mode_state = [self._add(_State(start, begins=True)) for start in starts] or [START]
+        mode_state = [self._add(_State(start, begins=True)) for start in starts] or [START_STATE]
         next_rows, output_rows = [], []
         count = 0
         while count < len(self.states):
@@ -190,7 +190,7 @@ class _Builder:
             outputs=tuple(self.outputs),
             end_output=_read_only(np.array(ends, np.int32)),
             live=tuple(self.lexemes.live[s.under_way] if s.under_way >= 0 else () for s in self.states),
-            outlook=tuple(self.lexemes.outlook[s.under_way] if s.under_way >= 0 else None for s in self.states),
+            lookahead=tuple(self.lexemes.lookahead[s.under_way] if s.under_way >= 0 else None for s in self.states),
             fallback=tuple(s.winner if s.backs_up else -1 for s in self.states),
             again=tuple(s.again for s in self.states),
             pending=tuple(s.pending for s in self.states),
@@ -270,14 +270,14 @@ class _Builder:
                 if not self.lexemes.reads_on[after]:
                     if winner == self.newline:
                         raise GrammarError(self._closed_newline())  # no state of its own for `_check_newline` to see
-                    return START, self.lexemes.emitted(winner)
+                    return START_STATE, self.lexemes.emitted(winner)
                 return self._add(_State(after, winner)), ()
             return self._add(self._unfinished(state, after, byte)), ()
         if state.winner < 0:
             return DEAD, ()
         if self.has_modes:
             return RESTART, self.lexemes.emitted(state.winner)
-        outputs, number = state.again or ((), START)
+        outputs, number = state.again or ((), START_STATE)
         target, more = self._step(self.states[number], byte)
         if target < 0:
             return DEAD, ()
@@ -297,7 +297,7 @@ class _Builder:
             found = _State(after, state.winner, None, pending)
             others = self._read_again(state.winner, after, pending)
         else:
-            outputs, number = state.again or ((), START)
+            outputs, number = state.again or ((), START_STATE)
             target, more = self._step(self.states[number], byte)
             if target < 0:
                 return lost
@@ -332,7 +332,7 @@ class _Builder:
             if under_way not in self.lexemes.reachable(start):
                 continue
             begin = self._add(_State(start, begins=True))
-            number, data = START, pending
+            number, data = START_STATE, pending
             while data and number >= 0:
                 key = number or begin, data[0]
                 if key not in self._stepped:
@@ -340,7 +340,9 @@ class _Builder:
                 target, emitted = self._stepped[key]
                 if emitted:
                     return set()
-                number, data = (START, self.states[number].pending + data) if target == RESTART else (target, data[1:])
+                number, data = (
+                    (START_STATE, self.states[number].pending + data) if target == RESTART else (target, data[1:])
+                )
             found.add(number)
         return found
 
@@ -357,7 +359,7 @@ class _Builder:
             return {(self.lexemes.union.starts[0], is_first)}
         found = {(state.under_way, is_first)}
         if state.winner >= 0 and (not is_first or self.lexemes.follows(winner, state.winner)):
-            _, again = state.again or ((), START)
+            _, again = state.again or ((), START_STATE)
             found |= self._places(winner, again, False)
         return found
 

@@ -19,24 +19,24 @@ from numba.np.arrayobj import make_array
 from maskwright.analysis.jit import kernel
 from maskwright.decoding.engine._draft_kernels import begin_draft
 from maskwright.decoding.engine._mask_kernels import (
+    collect_mask,
     fill,
     find_masks,
     finish_mask,
-    mark,
-    write_marked,
+    write_collected,
 )
 from maskwright.decoding.engine._memory_kernels import make_room
 from maskwright.decoding.engine._text_kernels import read_plain, read_rest, read_token
 from maskwright.decoding.engine.constants import (
     ARENA,
+    COLLECTED,
     DEPTH,
     FINISHED,
     HISTORY_AT,
     IDLE,
     LEXER,
-    LONG_RUN,
-    MARKED,
-    N_MARKED,
+    LONG_WALK,
+    N_COLLECTED,
     NATURAL,
     NO_ROOM,
     OK,
@@ -47,6 +47,7 @@ from maskwright.decoding.engine.constants import (
 )
 from maskwright.maskstore.table._table_kernels import edge_slot
 from maskwright.maskstore.table.schema import (
+    DEPTH_CASE_START,
     EDGE_PAIRS,
     EDGES,
     LOOKUP_START,
@@ -60,10 +61,9 @@ from maskwright.maskstore.table.schema import (
     ROOTS,
     TOKEN_BYTES,
     TOKEN_START,
-    VIEW_START,
 )
 
-RUNS = 4
+WALKS = 4
 """Runs of the stack automaton for each text that there is room for; a text with more is dealt with alone."""
 
 ALONE = -1
@@ -94,62 +94,65 @@ def _(array, index):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def begin_runs(table, memory, regions, words, results, begin, first, pairs, frames, slots):  # type: ignore[no-untyped-def]
+def begin_walks(table, memory, regions, words, results, begin, first, pairs, frames, slots):  # type: ignore[no-untyped-def]
     """Begin what `find_masks` does for texts whose masks ask for no newline, one reading each. Returns how many runs there are.
 
-    first : (n,) int64, written: ALONE, or the text's own number if its runs are begun. pairs, frames, slots : (RUNS n,) int64, written: of
+    first : (n,) int64, written: ALONE, or the text's own number if its runs are begun. pairs, frames, slots : (WALKS n,) int64, written: of
     each run where its edge and its frame are, and the number of its text.
     """
     n = first.shape[0]
     n_cells = table[N_STATES] & NATURAL
-    view_start = table[VIEW_START] & NATURAL
+    depth_case_start = table[DEPTH_CASE_START] & NATURAL
     lookup_start = table[LOOKUP_START] & NATURAL
     roots = table[ROOTS] & NATURAL
     # until a text's runs are begun, `first` holds its view
     for i in range(n):
         region = regions[begin + i]
         state = memory[region + LEXER] & NATURAL
-        view = table[view_start + state] & NATURAL
-        n_views = (table[view_start + state + 1] & NATURAL) - view
-        first[i] = view + min(memory[region + DEPTH] & NATURAL, n_views - 1)
-    n_runs = 0
+        depth_case = table[depth_case_start + state] & NATURAL
+        n_depth_cases = (table[depth_case_start + state + 1] & NATURAL) - depth_case
+        first[i] = depth_case + min(memory[region + DEPTH] & NATURAL, n_depth_cases - 1)
+    n_walks = 0
     for i in range(n):
         region = regions[begin + i]
         lookup = table[lookup_start + first[i]] & NATURAL
         last = table[lookup_start + first[i] + 1] & NATURAL
         first[i] = ALONE
         stacks = np.int64(memory[region + STACKS])
-        if results[begin + i] == IDLE or memory[region + FINISHED] or stacks < 0 or n_runs + last - lookup > RUNS * n:
+        if results[begin + i] == IDLE or memory[region + FINISHED] or stacks < 0 or n_walks + last - lookup > WALKS * n:
             continue
         memory[region + WRITTEN] = 0
-        memory[region + N_MARKED] = 0
+        memory[region + N_COLLECTED] = 0
         frame = region + (memory[region + ARENA] & NATURAL) + 3 * stacks
         state = memory[frame] & NATURAL
-        n_before = n_runs
+        n_before = n_walks
         first[i] = i
         while lookup < last:
             at = (table[LOOKUPS] & NATURAL) + 3 * lookup
             root = np.int64(table[at + 1])
             if table[at] > 0 or root < 0:
                 first[i] = ALONE
-                n_runs = n_before
+                n_walks = n_before
                 break
             if table[at + 2] > 0:
-                mark(table, memory, region, np.int64(table[at + 2]), words[begin + i])
+                collect_mask(table, memory, region, np.int64(table[at + 2]), words[begin + i])
             if root > 0:
-                pairs[n_runs] = roots + (root - 1) * n_cells + state
-                frames[n_runs] = frame
-                slots[n_runs] = i
-                n_runs += 1
+                pairs[n_walks] = roots + (root - 1) * n_cells + state
+                frames[n_walks] = frame
+                slots[n_walks] = i
+                n_walks += 1
             lookup += 1
-    for j in range(n_runs):
+    for j in range(n_walks):
         pairs[j] = (table[EDGE_PAIRS] & NATURAL) + 2 * (table[pairs[j]] & NATURAL)
-    return n_runs
+    return n_walks
 
 
 @kernel(allocates=True)
-def go_on(table, memory, regions, words, begin, first, pairs, frames, slots, n_runs):  # type: ignore[no-untyped-def]
-    """Take all runs to their ends, step by step, as `run` does; texts with a long one become ALONE. Arguments as of `begin_runs`."""
+def go_on(table, memory, regions, words, begin, first, pairs, frames, slots, n_walks):  # type: ignore[no-untyped-def]
+    """Take all walks to their ends, step by step, as `walk_stack` does.
+
+    Texts with a long one become ALONE. Arguments as of `begin_walks`.
+    """
     nodes = (table[NODES] & NATURAL) - 2 * ((table[N_ROOTS] & NATURAL) + 1)
     edges = table[EDGES] & NATURAL
     n_slots = table[N_EDGE_SLOTS] & NATURAL
@@ -157,35 +160,35 @@ def go_on(table, memory, regions, words, begin, first, pairs, frames, slots, n_r
     starts = np.empty(pairs.shape[0], np.int64)
     keys = np.empty(pairs.shape[0], np.int64)
     steps = 1
-    while n_runs > 0:
+    while n_walks > 0:
         kept = 0
-        for j in range(n_runs):
+        for j in range(n_walks):
             pair = pairs[j]
             i = slots[j]
             node = table[pair] & NATURAL
             mask = table[pair + 1] & NATURAL
             if mask > 0:
                 prefetch(table, (table[MASKS] & NATURAL) + 3 * mask)
-                mark(table, memory, regions[begin + i], mask, words[begin + i])
+                collect_mask(table, memory, regions[begin + i], mask, words[begin + i])
             below = np.int64(memory[frames[j] + 1])
             if node == 0 or below < 0:
                 continue
-            if steps == LONG_RUN:
+            if steps == LONG_WALK:
                 first[i] = ALONE
                 continue
             pairs[kept] = node
             frames[kept] = regions[begin + i] + (memory[regions[begin + i] + ARENA] & NATURAL) + 3 * below
             slots[kept] = i
             kept += 1
-        n_runs = kept
-        for j in range(n_runs):
+        n_walks = kept
+        for j in range(n_walks):
             node = pairs[j]
             key = node * n_cells + memory[frames[j]]
             keys[j] = key
             starts[j] = edge_slot(key, n_slots)
             prefetch(table, edges + 2 * starts[j])
             prefetch(table, nodes + 2 * node)
-        for j in range(n_runs):
+        for j in range(n_walks):
             node = pairs[j]
             number = table[nodes + 2 * node] & NATURAL
             if table[nodes + 2 * node + 1] != 0:
@@ -206,11 +209,11 @@ def go_on(table, memory, regions, words, begin, first, pairs, frames, slots, n_r
 @kernel
 def same_marks(memory, a, b):  # type: ignore[no-untyped-def]
     """Whether two texts, by their regions, have marked the same masks in the same order."""
-    n = memory[a + N_MARKED]
-    if n != memory[b + N_MARKED]:
+    n = memory[a + N_COLLECTED]
+    if n != memory[b + N_COLLECTED]:
         return False
     for i in range(n):  # noqa: SIM110
-        if memory[a + MARKED + i] != memory[b + MARKED + i]:
+        if memory[a + COLLECTED + i] != memory[b + COLLECTED + i]:
             return False
     return True
 
@@ -229,8 +232,8 @@ def join(memory, regions, begin, first, after, heads):  # type: ignore[no-untype
         if first[i] == ALONE or memory[region + WRITTEN]:
             continue
         code = np.int64(0)
-        for k in range(memory[region + N_MARKED]):
-            code = (code * 0x9E3779B1 + memory[region + MARKED + k]) & NATURAL
+        for k in range(memory[region + N_COLLECTED]):
+            code = (code * 0x9E3779B1 + memory[region + COLLECTED + k]) & NATURAL
         at = (code ^ (code >> 15)) & (heads.shape[0] - 1)
         while heads[at] >= 0 and not same_marks(memory, regions[begin + heads[at]], region):
             at = (at + 1) & (heads.shape[0] - 1)
@@ -250,9 +253,9 @@ def fill_batch(table, memory, regions, words, results, begin, end):  # type: ign
     """
     n = end - begin
     first, after = np.empty(n, np.int64), np.empty(n, np.int64)
-    runs = np.empty((3, RUNS * n), np.int64)
-    n_runs = begin_runs(table, memory, regions, words, results, begin, first, runs[0], runs[1], runs[2])
-    go_on(table, memory, regions, words, begin, first, runs[0], runs[1], runs[2], n_runs)
+    walks = np.empty((3, WALKS * n), np.int64)
+    n_walks = begin_walks(table, memory, regions, words, results, begin, first, walks[0], walks[1], walks[2])
+    go_on(table, memory, regions, words, begin, first, walks[0], walks[1], walks[2], n_walks)
     for i in range(n):
         region = regions[begin + i]
         if first[i] != ALONE or results[begin + i] == IDLE or memory[region + FINISHED]:
@@ -275,8 +278,8 @@ def fill_batch(table, memory, regions, words, results, begin, end):  # type: ign
             fine = fine and code == OK
         if first[i] != i:
             continue
-        is_empty = memory[region + WRITTEN] == 0 and memory[region + N_MARKED] == 0
-        write_marked(table, memory, region, words[slot])
+        is_empty = memory[region + WRITTEN] == 0 and memory[region + N_COLLECTED] == 0
+        write_collected(table, memory, region, words[slot])
         other = after[i]
         while other < n:
             mask, copy = words[slot], words[begin + other]

@@ -24,7 +24,8 @@ from maskwright.decoding.engine.constants import (
     ARENA,
     CACHE,
     CACHE_STRIDE,
-    CACHED_RUNS,
+    CACHED_WALKS,
+    COLLECTED,
     COLUMN,
     DEAD_END,
     DEPTH,
@@ -35,11 +36,10 @@ from maskwright.decoding.engine.constants import (
     FINISHED,
     ILLEGAL,
     LEXER,
-    LONG_RUN,
-    MARKED,
-    MOST_MARKED,
+    LONG_WALK,
+    MOST_COLLECTED,
     MOST_SPENT,
-    N_MARKED,
+    N_COLLECTED,
     NARROW,
     NATURAL,
     OK,
@@ -53,10 +53,16 @@ from maskwright.decoding.engine.constants import (
 )
 from maskwright.maskstore.table._table_kernels import edge_slot
 from maskwright.maskstore.table.schema import (
+    CONTINUATION_NEXT,
+    CONTINUATION_SYMBOL,
+    DEPTH_CASE_START,
     EDGE_PAIRS,
     EDGES,
     EOS,
     EOS_IN_MASKS,
+    LINE_BREAK_SYMBOLS,
+    LINE_BREAKS,
+    LINE_BREAKS_START,
     LOOKUP_START,
     LOOKUPS,
     MASK_IDS,
@@ -71,14 +77,8 @@ from maskwright.maskstore.table.schema import (
     NODES,
     OPEN_ITEMS,
     OPEN_START,
-    PATH_START,
-    PATH_SYMBOLS,
-    PATHS,
-    REST_NEXT,
-    REST_SYMBOL,
     ROOTS,
     ROWS,
-    VIEW_START,
 )
 from maskwright.maskstore.tokens.events import PLAIN
 
@@ -115,31 +115,31 @@ def add_tokens(table, mask, words):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def mark(table, memory, region, mask, words):  # type: ignore[no-untyped-def]
+def collect_mask(table, memory, region, mask, words):  # type: ignore[no-untyped-def]
     """Note a mask to be written. words : as in `fill`; written to when there is no room for more notes.
 
     Nested constructs of one kind mark the same mask at each depth: it is noted once.
     """
-    n = memory[region + N_MARKED]
+    n = memory[region + N_COLLECTED]
     for i in range(n):
-        if memory[region + MARKED + i] == mask:
+        if memory[region + COLLECTED + i] == mask:
             return
-    if n == MOST_MARKED:
-        write_marked(table, memory, region, words)
-        n = memory[region + N_MARKED]
-    memory[region + MARKED + n] = mask
-    memory[region + N_MARKED] = n + 1
+    if n == MOST_COLLECTED:
+        write_collected(table, memory, region, words)
+        n = memory[region + N_COLLECTED]
+    memory[region + COLLECTED + n] = mask
+    memory[region + N_COLLECTED] = n + 1
 
 
 @kernel
-def write_marked(table, memory, region, words):  # type: ignore[no-untyped-def]
+def write_collected(table, memory, region, words):  # type: ignore[no-untyped-def]
     """OR the masks noted into words; the first time, write over what words hold."""
     n_words = np.int64(table[N_WORDS])
     rows = np.int64(table[ROWS])
     first = np.int64(-1)
     is_written = memory[region + WRITTEN] != 0
-    for i in range(memory[region + N_MARKED]):
-        row = np.int64(table[table[MASKS] + 3 * memory[region + MARKED + i]])
+    for i in range(memory[region + N_COLLECTED]):
+        row = np.int64(table[table[MASKS] + 3 * memory[region + COLLECTED + i]])
         if row < 0 or row == first:
             continue
         place = rows + row * n_words
@@ -154,10 +154,10 @@ def write_marked(table, memory, region, words):  # type: ignore[no-untyped-def]
     if not is_written:
         begin = rows + first * n_words if first >= 0 else rows
         write_one(words, table[begin : begin + (n_words if first >= 0 else 0)])
-    for i in range(memory[region + N_MARKED]):
-        add_ids(table, np.int64(memory[region + MARKED + i]), words)
+    for i in range(memory[region + N_COLLECTED]):
+        add_ids(table, np.int64(memory[region + COLLECTED + i]), words)
     memory[region + WRITTEN] = 1
-    memory[region + N_MARKED] = 0
+    memory[region + N_COLLECTED] = 0
 
 
 @kernel
@@ -179,9 +179,9 @@ def write_two(words, a, b):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def find_run(memory, cache, width, frame, node):  # type: ignore[no-untyped-def]
+def find_walk(memory, cache, width, frame, node):  # type: ignore[no-untyped-def]
     """Where the cache has a run from a frame and a node, or -1."""
-    for i in range(CACHED_RUNS):
+    for i in range(CACHED_WALKS):
         slot = cache + 1 + i * width
         if memory[slot] == frame and memory[slot + 1] == node:
             return slot
@@ -210,11 +210,11 @@ def next_edge(table, node, state):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def run(table, memory, region, node, frame, words):  # type: ignore[no-untyped-def]
+def walk_stack(table, memory, region, node, frame, words):  # type: ignore[no-untyped-def]
     """Mark the masks of the tokens that a stack allows, from a root node of the automaton.
 
     Right-recursive texts (nested ternaries, lambdas) make a run go down the whole stack. What a node adds from a frame down never
-    changes, so past LONG_RUN frames it is kept, for one frame of each run: the next run finds it after a few more steps.
+    changes, so past LONG_WALK frames it is kept, for one frame of each run: the next run finds it after a few more steps.
     """
     arena = region + (memory[region + ARENA] & NATURAL)
     n_cells = table[N_STATES] & NATURAL
@@ -226,7 +226,7 @@ def run(table, memory, region, node, frame, words):  # type: ignore[no-untyped-d
         node = table[pair] & NATURAL
         mask = table[pair + 1] & NATURAL
         if mask > 0:
-            mark(table, memory, region, mask, words)
+            collect_mask(table, memory, region, mask, words)
             if kept > 0:
                 add_tokens(table, mask, memory[kept : kept + np.int64(table[N_WORDS])])
         if node == 0:
@@ -235,23 +235,23 @@ def run(table, memory, region, node, frame, words):  # type: ignore[no-untyped-d
         if frame < 0:
             return  # only a table that no closure made leads below the stack
         steps += 1
-        if steps > LONG_RUN and memory[arena + 3 * frame + 2] % CACHE_STRIDE == 0:
+        if steps > LONG_WALK and memory[arena + 3 * frame + 2] % CACHE_STRIDE == 0:
             has_spent(memory, region, 1)  # `find_masks` asks
             if memory[region + CACHE] == 0:
                 memory[region + CACHE] = -1  # the caller makes one
             elif memory[region + CACHE] > 0 and frame < memory[region + USED]:
                 width = 2 + np.int64(table[N_WORDS])
                 cache = np.int64(memory[region + CACHE])
-                slot = find_run(memory, cache, width, frame, node)
+                slot = find_walk(memory, cache, width, frame, node)
                 if slot >= 0:
-                    write_marked(table, memory, region, words)
+                    write_collected(table, memory, region, words)
                     add_words(words, memory[slot + 2 : slot + width])
                     if kept > 0 and kept != slot + 2:
                         add_words(memory[kept : kept + width - 2], memory[slot + 2 : slot + width])
                     return
                 if kept == 0:
                     oldest = max(0, memory[cache])
-                    memory[cache] = oldest + 1 if oldest + 1 < CACHED_RUNS else 0
+                    memory[cache] = oldest + 1 if oldest + 1 < CACHED_WALKS else 0
                     slot = cache + 1 + oldest * width
                     kept = slot + 2
                     memory[slot] = frame
@@ -273,28 +273,28 @@ def feed_symbol(table, memory, region, symbol):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def accepts_rest(table, memory, region, rest):  # type: ignore[no-untyped-def]
-    """Whether the parser accepts a rest behind the draft: OK, ILLEGAL or an error. The draft is left as it was."""
+def accepts_continuation(table, memory, region, continuation):  # type: ignore[no-untyped-def]
+    """Whether the parser accepts a continuation behind the draft: OK, ILLEGAL or an error. The draft is left as it was."""
     stacks = memory[region + DRAFT_STACKS]
     used = memory[region + DRAFT_USED]
     after = memory[region + DRAFT_AFTER_NEWLINE]
     code = np.int64(OK)
-    while rest >= 0 and code == OK:
+    while continuation >= 0 and code == OK:
         if has_spent(memory, region, 1):
             code = np.int64(TOO_LONG)
             break
-        code = feed_symbol(table, memory, region, np.int64(table[table[REST_SYMBOL] + rest]))
-        rest = np.int64(table[table[REST_NEXT] + rest])
+        code = feed_symbol(table, memory, region, np.int64(table[table[CONTINUATION_SYMBOL] + continuation]))
+        continuation = np.int64(table[table[CONTINUATION_NEXT] + continuation])
     if code == ENDED:
         code = np.int64(OK)
-    elif code == OK and rest < -1:
+    elif code == OK and continuation < -1:
         code = accepts_any(
             table,
             memory,
             region,
             np.int64(memory[region + DRAFT_STACKS]),
             np.int64(memory[region + DRAFT_USED]),
-            -rest - 1,
+            -continuation - 1,
         )
     memory[region + DRAFT_STACKS] = stacks
     memory[region + DRAFT_USED] = used
@@ -303,14 +303,14 @@ def accepts_rest(table, memory, region, rest):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def pass_newlines(table, memory, region, path):  # type: ignore[no-untyped-def]
-    """Read the newlines of a path: OK or an error. The draft is behind them then."""
-    for newline in range(table[table[PATH_START] + path], table[table[PATH_START] + path + 1]):
-        place = table[PATHS] + 5 * newline
+def pass_newlines(table, memory, region, breaks):  # type: ignore[no-untyped-def]
+    """Read some line breaks: OK or an error. The draft is behind them then."""
+    for newline in range(table[table[LINE_BREAKS_START] + breaks], table[table[LINE_BREAKS_START] + breaks + 1]):
+        place = table[LINE_BREAKS] + 5 * newline
         if has_spent(memory, region, 1 + np.int64(table[place + 1]) - np.int64(table[place])):
             return np.int64(TOO_LONG)
         for i in range(table[place], table[place + 1]):
-            code = feed_symbol(table, memory, region, np.int64(table[table[PATH_SYMBOLS] + i]))
+            code = feed_symbol(table, memory, region, np.int64(table[table[LINE_BREAK_SYMBOLS] + i]))
             if code != OK:
                 return code
         code = feed_newline(table, memory, region)
@@ -335,27 +335,27 @@ def find_masks(table, memory, region, words):  # type: ignore[no-untyped-def]
     """Mark the masks of a text. words : as in `fill`. OK or an error."""
     arena = region + np.int64(memory[region + ARENA])
     state = np.int64(memory[region + LEXER])
-    view = np.int64(table[table[VIEW_START] + state])
-    n_views = table[table[VIEW_START] + state + 1] - view
-    view += min(memory[region + DEPTH], n_views - 1)
+    depth_case = np.int64(table[table[DEPTH_CASE_START] + state])
+    n_depth_cases = table[table[DEPTH_CASE_START] + state + 1] - depth_case
+    depth_case += min(memory[region + DEPTH], n_depth_cases - 1)
     memory[region + WRITTEN] = 0
-    memory[region + N_MARKED] = 0
+    memory[region + N_COLLECTED] = 0
     spend_nothing(memory, region)
-    for lookup in range(table[table[LOOKUP_START] + view], table[table[LOOKUP_START] + view + 1]):
+    for lookup in range(table[table[LOOKUP_START] + depth_case], table[table[LOOKUP_START] + depth_case + 1]):
         at = np.int64(table[LOOKUPS]) + 3 * lookup
-        path = np.int64(table[at])
+        breaks = np.int64(table[at])
         root = np.int64(table[at + 1])
         stacks = np.int64(memory[region + STACKS])
-        if path > 0:
+        if breaks > 0:
             begin_draft(memory, region)
-            place = table[PATHS] + 5 * table[table[PATH_START] + path]
+            place = table[LINE_BREAKS] + 5 * table[table[LINE_BREAKS_START] + breaks]
             if table[place] == table[place + 1]:
                 code = know_newline(table, memory, region)
                 if code != OK:
                     return code
                 memory[region + AFTER_NEWLINE_STACKS] = memory[region + DRAFT_AFTER_NEWLINE]
                 memory[region + USED] = memory[region + DRAFT_USED]
-            code = pass_newlines(table, memory, region, path)
+            code = pass_newlines(table, memory, region, breaks)
             if code == ILLEGAL:
                 continue
             if code != OK:
@@ -364,19 +364,19 @@ def find_masks(table, memory, region, words):  # type: ignore[no-untyped-def]
         elif root < 0:
             begin_draft(memory, region)
         if table[at + 2] > 0:
-            mark(table, memory, region, np.int64(table[at + 2]), words)
+            collect_mask(table, memory, region, np.int64(table[at + 2]), words)
         if root > 0:
             while stacks != 0:
-                run(table, memory, region, root, first_stack(memory, arena, stacks), words)
+                walk_stack(table, memory, region, root, first_stack(memory, arena, stacks), words)
                 stacks = other_stacks(memory, arena, stacks)
                 if memory[arena - SPENT] > MOST_SPENT:
                     return np.int64(TOO_LONG)
         elif root < 0:
             for item in range(table[table[OPEN_START] - root - 1], table[table[OPEN_START] - root]):
                 place = table[OPEN_ITEMS] + 2 * item
-                code = accepts_rest(table, memory, region, np.int64(table[place]))
+                code = accepts_continuation(table, memory, region, np.int64(table[place]))
                 if code == OK:
-                    mark(table, memory, region, np.int64(table[place + 1]), words)
+                    collect_mask(table, memory, region, np.int64(table[place + 1]), words)
                 elif code != ILLEGAL:
                     return code
     return np.int64(OK)
@@ -414,6 +414,6 @@ def fill(table, memory, region, words):  # type: ignore[no-untyped-def]
     code = find_masks(table, memory, region, words)
     if code != OK:
         return code
-    is_empty = memory[region + WRITTEN] == 0 and memory[region + N_MARKED] == 0
-    write_marked(table, memory, region, words)
+    is_empty = memory[region + WRITTEN] == 0 and memory[region + N_COLLECTED] == 0
+    write_collected(table, memory, region, words)
     return finish_mask(table, memory, region, words, is_empty)

@@ -10,7 +10,7 @@ from maskwright.decoding.engine.constants import (
     AFTER_NEWLINE_STACKS,
     ARENA,
     CACHE,
-    CACHED_RUNS,
+    CACHED_WALKS,
     CAPACITY,
     COLUMN,
     DEPTH,
@@ -47,7 +47,7 @@ def reset(table, memory, region):  # type: ignore[no-untyped-def]
     memory[region + END_VERDICT] = 0
     memory[region + N_HISTORY] = 0
     memory[region + HISTORY_AT] = 0
-    forget_runs(table, memory, region, 0)
+    forget_walks(table, memory, region, 0)
     arena = region + np.int64(memory[region + ARENA])
     # the indent of column 0 and the start state
     record(memory, arena, 0, 0, NO_FRAME, 0)
@@ -80,14 +80,14 @@ def rollback(table, memory, region, n):  # type: ignore[no-untyped-def]
     memory[region + END_VERDICT] = 0
     memory[region + HISTORY_AT] = at
     memory[region + N_HISTORY] -= n
-    forget_runs(table, memory, region, memory[region + USED])
+    forget_walks(table, memory, region, memory[region + USED])
 
 
 @kernel
-def forget_runs(table, memory, region, first):  # type: ignore[no-untyped-def]
+def forget_walks(table, memory, region, first):  # type: ignore[no-untyped-def]
     """Drop from the cache of runs what it holds of records from `first` on: they are about to change."""
     if memory[region + CACHE] > 0:
-        for slot in range(CACHED_RUNS):
+        for slot in range(CACHED_WALKS):
             at = memory[region + CACHE] + 1 + slot * (2 + np.int64(table[N_WORDS]))
             if memory[at] >= first:
                 memory[at] = -1
@@ -144,7 +144,7 @@ def collect(table, memory, region, moved):  # type: ignore[no-untyped-def]
     memory[region + USED] = kept
     memory[region + AFTER_NEWLINE_STACKS] = 0
     memory[region + END_VERDICT] = 0
-    forget_runs(table, memory, region, 0)
+    forget_walks(table, memory, region, 0)
 
 
 @kernel(allocates=True)

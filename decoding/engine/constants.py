@@ -63,11 +63,11 @@ LAST_WAS_NEWLINE = 24
 
 WRITTEN = 25
 """Whether the bitmask that is being filled holds anything yet."""
-N_MARKED, MARKED = 26, 27
+N_COLLECTED, COLLECTED = 26, 27
 """How many masks are to be written to it, and their numbers."""
-MOST_MARKED = 16
+MOST_COLLECTED = 16
 
-REGION_HEADER = MARKED + MOST_MARKED
+REGION_HEADER = COLLECTED + MOST_COLLECTED
 
 N_STATE = 6
 """The first fields, which the draft has, too."""
@@ -123,7 +123,8 @@ BELOW = 3 + KEPT
 
 A table from a file may reduce for ever, and a text may make work without end. So whoever reads or fills begins with SPENT = 0, and all
 loops whose steps are not bounded by the load-time checks (`maskstore/table/check.py`) pay for them: a unit for STRIDE reductions, for
-CACHE_STRIDE steps of a run, for a symbol of a rest or a path, for 16 steps of `shift_all`. Past MOST_SPENT the result is TOO_LONG.
+CACHE_STRIDE steps of a walk down the stack, for a symbol of a continuation or of line breaks, for 16 steps of `shift_all`. Past
+MOST_SPENT the result is TOO_LONG.
 """
 
 MOST_SPENT = 1 << 24
@@ -132,7 +133,7 @@ MOST_SPENT = 1 << 24
 MOST_SINCE = 1 << 14
 """Strides of reductions in which a stack may not get lower than it was: a million reductions that neither read nor uncover anything."""
 
-LONG_RUN = 48
+LONG_WALK = 48
 """A run over more frames than this looks for its continuation in the cache, at heights that CACHE_STRIDE divides."""
 
 CACHE_STRIDE = 16
@@ -144,7 +145,7 @@ MOST_REMEMBERED = (1 << REMEMBERED_BITS) - 1
 INDENT_ZONE = 128
 """Records of a settled slot (`_slot_kernels`) that only open indents use. As many places behind its header say where their frames are."""
 
-CACHED_RUNS = 24
+CACHED_WALKS = 24
 """The oldest gives way to a new one: the lexer states that nested constructs of one kind go through, each with two heights and more."""
 
 

@@ -226,7 +226,7 @@ class Texts(Shared):
         self._memory[into : into + n] = self._memory[begin : begin + n]
         for place in (constants.CAPACITY, constants.CACHE):
             self._memory[into + place] = keep[place]
-        memory_kernels.forget_runs(self._table, self._memory, into, 0)
+        memory_kernels.forget_walks(self._table, self._memory, into, 0)
 
     def _columns(self, slot: int) -> list[Column]:
         """The columns of the open indents of a text, from the first."""
@@ -332,7 +332,7 @@ class Texts(Shared):
             for slot, region in enumerate(regions)
         ]
         has_cache = [int(old[region + constants.CACHE]) != 0 for region in regions]
-        width = 1 + constants.CACHED_RUNS * (2 + self._n_words)
+        width = 1 + constants.CACHED_WALKS * (2 + self._n_words)
         begins = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         total = int(begins[-1]) + width * sum(has_cache)
         if total >= 1 << 31:

@@ -15,7 +15,7 @@ from maskwright.analysis.arguments import clip, integer
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, StoreError
 from maskwright.analysis.grammar.columns import MOST_COLUMN, Column
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.lexing.transducer import START
+from maskwright.analysis.lexing.transducer import START_STATE
 from maskwright.decoding.engine import constants
 from maskwright.decoding.engine.alone import Alone
 from maskwright.decoding.engine.arguments import plain_bytes
@@ -212,7 +212,7 @@ class _Explainer:
         if self.grammar.layout is not None:
             found["columns"] = tuple(column.wide for column in place.columns)
         live = self.machine.transducer.live[place.lexer]
-        names = listed(self.names(live)) if place.lexer != START else ""
+        names = listed(self.names(live)) if place.lexer != START_STATE else ""
         if text is None:
             if self.texts is not None:
                 found["note"] = (

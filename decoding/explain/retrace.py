@@ -16,7 +16,7 @@ from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.lexing.lexemes import terminal_rank
 from maskwright.analysis.lexing.terminal_nfa import build_terminal_nfa, build_union_dfa
 from maskwright.analysis.lexing.terminals import compile_lexemes
-from maskwright.analysis.lexing.transducer import DEAD, RESTART, START, STATE_LIMIT
+from maskwright.analysis.lexing.transducer import DEAD, RESTART, START_STATE, STATE_LIMIT
 from maskwright.analysis.lr.acyclic import parsed_grammar
 from maskwright.analysis.lr.automaton import build_automaton
 from maskwright.analysis.lr.bisimulation import coarsest_partition
@@ -131,7 +131,7 @@ class Machine:
         self.rule_lhs: list[int] = self.tables.rule_lhs.tolist()
         self.rule_length: list[int] = self.tables.rule_length.tolist()
         layout = grammar.layout
-        self.newline = layout.newline if layout else -9
+        self.newline = grammar.newline
         brackets = layout.brackets if layout else ()
         self.bracket = {opening: 1 for opening, _ in brackets} | {closing: -1 for _, closing in brackets}
         self.corners: dict[int, frozenset[int]] = {}
@@ -226,7 +226,7 @@ class Retrace:
         self.dead: set[tuple[int, int]] = set()
         """Stacks and the columns that they could shift, were there a text that goes on behind."""
         self._kinds = {0: 0}
-        self.start = Place(START, FIRST_COLUMN, 0, (FIRST_COLUMN,), (0,), False, None)
+        self.start = Place(START_STATE, FIRST_COLUMN, 0, (FIRST_COLUMN,), (0,), False, None)
 
     # ------------------------------------------------------------------------------------------------------ parsing
 
@@ -356,8 +356,8 @@ class Retrace:
         return list(dict.fromkeys(self.machine.mode_of[self.stacks.state[stack]] for stack in stacks))
 
     def begun(self, place: Place) -> list[Place]:
-        """A place in START under several modes is one for each mode that its stacks choose, in that mode's state."""
-        if place.lexer != START or len(self.machine.mode_state) == 1:
+        """A place in START_STATE under several modes is one for each mode that its stacks choose, in that mode's state."""
+        if place.lexer != START_STATE or len(self.machine.mode_state) == 1:
             return [place]
         mode_of, state = self.machine.mode_of, self.stacks.state
         return [
@@ -403,7 +403,7 @@ class Retrace:
                             f"grammar {machine.grammar.name}: the lexer would read too much of the text again; make its terminals differ "
                             "sooner"
                         )
-                    agenda.append((reached._replace(lexer=START), again))
+                    agenda.append((reached._replace(lexer=START_STATE), again))
                 else:
                     column = reached.column
                     if machine.is_newline[after] and machine.grammar.layout is not None:
@@ -424,7 +424,7 @@ class Retrace:
             return [], [after]
         if again is not None:
             return [after._replace(lexer=again[1])], []
-        return self.read([after._replace(lexer=START)], transducer.pending[lexer])
+        return self.read([after._replace(lexer=START_STATE)], transducer.pending[lexer])
 
     def ways(self, places: Iterable[Place]) -> Iterator[Place | Refusal]:
         """All that the lexemes under way may still be: the places themselves, those backed up, and so on."""
@@ -438,11 +438,11 @@ class Retrace:
 
     def under_way(self, place: Place) -> tuple[int, ...]:
         """The terminals of which one must be acceptable for a text to go on from a place; () if there is no condition."""
-        outlook = self.machine.transducer.outlook[place.lexer]
-        if outlook is not None and (self.machine.newline not in outlook or place.depth == 0):
+        lookahead = self.machine.transducer.lookahead[place.lexer]
+        if lookahead is not None and (self.machine.newline not in lookahead or place.depth == 0):
             grammar = self.machine.grammar
-            wanted = tuple(t for t in sorted(outlook) if t != grammar.n_terminals)
-            if grammar.n_terminals not in outlook:
+            wanted = tuple(t for t in sorted(lookahead) if t != grammar.n_terminals)
+            if grammar.n_terminals not in lookahead:
                 return wanted
             return (*wanted, END) if grammar.layout is None else (*wanted, grammar.layout.dedent, END)
         if not place.fresh:

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from maskwright.analysis.jit import kernel
 from maskwright.decoding.engine._end_kernels import can_end
-from maskwright.decoding.engine._mask_kernels import find_masks, write_marked
+from maskwright.decoding.engine._mask_kernels import find_masks, write_collected
 from maskwright.decoding.engine._memory_kernels import collect, reset
 from maskwright.decoding.engine._stack_kernels import record
 from maskwright.decoding.engine._text_kernels import read_token
@@ -31,6 +31,7 @@ from maskwright.decoding.engine.constants import (
     AFTER_NEWLINE_STACKS,
     ARENA,
     CAPACITY,
+    COLLECTED,
     COLUMN,
     DEAD_END,
     DEPTH,
@@ -41,8 +42,7 @@ from maskwright.decoding.engine.constants import (
     INDENT_ZONE,
     INDENTS,
     LEXER,
-    MARKED,
-    N_MARKED,
+    N_COLLECTED,
     NARROW,
     NO_FRAME,
     NO_ROOM,
@@ -239,8 +239,8 @@ def has_token(table, memory, region, token, words):  # type: ignore[no-untyped-d
     bit = np.int32(1) << np.int32(token & 31)
     if memory[region + WRITTEN] and words[token >> 5] & bit:
         return True
-    for i in range(memory[region + N_MARKED]):
-        place = np.int64(table[MASKS]) + 3 * np.int64(memory[region + MARKED + i])
+    for i in range(memory[region + N_COLLECTED]):
+        place = np.int64(table[MASKS]) + 3 * np.int64(memory[region + COLLECTED + i])
         row = np.int64(table[place])
         if row >= 0 and table[table[ROWS] + row * table[N_WORDS] + (token >> 5)] & bit:
             return True
@@ -269,7 +269,7 @@ def find_slot(table, memory, regions, results, slot, words):  # type: ignore[no-
                 code = np.int64(WITHOUT_END)
         if code != NO_ROOM:
             break
-    if code == OK and memory[region + WRITTEN] == 0 and memory[region + N_MARKED] == 0:
+    if code == OK and memory[region + WRITTEN] == 0 and memory[region + N_COLLECTED] == 0:
         code = np.int64(DEAD_END)
     if code != WITHOUT_END:
         results[slot] = code
@@ -373,7 +373,7 @@ def write_slots(table, memory, regions, results, found, words, held, row_ids):  
         row = words[slot]
         is_live = found[slot] == OK or found[slot] == WITHOUT_END
         if is_live:
-            write_marked(table, memory, np.int64(regions[slot]), row)
+            write_collected(table, memory, np.int64(regions[slot]), row)
             if found[slot] == WITHOUT_END:
                 take_out_end(table, row)
                 is_live = False

@@ -19,12 +19,12 @@ from numba import cuda, int64
 from maskwright.analysis.jit import checksum
 from maskwright.decoding.engine.constants import (
     AFTER_END,
+    COLLECTED,
     DEAD_END,
     FINISHED,
     IDLE,
-    MARKED,
-    MOST_MARKED,
-    N_MARKED,
+    MOST_COLLECTED,
+    N_COLLECTED,
     NO_ROOM,
     OK,
     USED,
@@ -90,30 +90,30 @@ def _compiled(source: int) -> Any:
         slot = cuda.blockIdx.x
         thread = cuda.threadIdx.x
         threads = cuda.blockDim.x
-        bases = cuda.shared.array(MOST_MARKED, int64)
+        bases = cuda.shared.array(MOST_COLLECTED, int64)
         if thread == 0:
             row_ids[slot] = -1 if results[slot] == IDLE else slot
         row = words[slot]
         is_live = found[slot] == OK or found[slot] == WITHOUT_END
         region = np.int64(regions[slot])
-        n_marked = np.int64(memory[region + N_MARKED]) if is_live else np.int64(0)
+        n_collected = np.int64(memory[region + N_COLLECTED]) if is_live else np.int64(0)
         is_written = is_live and memory[region + WRITTEN] != 0
         n_words = np.int64(table[N_WORDS])
-        for i in range(thread, n_marked, threads):
-            number = np.int64(table[table[MASKS] + 3 * np.int64(memory[region + MARKED + i])])
+        for i in range(thread, n_collected, threads):
+            number = np.int64(table[table[MASKS] + 3 * np.int64(memory[region + COLLECTED + i])])
             bases[i] = table[ROWS] + number * n_words if number >= 0 else -1
         cuda.syncthreads()
         for w in range(thread, row.shape[0], threads):
             word = row[w] if is_written else np.int32(0)
             if w < n_words:
-                for i in range(n_marked):
+                for i in range(n_collected):
                     if bases[i] >= 0:
                         word |= table[bases[i] + w]
             row[w] = word
         cuda.syncthreads()
         if is_live:
-            for i in range(n_marked):
-                place = np.int64(table[MASKS]) + 3 * np.int64(memory[region + MARKED + i])
+            for i in range(n_collected):
+                place = np.int64(table[MASKS]) + 3 * np.int64(memory[region + COLLECTED + i])
                 begin = np.int64(table[MASK_IDS]) + table[place + 1]
                 for at in range(begin + thread, begin + table[place + 2], threads):
                     token = np.int64(table[at])

@@ -16,17 +16,17 @@ import numpy as np
 
 from maskwright.analysis.jit import kernel
 from maskwright.decoding.engine._end_kernels import can_end
-from maskwright.decoding.engine._mask_kernels import find_masks, write_marked
+from maskwright.decoding.engine._mask_kernels import find_masks, write_collected
 from maskwright.decoding.engine._memory_kernels import make_room
 from maskwright.decoding.engine.constants import (
     CACHE,
+    COLLECTED,
     DEAD_END,
     FINISHED,
     IDLE,
     ILLEGAL,
-    MARKED,
-    MOST_MARKED,
-    N_MARKED,
+    MOST_COLLECTED,
+    N_COLLECTED,
     NO_ROOM,
     OK,
     WANTS_CACHE,
@@ -40,7 +40,7 @@ BOOK_HEADER = 5
 
 # places of a row's record
 NEXT, LAST_USED, HASH, KIND, LENGTH, MASKS = range(6)
-RECORD = MASKS + MOST_MARKED
+RECORD = MASKS + MOST_COLLECTED
 
 # bits of KIND, below the number of the store
 WITHOUT_EOS, BY_WORDS = 1, 2
@@ -191,13 +191,13 @@ def find_row(table, memory, region, ends, store, book, rows, scratch):  # type: 
     code = find_masks(table, memory, region, scratch)
     if code != OK:
         return np.int64(code)
-    begin = region + MARKED
-    n = np.int64(memory[region + N_MARKED])
+    begin = region + COLLECTED
+    n = np.int64(memory[region + N_COLLECTED])
     is_written = memory[region + WRITTEN] != 0
     if n == 0 and not is_written:
         return np.int64(DEAD_END)
     if is_written:
-        write_marked(table, memory, region, scratch)
+        write_collected(table, memory, region, scratch)
     kind = np.int64(store) << 2
     if table[EOS_IN_MASKS] == 0 and table[N_EOS] > 0:
         # as in `fill`: under layout the masks say only that the text or a block may end
@@ -223,7 +223,7 @@ def find_row(table, memory, region, ends, store, book, rows, scratch):  # type: 
     row = look_up(book, rows, hashed, kind, key)
     if row == 0:
         if not is_written:
-            write_marked(table, memory, region, scratch)  # INVARIANT: leaves the numbers of the masks where they are
+            write_collected(table, memory, region, scratch)  # INVARIANT: leaves the numbers of the masks where they are
             if kind & WITHOUT_EOS and not take_out_eos(table, scratch):
                 return np.int64(DEAD_END)
         row = add_row(book, rows, hashed, kind, key, scratch)

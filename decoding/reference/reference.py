@@ -68,7 +68,7 @@ class ReferenceDecoder:
         self.store = store
         self.grammar = store.grammar
         self.layout = store.grammar.layout
-        self._newline = self.layout.newline if self.layout else -9
+        self._newline = self.grammar.newline
         # the store's codes have the moves of its tokens; text that comes as bytes may hold others
         codes = EventCodes(self.grammar.n_terminals, Moves(self.layout))
         self.lexer = NfaLexer(store.nfa, codes, self._newline)

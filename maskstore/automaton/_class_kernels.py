@@ -1,4 +1,4 @@
-"""The jitted loops that tell apart the pairs (suspended state, last cell): `classify`, and what it does for one component.
+"""The jitted loops that tell apart the pairs (configuration set, last cell): `classify`, and what it does for one component.
 
 The pairs come in parts. Edges of a part lead into it or to earlier ones, whose classes are final, so each part is met once: its strongly
 connected components (Tarjan), what they lead to first. A pair on no cycle belongs to the class of a known pair that has its cell and

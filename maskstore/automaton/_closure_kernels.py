@@ -1,4 +1,4 @@
-"""The jitted loops that close the stack automaton: sets of suspended states with their tokens, followed over all stacks.
+"""The jitted loops that close the stack automaton: sets of configuration sets with their tokens, followed over all stacks.
 
 `c` is a `Closing`, see `closure_tables`.
 """
@@ -207,7 +207,7 @@ def node_of(n, c):  # type: ignore[no-untyped-def]
     """The node with the undecided states and tokens in scratch.states[:n] and masks[:n]. DECIDED for none."""
     if n == 0:
         return DECIDED
-    nodes, sizes, states, masks = c.nodes, c.sizes, c.scratch.states, c.scratch.masks
+    nodes, items, sizes, states, masks = c.nodes, c.items, c.sizes, c.scratch.states, c.scratch.masks
     n = unite(n, c.pool, c.scratch, sizes)
     h = np.uint64(0x9E3779B97F4A7C15)
     for i in range(n):
@@ -220,7 +220,7 @@ def node_of(n, c):  # type: ignore[no-untyped-def]
         if nodes.hashes[known] == key and nodes.start[known + 1] - begin == n:
             same = True
             for i in range(n):
-                if nodes.state[begin + i] != states[i] or nodes.mask[begin + i] != masks[i]:
+                if items.state[begin + i] != states[i] or items.mask[begin + i] != masks[i]:
                     same = False
                     break
             if same:
@@ -230,8 +230,8 @@ def node_of(n, c):  # type: ignore[no-untyped-def]
     sizes[N_NODES] = number + 1
     begin = nodes.start[number]
     for i in range(n):
-        nodes.state[begin + i] = states[i]
-        nodes.mask[begin + i] = masks[i]
+        items.state[begin + i] = states[i]
+        items.mask[begin + i] = masks[i]
     nodes.start[number + 1] = begin + n
     nodes.hashes[number] = key
     nodes.slots[at] = number
@@ -265,7 +265,7 @@ def lack_of_room(width, n_items, c):  # type: ignore[no-untyped-def]
         return FULL_IDS
     if sizes[N_NODES] + width + 2 > c.nodes.hashes.shape[0]:
         return FULL_NODES
-    if sizes[N_ITEMS] + width * n_items + 2 > c.nodes.state.shape[0]:
+    if sizes[N_ITEMS] + width * n_items + 2 > c.items.state.shape[0]:
         return FULL_ITEMS
     if sizes[N_EDGES] + width + 2 > c.edges.keys.shape[0]:
         return FULL_EDGES
@@ -312,7 +312,7 @@ def equal_edge(begin, end, first_edge, root, c):  # type: ignore[no-untyped-def]
         other = c.edges.keys[e] - np.int64(root + 1) * c.n_cells
         other_end = cell_start[other]
         other_begin = 0 if other == 0 else cell_start[other - 1]
-        is_copy = c.scratch.twin_of[e - first_edge] >= 0
+        is_copy = c.scratch.equal_edge[e - first_edge] >= 0
         if hashes[e - first_edge] != h or is_copy or other_end - other_begin != end - begin:
             continue
         same = True
@@ -332,8 +332,8 @@ def equal_edge(begin, end, first_edge, root, c):  # type: ignore[no-untyped-def]
 def close_roots(item_start, item_root, item_mask, root_start, root_cell, root_state, c, until):  # type: ignore[no-untyped-def]
     """The edges of the root nodes, numbered 1, 2, ... in their order.
 
-    item_start : (n_roots + 1,) int64; item_root, item_mask : the distinct roots of suspended parses and their tokens. root_start,
-    root_cell, root_state : see `Suspended`. Returns DONE, PAUSED (after `until` roots' cells), or the table that is full.
+    item_start : (n_roots + 1,) int64; item_root, item_mask : the distinct roots of configuration sets and their tokens. root_start,
+    root_cell, root_state : see `ConfigurationSets`. Returns DONE, PAUSED (after `until` roots' cells), or the table that is full.
     """
     n_cells, edges, scratch, sizes = c.n_cells, c.edges, c.scratch, c.sizes
     hashes = scratch.hashes
@@ -367,8 +367,8 @@ def close_roots(item_start, item_root, item_mask, root_start, root_cell, root_st
                 h = mix(h, (np.uint64(scratch.by_cell[i, 0]) << np.uint64(32)) | np.uint64(scratch.by_cell[i, 1]))
             hashes[sizes[N_EDGES] - first_edge] = h
             # cells with the same outcome as an earlier one of this root share its edge
-            twin = equal_edge(begin, end, first_edge, root, c)
-            if twin < 0:
+            equal = equal_edge(begin, end, first_edge, root, c)
+            if equal < 0:
                 full = lack_of_room(1, n_items, c)
                 if full != DONE:
                     # BOUND: what was done for this root is done again from the same tables and gives the same numbers
@@ -389,10 +389,10 @@ def close_roots(item_start, item_root, item_mask, root_start, root_cell, root_st
                 mask = np.int64(union(scratch.accepted, m, c.pool, sizes))
                 node = np.int64(node_of(n, c))
             else:
-                mask = np.int64(edges.mask[twin])
-                node = np.int64(edges.node[twin])
+                mask = np.int64(edges.mask[equal])
+                node = np.int64(edges.node[equal])
             edge = add_edge(np.int64(root + 1) * n_cells + cell, node, mask, edges, sizes)
-            scratch.twin_of[edge - first_edge] = twin
+            scratch.equal_edge[edge - first_edge] = equal
             begin = end
         for edge in range(first_edge, sizes[N_EDGES]):
             edges.slots[slot_of(edges.keys[edge], edges.keys, edges.slots)] = edge
@@ -408,7 +408,8 @@ def close_nodes(parser, steps, c, until):  # type: ignore[no-untyped-def]
 
     Returns DONE, PAUSED (after `until` edges, of which new ones count eight times for each of their items), or the table that is full.
     """
-    n_cells, nodes, edges, visits, scratch, sizes = c.n_cells, c.nodes, c.edges, c.visits, c.scratch, c.sizes
+    n_cells, nodes, items, edges = c.n_cells, c.nodes, c.items, c.edges
+    visits, scratch, sizes = c.visits, c.scratch, c.sizes
     done = 0
     while sizes[NEXT_VISIT] < sizes[N_VISITS]:
         number = sizes[NEXT_VISIT]
@@ -433,16 +434,16 @@ def close_nodes(parser, steps, c, until):  # type: ignore[no-untyped-def]
             n = 0
             m = 0
             for i in range(nodes.start[node], nodes.start[node + 1]):
-                at = slot_of(np.int64(nodes.state[i]) * n_cells + below, steps.keys, steps.slots)
+                at = slot_of(np.int64(items.state[i]) * n_cells + below, steps.keys, steps.slots)
                 after = steps.result[steps.slots[at]]
                 if after == REFUSED:
                     continue
                 if after == ACCEPTED:
-                    scratch.accepted[m] = nodes.mask[i]
+                    scratch.accepted[m] = items.mask[i]
                     m += 1
                 else:
                     scratch.states[n] = after
-                    scratch.masks[n] = nodes.mask[i]
+                    scratch.masks[n] = items.mask[i]
                     n += 1
             mask = union(scratch.accepted, m, c.pool, sizes)
             target = node_of(n, c)

@@ -1,4 +1,4 @@
-"""The jitted loops that follow suspended parses over all stacks. `x` is an `Exploration`, see `exploration_tables`."""
+"""The jitted loops that follow configuration sets over all stacks. `x` is an `Exploration`, see `exploration_tables`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from maskwright.analysis.jit import kernel
 from maskwright.maskstore.automaton._hash_kernels import first_slot, mix, slot_of
-from maskwright.maskstore.automaton._parse_kernels import advance_configuration, suspend, twin
+from maskwright.maskstore.automaton._parse_kernels import add_configuration, advance_configuration, representative
 from maskwright.maskstore.automaton.exploration_tables import (
     ACCEPTED,
     DONE,
@@ -15,19 +15,19 @@ from maskwright.maskstore.automaton.exploration_tables import (
     FULL_CONFIGURATIONS,
     FULL_EDGES,
     FULL_PAIRS,
+    FULL_REPRESENTATIVES,
     FULL_SETS,
     FULL_STATES,
     FULL_STEPS,
-    FULL_TWINS,
     IS_ACCEPTED,
     N_CONFIGURATIONS,
     N_EDGES,
     N_MEMBERS,
     N_PAIRS,
+    N_REPRESENTATIVES,
     N_SETS,
+    N_STATES,
     N_STEPS,
-    N_SUSPENDED,
-    N_TWINS,
     NEXT_PAIR,
     NOTHING,
     PAUSED,
@@ -39,19 +39,29 @@ NEW_STEP = 64
 
 
 @kernel
-def least_twins(rest_of, top_of, next_place, twin_of, x):  # type: ignore[no-untyped-def]
-    """The least twins of rests, each with a state on top, from place next_place[0] on; those without outcomes are their own.
+def representatives_of(continuation_of, top_of, next_index, representative_of, x):  # type: ignore[no-untyped-def]
+    """The representatives of continuations, each with a state on top, from index next_index[0] on.
 
-    Returns DONE or FULL_TWINS.
+    A continuation without outcomes is its own.
+
+    Returns DONE or FULL_REPRESENTATIVES.
     """
-    for place in range(next_place[0], rest_of.shape[0]):
-        if x.sizes[N_TWINS] + 1 > x.twins.keys.shape[0]:
-            next_place[0] = place
-            return FULL_TWINS
-        rest = rest_of[place]
-        twin_of[place] = rest
-        if rest >= 0 and x.outcomes[rest] >= 0:
-            twin_of[place] = twin(rest, top_of[place], x.rests.symbol, x.places.shape, x.outcomes, x.twins, x.sizes)
+    for index in range(next_index[0], continuation_of.shape[0]):
+        if x.sizes[N_REPRESENTATIVES] + 1 > x.representatives.keys.shape[0]:
+            next_index[0] = index
+            return FULL_REPRESENTATIVES
+        continuation = continuation_of[index]
+        representative_of[index] = continuation
+        if continuation >= 0 and x.outcomes[continuation] >= 0:
+            representative_of[index] = representative(
+                continuation,
+                top_of[index],
+                x.continuations.symbol,
+                x.positions.shape,
+                x.outcomes,
+                x.representatives,
+                x.sizes,
+            )
     return DONE
 
 
@@ -74,8 +84,8 @@ def unique(members, n):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def suspended(members, n, states, sizes):  # type: ignore[no-untyped-def]
-    """The number of the suspended state with these configurations, members[:n] in any order; REFUSED for none. Sorts members."""
+def configuration_set(members, n, states, sizes):  # type: ignore[no-untyped-def]
+    """The number of the configuration set with these configurations, members[:n] in any order; REFUSED for none. Sorts members."""
     if n == 0:
         return REFUSED
     n = unique(members, n)
@@ -97,8 +107,8 @@ def suspended(members, n, states, sizes):  # type: ignore[no-untyped-def]
             if same:
                 return known
         at = (at + 1) & mask
-    number = sizes[N_SUSPENDED]
-    sizes[N_SUSPENDED] = number + 1
+    number = sizes[N_STATES]
+    sizes[N_STATES] = number + 1
     begin = start[number]
     for i in range(n):
         items[begin + i] = members[i]
@@ -111,25 +121,25 @@ def suspended(members, n, states, sizes):  # type: ignore[no-untyped-def]
 
 @kernel
 def step(state, cell, x):  # type: ignore[no-untyped-def]
-    """The suspended state after one more cell: REFUSED, ACCEPTED, a number, ENDLESS or TOO_DEEP."""
+    """The configuration set after one more cell: REFUSED, ACCEPTED, a number, ENDLESS or TOO_DEEP."""
     found = x.scratch.found
     n = 0
     for i in range(x.states.start[state], x.states.start[state + 1]):
         c = x.states.items[i]
-        rest = np.int64(x.configurations.parts[c, 0])
+        continuation = np.int64(x.configurations.parts[c, 0])
         pops = np.int64(x.configurations.parts[c, 1])
         pushed = np.int64(x.configurations.parts[c, 2])
         if pops > 0:
             if n + 8 > found.shape[0]:
                 return ENDLESS
-            n = suspend(rest, pops - 1, pushed, cell, x, n)
+            n = add_configuration(continuation, pops - 1, pushed, cell, x, n)
             continue
-        n = advance_configuration(rest, pushed, cell, x, n)
+        n = advance_configuration(continuation, pushed, cell, x, n)
         if n == IS_ACCEPTED:
             return ACCEPTED
         if n < 0:
             return n
-    return suspended(found, n, x.states, x.sizes)
+    return configuration_set(found, n, x.states, x.sizes)
 
 
 @kernel(forceinline=True)
@@ -149,7 +159,7 @@ def new_step(state, cell, x):  # type: ignore[no-untyped-def]
 
 @kernel(forceinline=True)
 def pair_of(state, cell, n_cells, keys, slots, sizes):  # type: ignore[no-untyped-def]
-    """The number of a pair (suspended state, last cell). keys, slots : as of `Pairs`."""
+    """The number of a pair (configuration set, last cell). keys, slots : as of `Pairs`."""
     key = np.int64(state) * n_cells + cell
     slot = slot_of(key, keys, slots)
     if slots[slot] < 0:
@@ -164,13 +174,13 @@ def pair_of(state, cell, n_cells, keys, slots, sizes):  # type: ignore[no-untype
 def lack_of_room(width, x):  # type: ignore[no-untyped-def]
     """Which table may be full before so many steps are made; DONE for none."""
     sizes = x.sizes
-    # BOUND: a step makes at most found.shape[0] configurations, twins and sets, and one state
+    # BOUND: a step makes at most found.shape[0] configurations, representatives and sets, and one state
     most = width * x.scratch.found.shape[0]
     if sizes[N_CONFIGURATIONS] + most > x.configurations.keys.shape[0]:
         return FULL_CONFIGURATIONS
     if sizes[N_SETS] + most > x.sets.hashes.shape[0]:
         return FULL_SETS
-    if sizes[N_SUSPENDED] + width + 2 > x.states.hashes.shape[0] or sizes[N_MEMBERS] + most > x.states.items.shape[0]:
+    if sizes[N_STATES] + width + 2 > x.states.hashes.shape[0] or sizes[N_MEMBERS] + most > x.states.items.shape[0]:
         return FULL_STATES
     if sizes[N_STEPS] + width > x.steps.keys.shape[0]:
         return FULL_STEPS
@@ -178,14 +188,14 @@ def lack_of_room(width, x):  # type: ignore[no-untyped-def]
         return FULL_PAIRS
     if sizes[N_EDGES] + width > x.edges.after.shape[0]:
         return FULL_EDGES
-    if sizes[N_TWINS] + most > x.twins.keys.shape[0]:
-        return FULL_TWINS
+    if sizes[N_REPRESENTATIVES] + most > x.representatives.keys.shape[0]:
+        return FULL_REPRESENTATIVES
     return DONE
 
 
 @kernel
 def explore(x, until):  # type: ignore[no-untyped-def]
-    """Follow all pairs (suspended state, last cell read) over the cells that can lie below, from pair sizes[NEXT_PAIR] on.
+    """Follow all pairs (configuration set, last cell read) over the cells that can lie below, from pair sizes[NEXT_PAIR] on.
 
     Returns DONE, PAUSED (after `until` edges, of which new ones count NEW_STEP times), ENDLESS, TOO_DEEP, or the table that is full.
     """
@@ -212,7 +222,7 @@ def explore(x, until):  # type: ignore[no-untyped-def]
         for i in range(begin, end):
             below = predecessors[i]
             # PERF: looked up here, since a call that passes some thirty arrays takes 0.4 us and nine of ten edges are known: 0.7 against 22
-            # CPU-s for the 53 million edges of sql's suspended parses (vocabulary of the bundled model, numba 0.68)
+            # CPU-s for the 53 million edges of sql's configuration sets (vocabulary of the bundled model, numba 0.68)
             slot = slot_of(np.int64(state) * n_cells + below, step_keys, step_slots)
             if step_slots[slot] >= 0:
                 after = np.int64(step_result[step_slots[slot]])
@@ -233,37 +243,37 @@ def explore(x, until):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def explore_tops(rest_of, top_of, next_place, pair_of_place, x, until):  # type: ignore[no-untyped-def]
-    """The first step of rests, each with a state on top, from place next_place[0] on. Returns as `explore`.
+def explore_tops(continuation_of, top_of, next_index, pair_of_index, x, until):  # type: ignore[no-untyped-def]
+    """The first step of continuations, each with a state on top, from index next_index[0] on. Returns as `explore`.
 
-    rest_of, top_of : (n_places,) int32. Written, pair_of_place : (n_places,) int32; REFUSED, ACCEPTED or FIRST_STATE + the pair.
+    continuation_of, top_of : (n_indices,) int32. Written, pair_of_index : (n_indices,) int32; REFUSED, ACCEPTED or FIRST_STATE + the pair.
     """
-    parser, symbol = x.parser, x.rests.symbol
+    parser, symbol = x.parser, x.continuations.symbol
     n_cells, n_columns = parser.action.shape
-    stop = next_place[0] + until
-    while next_place[0] < rest_of.shape[0]:
-        place = next_place[0]
-        if place >= stop:
+    stop = next_index[0] + until
+    while next_index[0] < continuation_of.shape[0]:
+        index = next_index[0]
+        if index >= stop:
             return PAUSED
         full = lack_of_room(1, x)
         if full != DONE:
             return full
-        rest = np.int64(rest_of[place])
-        top = np.int64(top_of[place])
-        next_place[0] = place + 1
-        pair_of_place[place] = REFUSED
-        if rest >= 0 and symbol[rest] < n_columns and parser.action[top, symbol[rest]] == 0:
+        continuation = np.int64(continuation_of[index])
+        top = np.int64(top_of[index])
+        next_index[0] = index + 1
+        pair_of_index[index] = REFUSED
+        if continuation >= 0 and symbol[continuation] < n_columns and parser.action[top, symbol[continuation]] == 0:
             continue
-        n = advance_configuration(rest, NOTHING, top, x, 0)
+        n = advance_configuration(continuation, NOTHING, top, x, 0)
         if n == IS_ACCEPTED:
-            pair_of_place[place] = ACCEPTED
+            pair_of_index[index] = ACCEPTED
             continue
         if n < 0:
-            next_place[0] = place
+            next_index[0] = index
             return n
-        state = suspended(x.scratch.found, n, x.states, x.sizes)
+        state = configuration_set(x.scratch.found, n, x.states, x.sizes)
         if state >= FIRST_STATE:
-            pair_of_place[place] = FIRST_STATE + pair_of(state, top, n_cells, x.pairs.keys, x.pairs.slots, x.sizes)
+            pair_of_index[index] = FIRST_STATE + pair_of(state, top, n_cells, x.pairs.keys, x.pairs.slots, x.sizes)
     return DONE
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +10,7 @@ import numpy.typing as npt
 from maskwright.analysis.jit import kernel
 
 Int32 = npt.NDArray[np.int32]
+Table = TypeVar("Table", bound=Any)
 
 
 def free_slots(capacity: int) -> Int32:
@@ -20,6 +21,23 @@ def free_slots(capacity: int) -> Int32:
 def doubled(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """An array and as much of zeros."""
     return np.concatenate([array, np.zeros_like(array)])
+
+
+def grown(table: Table, n: int, first: int = 0) -> Table:
+    """A table with room for twice as many rows.
+
+    table : a NamedTuple of columns. With a column `slots`, its first column is `keys` or `hashes`, by which the slots are found.
+    n : how many rows are in use. first : the first row that has a slot.
+    """
+    columns = {name: doubled(column) for name, column in zip(table._fields, table, strict=True) if name != "slots"}
+    if "slots" in table._fields:
+        columns["slots"] = slots = free_slots(2 * len(table[0]))
+        if table._fields[0] == "keys":
+            add_keys(table[0], first, n, slots)
+        else:
+            add_hashed(table[0], first, n, slots)
+    larger: Table = table._replace(**columns)
+    return larger
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""The jitted step of suspended parses: what an LR parser that knows only the top of its stack still has to see of it.
+"""The jitted step from one configuration set to the next: a parser that knows only the top of its stack reads one more cell.
 
 `x` is an `Exploration`, see `exploration_tables`.
 """
@@ -17,25 +17,25 @@ from maskwright.maskstore.automaton.exploration_tables import (
     MAX_POPS,
     MAX_STEPS,
     N_CONFIGURATIONS,
+    N_REPRESENTATIVES,
     N_SETS,
-    N_TWINS,
     NOTHING,
-    REFUSED_REST,
+    REFUSED_CONTINUATION,
     TOO_DEEP,
 )
 
 
 @kernel(forceinline=True)
-def configuration(rest, pops, pushed, table, sizes):  # type: ignore[no-untyped-def]
-    """The number of a configuration: `pops` cells to discard, then `pushed` onto the next, then `rest` to read."""
-    # BOUND: rests, pops and nonterminals fit 32, 12 and 18 bits, see `parser_of`
-    key = (np.int64(rest) << np.int64(30)) ^ (np.int64(pops) << np.int64(18)) ^ np.int64(pushed + 1)
+def configuration(continuation, pops, pushed, table, sizes):  # type: ignore[no-untyped-def]
+    """The number of a configuration: `pops` cells to discard, then `pushed` onto the next, then `continuation` to read."""
+    # BOUND: continuations, pops and nonterminals fit 32, 12 and 18 bits, see `parser_of`
+    key = (np.int64(continuation) << np.int64(30)) ^ (np.int64(pops) << np.int64(18)) ^ np.int64(pushed + 1)
     slot = slot_of(key, table.keys, table.slots)
     if table.slots[slot] < 0:
         number = sizes[N_CONFIGURATIONS]
         sizes[N_CONFIGURATIONS] = number + 1
         table.keys[number] = key
-        table.parts[number, 0] = rest
+        table.parts[number, 0] = continuation
         table.parts[number, 1] = pops
         table.parts[number, 2] = pushed
         table.slots[slot] = number
@@ -43,43 +43,53 @@ def configuration(rest, pops, pushed, table, sizes):  # type: ignore[no-untyped-
 
 
 @kernel
-def twin(rest, tops, symbol, shape, outcomes, table, sizes):  # type: ignore[no-untyped-def]
-    """The least rest that reads alike where one of a set of states is on top (see `twins`); REFUSED_REST if no stack accepts it.
+def representative(continuation, tops, symbol, shape, outcomes, table, sizes):  # type: ignore[no-untyped-def]
+    """The first continuation met that is equivalent where one of a set of states is on top (see `equivalence`).
 
-    tops : number of the set. symbol, shape : `Rests.symbol`, `Places.shape`.
+    REFUSED_CONTINUATION if no stack accepts it.
+
+    tops : number of the set. symbol, shape : `Continuations.symbol`, `Positions.shape`.
     """
-    begin = outcomes[rest]
-    column = symbol[rest]
+    begin = outcomes[continuation]
+    column = symbol[continuation]
     mine = outcomes[begin + shape[column, tops, 1]]
     if mine == 0:
-        return REFUSED_REST
+        return REFUSED_CONTINUATION
     key = (np.int64(shape[column, tops, 0]) << np.int64(32)) ^ np.int64(mine)
     slot = slot_of(key, table.keys, table.slots)
     if table.slots[slot] < 0:
-        number = sizes[N_TWINS]
-        sizes[N_TWINS] = number + 1
+        number = sizes[N_REPRESENTATIVES]
+        sizes[N_REPRESENTATIVES] = number + 1
         table.keys[number] = key
-        table.rest[number] = rest
+        table.continuation[number] = continuation
         table.slots[slot] = number
-    return table.rest[table.slots[slot]]
+    return table.continuation[table.slots[slot]]
 
 
 @kernel(forceinline=True)
-def suspend(rest, pops, pushed, cell, x, n_found):  # type: ignore[no-untyped-def]
-    """Add a configuration to found[n_found:], of the rest's least twin behind the last cell read; none if no stack accepts it.
+def add_configuration(continuation, pops, pushed, cell, x, n_found):  # type: ignore[no-untyped-def]
+    """Add a configuration to found[n_found:]: that of the continuation's representative after the last cell read.
 
-    Returns the new n_found.
+    Adds none if no stack accepts it. Returns the new n_found.
     """
-    if rest >= 0 and x.outcomes[rest] >= 0:
+    if continuation >= 0 and x.outcomes[continuation] >= 0:
         key = pushed * MAX_POPS + pops
-        at = x.places.start[cell]
-        # BOUND: `Places` has every place behind every cell
-        while x.places.keys[at] != key:
+        at = x.positions.start[cell]
+        # BOUND: `Positions` has every position behind every cell
+        while x.positions.keys[at] != key:
             at += 1
-        rest = twin(rest, x.places.numbers[at], x.rests.symbol, x.places.shape, x.outcomes, x.twins, x.sizes)
-        if rest == REFUSED_REST:
+        continuation = representative(
+            continuation,
+            x.positions.numbers[at],
+            x.continuations.symbol,
+            x.positions.shape,
+            x.outcomes,
+            x.representatives,
+            x.sizes,
+        )
+        if continuation == REFUSED_CONTINUATION:
             return n_found
-    x.scratch.found[n_found] = configuration(rest, pops, pushed, x.configurations, x.sizes)
+    x.scratch.found[n_found] = configuration(continuation, pops, pushed, x.configurations, x.sizes)
     return n_found + 1
 
 
@@ -112,25 +122,28 @@ def terminal_set(bits, sets, sizes):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def rest_key(rest, top, n_states):  # type: ignore[no-untyped-def]
-    """One key for a rest (a sequence or an end check) and the state on top."""
-    return (np.int64(rest) * 2 if rest >= 0 else np.int64(-rest) * 2 + 1) * n_states + top
+def continuation_key(continuation, top, n_states):  # type: ignore[no-untyped-def]
+    """One key for a continuation (a sequence or a lookahead set) and the state on top."""
+    return (np.int64(continuation) * 2 if continuation >= 0 else np.int64(-continuation) * 2 + 1) * n_states + top
 
 
 @kernel(forceinline=True)
-def rest_after(rest, top, n_states, known):  # type: ignore[no-untyped-def]
-    """The least rest known to be equivalent where `top` has just been shifted; REFUSED_REST if no stack below accepts it."""
-    slot = slot_of(rest_key(rest, top, n_states), known.keys, known.slots)
-    return known.rest[known.slots[slot]] if known.slots[slot] >= 0 else rest
+def continuation_after(continuation, top, n_states, known):  # type: ignore[no-untyped-def]
+    """The continuation known to be equivalent where `top` has just been shifted.
+
+    REFUSED_CONTINUATION if no stack below accepts it.
+    """
+    slot = slot_of(continuation_key(continuation, top, n_states), known.keys, known.slots)
+    return known.continuation[known.slots[slot]] if known.slots[slot] >= 0 else continuation
 
 
 @kernel(forceinline=True)
-def push_branch(height, rest, branches, scratch):  # type: ignore[no-untyped-def]
+def push_branch(height, continuation, branches, scratch):  # type: ignore[no-untyped-def]
     """Put the parse under way, stack[:height], onto the agenda; returns the new number of branches."""
     for i in range(height):
         scratch.branches[branches, i] = scratch.stack[i]
     scratch.heights[branches] = height
-    scratch.rests[branches] = rest
+    scratch.continuations[branches] = continuation
     return branches + 1
 
 
@@ -172,13 +185,16 @@ def next_rule(members, top, after, parser, set_bits, bits):  # type: ignore[no-u
 
 
 @kernel
-def advance_configuration(rest, pushed, cell, x, n_found):  # type: ignore[no-untyped-def]
+def advance_configuration(continuation, pushed, cell, x, n_found):  # type: ignore[no-untyped-def]
     """Read one cell and go on until the next one is needed.
 
-    rest : a sequence (>= 0) or the end check for terminal set -rest - 1; set 0 means "whatever comes". Facts of `x.known` make the parses
-    that remain fewer. Configurations are added to found[n_found:]. Returns the new n_found, or IS_ACCEPTED, ENDLESS, TOO_DEEP.
+    continuation : a sequence (>= 0), or the lookahead set of terminals -continuation - 1; set 0 means
+        "whatever comes".
+
+    Facts of `x.known` leave fewer parses to follow. Configurations are added to found[n_found:].
+    Returns the new n_found, or IS_ACCEPTED, ENDLESS, TOO_DEEP.
     """
-    parser, scratch, symbol = x.parser, x.scratch, x.rests.symbol
+    parser, scratch, symbol = x.parser, x.scratch, x.continuations.symbol
     stack = scratch.stack
     n_states, n_columns = parser.action.shape
     stack[0] = cell
@@ -188,45 +204,45 @@ def advance_configuration(rest, pushed, cell, x, n_found):  # type: ignore[no-un
         height = np.int64(2)
         if stack[1] < 0:
             return n_found
-    branches = push_branch(height, rest, 0, scratch)
+    branches = push_branch(height, continuation, 0, scratch)
     steps = 0
     while branches > 0:
         branches -= 1
         height = np.int64(scratch.heights[branches])
-        rest = np.int64(scratch.rests[branches])
+        continuation = np.int64(scratch.continuations[branches])
         for i in range(height):
             stack[i] = scratch.branches[branches, i]
         while True:
             steps += 1
-            if rest == -1:
+            if continuation == -1:
                 return IS_ACCEPTED
             if steps > MAX_STEPS or branches + 8 > MAX_BRANCHES or n_found + 8 > scratch.found.shape[0]:
                 return ENDLESS
             if height + 2 > stack.shape[0]:
                 return TOO_DEEP
             top = stack[height - 1]
-            if rest >= 0 and symbol[rest] >= n_columns:
+            if continuation >= 0 and symbol[continuation] >= n_columns:
                 # contextual lexing: the next lexeme was read in this mode
-                if parser.mode[top] != symbol[rest] - n_columns:
+                if parser.mode[top] != symbol[continuation] - n_columns:
                     break
-                rest = np.int64(rest_after(x.rests.after[rest], top, n_states, x.known))
-                if rest == REFUSED_REST:
+                continuation = np.int64(continuation_after(x.continuations.after[continuation], top, n_states, x.known))
+                if continuation == REFUSED_CONTINUATION:
                     break
                 continue
             rule = np.int64(parser.default_rule[top])
             if rule < 0:
-                if rest < 0:
-                    n_found, branches = follow_end_check(rest, top, height, cell, x, n_found, branches)
+                if continuation < 0:
+                    n_found, branches = follow_lookahead_set(continuation, top, height, cell, x, n_found, branches)
                     if n_found < 0:
                         return n_found
                     break
-                action = np.int64(parser.action[top, symbol[rest]])
+                action = np.int64(parser.action[top, symbol[continuation]])
                 if action == 0:
                     break
                 if action == ACCEPT:
                     return IS_ACCEPTED  # the end marker is the last of a sequence
                 if action >= CONFLICT:
-                    n_found, branches = follow_conflict(action, rest, height, cell, x, n_found, branches)
+                    n_found, branches = follow_conflict(action, continuation, height, cell, x, n_found, branches)
                     if n_found < 0:
                         return n_found
                     break
@@ -235,15 +251,17 @@ def advance_configuration(rest, pushed, cell, x, n_found):  # type: ignore[no-un
                     height += 1
                     if branches == 0:
                         steps = 0  # a long token takes many
-                    rest = np.int64(rest_after(x.rests.after[rest], action - 1, n_states, x.known))
-                    if rest == REFUSED_REST:
+                    continuation = np.int64(
+                        continuation_after(x.continuations.after[continuation], action - 1, n_states, x.known)
+                    )
+                    if continuation == REFUSED_CONTINUATION:
                         break
                     continue
                 rule = -action - 1
             length = parser.rule_length[rule]
             pushed = parser.rule_lhs[rule]
             if height <= length:
-                n_found = suspend(rest, length - height, pushed, cell, x, n_found)
+                n_found = add_configuration(continuation, length - height, pushed, cell, x, n_found)
                 break
             height -= length
             stack[height] = parser.goto[stack[height - 1], pushed]
@@ -252,7 +270,7 @@ def advance_configuration(rest, pushed, cell, x, n_found):  # type: ignore[no-un
 
 
 @kernel(forceinline=True)
-def follow_conflict(action, rest, height, cell, x, n_found, branches):  # type: ignore[no-untyped-def]
+def follow_conflict(action, continuation, height, cell, x, n_found, branches):  # type: ignore[no-untyped-def]
     """Follow all actions of a cell, each apart. Returns the new n_found, or IS_ACCEPTED, and the new number of branches."""
     parser, stack = x.parser, x.scratch.stack
     first = action - CONFLICT + 1
@@ -262,40 +280,40 @@ def follow_conflict(action, rest, height, cell, x, n_found, branches):  # type: 
             return IS_ACCEPTED, branches
         if each > 0:
             stack[height] = each - 1
-            after = rest_after(x.rests.after[rest], each - 1, parser.action.shape[0], x.known)
-            if after != REFUSED_REST:
+            after = continuation_after(x.continuations.after[continuation], each - 1, parser.action.shape[0], x.known)
+            if after != REFUSED_CONTINUATION:
                 branches = push_branch(height + 1, after, branches, x.scratch)
         else:
-            n_found, branches = reduce_apart(rest, -each - 1, height, cell, x, n_found, branches)
+            n_found, branches = reduce_apart(continuation, -each - 1, height, cell, x, n_found, branches)
     return n_found, branches
 
 
 @kernel(forceinline=True)
-def follow_end_check(rest, top, height, cell, x, n_found, branches):  # type: ignore[no-untyped-def]
-    """A shift of any of an end check's terminals will do, else each reduction takes its own terminals along. Returns as
+def follow_lookahead_set(continuation, top, height, cell, x, n_found, branches):  # type: ignore[no-untyped-def]
+    """A shift of any of a lookahead set's terminals will do, else each reduction takes its own terminals along. Returns as
     `follow_conflict`."""
     bits = x.scratch.bits
-    rule = next_rule(-rest - 1, top, -1, x.parser, x.sets.bits, bits)
+    rule = next_rule(-continuation - 1, top, -1, x.parser, x.sets.bits, bits)
     if rule == -2:
         return IS_ACCEPTED, branches
     while rule >= 0:
         ending = -terminal_set(bits, x.sets, x.sizes) - 1
         n_found, branches = reduce_apart(ending, rule, height, cell, x, n_found, branches)
-        rule = next_rule(-rest - 1, top, rule, x.parser, x.sets.bits, bits)
+        rule = next_rule(-continuation - 1, top, rule, x.parser, x.sets.bits, bits)
     return n_found, branches
 
 
 @kernel(forceinline=True)
-def reduce_apart(rest, rule, height, cell, x, n_found, branches):  # type: ignore[no-untyped-def]
+def reduce_apart(continuation, rule, height, cell, x, n_found, branches):  # type: ignore[no-untyped-def]
     """Follow a reduction apart from the parse under way, stack[:height], which stays as it is."""
     stack = x.scratch.stack
     length = x.parser.rule_length[rule]
     pushed = x.parser.rule_lhs[rule]
     if height <= length:
-        return suspend(rest, length - height, pushed, cell, x, n_found), branches
+        return add_configuration(continuation, length - height, pushed, cell, x, n_found), branches
     below = height - length
     kept = stack[below] if below < height else 0
     stack[below] = x.parser.goto[stack[below - 1], pushed]
-    branches = push_branch(below + 1, rest, branches, x.scratch)
+    branches = push_branch(below + 1, continuation, branches, x.scratch)
     stack[below] = kept
     return n_found, branches

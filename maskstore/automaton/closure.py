@@ -1,6 +1,6 @@
 """The stack automaton: which tokens are allowed, read off the parser's stack from the top.
 
-A *node* is a set of suspended parses, each with the tokens that hang on it. Reading one cell (LR state) of the stack decides some:
+A *node* is a set of configuration sets, each with the tokens that hang on it. Reading one cell (LR state) of the stack decides some:
 an *edge* (node, cell) holds the mask of the tokens accepted there and the node of those still undecided. Node 0 has nothing
 undecided. So
 
@@ -21,8 +21,8 @@ from maskwright.analysis.errors import LimitError
 from maskwright.maskstore.automaton import _closure_kernels as kernels
 from maskwright.maskstore.automaton import closure_tables as closing
 from maskwright.maskstore.automaton.closure_tables import FULL_DENSE, FULL_IDS, FULL_MASKS
+from maskwright.maskstore.automaton.configuration_sets import ConfigurationSets
 from maskwright.maskstore.automaton.exploration_tables import DONE
-from maskwright.maskstore.automaton.suspended import Suspended
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
@@ -92,7 +92,7 @@ class MaskCollector:
 
 
 def close(
-    suspended: Suspended,
+    configuration_sets: ConfigurationSets,
     roots: Sequence[tuple[Int32, Int32]],
     collector: MaskCollector,
     progress: Progress | None = None,
@@ -101,7 +101,7 @@ def close(
 ) -> Closure:
     """Close the automaton over all stacks.
 
-    roots : for each root node, 1, 2, ..., the distinct roots of `suspended` that it holds and their masks.
+    roots : for each root node, 1, 2, ..., the distinct roots of `configuration_sets` that it holds and their masks.
 
     Raises LimitError when there would be more than `edge_budget` edges or the tables would take more than `bytes_budget` bytes.
     """
@@ -111,7 +111,9 @@ def close(
     item_root = np.concatenate([none, *(items for items, _ in roots)])
     item_mask = np.concatenate([none, *(masks for _, masks in roots)])
     sizes = collector.sizes
-    c = closing.new_closing(len(suspended.parser.action), len(roots), widest, collector.pool, sizes, FIRST_CAPACITY)
+    c = closing.new_closing(
+        len(configuration_sets.parser.action), len(roots), widest, collector.pool, sizes, FIRST_CAPACITY
+    )
 
     def check() -> None:
         if sizes[closing.N_EDGES] > edge_budget or c.n_bytes > bytes_budget:
@@ -120,12 +122,19 @@ def close(
                 f"and {bytes_budget >> 20} MiB"
             )
 
-    items = item_start, item_root, item_mask, suspended.root_start, suspended.root_cell, suspended.root_state
+    items = (
+        item_start,
+        item_root,
+        item_mask,
+        configuration_sets.root_start,
+        configuration_sets.root_cell,
+        configuration_sets.root_state,
+    )
     while (code := kernels.close_roots(*items, c, PAUSE)) != DONE:
         if code > 0:
             c = c.with_room(code)
             check()
-    while (code := kernels.close_nodes(suspended.parser, suspended.steps, c, PAUSE)) != DONE:
+    while (code := kernels.close_nodes(configuration_sets.parser, configuration_sets.steps, c, PAUSE)) != DONE:
         if code > 0:
             c = c.with_room(code)
         check()

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.maskstore.automaton._hash_kernels import add_hashed, add_keys, doubled, free_slots
+from maskwright.maskstore.automaton._hash_kernels import add_hashed, doubled, free_slots, grown
 from maskwright.maskstore.vocabulary.masks import BITS, n_words
 
 Int32 = npt.NDArray[np.int32]
@@ -21,7 +21,7 @@ DECIDED = 0
 # what kernels return; the FULL_ codes as in `exploration_tables`
 FULL_MASKS, FULL_DENSE, FULL_IDS, FULL_NODES, FULL_ITEMS, FULL_EDGES, FULL_VISITS, FULL_CELLS = 1, 2, 3, 4, 5, 6, 7, 8
 
-# places of `sizes`
+# indices of `sizes`
 N_MASKS, N_DENSE, N_IDS, N_NODES, N_ITEMS, N_EDGES, N_VISITS, NEXT_VISIT, NEXT_ROOT = range(9)
 
 
@@ -43,11 +43,16 @@ class Pool(NamedTuple):
 
 
 class Nodes(NamedTuple):
-    """Node n has the suspended states state[start[n] : start[n + 1]], ascending, each with a mask."""
+    """Node n has the items start[n] : start[n + 1]. hashes : int64; of a node's items."""
 
-    start: Int64
     hashes: Int64
+    start: Int64
     slots: Int32
+
+
+class Items(NamedTuple):
+    """The items of nodes. state, mask : int32; a configuration set, ascending in each node, and the mask that hangs on it."""
+
     state: Int32
     mask: Int32
 
@@ -69,9 +74,12 @@ class Visits(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """To make one node in. states, masks, accepted, several, more_states, more_masks : int32. twin_of : int64; for each edge of a root an
-    earlier one that is equal, or -1. hashes : uint64; of its outcomes. by_cell : (capacity, 2) int32 and cell_start : (n_cells + 1,)
-    int64; a root's outcomes by their cell.
+    """What one node is made in.
+
+    states, masks, accepted, several, more_states, more_masks : int32.
+    equal_edge : int64; for each edge of a root an earlier one that is equal, or -1. hashes : uint64; of
+        its outcomes.
+    by_cell : (capacity, 2) int32, cell_start : (n_cells + 1,) int64; a root's outcomes by their cell.
     """
 
     states: Int32
@@ -80,18 +88,19 @@ class Scratch(NamedTuple):
     several: Int32
     more_states: Int32
     more_masks: Int32
-    twin_of: Int64
+    equal_edge: Int64
     hashes: npt.NDArray[np.uint64]
     by_cell: Int32
     cell_start: Int64
 
 
 class Closing(NamedTuple):
-    """All of it. n_cells : LR states. sizes : (16,) int64; rows of the tables, by the places above."""
+    """All of it. n_cells : LR states. sizes : (16,) int64; rows of the tables, by the indices above."""
 
     n_cells: int
     pool: Pool
     nodes: Nodes
+    items: Items
     edges: Edges
     visits: Visits
     scratch: Scratch
@@ -99,28 +108,30 @@ class Closing(NamedTuple):
 
     @property
     def n_bytes(self) -> int:
-        parts = self.pool, self.nodes, self.edges, self.visits
+        parts = self.pool, self.nodes, self.items, self.edges, self.visits
         return sum(array.nbytes for part in parts for array in part if isinstance(array, np.ndarray))
 
     def with_room(self, full: int) -> Closing:
         """The same with a larger table. full : one of the FULL_ codes."""
-        match full:
-            case 1 | 2 | 3:
-                return self._replace(pool=pool_with_room(self.pool, full, self.sizes))
-            case 4:
-                return self._replace(nodes=_more_nodes(self.nodes, int(self.sizes[N_NODES])))
-            case 5:
-                nodes = self.nodes
-                return self._replace(nodes=nodes._replace(state=doubled(nodes.state), mask=doubled(nodes.mask)))
-            case 6:
-                return self._replace(edges=_more_edges(self.edges, int(self.sizes[N_EDGES])))
-            case 7:
-                slots = free_slots(2 * len(self.visits.keys))
-                add_keys(self.visits.keys, 0, int(self.sizes[N_VISITS]), slots)
-                return self._replace(visits=Visits(doubled(self.visits.keys), slots))
-            case _:
-                scratch = self.scratch
-                return self._replace(scratch=scratch._replace(by_cell=doubled(scratch.by_cell)))
+        if full in (FULL_MASKS, FULL_DENSE, FULL_IDS):
+            return self._replace(pool=pool_with_room(self.pool, full, self.sizes))
+        if full == FULL_CELLS:
+            return self._replace(scratch=self.scratch._replace(by_cell=doubled(self.scratch.by_cell)))
+        name, size = _TABLES[full]
+        n, first = int(self.sizes[size]), 0
+        if full == FULL_NODES:
+            # BOUND: number 0 and the roots have no items and are in no slot; all nodes behind them have items
+            first = int(np.append(np.flatnonzero(np.diff(self.nodes.start[: n + 1])), n)[0])
+        return self._replace(**{name: grown(getattr(self, name), n, first)})
+
+
+_TABLES = {
+    FULL_NODES: ("nodes", N_NODES),
+    FULL_ITEMS: ("items", N_ITEMS),
+    FULL_EDGES: ("edges", N_EDGES),
+    FULL_VISITS: ("visits", N_VISITS),
+}
+"""By code: the table, and where `sizes` counts its rows."""
 
 
 def new_pool(n_tokens: int) -> tuple[Pool, Int64]:
@@ -157,15 +168,10 @@ def new_closing(n_cells: int, n_roots: int, widest: int, pool: Pool, sizes: Int6
     """One that has no edges yet. widest : the most items of a root. first_capacity : edges and visits that there is room for at first."""
     capacity = 1 << max(14, (2 * n_roots + 2).bit_length())
     sizes[N_NODES] = 1 + n_roots
-    nodes = Nodes(
-        start=np.zeros(capacity + 1, np.int64),
-        hashes=np.zeros(capacity, np.int64),
-        slots=free_slots(capacity),
-        state=np.zeros(capacity, np.int32),
-        mask=np.zeros(capacity, np.int32),
-    )
+    nodes = Nodes(np.zeros(capacity, np.int64), np.zeros(capacity + 1, np.int64), free_slots(capacity))
+    items = Items(np.zeros(capacity, np.int32), np.zeros(capacity, np.int32))
     edges = Edges(
-        keys=np.full(first_capacity, -1, np.int64),
+        keys=np.zeros(first_capacity, np.int64),
         node=np.zeros(first_capacity, np.int32),
         mask=np.zeros(first_capacity, np.int32),
         slots=free_slots(first_capacity),
@@ -179,24 +185,9 @@ def new_closing(n_cells: int, n_roots: int, widest: int, pool: Pool, sizes: Int6
         several,
         more_states,
         more_masks,
-        twin_of=np.zeros(max(widest * 4, n_cells) + 8, np.int64),
+        equal_edge=np.zeros(max(widest * 4, n_cells) + 8, np.int64),
         hashes=np.zeros(n_cells + 1, np.uint64),
         by_cell=np.zeros((1 << 12, 2), np.int32),
         cell_start=np.zeros(n_cells + 1, np.int64),
     )
-    return Closing(n_cells, pool, nodes, edges, visits, scratch, sizes)
-
-
-def _more_nodes(nodes: Nodes, n: int) -> Nodes:
-    slots = free_slots(2 * len(nodes.hashes))
-    with_items = np.flatnonzero(np.diff(nodes.start[: n + 1]))  # roots and node 0 have none and are in no slot
-    if len(with_items):
-        add_hashed(nodes.hashes, int(with_items[0]), n, slots)
-    return nodes._replace(start=doubled(nodes.start), hashes=doubled(nodes.hashes), slots=slots)
-
-
-def _more_edges(edges: Edges, n: int) -> Edges:
-    slots = free_slots(2 * len(edges.keys))
-    add_keys(edges.keys, 0, n, slots)
-    keys = np.concatenate([edges.keys, np.full_like(edges.keys, -1)])
-    return Edges(keys, doubled(edges.node), doubled(edges.mask), slots)
+    return Closing(n_cells, pool, nodes, items, edges, visits, scratch, sizes)

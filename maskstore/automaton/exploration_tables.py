@@ -1,4 +1,4 @@
-"""What an exploration of suspended parses knows, as tuples of arrays that compiled code reads and writes.
+"""What an exploration of configuration sets knows, as tuples of arrays that compiled code reads and writes.
 
 An `Exploration` is a tuple of tuples of arrays. Python makes tables larger between two calls (`Exploration.with_room`); compiled code
 writes into them, and their numbers of rows into `sizes`.
@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.lr.encoding import LrTables
-from maskwright.maskstore.automaton._hash_kernels import add_hashed, add_keys, doubled, free_slots
+from maskwright.maskstore.automaton._hash_kernels import free_slots, grown
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
@@ -22,13 +22,13 @@ UInt64 = npt.NDArray[np.uint64]
 REFUSED = 0
 ACCEPTED = 1
 FIRST_STATE = 2
-"""Suspended states are numbered from here."""
+"""ConfigurationSets states are numbered from here."""
 
 NOTHING = -1
 """In place of a nonterminal to push: the parse has not begun."""
 
-REFUSED_REST = -(1 << 30)
-"""In place of a rest: no stack accepts it."""
+REFUSED_CONTINUATION = -(1 << 30)
+"""In place of a continuation: no stack accepts it."""
 
 # what kernels return in place of a number
 DONE = 0
@@ -38,14 +38,24 @@ ENDLESS = -2
 """Reductions did not come to an end."""
 TOO_DEEP = -3
 """A parse needs longer scratch stacks; the same call with such ones goes on."""
-FULL_CONFIGURATIONS, FULL_SETS, FULL_STATES, FULL_STEPS, FULL_PAIRS, FULL_EDGES, FULL_TWINS = 1, 2, 3, 4, 5, 6, 7
+FULL_CONFIGURATIONS, FULL_SETS, FULL_STATES, FULL_STEPS, FULL_PAIRS, FULL_EDGES, FULL_REPRESENTATIVES = (
+    1,
+    2,
+    3,
+    4,
+    5,
+    6,
+    7,
+)
 """A table may be full before the next step; the same call with a larger one goes on."""
 
 IS_ACCEPTED = -1
-"""In place of a number of configurations: whatever lies below, the rest is accepted."""
+"""In place of a number of configurations: whatever lies below, the continuation is accepted."""
 
-# places of `sizes`
-N_CONFIGURATIONS, N_SUSPENDED, N_MEMBERS, N_SETS, N_STEPS, N_PAIRS, N_EDGES, NEXT_PAIR, N_TWINS, N_KNOWN = range(10)
+# indices of `sizes`
+N_CONFIGURATIONS, N_STATES, N_MEMBERS, N_SETS, N_STEPS, N_PAIRS, N_EDGES, NEXT_PAIR, N_REPRESENTATIVES, N_KNOWN = range(
+    10
+)
 
 MAX_POPS = 4096
 """More than the cells that a rule discards."""
@@ -74,20 +84,24 @@ class Parser(NamedTuple):
     mode: Int32
 
 
-class Rests(NamedTuple):
-    """Sequences: rest r is symbol[r] and then rest after[r]. symbol, after : (n_rests,) int32."""
+class Continuations(NamedTuple):
+    """Continuation r is the symbol symbol[r], and then continuation after[r].
+
+    symbol, after : (n_continuations,) int32; see `tokens.continuations`.
+    """
 
     symbol: Int32
     after: Int32
 
 
-class Places(NamedTuple):
-    """Where a parse may read on, see `twins`.
+class Positions(NamedTuple):
+    """Where a parse may go on reading, see `equivalence`.
 
-    start : (n_states + 1,), keys, numbers : int32; behind a cell there are the places start[cell] : start[cell + 1], each with its key,
-    nonterminal * MAX_POPS + cells to discard, and the number of the set of states that can be on top there.
-    shape : (n_columns, n_sets, 2) int32; of a column where one of a set is on top the number of its shape, and of the list of states that
-    it is shifted to.
+    start : (n_states + 1,) int32. The positions after a cell was read are start[cell] to start[cell + 1].
+    keys, numbers : int32; each position's key, nonterminal * MAX_POPS + cells to discard, and the
+        number of the set of states that can be on top there.
+    shape : (n_columns, n_sets, 2) int32. Where one of a set of states is on top: the number of a
+        column's shape, and the number of the list of states that it is shifted to.
     """
 
     start: Int32
@@ -97,36 +111,33 @@ class Places(NamedTuple):
 
 
 class Known(NamedTuple):
-    """Facts: behind a state on top, one rest may be read as another. keys : `rest_key`. rest : int32; the other."""
+    """Facts: with a certain state on top, a continuation is equivalent to another.
+
+    keys : int64; `continuation_key`. continuation : int32; the other one.
+    """
 
     keys: Int64
-    rest: Int32
+    continuation: Int32
     slots: Int32
 
-    def grown(self, n: int) -> Known:
-        return Known(doubled(self.keys), doubled(self.rest), _slots(self.keys, n))
 
+class Representatives(NamedTuple):
+    """Which of equivalent continuations was met first.
 
-class TwinTable(NamedTuple):
-    """keys : int64; the shape of a rest's first symbol, and what it comes to. rest : int32; the least rest with this key."""
+    keys : int64; the shape of the first symbol and the outcomes. continuation : int32; the first one with this key.
+    """
 
     keys: Int64
-    rest: Int32
+    continuation: Int32
     slots: Int32
-
-    def grown(self, n: int) -> TwinTable:
-        return TwinTable(doubled(self.keys), doubled(self.rest), _slots(self.keys, n))
 
 
 class Configurations(NamedTuple):
-    """parts : (capacity, 3) int32; the rest to read, the cells to discard before, and the nonterminal to push then."""
+    """parts : (capacity, 3) int32; the continuation to read, the cells to discard before that, and the nonterminal to push then."""
 
     keys: Int64
     parts: Int32
     slots: Int32
-
-    def grown(self, n: int) -> Configurations:
-        return Configurations(doubled(self.keys), doubled(self.parts), _slots(self.keys, n))
 
 
 class TerminalSets(NamedTuple):
@@ -136,21 +147,14 @@ class TerminalSets(NamedTuple):
     bits: UInt64
     slots: Int32
 
-    def grown(self, n: int) -> TerminalSets:
-        return TerminalSets(doubled(self.hashes), doubled(self.bits), _slots_of_hashes(self.hashes, 0, n))
-
 
 class States(NamedTuple):
-    """Suspended states: state s has the configurations items[start[s] : start[s + 1]], ascending."""
+    """State s is the configuration set items[start[s] : start[s + 1]], ascending."""
 
     hashes: Int64
     start: Int64
     items: Int32
     slots: Int32
-
-    def grown(self, n: int) -> States:
-        slots = _slots_of_hashes(self.hashes, FIRST_STATE, n)
-        return States(doubled(self.hashes), doubled(self.start), doubled(self.items), slots)
 
 
 class Steps(NamedTuple):
@@ -160,19 +164,13 @@ class Steps(NamedTuple):
     result: Int32
     slots: Int32
 
-    def grown(self, n: int) -> Steps:
-        return Steps(doubled(self.keys), doubled(self.result), _slots(self.keys, n))
-
 
 class Pairs(NamedTuple):
-    """Pairs (suspended state, last cell read). keys : int64; state * n_cells + cell. edge_start : int64; where each one's edges begin."""
+    """Pairs (state, last cell read). keys : int64; state * n_cells + cell. edge_start : int64; where each pair's edges begin."""
 
     keys: Int64
     edge_start: Int64
     slots: Int32
-
-    def grown(self, n: int) -> Pairs:
-        return Pairs(doubled(self.keys), doubled(self.edge_start), _slots(self.keys, n))
 
 
 class Edges(NamedTuple):
@@ -180,31 +178,34 @@ class Edges(NamedTuple):
 
     after: Int32
 
-    def grown(self, n: int) -> Edges:
-        return Edges(doubled(self.after))
-
 
 class Scratch(NamedTuple):
-    """Stacks that one step works on. stack : (depth,) int32. branches : (MAX_BRANCHES, depth) int32; parses still to be followed, with
-    their heights and rests. found : (MAX_FOUND,) int32; configurations. bits : (n_words,) uint64."""
+    """Stacks that one step works on.
+
+    stack : (depth,) int32. branches : (MAX_BRANCHES, depth) int32; parses still to be followed, with their heights and continuations.
+    found : (MAX_FOUND,) int32; configurations. bits : (n_words,) uint64.
+    """
 
     stack: Int32
     branches: Int32
     heights: Int32
-    rests: Int32
+    continuations: Int32
     found: Int32
     bits: UInt64
 
 
 class Exploration(NamedTuple):
-    """All of an exploration. outcomes : int32, see `twins.Twins`. sizes : (16,) int64; rows of the tables, by the places above."""
+    """All of an exploration.
+
+    outcomes : int32, see `equivalence.Equivalence`. sizes : (16,) int64; how many rows of each table are in use, by the indices above.
+    """
 
     parser: Parser
-    rests: Rests
-    places: Places
+    continuations: Continuations
+    positions: Positions
     outcomes: Int32
     known: Known
-    twins: TwinTable
+    representatives: Representatives
     configurations: Configurations
     sets: TerminalSets
     states: States
@@ -217,7 +218,8 @@ class Exploration(NamedTuple):
     def with_room(self, full: int) -> Exploration:
         """The same with a larger table. full : one of the FULL_ codes."""
         name, size = _TABLES[full]
-        return self._replace(**{name: getattr(self, name).grown(int(self.sizes[size]))})
+        first = FIRST_STATE if full == FULL_STATES else 0
+        return self._replace(**{name: grown(getattr(self, name), int(self.sizes[size]), first)})
 
     @property
     def n_bytes(self) -> int:
@@ -227,28 +229,30 @@ class Exploration(NamedTuple):
 _TABLES = {
     FULL_CONFIGURATIONS: ("configurations", N_CONFIGURATIONS),
     FULL_SETS: ("sets", N_SETS),
-    FULL_STATES: ("states", N_SUSPENDED),
+    FULL_STATES: ("states", N_STATES),
     FULL_STEPS: ("steps", N_STEPS),
     FULL_PAIRS: ("pairs", N_PAIRS),
     FULL_EDGES: ("edges", N_EDGES),
-    FULL_TWINS: ("twins", N_TWINS),
+    FULL_REPRESENTATIVES: ("representatives", N_REPRESENTATIVES),
 }
 """By code: the table, and where `sizes` counts its rows."""
 
 
-def new_exploration(parser: Parser, rests: Rests, places: Places, outcomes: Int32, n_words: int) -> Exploration:
+def new_exploration(
+    parser: Parser, continuations: Continuations, positions: Positions, outcomes: Int32, n_words: int
+) -> Exploration:
     """One that knows nothing yet. n_words : of a set of terminals."""
     n = FIRST_CAPACITY
     keys, numbers = np.zeros((5, n), np.int64), np.zeros((5, n), np.int32)
     sizes = np.zeros(16, np.int64)
-    sizes[N_SUSPENDED] = FIRST_STATE
+    sizes[N_STATES] = FIRST_STATE
     return Exploration(
         parser=parser,
-        rests=rests,
-        places=places,
+        continuations=continuations,
+        positions=positions,
         outcomes=outcomes,
         known=Known(np.zeros(8, np.int64), np.zeros(8, np.int32), free_slots(8)),
-        twins=TwinTable(keys[0], numbers[0], free_slots(n)),
+        representatives=Representatives(keys[0], numbers[0], free_slots(n)),
         configurations=Configurations(keys[1], np.zeros((n, 3), np.int32), free_slots(n)),
         sets=TerminalSets(keys[2], np.zeros((n, n_words), np.uint64), free_slots(n)),
         states=States(keys[3], np.zeros(n + 1, np.int64), numbers[1], free_slots(n)),
@@ -281,16 +285,3 @@ def parser_of(tables: LrTables, mode_of_state: Int32) -> Parser:
         )
     arrays: list[Any] = [getattr(tables, name) for name in Parser._fields[:-1]]
     return Parser(*(np.array(array, np.int32) for array in (*arrays, mode_of_state)))
-
-
-def _slots(keys: Int64, n: int) -> Int32:
-    """Of a table of `keys` that is to be twice as large. n : its rows."""
-    slots = free_slots(2 * len(keys))
-    add_keys(keys, 0, n, slots)
-    return slots
-
-
-def _slots_of_hashes(hashes: Int64, first: int, n: int) -> Int32:
-    slots = free_slots(2 * len(hashes))
-    add_hashed(hashes, first, n, slots)
-    return slots

@@ -1,4 +1,7 @@
-"""The order in which rests are explored: shorter ones first, and of equivalent ones only the least. In: roots. Out: a level's rests."""
+"""The order in which continuations are explored: shorter ones first, and of equivalent ones only one.
+
+In: roots. Out: for each length the continuations to explore.
+"""
 
 from __future__ import annotations
 
@@ -8,34 +11,35 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.lr.encoding import LrTables
-from maskwright.maskstore.automaton.exploration_tables import ACCEPTED, REFUSED, REFUSED_REST
-from maskwright.maskstore.tokens.rests import WHATEVER, Rests
+from maskwright.maskstore.automaton.exploration_tables import ACCEPTED, REFUSED, REFUSED_CONTINUATION
+from maskwright.maskstore.tokens.continuations import WHATEVER, Continuations
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 
 
 class Levels:
-    """The rests to explore, shorter ones first, each with the states that can be on top.
+    """The continuations to explore, shorter ones first, each with the states that can be on top.
 
-    Rests that begin with the same symbol, and go on in equivalent ways whatever state that symbol leads to, are equivalent: only the
-    least of them, the leader, is explored.
+    Continuations that begin with the same symbol, and go on in equivalent ways whatever state that
+    symbol leads to, are equivalent. Only the one with the least number, the leader, is explored.
 
-    next_rest : (n_rests,) int32; what follows a rest's first symbol, by its leader. leader : rest -> leader, or REFUSED_REST.
+    next_continuation : (n_continuations,) int32; the leader of what follows the first symbol.
+    leader : continuation -> leader, or REFUSED_CONTINUATION.
     """
 
     def __init__(
         self,
         tables: LrTables,
         mode_of_state: Int32,
-        rests: Rests,
+        continuations: Continuations,
         roots: Sequence[tuple[int, int]],
         allowed: npt.NDArray[np.bool_],
     ) -> None:
         self.allowed = allowed
         self.roots = roots
-        self.symbols = rests.symbols
-        self.next_rest = np.array(rests.nexts or [0], np.int32)
+        self.symbols = continuations.symbols
+        self.next_continuation = np.array(continuations.nexts or [0], np.int32)
         self.leader: dict[int, int] = {WHATEVER: WHATEVER}
         self.leaders: list[int] = []
         self._leader_of_key: dict[tuple[int, tuple[int, ...]], int] = {}
@@ -44,27 +48,27 @@ class Levels:
         self._before: dict[int, set[int]] = {}
         self._kinds: dict[int, set[int]] = {}
         length = {WHATEVER: 0}
-        for rest, kind in roots:
-            self._kinds.setdefault(rest, set()).add(kind)
-            path = []
-            here = rest
+        for continuation, kind in roots:
+            self._kinds.setdefault(continuation, set()).add(kind)
+            chain = []
+            here = continuation
             while here not in length and here >= 0:
-                path.append(here)
-                after = rests.nexts[here]
-                self._before.setdefault(after, set()).add(rests.symbols[here])
+                chain.append(here)
+                after = continuations.nexts[here]
+                self._before.setdefault(after, set()).add(continuations.symbols[here])
                 here = after
             n = length.setdefault(here, 0)
-            for here in reversed(path):
+            for here in reversed(chain):
                 n += 1
                 length[here] = n
         self.n_levels = 1 + max(length.values())
         self._levels: list[list[int]] = [[] for _ in range(self.n_levels)]
-        for rest in sorted(length):
-            if rest != WHATEVER:
-                self._levels[length[rest]].append(rest)
+        for continuation in sorted(length):
+            if continuation != WHATEVER:
+                self._levels[length[continuation]].append(continuation)
         n_columns = tables.action.shape[1]
         # also modes that no state asks for any more, once states of dead ends are gone
-        n_modes = max(int(mode_of_state.max()) + 1, max(rests.symbols, default=0) - n_columns + 1)
+        n_modes = max(int(mode_of_state.max()) + 1, max(continuations.symbols, default=0) - n_columns + 1)
         self.n_columns = n_columns
         in_mode = [mode_of_state == mode for mode in range(n_modes)]
         # a mode that is asked for stands on top before and after
@@ -75,37 +79,37 @@ class Levels:
         self._inner: dict[int, npt.NDArray[np.bool_]] = {}
 
     def begin(self, level: int) -> tuple[Int32, Int32]:
-        """The leaders of a level's rests, each with every state that can be on top."""
+        """The leaders of a level's continuations, each with every state that can be on top."""
         wanted: dict[int, tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]] = {}
         n_states = len(self._acts)
-        for rest in self._levels[level]:
-            leader = rest
-            if rest >= 0:
-                symbol = self.symbols[rest]
-                after = self.leader[int(self.next_rest[rest])]
-                self.next_rest[rest] = after
+        for continuation in self._levels[level]:
+            leader = continuation
+            if continuation >= 0:
+                symbol = self.symbols[continuation]
+                after = self.leader[int(self.next_continuation[continuation])]
+                self.next_continuation[continuation] = after
                 results = self._results_behind(symbol, after)
                 if not any(results) and after != WHATEVER:
-                    self.leader[rest] = REFUSED_REST
+                    self.leader[continuation] = REFUSED_CONTINUATION
                     continue
-                leader = self._leader_of_key.setdefault((symbol, results), rest)
-                if leader == rest and symbol < self.n_columns:
-                    self._met.setdefault(symbol, []).append((rest, results))
-            self.leader[rest] = leader
+                leader = self._leader_of_key.setdefault((symbol, results), continuation)
+                if leader == continuation and symbol < self.n_columns:
+                    self._met.setdefault(symbol, []).append((continuation, results))
+            self.leader[continuation] = leader
             if leader not in self._explored:
                 self.leaders.append(leader)
                 self._explored[leader] = np.zeros(n_states, np.bool_)
                 self._inner[leader] = np.zeros(n_states, np.bool_)
             outer, inner = wanted.setdefault(leader, (np.zeros(n_states, np.bool_), np.zeros(n_states, np.bool_)))
-            for before in self._before.get(rest, ()):
+            for before in self._before.get(continuation, ()):
                 inner[self._accessed[before]] = True
-            for kind in self._kinds.get(rest, ()):
+            for kind in self._kinds.get(continuation, ()):
                 outer |= self.allowed[kind]
         fresh: dict[int, Int64] = {}
         for leader, (outer, inner) in wanted.items():
             if leader >= 0:
                 outer &= self._acts[:, self.symbols[leader]]  # elsewhere it is refused at once
-            # a place that was a root's only, and is now inside a longer rest, is explored again to be learned
+            # a place that was a root's only, and is now inside a longer continuation, is explored again to be learned
             fresh[leader] = np.flatnonzero((outer & ~self._explored[leader]) | (inner & ~self._inner[leader]))
             self._inner[leader] |= inner
             self._explored[leader] |= outer | inner
@@ -114,10 +118,10 @@ class Levels:
             np.concatenate([np.zeros(0, np.int64), *fresh.values()]).astype(np.int32),
         )
 
-    def is_inner(self, rest_of: Int32, top_of: Int32) -> npt.NDArray[np.bool_]:
-        """For each rest and top whether some longer rest can get there."""
-        rests, inverse = np.unique(rest_of, return_inverse=True)
-        table = np.stack([self._inner[rest] for rest in rests.tolist()])
+    def is_inner(self, continuation_of: Int32, top_of: Int32) -> npt.NDArray[np.bool_]:
+        """For each continuation and top whether some longer continuation can get there."""
+        continuations, inverse = np.unique(continuation_of, return_inverse=True)
+        table = np.stack([self._inner[continuation] for continuation in continuations.tolist()])
         return np.asarray(table[inverse.reshape(-1), top_of], np.bool_)
 
     def met(self) -> Iterator[tuple[int, Int32, Int32]]:
@@ -128,13 +132,15 @@ class Levels:
         self._met = {}
 
     def _results_behind(self, symbol: int, after: int) -> tuple[int, ...]:
-        """What comes of a rest in each state that a symbol leads to."""
+        """What comes of a continuation in each state that a symbol leads to."""
         accessed = self._accessed[symbol]
-        if after < 0 and after in (WHATEVER, REFUSED_REST):
+        if after < 0 and after in (WHATEVER, REFUSED_CONTINUATION):
             return (ACCEPTED if after == WHATEVER else REFUSED,) * len(accessed)
         known = self._known
         return tuple([known[after, top] for top in accessed])
 
-    def learn(self, rest_of: Int32, top_of: Int32, results: Int32) -> None:
-        """What comes of a rest behind a state: REFUSED, ACCEPTED or a suspended state."""
-        self._known.update(zip(zip(rest_of.tolist(), top_of.tolist(), strict=True), results.tolist(), strict=True))
+    def learn(self, continuation_of: Int32, top_of: Int32, results: Int32) -> None:
+        """What comes of a continuation behind a state: REFUSED, ACCEPTED or a configuration set."""
+        self._known.update(
+            zip(zip(continuation_of.tolist(), top_of.tolist(), strict=True), results.tolist(), strict=True)
+        )

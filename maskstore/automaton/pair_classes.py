@@ -1,4 +1,4 @@
-"""The classes of pairs (suspended state, last cell): which are decided whatever lies below, and which agree on all stacks below.
+"""The classes of pairs (configuration set, last cell): which are decided whatever lies below, and which agree on all stacks below.
 
 They grow with the exploration. What is known of a pair stays: its edges lead to pairs that were there when it was explored.
 """
@@ -62,7 +62,7 @@ class PairClasses:
         graph = kernels.Pairs(n_cells, keys, *edges)
         while (code := kernels.classify(pairs, graph, self._tables, search, cursor, PAUSE)) != 0:
             if code == kernels.UNDECIDABLE:
-                raise AssertionError("a suspended parse can never be decided")  # INVARIANT: every stack has a bottom
+                raise AssertionError("a configuration set can never be decided")  # INVARIANT: every stack has a bottom
 
     def _reserve(self, capacity: int) -> None:
         before = self._tables

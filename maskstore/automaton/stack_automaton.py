@@ -1,6 +1,6 @@
 """From a grammar and a vocabulary to the closed stack automaton: everything that a decoder looks up.
 
-lexer (transducer), LALR tables -> requirements (what tokens ask of the parser) -> suspended parses -> closure.
+lexer (transducer), LALR tables -> requirements (what tokens ask of the parser) -> configuration sets -> closure.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from maskwright.analysis.lr.live import Live, without_dead_ends
 from maskwright.analysis.lr.merging import build_merged_tables
 from maskwright.analysis.lr.splits import refuse_split
 from maskwright.maskstore.automaton.closure import BYTES_BUDGET, EDGE_BUDGET, Closure, MaskCollector, close
-from maskwright.maskstore.automaton.suspended import NEVER_LEGAL, Suspended, explore
-from maskwright.maskstore.tokens.requirements import Newline, Requirements
-from maskwright.maskstore.tokens.rests import WHATEVER
+from maskwright.maskstore.automaton.configuration_sets import NEVER_LEGAL, ConfigurationSets, explore
+from maskwright.maskstore.tokens.continuations import WHATEVER
+from maskwright.maskstore.tokens.requirements import LineBreak, Requirements
 from maskwright.maskstore.vocabulary import Vocabulary
 
 Int32 = npt.NDArray[np.int32]
@@ -32,27 +32,27 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class Lookup:
-    """One question to the automaton: behind `path` start at node `root`; the tokens of mask `own` are allowed anyway."""
+    """One question to the automaton: behind `line_breaks` start at node `root`; the tokens of mask `own` are allowed anyway."""
 
-    path: int
+    line_breaks: int
     root: int
     own: int
 
 
 @dataclass(frozen=True)
 class StackAutomaton:
-    """views[q][d] : the look-ups of lexer state q while d brackets are open; the last d for any more.
+    """depth_cases[q][d] : the look-ups of lexer state q while d brackets are open; the last d for any more.
 
-    open_roots : rests and their masks, for automata that went over a budget: the parser is asked about each, exactly but slowly. A
+    open_roots : continuations and their masks, for automata that went over a budget: the parser is asked about each, exactly but slowly. A
         look-up's root is then -1 - n for number n. () where the automaton is closed.
-    paths : newlines to pass, see `Requirements`; number 0 is empty.
+    line_breaks : the lists of line breaks, see `Requirements`; number 0 is empty.
     counts : sizes on the way, for reports.
     """
 
     required: Requirements
     tables: LrTables
-    paths: tuple[tuple[Newline, ...], ...]
-    views: tuple[tuple[tuple[Lookup, ...], ...], ...]
+    line_breaks: tuple[tuple[LineBreak, ...], ...]
+    depth_cases: tuple[tuple[tuple[Lookup, ...], ...], ...]
     closure: Closure
     open_roots: tuple[tuple[Int32, Int32], ...]
     counts: dict[str, int]
@@ -153,63 +153,65 @@ class _Builder:
         self.required = required
         self.number: dict[tuple[int, int], int] = {}
 
-    def _root(self, rest: int, kind: int) -> int:
-        return self.number.setdefault((rest, kind), len(self.number))
+    def _root(self, continuation: int, kind: int) -> int:
+        return self.number.setdefault((continuation, kind), len(self.number))
 
     def build(self, report: Callable[[str], Callable[[int, int], None] | None]) -> StackAutomaton:
         required = self.required
         n_entries = 0
         seen: set[tuple[int, int]] = set()
         for state in required.states:
-            for view in state.views:
-                n_entries += len(view.group)
-                pairs = np.unique(np.stack([view.group_path > 0, view.group_rest]), axis=1)
+            for depth_case in state.depth_cases:
+                n_entries += len(depth_case.group)
+                pairs = np.unique(np.stack([depth_case.group_line_breaks > 0, depth_case.group_continuation]), axis=1)
                 seen |= set(zip(pairs[1].tolist(), pairs[0].tolist(), strict=True))
-        for rest, kind in sorted(seen):
-            if rest != WHATEVER:
-                self._root(rest, kind)
-        gates = [self._gates(path) for path in range(len(required.paths))]
+        for continuation, kind in sorted(seen):
+            if continuation != WHATEVER:
+                self._root(continuation, kind)
+        gates = [self._gates(breaks) for breaks in range(len(required.line_breaks))]
         allowed = np.ones((2, len(self.tables.action)), np.bool_)
         if self.grammar.layout is not None:
             inserted = (self.grammar.layout.newline, self.grammar.layout.indent, self.grammar.layout.dedent)
             allowed[1] = np.isin(self.tables.accessing, self.tables.terminal_column[list(inserted)])
-        suspended: Suspended | None
+        configuration_sets: ConfigurationSets | None
         try:
-            suspended = explore(
-                self.tables, required.modes.of_state, required.rests, list(self.number), allowed, report("parses"),
+            configuration_sets = explore(
+                self.tables, required.modes.of_state, required.continuations, list(self.number), allowed, report("parses"),
                 self.budget.bytes,
             )  # fmt: skip
-            root_of = suspended.root_of
+            root_of = configuration_sets.root_of
         except LimitError:
-            suspended = None
+            configuration_sets = None
             root_of = np.arange(len(self.number), dtype=np.int32)
-        passable = [all(root_of[gate] != NEVER_LEGAL for gate in path) for path in gates]
-        # distinct root of each rest, by kind
-        n_rests = len(required.rests.symbols)
-        distinct = np.full((2, n_rests + len(required.rests.sets) + 1), NEVER_LEGAL, np.int32)
-        for (rest, kind), root in self.number.items():
-            distinct[kind, rest if rest >= 0 else n_rests - rest - 1] = root_of[root]
+        passable = [all(root_of[gate] != NEVER_LEGAL for gate in breaks) for breaks in gates]
+        # distinct root of each continuation, by kind
+        n_continuations = len(required.continuations.symbols)
+        distinct = np.full((2, n_continuations + len(required.continuations.sets) + 1), NEVER_LEGAL, np.int32)
+        for (continuation, kind), root in self.number.items():
+            distinct[kind, continuation if continuation >= 0 else n_continuations - continuation - 1] = root_of[root]
         collector = MaskCollector(self.vocabulary.size)
         roots: dict[tuple[bytes, bytes], int] = {}
         items: list[tuple[Int32, Int32]] = []
-        views = []
+        depth_cases = []
         for state in required.states:
             of_state = []
-            for view in state.views:
+            for depth_case in state.depth_cases:
                 lookups = []
-                for path in view.paths:
-                    if not passable[path]:
+                for breaks in depth_case.line_breaks:
+                    if not passable[breaks]:
                         continue
-                    here = view.group_path == path
-                    rest, group = view.group_rest[here], view.group[here]
+                    here = depth_case.group_line_breaks == breaks
+                    continuation, group = depth_case.group_continuation[here], depth_case.group[here]
                     own = collector.add_groups(
                         state.members,
                         state.member_start,
-                        group[rest == WHATEVER],
-                        np.array([0, (rest == WHATEVER).sum()], np.int64),
+                        group[continuation == WHATEVER],
+                        np.array([0, (continuation == WHATEVER).sum()], np.int64),
                     )[0]
-                    root = distinct[int(path > 0), np.where(rest >= 0, rest, n_rests - rest - 1)]
-                    root[rest == WHATEVER] = NEVER_LEGAL
+                    root = distinct[
+                        int(breaks > 0), np.where(continuation >= 0, continuation, n_continuations - continuation - 1)
+                    ]
+                    root[continuation == WHATEVER] = NEVER_LEGAL
                     kept = root != NEVER_LEGAL
                     order = np.argsort(root[kept], kind="stable")
                     sorted_roots, starts = np.unique(root[kept][order], return_index=True)
@@ -226,57 +228,61 @@ class _Builder:
                         if node > len(items):
                             items.append((sorted_roots.astype(np.int32), masks))
                     if node or own:
-                        lookups.append(Lookup(path, node, int(own)))
+                        lookups.append(Lookup(breaks, node, int(own)))
                 of_state.append(tuple(lookups))
-            views.append(tuple(of_state))
-        closure, open_roots = self._close(suspended, items, collector, root_of, report("closure"))
+            depth_cases.append(tuple(of_state))
+        closure, open_roots = self._close(configuration_sets, items, collector, root_of, report("closure"))
         if open_roots:
-            views = [
-                tuple(tuple(Lookup(one.path, -one.root, one.own) for one in lookups) for lookups in of_state)
-                for of_state in views
+            depth_cases = [
+                tuple(tuple(Lookup(one.line_breaks, -one.root, one.own) for one in lookups) for lookups in of_state)
+                for of_state in depth_cases
             ]
         counts = {
             "entries": n_entries,
             "rests": len(self.number),
             "never": int((root_of == NEVER_LEGAL).sum()),
-            "distinct": len(suspended.root_start) - 1 if suspended else len(self.number),
-            "suspended": suspended.n_states if suspended else 0,
-            "pairs": suspended.n_pairs if suspended else 0,
-            "classes": suspended.n_classes if suspended else 0,
+            "distinct": len(configuration_sets.root_start) - 1 if configuration_sets else len(self.number),
+            "suspended": configuration_sets.n_states if configuration_sets else 0,
+            "pairs": configuration_sets.n_pairs if configuration_sets else 0,
+            "classes": configuration_sets.n_classes if configuration_sets else 0,
             "roots": len(items),
             "open": len(open_roots),
             "nodes": closure.n_nodes,
             "edges": len(closure.edge_key),
             "masks": len(closure.mask_count),
         }
-        return StackAutomaton(required, self.tables, tuple(required.paths), tuple(views), closure, open_roots, counts)
+        return StackAutomaton(
+            required, self.tables, tuple(required.line_breaks), tuple(depth_cases), closure, open_roots, counts
+        )
 
     def _close(
         self,
-        suspended: Suspended | None,
+        configuration_sets: ConfigurationSets | None,
         items: list[tuple[Int32, Int32]],
         collector: MaskCollector,
         root_of: Int32,
         report: Callable[[int, int], None] | None,
     ) -> tuple[Closure, tuple[tuple[Int32, Int32], ...]]:
         """The closed automaton; or, over a budget, an empty one and all roots open."""
-        if suspended is not None:
+        if configuration_sets is not None:
             try:
-                return close(suspended, items, collector, report, self.budget.edges, self.budget.bytes), ()
+                return close(configuration_sets, items, collector, report, self.budget.edges, self.budget.bytes), ()
             except LimitError:
                 pass
-        rest_of_root = np.zeros(max(1, int(root_of.max(initial=0)) + 1), np.int32)
-        for (rest, _), root in reversed(self.number.items()):
+        continuation_of_root = np.zeros(max(1, int(root_of.max(initial=0)) + 1), np.int32)
+        for (continuation, _), root in reversed(self.number.items()):
             if root_of[root] != NEVER_LEGAL:
-                rest_of_root[root_of[root]] = rest
+                continuation_of_root[root_of[root]] = continuation
         empty = collector.without_nodes()
-        return empty, tuple((rest_of_root[roots], masks) for roots, masks in items)
+        return empty, tuple((continuation_of_root[roots], masks) for roots, masks in items)
 
-    def _gates(self, path: int) -> list[int]:
-        """Roots that must be legal somewhere for a path to be passable: what is read before each newline, and the newline."""
+    def _gates(self, breaks: int) -> list[int]:
+        """Roots that must be legal somewhere for line breaks to be passable: what is read before each newline, and the newline."""
         newline = self.required.column_of[self.required.newline] if self.grammar.layout else -1
         found = []
-        for place, (before, _) in enumerate(self.required.paths[path]):
+        for place, (before, _) in enumerate(self.required.line_breaks[breaks]):
             if before:
-                found.append(self._root(self.required.rests.before([*before, newline], WHATEVER), int(place > 0)))
+                found.append(
+                    self._root(self.required.continuations.before([*before, newline], WHATEVER), int(place > 0))
+                )
         return found

@@ -83,7 +83,7 @@ def dependent_states(grammar: Grammar, entries: Entries) -> list[StateEntries]:
 
 def known_lefts(grammar: Grammar, entries: Entries, state: StateEntries) -> list[int]:
     """The terminals that a parser can have seen last in a dependent state, START among them where the text may have just begun."""
-    newline = grammar.layout.newline if grammar.layout else -9
+    newline = grammar.newline
     if int(entries.walk.nfa.terminal[state.state]) == newline:
         return [newline]
     spelled = [

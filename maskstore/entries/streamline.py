@@ -37,10 +37,10 @@ from maskwright.analysis.legality.judge import ENDED_NEWLINE, Case, Judge
 from maskwright.analysis.legality.verdict import START
 from maskwright.analysis.lr.encoding import LrTables
 from maskwright.analysis.lr.tables import build_lr_tables
+from maskwright.maskstore.automaton.configuration_sets import NEVER_LEGAL, ConfigurationSets, explore
 from maskwright.maskstore.automaton.exploration_tables import ACCEPTED
-from maskwright.maskstore.automaton.suspended import NEVER_LEGAL, Suspended, explore
+from maskwright.maskstore.tokens.continuations import WHATEVER, Continuations
 from maskwright.maskstore.tokens.events import EventCodes
-from maskwright.maskstore.tokens.rests import WHATEVER, Rests
 
 STEPS = ("ignored", "classes", "follow", "pairs", "never", "always", "joint", "exact")
 
@@ -271,23 +271,23 @@ class _Streamliner:
                     ids[index] = DELETED
 
     def fold_always(self) -> None:
-        rests: dict[tuple[int, int], list[tuple[int, Case]]] = {}
+        continuations: dict[tuple[int, int], list[tuple[int, Case]]] = {}
         for left, number in self._pairs_in_use():
             symbols = self.table[number]
             found = []
             for kept in range(len(symbols)):
                 before = symbols[kept - 1] if kept else left
-                rest = symbols[kept:]
+                continuation = symbols[kept:]
                 if not (self._can_stand_left(before) or (kept == 0 and left == START)):
                     continue
                 # BOUND: only the first symbol can be the end of the newline under way, and nothing is folded across that
-                found.append((kept, (before, spoken_sequence(self.codes, rest))))
-            rests[left, number] = found
-        cases = list(dict.fromkeys(case for found in rests.values() for _, case in found))
+                found.append((kept, (before, spoken_sequence(self.codes, continuation))))
+            continuations[left, number] = found
+        cases = list(dict.fromkeys(case for found in continuations.values() for _, case in found))
         always = dict(zip(cases, self.judge.always(cases, self._ticker("always", len(cases))).tolist(), strict=True))
         target = {
             pair: next((kept for kept, case in found if always[case]), len(self.table[pair[1]]))
-            for pair, found in rests.items()
+            for pair, found in continuations.items()
         }
         for left, ids in self.current.items():
             known = {n: self.table.number(self.table[n][: target[left, n]]) for n in np.unique(ids[ids > 0]).tolist()}
@@ -385,7 +385,7 @@ class _ExactOutcomes:
     The stacks are the paths of the LR(0) graph whose top one of the group's `lasts` gives; each stack on which a parser can stand is one
     of them. So two tails with equal outcomes in every reading are legal together after all texts, those refused in every reading are
     never legal, and a tail with the outcome of its own beginning can always go on from there to its end. `ExactDeciders` decides
-    the same one question at a time, with certificates; here all sequences are told apart at once (`suspended`).
+    the same one question at a time, with certificates; here all sequences are told apart at once (`configuration_sets`).
     """
 
     def __init__(
@@ -395,7 +395,7 @@ class _ExactOutcomes:
         self.judge = judge
         tables = build_lr_tables(grammar)
         column = tables.terminal_column.tolist()
-        rests = Rests(tables.action.shape[1])
+        continuations = Continuations(tables.action.shape[1])
         self._kind = {lasts: kind for kind, lasts in enumerate(dict.fromkeys(group.lasts for group in groups))}
         allowed = [_tops(tables, lasts) for lasts in self._kind]
         acts = [(tables.action[tops] != 0).any(axis=0).tolist() for tops in allowed]
@@ -412,12 +412,12 @@ class _ExactOutcomes:
                 # terminals without a column are in no word of the language
                 if min(columns) >= 0 and acts[kind][columns[0]]:
                     asked.append((kind, word))
-                    roots.append((rests.before(columns, WHATEVER), kind))
+                    roots.append((continuations.before(columns, WHATEVER), kind))
         if roots:
             modes = np.zeros(len(tables.action), np.int32)
-            suspended = explore(tables, modes, rests, roots, np.stack(allowed), progress, EXACT_BYTES)
+            configuration_sets = explore(tables, modes, continuations, roots, np.stack(allowed), progress, EXACT_BYTES)
             for root, (kind, word) in enumerate(asked):
-                self._outcome[kind, word] = _outcome(suspended, root, int(allowed[kind].sum()))
+                self._outcome[kind, word] = _outcome(configuration_sets, root, int(allowed[kind].sum()))
 
     def _readings(self, group: _Group) -> dict[Symbols, list[Symbols]]:
         """Of each tail and each of its beginnings: one reading for each number of brackets that may be open."""
@@ -452,13 +452,13 @@ class _ExactOutcomes:
         return found
 
 
-def _outcome(suspended: Suspended, root: int, n_tops: int) -> _Outcome:
+def _outcome(configuration_sets: ConfigurationSets, root: int, n_tops: int) -> _Outcome:
     """What a root becomes on each top: the tops that do not refuse it, and the class of what is left to see below."""
-    distinct = int(suspended.root_of[root])
+    distinct = int(configuration_sets.root_of[root])
     if distinct == NEVER_LEGAL:
         return _REFUSED
-    begin, end = suspended.root_start[distinct : distinct + 2].tolist()
-    cells, states = suspended.root_cell[begin:end], suspended.root_state[begin:end]
+    begin, end = configuration_sets.root_start[distinct : distinct + 2].tolist()
+    cells, states = configuration_sets.root_cell[begin:end], configuration_sets.root_state[begin:end]
     if end - begin == n_tops and (states == ACCEPTED).all():
         return _ACCEPTED
     return cells.tobytes(), states.tobytes()

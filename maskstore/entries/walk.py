@@ -30,7 +30,7 @@ Sequence = tuple[int, ...]
 Outcome = tuple[Sequence, int]
 """A terminal sequence begun by some bytes, and the lexer state after them."""
 
-DEAD = 0
+NO_OUTCOME = 0
 """The number of the empty outcome set."""
 
 
@@ -40,7 +40,8 @@ class StateGroups:
 
     end_state : (n_groups,) int32; the terminal under way goes on and ends up there, or -1.
     leave : (n_groups,) int32; symbol for the newline that is left, or -1 (not a newline, or not left).
-    outcome_set : (n_groups,) int32; number of the outcome set of the rest of the token after the terminal under way has ended, or DEAD.
+    outcome_set : (n_groups,) int32; number of the outcome set of what is left of the token once the terminal under way
+        has ended, or NO_OUTCOME.
     members : (n_alive,) int32; indices of the walk's tokens, sorted by group, then ascending. A token in no group is never allowed.
     member_start : (n_groups + 1,) int64; group i is members[member_start[i] : member_start[i + 1]].
     """
@@ -76,7 +77,7 @@ class Walk:
         self.codes = EventCodes(grammar.n_terminals, Moves(self.layout, tokens))
         self.moves = self.codes.moves.table()
         self.outcome_sets: list[tuple[Outcome, ...]] = [()]
-        self._set_number: dict[tuple[Outcome, ...], int] = {(): DEAD}
+        self._set_number: dict[tuple[Outcome, ...], int] = {(): NO_OUTCOME}
         self.outcome_of = self._intern_outcomes()
 
     def _intern_outcomes(self) -> npt.NDArray[np.int32]:
@@ -158,11 +159,11 @@ class Walk:
         )
         if not read_on and self.nfa.is_accepting[state] and not self._is_newline(state):
             return self._fresh_groups  # the terminal is complete: every token begins afresh
-        outcome_set = np.where(cut >= 0, self.outcome_of[cut], DEAD).astype(np.int32)
+        outcome_set = np.where(cut >= 0, self.outcome_of[cut], NO_OUTCOME).astype(np.int32)
         if self._is_newline(state):
             moves = np.zeros(n_tokens, np.int32)
             _kernels.leave_newline(self.data, self.offsets, cut, self.moves, moves)
-            leave = np.where(outcome_set != DEAD, self.codes.leave(0) + 2 * moves, -1).astype(np.int32)
+            leave = np.where(outcome_set != NO_OUTCOME, self.codes.leave(0) + 2 * moves, -1).astype(np.int32)
         return self._group(end_state, leave, outcome_set)
 
     def _is_newline(self, state: int) -> bool:
@@ -176,7 +177,7 @@ class Walk:
     def _group(
         self, end_state: npt.NDArray[np.int32], leave: npt.NDArray[np.int32], outcome_set: npt.NDArray[np.int32]
     ) -> StateGroups:
-        alive = np.flatnonzero((end_state >= 0) | (outcome_set != DEAD))
+        alive = np.flatnonzero((end_state >= 0) | (outcome_set != NO_OUTCOME))
         radix_leave = self.codes.n_symbols + 1
         radix_set = len(self.outcome_sets)
         if (self.nfa.n_states + 1) * radix_leave * radix_set >= 1 << 62:

@@ -214,9 +214,9 @@ class _Checks:
         after = int(self.table[schema.AFTER_NEWLINE])
         if not 0 <= after < self.sizes["sets"]:
             raise self.refuse(f"set after a newline is {after}, expected 0 to {self.sizes['sets'] - 1}")
-        if layout is None and self.sizes["newlines"]:
+        if layout is None and self.sizes["line breaks"]:
             raise self.refuse(
-                f"paths have {self.sizes['newlines']} newlines, expected none, the grammar having no layout"
+                f"there are {self.sizes['line breaks']} line breaks, expected none, the grammar having no layout"
             )
 
     def actions(self) -> None:
@@ -255,10 +255,10 @@ class _Checks:
         self._restarts()
         if self.grammar.layout is None:
             self._newlines()
-        paths = self.part(schema.PATHS).reshape(-1, 5)
-        wrong = np.flatnonzero(paths[:, 0] > paths[:, 1])
+        breaks = self.part(schema.LINE_BREAKS).reshape(-1, 5)
+        wrong = np.flatnonzero(breaks[:, 0] > breaks[:, 1])
         if len(wrong):
-            self._wrong(schema.PATHS, 5 * int(wrong[0]), f"{paths[wrong[0], 1]} at most")
+            self._wrong(schema.LINE_BREAKS, 5 * int(wrong[0]), f"{breaks[wrong[0], 1]} at most")
 
     def _newlines(self) -> None:
         """Without a layout no ending has the newline in its set."""
@@ -313,11 +313,13 @@ class _Checks:
         wrong = np.flatnonzero((targets > 0) & (targets <= n_roots))
         if len(wrong):
             self._wrong(schema.EDGE_PAIRS, 2 * int(wrong[0]), f"0 or {n_roots + 1} and more: no edge leads to a root")
-        after = self.part(schema.REST_NEXT)
+        after = self.part(schema.CONTINUATION_NEXT)
         wrong = np.flatnonzero(after >= np.arange(len(after)))
         if len(wrong):
             self._wrong(
-                schema.REST_NEXT, int(wrong[0]), f"{wrong[0] - 1} at most: a rest is made before those that end in it"
+                schema.CONTINUATION_NEXT,
+                int(wrong[0]),
+                f"{wrong[0] - 1} at most: a continuation is made before those that end in it",
             )
 
     def masks(self) -> None:

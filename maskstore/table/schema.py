@@ -247,42 +247,44 @@ SHIFT_BITS = _part(
 _section("Look-ups: which questions a lexer state asks of the parser's stack")
 
 N_ROOTS = _number(39, "roots", "nodes of the stack automaton at which a run begins")
-VIEW_START = _part(
-    31, "view_start", ("lexer states+1",), Starts("views", least=1),
+DEPTH_CASE_START = _part(
+    31, "depth_case_start", ("lexer states+1",), Starts("depth cases", least=1),
     "each state's run in LOOKUP_START, one for each depth of brackets; the last for all deeper ones",
 )  # fmt: skip
-LOOKUP_START = _part(32, "lookup_start", ("views+1",), Starts("lookups"), "each run in LOOKUPS")
+LOOKUP_START = _part(32, "lookup_start", ("depth cases+1",), Starts("lookups"), "each run in LOOKUPS")
 LOOKUPS = _part(
-    33, "lookups", ("lookups", "3"), (Index("paths"), Either("roots+1", "open roots"), Index("masks")),
+    33, "lookups", ("lookups", "3"), (Index("line break lists"), Either("roots+1", "open roots"), Index("masks")),
     "line breaks that come first; then where a run begins, 0 for nowhere, or an open root; then a mask that needs no run",
 )  # fmt: skip
-PATH_START = _part(
-    34, "path_start", ("paths+1",), Starts("newlines", least=1, is_first_empty=True),
-    "the line breaks of each path; path 0 has none",
+LINE_BREAKS_START = _part(
+    34, "line_breaks_start", ("line break lists+1",), Starts("line breaks", least=1, is_first_empty=True),
+    "the line breaks of each list; list 0 has none",
 )  # fmt: skip
-PATHS = _part(
-    35, "paths", ("newlines", "5"),
-    (Bound("path symbols"), Bound("path symbols"), Number(ABSOLUTE, 7), Number(0, (1 << 31) - 1), Number(0, (1 << 31) - 1)),
-    "a line break: where the symbols before it begin and end in PATH_SYMBOLS, and how far it is indented (`tokens.events.Move`)",
+LINE_BREAKS = _part(
+    35, "line_breaks", ("line breaks", "5"),
+    (Bound("line break symbols"), Bound("line break symbols"), Number(ABSOLUTE, 7), Number(0, (1 << 31) - 1), Number(0, (1 << 31) - 1)),
+    "a line break: where the symbols before it begin and end in LINE_BREAK_SYMBOLS, and how far it is indented (`tokens.events.Move`)",
 )  # fmt: skip
-PATH_SYMBOLS = _part(
+LINE_BREAK_SYMBOLS = _part(
     36,
-    "path_symbols",
-    ("path symbols",),
+    "line_break_symbols",
+    ("line break symbols",),
     Index("symbols"),
     "columns, or columns + m: the next lexeme is read in mode m",
 )
 
 _section("Open roots: what an automaton that is not closed leaves to the parser (empty otherwise)")
 
-REST_SYMBOL = _part(68, "rest_symbol", ("rests",), Index("symbols"), "the first symbol of a sequence")
-REST_NEXT = _part(
-    69, "rest_next", ("rests",), Either("rests", "sets"),
+CONTINUATION_SYMBOL = _part(
+    68, "continuation_symbol", ("continuations",), Index("symbols"), "the first symbol of a sequence"
+)
+CONTINUATION_NEXT = _part(
+    69, "continuation_next", ("continuations",), Either("continuations", "sets"),
     "what comes after it: a sequence made before it, or a set of which one column is next",
 )  # fmt: skip
 OPEN_START = _part(70, "open_start", ("open roots+1",), Starts("open items"), "each open root's run in OPEN_ITEMS")
 OPEN_ITEMS = _part(
-    71, "open_items", ("open items", "2"), (Either("rests", "sets"), Index("masks")),
+    71, "open_items", ("open items", "2"), (Either("continuations", "sets"), Index("masks")),
     "a sequence or set that the parser is asked about, and the mask that it allows",
 )  # fmt: skip
 

@@ -136,10 +136,10 @@ def _add_endings(table: _Table, automaton: StackAutomaton) -> None:
     how many terminals come first; those terminals)."""
     required, tables = automaton.required, automaton.tables
     ending_of, endings = required.endings
-    # the sets of open rests have the numbers that they have there; number 0 stands for "whatever comes" and is not asked for
+    # the sets of open continuations have the numbers that they have there; number 0 stands for "whatever comes" and is not asked for
     sets: dict[frozenset[int], int] = {}
     if automaton.open_roots:
-        sets = {columns: number for number, columns in enumerate(required.rests.sets)}
+        sets = {columns: number for number, columns in enumerate(required.continuations.sets)}
     table.header[schema.AFTER_NEWLINE] = sets.setdefault(required.after_newline, len(sets))
     places: list[list[int]] = []
     for ending in endings:
@@ -171,39 +171,46 @@ def _bits(members: list[list[int]], words: int) -> Int32:
 
 
 def _add_lookups(table: _Table, automaton: StackAutomaton) -> None:
-    used = [path for view in automaton.views for lookups in view for path in (one.path for one in lookups)]
-    number = {path: i for i, path in enumerate([0, *sorted(set(used) - {0})])}
-    view_starts, _views = flat([range(len(of_state)) for of_state in automaton.views])
-    table.add(schema.VIEW_START, view_starts)
-    lists = [lookups for of_state in automaton.views for lookups in of_state]
+    used = [
+        breaks
+        for depth_case in automaton.depth_cases
+        for lookups in depth_case
+        for breaks in (one.line_breaks for one in lookups)
+    ]
+    number = {breaks: i for i, breaks in enumerate([0, *sorted(set(used) - {0})])}
+    depth_case_starts, _depth_cases = flat([range(len(of_state)) for of_state in automaton.depth_cases])
+    table.add(schema.DEPTH_CASE_START, depth_case_starts)
+    lists = [lookups for of_state in automaton.depth_cases for lookups in of_state]
     lookup_starts, _ = flat([range(len(lookups)) for lookups in lists])
     table.add(schema.LOOKUP_START, lookup_starts)
-    table.add(schema.LOOKUPS, [(number[one.path], one.root, one.own) for lookups in lists for one in lookups])
-    newlines = [automaton.paths[path] for path in number]
-    path_starts, _ = flat([range(len(path)) for path in newlines])
-    table.add(schema.PATH_START, path_starts)
-    before_starts, before = flat([symbols for path in newlines for symbols, _ in path])
+    table.add(schema.LOOKUPS, [(number[one.line_breaks], one.root, one.own) for lookups in lists for one in lookups])
+    of_number = [automaton.line_breaks[breaks] for breaks in number]
+    break_starts, _ = flat([range(len(breaks)) for breaks in of_number])
+    table.add(schema.LINE_BREAKS_START, break_starts)
+    before_starts, before = flat([symbols for breaks in of_number for symbols, _ in breaks])
     table.add(
-        schema.PATHS,
+        schema.LINE_BREAKS,
         [
             (begin, end, *move)
             for (begin, end), (_, move) in zip(
-                pairwise(before_starts.tolist()), [newline for path in newlines for newline in path], strict=True
+                pairwise(before_starts.tolist()), [one for breaks in of_number for one in breaks], strict=True
             )
         ],
     )
-    table.add(schema.PATH_SYMBOLS, before)
+    table.add(schema.LINE_BREAK_SYMBOLS, before)
 
 
 def _add_open(table: _Table, automaton: StackAutomaton) -> None:
-    """What an automaton that is not closed leaves to the parser: rests, and for each open root its (rest, mask) pairs.
+    """Add what an automaton that is not closed leaves to the parser.
 
-    A look-up's root is -1 - n for open root n. A rest is as in `Rests`: a symbol and the rest after it, or -1 - the number of a set.
+    These are the continuations, and for each open root its pairs of a continuation and a mask. A
+    look-up's root is -1 - n for open root n. A continuation is as in `Continuations`: a symbol and the
+    continuation after it, or -1 - the number of a set.
     """
-    rests = automaton.required.rests
+    continuations = automaton.required.continuations
     is_open = bool(automaton.open_roots)
-    table.add(schema.REST_SYMBOL, rests.symbols if is_open else [])
-    table.add(schema.REST_NEXT, rests.nexts if is_open else [])
+    table.add(schema.CONTINUATION_SYMBOL, continuations.symbols if is_open else [])
+    table.add(schema.CONTINUATION_NEXT, continuations.nexts if is_open else [])
     starts, _ = flat([range(len(items)) for items, _ in automaton.open_roots])
     table.add(schema.OPEN_START, starts)
     table.add(

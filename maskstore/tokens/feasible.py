@@ -1,10 +1,12 @@
-"""Which terminals and sequences of them can no parser read, or any, whatever its stack? Only the state on top is followed; below it
-anything may lie.
+"""Terminal sequences that every stack refuses, and sequences that every stack accepts.
 
-A sequence of the walk (`token_walk`) grows symbol by symbol, and each has a set of states that the parser can be in after it: from a
-state that must reduce, the parser may come to any state that the LR(0) automaton has below. A sequence without such a state is not
-followed. That is less than what exploring all stacks (`suspended`) finds, but it is found at each step of the walk, before sequences
-multiply: where lexing has modes, most of the ways to read a token lead nowhere.
+Only the state on top of the stack is followed; below it anything may lie.
+
+The sequences of the walk (`token_walk`) grow symbol by symbol. Each has a set of states that the
+parser can be in after it: where a state must reduce, the parser may come to any state that the
+LR(0) automaton allows below. A sequence without such a state is not followed. Exploring all stacks
+(`configuration_sets`) finds more, but this is found at each step of the walk, before sequences
+multiply. Under lexing with modes most ways to read a token lead nowhere.
 """
 
 from __future__ import annotations

@@ -2,12 +2,14 @@
 
 A token makes the lexer emit terminals and leaves it in another state. It is allowed if the parser accepts what was emitted, and then
 some terminal that the lexeme under way may still become (or what a backed-up lexer would emit instead). So a token requires one of
-some *rests*: terminals to read, then an end check.
+some *continuations*: terminals to read, then one terminal of a lookahead set.
 
-Layout makes this depend on how many brackets are open: inside, newlines are dropped; outside, they are followed by an indent, dedents
-or nothing, which only the columns decide. So each lexer state has several *views*, one for each number of open brackets that makes a
-difference, and in each view the tokens are sorted by the *newlines* that they end outside brackets: what they emit before, and the
-column. For each such path a decoder brings a copy of its parser behind the newlines and asks there.
+Under a layout this depends on how many brackets are open. Inside brackets newlines are dropped.
+Outside they are followed by an indent, dedents or nothing, which only the columns decide. So each
+lexer state has several *depth cases*, one for each number of open brackets that makes a difference.
+In each case the tokens are sorted by their *line breaks*, the newlines that they end outside
+brackets: what they emit before each, and the column. A decoder brings a copy of its parser behind
+the line breaks and asks there.
 """
 
 from __future__ import annotations
@@ -21,56 +23,59 @@ import numpy.typing as npt
 
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.lexing.modes import Modes
-from maskwright.analysis.lexing.transducer import RESTART, START, Transducer
+from maskwright.analysis.lexing.transducer import RESTART, START_STATE, Transducer
 from maskwright.analysis.lr.encoding import LrTables
 from maskwright.maskstore.tokens import _kernels
+from maskwright.maskstore.tokens.continuations import WHATEVER, Continuations
 from maskwright.maskstore.tokens.events import ABSOLUTE, RESET, EventCodes, Move, Moves
 from maskwright.maskstore.tokens.feasible import Feasible
-from maskwright.maskstore.tokens.rests import WHATEVER, Rests
 from maskwright.maskstore.tokens.token_walk import TokenWalk
 
 Progress = Callable[[int, int], None]
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 
-Newline = tuple[tuple[int, ...], Move]
+LineBreak = tuple[tuple[int, ...], Move]
 """Terminals read before a newline that ends in the token, and what the token does to its column."""
-Path = tuple[Newline, ...]
+LineBreaks = tuple[LineBreak, ...]
 
-NO_PATH = 0
+NO_LINE_BREAKS = 0
 
 
 @dataclass(frozen=True)
-class View:
+class DepthCase:
     """A lexer state's tokens while a certain number of brackets is open.
 
-    paths : numbers of the paths that occur, ascending. group_path, group_rest, group : (n,) int32; tokens of a group are allowed where
-        the rest is, behind the path; a group may be there more than once. path of group i : group_path[i].
+    line_breaks : numbers of the lists of line breaks that occur, ascending.
+    group_line_breaks, group_continuation, group : (n,) int32. The tokens of group[i] are allowed where
+        the parser accepts continuation group_continuation[i] behind the line breaks group_line_breaks[i].
+        A group may be there more than once.
     """
 
-    paths: tuple[int, ...]
-    group_path: Int32
-    group_rest: Int32
+    line_breaks: tuple[int, ...]
+    group_line_breaks: Int32
+    group_continuation: Int32
     group: Int32
 
 
 @dataclass(frozen=True)
 class StateTokens:
-    """The groups of tokens that do the same in a lexer state, and its views.
+    """The groups of tokens that do the same in a lexer state, and its depth cases.
 
-    members : (n_allowed,) int32, ids of tokens, sorted by group and ascending within; group i is members[member_start[i] :
-    member_start[i + 1]]. views[d] : with d brackets open; the last one for any more.
+    members : (n_allowed,) int32; ids of tokens, sorted by group and ascending within. Group i is
+        members[member_start[i] : member_start[i + 1]].
+    depth_cases[d] : with d brackets open; the last one for any more.
     """
 
     members: Int32
     member_start: Int64
-    views: tuple[View, ...]
+    depth_cases: tuple[DepthCase, ...]
 
 
 class Requirements:
     """All lexer states' tokens by what they require.
 
-    paths[0] is the empty path. states[q] : state q of the transducer.
+    line_breaks : the distinct lists of line breaks; number 0 is empty. states[q] : state q of the transducer.
     """
 
     def __init__(
@@ -91,12 +96,12 @@ class Requirements:
         self.modes = modes
         self.n_columns = tables.n_terminals + 1
         self.column_of: list[int] = tables.terminal_column.tolist()
-        self.rests = Rests(tables.n_terminals + 1)
-        self.paths: list[Path] = [()]
-        self._path_number: dict[Path, int] = {(): NO_PATH}
+        self.continuations = Continuations(tables.n_terminals + 1)
+        self.line_breaks: list[LineBreaks] = [()]
+        self._line_breaks_number: dict[LineBreaks, int] = {(): NO_LINE_BREAKS}
         self._columns_of: dict[frozenset[int], frozenset[int]] = {}
         layout = grammar.layout
-        self.newline = layout.newline if layout else -9
+        self.newline = grammar.newline
         self.after_newline = frozenset(range(tables.n_terminals + 1))
         """What can come once a newline's column has been dealt with: anything but an indent, or the end of the text."""
         if layout:
@@ -120,12 +125,12 @@ class Requirements:
         last = (
             WHATEVER
             if layout is None
-            else self.rests.end(frozenset({end_column, self.column_of[layout.dedent]}) - {-1})
+            else self.continuations.end(frozenset({end_column, self.column_of[layout.dedent]}) - {-1})
         )
         for number, state in enumerate(self.states):
             output = int(self.transducer.end_output[number])
             if output == RESTART:
-                outcomes = self._read(self.transducer.pending[number], START, self._fallback(number))
+                outcomes = self._read(self.transducer.pending[number], START_STATE, self._fallback(number))
                 texts = [
                     (*symbols, *self.transducer.outputs[at])
                     for after, symbols in outcomes
@@ -133,21 +138,29 @@ class Requirements:
                 ]
             else:
                 texts = [self.transducer.outputs[output]] if output >= 0 else []
-            views = []
+            depth_cases = []
             group = len(state.member_start) - 1
-            for depth, view in enumerate(state.views):
-                rests = [rest for text in texts for rest in self._rest_to_end(text, depth, last, end_column)]
-                paths = tuple(sorted({NO_PATH, *view.paths})) if rests else view.paths
-                views.append(
-                    View(
-                        paths,
-                        np.concatenate([view.group_path, np.full(len(rests), NO_PATH)]).astype(np.int32),
-                        np.concatenate([view.group_rest, rests]).astype(np.int32),
-                        np.concatenate([view.group, np.full(len(rests), group)]).astype(np.int32),
+            for depth, depth_case in enumerate(state.depth_cases):
+                continuations = [
+                    continuation for text in texts for continuation in self._rest_to_end(text, depth, last, end_column)
+                ]
+                breaks = (
+                    tuple(sorted({NO_LINE_BREAKS, *depth_case.line_breaks}))
+                    if continuations
+                    else depth_case.line_breaks
+                )
+                depth_cases.append(
+                    DepthCase(
+                        breaks,
+                        np.concatenate(
+                            [depth_case.group_line_breaks, np.full(len(continuations), NO_LINE_BREAKS)]
+                        ).astype(np.int32),
+                        np.concatenate([depth_case.group_continuation, continuations]).astype(np.int32),
+                        np.concatenate([depth_case.group, np.full(len(continuations), group)]).astype(np.int32),
                     )
                 )
             members = np.concatenate([state.members, eos])
-            self.states[number] = StateTokens(members, np.append(state.member_start, len(members)), tuple(views))
+            self.states[number] = StateTokens(members, np.append(state.member_start, len(members)), tuple(depth_cases))
 
     def _rest_to_end(self, symbols: tuple[int, ...], depth: int, last: int, end_column: int) -> list[int]:
         columns = []
@@ -159,7 +172,7 @@ class Requirements:
                 columns.append(self.column_of[symbol])
         if min(columns, default=0) < 0:
             return []
-        return [self.rests.before(columns if last != WHATEVER else [*columns, end_column], last)]
+        return [self.continuations.before(columns if last != WHATEVER else [*columns, end_column], last)]
 
     def _fallback(self, state: int) -> tuple[int, ...]:
         terminal = self.transducer.fallback[state]
@@ -176,26 +189,26 @@ class Requirements:
             ending_of[state] = number.setdefault(ending, len(number))
         return ending_of, list(number)
 
-    def columns_of(self, outlook: frozenset[int]) -> frozenset[int]:
-        """The parser's columns of what may come (see `Transducer.outlook`). Dedents may come before the end of the text."""
-        known = self._columns_of.get(outlook)
+    def columns_of(self, lookahead: frozenset[int]) -> frozenset[int]:
+        """The parser's columns of what may come (see `Transducer.lookahead`). Dedents may come before the end of the text."""
+        known = self._columns_of.get(lookahead)
         if known is None:
-            known = self._columns_of[outlook] = self._find_columns(outlook)
+            known = self._columns_of[lookahead] = self._find_columns(lookahead)
         return known
 
-    def _find_columns(self, outlook: frozenset[int]) -> frozenset[int]:
-        found = {self.column_of[terminal] for terminal in outlook if terminal < self.grammar.n_terminals}
-        if self.grammar.n_terminals in outlook:
+    def _find_columns(self, lookahead: frozenset[int]) -> frozenset[int]:
+        found = {self.column_of[terminal] for terminal in lookahead if terminal < self.grammar.n_terminals}
+        if self.grammar.n_terminals in lookahead:
             found.add(self.n_columns - 1)
             if self.grammar.layout is not None:
                 found.add(self.column_of[self.grammar.layout.dedent])
         return frozenset(found) - {-1}
 
     def _ending(self, state: int) -> list[tuple[tuple[int, ...], frozenset[int] | None]]:
-        outlook = self.transducer.outlook[state]
-        if outlook is None:
+        lookahead = self.transducer.lookahead[state]
+        if lookahead is None:
             return [((), None)]
-        found: list[tuple[tuple[int, ...], frozenset[int] | None]] = [((), outlook)]
+        found: list[tuple[tuple[int, ...], frozenset[int] | None]] = [((), lookahead)]
         fallback = self.transducer.fallback[state]
         if fallback >= 0:
             emitted = self._fallback(state)
@@ -203,7 +216,7 @@ class Requirements:
             outcomes = (
                 [(again[1], emitted + again[0])]
                 if again is not None
-                else self._read(self.transducer.pending[state], START, emitted)
+                else self._read(self.transducer.pending[state], START_STATE, emitted)
             )
             for after, more in outcomes:
                 found += [((*more, *symbols), last) for symbols, last in self._ending(after)]
@@ -214,7 +227,7 @@ class Requirements:
         if not data:
             return [(state, symbols)]
         transducer = self.transducer
-        if state == START and transducer.n_modes > 1:
+        if state == START_STATE and transducer.n_modes > 1:
             known = symbols[-1] - self.mode_code if symbols and symbols[-1] >= self.mode_code else -1
             return [
                 outcome
@@ -226,7 +239,7 @@ class Requirements:
         after = int(transducer.next_state[state, klass])
         symbols += transducer.outputs[int(transducer.output[state, klass])]
         if after == RESTART:
-            return self._read(transducer.pending[state] + data, START, symbols)
+            return self._read(transducer.pending[state] + data, START_STATE, symbols)
         return [] if after < 0 else self._read(data[1:], after, symbols)
 
     def _walk_all(self, tokens: list[bytes], ids: Int32, progress: Progress | None) -> None:
@@ -277,41 +290,43 @@ class Requirements:
             sequence, ending = divmod(key, len(endings))
             symbols = self.sequence(sequence)
             per_depth: list[list[tuple[int, int]]] = []
-            n_views = self._n_views(symbols, endings[ending])
-            for depth in range(n_views):
+            n_depth_cases = self._n_depth_cases(symbols, endings[ending])
+            for depth in range(n_depth_cases):
                 found: dict[tuple[int, int], None] = {}
                 for more, last in endings[ending]:
                     alternative = self._alternative((*symbols, *more), last, depth)
                     if alternative is not None:
                         found[alternative] = None
                 per_depth.append(list(found))
-            depths[i] = n_views
+            depths[i] = n_depth_cases
             required.append(per_depth)
         # (view, distinct key) -> its alternatives, flat
-        n_views = int(depths.max(initial=1))
-        flat_start = np.zeros((n_views, len(distinct) + 1), np.int64)
-        flat_path: list[Int32] = []
-        flat_rest: list[Int32] = []
-        for depth in range(n_views):
-            lists = [views[min(depth, len(views) - 1)] for views in required]
+        n_depth_cases = int(depths.max(initial=1))
+        flat_start = np.zeros((n_depth_cases, len(distinct) + 1), np.int64)
+        flat_line_breaks: list[Int32] = []
+        flat_continuation: list[Int32] = []
+        for depth in range(n_depth_cases):
+            lists = [depth_cases[min(depth, len(depth_cases) - 1)] for depth_cases in required]
             flat_start[depth, 1:] = np.cumsum([len(one) for one in lists])
             pairs = np.array([pair for one in lists for pair in one], np.int32).reshape(-1, 2)
-            flat_path.append(pairs[:, 0].copy())
-            flat_rest.append(pairs[:, 1].copy())
+            flat_line_breaks.append(pairs[:, 0].copy())
+            flat_continuation.append(pairs[:, 1].copy())
         self.states: list[StateTokens] = []
         for keys, members, starts in keys_of_state:
             places = np.searchsorted(distinct, keys)
-            views = []
+            depth_cases = []
             for depth in range(int(depths[places].max(initial=1))):
                 begin, end = flat_start[depth, places], flat_start[depth, places + 1]
                 counts = end - begin
                 group = np.repeat(np.arange(len(keys)), counts)
                 at = np.repeat(begin - np.concatenate([[0], np.cumsum(counts)[:-1]]), counts) + np.arange(len(group))
-                path, rest = flat_path[depth][at], flat_rest[depth][at]
-                views.append(View(tuple(np.unique(path).tolist()), path, rest, group.astype(np.int32)))
-            self.states.append(StateTokens(members, starts, tuple(views)))
+                breaks, continuation = flat_line_breaks[depth][at], flat_continuation[depth][at]
+                depth_cases.append(
+                    DepthCase(tuple(np.unique(breaks).tolist()), breaks, continuation, group.astype(np.int32))
+                )
+            self.states.append(StateTokens(members, starts, tuple(depth_cases)))
 
-    def _n_views(
+    def _n_depth_cases(
         self, symbols: tuple[int, ...], ending: tuple[tuple[tuple[int, ...], frozenset[int] | None], ...]
     ) -> int:
         """How many numbers of open brackets make a difference: from the last on, every newline is dropped."""
@@ -328,8 +343,8 @@ class Requirements:
         return deepest + 1
 
     def _alternative(self, symbols: tuple[int, ...], last: frozenset[int] | None, depth: int) -> tuple[int, int] | None:
-        """Path and rest of a sequence while `depth` brackets are open; None if the parser can never take it."""
-        path: list[Newline] = []
+        """Line breaks and continuation of a sequence while `depth` brackets are open; None if the parser can never take it."""
+        breaks: list[LineBreak] = []
         part: list[int] = []
         for symbol in symbols:
             if symbol >= self.mode_code:
@@ -341,7 +356,7 @@ class Requirements:
                         return None
                     move = self.codes.moves.members[self.codes.decode(symbol)[1]]
                     # a newline that ends has had its line feed
-                    path.append((tuple(part), move._replace(stop=ABSOLUTE) if move.stop == RESET else move))
+                    breaks.append((tuple(part), move._replace(stop=ABSOLUTE) if move.stop == RESET else move))
                     part = []
                 continue
             depth = max(0, depth + self.bracket.get(symbol, 0))
@@ -354,15 +369,17 @@ class Requirements:
         if last is None:
             # no indent can come any more after a newline whose column is known, and nothing else may be acceptable
             nothing_read = all(column >= self.n_columns for column in part)
-            rest = self.rests.before(part, self.rests.end(self.after_newline) if path and nothing_read else WHATEVER)
+            continuation = self.continuations.before(
+                part, self.continuations.end(self.after_newline) if breaks and nothing_read else WHATEVER
+            )
         else:
             columns = self.columns_of(last)
             if not columns:
                 return None
-            rest = self.rests.before(part, self.rests.end(columns))
-        key = tuple(path)
-        number = self._path_number.get(key)
+            continuation = self.continuations.before(part, self.continuations.end(columns))
+        key = tuple(breaks)
+        number = self._line_breaks_number.get(key)
         if number is None:
-            number = self._path_number[key] = len(self.paths)
-            self.paths.append(key)
-        return number, rest
+            number = self._line_breaks_number[key] = len(self.line_breaks)
+            self.line_breaks.append(key)
+        return number, continuation

@@ -65,7 +65,7 @@ def measure(grammar: Grammar, vocabulary: Vocabulary) -> dict[str, float]:
     automaton = build_automaton(grammar, vocabulary)
     table = engine_table(grammar, vocabulary, automaton)
     store = mw.Store(grammar, vocabulary, table, automaton.counts)
-    per_state = [sum(len(view.group) for view in state.views) for state in automaton.required.states]
+    per_state = [sum(len(depth_case.group) for depth_case in state.depth_cases) for state in automaton.required.states]
     resting = [count for count in per_state if count]
     counts = automaton.counts
     return {
@@ -109,11 +109,11 @@ def on_texts(store: Any, automaton: StackAutomaton) -> dict[str, float]:
 
 def cells_read(matcher: Any, automaton: StackAutomaton, edge: dict[int, int], n_cells: int) -> int:
     """Cells that the runs of a mask read, newlines' look-ups left out."""
-    views = automaton.views[int(matcher._memory[0])]
+    depth_cases = automaton.depth_cases[int(matcher._memory[0])]
     depth = int(matcher._memory[2])
     total = 0
-    for one in views[min(depth, len(views) - 1)] if views else ():
-        if one.path or one.root <= 0:
+    for one in depth_cases[min(depth, len(depth_cases) - 1)] if depth_cases else ():
+        if one.line_breaks or one.root <= 0:
             continue
         for stack in matcher._stacks(0):
             node = one.root

@@ -150,7 +150,7 @@ def test_long_runs_and_short_ones() -> None:
     """Texts nested so deeply that a run of the automaton is longer than what is done for all at once."""
     grammar = longest('start: test\ntest: "x" | "x" "?" test ":" test | "(" test ")"', "nested")
     store = compile_store(grammar, vocabulary_of(b"x", b"?", b":", b"(", b")", b"x?x:", b"x)"))
-    depths = [0, 1, constants.LONG_RUN - 2, *range(constants.LONG_RUN - 1, constants.LONG_RUN + 3), 200, 3, 200]
+    depths = [0, 1, constants.LONG_WALK - 2, *range(constants.LONG_WALK - 1, constants.LONG_WALK + 3), 200, 3, 200]
     batch, matchers = store.batch(len(depths)), [store.matcher() for _ in depths]
     for slot, depth in enumerate(depths):
         for text in (b"(" * 3, b"x?x:" * depth, b"x"):

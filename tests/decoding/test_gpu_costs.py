@@ -152,7 +152,7 @@ def test_a_row_is_looked_up_once_for_all_of_its_words() -> None:
     table = batch._write_arguments[0]
     table._ary = table._ary.view(Counted)
     region = int(batch._regions[0])
-    masks = batch._memory[region + constants.MARKED :][: int(batch._memory[region + constants.N_MARKED])].tolist()
+    masks = batch._memory[region + constants.COLLECTED :][: int(batch._memory[region + constants.N_COLLECTED])].tolist()
     beside = sum(int(store.table[store.table[schema.MASKS] + 3 * mask + 2]) for mask in masks)
     assert store.n_words > 15 and masks
     Counted.reads = 0

@@ -116,12 +116,12 @@ def check_state(matcher: Matcher, automaton: StackAutomaton, edges: Edges, state
     matcher._memory[constants.LEXER] = state
     expected = direct(matcher)
     assert row(matcher) == expected
-    views = automaton.views[state]
+    depth_cases = automaton.depth_cases[state]
     depth = int(matcher._memory[constants.DEPTH])
-    unconditional = {lookup.path for lookup in views[min(depth, len(views) - 1)]} <= {0}
+    unconditional = {lookup.line_breaks for lookup in depth_cases[min(depth, len(depth_cases) - 1)]} <= {0}
     listed: set[int] = set()
-    for lookup in views[min(depth, len(views) - 1)]:
-        if lookup.path == 0:
+    for lookup in depth_cases[min(depth, len(depth_cases) - 1)]:
+        if lookup.line_breaks == 0:
             listed |= edges.mask(lookup.own)
             for stack in stacks(matcher):
                 listed |= edges.run(lookup.root, stack)
@@ -223,8 +223,8 @@ def test_a_missing_edge_is_detected() -> None:
     matcher.advance_bytes(b"aacb")
     (stack,) = stacks(matcher)
     state = int(matcher._memory[constants.LEXER])
-    (view,) = automaton.views[state]
-    roots = [lookup.root for lookup in view if lookup.root]
+    (depth_case,) = automaton.depth_cases[state]
+    roots = [lookup.root for lookup in depth_case if lookup.root]
     assert roots and all(edges.run(root, stack) for root in roots)
     beyond = [key for key in edges.edges if key // edges.n_cells > automaton.closure.n_roots]
     assert beyond

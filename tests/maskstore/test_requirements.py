@@ -24,9 +24,9 @@ from maskwright.analysis.lexing.transducer import Transducer
 from maskwright.analysis.loading import parse_grammar
 from maskwright.maskstore.automaton.stack_automaton import build_automaton
 from maskwright.maskstore.tokens import _kernels
+from maskwright.maskstore.tokens.continuations import WHATEVER
 from maskwright.maskstore.tokens.events import ABSOLUTE, PLAIN, Move
-from maskwright.maskstore.tokens.requirements import NO_PATH, Requirements, StateTokens, View
-from maskwright.maskstore.tokens.rests import WHATEVER
+from maskwright.maskstore.tokens.requirements import NO_LINE_BREAKS, DepthCase, Requirements, StateTokens
 from maskwright.maskstore.vocabulary import Vocabulary
 
 Alternative = tuple[tuple[int, ...], frozenset[int] | None]
@@ -44,12 +44,12 @@ def read(transducer: Transducer, state: int, data: bytes) -> tuple[int, tuple[in
     return state, emitted
 
 
-def spelled(required: Requirements, rest: int) -> Alternative:
+def spelled(required: Requirements, continuation: int) -> Alternative:
     symbols = []
-    while rest >= 0:
-        symbols.append(required.rests.symbols[rest])
-        rest = required.rests.nexts[rest]
-    return tuple(symbols), None if rest == WHATEVER else required.rests.sets[-1 - rest]
+    while continuation >= 0:
+        symbols.append(required.continuations.symbols[continuation])
+        continuation = required.continuations.nexts[continuation]
+    return tuple(symbols), None if continuation == WHATEVER else required.continuations.sets[-1 - continuation]
 
 
 def groups(state: StateTokens) -> list[list[int]]:
@@ -57,9 +57,11 @@ def groups(state: StateTokens) -> list[list[int]]:
     return [state.members[begin:end].tolist() for begin, end in pairwise(starts)]
 
 
-def alternatives(required: Requirements, view: View, group: int) -> set[tuple[int, Alternative]]:
-    here = np.flatnonzero(view.group == group).tolist()
-    return {(int(view.group_path[i]), spelled(required, int(view.group_rest[i]))) for i in here}
+def alternatives(required: Requirements, depth_case: DepthCase, group: int) -> set[tuple[int, Alternative]]:
+    here = np.flatnonzero(depth_case.group == group).tolist()
+    return {
+        (int(depth_case.group_line_breaks[i]), spelled(required, int(depth_case.group_continuation[i]))) for i in here
+    }
 
 
 def can_be(required: Requirements, emitted: tuple[int, ...]) -> bool:
@@ -125,20 +127,20 @@ def test_groups_do_the_same_and_the_first_thing_required_is_what_is_emitted(make
             emitted = {found[1] for found in outcomes if found}
             assert len(emitted) == 1
             columns = tuple(required.column_of[t] for t in next(iter(emitted)))
-            for depth, view in enumerate(state.views):
+            for depth, depth_case in enumerate(state.depth_cases):
                 if -1 in columns:
-                    assert not alternatives(required, view, index)
-                for path, (symbols, _) in alternatives(required, view, index):
+                    assert not alternatives(required, depth_case, index)
+                for breaks, (symbols, _) in alternatives(required, depth_case, index):
                     if layout is None:
-                        assert path == NO_PATH and symbols[: len(columns)] == columns
+                        assert breaks == NO_LINE_BREAKS and symbols[: len(columns)] == columns
                         continue
                     newline = required.column_of[layout.newline]
-                    passed = tuple(c for before, _ in required.paths[path] for c in before)
+                    passed = tuple(c for before, _ in required.line_breaks[breaks] for c in before)
                     found = passed + symbols
                     wanted = tuple(c for c in columns if c != newline)
                     assert found[: len(wanted)] == wanted
                     if depth == 0 and required.bracket == {}:
-                        assert len(required.paths[path]) >= columns.count(newline)
+                        assert len(required.line_breaks[breaks]) >= columns.count(newline)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -183,7 +185,7 @@ def test_what_the_lexeme_under_way_may_become_is_asked_last(seed: int) -> None:
     required, vocabulary = prepared(random_longest_grammar, seed)
     transducer, ignored = required.transducer, required.grammar.ignored
     for number, state in enumerate(required.states):
-        (view,) = state.views
+        (depth_case,) = state.depth_cases
         for index, group in enumerate(groups(state)):
             if group[0] in vocabulary.eos:
                 continue
@@ -192,7 +194,7 @@ def test_what_the_lexeme_under_way_may_become_is_asked_last(seed: int) -> None:
             if -1 in columns:
                 continue
             live = transducer.live[after]
-            found = {rest for _, rest in alternatives(required, view, index)}
+            found = {continuation for _, continuation in alternatives(required, depth_case, index)}
             if not live or ignored.intersection(live):
                 assert found == {(columns, None)}
                 continue
@@ -224,12 +226,12 @@ def test_paths_and_views_of_newlines() -> None:
     def ask(text: bytes, token: int, depth: int) -> set[tuple[Any, Alternative]]:
         state, _ = read(transducer, 0, text) or (0, ())
         index = next(i for i, group in enumerate(groups(required.states[state])) if token in group)
-        views = required.states[state].views
-        found = alternatives(required, views[min(depth, len(views) - 1)], index)
-        return {(required.paths[path], rest) for path, rest in found}
+        depth_cases = required.states[state].depth_cases
+        found = alternatives(required, depth_cases[min(depth, len(depth_cases) - 1)], index)
+        return {(required.line_breaks[breaks], continuation) for breaks, continuation in found}
 
     def ways(found: set[tuple[Any, Alternative]]) -> set[Any]:
-        return {(path, symbols) for path, (symbols, _) in found}
+        return {(breaks, symbols) for breaks, (symbols, _) in found}
 
     assert ways(ask(b"a", 0, 0)) == {
         ((((), Move(ABSOLUTE, 2, 2)),), (name,))

@@ -20,7 +20,7 @@ from maskwright.analysis.lr.bisimulation import bisimulate
 from maskwright.analysis.lr.encoding import can_follow
 from maskwright.analysis.lr.tables import build_lr_tables
 from maskwright.maskstore.automaton import _explore_kernels as kernels
-from maskwright.maskstore.automaton import suspended
+from maskwright.maskstore.automaton import configuration_sets
 from maskwright.maskstore.automaton.stack_automaton import build_automaton
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.stores.build import compile_store
@@ -73,7 +73,7 @@ def test_progress_is_told_in_stages() -> None:
 
 
 def test_progress_is_told_while_rests_of_one_length_are_followed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(suspended, "PAUSE", kernels.NEW_STEP)
+    monkeypatch.setattr(configuration_sets, "PAUSE", kernels.NEW_STEP)
     seen: list[tuple[int, int]] = []
     rules = "".join(f'r{i}: "k{i}" e0 "m{i}" e0\n' for i in range(5))
     grammar = longest(f'start: r0 | r1 | r2 | r3 | r4\n{rules}e0: e0 "+" e1 | e1\ne1: "x" | "(" e0 ")"')
@@ -83,9 +83,9 @@ def test_progress_is_told_while_rests_of_one_length_are_followed(monkeypatch: py
         lambda name, done, total: seen.append((done, total)) if name == "parses" else None,
     )
     assert automaton.counts["edges"] and seen == sorted(seen)
-    assert all(total % suspended.STEPS == 0 and done <= total for done, total in seen)
-    within = {done for done, _ in seen if done < suspended.STEPS}
-    assert len(within) > 3 and max(within) < suspended.STEPS == min({done for done, _ in seen} - within)
+    assert all(total % configuration_sets.STEPS == 0 and done <= total for done, total in seen)
+    within = {done for done, _ in seen if done < configuration_sets.STEPS}
+    assert len(within) > 3 and max(within) < configuration_sets.STEPS == min({done for done, _ in seen} - within)
 
 
 def test_counts_are_those_of_the_closure() -> None:
@@ -95,7 +95,9 @@ def test_counts_are_those_of_the_closure() -> None:
     assert counts["edges"] == len(closure.edge_key) and counts["nodes"] == closure.n_nodes
     assert counts["masks"] == len(closure.mask_count) and counts["roots"] == closure.n_roots
     assert counts["distinct"] <= counts["rests"] <= counts["entries"]
-    roots = {lookup.root for views in automaton.views for view in views for lookup in view}
+    roots = {
+        lookup.root for depth_cases in automaton.depth_cases for depth_case in depth_cases for lookup in depth_case
+    }
     assert roots - {0} == set(range(1, closure.n_roots + 1))
 
 

@@ -181,7 +181,7 @@ def is_plain(action: int) -> bool:
         (put(schema.ALTERNATIVES, -1, -999), "part action holds 10737418.. at"),
         (put(schema.OUTPUT_START, 1, -1), r"part output_start holds -1 at \[1\], expected 0 to"),
         (put(schema.OUTPUT_START, 0, 1), r"part output_start holds 1 at \[0\], expected 0;"),
-        (put(schema.VIEW_START, 1, 0), r"part view_start holds 0 at \[1\], expected 1 to \d+ more than before it"),
+        (put(schema.DEPTH_CASE_START, 1, 0), r"part depth_case_start holds 0 at \[1\], expected 1 to \d+ more than before it"),
         (put(schema.LOOKUP_START, -1, 0), r"part lookup_start holds 0 at \[\d+\], expected 0 to \d+ more than before it"),
         (put(schema.ENDINGS, 0, 999), r"part endings holds 999 at \[0\], expected a set, a number of terminals and"),
         (put(schema.ENDINGS, 0, -2), r"part endings holds -2 at \[0\], expected a set"),

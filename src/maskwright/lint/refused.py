@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from maskwright.analysis.lexing.transducer import START, Transducer
+from maskwright.analysis.lexing.transducer import START_STATE, Transducer
 from maskwright.lint.facts import Facts
 from maskwright.lint.finding import Finding, listed, shown
 
@@ -55,11 +55,11 @@ def _paths(transducer: Transducer) -> dict[int, bytes]:
     empty = transducer.outputs.index(())
     rows: list[list[int]] = transducer.next_state.tolist()
     outputs: list[list[int]] = transducer.output.tolist()
-    found = {START: b""}
-    agenda = [START]
+    found = {START_STATE: b""}
+    agenda = [START_STATE]
     for state in agenda:  # grows while it is read
         for klass, target in enumerate(rows[state]):
-            if target > START and outputs[state][klass] == empty and target not in found:
+            if target > START_STATE and outputs[state][klass] == empty and target not in found:
                 found[target] = found[state] + bytes([byte_of[klass]])
                 agenda.append(target)
     return found
@@ -104,7 +104,7 @@ def _escapes(transducer: Transducer, state: int) -> set[int]:
             found.update(transducer.outputs[end][1:2])
         for target, number in zip(transducer.next_state[at].tolist(), transducer.output[at].tolist(), strict=True):
             emitted = transducer.outputs[number]
-            if target < START or emitted[:1] not in ((), (first,)):
+            if target < START_STATE or emitted[:1] not in ((), (first,)):
                 continue  # the lexer refuses the byte, or the parser the terminal that has come of it
             if len(emitted) > 1:
                 found.add(emitted[1])

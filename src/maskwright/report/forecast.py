@@ -17,7 +17,7 @@ import numpy as np
 
 from maskwright.analysis.errors import GrammarError, LimitError
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.lexing.transducer import START
+from maskwright.analysis.lexing.transducer import START_STATE
 from maskwright.analysis.lr.acyclic import parsed_grammar
 from maskwright.analysis.lr.automaton import Automaton
 from maskwright.analysis.lr.automaton import build_automaton as build_lr
@@ -191,7 +191,7 @@ Entries = dict[int, list[int]]
 
 def _entries(grammar: Grammar, automaton: StackAutomaton, generic: dict[int, list[bytes]]) -> Entries:
     required = automaton.required
-    first = [sum(len(view.group) for view in state.views) for state in required.states]
+    first = [sum(len(depth_case.group) for depth_case in state.depth_cases) for state in required.states]
     found = {SIZES[0]: first}
     for size in SIZES[1:]:
         tokens = generic[size]
@@ -200,7 +200,7 @@ def _entries(grammar: Grammar, automaton: StackAutomaton, generic: dict[int, lis
             continue
         ids = np.arange(len(tokens), dtype=np.int32)
         more = Requirements(grammar, required.transducer, automaton.tables, required.modes, tokens, ids, (len(tokens),))
-        found[size] = [sum(len(view.group) for view in state.views) for state in more.states]
+        found[size] = [sum(len(depth_case.group) for depth_case in state.depth_cases) for state in more.states]
     return found
 
 
@@ -247,9 +247,9 @@ def _draw_runs(automaton: StackAutomaton) -> _Runs:
     starts, below = tables.predecessor_start.tolist(), tables.predecessors.tolist()
     roots = [
         one.root
-        for of_state in automaton.views
+        for of_state in automaton.depth_cases
         for one in (of_state[0] if of_state else ())
-        if one.path == 0 and one.root > 0
+        if one.line_breaks == 0 and one.root > 0
     ]
     rng = random.Random(0)
     lengths: list[int] = []
@@ -362,7 +362,7 @@ def _shortest_texts(automaton: StackAutomaton) -> dict[int, bytes]:
     """For each lexer state a shortest lexeme's beginning that leads there, printable bytes preferred."""
     transducer = automaton.required.transducer
     order = sorted(range(256), key=lambda byte: (not 32 < byte < 127, byte))
-    texts = {START: b""} | {int(state): b"" for state in transducer.mode_state.tolist()}
+    texts = {START_STATE: b""} | {int(state): b"" for state in transducer.mode_state.tolist()}
     agenda = deque(texts)
     while agenda:
         state = agenda.popleft()

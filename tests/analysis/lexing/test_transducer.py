@@ -13,7 +13,7 @@ from naive_engine import NaiveEngine
 from maskwright.analysis.errors import BackupError, GrammarError, LimitError
 from maskwright.analysis.grammar.grammar import Grammar, Lexing, Rule, Terminal
 from maskwright.analysis.lexing.lexemes import terminal_rank
-from maskwright.analysis.lexing.transducer import DEAD, START, Transducer, build_transducer
+from maskwright.analysis.lexing.transducer import DEAD, START_STATE, Transducer, build_transducer
 from maskwright.analysis.loading import parse_grammar
 from maskwright.maskstore.automaton.stack_automaton import build_lexer_and_parser
 
@@ -68,7 +68,7 @@ def run(transducer: Transducer, state: int, data: bytes) -> tuple[int, tuple[int
 
 
 def terminals(transducer: Transducer, text: bytes) -> tuple[int, ...] | None:
-    state, emitted = START, ()
+    state, emitted = START_STATE, ()
     for byte in text:
         if transducer.next_state[state, transducer.byte_class[byte]] < 0:
             return None
@@ -79,7 +79,7 @@ def terminals(transducer: Transducer, text: bytes) -> tuple[int, ...] | None:
 
 
 def is_alive(transducer: Transducer, text: bytes) -> bool:
-    state = START
+    state = START_STATE
     for byte in text:
         state = int(transducer.next_state[state, transducer.byte_class[byte]])
         if state < 0:
@@ -125,7 +125,7 @@ def test_live_terminals_and_byte_classes(seed: int) -> None:
     transducer, naive = built(seed)
     rng = random.Random(seed)
     text = random_text(rng, naive, 12)
-    state = START
+    state = START_STATE
     for at, byte in enumerate(text):
         _, begin = naive.decided(text[:at])
         under_way = naive.scan(text[:at], begin)[2] if begin < at else -1
@@ -242,10 +242,10 @@ def test_newlines_know_whether_they_may_end() -> None:
         (b"#c\n", True),
         (b"\n#c", True),
     ):
-        state, _ = run(transducer, START, text)
+        state, _ = run(transducer, START_STATE, text)
         assert transducer.is_newline[state]
         assert transducer.may_end_newline[state] == may_end, text
-    state, emitted = run(transducer, START, b"#c\na")
+    state, emitted = run(transducer, START_STATE, b"#c\na")
     assert emitted == (grammar.layout.newline,) if grammar.layout else False
     assert not transducer.is_newline[state]
     assert transducer.byte_class[10] != transducer.byte_class[32] != transducer.byte_class[9]

@@ -1,16 +1,19 @@
-"""Suspended parses: what has to be seen of a parser's stack before it is known whether the parser accepts a sequence.
+"""What has to be seen of a parser's stack before it is known whether the parser accepts a sequence.
 
-An LR parser that reads a sequence from a stack of which it knows nothing asks for one cell (LR state) after the other, from the top
-down. Between two of them it is in a *configuration* (cells still to discard, nonterminal to push on the next, rest of the sequence); with
-conflicts, or at the end check for several terminals, in a set of them: a *suspended state*. All states reachable over all stacks
-that the LR(0) automaton knows are followed here, once; then
+Take an LR parser that knows nothing of its stack. To read a sequence it asks for one cell (LR
+state) after the other, from the top down. Between two cells it is in a *configuration*: some cells
+still to discard, a nonterminal to push on the next one, and the continuation, which is what is left
+of the sequence. With conflicts, or where several terminals of a lookahead set are asked for, it is
+in a *configuration set*. All of these sets are followed here once, over all stacks that the LR(0)
+automaton allows. Then
 
-- a state that accepts (or refuses) every stack that can still follow is decided early,
-- states that agree on all stacks that can follow their last cell are merged.
+- a set that accepts, or refuses, every stack that can still follow is decided early;
+- sets that agree on all stacks that can follow their last cell are merged.
 
-Rests that read alike from a place are explored once (`twins`).
+The configuration sets are the states of an automaton that reads stacks; code calls them states.
+Equivalent continuations are explored once (`equivalence`).
 
-At the first cell these are the facts "always", "never" and "jointly legal" of streamlining (DESIGN's exact LR deciders).
+At the first cell the results are the facts "always", "never" and "jointly legal" of streamlining.
 """
 
 from __future__ import annotations
@@ -25,20 +28,20 @@ from maskwright.analysis.errors import LimitError
 from maskwright.analysis.lr.encoding import LrTables
 from maskwright.maskstore.automaton import _explore_kernels as kernels
 from maskwright.maskstore.automaton import exploration_tables as exploring
-from maskwright.maskstore.automaton._hash_kernels import add_keys
+from maskwright.maskstore.automaton._hash_kernels import add_keys, grown
 from maskwright.maskstore.automaton._parse_kernels import terminal_set
+from maskwright.maskstore.automaton.equivalence import Equivalence
 from maskwright.maskstore.automaton.exploration_tables import (
     FIRST_STATE,
     REFUSED,
-    REFUSED_REST,
+    REFUSED_CONTINUATION,
     Parser,
     Steps,
 )
 from maskwright.maskstore.automaton.levels import Levels
 from maskwright.maskstore.automaton.pair_classes import PairClasses
-from maskwright.maskstore.automaton.twins import Twins
 from maskwright.maskstore.tokens import _kernels
-from maskwright.maskstore.tokens.rests import WHATEVER, Rests
+from maskwright.maskstore.tokens.continuations import WHATEVER, Continuations
 
 NEVER_LEGAL = -1
 Progress = Callable[[int, int], None]
@@ -47,12 +50,12 @@ Int64 = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Suspended:
-    """All suspended states of some rests, closed over all stacks, decided early and merged.
+class ConfigurationSets:
+    """All configuration sets of some continuations, closed over all stacks, decided early and merged.
 
-    root_of : for each root asked about its number among the distinct ones, or NEVER_LEGAL.
+    root_of : for each root that was asked about, its number among the distinct ones, or NEVER_LEGAL.
     root_start : (n_distinct + 1,) int64. root_cell, root_state : int32; the cells on which a distinct root is not refused by every stack
-        below, and what it becomes there: ACCEPTED or a suspended state.
+        below, and what it becomes there: ACCEPTED or a configuration set.
     steps : state * n_cells + cell -> REFUSED, ACCEPTED or a state, the least of its class.
     n_pairs, n_classes : pairs of state and last cell, before and after merging. n_early : pairs decided early.
     """
@@ -73,13 +76,22 @@ class Suspended:
 class _Work:
     """An exploration under way."""
 
-    def __init__(self, parser: Parser, rests: Rests, next_rest: Int32, twins: Twins, bytes_limit: int) -> None:
-        self.twins = twins
+    def __init__(
+        self,
+        parser: Parser,
+        continuations: Continuations,
+        next_continuation: Int32,
+        equivalence: Equivalence,
+        bytes_limit: int,
+    ) -> None:
+        self.equivalence = equivalence
         self.bytes_limit = bytes_limit
         self.n_cells = len(parser.action)
-        sequences = exploring.Rests(np.array(rests.symbols or [0], np.int32), next_rest)
-        self.x = exploring.new_exploration(parser, sequences, twins.places, twins.outcomes, rests.n_words)
-        for row in rests.set_bits():
+        sequences = exploring.Continuations(np.array(continuations.symbols or [0], np.int32), next_continuation)
+        self.x = exploring.new_exploration(
+            parser, sequences, equivalence.positions, equivalence.outcomes, continuations.n_words
+        )
+        for row in continuations.set_bits():
             terminal_set(row, self.x.sets, self.x.sizes)
 
     def size(self, which: int) -> int:
@@ -95,7 +107,7 @@ class _Work:
                 "rules less ambiguous, load the grammar with conflicts='shift', or use a vocabulary without such tokens"
             )
         if code == exploring.TOO_DEEP:
-            # BOUND: a shift adds one cell for each of a rest's symbols, and between two there are at most MAX_STEPS
+            # BOUND: a shift adds one cell for each of a continuation's symbols, and between two there are at most MAX_STEPS
             scratch = self.x.scratch
             self.x = self.x._replace(scratch=exploring.new_scratch(2 * len(scratch.stack), len(scratch.bits)))
         if code > 0:
@@ -109,21 +121,23 @@ class _Work:
                 f"the parses of this grammar's sequences suspend in too many ways (more than {self.bytes_limit >> 20} MiB of tables)"
             )
 
-    def add_twins(self, column: int, rests: Int32, results: Int32) -> None:
-        """As `Twins.add`."""
-        self.twins.add(column, rests, results)
-        self.x = self.x._replace(outcomes=self.twins.outcomes)
+    def add_outcomes(self, column: int, continuations: Int32, results: Int32) -> None:
+        """As `Equivalence.add`."""
+        self.equivalence.add(column, continuations, results)
+        self.x = self.x._replace(outcomes=self.equivalence.outcomes)
 
-    def learn(self, rest_of: Int32, top_of: Int32, rest_after: Int32) -> None:
-        """Facts for `rest_after`: behind this state on top the first rest may be read as the second."""
-        codes = np.where(rest_of >= 0, rest_of.astype(np.int64) * 2, -rest_of.astype(np.int64) * 2 + 1)
+    def learn(self, continuation_of: Int32, top_of: Int32, continuation_after: Int32) -> None:
+        """Add facts for `continuation_after`: with this state on top, the first continuation is equivalent to the second."""
+        codes = np.where(
+            continuation_of >= 0, continuation_of.astype(np.int64) * 2, -continuation_of.astype(np.int64) * 2 + 1
+        )
         begin = self.size(exploring.N_KNOWN)
         end = begin + len(codes)
         known = self.x.known
         while end > len(known.keys):
-            known = known.grown(begin)
+            known = grown(known, begin)
         known.keys[begin:end] = codes * self.n_cells + top_of
-        known.rest[begin:end] = rest_after
+        known.continuation[begin:end] = continuation_after
         add_keys(known.keys, begin, end, known.slots)
         self.x.sizes[exploring.N_KNOWN] = end
         self.x = self.x._replace(known=known)
@@ -134,48 +148,51 @@ PAUSE = 1 << 20
 """Work after which a kernel comes back, some tenths of a second at most: a pause in which Ctrl-C is obeyed."""
 
 STEPS = 100
-"""Of the progress that is reported for one length of rests: half while their first steps are made, half for what follows them."""
+"""Of the progress that is reported for one length of continuations: half while their first steps are made, half for what follows them."""
 
-_NO_REST = 1 << 30
+_NO_CONTINUATION = 1 << 30
 
 
 def explore(
     tables: LrTables,
     mode_of_state: Int32,
-    rests: Rests,
+    continuations: Continuations,
     roots: Sequence[tuple[int, int]],
     allowed: npt.NDArray[np.bool_],
     progress: Progress | None = None,
     bytes_limit: int = BYTES_LIMIT,
-) -> Suspended:
-    """Close the suspended states of some roots over all stacks.
+) -> ConfigurationSets:
+    """Close the configuration sets of some roots over all stacks.
 
-    mode_of_state : (n_states,) int32; a rest's symbol past the columns, n_columns + m, asks for mode m on top.
-    roots : rest, and row of `allowed`. allowed : (n_kinds, n_states) bool; the states that can be on top when a root's rest begins.
+    mode_of_state : (n_states,) int32; a continuation's symbol past the columns, n_columns + m, asks for mode m on top.
+    roots : each a continuation and a row of `allowed`. allowed : (n_kinds, n_states) bool; the states
+        that can be on top where a root's continuation begins.
 
-    progress : called with the steps done and all steps, STEPS for each length of rests, at least at each PAUSE.
+    progress : called with the steps done and all steps, STEPS for each length of continuations, at least at each PAUSE.
 
-    Shorter rests come first: what they are equivalent to after each state makes the longer ones that end in them fewer.
+    Shorter continuations come first: what they are equivalent to after each state makes the longer ones that end in them fewer.
 
     Raises LimitError where one token takes too many reductions or readings, or the tables more than `bytes_limit` bytes.
     """
     n_columns = tables.action.shape[1]
-    columns = sorted({symbol for symbol in rests.symbols if symbol < n_columns})
-    levels = Levels(tables, mode_of_state, rests, roots, allowed)
-    twins = Twins(tables, max(1, len(rests.symbols)), columns)
-    work = _Work(exploring.parser_of(tables, mode_of_state), rests, levels.next_rest, twins, bytes_limit)
+    columns = sorted({symbol for symbol in continuations.symbols if symbol < n_columns})
+    levels = Levels(tables, mode_of_state, continuations, roots, allowed)
+    equivalence = Equivalence(tables, max(1, len(continuations.symbols)), columns)
+    work = _Work(
+        exploring.parser_of(tables, mode_of_state), continuations, levels.next_continuation, equivalence, bytes_limit
+    )
     found: list[tuple[Int32, Int32, Int32]] = []
     classes = PairClasses()
-    first_rest = np.full(1 << 10, _NO_REST, np.int32)
-    first_rest[:FIRST_STATE] = REFUSED_REST, WHATEVER
+    first_continuation = np.full(1 << 10, _NO_CONTINUATION, np.int32)
+    first_continuation[:FIRST_STATE] = REFUSED_CONTINUATION, WHATEVER
     for level in range(levels.n_levels):
-        rest_new, top_new = levels.begin(level)
-        if not len(rest_new):
+        continuation_new, top_new = levels.begin(level)
+        if not len(continuation_new):
             continue
         for column, met, results in levels.met():
-            work.add_twins(column, met, results)
+            work.add_outcomes(column, met, results)
         report = _Within(level, levels.n_levels, progress)
-        pair_new = _explore_tops(work, rest_new, top_new, report)
+        pair_new = _explore_tops(work, continuation_new, top_new, report)
         n_before = work.size(exploring.NEXT_PAIR)
         while (code := kernels.explore(work.x, PAUSE)) != exploring.DONE:
             work.go_on(code)
@@ -183,22 +200,24 @@ def explore(
         report.end()
         pairs = work.x.pairs
         classes.extend(work.n_cells, work.size(exploring.N_PAIRS), pairs.keys, pairs.edge_start, work.x.edges.after)
-        found.append((rest_new, top_new, pair_new))
+        found.append((continuation_new, top_new, pair_new))
         mine = classes.of_pair[pair_new]
-        # the first rest met in a class stands for all
-        while len(first_rest) <= classes.n_classes + FIRST_STATE:
-            first_rest = np.concatenate([first_rest, np.full_like(first_rest, _NO_REST)])
-        fresh = np.flatnonzero(first_rest[mine] == _NO_REST)[::-1]
-        first_rest[mine[fresh]] = rest_new[fresh]
-        needed = levels.is_inner(rest_new, top_new)
-        levels.learn(rest_new[needed], top_new[needed], classes.least[mine[needed]])
-        work.learn(rest_new[needed], top_new[needed], first_rest[mine[needed]])
+        # the first continuation met in a class stands for all
+        while len(first_continuation) <= classes.n_classes + FIRST_STATE:
+            first_continuation = np.concatenate(
+                [first_continuation, np.full_like(first_continuation, _NO_CONTINUATION)]
+            )
+        fresh = np.flatnonzero(first_continuation[mine] == _NO_CONTINUATION)[::-1]
+        first_continuation[mine[fresh]] = continuation_new[fresh]
+        needed = levels.is_inner(continuation_new, top_new)
+        levels.learn(continuation_new[needed], top_new[needed], classes.least[mine[needed]])
+        work.learn(continuation_new[needed], top_new[needed], first_continuation[mine[needed]])
     work.check_size()
     none = np.zeros(0, np.int32)
-    rest_of, top_of, pair_of = (
+    continuation_of, top_of, pair_of = (
         (np.concatenate([none, *parts]) for parts in zip(*found, strict=True)) if found else (none,) * 3
     )
-    return _merged(work, classes, levels, rest_of, top_of, pair_of)
+    return _merged(work, classes, levels, continuation_of, top_of, pair_of)
 
 
 class _Within:
@@ -221,51 +240,59 @@ class _Within:
             self._progress(self._begin + steps, self._total)
 
 
-def _explore_tops(work: _Work, rest_of: Int32, top_of: Int32, report: _Within) -> Int32:
-    """What becomes of rests, each with a state on top: REFUSED, ACCEPTED or FIRST_STATE + a pair; of twins once."""
-    twin_of = np.zeros(len(rest_of), np.int32)
-    next_place = np.zeros(1, np.int64)
-    while (code := kernels.least_twins(rest_of, top_of, next_place, twin_of, work.x)) != exploring.DONE:
+def _explore_tops(work: _Work, continuation_of: Int32, top_of: Int32, report: _Within) -> Int32:
+    """What becomes of continuations, each with a state on top: REFUSED, ACCEPTED or FIRST_STATE + a pair.
+
+    Of equivalent ones only the representative is explored.
+    """
+    representative_of = np.zeros(len(continuation_of), np.int32)
+    next_index = np.zeros(1, np.int64)
+    while (
+        code := kernels.representatives_of(continuation_of, top_of, next_index, representative_of, work.x)
+    ) != exploring.DONE:
         work.go_on(code)
         report.half(0, 0, 1)
-    keys = twin_of.astype(np.int64) * work.n_cells + top_of
+    keys = representative_of.astype(np.int64) * work.n_cells + top_of
     group, firsts = np.empty(len(keys), np.int32), np.empty(len(keys), np.int32)
     n = _kernels.group_equal(keys, group, firsts, np.full(1 << max(4, (2 * len(keys)).bit_length()), -1, np.int32))
-    is_open = twin_of[firsts[:n]] != REFUSED_REST
+    is_open = representative_of[firsts[:n]] != REFUSED_CONTINUATION
     pair_of_group = np.full(n, REFUSED, np.int32)
     opened = firsts[:n][is_open]
     pair_of_open = np.zeros(len(opened), np.int32)
-    next_place[:] = 0
-    twins, tops = twin_of[opened], top_of[opened]
+    next_index[:] = 0
+    representatives, tops = representative_of[opened], top_of[opened]
     until = PAUSE // kernels.NEW_STEP
-    while (code := kernels.explore_tops(twins, tops, next_place, pair_of_open, work.x, until)) != exploring.DONE:
+    while (
+        code := kernels.explore_tops(representatives, tops, next_index, pair_of_open, work.x, until)
+    ) != exploring.DONE:
         work.go_on(code)
-        report.half(0, int(next_place[0]), len(opened))
+        report.half(0, int(next_index[0]), len(opened))
     pair_of_group[is_open] = pair_of_open
     return pair_of_group[group]
 
 
 def _merged(
-    work: _Work, classes: PairClasses, levels: Levels, rest_of: Int32, top_of: Int32, pair_of: Int32
-) -> Suspended:
+    work: _Work, classes: PairClasses, levels: Levels, continuation_of: Int32, top_of: Int32, pair_of: Int32
+) -> ConfigurationSets:
     steps = work.x.steps
     n_steps = work.size(exploring.N_STEPS)
     kernels.merge_steps(n_steps, work.n_cells, steps, work.x.pairs, classes.of_pair, classes.least)
     state = classes.least[classes.of_pair[pair_of]]
-    _, order = np.unique(np.stack([rest_of, top_of]), axis=1, return_index=True)  # by rest, then by top
-    rests, begins = np.unique(rest_of[order], return_index=True)
-    of_rest = {
-        int(rest): order[begin:end] for rest, begin, end in zip(rests, begins, [*begins[1:], len(order)], strict=False)
+    _, order = np.unique(np.stack([continuation_of, top_of]), axis=1, return_index=True)  # by continuation, then by top
+    continuations, begins = np.unique(continuation_of[order], return_index=True)
+    of_continuation = {
+        int(continuation): order[begin:end]
+        for continuation, begin, end in zip(continuations, begins, [*begins[1:], len(order)], strict=False)
     }
     starts, cells, states = [0], [], []
     number: dict[tuple[int, int], int] = {}
     root_of = np.full(len(levels.roots), NEVER_LEGAL, np.int32)
-    for root, (rest, kind) in enumerate(levels.roots):
-        leader = levels.leader[rest]
-        if leader == REFUSED_REST:
+    for root, (continuation, kind) in enumerate(levels.roots):
+        leader = levels.leader[continuation]
+        if leader == REFUSED_CONTINUATION:
             continue
         if (leader, kind) not in number:
-            at = of_rest.get(leader, order[:0])
+            at = of_continuation.get(leader, order[:0])
             at = at[levels.allowed[kind][top_of[at]] & (state[at] != REFUSED)]
             if len(at):
                 cells.append(top_of[at])
@@ -274,14 +301,14 @@ def _merged(
             number[leader, kind] = len(starts) - 2 if len(at) else NEVER_LEGAL
         root_of[root] = number[leader, kind]
     none = np.zeros(0, np.int32)
-    return Suspended(
+    return ConfigurationSets(
         parser=work.x.parser,
         root_of=root_of,
         root_start=np.array(starts, np.int64),
         root_cell=np.concatenate([none, *cells]),
         root_state=np.concatenate([none, *states]).astype(np.int32),
         steps=steps,
-        n_states=work.size(exploring.N_SUSPENDED) - FIRST_STATE,
+        n_states=work.size(exploring.N_STATES) - FIRST_STATE,
         n_pairs=work.size(exploring.N_PAIRS),
         n_edges=work.size(exploring.N_EDGES),
         n_classes=classes.n_classes,

@@ -1,4 +1,4 @@
-"""Twins: what is explored once for many rests. That verdicts stay those of whole stacks is tested in `test_suspended`."""
+"""Equivalence: what is explored once for many continuations. That verdicts stay those of whole stacks is tested in `test_suspended`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from engine_cases import random_longest_grammar
 from maskwright.analysis.loading import parse_grammar
 from maskwright.analysis.lr.bisimulation import bisimulate
 from maskwright.analysis.lr.tables import build_lr_tables
+from maskwright.maskstore.automaton.equivalence import Equivalence, Positions, rules_of
 from maskwright.maskstore.automaton.stack_automaton import build_automaton
-from maskwright.maskstore.automaton.twins import Places, Twins, rules_of
 from maskwright.maskstore.vocabulary import Vocabulary
 
 
@@ -32,7 +32,7 @@ def counts(n_keywords: int) -> dict[str, int]:
 
 def test_keywords_that_may_be_names_share_the_name_s_suspended_parses(monkeypatch: pytest.MonkeyPatch) -> None:
     shared = counts(14)
-    monkeypatch.setattr(Twins, "add", lambda self, column, rests, results: None)
+    monkeypatch.setattr(Equivalence, "add", lambda self, column, continuations, results: None)
     alone = counts(14)
     same = ["never", "distinct", "classes", "roots", "nodes", "edges", "masks"]
     assert [shared[key] for key in same] == [alone[key] for key in same]
@@ -42,18 +42,18 @@ def test_keywords_that_may_be_names_share_the_name_s_suspended_parses(monkeypatc
 @pytest.mark.parametrize("seed", range(20))
 def test_places_hold_what_can_be_on_top(seed: int) -> None:
     tables = bisimulate(build_lr_tables(random_longest_grammar(seed)))
-    places = Places(tables)
+    positions = Positions(tables)
     below = [
         set(tables.predecessors[tables.predecessor_start[s] : tables.predecessor_start[s + 1]].tolist())
         for s in range(tables.n_states)
     ]
     for state in range(tables.n_states):
-        rules = places.rules[places.rule_start[state] : places.rule_start[state + 1]].tolist()
+        rules = positions.rules[positions.rule_start[state] : positions.rule_start[state + 1]].tolist()
         assert rules == rules_of(tables, state)
-        for rule, number in zip(rules, places.set_after[places.rule_start[state] :].tolist(), strict=False):
+        for rule, number in zip(rules, positions.set_after[positions.rule_start[state] :].tolist(), strict=False):
             cells = {state}
             for _ in range(int(tables.rule_length[rule])):
                 cells = {under for cell in cells for under in below[cell]}
             naive = {int(tables.goto[cell, tables.rule_lhs[rule]]) for cell in cells} - {-1}
-            found = places.members[places.set_start[number] : places.set_start[number + 1]]
+            found = positions.members[positions.set_start[number] : positions.set_start[number + 1]]
             assert set(found.tolist()) == naive and (np.diff(found) > 0).all()

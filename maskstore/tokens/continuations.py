@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 WHATEVER = -1
-"""A rest with nothing left to read: accepted."""
+"""A continuation with nothing left to read: accepted."""
 
 
-class Rests:
-    """Sequences to be read, sharing their ends. A rest is a number >= 0, or -1 - n for the end check of terminal set n.
+class Continuations:
+    """Sequences to be read, sharing their ends. A continuation is a number >= 0, or -1 - n for the lookahead set terminal set n.
 
     Set 0 stands for "whatever comes" (`WHATEVER`).
     """
@@ -26,26 +26,26 @@ class Rests:
         self._set_number: dict[frozenset[int], int] = {}
 
     def end(self, terminals: frozenset[int]) -> int:
-        """The rest of which some terminal of a set must be acceptable."""
+        """The continuation of which some terminal of a set must be acceptable."""
         number = self._set_number.get(terminals)
         if number is None:
             number = self._set_number[terminals] = len(self.sets)
             self.sets.append(terminals)
         return -1 - number
 
-    def before(self, symbols: Sequence[int], rest: int) -> int:
-        """The rest that reads some columns, then another rest."""
+    def before(self, symbols: Sequence[int], continuation: int) -> int:
+        """The continuation that reads some columns, then another continuation."""
         for symbol in reversed(symbols):
             if symbol < 0:
                 raise ValueError("a terminal that occurs in no rule has no column to read")
-            key = (symbol, rest)
+            key = (symbol, continuation)
             number = self._number.get(key)
             if number is None:
                 number = self._number[key] = len(self.symbols)
                 self.symbols.append(symbol)
-                self.nexts.append(rest)
-            rest = number
-        return rest
+                self.nexts.append(continuation)
+            continuation = number
+        return continuation
 
     def set_bits(self) -> npt.NDArray[np.uint64]:
         bits = np.zeros((len(self.sets), self.n_words), np.uint64)

@@ -1,17 +1,24 @@
-"""Which rests read alike from a place of the stack, whatever lies below? Only the least of such *twins* is explored (`suspended`).
+"""Which continuations are equivalent, so that only one of them is explored (`configuration_sets`).
 
-A *place* is where a parse reads on: a state on top; or, for a suspended parse, the last cell read, the cells still to discard below it, and
-the nonterminal to push then. From a place a symbol is read by way of the states that reductions before it lead through. So two rests are
-twins at a place if there, in each of these states,
+Two continuations are *equivalent* at a position if the parser accepts both or neither, whatever lies
+deeper on its stack. One of them, the representative, is explored, and its result is used for all.
+Example: a soft keyword and NAME are equivalent wherever the grammar takes both in the same way.
+
+A *position* is where a parser goes on reading: a state on top of the stack; or, where a configuration
+waits for the next cell, the last cell read, how many cells are still to be discarded below it, and
+the nonterminal to push then. At a position some states can be on top; reductions before the first
+symbol lead to others. Two continuations are equivalent if in each of these states
 
 - their first symbols do the same: nothing, the same reductions, or shifts, and
-- what follows a shift comes to the same: decided alike, or the same suspended parse, whatever state was entered.
+- what follows a shift comes to the same, whatever state was entered: it is decided alike, or it is
+  the same configuration set.
 
-The first is the *shape* of a symbol at a place, the second the *outcomes* of a rest, in the order in which the shape meets its shifts. Both
-are numbered, so a rest's least twin takes one look-up. A keyword that may be a name is explored apart from the name only where it does not
-do as the name does; without this, each of sql's hundred such keywords has suspended parses of its own.
+The first is the *shape* of a symbol at a position. The second are the *outcomes* of a continuation,
+in the order in which the shape meets its shifts. Both are numbered, so finding a representative
+takes one look-up. Without this, each of sql's hundred soft keywords has configuration sets of its own.
 
-The states on top are over-approximated: the cells below are those that the LR(0) automaton knows, as in `feasible`.
+The states on top are over-approximated: the cells below are all that the LR(0) automaton allows, as
+in `feasible`.
 """
 
 from __future__ import annotations
@@ -34,10 +41,10 @@ STATE = 1 << 29
 """In a shape: this + s begins what state s does."""
 
 
-class Places:
+class Positions:
     """Where a parse may read on, and the states that can be on top there.
 
-    start : (n_states + 1,) int32. keys, numbers : int32; behind a cell there are the places start[cell] : start[cell + 1], each with its
+    start : (n_states + 1,) int32. keys, numbers : int32; behind a cell there are the positions start[cell] : start[cell + 1], each with its
     key, nonterminal * MAX_POPS + cells to discard, and the number of its set of states.
     set_start, members : int32; the sets of states; the first n_states are the single ones.
     rule_start, rules, set_after : int32; for each state the rules that it may reduce by and the set of what is on top after each.
@@ -91,7 +98,7 @@ class Places:
 
 
 def _bits(number: int) -> Int64:
-    """The places of the bits of a number."""
+    """The positions of the bits of a number."""
     data = np.frombuffer(number.to_bytes((number.bit_length() + 7) // 8, "little"), np.uint8)
     return np.flatnonzero(np.unpackbits(data, bitorder="little"))
 
@@ -113,22 +120,23 @@ def rules_of(tables: LrTables, state: int) -> list[int]:
     return sorted(found)
 
 
-class Twins:
-    """The shapes of some symbols everywhere, and the outcomes of the rests met so far.
+class Equivalence:
+    """The shapes of some symbols everywhere, and the outcomes of the continuations met so far.
 
-    places : for the kernels.
-    outcomes : int32; outcomes[rest] is where a rest's part begins, -1 if it has none; there stands for each such list the number of the
-    rest's outcomes. 0 : all refused.
+    positions : for the kernels.
+    outcomes : int32; outcomes[continuation] is where the continuation's part begins, -1 if it has
+        none. The part has a number for each list of states that the first symbol is shifted to: equal
+        numbers for equal outcomes, 0 where all are refused.
     """
 
-    def __init__(self, tables: LrTables, n_rests: int, columns: Iterable[int]) -> None:
-        places = Places(tables)
-        shape_of = np.full((tables.action.shape[1], places.n_sets, 2), -1, np.int32)
+    def __init__(self, tables: LrTables, n_continuations: int, columns: Iterable[int]) -> None:
+        positions = Positions(tables)
+        shape_of = np.full((tables.action.shape[1], positions.n_sets, 2), -1, np.int32)
         self._lists: dict[int, list[Int32]] = {}
-        """For each column the lists of places among the states entered by it; the last place stands for accepting."""
+        """For each column the lists of positions among the states entered by it; the last position stands for accepting."""
         shapes: dict[tuple[int, bytes], int] = {}
         for column in columns:
-            found, lists = self._shapes_of(tables, places, column)
+            found, lists = self._shapes_of(tables, positions, column)
             targets: dict[bytes, int] = {}
             for number, (shape, shifts) in enumerate(zip(found, lists, strict=True)):
                 shape_of[column, number] = (
@@ -136,39 +144,51 @@ class Twins:
                     targets.setdefault(shifts, len(targets)),
                 )
             self._lists[column] = [np.frombuffer(shifts, np.int32) for shifts in targets]
-        self.places = exploration_tables.Places(places.start, places.keys, places.numbers, shape_of)
-        self.outcomes = np.full(n_rests, -1, np.int32)
-        self._n_outcomes = n_rests
+        self.positions = exploration_tables.Positions(positions.start, positions.keys, positions.numbers, shape_of)
+        self.outcomes = np.full(n_continuations, -1, np.int32)
+        self._n_outcomes = n_continuations
         self._number: dict[bytes, int] = {}
 
     @staticmethod
-    def _shapes_of(tables: LrTables, places: Places, column: int) -> tuple[list[bytes], list[bytes]]:
-        """For each set of states on top the column's shape, and the places of the states that it is shifted to."""
+    def _shapes_of(tables: LrTables, positions: Positions, column: int) -> tuple[list[bytes], list[bytes]]:
+        """For each set of states on top the column's shape, and the positions of the states that it is shifted to."""
         entered = np.flatnonzero(tables.accessing == column)
-        place = np.full(tables.n_states, -1, np.int32)
-        place[entered] = np.arange(len(entered), dtype=np.int32)
+        position = np.full(tables.n_states, -1, np.int32)
+        position[entered] = np.arange(len(entered), dtype=np.int32)
         is_acting = (tables.action[:, column] != 0) & (tables.default_rule < 0)
         acting = np.flatnonzero(is_acting).astype(np.int32)
-        bits = np.zeros((places.n_sets, max(1, (len(acting) + 63) // 64)), np.uint64)
+        bits = np.zeros((positions.n_sets, max(1, (len(acting) + 63) // 64)), np.uint64)
         for i, state in enumerate(acting.tolist()):
             bits[state, i >> 6] |= np.uint64(1 << (i & 63))
         table = column, tables.action, tables.alternatives, tables.default_rule
-        _close(*table, places.rule_start, places.rules, places.set_after, places.set_start, places.members, bits)
-        shape_start, shift_start = (np.zeros(places.n_sets + 1, np.int64) for _ in range(2))
+        _close(
+            *table,
+            positions.rule_start,
+            positions.rules,
+            positions.set_after,
+            positions.set_start,
+            positions.members,
+            bits,
+        )
+        shape_start, shift_start = (np.zeros(positions.n_sets + 1, np.int64) for _ in range(2))
         capacity = 1 << 12
         while True:
             shape, shifts = np.zeros(capacity, np.int32), np.zeros(capacity, np.int32)
             order = np.full(len(entered) + 1, -1, np.int32)
-            if _write_shapes(*table, acting, bits, place, order, shape_start, shape, shift_start, shifts):
+            if _write_shapes(*table, acting, bits, position, order, shape_start, shape, shift_start, shifts):
                 break
             capacity *= 2
         return _cut(shape, shape_start), _cut(shifts, shift_start)
 
-    def add(self, column: int, rests: Int32, results: Int32) -> None:
-        """Rests that begin with a column. results : (n_rests, n_entered) int32; what follows comes to, in each state entered by it."""
+    def add(self, column: int, continuations: Int32, results: Int32) -> None:
+        """Add continuations that begin with a column.
+
+        results : (n_continuations, n_entered) int32. What follows the column comes to this, in each state
+            entered by it.
+        """
         lists = self._lists[column]
-        results = np.concatenate([results, np.full((len(rests), 1), ACCEPTED, np.int32)], axis=1)
-        part = np.zeros((len(rests), len(lists)), np.int32)
+        results = np.concatenate([results, np.full((len(continuations), 1), ACCEPTED, np.int32)], axis=1)
+        part = np.zeros((len(continuations), len(lists)), np.int32)
         for number, shifts in enumerate(lists):
             seen = np.ascontiguousarray(results[:, shifts])
             for row in np.flatnonzero((seen != REFUSED).any(axis=1)).tolist():
@@ -178,7 +198,7 @@ class Twins:
         while len(self.outcomes) < self._n_outcomes:
             self.outcomes = np.concatenate([self.outcomes, np.zeros_like(self.outcomes)])
         self.outcomes[start : self._n_outcomes] = part.reshape(-1)
-        self.outcomes[rests] = start + np.arange(len(rests), dtype=np.int32) * len(lists)
+        self.outcomes[continuations] = start + np.arange(len(continuations), dtype=np.int32) * len(lists)
 
 
 def _cut(data: Int32, starts: Int64) -> list[bytes]:
@@ -222,12 +242,14 @@ def _close(  # type: ignore[no-untyped-def]
 
 @kernel
 def _write_shapes(  # type: ignore[no-untyped-def]
-    column, action, alternatives, default, acting, bits, place, order, shape_start, shape, shift_start, shifts
+    column, action, alternatives, default, acting, bits, position, order, shape_start, shape, shift_start, shifts
 ):  # fmt: skip
-    """For each set its acting states, each with what it does: a rule as -1 - rule, a shift as the number of its target, as first met here.
+    """Write each set's acting states with what they do: -1 - rule, or the number of a shift's target.
 
-    place : (n_states,) int32; of the states entered by the column. order : (n_entered + 1,) int32, -1; scratch. Returns whether there was
-    room.
+    Targets are numbered in the order in which a set meets them.
+
+    position : (n_states,) int32; of the states entered by the column. order : (n_entered + 1,) int32,
+        all -1; scratch. Returns whether there was room.
     """
     n_shape = 0
     n_shifts = 0
@@ -246,7 +268,7 @@ def _write_shapes(  # type: ignore[no-untyped-def]
             for j in range(count):
                 each = code if code < CONFLICT else alternatives[code - CONFLICT + 1 + j]
                 if each > 0:
-                    target = order.shape[0] - 1 if each == ACCEPT else place[each - 1]
+                    target = order.shape[0] - 1 if each == ACCEPT else position[each - 1]
                     if order[target] < 0:
                         order[target] = n_shifts - first
                         shifts[n_shifts] = target

@@ -1,0 +1,151 @@
+"""ConfigurationSets parses against parsing on whole stacks: lists that are copied, all actions followed."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import numpy as np
+import pytest
+from engine_cases import longest, random_longest_grammar
+from naive_engine import NaiveEngine
+
+from maskwright.analysis.lr.bisimulation import bisimulate
+from maskwright.analysis.lr.encoding import LrTables
+from maskwright.analysis.lr.tables import build_lr_tables
+from maskwright.maskstore.automaton._hash_kernels import slot_of
+from maskwright.maskstore.automaton.configuration_sets import NEVER_LEGAL, ConfigurationSets, explore
+from maskwright.maskstore.automaton.exploration_tables import ACCEPTED, FIRST_STATE, REFUSED
+from maskwright.maskstore.tokens.continuations import WHATEVER, Continuations
+
+Continuation = tuple[tuple[int, ...], frozenset[int] | None]
+
+
+def random_stack(tables: LrTables, rng: random.Random) -> tuple[int, ...]:
+    """A path of the LR(0) automaton from the start state, the top last."""
+    stack = [rng.randrange(len(tables.action))]
+    while stack[-1] != 0 and len(stack) < 60:
+        state = stack[-1]
+        below = tables.predecessors[tables.predecessor_start[state] : tables.predecessor_start[state + 1]].tolist()
+        stack.append(min(below) if len(stack) > 12 else rng.choice(below))
+    return tuple(reversed(stack))
+
+
+def accepts(configuration_sets: ConfigurationSets, root: int, stack: tuple[int, ...]) -> bool:
+    """What the configuration sets say of a stack, read from the top."""
+    number = int(configuration_sets.root_of[root])
+    if number == NEVER_LEGAL:
+        return False
+    begin, end = (int(configuration_sets.root_start[number + i]) for i in range(2))
+    cells = configuration_sets.root_cell[begin:end].tolist()
+    if stack[-1] not in cells:
+        return False
+    state = int(configuration_sets.root_state[begin + cells.index(stack[-1])])
+    for cell in reversed(stack[:-1]):
+        if state < FIRST_STATE:
+            break
+        steps = configuration_sets.steps
+        key = state * len(configuration_sets.parser.action) + cell
+        slot = slot_of(key, steps.keys, steps.slots)
+        assert steps.slots[slot] >= 0, f"state {state} has no step for cell {cell}"
+        state = int(steps.result[steps.slots[slot]])
+    assert state in (REFUSED, ACCEPTED), "the bottom was reached and nothing is decided"
+    return state == ACCEPTED
+
+
+def naively_accepts(naive: NaiveEngine, continuation: Continuation, stack: tuple[int, ...]) -> bool:
+    symbols, last = continuation
+    stacks = frozenset({stack})
+    for column in symbols:
+        stacks = naive.shift(stacks, column)
+    end = naive.tables.n_terminals
+    return bool(stacks) and (
+        last is None
+        or any(
+            naive.accepts_end(naive.root._replace(stacks=stacks)) if column == end else naive.shift(stacks, column)
+            for column in last
+        )
+    )
+
+
+def prepared(seed: int) -> tuple[LrTables, NaiveEngine]:
+    grammar = random_longest_grammar(seed)
+    tables, naive = bisimulate(build_lr_tables(grammar)), NaiveEngine(grammar)
+    naive.tables = tables
+    return tables, naive
+
+
+def every_continuation(tables: LrTables, rng: random.Random) -> list[Continuation]:
+    columns = range(tables.n_terminals)
+    continuations: list[Continuation] = []
+    for n in range(4):
+        for symbols in itertools.product(columns, repeat=n):
+            ends = [frozenset(rng.sample(range(tables.n_terminals + 1), rng.randint(1, tables.n_terminals)))]
+            continuations += [(symbols, last) for last in ([None] if n else []) + ends]
+    return rng.sample(continuations, min(150, len(continuations)))
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_verdicts_are_those_of_whole_stacks(seed: int) -> None:
+    tables, naive = prepared(seed)
+    rng = random.Random(seed)
+    continuations = Continuations(tables.n_terminals + 1)
+    wanted = every_continuation(tables, rng)
+    roots = [
+        (continuations.before(list(s), WHATEVER if last is None else continuations.end(last)), 0) for s, last in wanted
+    ]
+    allowed = np.ones((1, len(tables.action)), np.bool_)
+    configuration_sets = explore(tables, np.zeros(len(tables.action), np.int32), continuations, roots, allowed)
+    stacks = [random_stack(tables, rng) for _ in range(25)]
+    verdicts = set()
+    for root, continuation in enumerate(wanted):
+        for stack in stacks:
+            verdict = accepts(configuration_sets, root, stack)
+            assert verdict == naively_accepts(naive, continuation, stack), (continuation, stack)
+            verdicts.add(verdict)
+            if configuration_sets.root_of[root] == NEVER_LEGAL:
+                assert not verdict
+    assert verdicts == {True, False}
+
+
+def test_only_the_states_allowed_on_top_are_asked() -> None:
+    tables, naive = prepared(0)
+    continuations = Continuations(tables.n_terminals + 1)
+    columns = range(tables.n_terminals)
+    roots = [(continuations.before([column], WHATEVER), kind) for column in columns for kind in (0, 1)]
+    allowed = np.ones((2, len(tables.action)), np.bool_)
+    allowed[1] = False
+    allowed[1, 0] = True
+    configuration_sets = explore(tables, np.zeros(len(tables.action), np.int32), continuations, roots, allowed)
+    for root, (continuation, kind) in enumerate(roots):
+        expected = naively_accepts(naive, ((continuations.symbols[continuation],), None), (0,))
+        if kind == 1:
+            assert accepts(configuration_sets, root, (0,)) == expected
+            assert (configuration_sets.root_of[root] != NEVER_LEGAL) == expected
+
+
+def test_equal_rests_are_one() -> None:
+    continuations = Continuations(5)
+    assert continuations.before([1, 2, 3], WHATEVER) == continuations.before(
+        [1], continuations.before([2, 3], WHATEVER)
+    )
+    assert (
+        continuations.end(frozenset({1, 2}))
+        == continuations.end(frozenset({2, 1}))
+        != continuations.end(frozenset({1}))
+    )
+    assert len(continuations.symbols) == 3 and continuations.sets[0] == frozenset()
+    bits = continuations.set_bits()
+    assert [int(row[0]) for row in bits] == [0, 6, 2]
+
+
+def test_what_every_stack_accepts_is_decided_at_once() -> None:
+    """In S : a S | b, both terminals are acceptable after a, whatever is below: no configuration set is left."""
+    tables = bisimulate(build_lr_tables(longest('start: "a" start | "b"')))
+    continuations = Continuations(tables.n_terminals + 1)
+    a = int(tables.terminal_column[0])
+    roots = [(continuations.before([a] * n, WHATEVER), 0) for n in (1, 2, 5)]
+    allowed = (tables.accessing == a)[None, :]
+    configuration_sets = explore(tables, np.zeros(len(tables.action), np.int32), continuations, roots, allowed)
+    assert configuration_sets.n_classes == 0 and set(configuration_sets.root_state.tolist()) == {ACCEPTED}
+    assert len(set(configuration_sets.root_of.tolist())) == 1, "all three are always legal there, hence one"
