@@ -1,8 +1,8 @@
-"""The jitted engine for many texts at once: what `_kernels` does to one, done stage by stage to all.
+"""The jitted engine for many texts at once: what `_mask_kernels` and `_text_kernels` do to one, done stage by stage to all.
 
 PERF: a mask takes a dozen look-ups, each of which waits for the one before, and the tables are larger than the caches next to a core. Stage
 by stage, the look-ups of the next texts are under way while one waits; text by text, the writing of a row would be in between. Of texts
-with the same masks, half of a batch of 128, one mask is written and copied. (With what `_kernels` inlines, 128 texts of python.lark take 97
+with the same masks, half of a batch of 128, one mask is written and copied. (With what those inline, 128 texts of python.lark take 97
 us a step instead of 134 at V = 32,000, and 173 instead of 237 at 131,072; numba 0.68.)
 """
 
@@ -40,6 +40,7 @@ from maskwright.decoding.engine.constants import (
     NATURAL,
     NO_ROOM,
     OK,
+    RECORD,
     REGION_HEADER,
     SAVED,
     STACKS,
@@ -123,12 +124,12 @@ def begin_walks(table, memory, regions, words, results, begin, first, pairs, fra
             continue
         memory[region + WRITTEN] = 0
         memory[region + N_COLLECTED] = 0
-        frame = region + (memory[region + ARENA] & NATURAL) + 3 * stacks
+        frame = region + (memory[region + ARENA] & NATURAL) + RECORD * stacks
         state = memory[frame] & NATURAL
         n_before = n_walks
         first[i] = i
         while lookup < last:
-            at = (table[LOOKUPS] & NATURAL) + 3 * lookup
+            at = (table[LOOKUPS] & NATURAL) + RECORD * lookup
             root = np.int64(table[at + 1])
             if table[at] > 0 or root < 0:
                 first[i] = ALONE
@@ -168,7 +169,7 @@ def go_on(table, memory, regions, words, begin, first, pairs, frames, slots, n_w
             node = table[pair] & NATURAL
             mask = table[pair + 1] & NATURAL
             if mask > 0:
-                prefetch(table, (table[MASKS] & NATURAL) + 3 * mask)
+                prefetch(table, (table[MASKS] & NATURAL) + RECORD * mask)
                 collect_mask(table, memory, regions[begin + i], mask, words[begin + i])
             below = np.int64(memory[frames[j] + 1])
             if node == 0 or below < 0:
@@ -177,7 +178,7 @@ def go_on(table, memory, regions, words, begin, first, pairs, frames, slots, n_w
                 first[i] = ALONE
                 continue
             pairs[kept] = node
-            frames[kept] = regions[begin + i] + (memory[regions[begin + i] + ARENA] & NATURAL) + 3 * below
+            frames[kept] = regions[begin + i] + (memory[regions[begin + i] + ARENA] & NATURAL) + RECORD * below
             slots[kept] = i
             kept += 1
         n_walks = kept
@@ -319,7 +320,7 @@ def advance_batch(table, memory, regions, tokens, results):  # type: ignore[no-u
             prefetch(table, (table[TOKEN_BYTES] & NATURAL) + (places[0, slot] >> 2))
             prefetch(memory, region + REGION_HEADER + SAVED * memory[region + HISTORY_AT])
             if memory[region + STACKS] >= 0:
-                prefetch(memory, region + (memory[region + ARENA] & NATURAL) + 3 * memory[region + STACKS])
+                prefetch(memory, region + (memory[region + ARENA] & NATURAL) + RECORD * memory[region + STACKS])
     for slot in range(n):
         if places[0, slot] < places[1, slot]:
             begin_draft(memory, regions[slot])

@@ -7,11 +7,15 @@ import numpy as np
 from maskwright.analysis.grammar.columns import MOST_COLUMN
 from maskwright.analysis.jit import kernel
 from maskwright.decoding.engine._stack_kernels import (
+    below_of,
     end_of,
     is_error,
+    narrow_of,
     record,
     shift_all,
     shift_one,
+    state_of,
+    wide_of,
 )
 from maskwright.decoding.engine.constants import (
     AFTER_NEWLINE_STACKS,
@@ -132,14 +136,14 @@ def indent(table, memory, region, wide, narrow):  # type: ignore[no-untyped-def]
     """After a newline that ended at a column: one indent, nothing, or dedents down to a column that is open. OK or an error."""
     arena = region + np.int64(memory[region + ARENA])
     indents = np.int64(memory[region + DRAFT_INDENTS])
-    top = memory[arena + 3 * indents]
+    top = wide_of(memory, arena, indents)
     if wide > top:
-        if narrow <= memory[arena + 3 * indents + 3] or wide >= MOST_COLUMN:
+        if narrow <= narrow_of(memory, arena, indents) or wide >= MOST_COLUMN:
             return np.int64(ILLEGAL)
         stacks = np.int64(memory[region + DRAFT_STACKS])
         if stacks >= 0:
             # PERF: asked at each line's end; where a state has no action, no reduction would help
-            state = np.int64(memory[arena + 3 * stacks])
+            state = state_of(memory, arena, stacks)
             if table[table[ACTION] + state * table[N_COLUMNS] + table[INDENT]] == 0:
                 return np.int64(ILLEGAL)
         code = feed(table, memory, region, np.int64(table[INDENT]))
@@ -156,14 +160,14 @@ def indent(table, memory, region, wide, narrow):  # type: ignore[no-untyped-def]
     # PERF: most columns asked for are no open indent's
     below = np.int64(indents)
     while wide < top:
-        below = np.int64(memory[arena + 3 * below + 1])
-        top = memory[arena + 3 * below]
-    if wide != top or narrow != memory[arena + 3 * below + 3]:
+        below = below_of(memory, arena, below)
+        top = wide_of(memory, arena, below)
+    if wide != top or narrow != narrow_of(memory, arena, below):
         return np.int64(ILLEGAL)
     while indents != below:
         code = feed(table, memory, region, np.int64(table[DEDENT]))
         if code != OK:
             return code
-        indents = np.int64(memory[arena + 3 * indents + 1])
+        indents = below_of(memory, arena, indents)
     memory[region + DRAFT_INDENTS] = indents
     return np.int64(OK)

@@ -19,7 +19,7 @@ from maskwright.decoding.engine._lexer_kernels import (
     emit,
     shifts_any,
 )
-from maskwright.decoding.engine._stack_kernels import is_error
+from maskwright.decoding.engine._stack_kernels import below_of, height_of, is_error, state_of
 from maskwright.decoding.engine.constants import (
     ARENA,
     BELOW,
@@ -33,6 +33,7 @@ from maskwright.decoding.engine.constants import (
     DRAFT_USED,
     END_VERDICT,
     ENDED,
+    HEIGHT_AT,
     HISTORY_AT,
     ILLEGAL,
     INDENT_ZONE,
@@ -43,6 +44,7 @@ from maskwright.decoding.engine.constants import (
     MOST_REMEMBERED,
     NATURAL,
     OK,
+    RECORD,
     REGION_HEADER,
     REMEMBERED_BITS,
     TOO_LONG,
@@ -126,7 +128,7 @@ def can_go_on(table, memory, region):  # type: ignore[no-untyped-def]
         if members < 0 or (members & 1 and memory[region + DRAFT_DEPTH] > 0):
             return np.int64(OK)
         arena = region + (memory[region + ARENA] & NATURAL)
-        if stacks >= 0 and shifts_any(table, (memory[arena + 3 * stacks] & NATURAL), members >> 1):
+        if stacks >= 0 and shifts_any(table, state_of(memory, arena, stacks), members >> 1):
             return np.int64(OK)
         if members & 1:
             # PERF: a newline is most often what comes, and what comes of it is kept; else `may_become` asks for all
@@ -221,30 +223,30 @@ def close_blocks(table, memory, region):  # type: ignore[no-untyped-def]
     asked = np.int64(-1)  # the first block whose answer is not known
     key = np.int64(0)
     answer = np.int64(OK)
-    while answer == OK and memory[arena + 3 * indents + 1] >= 0:
+    while answer == OK and below_of(memory, arena, indents) >= 0:
         answer = np.int64(feed(table, memory, region, np.int64(table[DEDENT])))
         if answer != OK:
             break
         stacks = np.int64(memory[region + DRAFT_STACKS])
         if asked < 0 and stacks >= 0:
-            state = memory[arena + 3 * stacks] & NATURAL
+            state = state_of(memory, arena, stacks)
             rule = np.int64(table[(table[DEFAULT] & NATURAL) + state])
             left = np.int64(table[(table[RULE_LENGTH] & NATURAL) + rule]) if rule >= 0 else np.int64(0)
             frame = stacks
             opened = frame_of_block(memory, region, indents)
             while left > 0 and frame > opened:
-                frame = np.int64(memory[arena + 3 * frame + 1])
+                frame = below_of(memory, arena, frame)
                 left -= 1
             if frame == opened and opened >= 0:
                 key = 1 + 2 * state
-                known = memory[arena + 3 * indents + 2] & NATURAL
+                known = height_of(memory, arena, indents) & NATURAL
                 for _ in range(2):
                     if known & MOST_REMEMBERED == key or known & MOST_REMEMBERED == key + 1:
                         return np.int64(ILLEGAL if known & 1 else OK)
                     known >>= REMEMBERED_BITS
                 if key < MOST_REMEMBERED:
                     asked = indents
-        indents = memory[arena + 3 * indents + 1] & NATURAL
+        indents = below_of(memory, arena, indents) & NATURAL
     if answer == OK:
         answer = np.int64(feed(table, memory, region, np.int64(table[N_COLUMNS]) - 1))
         if answer == ENDED:
@@ -252,6 +254,6 @@ def close_blocks(table, memory, region):  # type: ignore[no-untyped-def]
         elif answer == OK:
             answer = np.int64(ILLEGAL)
     if asked >= 0 and ILLEGAL <= answer <= OK:
-        known = (memory[arena + 3 * asked + 2] & NATURAL) & MOST_REMEMBERED
-        memory[arena + 3 * asked + 2] = (known << REMEMBERED_BITS) + key + (answer == OK)
+        known = (height_of(memory, arena, asked) & NATURAL) & MOST_REMEMBERED
+        memory[arena + RECORD * asked + HEIGHT_AT] = (known << REMEMBERED_BITS) + key + (answer == OK)
     return answer

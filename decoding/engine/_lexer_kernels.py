@@ -21,6 +21,7 @@ from maskwright.decoding.engine._stack_kernels import (
     other_stacks,
     reduce_anyway,
     shift,
+    state_of,
 )
 from maskwright.decoding.engine.constants import (
     ARENA,
@@ -111,7 +112,7 @@ def accepts_any(table, memory, region, stacks, used, members):  # type: ignore[n
     arena = region + (memory[region + ARENA] & NATURAL)
     capacity = memory[region + CAPACITY] & NATURAL
     if stacks >= 0:
-        if shifts_any(table, (memory[arena + 3 * stacks] & NATURAL), members):
+        if shifts_any(table, state_of(memory, arena, stacks), members):
             return np.int64(OK)
         stacks = reduce_anyway(table, memory, arena, used, capacity, stacks)
         if stacks < 0:
@@ -119,7 +120,7 @@ def accepts_any(table, memory, region, stacks, used, members):  # type: ignore[n
         used = max(used, stacks + 1)
     member = stacks
     while member != 0:
-        if shifts_any(table, (memory[arena + 3 * first_stack(memory, arena, member)] & NATURAL), members):
+        if shifts_any(table, state_of(memory, arena, first_stack(memory, arena, member)), members):
             return np.int64(OK)
         member = other_stacks(memory, arena, member)
     words = table[N_SET_WORDS] & NATURAL
@@ -157,7 +158,7 @@ def mode_state(table, memory, arena, stacks):  # type: ignore[no-untyped-def]
         return np.int64(0)
     found = np.int64(-1)
     while stacks != 0:
-        mode = table[table[MODE_OF_STATE] + memory[arena + 3 * first_stack(memory, arena, stacks)]]
+        mode = table[table[MODE_OF_STATE] + state_of(memory, arena, first_stack(memory, arena, stacks))]
         if found >= 0 and found != mode:
             return np.int64(SPLIT)
         found = np.int64(mode)

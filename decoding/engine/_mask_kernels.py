@@ -17,7 +17,7 @@ from maskwright.decoding.engine._draft_kernels import (
 )
 from maskwright.decoding.engine._end_kernels import can_end
 from maskwright.decoding.engine._lexer_kernels import accepts_any, mode_state
-from maskwright.decoding.engine._stack_kernels import first_stack, other_stacks
+from maskwright.decoding.engine._stack_kernels import below_of, first_stack, height_of, other_stacks, state_of
 from maskwright.decoding.engine.constants import (
     AFTER_END,
     AFTER_NEWLINE_STACKS,
@@ -219,7 +219,9 @@ def walk_stack(table, memory, region, node, frame, words):  # type: ignore[no-un
     arena = region + (memory[region + ARENA] & NATURAL)
     n_cells = table[N_STATES] & NATURAL
     pairs = table[EDGE_PAIRS] & NATURAL
-    pair = pairs + 2 * (table[(table[ROOTS] & NATURAL) + (node - 1) * n_cells + memory[arena + 3 * frame]] & NATURAL)
+    pair = pairs + 2 * (
+        table[(table[ROOTS] & NATURAL) + (node - 1) * n_cells + state_of(memory, arena, frame)] & NATURAL
+    )
     steps = 1
     kept = 0
     while True:
@@ -231,11 +233,11 @@ def walk_stack(table, memory, region, node, frame, words):  # type: ignore[no-un
                 add_tokens(table, mask, memory[kept : kept + np.int64(table[N_WORDS])])
         if node == 0:
             return
-        frame = np.int64(memory[arena + 3 * frame + 1])
+        frame = below_of(memory, arena, frame)
         if frame < 0:
             return  # only a table that no closure made leads below the stack
         steps += 1
-        if steps > LONG_WALK and memory[arena + 3 * frame + 2] % CACHE_STRIDE == 0:
+        if steps > LONG_WALK and height_of(memory, arena, frame) % CACHE_STRIDE == 0:
             has_spent(memory, region, 1)  # `find_masks` asks
             if memory[region + CACHE] == 0:
                 memory[region + CACHE] = -1  # the caller makes one
@@ -257,7 +259,7 @@ def walk_stack(table, memory, region, node, frame, words):  # type: ignore[no-un
                     memory[slot] = frame
                     memory[slot + 1] = node
                     write_one(memory[kept : slot + width], table[:0])
-        pair = next_edge(table, node, memory[arena + 3 * frame])
+        pair = next_edge(table, node, state_of(memory, arena, frame))
 
 
 @kernel

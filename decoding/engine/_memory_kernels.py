@@ -9,6 +9,7 @@ from maskwright.decoding.engine._stack_kernels import end_of, record
 from maskwright.decoding.engine.constants import (
     AFTER_NEWLINE_STACKS,
     ARENA,
+    BELOW_AT,
     CACHE,
     CACHED_WALKS,
     CAPACITY,
@@ -16,6 +17,7 @@ from maskwright.decoding.engine.constants import (
     DEPTH,
     END_VERDICT,
     FINISHED,
+    HEIGHT_AT,
     HISTORY_AT,
     INDENTS,
     LEXER,
@@ -24,6 +26,7 @@ from maskwright.decoding.engine.constants import (
     N_HISTORY,
     NARROW,
     NO_FRAME,
+    RECORD,
     REGION_HEADER,
     SAVED,
     STACKS,
@@ -113,21 +116,21 @@ def collect(table, memory, region, moved):  # type: ignore[no-untyped-def]
     for number in range(used - 1, -1, -1):
         if moved[number] < 0:
             continue
-        at = arena + 3 * number
-        if memory[at + 1] >= 0:
-            moved[memory[at + 1]] = moved[number]
+        at = arena + RECORD * number
+        if memory[at + BELOW_AT] >= 0:
+            moved[memory[at + BELOW_AT]] = moved[number]
         if moved[number] == 1:
             moved[number + 1] = 0  # its narrow column
-        if memory[at + 2] < 0:
+        if memory[at + HEIGHT_AT] < 0:
             moved[memory[at]] = 0
     kept = 0
     for number in range(used):
         if moved[number] < 0:
             continue
-        at = arena + 3 * number
-        second = memory[at + 1]
+        at = arena + RECORD * number
+        second = memory[at + BELOW_AT]
         # what a block remembers of its end (`close_blocks`) holds for the old numbers
-        third = 0 if moved[number] == 1 else memory[at + 2]
+        third = 0 if moved[number] == 1 else memory[at + HEIGHT_AT]
         first = moved[memory[at]] if third < 0 else memory[at]
         record(
             memory, arena, kept, np.int64(first), np.int64(moved[second] if second >= 0 else second), np.int64(third)

@@ -8,7 +8,9 @@ from maskwright.analysis.jit import kernel
 from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT
 from maskwright.decoding.engine.constants import (
     BELOW,
+    BELOW_AT,
     ENDED,
+    HEIGHT_AT,
     ILLEGAL,
     LIST,
     LOWEST,
@@ -18,6 +20,7 @@ from maskwright.decoding.engine.constants import (
     NATURAL,
     NO_FRAME,
     NO_ROOM,
+    RECORD,
     SINCE,
     SPENT,
     STRIDE,
@@ -36,29 +39,61 @@ from maskwright.maskstore.table.schema import (
     RULE_LHS,
 )
 
+# ---- The fields of an arena record, see `constants`. Each is asked for by its number.
+
+
+@kernel(forceinline=True)
+def state_of(memory, arena, frame):  # type: ignore[no-untyped-def]
+    """The LR state of a frame."""
+    return memory[arena + RECORD * frame] & NATURAL
+
+
+@kernel(forceinline=True)
+def below_of(memory, arena, number):  # type: ignore[no-untyped-def]
+    """The frame below a frame, the indent below an indent, or the next member of a list. NO_FRAME for none."""
+    return np.int64(memory[arena + RECORD * number + BELOW_AT])
+
+
+@kernel(forceinline=True)
+def height_of(memory, arena, frame):  # type: ignore[no-untyped-def]
+    """How many frames are below a frame."""
+    return np.int64(memory[arena + RECORD * frame + HEIGHT_AT])
+
+
+@kernel(forceinline=True)
+def wide_of(memory, arena, indent):  # type: ignore[no-untyped-def]
+    """The wide column of an open indent."""
+    return np.int64(memory[arena + RECORD * indent])
+
+
+@kernel(forceinline=True)
+def narrow_of(memory, arena, indent):  # type: ignore[no-untyped-def]
+    """The narrow column of an open indent, which the record behind it holds."""
+    return np.int64(memory[arena + RECORD * (indent + 1)])
+
 
 @kernel
 def record(memory, arena, number, first, second, third):  # type: ignore[no-untyped-def]
     """Write an arena record."""
-    at = arena + 3 * number
+    at = arena + RECORD * number
     memory[at] = first
-    memory[at + 1] = second
-    memory[at + 2] = third
+    memory[at + BELOW_AT] = second
+    memory[at + HEIGHT_AT] = third
 
 
 @kernel
 def push(memory, arena, number, state, frame):  # type: ignore[no-untyped-def]
     """Record `number` becomes the LR state on top of a frame."""
-    at = arena + 3 * number
+    at = arena + RECORD * number
     memory[at] = state
-    memory[at + 1] = frame
-    memory[at + 2] = memory[arena + 3 * frame + 2] + 1
+    memory[at + BELOW_AT] = frame
+    memory[at + HEIGHT_AT] = height_of(memory, arena, frame) + 1
 
 
 @kernel
 def first_stack(memory, arena, stacks):  # type: ignore[no-untyped-def]
     """The top frame of the first of some stacks."""
-    return stacks if stacks >= 0 else np.int64(memory[arena + 3 * (LIST - stacks)])
+    return stacks if stacks >= 0 else np.int64(memory[arena + RECORD * (LIST - stacks)])
 
 
 @kernel
@@ -66,7 +101,7 @@ def other_stacks(memory, arena, stacks):  # type: ignore[no-untyped-def]
     """The list of stacks without the first, or 0 if that was all. (Record 0 is an indent.)"""
     if stacks >= 0:
         return np.int64(0)
-    after = np.int64(memory[arena + 3 * (LIST - stacks) + 1])
+    after = below_of(memory, arena, LIST - stacks)
     return np.int64(0) if after < 0 else LIST - after
 
 
@@ -89,19 +124,19 @@ def same_stack(memory, arena, a, b):  # type: ignore[no-untyped-def]
         if (
             a < 0
             or b < 0
-            or memory[arena + 3 * a] != memory[arena + 3 * b]
-            or memory[arena + 3 * a + 2] != memory[arena + 3 * b + 2]
+            or state_of(memory, arena, a) != state_of(memory, arena, b)
+            or height_of(memory, arena, a) != height_of(memory, arena, b)
         ):
             return False
-        a = np.int64(memory[arena + 3 * a + 1])
-        b = np.int64(memory[arena + 3 * b + 1])
+        a = below_of(memory, arena, a)
+        b = below_of(memory, arena, b)
     return True
 
 
 @kernel
 def is_endless(memory, arena, frame, strides):  # type: ignore[no-untyped-def]
     """Whether reductions are to be given up, after STRIDE more. frame : the top now. strides : how often this was asked in one go."""
-    height = memory[arena + 3 * frame + 2]
+    height = height_of(memory, arena, frame)
     if strides == 0 or height < memory[arena - LOWEST]:
         memory[arena - LOWEST] = height
         memory[arena - SINCE] = 0
@@ -124,7 +159,7 @@ def shift_one(table, memory, arena, used, capacity, frame, column, limit):  # ty
     begin = used
     strides = 0
     is_few = limit < STRIDE
-    state = memory[arena + 3 * frame] & NATURAL
+    state = state_of(memory, arena, frame)
     while used < capacity:
         rule = np.int64(table[defaults + state])
         if rule < 0:
@@ -144,10 +179,9 @@ def shift_one(table, memory, arena, used, capacity, frame, column, limit):  # ty
             strides += 1
             limit = STRIDE
         for _ in range(table[lengths + rule]):
-            frame = np.int64(memory[arena + 3 * frame + 1])
+            frame = below_of(memory, arena, frame)
         state = (
-            table[gotos + (memory[arena + 3 * frame] & NATURAL) * nonterminals + (table[symbols + rule] & NATURAL)]
-            & NATURAL
+            table[gotos + state_of(memory, arena, frame) * nonterminals + (table[symbols + rule] & NATURAL)] & NATURAL
         )
         # what this reduction popped and was made by this call is free again
         used = max(begin, frame + 1)
@@ -164,15 +198,15 @@ def reduce_anyway(table, memory, arena, used, capacity, frame):  # type: ignore[
     """The top frame of a stack once all is reduced that is whatever comes, made of records from `used` on; or NO_ROOM, TOO_LONG."""
     begin = used
     n = 0
-    state = memory[arena + 3 * frame] & NATURAL
+    state = state_of(memory, arena, frame)
     rule = np.int64(table[(table[DEFAULT] & NATURAL) + state])
     while rule >= 0:
         n += 1
         if n % STRIDE == 0 and is_endless(memory, arena, frame, n // STRIDE - 1):
             return np.int64(TOO_LONG)
         for _ in range(table[(table[RULE_LENGTH] & NATURAL) + rule]):
-            frame = np.int64(memory[arena + 3 * frame + 1])
-        state = (memory[arena + 3 * frame] & NATURAL) * (table[N_NONTERMINALS] & NATURAL) + (
+            frame = below_of(memory, arena, frame)
+        state = state_of(memory, arena, frame) * (table[N_NONTERMINALS] & NATURAL) + (
             table[(table[RULE_LHS] & NATURAL) + rule] & NATURAL
         )
         state = table[(table[GOTO] & NATURAL) + state] & NATURAL
@@ -206,7 +240,7 @@ def shift_all(table, memory, arena, used, capacity, stacks, column):  # type: ig
             steps += 1
             if n + 16 > 4 * MAX_STACKS or steps > 64 * MAX_STACKS:
                 return TOO_MANY
-            state = memory[arena + 3 * frame]
+            state = state_of(memory, arena, frame)
             rule = table[table[DEFAULT] + state]
             first = 0
             count = 1
@@ -250,8 +284,8 @@ def shift_all(table, memory, arena, used, capacity, stacks, column):  # type: ig
                     if memory[arena - SPENT] > MOST_SPENT:
                         return TOO_LONG
                 for _ in range(length):
-                    below = np.int64(memory[arena + 3 * below + 1])
-                state = memory[arena + 3 * below]
+                    below = below_of(memory, arena, below)
+                state = state_of(memory, arena, below)
                 target = table[table[GOTO] + state * table[N_NONTERMINALS] + table[table[RULE_LHS] - each - 1]]
                 push(memory, arena, used, np.int64(target), below)
                 memory[agenda + n] = used

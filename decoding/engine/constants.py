@@ -98,6 +98,11 @@ WANTS_CACHE = 1
 
 LIST = -16
 """Stacks below this are lists."""
+
+RECORD = 3
+"""Integers of an arena record."""
+BELOW_AT, HEIGHT_AT = 1, 2
+"""Where in a record the number of the one below it is, and its third integer: a frame's height."""
 NO_FRAME = -1
 
 # ---- Limits

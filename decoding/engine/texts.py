@@ -62,7 +62,7 @@ class Texts(Shared):
         self._table.setflags(write=False)
         self._n_words = store.n_words
         arena = constants.REGION_HEADER + max_rollback * constants.SAVED + constants.scratch_size(self._table)
-        places = arena + 3 * _FIRST_RECORDS
+        places = arena + constants.RECORD * _FIRST_RECORDS
         if size * places >= 1 << 31:
             raise LimitError(
                 f"{clip(size)} texts that remember {clip(max_rollback)} tokens each are more than can be numbered in 31 bits; make several "
@@ -222,7 +222,7 @@ class Texts(Shared):
         begin, into = int(self._regions[source]), int(self._regions[target])
         arena = int(self._memory[begin + constants.ARENA])
         keep = self._memory[into : into + constants.REGION_HEADER].copy()
-        n = arena + 3 * used
+        n = arena + constants.RECORD * used
         self._memory[into : into + n] = self._memory[begin : begin + n]
         for place in (constants.CAPACITY, constants.CACHE):
             self._memory[into + place] = keep[place]
@@ -239,9 +239,9 @@ class Texts(Shared):
         record = int(self._memory[region + constants.INDENTS])
         found = []
         while record >= 0:
-            at = arena + 3 * record
-            found.append(Column(int(self._memory[at]), int(self._memory[at + 3])))
-            record = int(self._memory[at + 1])
+            at = arena + constants.RECORD * record
+            found.append(Column(int(self._memory[at]), int(self._memory[at + constants.RECORD])))
+            record = int(self._memory[at + constants.BELOW_AT])
         return found[::-1]
 
     def _stacks(self, slot: int) -> list[list[int]]:
@@ -260,8 +260,8 @@ class Texts(Shared):
         arena = region + int(self._memory[region + constants.ARENA])
         found = []
         while record >= 0:
-            found.append(int(self._memory[arena + 3 * record]))
-            record = int(self._memory[arena + 3 * record + 1])
+            found.append(int(self._memory[arena + constants.RECORD * record]))
+            record = int(self._memory[arena + constants.RECORD * record + constants.BELOW_AT])
         return found
 
     def _slot(self, slot: int) -> int:
@@ -328,7 +328,8 @@ class Texts(Shared):
         """
         old, regions = self._memory, self._regions.tolist()
         sizes = [
-            int(old[region + constants.ARENA]) + 3 * capacities.get(slot, int(old[region + constants.CAPACITY]))
+            int(old[region + constants.ARENA])
+            + constants.RECORD * capacities.get(slot, int(old[region + constants.CAPACITY]))
             for slot, region in enumerate(regions)
         ]
         has_cache = [int(old[region + constants.CACHE]) != 0 for region in regions]
@@ -341,7 +342,7 @@ class Texts(Shared):
         cache = int(begins[-1])
         memory[cache:] = -1
         for slot, region in enumerate(regions):
-            n = int(old[region + constants.ARENA]) + 3 * int(old[region + constants.USED])
+            n = int(old[region + constants.ARENA]) + constants.RECORD * int(old[region + constants.USED])
             into = int(begins[slot])
             memory[into : into + n] = old[region : region + n]
             memory[into + constants.CAPACITY] = capacities.get(slot, int(old[region + constants.CAPACITY]))

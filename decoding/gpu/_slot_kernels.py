@@ -1,13 +1,13 @@
 """The jitted engine for slots of fixed size: texts whose memory never grows, so that a GPU can read tokens and find masks by itself.
 
-A slot's region is that of `_kernels` with INDENT_ZONE places for its history, and with CAPACITY places of scratch behind its arena. The
-same functions run on the CPU (loops at the end of this file) and, one thread a slot, on a GPU (`kernels/engine_cuda.py`); they allocate
-nothing.
+A slot's region is that of the engine (`constants`), with INDENT_ZONE integers for its history, and with CAPACITY integers of
+scratch behind its arena. The same functions run on the CPU (loops at the end of this file) and, one thread a slot, on a
+GPU (`engine_cuda.py`). They allocate nothing.
 
-INVARIANT: a *settled* text has the indent of depth d in the records 2 d and 2 d + 1 and the stack frame of height h in record
-INDENT_ZONE + h, so nothing is ever dead but what lies behind the top. `settle` restores this after each token by moving the frames that
-the token made: a few, where `collect` would go through all records. A text with several stacks is not settled; its records are collected
-when they have filled the region.
+INVARIANT: a *settled* text has the indent of depth d in the records 2 d and 2 d + 1, and the stack frame of height h in
+record INDENT_ZONE + h. So only records above the top of the stack can be unreachable. `settle` restores this after each
+token by moving the frames that the token made. They are few; `collect` would go through all records. A text with several
+stacks is not settled; its records are collected when they have filled the region.
 
 INVARIANT: place 2 d behind a settled region's header is the number of the frame that was on top when the indent of depth d was made, if
 that frame has been on the stack ever since, else NO_FRAME. So what a block remembers of its end (`close_blocks`) holds here too.
@@ -24,18 +24,20 @@ from maskwright.analysis.jit import kernel
 from maskwright.decoding.engine._end_kernels import can_end
 from maskwright.decoding.engine._mask_kernels import find_masks, write_collected
 from maskwright.decoding.engine._memory_kernels import collect, reset
-from maskwright.decoding.engine._stack_kernels import record
+from maskwright.decoding.engine._stack_kernels import below_of, height_of, narrow_of, record, state_of, wide_of
 from maskwright.decoding.engine._text_kernels import read_token
 from maskwright.decoding.engine.constants import (
     AFTER_END,
     AFTER_NEWLINE_STACKS,
     ARENA,
+    BELOW_AT,
     CAPACITY,
     COLLECTED,
     COLUMN,
     DEAD_END,
     DEPTH,
     FINISHED,
+    HEIGHT_AT,
     HISTORY_AT,
     IDLE,
     ILLEGAL,
@@ -47,6 +49,7 @@ from maskwright.decoding.engine.constants import (
     NO_FRAME,
     NO_ROOM,
     OK,
+    RECORD,
     REGION_HEADER,
     STACKS,
     USED,
@@ -95,7 +98,7 @@ def settle(memory, region):  # type: ignore[no-untyped-def]
     indent = np.int64(memory[region + INDENTS])
     depth = np.int64(0)
     while indent >= INDENT_ZONE:
-        indent = np.int64(memory[arena + 3 * indent + 1])
+        indent = below_of(memory, arena, indent)
         depth += 1
     into = indent + 2 * depth
     if into >= INDENT_ZONE:
@@ -105,24 +108,24 @@ def settle(memory, region):  # type: ignore[no-untyped-def]
     indent = np.int64(memory[region + INDENTS])
     memory[region + INDENTS] = into
     while indent >= INDENT_ZONE:
-        below = np.int64(memory[arena + 3 * indent + 1])
-        record(memory, arena, into, np.int64(memory[arena + 3 * indent]), into - 2, 0)
-        record(memory, arena, into + 1, np.int64(memory[arena + 3 * indent + 3]), NO_FRAME, 0)
+        below = below_of(memory, arena, indent)
+        record(memory, arena, into, wide_of(memory, arena, indent), into - 2, 0)
+        record(memory, arena, into + 1, narrow_of(memory, arena, indent), NO_FRAME, 0)
         memory[frame_of + into] = indent - 1  # its number before it moves
         indent = below
         into -= 2
     # down to a frame that is in its place, turning the links round; then up again
     frame = stacks
     above = np.int64(NO_FRAME)
-    while frame != INDENT_ZONE + memory[arena + 3 * frame + 2]:
+    while frame != INDENT_ZONE + height_of(memory, arena, frame):
         while block > into and memory[frame_of + block] > frame:
             memory[frame_of + block] = NO_FRAME
             block -= 2
         if block > into and memory[frame_of + block] == frame:
-            memory[frame_of + block] = INDENT_ZONE + memory[arena + 3 * frame + 2]
+            memory[frame_of + block] = INDENT_ZONE + height_of(memory, arena, frame)
             block -= 2
-        below = np.int64(memory[arena + 3 * frame + 1])
-        memory[arena + 3 * frame + 1] = above
+        below = below_of(memory, arena, frame)
+        memory[arena + RECORD * frame + BELOW_AT] = above
         above = frame
         frame = below
     # BOUND: from here down all frames are where they were, so what is above was popped; blocks' frames ascend with their depth
@@ -130,8 +133,8 @@ def settle(memory, region):  # type: ignore[no-untyped-def]
         memory[frame_of + block] = NO_FRAME
         block -= 2
     while above >= 0:
-        further = np.int64(memory[arena + 3 * above + 1])
-        record(memory, arena, frame + 1, np.int64(memory[arena + 3 * above]), frame, frame + 1 - INDENT_ZONE)
+        further = below_of(memory, arena, above)
+        record(memory, arena, frame + 1, state_of(memory, arena, above), frame, frame + 1 - INDENT_ZONE)
         frame += 1
         above = further
     memory[region + STACKS] = frame
@@ -151,16 +154,16 @@ def settle_all(memory, region):  # type: ignore[no-untyped-def]
         return
     arena = region + np.int64(memory[region + ARENA])
     capacity = np.int64(memory[region + CAPACITY])
-    height = np.int64(memory[arena + 3 * stacks + 2])
-    columns = arena + 3 * capacity
+    height = height_of(memory, arena, stacks)
+    columns = arena + RECORD * capacity
     frames = columns + INDENT_ZONE
     n = np.int64(0)
     indent = np.int64(memory[region + INDENTS])
     while indent >= 0 and 2 * n < INDENT_ZONE:
-        memory[columns + 2 * n] = memory[arena + 3 * indent]
-        memory[columns + 2 * n + 1] = memory[arena + 3 * indent + 3]
+        memory[columns + 2 * n] = wide_of(memory, arena, indent)
+        memory[columns + 2 * n + 1] = narrow_of(memory, arena, indent)
         memory[frames + n] = indent - 1
-        indent = np.int64(memory[arena + 3 * indent + 1])
+        indent = below_of(memory, arena, indent)
         n += 1
     if indent >= 0 or INDENT_ZONE + height >= capacity:
         return
@@ -168,8 +171,8 @@ def settle_all(memory, region):  # type: ignore[no-untyped-def]
     block = np.int64(0)
     frame = stacks
     while frame >= 0:
-        at = arena + 3 * frame
-        state, below, h = np.int64(memory[at]), np.int64(memory[at + 1]), np.int64(memory[at + 2])
+        at = arena + RECORD * frame
+        state, below, h = np.int64(memory[at]), np.int64(memory[at + BELOW_AT]), np.int64(memory[at + HEIGHT_AT])
         while block < n and memory[frames + block] > frame:
             memory[frames + block] = NO_FRAME
             block += 1
@@ -199,7 +202,7 @@ def free_records(table, memory, region):  # type: ignore[no-untyped-def]
         settle(memory, region)  # what `find_slot` left behind the top
         return
     capacity = np.int64(memory[region + CAPACITY])
-    scratch = region + np.int64(memory[region + ARENA]) + 3 * capacity
+    scratch = region + np.int64(memory[region + ARENA]) + RECORD * capacity
     collect(table, memory, region, memory[scratch : scratch + capacity])
     settle_all(memory, region)
 
@@ -207,7 +210,7 @@ def free_records(table, memory, region):  # type: ignore[no-untyped-def]
 @kernel
 def move_slot(memory, region, into, capacity):  # type: ignore[no-untyped-def]
     """Copy a text into a region of another capacity."""
-    n = np.int64(memory[region + ARENA]) + 3 * np.int64(memory[region + USED])
+    n = np.int64(memory[region + ARENA]) + RECORD * np.int64(memory[region + USED])
     for i in range(n):
         memory[into + i] = memory[region + i]
     memory[into + CAPACITY] = capacity
@@ -445,13 +448,13 @@ def image_of(table: npt.NDArray[np.int32], memory: npt.NDArray[np.int32]) -> npt
     for place in PLACES_OF_TEXT:
         image[place] = memory[place]
     arena = int(image[ARENA])
-    image[arena : arena + 3 * used] = memory[begin : begin + 3 * used]
+    image[arena : arena + RECORD * used] = memory[begin : begin + RECORD * used]
     tidy(table, image, 0)
-    return np.concatenate([image[: REGION_HEADER + INDENT_ZONE], image[arena : arena + 3 * int(image[USED])]])
+    return np.concatenate([image[: REGION_HEADER + INDENT_ZONE], image[arena : arena + RECORD * int(image[USED])]])
 
 
 def new_header(scratch: int, capacity: int) -> npt.NDArray[np.int32]:
-    """The places of a region's header that `begin_slot` leaves alone. scratch : `_kernels.scratch_size`."""
+    """The places of a region's header that `begin_slot` leaves alone. scratch : `constants.scratch_size`."""
     header = np.zeros(REGION_HEADER, np.int32)
     header[ARENA] = arena_place(scratch)
     header[CAPACITY] = capacity

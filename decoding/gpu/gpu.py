@@ -279,7 +279,7 @@ class GpuBatch(Shared):
         region = int(self._regions[slot])
         header: Int32 = self._memory[region : region + constants.REGION_HEADER].cpu().numpy()
         used = int(header[constants.USED])
-        arena: Int32 = self._memory[region + self._arena : region + self._arena + 3 * used].cpu().numpy()
+        arena: Int32 = self._memory[region + self._arena : region + self._arena + constants.RECORD * used].cpu().numpy()
         matcher = Matcher(self.store, max_rollback)
         matcher._lay_out({0: max(2 * used, constants.INDENT_ZONE)})
         memory = matcher._memory
