@@ -13,6 +13,7 @@ import functools
 import importlib
 import os
 import re
+import threading
 import warnings
 import zlib
 from collections.abc import Callable
@@ -23,44 +24,65 @@ VARIABLE = "NUMBA_CACHE_DIR"
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 """The folder of our modules."""
 
+_LOCK = threading.Lock()
+"""While Numba is told where to keep code. That is a setting of the whole process."""
+
 _IMPORT = re.compile(rb"^from (maskwright(?:\.\w+)*) import (?:\(([^)]*)\)|([^\n]*))", re.MULTILINE)
 
 
 def kernel(function: Callable[..., Any] | None = None, /, *, allocates: bool = False, forceinline: bool = False) -> Any:
     """A function that Numba compiles at its first call, without Python objects and without the interpreter's lock.
 
-    allocates : whether it makes arrays. forceinline : see `numba.njit`.
+    allocates : whether it makes arrays, or returns some, in a tuple or otherwise. Without this Numba counts no references: a slice
+        that such a function returns is taken for the whole array. forceinline : see `numba.njit`.
 
     PERF: references to arrays are counted only in functions that allocate. To count them costs some 10 ns for each array of each call,
     also of those in tuples, and such functions as these pass thirty.
 
-    >>> @kernel
-    ... def add(a, b):
-    ...     return a + b
-    >>> add(1, 2)
-    3
+    Example: `@kernel` above `def add(a, b): return a + b` in a module makes `add(1, 2)` compiled code.
     """
     if function is None:
         return functools.partial(kernel, allocates=allocates, forceinline=forceinline)
     njit: Any = importlib.import_module("numba").njit  # its stub does not know `_nrt`
-
     config: Any = importlib.import_module("numba.core.config")  # made from the environment: no stub knows its names
     path = function.__code__.co_filename
-    named = config.CACHE_DIR
-    try:
-        config.CACHE_DIR = os.path.join(_folder(named), f"{_stem(path)}-{checksum(path):08x}")
-        return njit(cache=True, nogil=True, forceinline=forceinline, _nrt=allocates)(function)
-    finally:
-        config.CACHE_DIR = named
+    with _LOCK:
+        named = config.CACHE_DIR
+        folder = os.path.join(_folder(named), f"{_stem(path)}-{checksum(path):08x}")
+        config.CACHE_DIR = folder
+        try:
+            made = njit(cache=True, nogil=True, forceinline=forceinline, _nrt=allocates)(function)
+        finally:
+            config.CACHE_DIR = named
+    if config.DISABLE_JIT or made._cache.cache_path.startswith(folder):
+        return made
+    # Numba could not write there after all, and would keep the code where nobody looks at the checksum
+    _warn_once(folder)
+    return njit(nogil=True, forceinline=forceinline, _nrt=allocates)(function)
+
+
+@functools.cache
+def _warn_once(folder: str) -> None:
+    warnings.warn(
+        f"compiled code cannot be written to {folder}, so each process compiles it anew; make room there, or set {VARIABLE} to another "
+        "folder",
+        RuntimeWarning,
+        stacklevel=4,
+    )
 
 
 @functools.cache
 def checksum(path: str) -> int:
-    """Of a module's file, of the modules of ours that it imports from, and, where these have kernels, of what they import from.
-
-    path : of the file. Of one that cannot be read it is 0.
-    """
+    """Of all that the kernels of a file are made of. path : of the file; of one that cannot be read it is 0."""
     found = 0
+    for source in sources(path).values():
+        found = zlib.crc32(source, found)
+    return found
+
+
+def sources(path: str) -> dict[str, bytes]:
+    """A module's file, those of the modules of ours that it imports from, and, where these have kernels, of what they import from."""
+    found = {}
     agenda = [os.path.abspath(path)]
     for one in agenda:  # grows while it is read
         try:
@@ -68,7 +90,7 @@ def checksum(path: str) -> int:
                 source = file.read()
         except OSError:
             continue
-        found = zlib.crc32(source, found)
+        found[one] = source
         if one == agenda[0] or has_kernels(source):
             agenda += [other for other in _imported(source) if other not in agenda]
     return found
@@ -100,11 +122,14 @@ def _stem(path: str) -> str:
 def _folder(named: str) -> str:
     """Where folders for code are made. named : by the user; else beside our modules or, where nobody may write there, in the user's own
     cache; where that cannot be written either, a folder of this process, with a warning."""
-    if named:
+    if named and _can_write(named):
         return named
     beside, users = os.path.join(PACKAGE, "__pycache__"), _users_folder()
     for folder in (beside, users):
         if _can_write(folder):
+            if named:
+                what = f"{VARIABLE} names {named}, where nothing can be written; compiled code is kept in {folder}"
+                warnings.warn(what, RuntimeWarning, stacklevel=3)
             return folder
     import atexit
     import tempfile

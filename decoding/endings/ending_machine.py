@@ -1,4 +1,5 @@
-"""The machine of lexer, layout and parser for endings: what a text becomes with a byte more, on shared stacks, as in `_kernels`."""
+"""The machine of lexer, layout and parser for endings: what a text becomes with a byte more, on shared stacks, as in the
+engine."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Reading a text plainly: one byte at a time through the lexer's transducer, explicit stacks through the full LALR tables.
 
-The answers are the engine's (`_kernels`), by other code: no look-ups, no merged states, and whatever is refused is kept with the stacks
+The answers are the engine's, by other code: no look-ups, no merged states, and whatever is refused is kept with the stacks
 that refuse it. For explaining, not for decoding: some 25 us a byte of Python.
 """
 

@@ -103,14 +103,16 @@ def close(
 
     roots : for each root node, 1, 2, ..., the distinct roots of `configuration_sets` that it holds and their masks.
 
-    Raises LimitError when there would be more than `edge_budget` edges or the tables would take more than `bytes_budget` bytes.
+    Raises LimitError when there would be more than `edge_budget` edges or the tables would take more than `bytes_budget` bytes. The
+    collector has the masks that it had before then, for `MaskCollector.without_nodes`; no masks can be added to it any more.
     """
     widest = max(max((len(items) for items, _ in roots), default=0), 1)
     item_start = np.concatenate([[0], np.cumsum([len(items) for items, _ in roots])]).astype(np.int64)
     none = np.zeros(0, np.int32)
     item_root = np.concatenate([none, *(items for items, _ in roots)])
     item_mask = np.concatenate([none, *(masks for _, masks in roots)])
-    sizes = collector.sizes
+    # INVARIANT: the collector's pool and sizes change together, and only where the closing succeeds
+    sizes = collector.sizes.copy()
     c = closing.new_closing(
         len(configuration_sets.parser.action), len(roots), widest, collector.pool, sizes, FIRST_CAPACITY
     )
@@ -141,7 +143,7 @@ def close(
         if progress is not None:
             progress(int(sizes[closing.NEXT_VISIT]), int(sizes[closing.N_VISITS]))
     check()
-    collector.pool = c.pool
+    collector.pool, collector.sizes = c.pool, sizes
     n_edges = int(sizes[closing.N_EDGES])
     return Closure(
         c.edges.keys[:n_edges],

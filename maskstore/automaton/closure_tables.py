@@ -14,6 +14,9 @@ Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 UInt32 = npt.NDArray[np.uint32]
 
+FIRST_DENSE, FIRST_IDS = 1 << 10, 1 << 20
+"""Dense masks, and tokens of sparse ones, that a pool has room for at first."""
+
 NO_MASK = 0
 DECIDED = 0
 """The node in which no token is undecided, and the mask with no token."""
@@ -147,8 +150,8 @@ def new_pool(n_tokens: int) -> tuple[Pool, Int64]:
         n_ids=np.zeros(capacity, np.int32),
         begin=np.zeros(capacity, np.int64),
         slots=free_slots(capacity),
-        dense=np.zeros((1 << 10, width), np.uint32),
-        ids=np.zeros(1 << 20, np.int32),
+        dense=np.zeros((FIRST_DENSE, width), np.uint32),
+        ids=np.zeros(FIRST_IDS, np.int32),
     )
     return pool, sizes
 

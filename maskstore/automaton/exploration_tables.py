@@ -276,12 +276,17 @@ def new_scratch(depth: int, n_words: int) -> Scratch:
     )
 
 
-def parser_of(tables: LrTables, mode_of_state: Int32) -> Parser:
-    """The tables for kernels. Raises LimitError if their numbers do not fit the keys of configurations."""
-    if tables.n_nonterminals >= MAX_NONTERMINALS or int(tables.rule_length.max(initial=0)) >= MAX_POPS:
+def check_size(tables: LrTables) -> None:
+    """Raises LimitError if the numbers of some tables do not fit the keys of configurations."""
+    longest = int(tables.rule_length.max(initial=0))
+    if tables.n_nonterminals >= MAX_NONTERMINALS or longest >= MAX_POPS:
         raise LimitError(
-            f"the grammar has {MAX_NONTERMINALS:,} nonterminals or more, or a rule of {MAX_POPS:,} symbols or more: too large to suspend "
-            "its parses"
+            f"the grammar has {tables.n_nonterminals:,} nonterminals and a rule of {longest:,} symbols, expected fewer than "
+            f"{MAX_NONTERMINALS:,} and {MAX_POPS:,}; divide long rules, and lists of alternatives, among several rules"
         )
+
+
+def parser_of(tables: LrTables, mode_of_state: Int32) -> Parser:
+    """The tables for kernels. BOUND: they have been through `check_size`."""
     arrays: list[Any] = [getattr(tables, name) for name in Parser._fields[:-1]]
     return Parser(*(np.array(array, np.int32) for array in (*arrays, mode_of_state)))

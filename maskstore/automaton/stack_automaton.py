@@ -22,6 +22,7 @@ from maskwright.analysis.lr.merging import build_merged_tables
 from maskwright.analysis.lr.splits import refuse_split
 from maskwright.maskstore.automaton.closure import BYTES_BUDGET, EDGE_BUDGET, Closure, MaskCollector, close
 from maskwright.maskstore.automaton.configuration_sets import NEVER_LEGAL, ConfigurationSets, explore
+from maskwright.maskstore.automaton.exploration_tables import check_size
 from maskwright.maskstore.tokens.continuations import WHATEVER
 from maskwright.maskstore.tokens.requirements import LineBreak, Requirements
 from maskwright.maskstore.vocabulary import Vocabulary
@@ -125,6 +126,7 @@ def build_automaton(
         )
     found = build_lexer_and_parser(grammar)
     tables = found.tables
+    check_size(tables)
     ids = vocabulary.text_ids()
     if not len(ids):
         raise VocabularyError(f"vocabulary {vocabulary.name} has no token that stands for text")

@@ -176,6 +176,8 @@ class _Checks:
 
     def _bits(self, offset: int, members: Bits) -> None:
         n, words = self.sizes[members.of], _count(PARTS[offset].shape[1], self.sizes)
+        if words == 0:
+            return
         last = self.part(offset)[words - 1 :: words].view(np.uint32)
         beyond = np.uint32((0xFFFFFFFF << ((n - 1) % 32 + 1)) & 0xFFFFFFFF)
         is_wrong = (last & beyond) != 0

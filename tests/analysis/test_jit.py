@@ -145,11 +145,76 @@ def test_folders_in_their_order(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert jit._folder("/named") == "/named"
+        assert jit._folder(str(tmp_path / "named")) == str(tmp_path / "named")
         assert jit._folder("") == os.path.join(jit.PACKAGE, "__pycache__")
         jit._folder.cache_clear()
         monkeypatch.setattr(jit, "_can_write", lambda folder: folder.startswith(str(tmp_path)))
         assert jit._folder("") == str(tmp_path / "maskwright-kernels")
+    with pytest.warns(RuntimeWarning, match="NUMBA_CACHE_DIR names /named, where nothing can be written"):
+        assert jit._folder("/named") == str(tmp_path / "maskwright-kernels")
+
+
+def test_code_that_cannot_be_written_is_not_kept_elsewhere(tmp_path: Path) -> None:
+    """A file has the folder's name, so Numba would go on to places where nobody looks at the checksum."""
+    package = tmp_path / "maskwright"
+    (package / "analysis").mkdir(parents=True)
+    for name, text in {"__init__.py": "", "analysis/__init__.py": "", "outer.py": OUTER, "inner.py": INNER}.items():
+        (package / name).write_text(text)
+    (package / "constants.py").write_text("STEP = 1\n")
+    (package / "analysis" / "jit.py").write_text(Path(jit.__file__).read_text())
+    code = tmp_path / "code"
+    code.mkdir()
+    program = PROGRAM.format(folder=str(tmp_path)).replace(
+        "from maskwright.outer",
+        "open({!r} + '/outer-%08x' % jit.checksum({!r}), 'w').close()\nfrom maskwright.outer".format(
+            str(code), str(package / "outer.py")
+        ),
+    )
+    environment = os.environ | {jit.VARIABLE: str(code)}
+    found = subprocess.run(
+        [sys.executable, "-B", "-c", program], capture_output=True, text=True, check=True, env=environment
+    )
+    assert found.stdout == "3 0\n" and "compiled code cannot be written to" in found.stderr
+    assert not list(package.rglob("*.nb?"))
+
+
+RETURNS = """
+import importlib, sys
+import maskwright as mw
+from numba import types
+from maskwright.maskstore.automaton.stack_automaton import Budget, build_automaton
+
+def holds_array(kind):
+    if isinstance(kind, types.BaseTuple):
+        return any(holds_array(one) for one in kind)
+    return isinstance(kind, types.Array)
+
+vocabulary = mw.load_vocabulary("python-tiny")
+for grammar in ("lark:python", "json"):
+    store = mw.build_store(grammar, vocabulary)
+    matcher = store.matcher()
+    matcher.advance_bytes(b"[1")
+    matcher.mask()
+    matcher.short_ending()
+build_automaton(mw.load_grammar("json"), vocabulary, budget=Budget(edges=2))
+n = 0
+for name, module in list(sys.modules.items()):
+    if name.startswith("maskwright."):
+        for function in vars(module).values():
+            for overload in getattr(function, "overloads", {}).values():
+                n += 1
+                counts = function.targetoptions["_nrt"]
+                assert counts or not holds_array(overload.signature.return_type), function.__name__
+print(n)
+"""
+
+
+@pytest.mark.slow
+def test_kernels_that_return_arrays_count_references(tmp_path: Path) -> None:
+    """All kernels are compiled anew here: of those that others call there is nothing to look at otherwise."""
+    environment = os.environ | {jit.VARIABLE: str(tmp_path)}
+    found = subprocess.run([sys.executable, "-c", RETURNS], capture_output=True, text=True, check=True, env=environment)
+    assert int(found.stdout) > 150
 
 
 def test_folders_that_have_to_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,7 @@ from engine_cases import (
 )
 
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, MaskwrightError
-from maskwright.analysis.jit import checksum
+from maskwright.analysis.jit import checksum, sources
 from maskwright.decoding.engine import constants
 from maskwright.decoding.engine.alone import Alone
 from maskwright.decoding.engine.constants import INDENT_ZONE
@@ -349,6 +349,17 @@ def test_a_new_text_does_not_read_what_was_sampled_for_the_old(how: str) -> None
 def test_machine_code_is_kept_under_the_checksum_of_what_it_is_made_of() -> None:
     """Or each process would compile for a minute, or run what an older engine was compiled to."""
     engine_cuda = pytest.importorskip("maskwright.decoding.gpu.engine_cuda")
+    root = Path(__file__).parents[2]
+    made_of = {Path(path).resolve().relative_to(root).as_posix() for path in sources(engine_cuda.__file__)}
+    engine = {f"decoding/engine/_{name}_kernels.py" for name in ("draft", "end", "lexer", "mask", "stack", "text")}
+    assert made_of >= engine | {
+        "decoding/engine/constants.py",
+        "decoding/gpu/_slot_kernels.py",
+        "maskstore/table/schema.py",
+        "maskstore/table/_table_kernels.py",
+        "analysis/lr/encoding.py",
+        "analysis/lexing/transducer.py",
+    }
     found = checksum(engine_cuda.__file__)
     for name in ("advance", "find", "write", "begin", "load"):
         kernel = getattr(engine_cuda, name)

@@ -127,19 +127,21 @@ def test_interrupting_lint_ends_it_soon(name: str, seconds: int, tmp_path: Path)
     path = tmp_path / "large.lark"
     path.write_text(write(n))
     command = [sys.executable, "-m", "maskwright", "lint", str(path)]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as run:
-        while cpu_seconds_of(run.pid) < seconds:
+    for at in (seconds, seconds - 0.5):
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as run:
+            while cpu_seconds_of(run.pid) < at:
+                if run.poll() is not None:
+                    pytest.skip("lint ended before it could be interrupted")
+                time.sleep(0.05)
             if run.poll() is not None:
                 pytest.skip("lint ended before it could be interrupted")
-            time.sleep(0.05)
-        if run.poll() is not None:
-            pytest.skip("lint ended before it could be interrupted")
-        assert seconds_to_end(run) < 2  # a second is promised
-        if run.returncode in (0, 1):
-            pytest.skip("lint had just ended when it was interrupted")
-        assert run.stderr is not None
-        assert run.stderr.read() == "interrupted; nothing was written\n"
-        assert run.returncode == 130
+            assert seconds_to_end(run) < 2  # a second is promised
+            if run.returncode in (0, 1) and at == seconds:
+                continue  # it may have had its report when it was interrupted, but not half a second earlier too
+            assert run.stderr is not None
+            assert run.stderr.read() == "interrupted; nothing was written\n"
+            assert run.returncode == 130
+            break
 
 
 def test_more_modes_than_are_supported_are_one_finding_and_found_once(monkeypatch: pytest.MonkeyPatch) -> None:

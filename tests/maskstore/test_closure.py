@@ -20,9 +20,10 @@ from maskwright.analysis.loading import parse_grammar
 from maskwright.decoding.engine import _text_kernels as text_kernels
 from maskwright.decoding.engine import constants
 from maskwright.decoding.matcher import Matcher
-from maskwright.maskstore.automaton import closure
+from maskwright.maskstore.automaton import closure, closure_tables
 from maskwright.maskstore.automaton.closure import Closure
 from maskwright.maskstore.automaton.stack_automaton import Budget, StackAutomaton, build_automaton
+from maskwright.maskstore.table.check import check_table
 from maskwright.maskstore.table.write import engine_table
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.stores.build import compile_store
@@ -264,6 +265,22 @@ def test_beyond_its_budget_an_automaton_is_open(budget: Budget) -> None:
             matcher.advance_bytes(text)
             matcher.fill(row)
         assert rows[0].any() and (rows[0] == rows[1]).all(), text
+
+
+@pytest.mark.parametrize("edges", [10, 20, 40, 80, 160])
+def test_masks_of_an_automaton_over_its_budget_are_those_before_it(edges: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pool has grown since, again and again: no mask of it is left that is not in what is kept."""
+    monkeypatch.setattr(closure_tables, "FIRST_DENSE", 1)
+    monkeypatch.setattr(closure_tables, "FIRST_IDS", 8)
+    closed = real_automaton("json")[1]
+    automaton = build_automaton(closed.grammar, closed.vocabulary, budget=Budget(edges=edges))
+    found = automaton.closure
+    assert automaton.open_roots and len(found.mask_count) == len(found.mask_at)
+    is_dense = found.mask_count < 0
+    assert is_dense.any() and found.mask_at[is_dense].max() < len(found.dense)
+    assert (found.mask_at + found.mask_count)[~is_dense].max() <= len(found.mask_ids)
+    table = engine_table(closed.grammar, closed.vocabulary, automaton)
+    check_table("the table", closed.grammar, closed.vocabulary, table)
 
 
 def test_tables_that_begin_small_grow_to_the_same_automaton(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -94,8 +94,8 @@ def odd_ending(_: np.ndarray, part: Callable[[int], np.ndarray]) -> None:
         ("lines", put(schema.SHIFT_BITS, 0, 1 << 30), r"shift_bits holds 1073741824 at \[0, 0\], expected no bit past \d+"),
         ("sums", no_ending, r"ending_start holds \d+ at \[\d+\], expected 2 to 1024 more than before it"),
         ("sums", odd_ending, r"endings holds \d+ at \[\d+\], expected twice a set's number, the grammar having no layout"),
-        ("lines", put(schema.LINE_BREAKS_START, 1, 1), r"path_start holds 1 at \[1\], expected 0 to 0 more than before it"),
-        ("layout", put(schema.LINE_BREAKS_START, 2, 0), r"path_start holds 0 at \[2\], expected 1 to \d+ more than before it"),
+        ("lines", put(schema.LINE_BREAKS_START, 1, 1), r"line_breaks_start holds 1 at \[1\], expected 0 to 0 more than before it"),
+        ("layout", put(schema.LINE_BREAKS_START, 2, 0), r"line_breaks_start holds 0 at \[2\], expected 1 to \d+ more than before it"),
         ("lines", put(schema.END_OUTPUT, 0, RESTART), r"end_output holds -2 at \[0\], expected -1 or more, the lexer having one mode"),
         ("sums", put(schema.NEXT_STATE, 0, RESTART), r"next_state holds -2 at \[0, 0\], expected -1 or more, the lexer having one mode"),
         ("modes", put(schema.END_OUTPUT, 0, RESTART), r"end_output holds -2 at \[0\], expected -1 or more, the lexer having nothing"),
@@ -119,6 +119,7 @@ def test_a_lexer_of_one_mode_reads_nothing_anew() -> None:
 @pytest.mark.parametrize(
     ("offset", "most", "message"),
     [
+        (schema.OUTPUT_START, 0, r"part output_start holds \d+ at \[\d+\], expected 0 to 0 more than before it"),
         (schema.ENDING_START, 1, r"part ending_start holds \d+ at \[\d+\], expected 0 to 1 more than before it"),
         (schema.PENDING_START, 0, r"part pending_start holds \d+ at \[\d+\], expected 0 to 0 more than before it"),
     ],

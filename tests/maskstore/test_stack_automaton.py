@@ -14,13 +14,13 @@ import pytest
 from engine_cases import longest, random_layout_grammar, random_longest_grammar, random_vocabulary, vocabulary_of
 from naive import Earley
 
-from maskwright.analysis.errors import GrammarError, VocabularyError
+from maskwright.analysis.errors import GrammarError, LimitError, VocabularyError
 from maskwright.analysis.loading import parse_grammar
 from maskwright.analysis.lr.bisimulation import bisimulate
 from maskwright.analysis.lr.encoding import can_follow
 from maskwright.analysis.lr.tables import build_lr_tables
 from maskwright.maskstore.automaton import _explore_kernels as kernels
-from maskwright.maskstore.automaton import configuration_sets
+from maskwright.maskstore.automaton import configuration_sets, exploration_tables
 from maskwright.maskstore.automaton.stack_automaton import build_automaton
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.stores.build import compile_store
@@ -49,6 +49,15 @@ def test_lexing_nfa_has_no_stack_automaton() -> None:
     grammar = dataclasses.replace(longest('start: "a"'), lexing="nfa")
     with pytest.raises(GrammarError, match="lexing 'nfa'"):
         build_automaton(grammar, vocabulary_of(b"a"))
+
+
+def test_rules_too_long_for_the_table_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    build_automaton(longest("start: " + '"a" ' * 4095), vocabulary_of(b"a"))
+    with pytest.raises(LimitError, match="a rule of 4,096 symbols, expected fewer than 262,144 and 4,096"):
+        build_automaton(longest("start: " + '"a" ' * 4096), vocabulary_of(b"a"))
+    monkeypatch.setattr(exploration_tables, "MAX_NONTERMINALS", 3)
+    with pytest.raises(LimitError, match="has 3 nonterminals"):
+        build_automaton(longest('start: a b\na: "a"\nb: "a" b | "b"'), vocabulary_of(b"a"))
 
 
 def test_a_vocabulary_without_text_is_refused() -> None:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 
 import pytest
+from growth import growth
 
 from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError
 from maskwright.analysis.grammar.lark_files import GrammarFiles, line_and_column, places_of
@@ -51,7 +52,7 @@ def test_loading_is_linear(name: str) -> None:
     cpu_seconds(write(10))
     while cpu_seconds(write(n)) < 0.5 and n < 1_000_000:
         n *= 2
-    ratio = min(cpu_seconds(write(2 * n)) / cpu_seconds(write(n)) for _ in range(3))
+    ratio = growth(lambda n: cpu_seconds(write(n)), n)
     assert ratio < MOST, f"{n}: {ratio:.2f}"
 
 
