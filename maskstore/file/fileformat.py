@@ -25,7 +25,8 @@ Format version 3. Words in capitals as in RFC 2119.
 - Tensors MAY stand in the file in any order and alignment that safetensors allows.
 - Whoever loads a store of kind "automaton" uses the file's own pages; it MUST NOT be altered in place (`save_store`
   never does: it puts a new file in its place).
-- A change after which old readers would misread, or old files not load, MUST raise `FORMAT_VERSION`.
+- A change after which old readers would misread, or old files not load, MUST raise `FORMAT_VERSION`, once for each version that is
+  released.
 """
 
 from __future__ import annotations
