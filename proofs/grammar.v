@@ -135,7 +135,7 @@ Qed.
 
 (** [path x u stack]: some derivation from the start symbol has an occurrence of [x] with exactly [u] to its left;
     [stack] lists what the rules around it still owe, innermost first. With "A -> alpha x beta" around [x], the tail is
-    [beta], and the rest of the stack is that of the occurrence of A. The code calls the same thing a way up. *)
+    [beta], and the rest of the stack is that of the occurrence of A. The code calls it a derivation path. *)
 Inductive path : symbol T N -> list T -> list (list (symbol T N)) -> Prop :=
 | path_root : path (Non (start G)) [] []
 | path_step A u stack alpha x beta p :

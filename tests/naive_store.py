@@ -180,8 +180,8 @@ class Decoder:
 
     def after(self, token: bytes) -> frozenset[Reading]:
         """The readings after one more token; none if it is not legal."""
-        ways = ((before, way) for before in self.readings for way in self.lexer.after(before.lexeme, token))
-        found = {self.follow(before, way) for before, way in ways}
+        paths = ((before, path) for before in self.readings for path in self.lexer.after(before.lexeme, token))
+        found = {self.follow(before, path) for before, path in paths}
         return frozenset(reading for reading in found if reading is not None)
 
     def follow(self, before: Reading, lexemes: Lexemes) -> Reading | None:
@@ -228,9 +228,9 @@ def mask_ids(words: npt.NDArray[np.uint32]) -> set[int]:
 
 
 class WaysUp:
-    """What rules can read of a word, and the ways up from a terminal to the start symbol, over sets of remainders.
+    """What rules can read of a word, and the derivation paths from a terminal to the start symbol, over sets of remainders.
 
-    A remainder is a suffix of a word that is still to be read; () is read already, whatever comes. A way up passes one
+    A remainder is a suffix of a word that is still to be read; () is read already, whatever comes. A derivation path passes one
     occurrence after another: of the terminal, of that rule's left-hand side, and so on.
     """
 
@@ -265,7 +265,7 @@ class WaysUp:
         return spans[symbol] if symbol in spans else frozenset([word[1:]] if symbol == word[0] else [])
 
     def implies(self, left: int, premise: Word, conclusion: Word) -> bool:
-        """Every way up from `left` that reads the premise reads the conclusion."""
+        """Every derivation path from `left` that reads the premise reads the conclusion."""
         agenda = [(left, frozenset([premise]), frozenset([conclusion]))]
         seen = set(agenda)
         for symbol, holds, wanted in agenda:  # grows while it is read

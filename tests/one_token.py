@@ -53,7 +53,7 @@ def way(grammar: Grammar, automaton: StackAutomaton, store: Store, text: bytes, 
     for top in stack:
         after, mask = edge(automaton, node, top)
         decided = shown(mask_of(automaton, mask)) if mask else "nothing"
-        yield f"run       node {node}, cell {cell(grammar, automaton, top)}: allows {decided}; goes on at node {after}"
+        yield f"walk      node {node}, cell {cell(grammar, automaton, top)}: allows {decided}; goes on at node {after}"
         node = after
         if node == 0:
             break

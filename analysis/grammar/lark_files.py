@@ -1,4 +1,4 @@
-"""The texts that one grammar is made of, and places in them: reading, `%import`, file:line:col with a caret."""
+"""The texts that one grammar is made of, and positions in them: reading, `%import`, file:line:col with a caret."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class GrammarFiles:
         if "\x00" in text:
             raise GrammarError(f"{shown}: holds a NUL character: it is not a text file")
         # Lark's own pattern for literals backtracks exponentially on an open one that holds many backslashes.
-        opened = places_of(text).open_literal
+        opened = offsets_of(text).open_literal
         if opened is not None:
             message = "a string or regular expression begins here and does not end"
             if (language := language_of(text)) is not None:
@@ -105,8 +105,8 @@ class GrammarFiles:
             raise GrammarError(self.at(message, opened, len(self.texts) - 1))
         # Lark walks terminals that are parts of each other path by path.
         sizes: dict[str, int] = {}
-        for name in places_of(text).parts:
-            if n_parts(name, places_of(text).parts, sizes) > MAX_PATTERN_SIZE // 10:
+        for name in offsets_of(text).parts:
+            if n_parts(name, offsets_of(text).parts, sizes) > MAX_PATTERN_SIZE // 10:
                 raise self.error(TERMINAL_GROWS.format(name), name, kind=LimitError)
         return _without_long_gaps(text)
 
@@ -149,7 +149,7 @@ class GrammarFiles:
         """An error at the first of the names that some text holds: where it is defined, or used if `use`."""
         for name in names:
             for number, text in enumerate(self.texts):
-                offset = places_of(text).find(name if number == 0 else name.rpartition("__")[2] or name, use)
+                offset = offsets_of(text).find(name if number == 0 else name.rpartition("__")[2] or name, use)
                 if offset is not None:
                     return kind(self.at(message, offset, number))
         return kind(f"{self.main}: {message}")
@@ -177,7 +177,7 @@ _EMPTY_LINES = re.compile(r"\n{1000,}+")
 
 
 @dataclass(slots=True)
-class Places:
+class Offsets:
     """Offsets in a grammar's text, comments and the insides of literals left out."""
 
     definitions: dict[str, list[int]] = field(default_factory=dict)
@@ -197,20 +197,20 @@ class Places:
         if name.startswith("__IGNORE_"):
             number = int(name.removeprefix("__IGNORE_"))
             return self.ignores[number] if number < len(self.ignores) else None
-        places = [*self.definitions.get(name, ())[:1], self.introductions.get(name), *self.uses.get(name, ())[:1]]
-        found = [place for place in (reversed(places) if use else places) if place is not None]
+        offsets = [*self.definitions.get(name, ())[:1], self.introductions.get(name), *self.uses.get(name, ())[:1]]
+        found = [offset for offset in (reversed(offsets) if use else offsets) if offset is not None]
         return found[0] if found else self.literals.get(name)
 
 
 @functools.lru_cache(maxsize=16)
-def places_of(text: str) -> Places:
-    places = Places()
+def offsets_of(text: str) -> Offsets:
+    offsets = Offsets()
     in_rule: set[str] = set()
     directive, line_end, defining = "", 0, ""
     for match in _TOKEN.finditer(text):
         offset, name, literal = match.start(), match["name"], match["literal"]
         if match["open"]:
-            places.open_literal = offset
+            offsets.open_literal = offset
             break
         if match["directive"]:
             directive, defining = match["directive"], ""
@@ -218,22 +218,22 @@ def places_of(text: str) -> Places:
                 line_end = text.find("\n", offset)
                 line_end = len(text) if line_end < 0 else line_end
             if directive == "ignore":
-                places.ignores.append(offset)
-        elif literal and (literal not in places.literals or (defining.islower() and literal not in in_rule)):
-            places.literals[literal] = offset
+                offsets.ignores.append(offset)
+        elif literal and (literal not in offsets.literals or (defining.islower() and literal not in in_rule)):
+            offsets.literals[literal] = offset
             if defining.islower():
                 in_rule.add(literal)
         elif name and match["colon"] is not None:
-            places.definitions.setdefault(name, []).append(offset)
+            offsets.definitions.setdefault(name, []).append(offset)
             defining = name
         elif name and directive in ("import", "declare") and offset < line_end:
-            places.introductions.setdefault(name, offset)
+            offsets.introductions.setdefault(name, offset)
         elif name:
-            places.uses.setdefault(name, []).append(offset)
+            offsets.uses.setdefault(name, []).append(offset)
             if defining.isupper():
-                places.in_terminals.setdefault(name, offset)
-                places.parts.setdefault(defining, []).append(name)
-    return places
+                offsets.in_terminals.setdefault(name, offset)
+                offsets.parts.setdefault(defining, []).append(name)
+    return offsets
 
 
 _HELPER = re.compile(r"__(?P<rule>.+)_(?:star|plus|repeat_a\d+_b\d+(?:_opt)?)_\d+$")
@@ -273,7 +273,7 @@ def position_of(text: str, name: str) -> tuple[int, int]:
     >>> position_of('// NUMBER: no\\nstart: NUMBER "NUMBER"\\nNUMBER.2: "1"', "NUMBER")
     (3, 1)
     """
-    offset = places_of(text).find(name)
+    offset = offsets_of(text).find(name)
     return (0, 0) if offset is None else line_and_column(text, offset)
 
 

@@ -1,4 +1,4 @@
-"""The jitted loops behind `deciders`: what rules can consume, and how the ways up from a terminal behave.
+"""The jitted loops behind `deciders`: what rules can consume, and how the derivation paths from a terminal behave.
 
 Sets of remainders are bit masks: bit r of a uint64 says "the last r symbols of the sequence are still to be read"; bit 0 says that
 the whole sequence has been read, perhaps in the middle of a rule, which is all that legality asks. Level r of an array belongs to the
@@ -167,7 +167,7 @@ def _seen(slots, stamps, stamp, symbol, first_mask, second_mask):  # type: ignor
 
 @kernel
 def implies(table, premise, n_premise, conclusion, n_conclusion, left, slots, stamps, stamp, stack):  # type: ignore[no-untyped-def]
-    """Whether every way up from `left` that accepts the premise accepts the conclusion; False also when the hash set is full.
+    """Whether every derivation path from `left` that accepts the premise accepts the conclusion; False also when the hash set is full.
 
     A state is (A, J, K): the symbol A has just been completed, J and K are the remainders of the premise and of the conclusion that
     some reading so far has left. J = {0} means "accepted already"; n_premise = 0 is the premise that always holds.
@@ -217,7 +217,7 @@ def implies(table, premise, n_premise, conclusion, n_conclusion, left, slots, st
 
 @kernel
 def can_accept(levels, remainders, symbol):  # type: ignore[no-untyped-def]
-    """Whether some way up from `symbol` accepts one of the remainders."""
+    """Whether some derivation path from `symbol` accepts one of the remainders."""
     r = 1
     rest = remainders >> np.uint64(1)
     while rest != np.uint64(0):
@@ -262,13 +262,13 @@ def judge_tree(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def accepting_way(table, levels, n, left, shortest, way):  # type: ignore[no-untyped-def]
-    """Write a way up from `left` that accepts the suffix of level n, all the way; returns its length, or -1 if it does not fit.
+def accepting_path(table, levels, n, left, shortest, path):  # type: ignore[no-untyped-def]
+    """Write a derivation path from `left` that accepts the suffix of level n, all the way; returns its length, or -1 if it does not fit.
 
-    BOUND: levels.can_follow[n, left] != 0. shortest : (n_symbols,) int32; the item before each symbol on its shortest way up.
-    way : (depth,) int32; the items after the occurrences passed, then -1.
+    BOUND: levels.can_follow[n, left] != 0. shortest : (n_symbols,) int32; the item before each symbol on its shortest derivation path.
+    path : (depth,) int32; the items after the occurrences passed, then -1.
     """
-    way[:] = -1
+    path[:] = -1
     symbol = left
     r = n
     length = 0
@@ -296,50 +296,50 @@ def accepting_way(table, levels, n, left, shortest, way):  # type: ignore[no-unt
                         break
                 if chosen >= 0:
                     break
-        if length == way.shape[0]:
+        if length == path.shape[0]:
             return -1
-        way[length] = chosen + 1
+        path[length] = chosen + 1
         length += 1
         symbol = table.lhs[chosen]
     return length
 
 
 @kernel
-def witness_tree(table, levels, lengths, firsts, query_start, query_left, shortest, ways, found):  # type: ignore[no-untyped-def]
-    """An accepting way for each query; the tree of suffixes is as in `judge_tree`, query_left holds terminals only.
+def witness_tree(table, levels, lengths, firsts, query_start, query_left, shortest, paths, found):  # type: ignore[no-untyped-def]
+    """An accepting path for each query; the tree of suffixes is as in `judge_tree`, query_left holds terminals only.
 
-    ways : (n_queries, depth) int32. found : (n_queries,) int32; the ways' lengths, -1 for none (or none that fits).
+    paths : (n_queries, depth) int32. found : (n_queries,) int32; the paths' lengths, -1 for none (or none that fits).
     """
     for node in range(lengths.shape[0]):
         n = lengths[node]
         add_level(table, levels, n, firsts[node])
         for query in range(query_start[node], query_start[node + 1]):
-            ways[query, :] = -1
+            paths[query, :] = -1
             found[query] = -1
             if levels.can_follow[n, query_left[query]] != 0:
-                found[query] = accepting_way(table, levels, n, query_left[query], shortest, ways[query])
+                found[query] = accepting_path(table, levels, n, query_left[query], shortest, paths[query])
 
 
 @kernel
-def sign_tree(table, levels, lengths, firsts, query_start, query_left, pool, ways, signatures):  # type: ignore[no-untyped-def]
-    """On which of some ways up each sequence is accepted; the tree of suffixes is as in `judge_tree`.
+def sign_tree(table, levels, lengths, firsts, query_start, query_left, pool, paths, signatures):  # type: ignore[no-untyped-def]
+    """On which of some derivation paths each sequence is accepted; the tree of suffixes is as in `judge_tree`.
 
-    pool : (n_queries,) int32; which of the pools of ways holds for a query. ways : (n_pools, n_ways, depth) int32; each way the items
-        after the occurrences passed, then -1; a way without items accepts nothing.
-    signatures : (n_queries, ceil(n_ways / 64)) uint64, zero before, written; query_left is not used.
+    pool : (n_queries,) int32; which of the pools of paths holds for a query. paths : (n_pools, n_paths, depth) int32; each path the items
+        after the occurrences passed, then -1; a path without items accepts nothing.
+    signatures : (n_queries, ceil(n_paths / 64)) uint64, zero before, written; query_left is not used.
     """
     for node in range(lengths.shape[0]):
         n = lengths[node]
         add_level(table, levels, n, firsts[node])
         for query in range(query_start[node], query_start[node + 1]):
-            for way in range(ways.shape[1]):
+            for path in range(paths.shape[1]):
                 remainders = np.uint64(1) << np.uint64(n)
-                for step in range(ways.shape[2]):
-                    item = ways[pool[query], way, step]
+                for step in range(paths.shape[2]):
+                    item = paths[pool[query], path, step]
                     if item < 0:
                         break
                     remainders = advance(levels, remainders, item)
                     if remainders == np.uint64(0) or (remainders & np.uint64(1)):
                         break
                 if remainders & np.uint64(1):
-                    signatures[query, way // 64] |= np.uint64(1) << np.uint64(way % 64)
+                    signatures[query, path // 64] |= np.uint64(1) << np.uint64(path % 64)

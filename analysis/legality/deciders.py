@@ -6,10 +6,12 @@ X, Y are terminals, S sequences of terminals, L the grammar's language, P the pr
 - always_legal(X, S): every word of P that ends in X can go on with S. True is a proof, False means unknown.
 - jointly_legal(X, S, T): after every word of P that ends in X, S and T are both legal or both not. True is a proof.
 
-How: an occurrence of X in a rule is followed by the rest of that rule, then by what follows the rule's left-hand side, and so on up to
-the start symbol: a *way up*. Along a way up, the set of remainders of S that are left is a deterministic function of the occurrences
-passed (`_kernels.advance`). S is legal after a prefix if and only if some way up of some parse of that prefix reads all of S.
-Hence: no way up accepts -> never (and conversely); all accept -> always; two sequences are accepted on the same ways -> jointly.
+How: an occurrence of X in a rule is followed by the rest of that rule, then by what follows the
+rule's left-hand side, and so on up to the start symbol. This is a *derivation path*. The remainders
+of S that are left along it are a deterministic function of the occurrences passed
+(`_kernels.advance`). S is legal after a prefix if and only if some derivation path of some parse of
+that prefix reads all of S. Hence: if no derivation path accepts, S is never legal (and conversely);
+if all accept, it is always legal; two sequences that are accepted on the same paths are jointly legal.
 `judge` asks just that, for very many sequences; the methods for single questions also begin one terminal earlier (`Prover`).
 
 Source: the unbounded form of the unlimited-credit exploration of Tran-Thien's streamlining post (2025), with the subset construction
@@ -39,7 +41,7 @@ MAX_LENGTH = _kernels.MAX_LENGTH
 """Longest sequence, context included, that can be judged; longer ones are judged by their parts (`Deciders.judge`)."""
 
 _N_SLOTS = 1 << 13
-_WAY_DEPTH = 512
+_PATH_DEPTH = 512
 
 
 @dataclass(frozen=True)
@@ -141,43 +143,43 @@ class Deciders:
         verdicts[np.array(numbers, np.int64)] = found
 
     def signatures(
-        self, queries: Sequence[Query], pool: Sequence[int], ways: npt.NDArray[np.int32]
+        self, queries: Sequence[Query], pool: Sequence[int], paths: npt.NDArray[np.int32]
     ) -> npt.NDArray[np.uint64]:
-        """On which ways up each sequence is accepted: (n_queries, ceil(n_ways / 64)) uint64.
+        """On which derivation paths each sequence is accepted: (n_queries, ceil(n_paths / 64)) uint64.
 
-        Sequences that are accepted on the same ways (`Prover.is_jointly_legal`) have equal signatures; the converse is to be proved.
+        Sequences that are accepted on the same paths (`Prover.is_jointly_legal`) have equal signatures; the converse is to be proved.
 
-        pool : for each query which of ways[pool], (n_pools, n_ways, depth) int32, to use. See `witness_ways`.
+        pool : for each query which of paths[pool], (n_pools, n_paths, depth) int32, to use. See `witness_paths`.
         """
         order = sorted(range(len(queries)), key=lambda number: queries[number].sequence[::-1])
-        found = np.zeros((len(queries), -(-ways.shape[1] // 64)), np.uint64)
+        found = np.zeros((len(queries), -(-paths.shape[1] // 64)), np.uint64)
         tree = _suffix_tree([queries[number] for number in order])
         levels = self._new_levels(int(tree[0].max(initial=1)))
         pools = np.array([pool[number] for number in order], np.int32)
-        _kernels.sign_tree(self.table, levels, *tree, pools, ways, found)
+        _kernels.sign_tree(self.table, levels, *tree, pools, paths, found)
         signatures = np.empty_like(found)
         signatures[np.array(order, np.int64)] = found
         return signatures
 
-    def witness_ways(self, queries: Sequence[Query]) -> npt.NDArray[np.int32]:
-        """For each query a way up from its left terminal that accepts its sequence: (n_queries, depth) int32, -1 behind its end.
+    def witness_paths(self, queries: Sequence[Query]) -> npt.NDArray[np.int32]:
+        """For each query a derivation path from its left terminal that accepts its sequence: (n_queries, depth) int32, -1 behind its end.
 
-        A way is the items after the occurrences passed. All -1 where the sequence is never legal, or its way is longer than _WAY_DEPTH.
+        A path is the items after the occurrences passed. All -1 where the sequence is never legal, or its path is longer than _PATH_DEPTH.
         """
         order = sorted(range(len(queries)), key=lambda number: queries[number].sequence[::-1])
         tree = _suffix_tree([queries[number] for number in order])
         levels = self._new_levels(int(tree[0].max(initial=1)))
-        found = np.full((len(queries), _WAY_DEPTH), -1, np.int32)
+        found = np.full((len(queries), _PATH_DEPTH), -1, np.int32)
         lengths = np.zeros(len(queries), np.int32)
-        _kernels.witness_tree(self.table, levels, *tree, self._shortest_ways, found, lengths)
+        _kernels.witness_tree(self.table, levels, *tree, self._shortest_paths, found, lengths)
         found[lengths < 0] = -1
-        ways = np.empty_like(found)
-        ways[np.array(order, np.int64)] = found
-        return ways[:, : max(1, int(lengths.max(initial=1)))]
+        paths = np.empty_like(found)
+        paths[np.array(order, np.int64)] = found
+        return paths[:, : max(1, int(lengths.max(initial=1)))]
 
     @cached_property
-    def _shortest_ways(self) -> npt.NDArray[np.int32]:
-        """(n_symbols,) int32: for each symbol the item before it that its shortest way up begins with."""
+    def _shortest_paths(self) -> npt.NDArray[np.int32]:
+        """(n_symbols,) int32: for each symbol the item before it that its shortest derivation path begins with."""
         table, start = self.table, int(self.table.sizes[1])
         distance = np.full(self._n_symbols, 1 << 40, np.int64)
         shortest = np.zeros(self._n_symbols, np.int32)
@@ -240,7 +242,7 @@ class Deciders:
         return Prover(self)
 
     def _implies(self, left: int, premise: TerminalSequence, conclusion: TerminalSequence) -> bool:
-        """Every way up from `left` on which `premise` is legal accepts `conclusion`."""
+        """Every derivation path from `left` on which `premise` is legal accepts `conclusion`."""
         if left == START:
             verdicts = self.judge([Query(START, premise), Query(START, conclusion)])
             return bool(verdicts[0] == NEVER or verdicts[1] == ALWAYS)
@@ -259,7 +261,10 @@ class Prover:
         self._levels: dict[TerminalSequence, _kernels.Levels] = {}
 
     def implies(self, left: int, premise: TerminalSequence, conclusion: TerminalSequence) -> bool:
-        """Every way up from the symbol `left` that accepts `premise` accepts `conclusion`. True is a proof; False past MAX_LENGTH."""
+        """Every derivation path from the symbol `left` that accepts `premise` accepts `conclusion`.
+
+        True is a proof. False past MAX_LENGTH.
+        """
         if conclusion == premise[: len(conclusion)]:
             return True  # legality is closed under prefixes; the kernel asks for a conclusion that is not empty
         if max(len(premise), len(conclusion)) > MAX_LENGTH:
@@ -284,10 +289,14 @@ class Prover:
     def implies_from_before(self, left: int, premise: TerminalSequence, conclusion: TerminalSequence) -> bool:
         """After every word of P that ends in the terminal `left`, `conclusion` is legal if `premise` is. True is a proof.
 
-        Begins one terminal earlier than `implies`, and so sees alternatives side by side that `left` has parted: with
-        ``S : a S b | a b`` an `a` can always be followed by an `a`, though not in the second rule. A word of P that ends in `left` begins
-        with it, or some terminal Y stands just before it; then `left` and the premise are read on a way up from Y. So it is enough that,
-        at the start of the text and from every terminal Y, all that reads `left` and the premise reads `left` and the conclusion.
+        This begins one terminal earlier than `implies`, and so sees alternatives side by side that `left`
+        has parted. Example: with ``S : a S b | a b`` an `a` can always be followed by an `a`, though not
+        in the second rule.
+
+        A word of P that ends in `left` begins with it, or some terminal Y stands just before it. Then
+        `left` and the premise are read on a derivation path from Y. So this is enough: at the start of
+        the text and from every terminal Y, all that reads `left` and the premise reads `left` and the
+        conclusion.
 
         Cost: as `implies`, times the terminals that `left` can follow. Source: proofs/from_before.v, from_before_sound.
         """
@@ -308,7 +317,7 @@ class Prover:
         return self._levels[sequence]
 
     def is_jointly_legal(self, left: int, first: TerminalSequence, second: TerminalSequence) -> bool:
-        """The two sequences are accepted on the same ways up from the terminal `left`. True is a proof."""
+        """The two sequences are accepted on the same derivation paths from the terminal `left`. True is a proof."""
         return first == second or (self.implies(left, first, second) and self.implies(left, second, first))
 
 

@@ -231,24 +231,24 @@ class ExactDeciders:
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64], npt.NDArray[np.int32]]:
         """For `kernels.judge`: columns, parts and all tops. Equal words and contexts are stored once."""
         columns: list[int] = []
-        place: dict[TerminalSequence, tuple[int, int]] = {}
+        span: dict[TerminalSequence, tuple[int, int]] = {}
         tops: list[npt.NDArray[np.int32]] = []
-        tops_place: dict[AnyContext, tuple[int, int]] = {}
+        span_of_tops: dict[AnyContext, tuple[int, int]] = {}
         n_tops = 0
         parts = np.zeros((len(claims), 6), np.int64)
         for number, claim in enumerate(claims):
             words = claim.words()
             for word in words:
-                if word not in place:
-                    place[word] = (len(columns), len(columns) + len(word))
+                if word not in span:
+                    span[word] = (len(columns), len(columns) + len(word))
                     columns += self._word(word)
             # what lies after the first member is in the words
             key = claim.context[:1] if isinstance(claim.context, tuple) else claim.context
-            if key not in tops_place:
+            if key not in span_of_tops:
                 tops.append(self.tops(key))
-                tops_place[key] = (n_tops, n_tops + len(tops[-1]))
+                span_of_tops[key] = (n_tops, n_tops + len(tops[-1]))
                 n_tops += len(tops[-1])
-            parts[number] = (*place[words[0]], *place[words[-1]], *tops_place[key])
+            parts[number] = (*span[words[0]], *span[words[-1]], *span_of_tops[key])
         return np.array(columns, np.int32), parts, np.concatenate([np.zeros(0, np.int32), *tops])
 
     @staticmethod

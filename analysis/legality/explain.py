@@ -19,14 +19,14 @@ from maskwright.analysis.legality.deciders import MAX_LENGTH, NEVER, Deciders, Q
 from maskwright.analysis.legality.follow import pair_verdicts
 from maskwright.analysis.legality.verdict import START, ClosedSet, Context, TerminalSequence, Verdict
 
-REFUSING_WAYS = 64
-"""How many refusing ways are tried for a text that refutes an always-verdict."""
+REFUSING_PATHS = 64
+"""How many refusing paths are tried for a text that refutes an always-verdict."""
 
 State = tuple[int, int, int]
 """A symbol just completed, and the remainders of the premise and of the conclusion as bit masks (see `_kernels`)."""
 
-Way = tuple[int, ...]
-"""A way up: the items after the occurrences passed."""
+DerivationPath = tuple[int, ...]
+"""A derivation path: the items after the occurrences passed."""
 
 
 def shortest_words(grammar: Grammar) -> dict[int, tuple[int, ...]]:
@@ -79,7 +79,11 @@ class Explainer:
         states, _ = self._explore(context[0], (), context[1:] + sequence, refusing_too=False)
         closed = self._closed_set(states, context[1:] + sequence)
         return Verdict(
-            True, "never_legal", f"no way up from {self._text((), context[:1])} reads the rest of {text}", (), closed
+            True,
+            "never_legal",
+            f"no derivation path from {self._text((), context[:1])} reads the rest of {text}",
+            (),
+            closed,
         )
 
     def always_legal(self, context: Context, sequence: TerminalSequence) -> Verdict:
@@ -127,13 +131,13 @@ class Explainer:
         states, refusing = self._explore(left, rest + premise, rest + conclusion)
         if not refusing:
             closed = self._closed_set(states, rest + conclusion)
-            return Verdict(True, decider, f"every way up {after} reads {text}", (), closed)
+            return Verdict(True, decider, f"every derivation path {after} reads {text}", (), closed)
         if self.deciders.prover().implies_from_before(left, rest + premise, rest + conclusion):
             reason = f"{text} can be read {after} by all that reads {self._text((), (left,))} there, at the start and after each terminal"
             return Verdict(
                 True, decider, reason, (), self._closed_from_before((left, *rest, *premise), (left, *rest, *conclusion))
             )
-        begun = [(*self._prefix(way), left, *rest, *premise) for way in refusing]
+        begun = [(*self._prefix(path), left, *rest, *premise) for path in refusing]
         for prefix in begun:
             full = prefix[: len(prefix) - len(premise)] + conclusion
             if len(full) > MAX_LENGTH or self.deciders.is_never_legal((START,), prefix):
@@ -145,23 +149,24 @@ class Explainer:
 
     def _explore(
         self, left: int, premise: TerminalSequence, conclusion: TerminalSequence, *, refusing_too: bool = True
-    ) -> tuple[list[State], list[Way]]:
-        """All states that ways up from `left` reach before they accept the conclusion, and the shortest ways, at most REFUSING_WAYS, that
-        accept the premise and refuse the conclusion.
+    ) -> tuple[list[State], list[DerivationPath]]:
+        """All states that derivation paths from `left` reach before they accept the conclusion.
 
-        refusing_too : False leaves states with nothing left to read out; then no refusing ways are found.
+        Also the shortest paths, at most REFUSING_PATHS, that accept the premise and refuse the conclusion.
+
+        refusing_too : False leaves states with nothing left to read out; then no refusing paths are found.
         """
         holds, wanted = self.deciders.levels(premise), self.deciders.levels(conclusion)
         start: State = (left, 1 << len(premise), 1 << len(conclusion))
-        ways: dict[State, Way] = {start: ()}
-        refusing: list[Way] = []
+        paths: dict[State, DerivationPath] = {start: ()}
+        refusing: list[DerivationPath] = []
         agenda = deque([start])
         table = self._table
-        while agenda and len(refusing) < REFUSING_WAYS:
+        while agenda and len(refusing) < REFUSING_PATHS:
             state = agenda.popleft()
             symbol, held, want = state
             if refusing_too and symbol == self.grammar.start and held & 1:
-                refusing.append(ways[state])
+                refusing.append(paths[state])
             begin, end = table.occurrence_start[symbol : symbol + 2].tolist()
             for item in table.occurrences[begin:end].tolist():
                 next_want = int(_kernels.advance(wanted, want, item + 1)) if want else 0
@@ -172,15 +177,15 @@ class Explainer:
                     next_held = 1
                 if not next_held or (not next_want and not refusing_too):
                     continue
-                way = (*ways[state], item + 1)
+                path = (*paths[state], item + 1)
                 if not next_want and next_held == 1:
-                    refusing.append(way)
+                    refusing.append(path)
                     continue
                 after: State = (int(table.lhs[item]), next_held, next_want)
-                if after not in ways:
-                    ways[after] = way
+                if after not in paths:
+                    paths[after] = path
                     agenda.append(after)
-        return list(ways), refusing
+        return list(paths), refusing
 
     def _closed_from_before(self, premise: TerminalSequence, conclusion: TerminalSequence) -> ClosedSet:
         """The states that prove that wherever the premise can be read after some terminal, the conclusion can."""
@@ -189,10 +194,10 @@ class Explainer:
         states = [state for terminal in befores for state in self._explore(terminal, premise, conclusion)[0]]
         return self._closed_set(states, conclusion)
 
-    def _prefix(self, way: Iterable[int]) -> tuple[int, ...]:
-        """A shortest string of terminals to the left of the way's beginning."""
+    def _prefix(self, path: Iterable[int]) -> tuple[int, ...]:
+        """A shortest string of terminals to the left of the path's beginning."""
         found: tuple[int, ...] = ()
-        for item in way:
+        for item in path:
             before = item - 2
             left: tuple[int, ...] = ()
             while before >= 0 and self._table.symbol[before] >= 0:
@@ -209,8 +214,8 @@ class Explainer:
             return self._legal_prefix((left,), sequence)
         if context[0] == START:
             return context[1:]
-        (way,) = self.deciders.witness_ways([Query(context[0], context[1:] + sequence)])
-        return (*self._prefix(item for item in way.tolist() if item >= 0), *context)
+        (path,) = self.deciders.witness_paths([Query(context[0], context[1:] + sequence)])
+        return (*self._prefix(item for item in path.tolist() if item >= 0), *context)
 
     @cached_property
     def _follow(self) -> list[list[bool]]:

@@ -33,18 +33,18 @@ def interchange_classes(grammar: GrammarSource, *, rewrite: bool = False) -> Cla
     if rewrite:
         forms += [inline_unit_only(grammar), inline_unit_only(normalise(grammar))]
     for form in forms:
-        for members in _same_places(form).values():
+        for members in _same_occurrences(form).values():
             for other in members[1:]:
                 union.join(members[0], other)
     return union.classes()
 
 
-def _same_places(grammar: Grammar) -> dict[frozenset[tuple[int, tuple[int, ...], tuple[int, ...]]], list[int]]:
+def _same_occurrences(grammar: Grammar) -> dict[frozenset[tuple[int, tuple[int, ...], tuple[int, ...]]], list[int]]:
     excluded = set(grammar.ignored)
     if grammar.layout is not None:
         layout = grammar.layout
         excluded |= {layout.newline, layout.indent, layout.dedent, *sum(layout.brackets, ())}
-    places: dict[int, set[tuple[int, tuple[int, ...], tuple[int, ...]]]] = {}
+    occurrences: dict[int, set[tuple[int, tuple[int, ...], tuple[int, ...]]]] = {}
     for rule in grammar.rules:
         for i, symbol in enumerate(rule.rhs):
             if (
@@ -52,11 +52,11 @@ def _same_places(grammar: Grammar) -> dict[frozenset[tuple[int, tuple[int, ...],
                 and symbol not in excluded
                 and not grammar.terminals[symbol].is_declared
             ):
-                places.setdefault(symbol, set()).add((rule.lhs, rule.rhs[:i], rule.rhs[i + 1 :]))
-    by_places: dict[frozenset[tuple[int, tuple[int, ...], tuple[int, ...]]], list[int]] = {}
-    for symbol in sorted(places):
-        by_places.setdefault(frozenset(places[symbol]), []).append(symbol)
-    return by_places
+                occurrences.setdefault(symbol, set()).add((rule.lhs, rule.rhs[:i], rule.rhs[i + 1 :]))
+    by_occurrences: dict[frozenset[tuple[int, tuple[int, ...], tuple[int, ...]]], list[int]] = {}
+    for symbol in sorted(occurrences):
+        by_occurrences.setdefault(frozenset(occurrences[symbol]), []).append(symbol)
+    return by_occurrences
 
 
 class _Union:

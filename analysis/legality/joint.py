@@ -18,7 +18,7 @@ def joint_representatives(
     """For each (left terminal, sequence) the index of the first case with that left whose sequence is proved jointly legal with it.
 
     A sequence equal to none before it stands for itself; so do cases with no terminal to the left, the empty sequence, and sequences past
-    MAX_LENGTH. Candidates are sequences accepted on the same of some ways up, and each merge is then proved (`Judge.jointly`).
+    MAX_LENGTH. Candidates are sequences accepted on the same of some derivation paths, and each merge is then proved (`Judge.jointly`).
 
     Cost: O(cases of one left terminal squared) to sign, and two proofs for each merge and candidate; 0.5 s for python.lark.
     """
@@ -41,15 +41,15 @@ def joint_representatives(
 
 
 def _signatures(judge: Judge, queries: list[Query]) -> list[bytes]:
-    """On which of some ways up each sequence is accepted; among the ways of a left terminal each sequence has one of its own."""
+    """On which of some derivation paths each sequence is accepted; among the paths of a left terminal each sequence has one of its own."""
     deciders = judge.always_deciders
-    witnesses = deciders.witness_ways(queries)
+    witnesses = deciders.witness_paths(queries)
     of_left: dict[int, dict[bytes, int]] = {}
-    for query, way in zip(queries, witnesses, strict=True):
-        of_left.setdefault(query.left, {}).setdefault(way.tobytes(), len(of_left[query.left]))
+    for query, path in zip(queries, witnesses, strict=True):
+        of_left.setdefault(query.left, {}).setdefault(path.tobytes(), len(of_left[query.left]))
     pools = {left: number for number, left in enumerate(of_left)}
-    ways = np.full((len(pools), max(map(len, of_left.values()), default=1), witnesses.shape[1]), -1, np.int32)
+    paths = np.full((len(pools), max(map(len, of_left.values()), default=1), witnesses.shape[1]), -1, np.int32)
     for left, distinct in of_left.items():
         for content, number in distinct.items():
-            ways[pools[left], number] = np.frombuffer(content, np.int32)
-    return [row.tobytes() for row in deciders.signatures(queries, [pools[query.left] for query in queries], ways)]
+            paths[pools[left], number] = np.frombuffer(content, np.int32)
+    return [row.tobytes() for row in deciders.signatures(queries, [pools[query.left] for query in queries], paths)]

@@ -4,8 +4,8 @@ The deciders speak of words of the grammar's language. What stands between a lex
 
 - Indents and dedents are inserted by layout, no text spells them. A sequence is never legal if it is not even with any number of
   them, anywhere: they are erased from the rules for that question.
-- Inside brackets newlines are dropped. A sequence is judged under each of its *readings*, one for each number of brackets that may be
-  open before it. It is never legal if it is so in every reading.
+- Inside brackets newlines are dropped. A sequence is judged under each of its *variants*, one for each number of brackets that may be
+  open before it. It is never legal if it is so in every variant.
 - Where a newline outside brackets has *ended* (its column is known), an indent or dedents may come; nothing that crosses such a
   newline is called always or jointly legal.
 
@@ -69,23 +69,23 @@ class Judge:
         """(n_terminals + 1, n_terminals) bool; the follow graph's edges, the last row those from the start of the text."""
         self._follow_rows: list[list[bool]] = self.follow.tolist()
 
-    def readings(self, left: int, sequence: Symbols) -> list[Symbols]:
+    def variants(self, left: int, sequence: Symbols) -> list[Symbols]:
         """The sequence as the parser may see it, one for each number of brackets open before `left`, without repetitions.
 
-        Kept newlines stay as they are (ENDED_NEWLINE or the terminal), dropped ones are gone. Without newlines there is one reading.
+        Kept newlines stay as they are (ENDED_NEWLINE or the terminal), dropped ones are gone. Without newlines there is one variant.
         """
         if self.layout is None or (ENDED_NEWLINE not in sequence and self.newline not in sequence):
             return [sequence]
-        return list(dict.fromkeys(self.reading(left, sequence, depth) for depth in self.depths(left, sequence)))
+        return list(dict.fromkeys(self.variant(left, sequence, depth) for depth in self.depths(left, sequence)))
 
     def depths(self, left: int, *sequences: Symbols) -> range:
-        """Numbers of brackets open before `left` that the readings of some sequences tell apart."""
+        """Numbers of brackets open before `left` that the variants of some sequences tell apart."""
         if left in (START, self.newline):
             return range(1)  # a newline that was kept stands outside brackets, and so does the start of the text
         closed = max(sum(symbol in self._closing for symbol in sequence) for sequence in sequences)
         return range(2 + (left in self._closing) + closed)
 
-    def reading(self, left: int, sequence: Symbols, depth: int) -> Symbols:
+    def variant(self, left: int, sequence: Symbols, depth: int) -> Symbols:
         """`depth` brackets are open before `left`. A closing bracket too many leaves none open; the parser refuses it anyway."""
         kept: list[int] = []
         for i, symbol in enumerate((left, *sequence)):
@@ -105,8 +105,8 @@ class Judge:
         return tuple(self.newline if symbol == ENDED_NEWLINE else symbol for symbol in sequence)
 
     def is_path(self, left: int, sequence: Symbols) -> bool:
-        """Whether some reading is a path of the follow graph; if not, the sequence is never legal. Cost: O(length)."""
-        return any(self._is_path(left, self._plain(reading)) for reading in self.readings(left, sequence))
+        """Whether some variant is a path of the follow graph; if not, the sequence is never legal. Cost: O(length)."""
+        return any(self._is_path(left, self._plain(variant)) for variant in self.variants(left, sequence))
 
     def _is_path(self, left: int, terminals: Symbols) -> bool:
         for right in terminals:
@@ -123,11 +123,11 @@ class Judge:
         owner: list[int] = []
         legal = np.zeros(len(cases), np.bool_)
         for number, (left, sequence) in enumerate(cases):
-            for reading in self.readings(left, sequence):
-                if not reading:
+            for variant in self.variants(left, sequence):
+                if not variant:
                     legal[number] = True
                 else:
-                    queries.append(Query(left, self._plain(reading)))
+                    queries.append(Query(left, self._plain(variant)))
                     owner.append(number)
         verdicts = self.never_deciders.judge(queries, progress)
         legal[np.array(owner, np.int64)[verdicts != NEVER]] = True
@@ -142,11 +142,11 @@ class Judge:
             if left == ANYWHERE and sequence:
                 proved[number] = False
                 continue
-            for reading in self.readings(left, sequence):
-                if not self._is_certain(left, reading):
+            for variant in self.variants(left, sequence):
+                if not self._is_certain(left, variant):
                     proved[number] = False
-                elif reading:
-                    queries.append(Query(left, reading))
+                elif variant:
+                    queries.append(Query(left, variant))
                     owner.append(number)
         verdicts = self.always_deciders.judge(queries, progress)
         proved[np.array(owner, np.int64)[verdicts != ALWAYS]] = False
@@ -159,18 +159,18 @@ class Judge:
         """
         return all(
             self._is_certain(left, one) and self._is_certain(left, other) and prover.is_jointly_legal(left, one, other)
-            for one, other in self._joint_readings(left, first, second)
+            for one, other in self._joint_variants(left, first, second)
         )
 
-    def _joint_readings(self, left: int, first: Symbols, second: Symbols) -> list[tuple[Symbols, Symbols]]:
+    def _joint_variants(self, left: int, first: Symbols, second: Symbols) -> list[tuple[Symbols, Symbols]]:
         both = (*first, *second)
         if self.layout is None or (ENDED_NEWLINE not in both and self.newline not in both):
             return [(first, second)]
-        readings = (
-            (self.reading(left, first, d), self.reading(left, second, d)) for d in self.depths(left, first, second)
+        variants = (
+            (self.variant(left, first, d), self.variant(left, second, d)) for d in self.depths(left, first, second)
         )
-        return list(dict.fromkeys(readings))
+        return list(dict.fromkeys(variants))
 
-    def _is_certain(self, left: int, reading: Symbols) -> bool:
-        """Whether no indent or dedent can come before or inside the reading."""
-        return ENDED_NEWLINE not in reading and self.newline not in (left, *reading[:-1])
+    def _is_certain(self, left: int, variant: Symbols) -> bool:
+        """Whether no indent or dedent can come before or inside the variant."""
+        return ENDED_NEWLINE not in variant and self.newline not in (left, *variant[:-1])

@@ -26,7 +26,7 @@ class Verdict:
     reason : one sentence.
     witness : names of terminals; a text's beginning that shows the contrary (or, for None, on which the decider got stuck), the
         judged sequence not included; () if there is none.
-    closed_set : what proves it: every way up from the context stays inside this set, and none of its members accepts (never), or
+    closed_set : what proves it: every derivation path from the context stays inside this set, and none of its members accepts (never), or
         none refuses (always, jointly). () where the reason says all.
     """
 

@@ -34,8 +34,8 @@ def terminal_rank(terminals: Sequence[Terminal]) -> tuple[int, ...]:
         return (-terminal.priority, terminal.literal is None, -width, -len(pattern), terminal.name)
 
     rank = [0] * len(terminals)
-    for place, number in enumerate(sorted(range(len(terminals)), key=key)):
-        rank[number] = place
+    for position, number in enumerate(sorted(range(len(terminals)), key=key)):
+        rank[number] = position
     return tuple(rank)
 
 
@@ -167,11 +167,11 @@ class Lexemes:
         """Where a fresh lexer can be after some bytes: union state, and whether it is still in its first lexeme."""
         current = {(start, True) for start in self.starts_after((winner,))}
         for byte in data:
-            current = {found for place in current for found in self._read(winner, place, byte)}
+            current = {found for position in current for found in self._read(winner, position, byte)}
         return current
 
-    def _read(self, winner: int, place: tuple[int, bool], byte: int) -> list[tuple[int, bool]]:
-        state, is_first = place
+    def _read(self, winner: int, position: tuple[int, bool], byte: int) -> list[tuple[int, bool]]:
+        state, is_first = position
         after = self.table[state][byte]
         if after < 0:
             return []
@@ -205,13 +205,13 @@ class Lexemes:
         while agenda:
             first, lexeme, other = agenda.pop()
             fails, goes_on = self._side_by_side(lexeme, other)
-            if fails if first < 0 else any(may_live[place] for place in fails):
+            if fails if first < 0 else any(may_live[position] for position in fails):
                 survives[begin] = True
                 return True
-            for after, place in goes_on:
-                pairs = [(first, after, place)]
-                if accepting[place] if first < 0 else may_end[place]:
-                    pairs += [(-1, after, start) for start in self.starts_after(accepting[place])]
+            for after, position in goes_on:
+                pairs = [(first, after, position)]
+                if accepting[position] if first < 0 else may_end[position]:
+                    pairs += [(-1, after, start) for start in self.starts_after(accepting[position])]
                 for pair in pairs:
                     if pair not in seen:
                         known = survives.get(pair)
@@ -232,8 +232,8 @@ class Lexemes:
             # PERF: bytes that lead to the same pair count once: a few of some hundred classes
             pairs = {pair for pair in zip(self.columns[lexeme], self.columns[other], strict=True) if pair[1] >= 0}
             found = self._together[key] = (
-                sorted(place for after, place in pairs if after < 0),
-                sorted((after, place) for after, place in pairs if after >= 0 and self.winner[after] < 0),
+                sorted(position for after, position in pairs if after < 0),
+                sorted((after, position) for after, position in pairs if after >= 0 and self.winner[after] < 0),
             )
         return found
 

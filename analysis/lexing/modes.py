@@ -215,8 +215,8 @@ def _reserved(grammar: Grammar) -> frozenset[int]:
     rules = {(rule.lhs, rule.rhs) for rule in grammar.rules}
     uses: dict[int, list[tuple[int, tuple[int, ...], int]]] = {}
     for rule in grammar.rules:
-        for place, symbol in enumerate(rule.rhs):
-            uses.setdefault(symbol, []).append((rule.lhs, rule.rhs, place))
+        for dot, symbol in enumerate(rule.rhs):
+            uses.setdefault(symbol, []).append((rule.lhs, rule.rhs, dot))
 
     def is_soft(literal: int, pattern: int) -> bool:
         return any((lhs, (*rhs[:i], pattern, *rhs[i + 1 :])) in rules for lhs, rhs, i in uses.get(literal, ()))

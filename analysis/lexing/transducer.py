@@ -293,7 +293,7 @@ class _Builder:
             return lost
         if self.has_modes:
             pending = state.pending + bytes([byte])
-            places = self.lexemes.readings(state.winner, pending)
+            positions = self.lexemes.readings(state.winner, pending)
             found = _State(after, state.winner, None, pending)
             others = self._read_again(state.winner, after, pending)
         else:
@@ -304,11 +304,11 @@ class _Builder:
             outputs += more
             if outputs and not self.lexemes.follows(state.winner, outputs[0]):
                 return lost
-            places = self._places(state.winner, target, not outputs)
+            positions = self._positions(state.winner, target, not outputs)
             found = _State(after, state.winner, (outputs, target))
             others = set() if self.lexemes.emitted(state.winner) + outputs else {target}
         if not any(
-            self.lexemes.can_survive(state.winner, after, other, is_first) for other, is_first in sorted(places)
+            self.lexemes.can_survive(state.winner, after, other, is_first) for other, is_first in sorted(positions)
         ):
             return lost
         if state.winner == self.newline and byte in self.column_bytes:
@@ -352,7 +352,7 @@ class _Builder:
             f"layout ({self.grammar.display_name(self.newline)}), whose column would be unknown; make the terminals differ sooner"
         )
 
-    def _places(self, winner: int, number: int, is_first: bool) -> set[tuple[int, bool]]:
+    def _positions(self, winner: int, number: int, is_first: bool) -> set[tuple[int, bool]]:
         """Where the union automaton can be in a state of the transducer, its own backing up included: places as in `_readings`."""
         state = self.states[number]
         if state.under_way < 0:
@@ -360,7 +360,7 @@ class _Builder:
         found = {(state.under_way, is_first)}
         if state.winner >= 0 and (not is_first or self.lexemes.follows(winner, state.winner)):
             _, again = state.again or ((), START_STATE)
-            found |= self._places(winner, again, False)
+            found |= self._positions(winner, again, False)
         return found
 
     def _end(self, state: _State) -> int:

@@ -10,7 +10,7 @@ from lark import exceptions as lark_exceptions
 
 from maskwright.analysis.errors import GrammarError, MaskwrightError
 from maskwright.analysis.grammar.foreign import hint_at, language_of
-from maskwright.analysis.grammar.lark_files import GrammarFiles, caret, places_of
+from maskwright.analysis.grammar.lark_files import GrammarFiles, caret, offsets_of
 
 _SYNTAX = re.compile(r"(?P<what>.*?),? at line (?P<line>\d+),? column (?P<column>\d+)", re.DOTALL)
 _NAMED = re.compile(
@@ -54,7 +54,7 @@ def translate(error: Exception, files: GrammarFiles, doing: str) -> MaskwrightEr
     if isinstance(error, lark_exceptions.GrammarError):
         return _translate_symbol_error(error, text, files)
     for number, source in enumerate(files.texts):
-        for raw, offset in places_of(source).literals.items():
+        for raw, offset in offsets_of(source).literals.items():
             if problem := _regex_problem(raw):
                 return GrammarError(files.at(f"Python's re refuses this pattern: {problem}", offset, number))
     step, cause = _failing_step(error)
@@ -62,10 +62,10 @@ def translate(error: Exception, files: GrammarFiles, doing: str) -> MaskwrightEr
     message = f"Lark's loader stops while {doing}: {explained}"
     if step == "resolve_term_references":
         for number, source in enumerate(files.texts):
-            places = places_of(source)
-            for name in places.introductions:
-                if name in places.in_terminals:
-                    return GrammarError(files.at(message, places.in_terminals[name], number))
+            offsets = offsets_of(source)
+            for name in offsets.introductions:
+                if name in offsets.in_terminals:
+                    return GrammarError(files.at(message, offsets.in_terminals[name], number))
     if "Inconsistent base_path for " in explained:
         module = explained.split("Inconsistent base_path for ")[1].rstrip(".")
         return files.import_error(module, "it is imported both from Lark's wheel and from the grammar's own folder")
@@ -78,20 +78,20 @@ def _translate_symbol_error(error: lark_exceptions.GrammarError, text: str, file
     """Lark's message about a symbol or literal, at the symbol that it names."""
     if len(error.args) == 2:
         literal, reason = error.args
-        raws = [raw for source in files.texts for raw in places_of(source).literals if literal in raw]
+        raws = [raw for source in files.texts for raw in offsets_of(source).literals if literal in raw]
         return files.error(f"bad escape in a literal: {reason.msg}", *raws)
     for beginning, shape in _SHAPES:
         if text.startswith(beginning):
             return files.error_at(re.sub(r" for .* \((-?\d+\.\.)", r" (\1", text, flags=re.DOTALL), shape)
     if "newlines in regular expressions" in text:
-        return files.error(text, *(raw for source in files.texts for raw in places_of(source).literals if "\n" in raw))
+        return files.error(text, *(raw for source in files.texts for raw in offsets_of(source).literals if "\n" in raw))
     names = [next(filter(None, groups)) for groups in _NAMED.findall(text)]
     if "marked to ignore" in text:  # Lark prints a set
         names.sort()
         return files.error(f"Ignored but not defined: {', '.join(names)}", *names)
     if "more than once" in text:
         for number, source in enumerate(files.texts):
-            for offset in places_of(source).definitions.get(names[0], ())[1:2]:
+            for offset in offsets_of(source).definitions.get(names[0], ())[1:2]:
                 return GrammarError(files.at(text, offset, number))
     text = re.sub(r"NonTerminal\(('\w+')\)", r"\1", re.sub(r"Rule (?='_?[A-Z])", "Terminal ", text))
     use = any(part in text for part in ("not defined", "Wrong number", "inside terminals"))

@@ -325,11 +325,11 @@ class Prefixes:
     def _read(self, row: int, tokens: list[int], is_committed: bool) -> None:
         """Read tokens up to the end of the text. is_committed : they have been accepted, so that none is a mere draft."""
         matcher = self.matchers[row]
-        for place, token in enumerate(tokens):
+        for index, token in enumerate(tokens):
             position = self._starts[row] + self._n_read[row]
             try:
                 if self.has_ended[row]:
-                    self._check_behind_end(row, tokens[place:])
+                    self._check_behind_end(row, tokens[index:])
                     return
                 self.advance(matcher, row, position, token)
             except IllegalTokenError:

@@ -61,18 +61,18 @@ class SelectiveHead:
         def get(*given: Any, **named: Any) -> Any:
             processors = original(*given, **named)
             config = named["generation_config"] if "generation_config" in named else given[0]
-            places = [place for place, one in enumerate(processors) if one is self._processor]
+            indices = [index for index, one in enumerate(processors) if one is self._processor]
             self._read = self._next = None
             # in other modes the logits of all tokens are compared, or normalised, before the masks come
             self._is_in_force = (
-                len(places) == 1
+                len(indices) == 1
                 and config.get_generation_mode().value in ("greedy_search", "sample")
                 and not config.output_logits
-                and all(is_elementwise(one) for one in processors[: places[0]])
+                and all(is_elementwise(one) for one in processors[: indices[0]])
             )
             if not self._is_in_force:
                 return processors
-            return type(processors)([*processors[: places[0] + 1], self, *processors[places[0] + 1 :]])
+            return type(processors)([*processors[: indices[0] + 1], self, *processors[indices[0] + 1 :]])
 
         return get
 

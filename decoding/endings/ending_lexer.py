@@ -51,7 +51,7 @@ class EndingLexer:
         waiting = bytes(part_of(table, schema.PENDING, pending[-1]).astype(np.uint8))
         self.pending = [waiting[a:b] for a, b in pairwise(pending)]
         at = part_of(table, schema.FALLBACK, n_states).tolist()
-        self.fallback = [symbols[place] if place >= 0 else -1 for place in at]
+        self.fallback = [symbols[offset] if offset >= 0 else -1 for offset in at]
         self.is_newline = ((part_of(table, schema.STATE_FLAGS, n_states) & schema.IS_NEWLINE) != 0).tolist()
         self.modes: list[int] = part_of(table, schema.MODE_STATE, n_modes).tolist()
         self.by_class = [[b for b in alphabet if self.class_of[b] == c] for c in range(n_classes)]
@@ -246,7 +246,7 @@ class EndingLexer:
         return min(found, 1 + self.indentation(wanted)) if self.is_consistent else found
 
 
-def part_of(table: Int32, place: int, *shape: int) -> Int32:
+def part_of(table: Int32, offset: int, *shape: int) -> Int32:
     """A part of the engine's table as an array."""
-    begin = int(table[place])
+    begin = int(table[offset])
     return table[begin : begin + int(np.prod(shape))].reshape(shape)

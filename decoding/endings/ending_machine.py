@@ -19,8 +19,8 @@ from maskwright.decoding.endings.ending_lexer import EndingLexer
 from maskwright.decoding.endings.ending_parser import EndingParser, Frame, pop_frames
 from maskwright.decoding.endings.ending_spelling import PREFERRED, Spelling
 
-FRAME, PLACE = 1_000, 1_500
-"""Bytes that a stack and a place (without its bounds) take."""
+FRAME, CONFIGURATION = 1_000, 1_500
+"""Bytes that a stack and a configuration (without its bounds) take."""
 Options = tuple[list[tuple[Column, int]], int, int]
 """Behind a newline: (column, value) of each open block from the inmost, the value of a new one, and that of the text's end."""
 
@@ -28,7 +28,7 @@ Options = tuple[list[tuple[Column, int]], int, int]
 NO_BOUNDS: array[int] = array("i")
 
 
-class Place:
+class ParserConfiguration:
     """Stacks, open indents' columns and the number of open brackets: all that a lexeme's end can change.
 
     values[u] : least bytes after lexeme u, if it comes next. bounds[q] : least bytes from lexer state q, and without the newline.
@@ -41,14 +41,14 @@ class Place:
         self.indents = indents
         self.depth = depth
         self.number = number
-        self.after: dict[tuple[int, Column | None], Place | None] = {}
+        self.after: dict[tuple[int, Column | None], ParserConfiguration | None] = {}
         self.values: list[int] | None = None
         self.bounds = self.bounds_without = NO_BOUNDS
         self.options: Options | None = None
 
 
-Node = tuple[Place, int, Column, int]
-"""Place, lexer state, column of the newline under way (the first if none is), state of the spelling."""
+Node = tuple[ParserConfiguration, int, Column, int]
+"""ParserConfiguration, lexer state, column of the newline under way (the first if none is), state of the spelling."""
 
 
 class EndingMachine:
@@ -61,26 +61,26 @@ class EndingMachine:
         self.lexer = EndingLexer(store, PREFERRED if spelling is None else spelling.alphabet)
         self.parser = EndingParser(store, self.lexer)
         self.spelling = spelling
-        self._n_frames = self._n_places = 0
+        self._n_frames = self._n_configurations = 0
         self._held = 0
         self._frames: dict[tuple[int, int, int], Frame] = {}
-        self._places: dict[tuple[tuple[int, ...], tuple[Column, ...], int], Place] = {}
+        self._configurations: dict[tuple[tuple[int, ...], tuple[Column, ...], int], ParserConfiguration] = {}
 
     def forget(self) -> None:
         """Drop all states. Those still at hand can be gone on with: no number is given twice."""
         self._held = 0
         self._frames = {}
-        self._places = {}
+        self._configurations = {}
 
     def start_of(self, texts: Texts, slot: int) -> Node:
         """The state of a text. The caller sees to it that nobody else uses the texts (`Alone`)."""
         memory, region = texts._memory, int(texts._regions[texts._slot(slot)])
         columns = texts._read_columns(slot)
         frames = [self._stack(states, columns) for states in texts._read_stacks(slot)]
-        place = self._place(frames, tuple(columns), int(memory[region + constants.DEPTH]))
+        configuration = self._configuration(frames, tuple(columns), int(memory[region + constants.DEPTH]))
         state = int(memory[region + constants.LEXER])
         column = Column(int(memory[region + constants.COLUMN]), int(memory[region + constants.NARROW]))
-        return place, state, column if self.lexer.is_newline[state] else FIRST_COLUMN, 0
+        return configuration, state, column if self.lexer.is_newline[state] else FIRST_COLUMN, 0
 
     def _stack(self, states: Sequence[int], columns: Sequence[Column]) -> Frame:
         parser = self.parser
@@ -112,15 +112,17 @@ class EndingMachine:
         # what the least newline has beyond a line feed may be part of the indentation
         return max(0, indentation - (self.lexer.width[self.parser.newline] - 1))
 
-    def _place(self, frames: Iterable[Frame], indents: tuple[Column, ...], depth: int) -> Place:
+    def _configuration(self, frames: Iterable[Frame], indents: tuple[Column, ...], depth: int) -> ParserConfiguration:
         members = {frame.number: frame for frame in frames}
         key = (tuple(sorted(members)), indents, depth)
-        found = self._places.get(key)
+        found = self._configurations.get(key)
         if found is None:
-            found = Place(tuple(members[number] for number in key[0]), indents, depth, self._n_places)
-            self._places[key] = found
-            self._n_places += 1
-            self._held += PLACE + 2 * len(self.lexer.backs_up) * NO_BOUNDS.itemsize
+            found = ParserConfiguration(
+                tuple(members[number] for number in key[0]), indents, depth, self._n_configurations
+            )
+            self._configurations[key] = found
+            self._n_configurations += 1
+            self._held += CONFIGURATION + 2 * len(self.lexer.backs_up) * NO_BOUNDS.itemsize
         return found
 
     def _actions(self, frames: Iterable[Frame], columns: int) -> Iterator[tuple[int, int, Frame]]:
@@ -167,15 +169,15 @@ class EndingMachine:
         """Whether the text may end on one of these stacks."""
         return any(True for _ in self._actions(frames, 1 << (self.parser.n_columns - 1)))
 
-    def _emit(self, place: Place, output: int, column: Column) -> Place | None:
-        """The place after emitted terminals; None if the parser does not take them."""
+    def _emit(self, configuration: ParserConfiguration, output: int, column: Column) -> ParserConfiguration | None:
+        """The configuration after emitted terminals; None if the parser does not take them."""
         parser = self.parser
         symbols = self.lexer.outputs[output]
-        key = (output, column if parser.newline in symbols and not place.depth else None)
-        if key in place.after:
-            return place.after[key]
-        frames: Sequence[Frame] = place.frames
-        indents, depth = place.indents, place.depth
+        key = (output, column if parser.newline in symbols and not configuration.depth else None)
+        if key in configuration.after:
+            return configuration.after[key]
+        frames: Sequence[Frame] = configuration.frames
+        indents, depth = configuration.indents, configuration.depth
         for symbol in symbols:
             if symbol == parser.newline and depth > 0:
                 continue
@@ -194,24 +196,26 @@ class EndingMachine:
                 depth = max(0, depth + parser.depth_of[symbol])
             if not frames:
                 break
-        found = place.after[key] = self._place(frames, indents, depth) if frames else None
+        found = configuration.after[key] = self._configuration(frames, indents, depth) if frames else None
         return found
 
-    def _begin(self, place: Place) -> int:
+    def _begin(self, configuration: ParserConfiguration) -> int:
         """The lexer state in which a lexeme begins; -1 if the stacks disagree."""
         if len(self.lexer.modes) == 1:
             return 0
-        modes = {self.lexer.modes[self.parser.mode_of[frame.state]] for frame in place.frames}
+        modes = {self.lexer.modes[self.parser.mode_of[frame.state]] for frame in configuration.frames}
         return modes.pop() if len(modes) == 1 else -1
 
-    def _read(self, place: Place, state: int, column: Column, data: bytes) -> tuple[Place, int, Column] | None:
+    def _read(
+        self, configuration: ParserConfiguration, state: int, column: Column, data: bytes
+    ) -> tuple[ParserConfiguration, int, Column] | None:
         """After some bytes; None if they are illegal."""
         lexer = self.lexer
         waiting = list(reversed(data))
         while waiting:
             byte = waiting.pop()
             if state == 0:
-                state = self._begin(place)
+                state = self._begin(configuration)
                 if state < 0:
                     return None
             klass = lexer.class_of[byte]
@@ -219,10 +223,10 @@ class EndingMachine:
             if after == -1:
                 return None
             if output:
-                emitted = self._emit(place, output, column)
+                emitted = self._emit(configuration, output, column)
                 if emitted is None:
                     return None
-                place = emitted
+                configuration = emitted
             if after == RESTART:
                 waiting.append(byte)
                 waiting += reversed(lexer.pending[state])
@@ -232,25 +236,25 @@ class EndingMachine:
             elif self.parser.layout is not None:
                 column = column.step(byte, self.parser.layout.tabs, self.parser.layout.tab_length)
             state = after
-        return place, state, column
+        return configuration, state, column
 
     def _is_end(self, node: Node) -> bool:
         """Whether the text may end."""
-        place, state, column, spelt = node
+        configuration, state, column, spelt = node
         lexer, parser = self.lexer, self.parser
         if self.spelling is not None and not self.spelling.is_whole(spelt):
             return False
         while lexer.end_output[state] == RESTART:
-            at: Place | None = place
+            at: ParserConfiguration | None = configuration
             if lexer.fallback[state] >= 0:
-                at = self._emit(place, lexer.outputs.index((lexer.fallback[state],)), column)
+                at = self._emit(configuration, lexer.outputs.index((lexer.fallback[state],)), column)
             read = None if at is None else self._read(at, 0, column, lexer.pending[state])
             if read is None:
                 return False
-            place, state, column = read
+            configuration, state, column = read
         if lexer.end_output[state] < 0:
             return False
-        ended = self._emit(place, lexer.end_output[state], FIRST_COLUMN)
+        ended = self._emit(configuration, lexer.end_output[state], FIRST_COLUMN)
         if ended is None:
             return False
         frames: Sequence[Frame] = ended.frames

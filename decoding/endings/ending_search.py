@@ -15,7 +15,7 @@ from maskwright.decoding.endings._ending_kernels import COSTLY
 if TYPE_CHECKING:
     from maskwright.decoding.engine.texts import Texts
     from maskwright.maskstore.table.compiled import EngineTable
-from maskwright.decoding.endings.ending_machine import EndingMachine, Node, Options, Place
+from maskwright.decoding.endings.ending_machine import EndingMachine, Node, Options, ParserConfiguration
 from maskwright.decoding.endings.ending_parser import Frame
 from maskwright.decoding.endings.ending_spelling import Spelling
 
@@ -43,8 +43,8 @@ Move = tuple[int, int, Node | None]
 
 
 def _key(node: Node) -> Key:
-    place, state, column, spelt = node
-    return place.number, state, column, spelt
+    configuration, state, column, spelt = node
+    return configuration.number, state, column, spelt
 
 
 class EndingSearch(EndingMachine):
@@ -75,38 +75,40 @@ class EndingSearch(EndingMachine):
 
     # --- bounds ---
 
-    def _estimate(self, place: Place) -> list[int]:
-        """values of a place, and its bounds."""
-        if place.values is not None:
-            return place.values
+    def _estimate(self, configuration: ParserConfiguration) -> list[int]:
+        """values of a configuration, and its bounds."""
+        if configuration.values is not None:
+            return configuration.values
         parser, lexer = self.parser, self.lexer
         values = [COSTLY] * (lexer.end + 1)
-        self._readings -= len(place.frames) - 1
+        self._readings -= len(configuration.frames) - 1
         if self._readings < 0:
             raise LimitError(
                 f"grammar {self._name} is so ambiguous here that endings of the text have too many readings to follow; "
                 "load the grammar with conflicts='shift', or make its rules less ambiguous"
             )
-        for column, target, below in self._actions(place.frames, self._text_columns):
+        for column, target, below in self._actions(configuration.frames, self._text_columns):
             known: dict[int, int] = {}
             for terminal in parser.members[column]:
                 before = parser.new_line if terminal == parser.newline else parser.class_of[terminal]
-                if lexer.width[terminal] < COSTLY and (terminal != parser.newline or not place.depth):
+                if lexer.width[terminal] < COSTLY and (terminal != parser.newline or not configuration.depth):
                     if before not in known:
                         known[before] = parser.value(target, below, below.pay, before)
                     values[terminal] = min(values[terminal], known[before])
-        ending: Sequence[Frame] = place.frames
-        for _ in place.indents[1:]:
+        ending: Sequence[Frame] = configuration.frames
+        for _ in configuration.indents[1:]:
             ending = self._shift(ending, parser.dedent)
         if self._accepts(ending):
             values[lexer.end] = 0
-        if place.depth and parser.newline >= 0:
+        if configuration.depth and parser.newline >= 0:
             rest = [lexer.width[t] + value for t, value in enumerate(values)]
             values[parser.newline] = max(0, min(rest))
-        place.values = values
-        place.bounds = self._bounds(values)
-        if not place.depth and parser.newline >= 0:
-            place.bounds_without = self._bounds([*values[: parser.newline], COSTLY, *values[parser.newline + 1 :]])
+        configuration.values = values
+        configuration.bounds = self._bounds(values)
+        if not configuration.depth and parser.newline >= 0:
+            configuration.bounds_without = self._bounds(
+                [*values[: parser.newline], COSTLY, *values[parser.newline + 1 :]]
+            )
         return values
 
     def _bounds(self, values: list[int]) -> array[int]:
@@ -120,32 +122,34 @@ class EndingSearch(EndingMachine):
         # PERF: np.clip asks for the limits of the type each time, which takes longer than this
         return array("i", np.minimum(np.maximum(least, 0), COSTLY).astype(np.intc).tobytes())
 
-    def _newline_options(self, place: Place) -> Options:
+    def _newline_options(self, configuration: ParserConfiguration) -> Options:
         """What a newline may lead to."""
-        if place.options is not None:
-            return place.options
-        parser, top = self.parser, place.indents[-1]
-        frames = self._shift(place.frames, parser.column_of[parser.newline])
+        if configuration.options is not None:
+            return configuration.options
+        parser, top = self.parser, configuration.indents[-1]
+        frames = self._shift(configuration.frames, parser.column_of[parser.newline])
         inner = self._shift(frames, parser.indent, self._pay(self.lexer.indentation_inside(top)))
         opened = parser.values(inner, parser.indented)
         options = []
-        for column, outer in zip(reversed(place.indents), [*reversed(place.indents[:-1]), FIRST_COLUMN], strict=True):
+        for column, outer in zip(
+            reversed(configuration.indents), [*reversed(configuration.indents[:-1]), FIRST_COLUMN], strict=True
+        ):
             options.append((column, parser.values(frames, parser.indented)))
             last = frames
             frames = self._shift(frames, parser.dedent, self._pay(self.lexer.indentation(outer)))
-        place.options = options, opened, 0 if self._accepts(last) else COSTLY
-        return place.options
+        configuration.options = options, opened, 0 if self._accepts(last) else COSTLY
+        return configuration.options
 
-    def _newline_bound(self, place: Place, state: int, column: Column) -> int:
+    def _newline_bound(self, configuration: ParserConfiguration, state: int, column: Column) -> int:
         """Least bytes if the newline under way ends as one."""
         lexer = self.lexer
         least = int(lexer.least[state, self.parser.newline])
         if least >= COSTLY:
             return COSTLY
-        options, opened, ended = self._newline_options(place)
+        options, opened, ended = self._newline_options(configuration)
         # at the end of the text it has no column
         found = least + ended
-        top = place.indents[-1]
+        top = configuration.indents[-1]
         here, below = lexer.same_line[state], lexer.next_line[state]
         if opened < COSTLY:
             inner = (
@@ -166,26 +170,26 @@ class EndingSearch(EndingMachine):
     def _estimated(self, node: Node) -> int:
         """The bound before anything was learnt. What a search may take goes by it: a bound that was learnt where there is no ending is only
         how far the search before has come, and would give the next one ever more."""
-        place, state, column, _ = node
-        if place.values is None:
-            self._estimate(place)
-        if self.lexer.is_newline[state] and not place.depth and not self.lexer.backs_up[state]:
-            return max(0, min(place.bounds_without[state], self._newline_bound(place, state, column)))
-        return place.bounds[state]
+        configuration, state, column, _ = node
+        if configuration.values is None:
+            self._estimate(configuration)
+        if self.lexer.is_newline[state] and not configuration.depth and not self.lexer.backs_up[state]:
+            return max(0, min(configuration.bounds_without[state], self._newline_bound(configuration, state, column)))
+        return configuration.bounds[state]
 
-    def _guess(self, place: Place, state: int, klass: int, column: Column) -> int:
-        """A bound after a move that emits something, without making the place that it leads to."""
+    def _guess(self, configuration: ParserConfiguration, state: int, klass: int, column: Column) -> int:
+        """A bound after a move that emits something, without making the configuration that it leads to."""
         emitted = self.lexer.outputs[self.lexer.output[state][klass]]
         if not emitted or self.lexer.backs_up[state]:  # only a made-up table emits nothing under a number of its own
             return 0
         first = emitted[0]
-        if first == self.parser.newline and not place.depth:
-            options, opened, _ = self._newline_options(place)
+        if first == self.parser.newline and not configuration.depth:
+            options, opened, _ = self._newline_options(configuration)
             layout = self.parser.layout
-            is_inner = layout is not None and layout.compare(column, place.indents[-1]) == 1
+            is_inner = layout is not None and layout.compare(column, configuration.indents[-1]) == 1
             value = opened if is_inner else dict(options).get(column, COSTLY)
         else:
-            value = self._estimate(place)[first]
+            value = self._estimate(configuration)[first]
         whole = len(emitted) == 1 and self.lexer.next_state[state][klass] == 0 and self.lexer.least[state, first] > 0
         return max(0, value - (not whole))
 
@@ -193,22 +197,22 @@ class EndingSearch(EndingMachine):
 
     def _moves(self, node: Node) -> list[Move]:
         """The moves of a state, in the order of preference."""
-        place, state, column, spelt = node
+        configuration, state, column, spelt = node
         lexer = self.lexer
-        here = state or self._begin(place)
+        here = state or self._begin(configuration)
         found: list[Move] = []
         if here < 0:
             return found
-        self._estimate(place)
+        self._estimate(configuration)
         for byte, klass in lexer.moves[here]:
             after = lexer.next_state[here][klass]
             if lexer.output[here][klass]:
-                least = self._guess(place, here, klass, column)
-            elif after < 0 or (lexer.is_newline[after] and not place.depth):
-                read = self._read(place, here, column, bytes([byte]))
+                least = self._guess(configuration, here, klass, column)
+            elif after < 0 or (lexer.is_newline[after] and not configuration.depth):
+                read = self._read(configuration, here, column, bytes([byte]))
                 least = COSTLY if read is None else self._bound((*read, 0))
             else:
-                least = place.bounds[after]
+                least = configuration.bounds[after]
             if least >= COSTLY:
                 continue
             if self.spelling is None:
@@ -269,7 +273,7 @@ class EndingSearch(EndingMachine):
         max_steps : beyond `NODES_OF_A_BYTE` for each byte of the start's bound. What was learnt is kept, so a second descent goes further.
 
         The bound of a state that is left rises above that of the next one, so the search does not stay where the bound is too low.
-        Raises LimitError if the steps are too few. Cost: about a node a byte, memory for one place a lexeme.
+        Raises LimitError if the steps are too few. Cost: about a node a byte, memory for one configuration a lexeme.
         Source: Korf, "Real-time heuristic search" (1990), LRTA*.
         """
         path = bytearray()

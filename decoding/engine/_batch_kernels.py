@@ -79,11 +79,11 @@ def prefetch(array: Any, index: Any) -> None:
 def _prefetch(context, array, index):  # type: ignore[no-untyped-def]
     def code(target, builder, signature, arguments):  # type: ignore[no-untyped-def]
         array = make_array(signature.args[0])(target, builder, arguments[0])  # type: ignore[no-untyped-call]
-        place = builder.bitcast(builder.gep(array.data, [arguments[1]]), ir.IntType(8).as_pointer())
+        offset = builder.bitcast(builder.gep(array.data, [arguments[1]]), ir.IntType(8).as_pointer())
         word = ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [place.type, word, word, word])
-        instruction = builder.module.declare_intrinsic("llvm.prefetch", [place.type], kind)
-        builder.call(instruction, [place, word(0), word(3), word(1)])  # for reading, into all caches, data
+        kind = ir.FunctionType(ir.VoidType(), [offset.type, word, word, word])
+        instruction = builder.module.declare_intrinsic("llvm.prefetch", [offset.type], kind)
+        builder.call(instruction, [offset, word(0), word(3), word(1)])  # for reading, into all caches, data
         return target.get_dummy_value()
 
     return types.void(array, types.int64), code
@@ -308,25 +308,25 @@ def advance_batch(table, memory, regions, tokens, results):  # type: ignore[no-u
     Returns whether all are OK.
     """
     n = regions.shape[0]
-    places = np.empty((2, n), np.int64)
+    spans = np.empty((2, n), np.int64)
     starts = table[TOKEN_START] & NATURAL
     for slot in range(n):
-        places[0, slot] = places[1, slot] = 0
+        spans[0, slot] = spans[1, slot] = 0
         token = tokens[slot]
         region = regions[slot]
         if results[slot] == IDLE and 0 <= token < table[N_TOKENS] and not memory[region + FINISHED]:
-            places[0, slot] = table[starts + token]
-            places[1, slot] = table[starts + token + 1]
-            prefetch(table, (table[TOKEN_BYTES] & NATURAL) + (places[0, slot] >> 2))
+            spans[0, slot] = table[starts + token]
+            spans[1, slot] = table[starts + token + 1]
+            prefetch(table, (table[TOKEN_BYTES] & NATURAL) + (spans[0, slot] >> 2))
             prefetch(memory, region + REGION_HEADER + SAVED * memory[region + HISTORY_AT])
             if memory[region + STACKS] >= 0:
                 prefetch(memory, region + (memory[region + ARENA] & NATURAL) + RECORD * memory[region + STACKS])
     for slot in range(n):
-        if places[0, slot] < places[1, slot]:
+        if spans[0, slot] < spans[1, slot]:
             begin_draft(memory, regions[slot])
-            places[0, slot] = read_plain(table, memory, True, places[0, slot], places[1, slot], memory, regions[slot])
+            spans[0, slot] = read_plain(table, memory, True, spans[0, slot], spans[1, slot], memory, regions[slot])
         else:
-            places[1, slot] = -1
+            spans[1, slot] = -1
     fine = True
     for slot in range(n):
         if results[slot] != IDLE:
@@ -334,8 +334,8 @@ def advance_batch(table, memory, regions, tokens, results):  # type: ignore[no-u
         code = np.int64(OK)
         region = regions[slot]
         token = tokens[slot]
-        if places[1, slot] >= 0:
-            code = np.int64(read_rest(table, memory, True, places[0, slot], places[1, slot], memory, region, True))
+        if spans[1, slot] >= 0:
+            code = np.int64(read_rest(table, memory, True, spans[0, slot], spans[1, slot], memory, region, True))
         elif token != -1:
             code = np.int64(read_token(table, memory, region, token, True))
         if code == NO_ROOM and make_room(table, memory, region):

@@ -180,9 +180,9 @@ def read_byte(table, memory, region, byte):  # type: ignore[no-untyped-def]
             state = mode_state(table, memory, arena, np.int64(memory[region + DRAFT_STACKS]))
             if state < 0:
                 return state
-        place = state * classes + table[table[BYTE_CLASS] + byte]
-        output = np.int64(table[table[OUTPUT] + place])
-        after = np.int64(table[table[NEXT_STATE] + place])
+        offset = state * classes + table[table[BYTE_CLASS] + byte]
+        output = np.int64(table[table[OUTPUT] + offset])
+        after = np.int64(table[table[NEXT_STATE] + offset])
         if after == DEAD:
             return np.int64(ILLEGAL)
         if output != 0:
@@ -255,8 +255,8 @@ def back_up(table, memory, region):  # type: ignore[no-untyped-def]
     state = np.int64(memory[region + DRAFT_LEXER])
     terminal = np.int64(table[table[FALLBACK] + state])
     if terminal >= 0:
-        place = np.int64(table[OUTPUT_SYMBOLS]) + terminal
-        code = emit(table, memory, region, place, place + 1)
+        offset = np.int64(table[OUTPUT_SYMBOLS]) + terminal
+        code = emit(table, memory, region, offset, offset + 1)
         if code != OK:
             return code
     memory[region + DRAFT_LEXER] = 0

@@ -1,4 +1,4 @@
-"""Masks: the runs of the stack automaton over a text's stacks, and the tokens that they mark."""
+"""Masks: the walks of the stack automaton over a text's stacks, and the tokens that they collect."""
 
 from __future__ import annotations
 
@@ -109,8 +109,8 @@ def add_tokens(table, mask, words):  # type: ignore[no-untyped-def]
     row = np.int64(table[table[MASKS] + 3 * mask])
     if row >= 0:
         n_words = np.int64(table[N_WORDS])
-        place = np.int64(table[ROWS]) + row * n_words
-        add_words(words, table[place : place + n_words])
+        offset = np.int64(table[ROWS]) + row * n_words
+        add_words(words, table[offset : offset + n_words])
     add_ids(table, mask, words)
 
 
@@ -142,14 +142,14 @@ def write_collected(table, memory, region, words):  # type: ignore[no-untyped-de
         row = np.int64(table[table[MASKS] + 3 * memory[region + COLLECTED + i]])
         if row < 0 or row == first:
             continue
-        place = rows + row * n_words
+        offset = rows + row * n_words
         if is_written:
-            add_words(words, table[place : place + n_words])
+            add_words(words, table[offset : offset + n_words])
         elif first < 0:
             first = row
         else:
             begin = rows + first * n_words
-            write_two(words, table[begin : begin + n_words], table[place : place + n_words])
+            write_two(words, table[begin : begin + n_words], table[offset : offset + n_words])
             is_written = True
     if not is_written:
         begin = rows + first * n_words if first >= 0 else rows
@@ -180,7 +180,7 @@ def write_two(words, a, b):  # type: ignore[no-untyped-def]
 
 @kernel
 def find_walk(memory, cache, width, frame, node):  # type: ignore[no-untyped-def]
-    """Where the cache has a run from a frame and a node, or -1."""
+    """Where the cache has a walk from a frame and a node, or -1."""
     for i in range(CACHED_WALKS):
         slot = cache + 1 + i * width
         if memory[slot] == frame and memory[slot + 1] == node:
@@ -211,10 +211,10 @@ def next_edge(table, node, state):  # type: ignore[no-untyped-def]
 
 @kernel
 def walk_stack(table, memory, region, node, frame, words):  # type: ignore[no-untyped-def]
-    """Mark the masks of the tokens that a stack allows, from a root node of the automaton.
+    """Collect the masks of the tokens that a stack allows, from a root node of the automaton.
 
-    Right-recursive texts (nested ternaries, lambdas) make a run go down the whole stack. What a node adds from a frame down never
-    changes, so past LONG_WALK frames it is kept, for one frame of each run: the next run finds it after a few more steps.
+    Right-recursive texts (nested ternaries, lambdas) make a walk go down the whole stack. What a node adds from a frame down never
+    changes, so past LONG_WALK frames it is kept, for one frame of each walk: the next walk finds it after a few more steps.
     """
     arena = region + (memory[region + ARENA] & NATURAL)
     n_cells = table[N_STATES] & NATURAL
@@ -308,10 +308,10 @@ def accepts_continuation(table, memory, region, continuation):  # type: ignore[n
 def pass_newlines(table, memory, region, breaks):  # type: ignore[no-untyped-def]
     """Read some line breaks: OK or an error. The draft is behind them then."""
     for newline in range(table[table[LINE_BREAKS_START] + breaks], table[table[LINE_BREAKS_START] + breaks + 1]):
-        place = table[LINE_BREAKS] + 5 * newline
-        if has_spent(memory, region, 1 + np.int64(table[place + 1]) - np.int64(table[place])):
+        offset = table[LINE_BREAKS] + 5 * newline
+        if has_spent(memory, region, 1 + np.int64(table[offset + 1]) - np.int64(table[offset])):
             return np.int64(TOO_LONG)
-        for i in range(table[place], table[place + 1]):
+        for i in range(table[offset], table[offset + 1]):
             code = feed_symbol(table, memory, region, np.int64(table[table[LINE_BREAK_SYMBOLS] + i]))
             if code != OK:
                 return code
@@ -319,9 +319,9 @@ def pass_newlines(table, memory, region, breaks):  # type: ignore[no-untyped-def
         if code != OK:
             return code
         # as in `Move.after`
-        stop = np.int64(table[place + 2])
-        wide = np.int64(table[place + 3])
-        narrow = np.int64(table[place + 4])
+        stop = np.int64(table[offset + 2])
+        wide = np.int64(table[offset + 3])
+        narrow = np.int64(table[offset + 4])
         if stop >= PLAIN:
             before = np.int64(memory[region + COLUMN])
             wide += before if stop == PLAIN else ((before + stop) // TAB_STOP + 1) * TAB_STOP
@@ -334,7 +334,7 @@ def pass_newlines(table, memory, region, breaks):  # type: ignore[no-untyped-def
 
 @kernel
 def find_masks(table, memory, region, words):  # type: ignore[no-untyped-def]
-    """Mark the masks of a text. words : as in `fill`. OK or an error."""
+    """Collect the masks of a text. words : as in `fill`. OK or an error."""
     arena = region + np.int64(memory[region + ARENA])
     state = np.int64(memory[region + LEXER])
     depth_case = np.int64(table[table[DEPTH_CASE_START] + state])
@@ -350,8 +350,8 @@ def find_masks(table, memory, region, words):  # type: ignore[no-untyped-def]
         stacks = np.int64(memory[region + STACKS])
         if breaks > 0:
             begin_draft(memory, region)
-            place = table[LINE_BREAKS] + 5 * table[table[LINE_BREAKS_START] + breaks]
-            if table[place] == table[place + 1]:
+            offset = table[LINE_BREAKS] + 5 * table[table[LINE_BREAKS_START] + breaks]
+            if table[offset] == table[offset + 1]:
                 code = know_newline(table, memory, region)
                 if code != OK:
                     return code
@@ -375,10 +375,10 @@ def find_masks(table, memory, region, words):  # type: ignore[no-untyped-def]
                     return np.int64(TOO_LONG)
         elif root < 0:
             for item in range(table[table[OPEN_START] - root - 1], table[table[OPEN_START] - root]):
-                place = table[OPEN_ITEMS] + 2 * item
-                code = accepts_continuation(table, memory, region, np.int64(table[place]))
+                offset = table[OPEN_ITEMS] + 2 * item
+                code = accepts_continuation(table, memory, region, np.int64(table[offset]))
                 if code == OK:
-                    collect_mask(table, memory, region, np.int64(table[place + 1]), words)
+                    collect_mask(table, memory, region, np.int64(table[offset + 1]), words)
                 elif code != ILLEGAL:
                     return code
     return np.int64(OK)

@@ -88,7 +88,7 @@ def rollback(table, memory, region, n):  # type: ignore[no-untyped-def]
 
 @kernel
 def forget_walks(table, memory, region, first):  # type: ignore[no-untyped-def]
-    """Drop from the cache of runs what it holds of records from `first` on: they are about to change."""
+    """Drop from the cache of walks what it holds of records from `first` on: they are about to change."""
     if memory[region + CACHE] > 0:
         for slot in range(CACHED_WALKS):
             at = memory[region + CACHE] + 1 + slot * (2 + np.int64(table[N_WORDS]))

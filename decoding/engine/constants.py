@@ -47,7 +47,7 @@ N_HISTORY, MAX_HISTORY, HISTORY_AT = 9, 10, 11
 ARENA = 12
 """Where the arena begins, from the region's start."""
 CACHE = 13
-"""Where elsewhere in memory the cache of runs is; 0: there is none, -1: one is wanted."""
+"""Where elsewhere in memory the cache of walks is; 0: there is none, -1: one is wanted."""
 AFTER_NEWLINE_STACKS = 14
 """The stacks after a newline (before its column is obeyed) or an error, 0 if not known.
 
@@ -94,7 +94,7 @@ TOO_LONG = -12
 """More reductions than were to be tried; or more steps than a text asks for, see BELOW."""
 
 WANTS_CACHE = 1
-"""All is well, and a cache of runs would help."""
+"""All is well, and a cache of walks would help."""
 
 LIST = -16
 """Stacks below this are lists."""
@@ -139,7 +139,7 @@ MOST_SINCE = 1 << 14
 """Strides of reductions in which a stack may not get lower than it was: a million reductions that neither read nor uncover anything."""
 
 LONG_WALK = 48
-"""A run over more frames than this looks for its continuation in the cache, at heights that CACHE_STRIDE divides."""
+"""A walk over more frames than this looks for its continuation in the cache, at heights that CACHE_STRIDE divides."""
 
 CACHE_STRIDE = 16
 

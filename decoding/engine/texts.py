@@ -62,14 +62,14 @@ class Texts(Shared):
         self._table.setflags(write=False)
         self._n_words = store.n_words
         arena = constants.REGION_HEADER + max_rollback * constants.SAVED + constants.scratch_size(self._table)
-        places = arena + constants.RECORD * _FIRST_RECORDS
-        if size * places >= 1 << 31:
+        width = arena + constants.RECORD * _FIRST_RECORDS
+        if size * width >= 1 << 31:
             raise LimitError(
                 f"{clip(size)} texts that remember {clip(max_rollback)} tokens each are more than can be numbered in 31 bits; make several "
                 "batches, or give a smaller max_rollback"
             )
-        self._memory = _zeros(size * places)
-        self._regions = np.arange(size, dtype=np.int64) * places
+        self._memory = _zeros(size * width)
+        self._regions = np.arange(size, dtype=np.int64) * width
         for region in self._regions.tolist():
             self._memory[region + constants.MAX_HISTORY] = max_rollback
             self._memory[region + constants.ARENA] = arena
@@ -224,8 +224,8 @@ class Texts(Shared):
         keep = self._memory[into : into + constants.REGION_HEADER].copy()
         n = arena + constants.RECORD * used
         self._memory[into : into + n] = self._memory[begin : begin + n]
-        for place in (constants.CAPACITY, constants.CACHE):
-            self._memory[into + place] = keep[place]
+        for field in (constants.CAPACITY, constants.CACHE):
+            self._memory[into + field] = keep[field]
         memory_kernels.forget_walks(self._table, self._memory, into, 0)
 
     def _columns(self, slot: int) -> list[Column]:
@@ -315,7 +315,7 @@ class Texts(Shared):
     def _make_room(self, slot: int) -> None:
         """Free records that nothing needs, or double the region."""
         region = int(self._regions[slot])
-        capacity, used = (int(self._memory[region + place]) for place in (constants.CAPACITY, constants.USED))
+        capacity, used = (int(self._memory[region + field]) for field in (constants.CAPACITY, constants.USED))
         memory_kernels.collect(self._table, self._memory, region, np.empty(capacity, np.int32))
         left = int(self._memory[region + constants.USED])
         if 2 * left > capacity or left == used:

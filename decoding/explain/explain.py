@@ -31,7 +31,7 @@ from maskwright.decoding.explain.explanation import (
     shown_bytes,
     shown_ranges,
 )
-from maskwright.decoding.explain.retrace import END, Machine, Place, Refusal, Retrace, machine_of
+from maskwright.decoding.explain.retrace import END, Configuration, Machine, Refusal, Retrace, machine_of
 from maskwright.decoding.explain.stack_views import StackViews
 from maskwright.maskstore.table import schema
 from maskwright.maskstore.table.compiled import EngineTable
@@ -67,8 +67,8 @@ def explain_token(grammar: Grammar, text: bytes, data: bytes, store: EngineTable
 
 
 def _after(explainer: _Explainer, text: bytes, data: bytes, what: str) -> Explanation:
-    places, good = explainer.run([explainer.trace.start], text)
-    return explainer.text(text) if good < len(text) else explainer.token(places, data, what, text)
+    configurations, good = explainer.run([explainer.trace.start], text)
+    return explainer.text(text) if good < len(text) else explainer.token(configurations, data, what, text)
 
 
 def explain_id(store: EngineTable, text: bytes, token: int) -> Explanation:
@@ -78,8 +78,8 @@ def explain_id(store: EngineTable, text: bytes, token: int) -> Explanation:
     explainer = _Explainer(machine_of(store.grammar), store)
     if 0 <= token < vocabulary.size and vocabulary.tokens[token] and token not in vocabulary.eos:
         return _after(explainer, text, vocabulary.tokens[token], f"token {token} ({vocabulary.tokens[token]!r})")
-    places, good = explainer.run([explainer.trace.start], text)
-    return explainer.text(text) if good < len(text) else explainer.other(places, token, text)
+    configurations, good = explainer.run([explainer.trace.start], text)
+    return explainer.text(text) if good < len(text) else explainer.other(configurations, token, text)
 
 
 def explain_next(texts: Texts, token: int) -> Explanation:
@@ -97,11 +97,11 @@ def explain_next(texts: Texts, token: int) -> Explanation:
         shown = f"token {token}" + (f" ({vocabulary.tokens[token]!r})" if 0 <= token < vocabulary.size else "")
         summary = f"{shown} comes after the end of the text: reset() begins a new one"
         return Explanation(store.grammar.name, f"token {token}", "refused", summary)
-    places = explainer.places_of(texts)
+    configurations = explainer.configurations_of(texts)
     if 0 <= token < vocabulary.size and vocabulary.tokens[token] and token not in vocabulary.eos:
         what = f"token {token} ({vocabulary.tokens[token]!r})"
-        return explainer.token(places, vocabulary.tokens[token], what, None)
-    return explainer.other(places, token, None)
+        return explainer.token(configurations, vocabulary.tokens[token], what, None)
+    return explainer.other(configurations, token, None)
 
 
 class _Explainer:
@@ -118,11 +118,11 @@ class _Explainer:
     # ------------------------------------------------------------------------------------------------------ questions
 
     def text(self, text: bytes) -> Explanation:
-        places, good = self.run([self.trace.start], text)
+        configurations, good = self.run([self.trace.start], text)
         at = position_of(text, good)
         if good == len(text):
-            refused = self.trace.end(places)
-            ending = self.attempts(refused, text, places[0].read)
+            refused = self.trace.end(configurations)
+            ending = self.attempts(refused, text, configurations[0].read)
             whole = "a whole text" if not refused else "the beginning of a text"
             return Explanation(
                 summary=f"legal under grammar {self.grammar.name}: {whole}, {len(text):,} bytes",
@@ -130,10 +130,10 @@ class _Explainer:
                 is_whole=not refused,
                 ending=ending,
                 expected=self.expected_of(refused) if refused else (),
-                **self.common("the text", text, places, at),
+                **self.common("the text", text, configurations, at),
             )
-        refused = self.refusals(places, text[good : good + 1])
-        attempts = self.attempts(refused, text[: good + 1], places[0].read)
+        refused = self.refusals(configurations, text[good : good + 1])
+        attempts = self.attempts(refused, text[: good + 1], configurations[0].read)
         expected = self.expected_of(refused)
         why = attempts[0].why + (f"; expected {listed(expected)}" if 0 < len(expected) <= FEW else "")
         if good == 0 and text.startswith(_MARK):
@@ -143,43 +143,45 @@ class _Explainer:
             verdict="refused",
             attempts=attempts,
             expected=expected,
-            bytes_allowed=self.bytes_allowed(places),
-            **self.common("the text", text[:good], places, at),
+            bytes_allowed=self.bytes_allowed(configurations),
+            **self.common("the text", text[:good], configurations, at),
         )
 
-    def token(self, places: list[Place], data: bytes, what: str, text: bytes | None) -> Explanation:
-        after, good = self.run(places, data)
+    def token(self, configurations: list[Configuration], data: bytes, what: str, text: bytes | None) -> Explanation:
+        after, good = self.run(configurations, data)
         whole = None if text is None else text + data
         if good == len(data):
-            attempts = self.continuations(after, places[0].read)
+            attempts = self.attempts_that_go_on(after, configurations[0].read)
             return Explanation(
                 summary=f"{what} may come next",
                 verdict="allowed",
                 attempts=attempts,
-                reads_as=self.reads_as(places, data),
-                **self.common(what, text, places, None if text is None else position_of(text + data, len(text))),
+                reads_as=self.reads_as(configurations, data),
+                **self.common(
+                    what, text, configurations, None if text is None else position_of(text + data, len(text))
+                ),
             )
         refused = self.refusals(after, data[good : good + 1])
         attempts = self.attempts(
-            refused, None if whole is None else whole[: len(whole) - len(data) + good + 1], places[0].read
+            refused, None if whole is None else whole[: len(whole) - len(data) + good + 1], configurations[0].read
         )
-        place = f"byte {good} of it, {shown_bytes(data[good : good + 1])}, cannot come" if good else "it cannot come"
+        why_not = f"byte {good} of it, {shown_bytes(data[good : good + 1])}, cannot come" if good else "it cannot come"
         allowed = self.bytes_allowed(after)
         shown = listed(shown_ranges(allowed)) or "nothing"
         return Explanation(
-            summary=f"{what} is not legal here under grammar {self.grammar.name}: {place}; what can: {shown}",
+            summary=f"{what} is not legal here under grammar {self.grammar.name}: {why_not}; what can: {shown}",
             verdict="refused",
             attempts=attempts,
-            reads_as=self.reads_as(places, data),
+            reads_as=self.reads_as(configurations, data),
             expected=self.expected_of(refused),
             bytes_allowed=allowed,
             nearest=self.nearest(text, data),
             **self.common(
-                what, text, places, None if whole is None else position_of(whole, len(whole) - len(data) + good)
+                what, text, configurations, None if whole is None else position_of(whole, len(whole) - len(data) + good)
             ),
         )
 
-    def other(self, places: list[Place], token: int, text: bytes | None) -> Explanation:
+    def other(self, configurations: list[Configuration], token: int, text: bytes | None) -> Explanation:
         """Of a token that stands for no text: the end of the text, another special one, or none of the vocabulary's."""
         assert self.store is not None
         vocabulary = self.store.vocabulary
@@ -191,28 +193,37 @@ class _Explainer:
         if token not in vocabulary.eos:
             why = f"{shown} stands for no text, so no grammar can allow it"
             return Explanation(self.grammar.name, f"token {token}", "refused", why)
-        common = self.common(f"token {token}", text, places, None if text is None else position_of(text, len(text)))
-        refused = self.trace.end(places)
+        common = self.common(
+            f"token {token}", text, configurations, None if text is None else position_of(text, len(text))
+        )
+        refused = self.trace.end(configurations)
         if not refused:
             return Explanation(summary=f"{shown} may come next: the text is whole", verdict="allowed", **common)
         return Explanation(
             summary=f"{shown} ends the text, which is not complete here",
             verdict="refused",
-            attempts=self.attempts(refused, text, places[0].read),
+            attempts=self.attempts(refused, text, configurations[0].read),
             expected=self.expected_of(refused),
-            bytes_allowed=self.bytes_allowed(places),
+            bytes_allowed=self.bytes_allowed(configurations),
             nearest=self.nearest(text, b""),
             **common,
         )
 
-    def common(self, what: str, text: bytes | None, places: list[Place], at: Position | None) -> dict[str, Any]:
+    def common(
+        self, what: str, text: bytes | None, configurations: list[Configuration], at: Position | None
+    ) -> dict[str, Any]:
         """What all explanations tell about the text before."""
-        place = places[0]
-        found: dict[str, Any] = {"grammar": self.grammar.name, "what": what, "position": at, "depth": place.depth}
+        configuration = configurations[0]
+        found: dict[str, Any] = {
+            "grammar": self.grammar.name,
+            "what": what,
+            "position": at,
+            "depth": configuration.depth,
+        }
         if self.grammar.layout is not None:
-            found["columns"] = tuple(column.wide for column in place.columns)
-        live = self.machine.transducer.live[place.lexer]
-        names = listed(self.names(live)) if place.lexer != START_STATE else ""
+            found["columns"] = tuple(column.wide for column in configuration.columns)
+        live = self.machine.transducer.live[configuration.lexer]
+        names = listed(self.names(live)) if configuration.lexer != START_STATE else ""
         if text is None:
             if self.texts is not None:
                 found["note"] = (
@@ -220,7 +231,7 @@ class _Explainer:
                 )
             found["unfinished"] = f"a lexeme that may become {names}" if names else ""
             return found
-        lexemes, begin = self.machine.lexemes(text, place, self.trace.modes(place.stacks)[0])
+        lexemes, begin = self.machine.lexemes(text, configuration, self.trace.modes(configuration.stacks)[0])
         found["n_lexemes"] = len(lexemes)
         found["lexemes"] = tuple(
             Lexeme(
@@ -238,13 +249,17 @@ class _Explainer:
 
     # ------------------------------------------------------------------------------------------------------- reading
 
-    def run(self, places: list[Place], data: bytes) -> tuple[list[Place], int]:
-        """The places after as many of the bytes as are legal, and how many that are."""
+    def run(self, configurations: list[Configuration], data: bytes) -> tuple[list[Configuration], int]:
+        """The configurations after as many of the bytes as are legal, and how many that are."""
         # every prefix of a legal prefix is one: a check where a lexeme has ended, and bisection since the last check, find the end
-        recent, base = [places], 0
+        recent, base = [configurations], 0
         for at, byte in enumerate(data):
             after, _ = self.trace.read(recent[-1], bytes([byte]))
-            if after and any(place.read is not recent[-1][0].read for place in after) and len(recent) > 1:
+            if (
+                after
+                and any(configuration.read is not recent[-1][0].read for configuration in after)
+                and len(recent) > 1
+            ):
                 if not self.trace.is_legal(recent[-1]):
                     break
                 recent, base = recent[-1:], at
@@ -260,9 +275,9 @@ class _Explainer:
                 high = middle - 1
         return recent[low], base + low
 
-    def refusals(self, places: list[Place], data: bytes) -> list[Refusal]:
+    def refusals(self, configurations: list[Configuration], data: bytes) -> list[Refusal]:
         """Why no reading goes on with some bytes."""
-        after, refused = self.trace.read(places, data)
+        after, refused = self.trace.read(configurations, data)
         for way in self.trace.ways(after):
             if isinstance(way, Refusal):
                 refused.append(way)
@@ -272,17 +287,20 @@ class _Explainer:
                 refused.append(Refusal("terminal", way, symbol, stacks))
         return refused
 
-    def bytes_allowed(self, places: list[Place]) -> bytes:
-        """The bytes that may stand at some places. One byte of each class is tried."""
+    def bytes_allowed(self, configurations: list[Configuration]) -> bytes:
+        """The bytes that may stand at some configurations. One byte of each class is tried."""
         byte_class = self.machine.byte_class
         first = {klass: byte_class.index(klass) for klass in set(byte_class)}
-        fine = {k: self.trace.is_legal(self.trace.read(places, bytes([byte]))[0]) for k, byte in sorted(first.items())}
+        fine = {
+            k: self.trace.is_legal(self.trace.read(configurations, bytes([byte]))[0])
+            for k, byte in sorted(first.items())
+        }
         return bytes(byte for byte in range(256) if fine[byte_class[byte]])
 
-    def reads_as(self, places: list[Place], data: bytes) -> tuple[str, ...]:
+    def reads_as(self, configurations: list[Configuration], data: bytes) -> tuple[str, ...]:
         """The terminals that the lexer would emit, whatever the parser says; of one mode only, since others ask the parser."""
         machine = self.machine
-        state = places[0].lexer
+        state = configurations[0].lexer
         if len(machine.mode_state) > 1:
             return ()
         found: list[int] = []
@@ -295,7 +313,7 @@ class _Explainer:
         live = self.machine.transducer.live[state]
         return (*self.names(found), *([f"({listed(self.names(live), 4)} under way)"] if live else []))
 
-    def places_of(self, texts: Texts) -> list[Place]:
+    def configurations_of(self, texts: Texts) -> list[Configuration]:
         """Where a matcher stands, in states of the full tables."""
         table, memory = texts.store.table, texts._memory
         transducer = self.machine.transducer
@@ -312,7 +330,7 @@ class _Explainer:
         lexer, wide, narrow, depth = (
             int(memory[region + p]) for p in (constants.LEXER, constants.COLUMN, constants.NARROW, constants.DEPTH)
         )
-        return [Place(lexer, Column(wide, narrow), depth, tuple(texts._columns(0)), stacks, False, None)]
+        return [Configuration(lexer, Column(wide, narrow), depth, tuple(texts._columns(0)), stacks, False, None)]
 
     def _lifted(self, merged: Sequence[int]) -> int:
         """A stack of the full tables whose states have these classes; it does the same on every text (`analysis.lr.bisimulation`)."""
@@ -341,29 +359,31 @@ class _Explainer:
         first: dict[int, None] = {}
         then: dict[int, None] = {}
         for refusal in refused:
-            place = refusal.place
+            configuration = refusal.configuration
             if refusal.kind in ("bytes", "unfinished"):
-                wanted = self.trace.under_way(place)
-                then |= dict.fromkeys(self.trace.acceptable(place.stacks, wanted))
-                output = int(self.machine.transducer.end_output[place.lexer])
-                ended = self.trace.emit(place, self.machine.transducer.outputs[output]) if output >= 0 else refusal
-                if isinstance(ended, Place):
+                wanted = self.trace.under_way(configuration)
+                then |= dict.fromkeys(self.trace.acceptable(configuration.stacks, wanted))
+                output = int(self.machine.transducer.end_output[configuration.lexer])
+                ended = (
+                    self.trace.emit(configuration, self.machine.transducer.outputs[output]) if output >= 0 else refusal
+                )
+                if isinstance(ended, Configuration):
                     first |= dict.fromkeys(self.trace.expected(ended.stacks))
             else:
                 first |= dict.fromkeys(self.trace.expected(refusal.stacks))
-                then |= dict.fromkeys(self.trace.expected(place.stacks))
+                then |= dict.fromkeys(self.trace.expected(configuration.stacks))
         return self.names([*first, *(symbol for symbol in then if symbol not in first)])
 
     def attempts(self, refused: Sequence[Refusal], text: bytes | None, since: Any) -> tuple[Attempt, ...]:
-        """One attempt for each way to read: refusals of one place are one.
+        """One attempt for each way to read: refusals of one configuration are one.
 
         text : up to the byte where reading stopped. since : what had been read when the token began.
         """
-        groups: dict[tuple[Place, str], list[Refusal]] = {}
+        groups: dict[tuple[Configuration, str], list[Refusal]] = {}
         for refusal in refused:
-            groups.setdefault((refusal.place, refusal.kind), []).append(refusal)
+            groups.setdefault((refusal.configuration, refusal.kind), []).append(refusal)
         found = []
-        for (place, kind), members in groups.items():
+        for (configuration, kind), members in groups.items():
             by_stack: dict[int, list[int]] = {}
             for member in members:
                 for stack in member.stacks:
@@ -373,30 +393,30 @@ class _Explainer:
             )
             symbols = tuple(dict.fromkeys(member.symbol for member in members))
             why = self.why(kind, members[0], symbols, text)
-            found.append(Attempt(self.read_since(place, since), (), why, views))
+            found.append(Attempt(self.read_since(configuration, since), (), why, views))
         return tuple(found)
 
-    def read_since(self, place: Place, since: Any) -> tuple[str, ...]:
+    def read_since(self, configuration: Configuration, since: Any) -> tuple[str, ...]:
         found = []
-        read = place.read
+        read = configuration.read
         while read is not None and read is not since:
             found.append(read[0])
             read = read[2]
         return self.names(found[::-1])
 
     def why(self, kind: str, refusal: Refusal, symbols: tuple[int, ...], text: bytes | None) -> str:
-        place, names = refusal.place, listed(self.names(symbols), 4)
+        configuration, names = refusal.configuration, listed(self.names(symbols), 4)
         column = refusal.column.wide
-        open_columns = ", ".join(str(opened.wide) for opened in place.columns)
+        open_columns = ", ".join(str(opened.wide) for opened in configuration.columns)
         if kind == "bytes":
-            live = self.machine.transducer.live[place.lexer]
+            live = self.machine.transducer.live[configuration.lexer]
             shown = f"with {shown_bytes(text[-1:])}" if text else "with that byte"
             if not live:
                 return f"no terminal begins {shown}"
-            mode = self.trace.modes(place.stacks)[0]
-            if text and self.machine.ends_before(text, place, mode):
+            mode = self.trace.modes(configuration.stacks)[0]
+            if text and self.machine.ends_before(text, configuration, mode):
                 return f"no terminal begins {shown}"
-            _, begin = ([], 0) if text is None else self.machine.lexemes(text[:-1], place, mode)
+            _, begin = ([], 0) if text is None else self.machine.lexemes(text[:-1], configuration, mode)
             lexeme = shown_bytes(text[begin:-1]) if text is not None and begin < len(text) - 1 else ""
             if not lexeme and text is not None:
                 return f"no terminal that could stand here begins {shown}"
@@ -418,10 +438,10 @@ class _Explainer:
         if kind == "end":
             return "the text cannot end here"
         if kind == "unfinished":
-            live = self.machine.transducer.live[place.lexer]
+            live = self.machine.transducer.live[configuration.lexer]
             return f"the text cannot end inside a lexeme that may become {listed(self.names(live), 6)}"
         layout = self.grammar.layout
-        is_block = layout is not None and self.trace.expected(place.stacks) == [layout.indent]
+        is_block = layout is not None and self.trace.expected(configuration.stacks) == [layout.indent]
         is_dead = any((s, self.trace.column(symbol)) in self.trace.dead for s in refusal.stacks for symbol in symbols)
         return (
             f"{names} cannot come here"
@@ -440,10 +460,10 @@ class _Explainer:
             return ""
         return f"; a tab counts {layout.tab_length} columns"
 
-    def continuations(self, places: list[Place], since: Any) -> tuple[Attempt, ...]:
+    def attempts_that_go_on(self, configurations: list[Configuration], since: Any) -> tuple[Attempt, ...]:
         """What an allowed token does: for each way to read it the terminals complete, those that may be under way, and the rules there."""
         found = []
-        for way in self.trace.ways(places):
+        for way in self.trace.ways(configurations):
             if isinstance(way, Refusal):
                 continue
             live = self.machine.transducer.live[way.lexer]

@@ -38,11 +38,11 @@ Read = tuple[int, int, "Read | None"]
 """What the parser has read: a terminal, the mode in which it was lexed, and what came before."""
 
 
-class Place(NamedTuple):
+class Configuration(NamedTuple):
     """Where one reading of a text stands.
 
     lexer : the transducer's state. column : of the newline under way. depth : open brackets. columns : of the open blocks. stacks :
-    numbers in `Stacks`. fresh : the last thing read was a newline with its column. read : all that was read, the last first.
+    numbers in `Stacks`. last_was_newline : the last thing read was a newline with its column. read : all that was read, the last first.
     """
 
     lexer: int
@@ -50,7 +50,7 @@ class Place(NamedTuple):
     depth: int
     columns: tuple[Column, ...]
     stacks: tuple[int, ...]
-    fresh: bool
+    last_was_newline: bool
     read: Read | None
 
 
@@ -60,14 +60,15 @@ Kind = Literal["bytes", "terminal", "newline", "indent", "dedent", "column", "ta
 class Refusal(NamedTuple):
     """Why a reading stops.
 
-    kind : "bytes": the lexer goes on with no such byte. "terminal", "newline", "indent", "dedent", "end": the parser refuses that.
-    "column": a line begins where no block is open. "tabs": its tabs and blanks do not compare with the open block's. "unfinished": the
-    text cannot end inside a lexeme. place : where it stops. symbol : the terminal, or END. stacks : those that refuse, after all that
-    could be reduced. column : the line's.
+    kind : "bytes": the lexer goes on with no such byte. "terminal", "newline", "indent", "dedent",
+        "end": the parser refuses that. "column": a line begins where no block is open. "tabs": its tabs
+        and blanks do not compare with the open block's. "unfinished": the text cannot end inside a lexeme.
+    configuration : where it stops. symbol : the terminal, or END. stacks : those that refuse, after all
+        that could be reduced. column : the line's.
     """
 
     kind: Kind
-    place: Place
+    configuration: Configuration
     symbol: int = END
     stacks: tuple[int, ...] = ()
     column: Column = FIRST_COLUMN
@@ -171,13 +172,13 @@ class Machine:
                 terminal, end = winners[state], at + 1
         return terminal, end, not can_grow[state]
 
-    def lexemes(self, text: bytes, place: Place, mode: int) -> tuple[list[tuple[int, int, int]], int]:
-        """The lexemes of a text up to a place in its reading: terminal, begin, end; and where the one under way begins.
+    def lexemes(self, text: bytes, configuration: Configuration, mode: int) -> tuple[list[tuple[int, int, int]], int]:
+        """The lexemes of a text up to a configuration in its reading: terminal, begin, end; and where the one under way begins.
 
         Ignored lexemes are among them; terminals that layout inserted have no length. mode : in which the one under way is lexed.
         """
         chain: list[tuple[int, int]] = []
-        read = place.read
+        read = configuration.read
         while read is not None:
             chain.append(read[:2])
             read = read[2]
@@ -203,9 +204,9 @@ class Machine:
                 at = end
         return found, at
 
-    def ends_before(self, text: bytes, place: Place, mode: int) -> bool:
+    def ends_before(self, text: bytes, configuration: Configuration, mode: int) -> bool:
         """Whether the lexeme under way could end before the text's last byte, with which no terminal begins."""
-        _, begin = self.lexemes(text[:-1], place, mode)
+        _, begin = self.lexemes(text[:-1], configuration, mode)
         terminal, end, _ = self.longest_match(text[:-1], begin, mode)
         next_state, _, _, starts = self._union
         return terminal >= 0 and end == len(text) - 1 and next_state[starts[mode]][text[-1]] < 0
@@ -226,7 +227,7 @@ class Retrace:
         self.dead: set[tuple[int, int]] = set()
         """Stacks and the columns that they could shift, were there a text that goes on behind."""
         self._kinds = {0: 0}
-        self.start = Place(START_STATE, FIRST_COLUMN, 0, (FIRST_COLUMN,), (0,), False, None)
+        self.start = Configuration(START_STATE, FIRST_COLUMN, 0, (FIRST_COLUMN,), (0,), False, None)
 
     # ------------------------------------------------------------------------------------------------------ parsing
 
@@ -299,53 +300,59 @@ class Retrace:
         columns = self.machine.column_of
         return self.acceptable(stacks, [*(t for t in range(len(columns)) if columns[t] >= 0), END])
 
-    def _feed(self, place: Place, symbol: int, kind: Kind, column: Column = FIRST_COLUMN) -> Place | Refusal:
-        after, refusing = self.shift(place.stacks, self.column(symbol))
+    def _feed(
+        self, configuration: Configuration, symbol: int, kind: Kind, column: Column = FIRST_COLUMN
+    ) -> Configuration | Refusal:
+        after, refusing = self.shift(configuration.stacks, self.column(symbol))
         if not after:
-            return Refusal(kind, place, symbol, refusing, column)
-        return place._replace(stacks=after)
+            return Refusal(kind, configuration, symbol, refusing, column)
+        return configuration._replace(stacks=after)
 
-    def emit(self, place: Place, symbols: Iterable[int]) -> Place | Refusal:
-        """The place after terminals that the lexer emits, layout obeyed."""
+    def emit(self, configuration: Configuration, symbols: Iterable[int]) -> Configuration | Refusal:
+        """The configuration after terminals that the lexer emits, layout obeyed."""
         machine = self.machine
         for symbol in symbols:
-            read = (symbol, self.modes(place.stacks)[0], place.read)
-            if symbol == machine.newline and place.depth > 0:
-                place = place._replace(read=read)
+            read = (symbol, self.modes(configuration.stacks)[0], configuration.read)
+            if symbol == machine.newline and configuration.depth > 0:
+                configuration = configuration._replace(read=read)
                 continue
             is_newline = symbol == machine.newline
-            after = self._feed(place, symbol, "newline" if is_newline else "terminal", place.column)
+            after = self._feed(configuration, symbol, "newline" if is_newline else "terminal", configuration.column)
             if isinstance(after, Refusal):
                 return after
-            depth = max(0, place.depth + machine.bracket.get(symbol, 0))
-            place = after._replace(depth=depth, read=read, fresh=is_newline)
+            depth = max(0, configuration.depth + machine.bracket.get(symbol, 0))
+            configuration = after._replace(depth=depth, read=read, last_was_newline=is_newline)
             if is_newline:
-                after = self._indent(place, place.column)
+                after = self._indent(configuration, configuration.column)
                 if isinstance(after, Refusal):
                     return after
-                place = after
-        return place
+                configuration = after
+        return configuration
 
-    def _indent(self, place: Place, column: Column) -> Place | Refusal:
+    def _indent(self, configuration: Configuration, column: Column) -> Configuration | Refusal:
         layout = self.machine.grammar.layout
         assert layout is not None
-        order = layout.compare(column, place.columns[-1])
+        order = layout.compare(column, configuration.columns[-1])
         if order is None:
-            return Refusal("tabs", place, layout.indent, (), column)
-        if order < 0 and column not in place.columns:
-            is_open = any(column.wide == opened.wide for opened in place.columns)
-            return Refusal("tabs" if is_open else "column", place, layout.dedent, (), column)
+            return Refusal("tabs", configuration, layout.indent, (), column)
+        if order < 0 and column not in configuration.columns:
+            is_open = any(column.wide == opened.wide for opened in configuration.columns)
+            return Refusal("tabs" if is_open else "column", configuration, layout.dedent, (), column)
         if order > 0:
-            after = self._feed(place, layout.indent, "indent", column)
+            after = self._feed(configuration, layout.indent, "indent", column)
             if isinstance(after, Refusal):
                 return after
-            return after._replace(columns=(*place.columns, column), read=(layout.indent, INSERTED, place.read))
-        while column != place.columns[-1]:
-            after = self._feed(place, layout.dedent, "dedent", column)
+            return after._replace(
+                columns=(*configuration.columns, column), read=(layout.indent, INSERTED, configuration.read)
+            )
+        while column != configuration.columns[-1]:
+            after = self._feed(configuration, layout.dedent, "dedent", column)
             if isinstance(after, Refusal):
                 return after
-            place = after._replace(columns=place.columns[:-1], read=(layout.dedent, INSERTED, place.read))
-        return place
+            configuration = after._replace(
+                columns=configuration.columns[:-1], read=(layout.dedent, INSERTED, configuration.read)
+            )
+        return configuration
 
     # ------------------------------------------------------------------------------------------------------- lexing
 
@@ -355,42 +362,45 @@ class Retrace:
             return [0]
         return list(dict.fromkeys(self.machine.mode_of[self.stacks.state[stack]] for stack in stacks))
 
-    def begun(self, place: Place) -> list[Place]:
-        """A place in START_STATE under several modes is one for each mode that its stacks choose, in that mode's state."""
-        if place.lexer != START_STATE or len(self.machine.mode_state) == 1:
-            return [place]
+    def begun(self, configuration: Configuration) -> list[Configuration]:
+        """A configuration in START_STATE under several modes is one for each mode that its stacks choose, in that mode's state."""
+        if configuration.lexer != START_STATE or len(self.machine.mode_state) == 1:
+            return [configuration]
         mode_of, state = self.machine.mode_of, self.stacks.state
         return [
-            place._replace(
+            configuration._replace(
                 lexer=self.machine.mode_state[mode],
-                stacks=tuple(stack for stack in place.stacks if mode_of[state[stack]] == mode),
+                stacks=tuple(stack for stack in configuration.stacks if mode_of[state[stack]] == mode),
             )
-            for mode in self.modes(place.stacks)
+            for mode in self.modes(configuration.stacks)
         ]
 
-    def read(self, places: Iterable[Place], data: bytes) -> tuple[list[Place], list[Refusal]]:
-        """The places after some bytes, and why there are not more."""
+    def read(self, configurations: Iterable[Configuration], data: bytes) -> tuple[list[Configuration], list[Refusal]]:
+        """The configurations after some bytes, and why there are not more."""
         machine, transducer = self.machine, self.machine.transducer
-        found: dict[tuple[object, ...], Place] = {}
+        found: dict[tuple[object, ...], Configuration] = {}
         refused: list[Refusal] = []
-        agenda = [(place, data) for place in places][::-1]
+        agenda = [(configuration, data) for configuration in configurations][::-1]
         longest = len(data) + 4 * (transducer.longest_pending + 2)
         while agenda:
-            place, waiting = agenda.pop()
+            configuration, waiting = agenda.pop()
             if not waiting:
-                key = place[:4]
+                key = configuration[:4]
                 if key in found:  # readings that the lexer cannot tell apart go on as one
-                    both = dict.fromkeys((*found[key].stacks, *place.stacks))
-                    place = found[key]._replace(stacks=tuple(both), fresh=found[key].fresh and place.fresh)
-                found[key] = place
+                    both = dict.fromkeys((*found[key].stacks, *configuration.stacks))
+                    configuration = found[key]._replace(
+                        stacks=tuple(both),
+                        last_was_newline=found[key].last_was_newline and configuration.last_was_newline,
+                    )
+                found[key] = configuration
                 continue
-            for here in self.begun(place):
+            for here in self.begun(configuration):
                 klass = machine.byte_class[waiting[0]]
                 after = machine.next_state[here.lexer][klass]
                 if after == DEAD:
                     refused.append(Refusal("bytes", here))
                     continue
-                reached: Place | Refusal = here
+                reached: Configuration | Refusal = here
                 output = machine.output[here.lexer][klass]
                 if output:
                     reached = self.emit(here, transducer.outputs[output])
@@ -411,73 +421,73 @@ class Retrace:
                     agenda.append((reached._replace(lexer=after, column=column), waiting[1:]))
         return list(found.values()), refused
 
-    def backed_up(self, place: Place) -> tuple[list[Place], list[Refusal]]:
-        """The places if the lexeme under way fails and ends at its last end; none and none where it cannot."""
-        transducer, lexer = self.machine.transducer, place.lexer
+    def backed_up(self, configuration: Configuration) -> tuple[list[Configuration], list[Refusal]]:
+        """The configurations if the lexeme under way fails and ends at its last end; none and none where it cannot."""
+        transducer, lexer = self.machine.transducer, configuration.lexer
         terminal = transducer.fallback[lexer]
         if terminal < 0:
             return [], []
         emitted = () if terminal in self.machine.grammar.ignored else (terminal,)
         again = transducer.again[lexer]
-        after = self.emit(place, emitted + again[0] if again is not None else emitted)
+        after = self.emit(configuration, emitted + again[0] if again is not None else emitted)
         if isinstance(after, Refusal):
             return [], [after]
         if again is not None:
             return [after._replace(lexer=again[1])], []
         return self.read([after._replace(lexer=START_STATE)], transducer.pending[lexer])
 
-    def ways(self, places: Iterable[Place]) -> Iterator[Place | Refusal]:
-        """All that the lexemes under way may still be: the places themselves, those backed up, and so on."""
-        agenda = list(places)[::-1]
+    def ways(self, configurations: Iterable[Configuration]) -> Iterator[Configuration | Refusal]:
+        """All that the lexemes under way may still be: the configurations themselves, those backed up, and so on."""
+        agenda = list(configurations)[::-1]
         while agenda:
-            place = agenda.pop()
-            yield place
-            more, refused = self.backed_up(place)
+            configuration = agenda.pop()
+            yield configuration
+            more, refused = self.backed_up(configuration)
             yield from refused
             agenda += more[::-1]
 
-    def under_way(self, place: Place) -> tuple[int, ...]:
-        """The terminals of which one must be acceptable for a text to go on from a place; () if there is no condition."""
-        lookahead = self.machine.transducer.lookahead[place.lexer]
-        if lookahead is not None and (self.machine.newline not in lookahead or place.depth == 0):
+    def under_way(self, configuration: Configuration) -> tuple[int, ...]:
+        """The terminals of which one must be acceptable for a text to go on from a configuration; () if there is no condition."""
+        lookahead = self.machine.transducer.lookahead[configuration.lexer]
+        if lookahead is not None and (self.machine.newline not in lookahead or configuration.depth == 0):
             grammar = self.machine.grammar
             wanted = tuple(t for t in sorted(lookahead) if t != grammar.n_terminals)
             if grammar.n_terminals not in lookahead:
                 return wanted
             return (*wanted, END) if grammar.layout is None else (*wanted, grammar.layout.dedent, END)
-        if not place.fresh:
+        if not configuration.last_was_newline:
             return ()
         # no indent can come any more after a newline whose column is known
         layout = self.machine.grammar.layout
         return tuple(t for t in (*range(len(self.machine.column_of)), END) if layout is None or t != layout.indent)
 
-    def goes_on(self, place: Place) -> bool:
+    def goes_on(self, configuration: Configuration) -> bool:
         """Whether the lexeme under way may become something that the parser takes."""
-        wanted = self.under_way(place)
-        return not wanted or any(self.shift(place.stacks, self.column(symbol))[0] for symbol in wanted)
+        wanted = self.under_way(configuration)
+        return not wanted or any(self.shift(configuration.stacks, self.column(symbol))[0] for symbol in wanted)
 
-    def is_legal(self, places: Iterable[Place]) -> bool:
-        """Whether the text can go on from one of some places to a legal text."""
-        return any(not isinstance(way, Refusal) and self.goes_on(way) for way in self.ways(places))
+    def is_legal(self, configurations: Iterable[Configuration]) -> bool:
+        """Whether the text can go on from one of some configurations to a legal text."""
+        return any(not isinstance(way, Refusal) and self.goes_on(way) for way in self.ways(configurations))
 
-    def end(self, places: Iterable[Place]) -> list[Refusal]:
+    def end(self, configurations: Iterable[Configuration]) -> list[Refusal]:
         """Why the text cannot end here; nothing if it can."""
         machine, transducer = self.machine, self.machine.transducer
         refused: list[Refusal] = []
-        agenda = list(places)[::-1]
+        agenda = list(configurations)[::-1]
         while agenda:
-            place = agenda.pop()
-            output = int(transducer.end_output[place.lexer])
+            configuration = agenda.pop()
+            output = int(transducer.end_output[configuration.lexer])
             if output == RESTART:
-                more, why = self.backed_up(place)
+                more, why = self.backed_up(configuration)
                 refused += why
                 agenda += more[::-1]
                 continue
             if output < 0:
-                refused.append(Refusal("unfinished", place))
+                refused.append(Refusal("unfinished", configuration))
                 continue
             # a newline that ends the text is behind its last line, whatever blanks follow
-            after = self.emit(place._replace(column=FIRST_COLUMN), transducer.outputs[output])
+            after = self.emit(configuration._replace(column=FIRST_COLUMN), transducer.outputs[output])
             if not isinstance(after, Refusal) and machine.grammar.layout is not None and len(after.columns) > 1:
                 after = self._indent(after, FIRST_COLUMN)
                 if isinstance(after, Refusal):

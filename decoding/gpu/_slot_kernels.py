@@ -61,7 +61,7 @@ from maskwright.maskstore.table.schema import EOS, EOS_IN_MASKS, MASK_IDS, MASKS
 IS_SETTLED = HISTORY_AT
 """This place of a region has no use where there is no history."""
 
-PLACES_OF_TEXT = (LEXER, COLUMN, NARROW, DEPTH, INDENTS, STACKS, FINISHED, USED)
+FIELDS_OF_TEXT = (LEXER, COLUMN, NARROW, DEPTH, INDENTS, STACKS, FINISHED, USED)
 """The places of a region that say where a text is."""
 
 WITHOUT_END = 1
@@ -243,12 +243,12 @@ def has_token(table, memory, region, token, words):  # type: ignore[no-untyped-d
     if memory[region + WRITTEN] and words[token >> 5] & bit:
         return True
     for i in range(memory[region + N_COLLECTED]):
-        place = np.int64(table[MASKS]) + 3 * np.int64(memory[region + COLLECTED + i])
-        row = np.int64(table[place])
+        offset = np.int64(table[MASKS]) + 3 * np.int64(memory[region + COLLECTED + i])
+        row = np.int64(table[offset])
         if row >= 0 and table[table[ROWS] + row * table[N_WORDS] + (token >> 5)] & bit:
             return True
-        begin = np.int64(table[MASK_IDS]) + table[place + 1]
-        for at in range(begin, begin + table[place + 2]):
+        begin = np.int64(table[MASK_IDS]) + table[offset + 1]
+        for at in range(begin, begin + table[offset + 2]):
             if table[at] == token:
                 return True
     return False
@@ -445,8 +445,8 @@ def image_of(table: npt.NDArray[np.int32], memory: npt.NDArray[np.int32]) -> npt
     scratch, capacity = scratch_size(table), used + 2 * INDENT_ZONE
     image = np.zeros(region_size(scratch, capacity), np.int32)
     image[:REGION_HEADER] = new_header(scratch, capacity)
-    for place in PLACES_OF_TEXT:
-        image[place] = memory[place]
+    for field in FIELDS_OF_TEXT:
+        image[field] = memory[field]
     arena = int(image[ARENA])
     image[arena : arena + RECORD * used] = memory[begin : begin + RECORD * used]
     tidy(table, image, 0)
@@ -456,16 +456,16 @@ def image_of(table: npt.NDArray[np.int32], memory: npt.NDArray[np.int32]) -> npt
 def new_header(scratch: int, capacity: int) -> npt.NDArray[np.int32]:
     """The places of a region's header that `begin_slot` leaves alone. scratch : `constants.scratch_size`."""
     header = np.zeros(REGION_HEADER, np.int32)
-    header[ARENA] = arena_place(scratch)
+    header[ARENA] = arena_offset(scratch)
     header[CAPACITY] = capacity
     return header
 
 
-def arena_place(scratch: int) -> int:
+def arena_offset(scratch: int) -> int:
     """Where a region's arena begins: behind the header, the numbers of blocks' frames and the scratch."""
     return REGION_HEADER + INDENT_ZONE + scratch
 
 
 def region_size(scratch: int, capacity: int) -> int:
     """Places of a region."""
-    return arena_place(scratch) + 4 * capacity
+    return arena_offset(scratch) + 4 * capacity

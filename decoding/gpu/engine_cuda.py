@@ -113,9 +113,9 @@ def _compiled(source: int) -> Any:
         cuda.syncthreads()
         if is_live:
             for i in range(n_collected):
-                place = np.int64(table[MASKS]) + 3 * np.int64(memory[region + COLLECTED + i])
-                begin = np.int64(table[MASK_IDS]) + table[place + 1]
-                for at in range(begin + thread, begin + table[place + 2], threads):
+                offset = np.int64(table[MASKS]) + 3 * np.int64(memory[region + COLLECTED + i])
+                begin = np.int64(table[MASK_IDS]) + table[offset + 1]
+                for at in range(begin + thread, begin + table[offset + 2], threads):
                     token = np.int64(table[at])
                     cuda.atomic.or_(words, (slot, token >> 5), np.int32(1) << np.int32(token & 31))
         if found[slot] == WITHOUT_END:

@@ -134,7 +134,7 @@ class GpuBatch(Shared):
             if n:
                 header = torch.from_numpy(slot_kernels.new_header(scratch, capacity))
                 memory[begin : begin + n * stride].view(n, stride)[:, : len(header)] = header.to(self.device)
-        self._arena = slot_kernels.arena_place(scratch)
+        self._arena = slot_kernels.arena_offset(scratch)
         self._table = torch.from_numpy(np.array(store.table)).to(self.device)
         self._memory = memory
         self._regions = torch.zeros(size, dtype=torch.int64, device=self.device)
@@ -283,8 +283,8 @@ class GpuBatch(Shared):
         matcher = Matcher(self.store, max_rollback)
         matcher._lay_out({0: max(2 * used, constants.INDENT_ZONE)})
         memory = matcher._memory
-        for place in slot_kernels.PLACES_OF_TEXT:
-            memory[place] = header[place]
+        for field in slot_kernels.FIELDS_OF_TEXT:
+            memory[field] = header[field]
         memory[constants.AFTER_NEWLINE_STACKS] = 0
         begin = int(memory[constants.ARENA])
         memory[begin : begin + len(arena)] = arena

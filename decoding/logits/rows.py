@@ -289,8 +289,8 @@ def masks_that_end(store: EngineTable) -> npt.NDArray[np.uint8]:
     found[has_row] = (rows[masks[has_row, 0], eos >> 5] >> (eos & 31)) & 1
     begins, ends = masks[:, 1], masks[:, 1] + masks[:, 2]
     ids = table[table[schema.MASK_IDS] :][: int(ends.max(initial=0))]
-    for place in np.flatnonzero(ids == eos).tolist():
-        found[(begins <= place) & (place < ends)] = 1
+    for index in np.flatnonzero(ids == eos).tolist():
+        found[(begins <= index) & (index < ends)] = 1
     return found
 
 

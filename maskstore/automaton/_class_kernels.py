@@ -28,13 +28,13 @@ UNDECIDABLE = -2
 
 NO_CYCLE = -1
 
-# places of `cursor`
+# indices of `cursor`
 N_CLASSES, N_SORTED, NEXT_ROOT, N_CALLS, N_STACK, N_MET, COMPONENT, BLOCKS = range(8)
 """COMPONENT : where on the stack the component under way begins, or -1. BLOCKS : its blocks after the last round, -1 before the first."""
 
 
 class Pairs(NamedTuple):
-    """keys, edge_start, edges : as in `exploration_tables.Pairs` and `Edges`; edges[e] is a place of `Classes.of_pair`."""
+    """keys, edge_start, edges : as in `exploration_tables.Pairs` and `Edges`; edges[e] is an index of `Classes.of_pair`."""
 
     n_cells: int
     keys: Int64
@@ -71,7 +71,7 @@ class Search(NamedTuple):
 
     met: Int32
     lowest: Int32
-    place: Int64
+    next_edge: Int64
     stack: Int32
     calls: Int32
     block: Int32
@@ -83,7 +83,7 @@ class Search(NamedTuple):
 def classify(n_pairs, pairs, known, search, cursor, until):  # type: ignore[no-untyped-def]
     """The classes of the pairs cursor[N_SORTED] .. n_pairs - 1. Returns 0 when done, -1 to be called again (`until` edges), UNDECIDABLE."""
     base = cursor[N_SORTED]
-    met, lowest, place, calls = search.met, search.lowest, search.place, search.calls
+    met, lowest, next_edge, calls = search.met, search.lowest, search.next_edge, search.calls
     done = 0
     while True:
         if done >= until:
@@ -102,7 +102,7 @@ def classify(n_pairs, pairs, known, search, cursor, until):  # type: ignore[no-u
                 return 0
             enter(cursor[NEXT_ROOT], pairs, search, cursor)
         here = calls[cursor[N_CALLS] - 1]
-        at = place[here]
+        at = next_edge[here]
         end = pairs.edge_start[base + here + 1]
         done += 1
         after = -1
@@ -113,8 +113,8 @@ def classify(n_pairs, pairs, known, search, cursor, until):  # type: ignore[no-u
                     break
                 lowest[here] = min(lowest[here], met[after])
             at += 1
-        done += at - place[here]
-        place[here] = at
+        done += at - next_edge[here]
+        next_edge[here] = at
         if at < end:
             enter(after, pairs, search, cursor)
             continue
@@ -136,7 +136,7 @@ def enter(pair, pairs, search, cursor):  # type: ignore[no-untyped-def]
     cursor[N_MET] += 1
     search.met[pair] = cursor[N_MET]
     search.lowest[pair] = cursor[N_MET]
-    search.place[pair] = pairs.edge_start[cursor[N_SORTED] + pair]
+    search.next_edge[pair] = pairs.edge_start[cursor[N_SORTED] + pair]
     search.stack[cursor[N_STACK]] = pair
     cursor[N_STACK] += 1
     search.calls[cursor[N_CALLS]] = pair

@@ -104,18 +104,18 @@ def pool_mask(pool, sizes):  # type: ignore[no-untyped-def]
             pool.dense[row, w] = words[w]
             words[w] = 0
         return number
-    place = sizes[N_IDS]
+    end = sizes[N_IDS]
     pool.n_ids[number] = count
-    pool.begin[number] = place
+    pool.begin[number] = end
     for w in range(n_words):
         word = words[w]
         if word != 0:
             for bit in range(32):
                 if (word >> np.uint32(bit)) & np.uint32(1) != 0:
-                    pool.ids[place] = w * 32 + bit
-                    place += 1
+                    pool.ids[end] = w * 32 + bit
+                    end += 1
             words[w] = 0
-    sizes[N_IDS] = place
+    sizes[N_IDS] = end
     return number
 
 

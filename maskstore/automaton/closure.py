@@ -4,7 +4,7 @@ A *node* is a set of configuration sets, each with the tokens that hang on it. R
 an *edge* (node, cell) holds the mask of the tokens accepted there and the node of those still undecided. Node 0 has nothing
 undecided. So
 
-    mask(lexer state, stack) = union of the edges' masks on the run over the stack, from the state's root until node 0
+    mask(lexer state, stack) = union of the edges' masks on the walk over the stack, from the state's root until node 0
 
 The automaton is closed here over all stacks that the parser can build: a decoder never meets a missing edge.
 """

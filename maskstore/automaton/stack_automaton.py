@@ -282,9 +282,9 @@ class _Builder:
         """Roots that must be legal somewhere for line breaks to be passable: what is read before each newline, and the newline."""
         newline = self.required.column_of[self.required.newline] if self.grammar.layout else -1
         found = []
-        for place, (before, _) in enumerate(self.required.line_breaks[breaks]):
+        for index, (before, _) in enumerate(self.required.line_breaks[breaks]):
             if before:
                 found.append(
-                    self._root(self.required.continuations.before([*before, newline], WHATEVER), int(place > 0))
+                    self._root(self.required.continuations.before([*before, newline], WHATEVER), int(index > 0))
                 )
         return found

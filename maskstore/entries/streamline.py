@@ -383,7 +383,7 @@ class _ExactOutcomes:
     """What an LR parser makes of the tails of some groups, on all stacks: equal if and only if they are accepted on the same.
 
     The stacks are the paths of the LR(0) graph whose top one of the group's `lasts` gives; each stack on which a parser can stand is one
-    of them. So two tails with equal outcomes in every reading are legal together after all texts, those refused in every reading are
+    of them. So two tails with equal outcomes in every variant are legal together after all texts, those refused in every variant are
     never legal, and a tail with the outcome of its own beginning can always go on from there to its end. `ExactDeciders` decides
     the same one question at a time, with certificates; here all sequences are told apart at once (`configuration_sets`).
     """
@@ -404,7 +404,7 @@ class _ExactOutcomes:
         roots: list[tuple[int, int]] = []
         for group in groups:
             kind = self._kind[group.lasts]
-            for word in dict.fromkeys(word for words in self._readings(group).values() for word in words):
+            for word in dict.fromkeys(word for words in self._variants(group).values() for word in words):
                 if (kind, word) in self._outcome:
                     continue
                 self._outcome[kind, word] = _REFUSED
@@ -419,21 +419,21 @@ class _ExactOutcomes:
             for root, (kind, word) in enumerate(asked):
                 self._outcome[kind, word] = _outcome(configuration_sets, root, int(allowed[kind].sum()))
 
-    def _readings(self, group: _Group) -> dict[Symbols, list[Symbols]]:
-        """Of each tail and each of its beginnings: one reading for each number of brackets that may be open."""
+    def _variants(self, group: _Group) -> dict[Symbols, list[Symbols]]:
+        """Of each tail and each of its beginnings: one variant for each number of brackets that may be open."""
         judge = self.judge
         left = ANYWHERE if group.head else group.left
         tails = list(dict.fromkeys(tail[:n] for tail in group.tails.values() for n in range(len(tail) + 1)))
         if not any(judge.newline in tail for tail in tails):
             return {tail: [tail] for tail in tails}
         depths = judge.depths(left, *tails)
-        return {tail: [judge.reading(left, tail, depth) for depth in depths] for tail in tails}
+        return {tail: [judge.variant(left, tail, depth) for depth in depths] for tail in tails}
 
     def verdicts(self, group: _Group) -> list[tuple[int, str, Symbols]]:
         """Of each sequence of a group: its number, what is found ("" if nothing new), and the tail that is to stand for its own."""
         kind = self._kind[group.lasts]
         outcomes = {
-            tail: tuple(self._outcome[kind, word] for word in words) for tail, words in self._readings(group).items()
+            tail: tuple(self._outcome[kind, word] for word in words) for tail, words in self._variants(group).items()
         }
         folded = {}
         for tail in group.tails.values():

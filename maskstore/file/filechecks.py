@@ -56,9 +56,9 @@ class _Checks:
         array = self.arrays[name]
         outside = (array < low) | (array > high)
         if outside.any():
-            place = np.unravel_index(int(outside.argmax()), array.shape)
-            at = ", ".join(map(str, place))
-            raise self.refuse(f"tensor {name} holds {array[place]} at [{at}], expected {low} to {high}")
+            index = np.unravel_index(int(outside.argmax()), array.shape)
+            at = ", ".join(map(str, index))
+            raise self.refuse(f"tensor {name} holds {array[index]} at [{at}], expected {low} to {high}")
         return array
 
     def offsets(self, name: str, of: str) -> Array:

@@ -3,7 +3,7 @@
 What is proved: every offset, column, state, rule, node, mask and token that an engine finds in the table is in range, and no stack
 that the LALR tables can build is popped below its bottom or has no goto. Not proved: that the masks are right (the checksum tells damage,
 and whoever may write the file may write other masks into it), nor that a parse under made-up tables ends, nor that a lexer that backs up
-comes to the end of what it reads anew, nor that a run of the stack automaton ends before the stack does: there an engine counts its steps
+comes to the end of what it reads anew, nor that a walk of the stack automaton ends before the stack does: there an engine counts its steps
 (`decoding/engine/constants.BELOW`), or ends where the stack does. What no engine counts, since a lexer's step bounds it, is bounded here.
 """
 

@@ -246,7 +246,7 @@ SHIFT_BITS = _part(
 
 _section("Look-ups: which questions a lexer state asks of the parser's stack")
 
-N_ROOTS = _number(39, "roots", "nodes of the stack automaton at which a run begins")
+N_ROOTS = _number(39, "roots", "nodes of the stack automaton at which a walk begins")
 DEPTH_CASE_START = _part(
     31, "depth_case_start", ("lexer states+1",), Starts("depth cases", least=1),
     "each state's run in LOOKUP_START, one for each depth of brackets; the last for all deeper ones",
@@ -254,7 +254,7 @@ DEPTH_CASE_START = _part(
 LOOKUP_START = _part(32, "lookup_start", ("depth cases+1",), Starts("lookups"), "each run in LOOKUPS")
 LOOKUPS = _part(
     33, "lookups", ("lookups", "3"), (Index("line break lists"), Either("roots+1", "open roots"), Index("masks")),
-    "line breaks that come first; then where a run begins, 0 for nowhere, or an open root; then a mask that needs no run",
+    "line breaks that come first; then where a walk begins, 0 for nowhere, or an open root; then a mask that needs no walk",
 )  # fmt: skip
 LINE_BREAKS_START = _part(
     34, "line_breaks_start", ("line break lists+1",), Starts("line breaks", least=1, is_first_empty=True),
@@ -288,9 +288,9 @@ OPEN_ITEMS = _part(
     "a sequence or set that the parser is asked about, and the mask that it allows",
 )  # fmt: skip
 
-_section("The stack automaton: runs over LR states, from the top of the stack down")
+_section("The stack automaton: walks over LR states, from the top of the stack down")
 
-N_NODES = _number(41, "nodes", "its nodes; 0 ends a run, then come the roots, then inner nodes", least=1)
+N_NODES = _number(41, "nodes", "its nodes; 0 ends a walk, then come the roots, then inner nodes", least=1)
 N_EDGE_SLOTS = _number(43, "slots", "of the hash table of edges")
 EDGE_PAIRS = _part(
     37, "edge_pairs", ("pairs", "2"), (Index("nodes"), Index("masks")),

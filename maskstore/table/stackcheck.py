@@ -62,8 +62,8 @@ def bad_reduction(
         work.spend(len(state))
         is_due = rule_length[rule] == depth
         due = np.flatnonzero(is_due)
-        which, place = _each(np.searchsorted(origin, state[due]), np.searchsorted(origin, state[due], "right"), work)
-        is_missing = goto.reshape(n_states, -1)[top[place], rule_lhs[rule[due[which]]]] < 0
+        which, index = _each(np.searchsorted(origin, state[due]), np.searchsorted(origin, state[due], "right"), work)
+        is_missing = goto.reshape(n_states, -1)[top[index], rule_lhs[rule[due[which]]]] < 0
         if is_missing.any():
             first = due[which[is_missing.argmax()]]
             return int(state[first]), int(rule[first])
@@ -73,16 +73,16 @@ def bad_reduction(
             return int(state[is_short.argmax()]), int(rule[is_short.argmax()])
         goes_on = np.isin(origin, state)
         origin, top = origin[goes_on], top[goes_on]
-        which, place = _each(starts[top], starts[top + 1], work)
-        origin, top = np.divmod(np.unique(origin[which] * n_states + below[place]), n_states)
+        which, index = _each(starts[top], starts[top + 1], work)
+        origin, top = np.divmod(np.unique(origin[which] * n_states + below[index]), n_states)
         depth += 1
     return None
 
 
 def _actions(action: Array, alternatives: Array, n_states: int, work: Work) -> Pairs:
     """States and their actions, int64, those of conflicts one by one."""
-    place = np.flatnonzero(action)
-    state, value = place // (len(action) // n_states), action[place].astype(np.int64)
+    index = np.flatnonzero(action)
+    state, value = index // (len(action) // n_states), action[index].astype(np.int64)
     is_conflict = value >= CONFLICT
     conflicts = np.unique(state[is_conflict] * len(alternatives) + value[is_conflict] - CONFLICT)
     where, first = np.divmod(conflicts, max(1, len(alternatives)))
@@ -94,17 +94,17 @@ def _actions(action: Array, alternatives: Array, n_states: int, work: Work) -> P
 def _below(state: Array, value: Array, goto: Array, n_states: int) -> Pairs:
     """The states that can lie directly below each state on a stack: (n_states + 1,) starts, and the states."""
     shifts = (value > 0) & (value < ACCEPT)
-    place = np.flatnonzero(goto >= 0)
+    index = np.flatnonzero(goto >= 0)
     keys = [
         (value[shifts] - 1) * n_states + state[shifts],
-        goto[place].astype(np.int64) * n_states + place // (len(goto) // n_states),
+        goto[index].astype(np.int64) * n_states + index // (len(goto) // n_states),
     ]
     above, below = np.divmod(np.unique(np.concatenate(keys)), n_states)
     return np.searchsorted(above, np.arange(n_states + 1)), below
 
 
 def _each(begins: Array, ends: Array, work: Work) -> Pairs:
-    """For each i and each place in begins[i] .. ends[i] - 1: i, and the place."""
+    """For each i and each index in begins[i] .. ends[i] - 1: i, and the index."""
     counts = ends - begins
     work.spend(int(counts.sum(dtype=np.int64)))
     which = np.repeat(np.arange(len(counts)), counts)

@@ -189,7 +189,7 @@ def begin_token(token, start, rows, tokens):  # type: ignore[no-untyped-def]
     for i in range(rows.length[0]):
         rows.text[0, i] = tokens.data[begin + i]
     rows.again[0] = 0
-    rows.place[0] = 0
+    rows.position[0] = 0
     rows.state[0] = start
     rows.sequence[0] = 0
     rows.move[0] = 0
@@ -198,7 +198,7 @@ def begin_token(token, start, rows, tokens):  # type: ignore[no-untyped-def]
 @kernel(forceinline=True)
 def last_looked_at(row, size, rows):  # type: ignore[no-untyped-def]
     """The last byte of the token that a row has looked at; what is read anew is so because of byte again[row]."""
-    return size - rows.length[row] + max(rows.place[row], rows.again[row])
+    return size - rows.length[row] + max(rows.position[row], rows.again[row])
 
 
 @kernel(forceinline=True)
@@ -222,7 +222,7 @@ def begin_lexeme(row, n_rows, rows, contexts, sets, w):  # type: ignore[no-untyp
         return n_rows, FULL_ROWS
     if sequences.sizes[0] + n_modes > sequences.parent.shape[0]:
         return n_rows, FULL_SEQUENCES
-    klass = w.lexer.byte_class[rows.text[row, rows.place[row]]]
+    klass = w.lexer.byte_class[rows.text[row, rows.position[row]]]
     is_first = True
     for i in range(sets.begin[members], sets.end[members]):
         mode = sets.mode[i]
@@ -238,7 +238,7 @@ def begin_lexeme(row, n_rows, rows, contexts, sets, w):  # type: ignore[no-untyp
                 rows.text[target, j] = rows.text[row, j]
             rows.length[target] = rows.length[row]
             rows.again[target] = rows.again[row]
-            rows.place[target] = rows.place[row]
+            rows.position[target] = rows.position[row]
             rows.move[target] = rows.move[row]
         is_first = False
         sequence = extend_sequence(here, contexts.code + mode, sequences)
@@ -253,22 +253,22 @@ def back_up(row, rows, contexts):  # type: ignore[no-untyped-def]
     """Put the bytes behind a lexeme's last end before those that are not read yet. Returns whether there was room."""
     begin = contexts.pending_start[rows.state[row]]
     n = contexts.pending_start[rows.state[row] + 1] - begin
-    place = rows.place[row]
-    left = rows.length[row] - place
+    position = rows.position[row]
+    left = rows.length[row] - position
     text = rows.text
     if n + left > text.shape[1]:
         return False
-    if n >= place:
+    if n >= position:
         for i in range(left - 1, -1, -1):
-            text[row, n + i] = text[row, place + i]
+            text[row, n + i] = text[row, position + i]
     else:
         for i in range(left):
-            text[row, n + i] = text[row, place + i]
+            text[row, n + i] = text[row, position + i]
     for i in range(n):
         text[row, i] = contexts.pending[begin + i]
-    rows.again[row] = n + max(0, rows.again[row] - place)
+    rows.again[row] = n + max(0, rows.again[row] - position)
     rows.length[row] = n + left
-    rows.place[row] = 0
+    rows.position[row] = 0
     rows.state[row] = 0
     return True
 
@@ -276,7 +276,7 @@ def back_up(row, rows, contexts):  # type: ignore[no-untyped-def]
 @kernel(forceinline=True)
 def read_byte(row, rows, contexts, w):  # type: ignore[no-untyped-def]
     """One step of a row. Returns whether it lives on; and DONE, or what is in the way."""
-    byte = rows.text[row, rows.place[row]]
+    byte = rows.text[row, rows.position[row]]
     klass = w.lexer.byte_class[byte]
     target = w.lexer.next_state[rows.state[row], klass]
     if target == -1:
@@ -291,11 +291,11 @@ def read_byte(row, rows, contexts, w):  # type: ignore[no-untyped-def]
             return True, FULL_ROWS
         rows.sequence[row] = sequence
         return True, DONE
-    if rows.place[row] >= rows.again[row] and byte <= SPACE:
+    if rows.position[row] >= rows.again[row] and byte <= SPACE:
         rows.move[row] = w.tokens.moves[rows.move[row], byte]
     rows.state[row] = target
     rows.sequence[row] = sequence
-    rows.place[row] += 1
+    rows.position[row] += 1
     return True, DONE
 
 
@@ -324,7 +324,7 @@ def walk_contextual(start, rows, found, contexts, sets, w):  # type: ignore[no-u
         code = DONE
         while n_rows > 0:
             row = n_rows - 1
-            if rows.place[row] == rows.length[row]:
+            if rows.position[row] == rows.length[row]:
                 n = found.n[0]
                 if n >= found.token.shape[0]:
                     code = FULL_FOUND

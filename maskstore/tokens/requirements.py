@@ -313,10 +313,10 @@ class Requirements:
             flat_continuation.append(pairs[:, 1].copy())
         self.states: list[StateTokens] = []
         for keys, members, starts in keys_of_state:
-            places = np.searchsorted(distinct, keys)
+            indices = np.searchsorted(distinct, keys)
             depth_cases = []
-            for depth in range(int(depths[places].max(initial=1))):
-                begin, end = flat_start[depth, places], flat_start[depth, places + 1]
+            for depth in range(int(depths[indices].max(initial=1))):
+                begin, end = flat_start[depth, indices], flat_start[depth, indices + 1]
                 counts = end - begin
                 group = np.repeat(np.arange(len(keys)), counts)
                 at = np.repeat(begin - np.concatenate([[0], np.cumsum(counts)[:-1]]), counts) + np.arange(len(group))

@@ -14,7 +14,7 @@ Bytes = npt.NDArray[np.uint8]
 # what a walk returns: that it is done, or what is in its way
 DONE, FULL_SEQUENCES, UNKNOWN_AFTER, FULL_FOUND, FULL_ROWS, UNKNOWN_MODES = range(6)
 
-# places of `Walk.cursor`: where to go on after a return that is not DONE, and what is asked
+# indices of `Walk.cursor`: where to go on after a return that is not DONE, and what is asked
 TOKEN, N_ROWS, DEEPEST, FOUND_BEFORE, SET, SYMBOL = range(6)
 """TOKEN : the first that is not done. N_ROWS : parses of it under way. DEEPEST : see `walk_contextual`. FOUND_BEFORE : outcomes of the
 tokens before. SET, SYMBOL : what is after this set and symbol is not known, or the set's modes are not."""
@@ -88,12 +88,12 @@ class ModesOfSets(NamedTuple):
 
 class Rows(NamedTuple):
     """Parses of one token that are under way, the last one first. By row: text : (n_rows, width); what is to be read, length bytes, of
-    which those before again[row] are read anew. place : the next one. state, sequence, move : where it is."""
+    which those before again[row] are read anew. position : the next one. state, sequence, move : where it is."""
 
     text: Bytes
     length: Int32
     again: Int32
-    place: Int32
+    position: Int32
     state: Int32
     sequence: Int32
     move: Int32

@@ -131,15 +131,15 @@ class Encoder:
         """Keep the tokens whose bytes follow the text, and spell the stretches between with the longest ones."""
         pieces = [self.vocabulary.tokens[token] for token in tokens]
         found: list[int] = []
-        respelled = at = place = 0
-        while place < len(pieces):
-            piece = pieces[place]
+        respelled = at = index = 0
+        while index < len(pieces):
+            piece = pieces[index]
             if piece and data.startswith(piece, at):
-                found.append(tokens[place])
+                found.append(tokens[index])
                 at += len(piece)
-                place += 1
+                index += 1
                 continue
-            end, place = _resynchronise(pieces, place, data, at)
+            end, index = _resynchronise(pieces, index, data, at)
             found += self.longest_tokens(data[at:end])
             respelled += end - at
             at = end
@@ -152,12 +152,12 @@ class Encoder:
         return {"vocabulary": self.vocabulary, "cut": self.cut}
 
 
-def _resynchronise(pieces: list[bytes], place: int, data: bytes, at: int) -> tuple[int, int]:
+def _resynchronise(pieces: list[bytes], index: int, data: bytes, at: int) -> tuple[int, int]:
     """Where text and tokens go on alike behind a difference: (byte, token), the nearest; the ends of both if there is none near."""
-    piece = pieces[place]
+    piece = pieces[index]
     if piece[:1] == b" " and data.startswith(piece[1:], at):  # the blank that SentencePiece puts before a text
-        return at + len(piece) - 1, place + 1
-    window = pieces[place : place + _RESYNC_TOKENS + _SURE_BYTES]
+        return at + len(piece) - 1, index + 1
+    window = pieces[index : index + _RESYNC_TOKENS + _SURE_BYTES]
     ahead = b"".join(window)
     begin = 0
     best, least = (len(data), len(pieces)), len(data)
@@ -169,7 +169,7 @@ def _resynchronise(pieces: list[bytes], place: int, data: bytes, at: int) -> tup
         else:  # the last tokens must be the end of the text
             end = len(data) - len(sure) if sure and data.endswith(sure) else -1
         if piece and at <= end and end - at + i < least:
-            best, least = (end, place + i), end - at + i
+            best, least = (end, index + i), end - at + i
     return best
 
 

@@ -241,9 +241,9 @@ class Comparison:
             self.counts[f"tokens_{what}"] += len(ids) + ends
             if not len(ids) and not ends:
                 continue
-            place = self.sequences.place(self.matcher)
-            before = self.sequences.before(place.before)
-            numbers = self.sequences.numbers(place)
+            configuration = self.sequences.configuration(self.matcher)
+            before = self.sequences.before(configuration.before)
+            numbers = self.sequences.numbers(configuration)
             found, first, n_tokens = np.unique(numbers[ids], return_index=True, return_counts=True)
             true_number = None
             if is_over and is_wrong and not self.has(theirs, true):

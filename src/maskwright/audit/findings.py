@@ -105,14 +105,14 @@ class Findings:
         kind = self.comparison.whole(theirs)
         if kind is not None or seen.number is None:
             return kind == seen.kind
-        place = self.comparison.sequences.place(self.comparison.matcher)
-        if self.comparison.sequences.before(place.before) != seen.before:
+        configuration = self.comparison.sequences.configuration(self.comparison.matcher)
+        if self.comparison.sequences.before(configuration.before) != seen.before:
             return False
         ids, ends = self.comparison.differing(theirs, seen.kind == OVER)
         if seen.number == END_OF_TEXT:
             self.shown_token = -1
             return bool(ends)
-        fitting = ids[self.comparison.sequences.numbers(place)[ids] == seen.number]
+        fitting = ids[self.comparison.sequences.numbers(configuration)[ids] == seen.number]
         self.shown_token = int(fitting[0]) if len(fitting) else -1
         return len(fitting) > 0
 

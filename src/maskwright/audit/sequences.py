@@ -31,7 +31,7 @@ _KEPT = 256
 """Lexer states whose sequences are kept."""
 
 
-class Place(NamedTuple):
+class Configuration(NamedTuple):
     """Where a text stands. lexer : state, the lexeme under way. before : state of the parser, which the last terminal led to."""
 
     lexer: int
@@ -72,8 +72,8 @@ class TokenSequences:
         self._led_by = self._terminals_before()
 
     @staticmethod
-    def _part(table: Int32, place: int, size: int) -> Int32:
-        begin = int(table[place])
+    def _part(table: Int32, configuration: int, size: int) -> Int32:
+        begin = int(table[configuration])
         return table[begin : begin + size]
 
     def _terminals_before(self) -> dict[int, tuple[int, ...]]:
@@ -93,7 +93,7 @@ class TokenSequences:
                     found.setdefault(each - 1, set()).update(self._of_column.get(column, ()))
         return {state: tuple(sorted(terminals)) for state, terminals in found.items()}
 
-    def place(self, matcher: Any) -> Place:
+    def configuration(self, matcher: Any) -> Configuration:
         """Where a matcher stands."""
         memory, region = matcher._memory, int(matcher._regions[0])
         arena = region + int(memory[region + constants.ARENA])
@@ -102,15 +102,15 @@ class TokenSequences:
         lexer = int(memory[region + constants.LEXER])
         if lexer == 0 and self._has_modes:
             lexer = max(0, int(lexer_kernels.mode_state(self._table, memory, arena, stacks)))
-        return Place(lexer, top)
+        return Configuration(lexer, top)
 
-    def numbers(self, place: Place) -> Int32:
+    def numbers(self, configuration: Configuration) -> Int32:
         """(V,) int32: for each token the number of its sequence at a place. Cost: O(bytes of the vocabulary) for a new lexer state."""
-        found = self._known.get(place.lexer)
+        found = self._known.get(configuration.lexer)
         if found is None:
             if len(self._known) >= _KEPT:
                 del self._known[next(iter(self._known))]
-            found = self._known[place.lexer] = self._walk(place.lexer)
+            found = self._known[configuration.lexer] = self._walk(configuration.lexer)
         return found
 
     def _walk(self, state: int) -> Int32:

@@ -268,18 +268,20 @@ class Lexer:
 
     def _may_fail(self, under_way: int, pending: bytes) -> bool:
         """Whether some bytes make the lexeme under way fail before it could end, while the pending ones and they can be lexed anew."""
-        places = set(self.union.starts)
+        positions = set(self.union.starts)
         for byte in pending:
-            places = {after for place in places for after in self._anew(place, byte)}
-        key = under_way, frozenset(places)
+            positions = {after for position in positions for after in self._anew(position, byte)}
+        key = under_way, frozenset(positions)
         known = self._may_fail_known.get(key)
         if known is None:
-            known = self._may_fail_known[key] = self._may_part(under_way, places)
+            known = self._may_fail_known[key] = self._may_part(under_way, positions)
         return known
 
-    def _may_part(self, under_way: int, places: set[int]) -> bool:
+    def _may_part(self, under_way: int, positions: set[int]) -> bool:
         """`_may_fail` where the pending bytes have been lexed anew, up to one of some states."""
-        agenda = [(under_way, place) for place in sorted(places) if (under_way, place) not in self._never_fails]
+        agenda = [
+            (under_way, position) for position in sorted(positions) if (under_way, position) not in self._never_fails
+        ]
         seen = set(agenda)
         columns = self._columns
         for lexeme, other in agenda:  # grows while it is read
@@ -287,9 +289,9 @@ class Lexer:
             pairs = {pair for pair in zip(columns[lexeme], columns[other], strict=True) if pair[1] >= 0}
             if any(after < 0 for after, _ in pairs):
                 return True
-            for after, place in sorted(pairs):
+            for after, position in sorted(pairs):
                 if self.winner[after] < 0:
-                    following = [place, *self.union.starts] if self.winner[place] >= 0 else [place]
+                    following = [position, *self.union.starts] if self.winner[position] >= 0 else [position]
                     new = [
                         (after, p) for p in following if (after, p) not in seen and (after, p) not in self._never_fails
                     ]
@@ -300,9 +302,9 @@ class Lexer:
         self._never_fails |= seen
         return False
 
-    def _anew(self, place: int, byte: int) -> list[int]:
+    def _anew(self, position: int, byte: int) -> list[int]:
         """Where a lexer can be after a byte, if each lexeme may end wherever it could."""
-        after = self.rows[place][byte]
+        after = self.rows[position][byte]
         if after < 0:
             return []
         return [after, *self.union.starts] if self.winner[after] >= 0 else [after]

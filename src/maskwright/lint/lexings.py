@@ -201,10 +201,10 @@ def _lark_order(grammar: Grammar) -> list[int]:
         d = definitions.get(grammar.terminals[number].name)
         return (0, 0, 0, "") if d is None else (-d.priority, -d.pattern.max_width, -len(d.pattern.value), d.name)
 
-    place = [0] * grammar.n_terminals
+    rank = [0] * grammar.n_terminals
     for i, number in enumerate(sorted(range(grammar.n_terminals), key=key)):
-        place[number] = i
-    return place
+        rank[number] = i
+    return rank
 
 
 def _texts(

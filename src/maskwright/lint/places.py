@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.grammar.lark_files import line_and_column, places_of, position_of, rule_name
+from maskwright.analysis.grammar.lark_files import line_and_column, offsets_of, position_of, rule_name
 
 Place = tuple[int, int]
 
@@ -34,9 +34,9 @@ def place_of_name(grammar: Grammar, name: str) -> Place:
 
 def rules_in_text(grammar: Grammar) -> dict[str, tuple[Place, tuple[str, ...]]]:
     """Each rule that the text defines, in its order: where, and which names stand in its definition."""
-    places = places_of(grammar.text)
-    definitions = sorted((at, name) for name, offsets in places.definitions.items() for at in offsets)
-    uses = sorted((at, name) for name, offsets in places.uses.items() for at in offsets)
+    named = offsets_of(grammar.text)
+    definitions = sorted((at, name) for name, offsets in named.definitions.items() for at in offsets)
+    uses = sorted((at, name) for name, offsets in named.uses.items() for at in offsets)
     found: dict[str, tuple[Place, tuple[str, ...]]] = {}
     position = 0
     for index, (at, name) in enumerate(definitions):

@@ -16,7 +16,7 @@ from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.validation.oracle import Oracle
 from maskwright.validation.oracle_lexing import as_step, may_end, rank
 from maskwright.validation.oracle_modes import Mode
-from maskwright.validation.oracle_parsing import Place, merged, parser_of
+from maskwright.validation.oracle_parsing import Configuration, merged, parser_of
 from maskwright.validation.oracle_patterns import Pattern
 
 
@@ -50,12 +50,14 @@ class GrammarParse:
     def refusal(self, text: str) -> Refused | None:
         """Where the grammar refuses a text; None if it takes it. Raises LimitError for a text with too many readings."""
         grammar, parser = self.grammar, self._parser
-        places: list[Place] = [(0, parser.initial)]
+        configurations: list[Configuration] = [(0, parser.initial)]
         refused = Refused(0, 0, "the text cannot end here")
-        while places:
-            if len(places) > 1:  # stacks on which different terminals compete; merged, they come by where they are
-                places = merged(places)
-            begin, parse = places.pop(0)
+        while configurations:
+            if (
+                len(configurations) > 1
+            ):  # stacks on which different terminals compete; merged, they come by where they are
+                configurations = merged(configurations)
+            begin, parse = configurations.pop(0)
             if begin == len(text):
                 if parser.accepts_end(parse):
                     cut = Refused(begin, begin, "the end of the text cuts a longer lexeme short")
@@ -77,7 +79,7 @@ class GrammarParse:
                     name = grammar.display_name(terminal)
                     refused = Refused(begin, end, f"{name} ({text[begin : min(end, begin + 40)]!r}) cannot come here")
                 else:
-                    places.append((end, after))
+                    configurations.append((end, after))
         return refused
 
     def _longest(self, text: str, begin: int, mode: Mode) -> tuple[int | None, int]:

@@ -11,7 +11,7 @@ suffixes of sample strings of the terminals and one character of every class tha
 terminal that needs more than that to be completed or to fail would be missed (`_completing`, `_can_fail`).
 
 Where the terminals that compete are up to the parser's state, the parser takes every lexeme before the next one is read, also within
-prefix + C. Stacks on which different terminals compete read the text each in its own way, from *places* of their own.
+prefix + C. Stacks on which different terminals compete read the text each in its own way, from *configurations* of their own.
 
 Assumed, as in the definition: after a terminal that the parser shifts some terminal can follow (checked only one
 terminal deep), and some continuation separates two lexemes of which the first is not ignored.
@@ -26,7 +26,7 @@ from maskwright.analysis.errors import GrammarError
 from maskwright.analysis.grammar.columns import Column
 from maskwright.analysis.grammar.grammar import Conflicts, Grammar
 from maskwright.validation.oracle_lexing import Reading, lexer_of
-from maskwright.validation.oracle_parsing import Parse, Place, merged, parser_of
+from maskwright.validation.oracle_parsing import Configuration, Parse, merged, parser_of
 
 _CHUNK = 256  # bytes between two states that `Oracle.feed` remembers
 
@@ -75,20 +75,20 @@ class Oracle:
 
 @dataclass(frozen=True)
 class State:
-    """After a text: what is decided has gone into the parses of `places` (none: illegal), the rest is `text` from there on.
+    """After a text: what is decided has gone into the parses of `configurations` (none: illegal), the rest is `text` from there on.
 
     places : one where all stacks read alike. text : a few decided characters that look-behinds may see, then the undecided ones.
     rest : bytes of an incomplete last character.
     """
 
     oracle: Oracle = field(repr=False)
-    places: tuple[Place, ...]
+    configurations: tuple[Configuration, ...]
     text: str = ""
     rest: bytes = b""
 
     def feed(self, more: bytes) -> State:
         """The state after some more bytes."""
-        if not self.places:
+        if not self.configurations:
             return self
         decoder = codecs.getincrementaldecoder("utf-8")()
         try:
@@ -96,7 +96,7 @@ class State:
         except UnicodeDecodeError:
             return State(self.oracle, ())
         lexer, parser = self.oracle.lexer, self.oracle.parser
-        agenda, found = list(self.places), []
+        agenda, found = list(self.configurations), []
         while agenda:
             if len(agenda) > 1:
                 agenda = merged(agenda)
@@ -110,9 +110,9 @@ class State:
                     agenda += [(end, after)] if after is not None else []
         if not found:
             return State(self.oracle, ())
-        places = merged(found) if len(found) > 1 else found
-        cut = max(0, min(start for start, _ in places) - lexer.context)
-        moved = tuple((start - cut, parse) for start, parse in places)
+        configurations = merged(found) if len(found) > 1 else found
+        cut = max(0, min(start for start, _ in configurations) - lexer.context)
+        moved = tuple((start - cut, parse) for start, parse in configurations)
         return State(self.oracle, moved, text[cut:], decoder.getstate()[0])
 
     def allows(self, token: bytes) -> bool:
@@ -122,18 +122,20 @@ class State:
     def is_legal(self) -> bool:
         """Is the text so far a legal prefix?"""
         lexer, parser = self.oracle.lexer, self.oracle.parser
-        texts = [self.text + c for c in lexer.completions(self.rest)] if self.rest and self.places else [self.text]
+        texts = (
+            [self.text + c for c in lexer.completions(self.rest)] if self.rest and self.configurations else [self.text]
+        )
         return self.is_legal_text or any(
             self._leads_on(parse, reading)
             for text in texts
-            for start, parse in self.places
+            for start, parse in self.configurations
             for reading in lexer.readings(text, start, parser, parse)
         )
 
     @property
     def is_legal_text(self) -> bool:
         lexer, parser = self.oracle.lexer, self.oracle.parser
-        for start, parse in () if self.rest else self.places:
+        for start, parse in () if self.rest else self.configurations:
             for chain in lexer.at_end_of_text(self.text, start, parser, parse):
                 after: Parse | None = parse
                 for lexeme in chain:

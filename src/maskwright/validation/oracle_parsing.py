@@ -22,7 +22,7 @@ from maskwright.validation.oracle_modes import Mode, Step, as_column, competing,
 
 Stack: TypeAlias = "tuple[int, Stack | None]"
 Stacks: TypeAlias = tuple[Stack, ...]
-Place: TypeAlias = "tuple[int, Parse]"  # where the next lexeme begins, and the parser before it
+Configuration: TypeAlias = "tuple[int, Parse]"  # where the next lexeme begins, and the parser before it
 
 
 MAX_STACKS = 2_000
@@ -257,10 +257,10 @@ def _leads_to(step: Step, begin: Column, end: Column, layout: Layout) -> bool:
     return stops + last <= n <= first + 8 * (stops - 1) + last
 
 
-def merged(places: Iterable[Place]) -> list[Place]:
-    """The places, by where the next lexeme begins; parses that differ in their stacks alone become one."""
+def merged(configurations: Iterable[Configuration]) -> list[Configuration]:
+    """The configurations, by where the next lexeme begins; parses that differ in their stacks alone become one."""
     found: dict[tuple[int, tuple[Column, ...], int], list[Stack]] = {}
-    for begin, parse in sorted(places, key=lambda place: place[0]):
+    for begin, parse in sorted(configurations, key=lambda configuration: configuration[0]):
         stacks = found.setdefault((begin, parse.columns, parse.depth), [])
         for stack in parse.stacks:
             _add(stacks, stack)

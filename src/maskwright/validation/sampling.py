@@ -88,19 +88,19 @@ class _Sampler:
         except DeadEndError as error:
             return {"class": NO_ENDING, "why": str(error)}
         n_drawn = len(tokens) - n_prompt
-        places = sorted(rng.sample(range(len(tokens)), min(self.check.cuts, len(tokens)))) if tokens else []
-        facts: Outcome = {"class": ACCEPTED, "tokens": n_drawn, "closed": len(places) + 1, "characters": 0, "limits": 0}
+        cuts = sorted(rng.sample(range(len(tokens)), min(self.check.cuts, len(tokens)))) if tokens else []
+        facts: Outcome = {"class": ACCEPTED, "tokens": n_drawn, "closed": len(cuts) + 1, "characters": 0, "limits": 0}
         refused = len(tokens)
-        for place in [len(tokens), *places]:
-            kind, said, closed = self.close(tokens[:place])
+        for cut in [len(tokens), *cuts]:
+            kind, said, closed = self.close(tokens[:cut])
             facts["characters"] += len(closed)
             if kind == "limit":
                 facts["limits"] += 1
             elif kind != ACCEPTED and (
                 facts["class"] == ACCEPTED or _SEVERITY.index(kind) < _SEVERITY.index(facts["class"])
             ):
-                facts |= {"class": kind, **self.shown(tokens[:place], closed, said)}
-                refused = place
+                facts |= {"class": kind, **self.shown(tokens[:cut], closed, said)}
+                refused = cut
         if cause is not None:
             self.minimise(tokens[:refused], cause, facts)
         return facts
@@ -110,16 +110,16 @@ class _Sampler:
         short one."""
         stride = max(1, -(-len(tokens) // MINIMAL_STEPS))
         first = self.first_refused(tokens, range(0, len(tokens) + stride, stride), facts["class"], cause)
-        place = self.first_refused(tokens, range(max(0, first - stride + 1), first), facts["class"], cause)
-        _, said, closed = self.close(tokens[:place])
-        facts["minimal"] = {**self.shown(tokens[:place], closed, said), "text": closed}
+        cut = self.first_refused(tokens, range(max(0, first - stride + 1), first), facts["class"], cause)
+        _, said, closed = self.close(tokens[:cut])
+        facts["minimal"] = {**self.shown(tokens[:cut], closed, said), "text": closed}
 
-    def first_refused(self, tokens: list[int], places: range, kind: str, cause: str) -> int:
-        for place in places:
-            found, said, _ = self.close(tokens[:place])
+    def first_refused(self, tokens: list[int], cuts: range, kind: str, cause: str) -> int:
+        for cut in cuts:
+            found, said, _ = self.close(tokens[:cut])
             if found == kind and Verdict("refused", said).cause == cause:
-                return min(place, len(tokens))
-        return min(places.stop, len(tokens))
+                return min(cut, len(tokens))
+        return min(cuts.stop, len(tokens))
 
     def prompt(self, text: str | None, rng: random.Random) -> list[int]:
         """The tokens of a text up to a random place, as far as they are legal."""

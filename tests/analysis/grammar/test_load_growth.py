@@ -9,7 +9,7 @@ import pytest
 from growth import growth
 
 from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError
-from maskwright.analysis.grammar.lark_files import GrammarFiles, line_and_column, places_of
+from maskwright.analysis.grammar.lark_files import GrammarFiles, line_and_column, offsets_of
 from maskwright.analysis.loading import parse_grammar
 
 TEXTS: dict[str, Callable[[int], str]] = {
@@ -65,14 +65,14 @@ def test_a_long_text_loads_soon(name: str) -> None:
 
 def test_underscores_that_begin_no_name_are_passed_at_once() -> None:
     start = time.process_time()
-    places = places_of("_" * 200_000 + "1 __a __1b")
+    offsets = offsets_of("_" * 200_000 + "1 __a __1b")
     assert time.process_time() - start < 1
-    assert list(places.uses) == ["__a", "b"]
+    assert list(offsets.uses) == ["__a", "b"]
 
 
 def test_the_place_of_a_definition_with_blanks_and_parameters_is_found() -> None:
-    places = places_of('a  {x, y} . 2 : "x"\nb\t.-3: a{b, c} d : e\nf {g} h')
-    assert list(places.definitions) == ["a", "b", "d"]
+    offsets = offsets_of('a  {x, y} . 2 : "x"\nb\t.-3: a{b, c} d : e\nf {g} h')
+    assert list(offsets.definitions) == ["a", "b", "d"]
 
 
 def test_a_soft_keyword_is_not_held_against_a_pattern_by_backtracking() -> None:

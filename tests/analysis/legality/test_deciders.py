@@ -74,11 +74,11 @@ def test_never_legal_is_exact(chunk: int) -> None:
 
 @pytest.mark.parametrize("chunk", CHUNKS)
 def test_verdicts_equal_the_ways_up(chunk: int) -> None:
-    """judge, one query at a time and all at once, and the prover, against sets of remainders on every way up."""
+    """judge, one query at a time and all at once, and the prover, against sets of remainders on every derivation path."""
     found = [0, 0, 0]
     for seed in range(chunk * CHUNK, (chunk + 1) * CHUNK):
         grammar, rng = random_grammar(seed), random.Random(seed)
-        deciders, ways = Deciders(grammar), WaysUp(grammar)
+        deciders, paths = Deciders(grammar), WaysUp(grammar)
         prover = deciders.prover()
         queries = [Query(t, s) for s in sequences(grammar, rng, 5) for t in range(grammar.n_terminals)]
         rng.shuffle(queries)
@@ -86,14 +86,14 @@ def test_verdicts_equal_the_ways_up(chunk: int) -> None:
         assert verdicts == [deciders.judge([query]).tolist()[0] for query in queries], seed
         for query, verdict in zip(queries, verdicts, strict=True):
             found[verdict] += 1
-            always = ways.implies(query.left, (), query.sequence)
+            always = paths.implies(query.left, (), query.sequence)
             never = naive_never_legal(grammar, (query.left,), query.sequence)
             assert verdict == (NEVER if never else ALWAYS if always else SOMETIMES), (seed, query)
         for left in range(grammar.n_terminals):
             first, second = rng.choice(queries).sequence, rng.choice(queries).sequence
-            expected = ways.implies(left, first, second)
+            expected = paths.implies(left, first, second)
             assert prover.implies(left, first, second) == expected, (seed, left, first, second)
-            both = expected and ways.implies(left, second, first)
+            both = expected and paths.implies(left, second, first)
             assert prover.is_jointly_legal(left, first, second) == both, (seed, left, first, second)
             # which begins one terminal earlier if need be; `test_no_context_refutes_a_proof` tells whether it goes too far
             assert deciders.is_jointly_legal((left,), first, second) or not both

@@ -302,7 +302,7 @@ def test_a_pair_is_more_than_the_terminal_before() -> None:
 
 
 def test_what_no_approximation_proves() -> None:
-    """After "(" of the head the parser cannot know which rule it is in, but every stack goes on; the ways up refuse one each."""
+    """After "(" of the head the parser cannot know which rule it is in, but every stack goes on; the derivation paths refuse one each."""
     grammar = make_grammar("S : a P b | a Q c\nP : x\nQ : x y | z")
     number = grammar.terminal_number
     a, x, z = number["a"], number["x"], number["z"]

@@ -1,4 +1,4 @@
-"""Merged sequences are legal after the same prefixes, and no merge that the ways up prove is missed."""
+"""Merged sequences are legal after the same prefixes, and no merge that the derivation paths prove is missed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_representatives_equal_the_ways_up(chunk: int) -> None:
         grammar = random_grammar(seed)
         rules: Rules = rng.choice(["lark", "normalised"])
         judge = Judge(grammar, rules)
-        ways = WaysUp(judge.always_deciders.grammar)
+        paths = WaysUp(judge.always_deciders.grammar)
         live = judge.always_deciders.live_terminals
         words = [tuple(rng.choices(live, k=rng.randint(1, 3))) for _ in range(10)]
         cases = [(rng.choice(live), word) for word in words for _ in range(3)]
@@ -35,8 +35,8 @@ def test_representatives_equal_the_ways_up(chunk: int) -> None:
                 other
                 for other in range(index + 1)
                 if cases[other][0] == left
-                and ways.implies(left, cases[other][1], word)
-                and ways.implies(left, word, cases[other][1])
+                and paths.implies(left, cases[other][1], word)
+                and paths.implies(left, word, cases[other][1])
             )
             expected.append(next(same))
         found = joint_representatives(judge, cases)
@@ -74,7 +74,7 @@ def test_cases_that_stand_for_themselves() -> None:
     assert joint_representatives(judge, []) == []
 
 
-def test_witness_ways_and_signatures() -> None:
+def test_witness_paths_and_signatures() -> None:
     """A way is there if and only if the sequence is legal somewhere; jointly legal sequences sign alike on any ways."""
     for seed in range(120):
         rng = random.Random(seed)
@@ -82,14 +82,14 @@ def test_witness_ways_and_signatures() -> None:
         deciders = Deciders(grammar)
         live = deciders.live_terminals
         queries = [Query(rng.choice(live), tuple(rng.choices(live, k=rng.randint(1, 4)))) for _ in range(15)]
-        ways = deciders.witness_ways(queries)
-        for query, way in zip(queries, ways, strict=True):
-            assert (way[0] >= 0) == (not deciders.is_never_legal((query.left,), query.sequence)), (seed, query)
-        for query, way in zip(queries, ways, strict=True):
+        paths = deciders.witness_paths(queries)
+        for query, path in zip(queries, paths, strict=True):
+            assert (path[0] >= 0) == (not deciders.is_never_legal((query.left,), query.sequence)), (seed, query)
+        for query, path in zip(queries, paths, strict=True):
             mine = [q for q in queries if q.left == query.left]
-            signed = deciders.signatures(mine, [0] * len(mine), way[None, None, :])
+            signed = deciders.signatures(mine, [0] * len(mine), path[None, None, :])
             for one, bits in zip(mine, signed.tolist(), strict=True):
                 if one == query:
-                    assert bits == [int(way[0] >= 0)], (seed, query)
+                    assert bits == [int(path[0] >= 0)], (seed, query)
                 if deciders.prover().is_jointly_legal(query.left, query.sequence, one.sequence):
-                    assert bits == [int(way[0] >= 0)], (seed, query, one)
+                    assert bits == [int(path[0] >= 0)], (seed, query, one)

@@ -219,13 +219,13 @@ def test_readings(lines: Grammar) -> None:
     t = lines.terminal_number
     n, x, o, p, m = (t[name] for name in "nxopm")
     judge, e = Judge(lines), ENDED_NEWLINE
-    assert judge.readings(x, (m, x)) == [(m, x)]
-    assert judge.readings(x, (e, x)) == [(e, x), (x,)]
-    assert judge.readings(x, (o, e, x)) == [(o, x)]
-    assert judge.readings(x, (e, p, e, x)) == [(e, p, e, x), (p, e, x), (p, x)]
-    assert judge.readings(START, (x, n)) == judge.readings(n, (x, n)) == [(x, n)]
-    assert judge.readings(p, (n,)) == [(n,), ()]
-    assert Judge(make_grammar("S : a S | ")).readings(0, (0, 0)) == [(0, 0)]
+    assert judge.variants(x, (m, x)) == [(m, x)]
+    assert judge.variants(x, (e, x)) == [(e, x), (x,)]
+    assert judge.variants(x, (o, e, x)) == [(o, x)]
+    assert judge.variants(x, (e, p, e, x)) == [(e, p, e, x), (p, e, x), (p, x)]
+    assert judge.variants(START, (x, n)) == judge.variants(n, (x, n)) == [(x, n)]
+    assert judge.variants(p, (n,)) == [(n,), ()]
+    assert Judge(make_grammar("S : a S | ")).variants(0, (0, 0)) == [(0, 0)]
 
 
 def test_the_empty_sequence() -> None:
