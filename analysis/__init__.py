@@ -1,6 +1,7 @@
 """What can be known of a grammar without a tokenizer.
 
-In: grammars. Out: terminals' automata, verdicts on terminal sequences. Knows nothing of tokens.
+In: grammars. Out: terminals' automata, LALR tables, verdicts on terminal sequences. Knows nothing
+of tokens.
 """
 
 if __name__ != "maskwright.analysis":

@@ -1,6 +1,11 @@
-"""What callers pass where something else is wanted: an error that says what was given and what is expected.
+"""Arguments of the wrong type: errors that say what was given and what is expected.
 
-what : how the message begins, the argument's name. kind : the error's class.
+The functions share these arguments:
+
+what : how the message begins, usually the argument's name.
+value, values : what the caller gave.
+expected : what is expected, in words.
+kind : the class of the error that is raised.
 """
 
 from __future__ import annotations
@@ -19,7 +24,7 @@ Kind = type[MaskwrightError]
 
 
 def clip(value: object) -> str:
-    """repr(value), shortened for a message."""
+    """The repr of a value, shortened to at most 120 characters for a message; never raises."""
     try:
         shown = repr(value)
     except (ValueError, RecursionError):  # an integer of thousands of digits; lists in lists in lists
@@ -30,22 +35,36 @@ def clip(value: object) -> str:
 
 
 def refuse_argument(what: str, value: object, expected: str, kind: Kind = MaskwrightError) -> NoReturn:
+    """Raises `kind` with a message that shows the value, its type, and what is expected."""
     raise kind(f"{what} is {clip(value)}, a {type(value).__name__}; expected {expected}")
 
 
 def need_type(
     what: str, value: object, types: type | tuple[type, ...], expected: str, kind: Kind = MaskwrightError
 ) -> None:
+    """Check that a value is of one of some types.
+
+    Raises: `kind` if it is not.
+    """
     if not isinstance(value, types):
         refuse_argument(what, value, expected, kind)
 
 
 def need_path(what: str, value: object) -> None:
+    """Check that a value is a path: a str, bytes or an object such as `pathlib.Path`.
+
+    Raises: MaskwrightError if it is not.
+    """
     need_type(f"the path of {what}", value, (str, bytes, os.PathLike), "a str or a Path")
 
 
 def need_progress(value: object) -> None:
-    """A function of three arguments, or None. Of functions in C that do not say what they take nothing is known."""
+    """Check that a value is a function that can be called with three arguments, or None.
+
+    Functions written in C that do not state their arguments are accepted.
+
+    Raises: MaskwrightError if it is neither.
+    """
     if value is None:
         return
     expected = "a function of three arguments (what, done, total), or None"
@@ -62,7 +81,12 @@ def need_progress(value: object) -> None:
 
 
 def integer(what: str, value: object, kind: Kind = MaskwrightError, expected: str = "an integer") -> int:
-    """An integer of any type but a truth value."""
+    """The value as an int.
+
+    Any integer type is accepted, such as NumPy's, but no truth value.
+
+    Raises: `kind` if it is not an integer.
+    """
     if not isinstance(value, bool | np.bool_):
         try:
             return operator.index(value)  # type: ignore[arg-type]
@@ -72,19 +96,31 @@ def integer(what: str, value: object, kind: Kind = MaskwrightError, expected: st
 
 
 def need_number(what: str, value: object) -> None:
-    """A real number of any type but a truth value."""
+    """Check that a value is a real number of Python or NumPy, and no truth value.
+
+    Raises: MaskwrightError if it is not.
+    """
     if not isinstance(value, int | float | np.integer | np.floating) or isinstance(value, bool):
         refuse_argument(what, value, "a number")
 
 
 def boolean(what: str, value: object) -> bool:
-    """A truth value, and nothing that Python would take for one: "no" is true."""
+    """The value as a bool.
+
+    Only truth values of Python and NumPy are accepted. Python would also take the string "no" for
+    true.
+
+    Raises: MaskwrightError if it is another value.
+    """
     need_type(what, value, (bool, np.bool_), "True or False")
     return bool(value)
 
 
 def strings(what: str, values: Iterable[Any], expected: str, kind: Kind = MaskwrightError) -> tuple[str, ...]:
-    """The strings of a list, or of another iterable that is no text itself."""
+    """The strings of a list, or of another iterable that is not itself a text.
+
+    Raises: `kind` if it is a text or no iterable, or if a member is not a str.
+    """
     if isinstance(values, str | bytes | bytearray) or not isinstance(values, Iterable):
         refuse_argument(what, values, expected, kind)
     found = tuple(values)
@@ -94,7 +130,10 @@ def strings(what: str, values: Iterable[Any], expected: str, kind: Kind = Maskwr
 
 
 def pairs(what: str, values: Iterable[Any], expected: str, kind: Kind = MaskwrightError) -> tuple[tuple[Any, Any], ...]:
-    """The pairs of a list, or of another iterable that is no text itself."""
+    """The pairs of a list, or of another iterable that is not itself a text.
+
+    Raises: `kind` if it is a text or no iterable, or if a member does not have two members.
+    """
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         refuse_argument(what, values, expected, kind)
     found = tuple(tuple(pair) if isinstance(pair, Iterable) else () for pair in values)

@@ -4,19 +4,31 @@ from __future__ import annotations
 
 
 class MaskwrightError(ValueError):
-    """The base of every error that maskwright raises on purpose. The message says what, where and what to do."""
+    """The base of every error that maskwright raises on purpose.
+
+    The message says what is wrong, where, and what to do.
+    """
 
 
 class UnknownNameError(MaskwrightError):
-    """A grammar, tokenizer or option was named that does not exist; the message suggests the nearest."""
+    """A grammar, tokenizer or option was named that does not exist.
+
+    The message suggests the nearest names.
+    """
 
 
 class GrammarError(MaskwrightError):
-    """A grammar file cannot be read, parsed or used (syntax, undefined or unproductive symbols, layout)."""
+    """A grammar cannot be read, parsed or used.
+
+    Examples: bad syntax, an undefined or unproductive symbol, a layout that does not fit.
+    """
 
 
 class EmptyLanguageError(GrammarError):
-    """No finite text can be derived from a grammar's start symbol. grammar : what was read all the same, for `lint_grammar`."""
+    """No finite text can be derived from a grammar's start symbol.
+
+    grammar : the grammar as it was read, for `lint_grammar`.
+    """
 
     def __init__(self, message: str, grammar: object = None) -> None:
         super().__init__(message)
@@ -28,12 +40,15 @@ class TerminalError(GrammarError):
 
 
 class LimitError(MaskwrightError):
-    """A construction would grow past its stated limit; the message names what is responsible."""
+    """A construction would grow past its stated limit; the message names the cause."""
 
 
 class BackupError(LimitError):
-    """A lexer would have to back up over any number of lexemes or bytes. terminals : by number, the one that may have ended first, then
-    those that go on."""
+    """A lexer would have to back up over any number of lexemes or bytes.
+
+    terminals : numbers of the terminal that may have ended first and of those that go on, in this
+        order.
+    """
 
     def __init__(self, message: str, terminals: tuple[int, ...] = ()) -> None:
         super().__init__(message)
@@ -45,7 +60,10 @@ class VocabularyError(MaskwrightError):
 
 
 class StoreError(MaskwrightError):
-    """A mask store file is damaged, of another format version, or does not belong to the given grammar or tokenizer."""
+    """A mask store file cannot be used.
+
+    It is damaged, has another format version, or does not belong to the given grammar or tokenizer.
+    """
 
 
 class MissingExtraError(MaskwrightError, ImportError):
@@ -53,8 +71,11 @@ class MissingExtraError(MaskwrightError, ImportError):
 
 
 class IllegalTokenError(MaskwrightError):
-    """A token was fed that the grammar does not allow here. The state is as it was before."""
+    """A token was given that the grammar does not allow here.
+
+    The state is as it was before.
+    """
 
 
 class DeadEndError(MaskwrightError):
-    """No token of the vocabulary can come next though the text is not complete."""
+    """No token of the vocabulary can come next, though the text is not complete."""

@@ -1,4 +1,8 @@
-"""Files that users name, read whole: no more bytes than such a file may have, nothing that never ends or blocks, or is to be replaced."""
+"""Files that users name, opened safely and read whole.
+
+A file is refused if it has more bytes than such a file may have, if reading it could block or never
+end, or if the same command will replace it.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,10 @@ MAX_TEXT = 256 << 20
 """Bytes that a prompt, a text or a record of a corpus may have."""
 
 _GIVEN = re.compile(r"/dev/stdin|(?:/dev|/proc/self|/proc/[0-9]+)/fd/[0-9]+")
-"""Descriptors that whoever called has opened: standard input, a shell's <(command). Somebody writes there, so waiting is right."""
+"""Descriptors that the caller has opened: standard input, a shell's <(command).
+
+Somebody writes there, so it is right to wait.
+"""
 
 _outputs: ContextVar[list[str]] = ContextVar("outputs")
 
@@ -32,7 +39,10 @@ _KINDS = (
 
 @contextmanager
 def keeping_inputs() -> Iterator[None]:
-    """Within it, what `declare_outputs` names cannot be read: it would be replaced when the work is done."""
+    """A context in which the files that `declare_outputs` names cannot be read.
+
+    They would be replaced when the work is done.
+    """
     token = _outputs.set([])
     try:
         yield
@@ -41,14 +51,25 @@ def keeping_inputs() -> Iterator[None]:
 
 
 def declare_outputs(paths: Sequence[str | os.PathLike[str]]) -> None:
-    """Say what will be written, before anything is read. Does nothing outside of `keeping_inputs`."""
+    """State which files will be written, before anything is read.
+
+    Does nothing outside of `keeping_inputs`.
+
+    paths : the files. They need not exist.
+    """
     declared = _outputs.get(None)
     if declared is not None:
         declared.extend(map(os.fsdecode, paths))
 
 
 def refuse_output(facts: os.stat_result, error: type[MaskwrightError] = MaskwrightError) -> None:
-    """Raises `error` if the file with these facts, which is about to be read, is one that will be written."""
+    """Check that a file that is about to be read will not be written.
+
+    facts : what `os.stat` says of the file.
+    error : the class of the error.
+
+    Raises: `error` if it is a regular file that `declare_outputs` has named.
+    """
     for path in _outputs.get(()):
         try:
             is_same = os.path.samestat(os.stat(path), facts)
@@ -65,14 +86,19 @@ def open_file(
     error: type[MaskwrightError] = MaskwrightError,
     is_output: bool = False,
 ) -> BinaryIO:
-    """The file, opened for reading, which does not block. what : what is expected there, for messages, such as "a tokenizer".
+    """The file at a path, opened for reading. Opening does not block.
 
-    is_output : it is meant to be both read and written, as a log is.
+    Standard input by name (/dev/stdin, /dev/fd/0) and other descriptors that the caller has opened
+    may be pipes or devices. Their size is not checked.
 
-    Standard input by name (/dev/stdin, /dev/fd/0) and other descriptors that the caller has opened may be pipes or devices.
+    path : the file.
+    limit : the most bytes that the file may have; None for any number.
+    what : what is expected there, for messages, such as "a tokenizer".
+    error : the class of the errors.
+    is_output : whether the file may be read although it is also written, as a log is.
 
-    Raises: `error` if it is no regular file, has more than `limit` bytes, or is an output (`declare_outputs`); OSError or ValueError as
-    `open`.
+    Raises: `error` if it is not a regular file, has more than `limit` bytes, or is an output
+    (`declare_outputs`); OSError and ValueError as `open`.
     """
     where = os.fsdecode(path)
     if _GIVEN.fullmatch(where):
@@ -96,7 +122,12 @@ def open_file(
 def read_file_bytes(
     path: str | os.PathLike[str], limit: int, what: str, error: type[MaskwrightError] = MaskwrightError
 ) -> bytes:
-    """All bytes of a file. Raises and takes as `open_file`."""
+    """All bytes of a file.
+
+    path, limit, what, error : as for `open_file`.
+
+    Raises: as `open_file`; `error` also if a pipe has more than `limit` bytes.
+    """
     with open_file(path, limit, what, error) as file:
         return read_stream(file, os.fsdecode(path), limit, what, error)
 
@@ -108,13 +139,20 @@ def read_stream(
     what: str,
     error: type[MaskwrightError] = MaskwrightError,
 ) -> bytes:
-    """All bytes of an open stream, such as standard input. Raises `error` if there are more than `limit`."""
+    """All bytes of an open stream, such as standard input.
+
+    where : the stream's name, for messages.
+    limit, what, error : as for `open_file`.
+
+    Raises: `error` if there are more than `limit` bytes.
+    """
     data = stream.read(limit + 1)
     _check_size(where, len(data), limit, what, error)
     return data
 
 
 def _check_size(where: str, size: int, limit: int | None, what: str, error: type[MaskwrightError]) -> None:
+    """Raises `error` for a size past the limit."""
     if limit is not None and size > limit:
         raise error(f"{where} is longer than {limit:,} bytes: it is not {what}")
 

@@ -1,8 +1,9 @@
-"""Compiled functions, *kernels*: Numba's `njit`, and where their machine code is kept from one process to the next.
+"""Compiled functions, *kernels*: Numba's `njit`, and the folders that keep their machine code.
 
-Numba keeps a function's code for as long as the function's own file stays as it is. It does not look at the files of what the function
-calls, nor at those that its constants come from, and would go on running what they were. So the code of each file is kept in a folder that
-is named by a checksum of all of these.
+Numba keeps a function's machine code from one process to the next for as long as the function's own
+file does not change. It does not look at the files of the functions that it calls, nor at the files
+that its constants come from. If one of these changed, Numba would go on running the old code. So we
+keep the code of each file in a folder whose name has a checksum of all of these files.
 
 Knows nothing of what the kernels do.
 """
@@ -20,31 +21,41 @@ from collections.abc import Callable
 from typing import Any
 
 VARIABLE = "NUMBA_CACHE_DIR"
+"""The environment variable that names a folder for compiled code."""
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 """The folder of our modules."""
 
 _LOCK = threading.Lock()
-"""While Numba is told where to keep code. That is a setting of the whole process."""
+"""Held while Numba is told where to keep code.
+
+That is a setting of the whole process.
+"""
 
 _IMPORT = re.compile(rb"^from (maskwright(?:\.\w+)*) import (?:\(([^)]*)\)|([^\n]*))", re.MULTILINE)
 
 
 def kernel(function: Callable[..., Any] | None = None, /, *, allocates: bool = False, forceinline: bool = False) -> Any:
-    """A function that Numba compiles at its first call, without Python objects and without the interpreter's lock.
+    """A function that Numba compiles at its first call, without Python objects and without the GIL.
 
-    allocates : whether it makes arrays, or returns some, in a tuple or otherwise. Without this Numba counts no references: a slice
-        that such a function returns is taken for the whole array. forceinline : see `numba.njit`.
+    function : the function, or None where the decorator is written with options,
+        `@kernel(allocates=True)`.
+    allocates : whether the function makes arrays, or returns arrays, in a tuple or otherwise.
+        Without it Numba counts no references: if such a function returns a slice, the slice is
+        taken for the whole array.
+    forceinline : see `numba.njit`.
 
-    PERF: references to arrays are counted only in functions that allocate. To count them costs some 10 ns for each array of each call,
-    also of those in tuples, and such functions as these pass thirty.
+    PERF: references to arrays are counted only in functions that allocate. Counting costs some 10
+    ns for each array of each call, arrays in tuples included, and kernels such as ours pass thirty.
 
-    Example: `@kernel` above `def add(a, b): return a + b` in a module makes `add(1, 2)` compiled code.
+    Warns: RuntimeWarning where compiled code cannot be kept.
+
+    Example: with `@kernel` above `def add(a, b): return a + b`, `add(1, 2)` runs compiled code.
     """
     if function is None:
         return functools.partial(kernel, allocates=allocates, forceinline=forceinline)
     njit: Any = importlib.import_module("numba").njit  # its stub does not know `_nrt`
-    config: Any = importlib.import_module("numba.core.config")  # made from the environment: no stub knows its names
+    config: Any = importlib.import_module("numba.core.config")  # its names come from the environment: no stub
     path = function.__code__.co_filename
     with _LOCK:
         named = config.CACHE_DIR
@@ -56,13 +67,14 @@ def kernel(function: Callable[..., Any] | None = None, /, *, allocates: bool = F
             config.CACHE_DIR = named
     if config.DISABLE_JIT or made._cache.cache_path.startswith(folder):
         return made
-    # Numba could not write there after all, and would keep the code where nobody looks at the checksum
+    # Numba cannot write there after all. It would keep the code in a folder without our checksum.
     _warn_once(folder)
     return njit(nogil=True, forceinline=forceinline, _nrt=allocates)(function)
 
 
 @functools.cache
 def _warn_once(folder: str) -> None:
+    """Warn that code cannot be written to a folder, once for each folder."""
     warnings.warn(
         f"compiled code cannot be written to {folder}, so each process compiles it anew; make room there, or set {VARIABLE} to another "
         "folder",
@@ -73,7 +85,12 @@ def _warn_once(folder: str) -> None:
 
 @functools.cache
 def checksum(path: str) -> int:
-    """Of all that the kernels of a file are made of. path : of the file; of one that cannot be read it is 0."""
+    """CRC-32 of all source files that the kernels of a file depend on.
+
+    Results are cached, so a file that changes while the process runs keeps its checksum.
+
+    path : the file of the kernels. The checksum is 0 if it cannot be read.
+    """
     found = 0
     for source in sources(path).values():
         found = zlib.crc32(source, found)
@@ -81,7 +98,14 @@ def checksum(path: str) -> int:
 
 
 def sources(path: str) -> dict[str, bytes]:
-    """A module's file, those of the modules of ours that it imports from, and, where these have kernels, of what they import from."""
+    """The source files that the kernels of a file depend on: path -> content.
+
+    These are the file itself and our modules that it imports from. Where such a module has kernels
+    of its own, the modules that it imports from are added too, and so on. A file that cannot be
+    read is left out.
+
+    path : the file of the kernels.
+    """
     found = {}
     agenda = [os.path.abspath(path)]
     for one in agenda:  # grows while it is read
@@ -97,12 +121,12 @@ def sources(path: str) -> dict[str, bytes]:
 
 
 def has_kernels(source: bytes) -> bool:
-    """Whether a module defines functions that others' kernels may call."""
+    """Whether a module's source defines functions that the kernels of other modules may call."""
     return b"@kernel" in source
 
 
 def _imported(source: bytes) -> list[str]:
-    """The files of the modules of ours that a module imports from, in their order."""
+    """The files of those of our modules that a module imports from, in the order of its imports."""
     found = []
     for match in _IMPORT.finditer(source):
         module = os.path.join(PACKAGE, *match[1].decode().split(".")[1:])
@@ -115,13 +139,20 @@ def _imported(source: bytes) -> list[str]:
 
 
 def _stem(path: str) -> str:
+    """The name of a file without folder, ending and outer underscores."""
     return os.path.splitext(os.path.basename(path))[0].strip("_")
 
 
 @functools.cache
 def _folder(named: str) -> str:
-    """Where folders for code are made. named : by the user; else beside our modules or, where nobody may write there, in the user's own
-    cache; where that cannot be written either, a folder of this process, with a warning."""
+    """The folder in which folders for code are made.
+
+    The choices are, in this order: the folder that the user named; one beside our modules; the
+    user's own cache; a folder of this process, with a warning. The first in which files can be
+    created is taken. If that is not the folder that the user named, there is a warning.
+
+    named : the folder that the user named, or "".
+    """
     if named and _can_write(named):
         return named
     beside, users = os.path.join(PACKAGE, "__pycache__"), _users_folder()
@@ -147,14 +178,18 @@ def _folder(named: str) -> str:
 
 
 def _users_folder() -> str:
-    """The user's folder for what can be made again."""
+    """The user's own cache folder for kernels."""
     if os.name == "nt":
         return os.path.join(os.environ.get("LOCALAPPDATA") or os.path.expanduser("~"), "maskwright-kernels")
     return os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "maskwright-kernels")
 
 
 def _can_write(folder: str) -> bool:
-    """Whether files can be made in a folder, or in the folder itself if it has to be made first."""
+    """Whether files can be created in a folder.
+
+    A folder that does not exist can be created if the nearest folder above it that exists can be
+    written.
+    """
     while not os.path.isdir(folder):
         above = os.path.dirname(folder)
         if above == folder:
@@ -164,7 +199,11 @@ def _can_write(folder: str) -> bool:
 
 
 def _remove(process: int, folder: str) -> None:
-    """Not in a fork of the process, which ends earlier."""
+    """Remove a folder when a process ends.
+
+    process : the id of the process that made the folder. A fork of it ends earlier, and must not
+        remove the folder.
+    """
     import shutil
 
     if os.getpid() == process:

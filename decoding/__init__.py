@@ -1,6 +1,7 @@
 """Running a mask store along a text: states, masks, what is allowed next.
 
-In: a mask store and tokens. Out: masks; and texts that a model writes under them, on the CPU or on a GPU.
+In: a mask store and tokens. Out: masks; and texts that a model writes under these masks, on the CPU
+or on a GPU.
 """
 
 if __name__ != "maskwright.decoding":

@@ -1,4 +1,4 @@
-"""Can any text be finished? Asked of what was built, before anybody decodes under it."""
+"""Can any text be finished? The question is asked before anybody decodes under a new store."""
 
 from __future__ import annotations
 
@@ -12,9 +12,14 @@ from maskwright.maskstore.table.compiled import EngineTable
 
 
 def refuse_dead(store: EngineTable | EntryTable) -> None:
-    """Raises DeadEndError if no text of the grammar can be written with the vocabulary, or the first mask is empty.
+    """Refuse a store under which no text can be written.
 
-    Of an `EntryTable` only the first mask is looked at. What is not known within a search's limits is let through.
+    store : what was built. Of an `EntryTable` only the first mask is looked at. A store for which
+        the search reaches its limits is let through.
+
+    Raises: DeadEndError if the vocabulary can write no text of the grammar, or the first mask is
+    empty.
+
     Cost: as `short_ending`; next to nothing if the empty text is legal.
     """
     if isinstance(store, EntryTable):

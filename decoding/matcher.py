@@ -1,4 +1,4 @@
-"""Matchers: the state of one text, or of a batch of texts, and the masks of the tokens that may come next."""
+"""Matchers: the state of one text, or of a batch of texts, and the masks of the tokens allowed."""
 
 from __future__ import annotations
 
@@ -26,15 +26,17 @@ from maskwright.decoding.engine import _memory_kernels as memory_kernels
 from maskwright.decoding.engine import _text_kernels as text_kernels
 from maskwright.decoding.engine import constants
 from maskwright.decoding.engine.alone import Alone
-from maskwright.decoding.engine.arguments import as_int64, integers
+from maskwright.decoding.engine.arguments import as_int64, check_words, integers
 from maskwright.decoding.engine.spelling import Question
 from maskwright.decoding.engine.texts import Texts, Words, restored
 from maskwright.decoding.explain import Explanation, explain_next
 from maskwright.maskstore.table.compiled import EngineTable
 
 DEFAULT_ROLLBACK = 256
+"""The number of tokens that can be taken back, unless the caller says otherwise."""
 
 MOST_THREADS = 1024
+"""The most threads that a `Batch` takes."""
 
 
 class _Answering(Texts):
@@ -61,10 +63,20 @@ class _Answering(Texts):
 
 
 class Matcher(_Answering):
-    """One text under a store: fill a bitmask, advance by a token, and so on. `store.matcher()` makes one.
+    """One text under a store: fill a bitmask, advance by a token, and so on.
 
-    For one thread at a time: a call while another has not returned is a MaskwrightError, and changes nothing. (Compiled code lets other
-    threads run, and two in one text's memory would ruin it.) Threads that take turns may share a matcher; else give each one of its own.
+    `store.matcher()` makes one.
+
+    store : what the masks come from.
+    max_rollback : the number of tokens that `rollback` can take back.
+
+    Raises: MaskwrightError if the store is no `Store` of lexing `contextual` or `longest`, or
+    max_rollback is no integer or negative; LimitError if so much history takes too much memory.
+
+    A matcher is for one thread at a time. A call while another has not returned is a
+    MaskwrightError and changes nothing. (Compiled code lets other threads run, and two calls in one
+    text's memory would ruin it.) Threads that take turns may share a matcher; otherwise give each
+    thread its own.
     """
 
     _what = "this matcher"
@@ -75,19 +87,23 @@ class Matcher(_Answering):
         self._words: Words = np.zeros(0, np.int32)
 
     def fill(self, bitmask: Any) -> None:
-        """Write the mask of the tokens allowed next, in place; zero after the end of the text.
+        """Write the mask of the tokens allowed next, in place: zero after the end of the text.
 
-        bitmask : (ceil(V / 32),) or longer (padded vocabularies), uint32 or int32, a contiguous NumPy array or a torch tensor on the
-        CPU; bit i of word w, the little end first, is token 32 w + i. End-of-text tokens are allowed if the text is legal as it stands.
+        bitmask : (ceil(V / 32),) or longer (padded vocabularies), uint32 or int32; a contiguous
+            NumPy array or a torch tensor on the CPU. Bit i of word w, the least significant first,
+            is token 32 w + i. End-of-text tokens are allowed if the text is legal as a whole.
 
-        Raises MaskwrightError for another shape, dtype or device, DeadEndError where nothing can come next.
+        Raises: MaskwrightError if the bitmask has another shape, dtype or device; DeadEndError if
+        nothing can come next; LimitError if the text has too many parses, is nested too deeply or
+        takes too much memory.
         """
-        # PERF: this and `advance` do what `Alone` does
+        # PERF: this method and `advance` do themselves what `Alone` does
         if self._is_busy:
             self._refuse_sharing()
         self._is_busy = True
         try:
-            # PERF: the array is checked when it is new; a decoder passes the same one at each step
+            # PERF: an array is checked only when it is new, since a decoder passes the same one at
+            # each step
             if bitmask is not self._checked:
                 self._words = check_words(bitmask, (), self._n_words)
                 self._checked = bitmask
@@ -98,7 +114,13 @@ class Matcher(_Answering):
             self._is_busy = False
 
     def advance(self, token: int) -> None:
-        """Add a token to the text. Raises IllegalTokenError, the state being as it was."""
+        """Add a token to the text.
+
+        token : an id; an end-of-text token ends the text.
+
+        Raises: IllegalTokenError if the token is not allowed or no integer; LimitError as `fill`.
+        The state is unchanged then.
+        """
         if self._is_busy:
             self._refuse_sharing()
         self._is_busy = True
@@ -113,10 +135,17 @@ class Matcher(_Answering):
             self._is_busy = False
 
     def replay(self, tokens: Any) -> int:
-        """Add tokens to the text as long as the masks have them: how many that were. What a decoder would do, in one compiled call.
+        """Add tokens to the text as long as the masks have them. Returns how many were added.
 
-        tokens : (n,) integers. At each place the whole mask is written and the token looked up in it. Raises IllegalTokenError for an id
-        that the vocabulary lacks (nothing is read then), DeadEndError where nothing can come next.
+        This is what a decoder would do, in one compiled call: at each token the whole mask is
+        written, and the token is looked up in it. It stops at the first token that the mask lacks,
+        or once the text has ended.
+
+        tokens : (n,) integers.
+
+        Raises: MaskwrightError if the tokens have another shape or dtype; IllegalTokenError if the
+        vocabulary lacks one of them (nothing is read then); DeadEndError if nothing can come next;
+        LimitError as `fill`. After the last two errors the tokens before stay added.
         """
         array = integers("tokens", tokens, "(n,) integers")
         if array.ndim != 1:
@@ -148,15 +177,26 @@ class Matcher(_Answering):
                 at += 1
 
     def advance_bytes(self, data: bytes) -> None:
-        """Add bytes to the text, as one token that may be rolled back. Raises IllegalTokenError, the state being as it was."""
+        """Add bytes to the text, as one token that can be taken back.
+
+        data : any bytes; empty bytes change nothing.
+
+        Raises: MaskwrightError if they are no bytes; IllegalTokenError if they are illegal here;
+        LimitError as `fill`. The state is unchanged then.
+        """
         self._advance_bytes(0, data)
 
     def is_allowed(self, token: int) -> bool:
-        """Whether a token may come next, without making a mask. Ids that the vocabulary lacks may not."""
+        """Whether a token may come next, without making a mask.
+
+        token : an id. Ids that the vocabulary lacks may not come.
+
+        Raises: IllegalTokenError if it is no integer; LimitError as `fill`.
+        """
         return self._is_allowed(0, token)
 
     def is_accepting(self) -> bool:
-        """Whether the text is legal as it stands."""
+        """Whether the text is legal as a whole. Raises: LimitError as `fill`."""
         return self._is_accepting(0)
 
     def is_finished(self) -> bool:
@@ -164,14 +204,19 @@ class Matcher(_Answering):
         return self._is_finished(0)
 
     if not TYPE_CHECKING:
-        is_finished = Question(is_finished)  # it was a property
+        # `is_finished` was a property in the past
+        is_finished = Question(is_finished)
 
     def rollback(self, n: int = 1) -> None:
-        """Take back the last n tokens. Raises MaskwrightError if so many are not remembered (`max_rollback`)."""
+        """Take back the last n tokens.
+
+        Raises: MaskwrightError if n is no integer or negative, or fewer tokens are remembered
+        (`max_rollback`).
+        """
         self._rollback(0, n)
 
     def reset(self) -> None:
-        """Back to the start of the text."""
+        """Put the text back to its start, with no history."""
         self._reset(0)
 
     def __repr__(self) -> str:
@@ -181,7 +226,10 @@ class Matcher(_Answering):
         return f"<Matcher {of}: {state}, {kept} of {self.max_rollback} tokens to roll back>"
 
     def fork(self) -> Matcher:
-        """A second matcher in the same state, history included. Cost: O(stack and history)."""
+        """A second matcher in the same state, with the same history.
+
+        Cost: O(the memory of the text: its stack, its history, and room for more of both).
+        """
         other = Matcher(self.store, self.max_rollback)
         with Alone(self):
             memory_kernels.collect(
@@ -197,35 +245,55 @@ class Matcher(_Answering):
     __copy__ = fork
 
     def explain(self, token: int) -> Explanation:
-        """Why a token may or may not come next: see `explain.explain_next`. For people, slow: 2 s the first time."""
+        """Why a token may or may not come next, in words, for people.
+
+        Raises: as `explain.explain_next`.
+
+        Cost: slow; 2 s for the first call.
+        """
         return explain_next(self, token)
 
     def shortest_ending(self) -> Ending:
-        """A shortest legal ending of the text so far, as bytes and as tokens (end of text not included).
+        """A shortest legal ending of the text so far, as bytes and as tokens.
 
-        Raises DeadEndError if the vocabulary cannot spell any, LimitError for a text that is too ambiguous or whose search would take too
-        long or too much memory: `short_ending` has no such limits.
+        The end-of-text token is not among them.
+
+        Raises: DeadEndError if the vocabulary cannot spell any ending; LimitError if the text is
+        too ambiguous, or the search would take too long or too much memory. `short_ending` is for
+        such texts.
         """
         return shortest_ending(self)
 
     def short_ending(self) -> Ending:
-        """A shortest ending if it is found soon, else one that is hardly longer (`is_shortest` says which). For who needs any in time.
+        """A shortest ending if it is found soon, else one that is hardly longer.
 
-        Raises DeadEndError if the vocabulary cannot spell any.
+        It is for callers that need some ending in time. `Ending.is_shortest` says which it is.
+
+        Raises: DeadEndError if the vocabulary cannot spell any ending; LimitError if none is found.
         """
         return short_ending(self)
 
     def min_bytes_left(self) -> int:
-        """The length of the shortest ending, in bytes: what a completion budget must leave."""
+        """The length of the shortest ending, in bytes: what a completion budget must leave.
+
+        Raises: DeadEndError if no bytes complete the text; LimitError as `shortest_ending`.
+        """
         return min_bytes_left(self)
 
 
 class Batch(_Answering):
-    """Several texts, each at its own place, read and masked together.
+    """Several texts, each in its own slot, read and masked together.
 
-    max_rollback : tokens of each text that `rollback` can take back. n_threads : threads that share a `fill`; the result is the same.
+    store : what the masks come from.
+    size : the number of slots, which are numbered from 0.
+    max_rollback : the number of tokens of each text that `rollback` can take back.
+    n_threads : the number of threads that share a `fill`, 1 to `MOST_THREADS`. The result is the
+        same.
 
-    For one thread at a time, as a `Matcher`: its own threads work on one call.
+    Raises: MaskwrightError and LimitError as `Matcher`; MaskwrightError also if size is no integer
+    or less than 1, or n_threads is out of range.
+
+    Like a `Matcher`, a batch is for one calling thread at a time. Its own threads work on one call.
     """
 
     _what = "this batch"
@@ -244,11 +312,14 @@ class Batch(_Answering):
     def fill(self, bitmasks: Any, slots: Sequence[int] | None = None) -> None:
         """Write the masks of the tokens allowed next, in place.
 
-        bitmasks : (size, ceil(V / 32)) or wider, uint32 or int32, a C-contiguous NumPy array or a torch tensor on the CPU; bit i of word
-        w, the little end first, is token 32 w + i. slots : the rows to write; None: all texts that have not ended. Rows of texts that
-        have ended become zero.
+        bitmasks : (size, ceil(V / 32)) or wider, uint32 or int32; a C-contiguous NumPy array or a
+            torch tensor on the CPU. Bit i of word w, the least significant first, is token 32 w +
+            i.
+        slots : the rows to write; None: all. Rows of texts that have ended become zero.
 
-        Raises MaskwrightError for another shape, dtype or device, DeadEndError naming the slot where nothing can come next.
+        Raises: MaskwrightError if the bitmasks have another shape, dtype or device, or a slot is
+        out of range; DeadEndError naming the slot in which nothing can come next; LimitError as
+        `Matcher.fill`.
         """
         if self._is_busy:
             self._refuse_sharing()
@@ -271,7 +342,7 @@ class Batch(_Answering):
             self._is_busy = False
 
     def _fill_all(self, results: npt.NDArray[np.int32]) -> bool:
-        """`fill_batch`, in threads if there are several. Whether all are OK."""
+        """`fill_batch`, in threads if there are several. Returns whether all results are OK."""
         arrays = self._table, self._memory, self._regions, self._words, results
         if self._pool is None:
             return bool(batch_kernels.fill_batch(*arrays, 0, self.size))
@@ -287,7 +358,10 @@ class Batch(_Answering):
             raise
 
     def _end_threads(self) -> None:
-        """Return when no thread works in this memory any more, which the next call may change, however often someone interrupts."""
+        """Wait until no thread works in this memory, however often someone interrupts.
+
+        The next call may change the memory.
+        """
         assert self._pool is not None
         while True:
             try:
@@ -298,9 +372,13 @@ class Batch(_Answering):
                 continue
 
     def advance(self, tokens: Any) -> None:
-        """Add a token to each text. tokens : (size,) integers; -1 leaves a text alone.
+        """Add a token to each text.
 
-        Raises IllegalTokenError naming the first slot whose token is not legal. That text is as it was; the others have advanced.
+        tokens : (size,) integers; -1 leaves a text alone.
+
+        Raises: MaskwrightError if the tokens have another shape or dtype; IllegalTokenError naming
+        the first slot whose token is not allowed; LimitError as `Matcher.fill`. Texts whose tokens
+        are not allowed are unchanged; all others have advanced.
         """
         expected = f"{self.size} integers, -1 for texts to leave alone"
         array = integers("tokens", tokens, expected)
@@ -325,27 +403,46 @@ class Batch(_Answering):
             self._is_busy = False
 
     def advance_bytes(self, slot: int, data: bytes) -> None:
-        """Add bytes to a text, as one token that may be rolled back. Raises IllegalTokenError, the text being as it was."""
+        """Add bytes to a text, as one token that can be taken back.
+
+        Raises: MaskwrightError if the slot is out of range; else as `Matcher.advance_bytes`.
+        """
         self._advance_bytes(slot, data)
 
     def is_allowed(self, slot: int, token: int) -> bool:
-        """Whether a token may come next in a text, without making a mask."""
+        """Whether a token may come next in a text, without making a mask.
+
+        Raises: MaskwrightError if the slot is out of range; else as `Matcher.is_allowed`.
+        """
         return self._is_allowed(slot, token)
 
     def is_accepting(self, slot: int) -> bool:
-        """Whether a text is legal as it stands."""
+        """Whether a text is legal as a whole.
+
+        Raises: MaskwrightError if the slot is out of range; LimitError as `Matcher.fill`.
+        """
         return self._is_accepting(slot)
 
     def is_finished(self, slot: int) -> bool:
-        """Whether a text has been ended by an end-of-text token."""
+        """Whether an end-of-text token has ended a text.
+
+        Raises: MaskwrightError if the slot is out of range.
+        """
         return self._is_finished(slot)
 
     def rollback(self, slot: int, n: int = 1) -> None:
-        """Take back the last n tokens of a text. Raises MaskwrightError if so many are not remembered."""
+        """Take back the last n tokens of a text.
+
+        Raises: MaskwrightError if fewer are remembered (`max_rollback`), or the slot is out of
+        range.
+        """
         self._rollback(slot, n)
 
     def reset(self, slot: int) -> None:
-        """Back to the start of a text: the slot is free for another one."""
+        """Put a text back to its start: the slot is free for another one.
+
+        Raises: MaskwrightError if the slot is out of range.
+        """
         self._reset(slot)
 
     def __repr__(self) -> str:
@@ -355,7 +452,13 @@ class Batch(_Answering):
         return f"<Batch {of}: {self.size} texts, {ended} ended{threads}>"
 
     def copy(self, source: int, target: int) -> None:
-        """Make one slot's text, its history included, a copy of another's (beams)."""
+        """Make one slot's text, with its history, a copy of another's (beams).
+
+        source, target : the slot to copy from, and the slot to overwrite.
+
+        Raises: MaskwrightError if a slot is out of range; LimitError if the texts take too much
+        memory.
+        """
         self._copy(source, target)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -363,7 +466,10 @@ class Batch(_Answering):
         return restored, (type(self), arguments, self._state())
 
     def explain(self, slot: int, token: int) -> str:
-        """Why a token may or may not come next in a text, in words."""
+        """Why a token may or may not come next in a text, in words.
+
+        Raises: MaskwrightError if the slot is out of range; else as `Matcher.is_allowed`.
+        """
         return self._explain(slot, token)
 
     def shortest_ending(self, slot: int) -> Ending:
@@ -371,31 +477,5 @@ class Batch(_Answering):
         return shortest_ending(self, self._slot(slot))
 
     def min_bytes_left(self, slot: int) -> int:
-        """The length of a text's shortest ending, in bytes."""
+        """The length of a text's shortest ending, in bytes, see `Matcher.min_bytes_left`."""
         return min_bytes_left(self, self._slot(slot))
-
-
-def check_words(bitmask: Any, leading: tuple[int, ...], n_words: int) -> Words:
-    """The memory of a caller's bitmask as int32, after checks of what it is."""
-    expected = (
-        f"expected shape {(*leading, n_words)} or wider, dtype uint32 or int32, C-contiguous and writable, on the CPU"
-    )
-    if type(bitmask).__module__.partition(".")[0] == "torch":
-        if bitmask.device.type != "cpu":
-            raise MaskwrightError(f"the bitmask is on device {bitmask.device}; {expected}")
-        try:
-            bitmask = bitmask.detach().numpy()
-        except (TypeError, RuntimeError) as error:
-            raise MaskwrightError(
-                f"the bitmask cannot be written to by NumPy ({clip(str(error))}); {expected}"
-            ) from error
-    if not isinstance(bitmask, np.ndarray):
-        raise MaskwrightError(f"the bitmask is a {type(bitmask).__name__}; {expected}")
-    array: npt.NDArray[Any] = bitmask
-    if array.dtype not in (np.dtype(np.uint32), np.dtype(np.int32)):
-        raise MaskwrightError(f"the bitmask has dtype {array.dtype}; {expected}")
-    if array.ndim != len(leading) + 1 or array.shape[:-1] != leading or array.shape[-1] < n_words:
-        raise MaskwrightError(f"the bitmask has shape {array.shape}; {expected}")
-    if not array.flags.c_contiguous or not array.flags.writeable or not array.flags.aligned:
-        raise MaskwrightError(f"the bitmask is not contiguous, or read-only, or lies at an odd address; {expected}")
-    return array.view(np.ndarray).view(np.int32)

@@ -1,7 +1,8 @@
 """All that is computed ahead of time about a grammar and a vocabulary.
 
-In: a grammar's verdicts and a tokenizer. Out: the store, of entries (`EntryTable`) or of a
-closed stack automaton (`EngineTable`), and its file. Knows nothing of a generation in progress.
+In: a grammar, its verdicts, and a tokenizer. Out: what a store holds, as entries (`EntryTable`) or
+as a closed stack automaton (`EngineTable`), and the file of either. Knows nothing of a generation
+in progress.
 """
 
 if __name__ != "maskwright.maskstore":

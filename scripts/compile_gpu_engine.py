@@ -30,7 +30,7 @@ def signatures() -> dict[str, Any]:
         "advance": (engine_cuda.advance, (*texts, ints, ints, longs, *deep)),
         "find": (engine_cuda.find, (*texts, ints, ints, rows, *deep)),
         "write": (engine_cuda.write, (ints, ints, longs, ints, ints, rows, ints, ints)),
-        "begin": (engine_cuda.begin, (*texts, ints, ints, longs, ints, number, number, number, number)),
+        "begin": (engine_cuda.begin, (*texts, ints, ints, longs, ints, number, number)),
         "load": (engine_cuda.load, (ints, longs, ints, ints, ints, number, *deep)),
     }
 

@@ -29,7 +29,8 @@ from maskwright.completion import (
     start_completion,
 )
 from maskwright.decoding.adapters import apply_mask
-from maskwright.decoding.generation.generation import Generation, ModelReader, Sampler, Step
+from maskwright.decoding.generation.generation import Generation, Step
+from maskwright.decoding.generation.logits import ModelReader, Sampler
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.models import BUNDLED
 from maskwright.stores.build import build_store, compile_store

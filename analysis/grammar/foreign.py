@@ -1,6 +1,7 @@
-"""Texts that are not in Lark's grammar language: which language they are in, and what Lark writes in place of what is odd in them.
+"""Texts that are not in Lark's grammar language: which language they are in, and what Lark writes.
 
-In: a text that Lark's loader refuses. Out: words for its message. Nothing here decides whether a text is a grammar.
+In: a text that Lark's loader refuses. Out: words for its message. Nothing here decides whether a
+text is a grammar.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import json
 import re
 
 _LINES = 2_000
-"""Of a text that are looked at."""
+"""Lines of a text that are looked at."""
 
 _DEFINES = re.compile(r"[ \t]*<?[A-Za-z_][\w-]*>?[ \t]*(::=|:=|=(?![=>])|<-|←)")
 _ANTLR = re.compile(r"[ \t]*(?:(?:lexer|parser)[ \t]+)?grammar[ \t]+\w+[ \t]*;")
@@ -22,7 +23,7 @@ _SCHEMA_WORDS = {"$schema", "$defs", "$ref", "properties", "anyOf", "oneOf", "al
 
 
 def language_of(text: str) -> str | None:
-    """What a text is, and what to do, if it is in a language that is known and not Lark's.
+    """What a text is and what to do, if it is in a known language other than Lark's; else None.
 
     >>> language_of('root ::= "a"')[:40]
     "this is GBNF, llama.cpp's grammar langua"
@@ -54,6 +55,7 @@ def language_of(text: str) -> str | None:
 
 
 def _json(body: str) -> str | None:
+    """As `language_of`, for a text that begins like JSON."""
     try:
         found = json.loads(body)
     except (ValueError, RecursionError):
@@ -70,13 +72,18 @@ def _json(body: str) -> str | None:
 
 
 def hint_at(line: str, column: int) -> tuple[int, str] | None:
-    """What Lark writes in place of what stands at a column (from 1) of a line, and the column where that begins.
+    """What Lark writes instead of the construct at a column, or None.
+
+    line : one line of a grammar's text.
+    column : counted from 1.
+
+    Returns the column at which the construct begins, counted from 1, and the hint.
 
     >>> hint_at("start: item{2,3}", 13)
     (12, 'a repetition is written ~2..3 in Lark, not {2,3}')
     >>> hint_at('Start: "a"', 2)
     (1, "a rule's name is all lower case and a terminal's all upper case: write start or START, not Start")
-    """
+    """  # noqa: W505
     at = column - 1
     for match in _COUNT.finditer(line):
         if match.start() <= at <= match.end() and (match[1] or match[3]):

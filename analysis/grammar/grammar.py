@@ -1,8 +1,12 @@
 """The one grammar object that everything else works on.
 
-A `Grammar` is context-free, in plain BNF over integer symbols: terminals are ``0 .. n_terminals-1``, nonterminals
-``n_terminals .. n_terminals+n_nonterminals-1``. It is immutable, hashable by content (`Grammar.digest`) and can be
-written to and read from JSON without the file it came from.
+A `Grammar` is a context-free grammar in plain BNF. Its symbols are integers: terminals are
+`0 .. n_terminals - 1`, nonterminals are `n_terminals .. n_terminals + n_nonterminals - 1`. A
+`Grammar` is immutable, and its hash depends on its content only (`Grammar.digest`). It can be
+written to JSON and read back without the file that it came from.
+
+Example: with terminals A and B and the nonterminal s, A is 0, B is 1 and s is 2. The rule
+`s : A s B` is `Rule(2, (0, 2, 1))`.
 """
 
 from __future__ import annotations
@@ -30,12 +34,15 @@ _MAX_TAB_LENGTH = 1000
 class Terminal:
     """A named set of strings, given by a Python regular expression or by a literal.
 
-    pattern : source for Python's `re`, or None for a declared terminal, which no text matches (layout inserts it).
-    flags : the sorted letters of `re`'s flags that hold for the whole pattern, e.g. ``"is"``.
-    literal : the string, when the terminal is a string literal of the grammar.
-    priority : Lark's priority; higher wins.
-    line, column : where the grammar's text defines, imports or declares it, or first has the literal, counted from 1;
-        0 if it does not name it.
+    name : the terminal's name, such as "NUMBER"; anonymous terminals have names such as "__ANON_0".
+    pattern : source text for Python's `re`. None for a declared terminal: no text matches it, the
+        layout inserts it.
+    flags : letters of the `re` flags that hold for the whole pattern, sorted, such as "is".
+    literal : the string that the terminal matches, if it is a string literal of the grammar; else
+        None.
+    priority : Lark's priority; the higher one wins.
+    line, column : place where the grammar's text defines, imports or declares the terminal, or
+        where the literal first stands; counted from 1. Both are 0 if the text does not name it.
     """
 
     name: str
@@ -48,12 +55,13 @@ class Terminal:
 
     @property
     def is_declared(self) -> bool:
+        """Whether the terminal has no pattern, so that no text matches it."""
         return self.pattern is None
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A production ``lhs -> rhs`` over symbol numbers."""
+    """A production `lhs -> rhs` over symbol numbers; `rhs` may be empty."""
 
     lhs: int
     rhs: tuple[int, ...]
@@ -61,17 +69,25 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Indentation as data: what Lark's `Indenter` subclass would say in code.
+    """Indentation as data: what a subclass of Lark's `Indenter` says in code.
 
-    After each lexeme of `newline` outside brackets, its column (see `columns`) is compared with the stack of open columns
-    and yields one `indent`, nothing, or some `dedent`. Inside brackets newlines are dropped. Blanks that end the text have no
-    column: they close all that is open. All members but `tab_length` and `tabs` are terminal numbers.
+    After each newline lexeme outside brackets, the column of the new line is compared with the
+    stack of open columns. The comparison yields one `indent`, nothing, or one or more `dedent`.
+    Inside brackets, newlines are dropped. Blanks at the end of the text have no column: all columns
+    that are open are closed there.
 
-    tabs : "lark": a tab counts `tab_length` columns wherever it stands; "consistent": tabs and blanks must agree as in CPython.
+    newline, indent, dedent : terminal numbers.
+    brackets : pairs of terminal numbers, each an opening and a closing bracket.
+    tab_length : columns that a tab counts if `tabs` is "lark".
+    tabs : "lark": a tab counts `tab_length` columns wherever it stands. "consistent": tabs and
+        blanks must agree, as in CPython (see `columns`).
 
-    Raises GrammarError for numbers that are no integers. NumPy's are taken, as plain ones.
+    NumPy integers are accepted and become plain integers. `Grammar` checks that the numbers are in
+    range.
 
-    Source: Lark 1.3, `lark.indenter.Indenter` (which takes blanks at the end for an indent); CPython, Parser/lexer/lexer.c.
+    Raises: GrammarError if a number is not an integer, or if `brackets` does not consist of pairs.
+    Source: Lark 1.3, `lark.indenter.Indenter` (which counts blanks at the end of the text as an
+    indent); CPython, Parser/lexer/lexer.c.
     """
 
     newline: int
@@ -97,41 +113,66 @@ class Layout:
         object.__setattr__(self, "brackets", brackets)
 
     def column_after(self, text: bytes, column: Column = FIRST_COLUMN) -> Column:
-        """The column that a newline lexeme has come to after some more of it."""
+        """The column that a newline lexeme has reached after more of its bytes.
+
+        text : the next bytes of the newline lexeme.
+        column : the column before them.
+        """
         return column_after(text, column, self.tabs, self.tab_length)
 
     def compare(self, column: Column, opened: Column) -> int | None:
-        """1 where a line at `column` is further in than the open column, 0 where they are equal, -1 where it is less far in. None: refused.
+        """1 if a line at `column` is further in than `opened`, 0 if equal, -1 if less far in.
+
+        None means that the text is refused, because the two ways to count tabs do not agree.
 
         >>> layout = Layout(0, 1, 2, (), tabs="consistent")
-        >>> tab, four, eight, both = map(layout.column_after, (b"\\t", b"    ", b"        ", b"\\t    "))
-        >>> layout.compare(tab, four), layout.compare(both, tab), layout.compare(eight, tab), layout.compare(four, tab)
-        (None, 1, None, -1)
+        >>> tab, four, eight = map(layout.column_after, (b"\\t", b"    ", b"        "))
+        >>> both = layout.column_after(b"\\t    ")
+        >>> [layout.compare(a, b) for a, b in ((tab, four), (both, tab), (eight, tab), (four, tab))]
+        [None, 1, None, -1]
         """
         return compare(column, opened)
 
 
 NO_TERMINAL = -9
-"""In place of a terminal's number, where a grammar has no such terminal."""
+"""Stands for a terminal that a grammar does not have. It is the number of no terminal."""
 
 
 @dataclass(frozen=True)
 class Grammar:
     """A context-free grammar with its terminals' patterns, ignored terminals and layout.
 
-    lexing : how a text becomes lexemes. "longest": the longest match, ties by priority, then string literals, then Lark's order;
-        "contextual": the same among the terminals that the parser can take; "nfa": every way to cut the text into lexemes.
-    reserved : which string literals compete everywhere under contextual lexing: "none", those that are "words" and that a pattern
-        matches too, or "all" that a pattern matches; see `lexing.modes`. Says nothing under the other lexings.
-    conflicts : what an LALR parser does where several actions are possible. "all": it follows each that a text may need, on several
-        stacks; "shift": it shifts rather than reduces and reduces by the first rule, as Lark does. Says nothing where lexing is "nfa".
-    verbatim : terminals for texts within texts, such as the inside of a string with holes. They are lexed where the parser can take one of
-        them and nowhere else; there only terminals that it can take compete, and nothing is ignored. Where lexing is "nfa" this says
-        nothing: a verbatim text may then be read as anything else as well.
-    plain : the grammar before keywords of it were made soft, which is what lexing "nfa" reads; None if none were. No part of equality,
-        digest or files.
-    unused_terminals : names that the text defines though neither the rules, nor `%ignore`, nor another terminal needs
-        them; they are not among `terminals`.
+    name : the name that messages show.
+    terminals : the terminals, by number. Their names are distinct.
+    nonterminals : names of the nonterminals; name i is symbol `n_terminals + i`.
+    rules : the productions, in order.
+    start : number of the start symbol, a nonterminal.
+    ignored : numbers of the ignored terminals.
+    layout : indentation as data; None if the grammar has none.
+    lexing : how a text becomes lexemes. "longest": the longest match. Ties go to the higher
+        priority, then to string literals, then by Lark's order. "contextual": the same among the
+        terminals that the parser can take. "nfa": every way to cut the text into lexemes.
+    text : the text of the grammar file; "" if there is none.
+    unused_terminals : names that the text defines though neither the rules nor `%ignore` nor
+        another terminal needs them. They are not among `terminals`.
+    conflicts : what an LALR parser does where several actions are possible. "all": it follows each
+        action that a text may need, on several stacks. "shift": it shifts rather than reduces, and
+        reduces by the first rule, as Lark does. Has no effect if lexing is "nfa".
+    verbatim : numbers of terminals for texts within texts, such as the inside of a string with
+        holes. They are lexed only where the parser can take one of them. There, only terminals that
+        the parser can take compete, and nothing is ignored. Has no effect if lexing is "nfa": a
+        verbatim text may then be read as anything else as well.
+    reserved : which string literals compete everywhere under contextual lexing. "none"; "words":
+        those that are words and that a pattern matches too; "all": all that a pattern matches. See
+        `lexing.modes`. Has no effect under the other lexings.
+    plain : the grammar before keywords of it were made soft, which is the one that lexing "nfa"
+        reads. None if no keyword is soft. Equality, digest and files leave it out.
+
+    Raises: GrammarError if a symbol number is out of range or of the wrong kind; if two terminals
+    have one name; if a terminal's priority, line or column is not a 32-bit number; if the layout
+    gives one terminal two roles, or has a tab length outside 1 .. 1000, an unknown value of `tabs`,
+    or consistent tabs with a tab length other than 8; if a verbatim terminal is declared, ignored,
+    or the layout's newline.
     """
 
     name: str
@@ -203,26 +244,30 @@ class Grammar:
 
     @property
     def newline(self) -> int:
-        """The layout's newline, or NO_TERMINAL."""
+        """The number of the layout's newline terminal, or NO_TERMINAL."""
         return self.layout.newline if self.layout else NO_TERMINAL
 
     @property
     def n_terminals(self) -> int:
+        """The number of terminals."""
         return len(self.terminals)
 
     @property
     def n_nonterminals(self) -> int:
+        """The number of nonterminals."""
         return len(self.nonterminals)
 
     def is_nonterminal(self, symbol: int) -> bool:
+        """Whether a symbol number is a nonterminal's."""
         return symbol >= len(self.terminals)
 
     def symbol_name(self, symbol: int) -> str:
+        """The name of a terminal or nonterminal, by its number."""
         n = len(self.terminals)
         return self.terminals[symbol].name if symbol < n else self.nonterminals[symbol - n]
 
     def display_name(self, symbol: int) -> str:
-        """How messages show a symbol: its name, or what an anonymous terminal matches (``"+="`` for ``__ANON_2``).
+        """The name of a symbol for messages; for an anonymous terminal, what it matches.
 
         >>> terminals = (Terminal("__ANON_0", "[+]=", literal="+="), Terminal("__ANON_1", "[0-9]+"))
         >>> grammar = Grammar("g", terminals, ("start",), (Rule(2, (0, 1)),), start=2)
@@ -243,29 +288,37 @@ class Grammar:
 
     @cached_property
     def terminal_number(self) -> Mapping[str, int]:
-        """Name of a terminal -> its number."""
+        """The map from the name of a terminal to its number."""
         return {terminal.name: number for number, terminal in enumerate(self.terminals)}
 
     @cached_property
     def rules_of(self) -> Mapping[int, tuple[Rule, ...]]:
-        """Nonterminal -> its rules, in the grammar's order."""
+        """The map from each nonterminal to its rules, in the grammar's order."""
         table: dict[int, list[Rule]] = {len(self.terminals) + i: [] for i in range(len(self.nonterminals))}
         for rule in self.rules:
             table[rule.lhs].append(rule)
         return {lhs: tuple(rules) for lhs, rules in table.items()}
 
     def rule_text(self, rule: Rule) -> str:
+        """A rule as text, such as `expr : expr PLUS term`."""
         return f"{self.symbol_name(rule.lhs)} : {' '.join(map(self.symbol_name, rule.rhs))}".rstrip()
 
     def __iter__(self) -> Iterator[Rule]:
         return iter(self.rules)
 
     def with_rules(self, nonterminals: tuple[str, ...], rules: tuple[Rule, ...], start: int) -> Grammar:
-        """The same terminals under other rules (the caller proves that the language is the same)."""
+        """A copy with the same terminals and other rules.
+
+        The copy is not checked to have the same language: that is the caller's duty.
+
+        nonterminals : names of the new nonterminals, numbered from `n_terminals`.
+        rules : the new productions.
+        start : number of the new start symbol.
+        """
         return replace(self, nonterminals=nonterminals, rules=rules, start=start)
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready copy; `from_dict` reads it back."""
+        """A copy made of JSON's types, without `plain`; `from_dict` reads it back."""
         layout = self.layout
         return {
             "name": self.name,
@@ -280,7 +333,7 @@ class Grammar:
             "rules": [[rule.lhs, *rule.rhs] for rule in self.rules],
             "ignored": sorted(self.ignored),
             "unused_terminals": list(self.unused_terminals),
-            # left out where there are none, so that digests and files of most grammars stay what they were
+            # left out if they have the old default: most grammars' digests and files stay the same
             **({"verbatim": sorted(self.verbatim)} if self.verbatim else {}),
             **({"reserved": self.reserved} if self.reserved != _unsaid_reserved(self.lexing) else {}),
             "layout": None
@@ -297,7 +350,11 @@ class Grammar:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Grammar:
-        """Read back what `to_dict` wrote. Raises GrammarError when it is not of that shape."""
+        """The grammar that `to_dict` wrote.
+
+        Raises: GrammarError if `data` does not have the shape that `to_dict` writes, or if the
+        grammar is not valid (see `Grammar`).
+        """
         _typed(data, dict, "the whole")
         try:
             parts = {key: data[key] for key in _KEYS}
@@ -333,7 +390,10 @@ class Grammar:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 (hex) of the grammar's content; equal for equal grammars on every machine."""
+        """SHA-256 (hex) of the grammar's content.
+
+        Equal grammars have equal digests on every machine.
+        """
         text = json.dumps(self.to_dict(), sort_keys=True, ensure_ascii=True, separators=(",", ":"))
         return hashlib.sha256(text.encode("ascii")).hexdigest()
 
@@ -364,12 +424,15 @@ _KEYS = (
 
 
 def _unsaid_reserved(lexing: str) -> str:
-    """What a grammar that was written without a word on reserved literals means. Once there were all of them under contextual lexing."""
+    """The value of `reserved` in a dictionary that has no such key.
+
+    Grammars written before this option reserve all literals under contextual lexing.
+    """
     return "all" if lexing == "contextual" else "none"
 
 
 def _typed(value: object, kind: type[_T], what: str) -> _T:
-    """The value, if it is of that type (a bool is no int here)."""
+    """The value itself, if it is of type `kind` (a bool is not an int here)."""
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         raise GrammarError(
             f"not a grammar written by maskwright: {what} is of type {type(value).__name__}; expected {kind.__name__}"
@@ -378,6 +441,7 @@ def _typed(value: object, kind: type[_T], what: str) -> _T:
 
 
 def _items(value: object, kind: type[_T], what: str) -> tuple[_T, ...]:
+    """The members of a list, if all are of type `kind`."""
     return tuple(_typed(item, kind, f"a member of {what}") for item in _typed(value, list, what))
 
 

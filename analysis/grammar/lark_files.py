@@ -1,4 +1,7 @@
-"""The texts that one grammar is made of, and positions in them: reading, `%import`, file:line:col with a caret."""
+"""The texts that one grammar is made of, and places in them.
+
+Reads files, serves `%import`, and shows places as file:line:col with a caret.
+"""
 
 from __future__ import annotations
 
@@ -21,37 +24,52 @@ from maskwright.analysis.files import read_file_bytes
 from maskwright.analysis.grammar.foreign import language_of
 
 MAX_BYTES = 16 << 20
-"""A longer file is no grammar."""
+"""A file of more bytes than this is not a grammar."""
 MAX_FILES = 100
-"""More files than this are imported only in a circle."""
+"""Files that one grammar may import. Only imports that form a circle need more."""
 MAX_RULE_SIZE = 100_000
-"""Symbols that one rule may have once Lark has multiplied out its groups, ``[]``, ``?`` and ``~``."""
+"""Symbols that one rule may have once Lark multiplies out its groups, ``[]``, ``?`` and ``~``."""
 MAX_GROWN_SIZE = 300_000
-"""Symbols of all rules that grow out of proportion so."""
+"""Symbols, in total, of the rules that grow out of proportion in this way."""
 MAX_PATTERN_SIZE = 1_000_000
-"""Characters that one terminal may have once the terminals that it names are copied into it."""
+"""Characters that one terminal may have once the terminals in it are copied into it."""
 TERMINAL_GROWS = (
     f"terminal {{}} grows past {MAX_PATTERN_SIZE:,} characters once its parts are written out; shorten its repetitions"
 )
 MAX_TEMPLATE_CALLS = 2_000
-"""Different calls of templates in one grammar."""
+"""Different calls of templates in one grammar; also characters of one call written out."""
 
 OR_PATH = "; or a path to a .lark file"
 
 
 def short_name(name: str) -> str:
+    """The repr of a name, shortened in the middle if the name is longer than 80 characters."""
     return repr(name if len(name) <= 80 else f"{name[:40]}...{name[-30:]}")
 
 
 def nearest(word: str, known: Sequence[str], more: str = "", beside: Sequence[str] = ()) -> str:
-    """What a word could have been meant for. known : all are listed. beside : only those that are near."""
+    """The end of a message that says which names a word could have been meant for.
+
+    known : the names that exist. All are listed.
+    more : text behind the list.
+    beside : other names that are suggested if they are near, but not listed.
+
+    Example: `nearest("jsn", ["json"])` is `"; did you mean 'json'? (known: json)"`.
+    """
     close = difflib.get_close_matches(word[:200], [*known, *beside], n=3, cutoff=0.5)
     hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
     return f"{hint} (known: {', '.join(known)}{more})" if known else hint
 
 
 def read_file(shown: str, known: Sequence[str] = ()) -> str:
-    """The text of a file that is UTF-8, with or without a byte order mark."""
+    """The text of a UTF-8 file, without a byte order mark.
+
+    shown : the path, as messages show it.
+    known : names of grammars that a message suggests if there is no such file.
+
+    Raises: UnknownNameError if the path is empty or does not exist; GrammarError if it is a
+    directory or no regular file, has more than MAX_BYTES, cannot be read, or is not UTF-8.
+    """
     if not shown:
         raise UnknownNameError("the grammar's name is empty" + nearest(shown, known, OR_PATH))
     path, named = Path(shown), f"grammar file {short_name(shown)}"
@@ -76,13 +94,20 @@ def read_file(shown: str, known: Sequence[str] = ()) -> str:
 
 
 def _neighbours(path: Path) -> list[str]:
-    """The grammar files in a path's folder whose names can be printed; not all of very many."""
+    """The grammar files in a path's folder whose names can be printed; at most 500."""
     found = sorted(map(str, path.parent.glob("*.lark"))) if path.parent.is_dir() else []
     return [name for name in found if name.isprintable()][:500]
 
 
 class GrammarFiles:
-    """The texts that one grammar is made of, the main one first; Lark calls it to open what `%import` names."""
+    """The texts that one grammar is made of, the main one first.
+
+    Lark calls the object to open what `%import` names.
+
+    main : what messages call the main text.
+    shown : what messages call each text.
+    texts : the texts, with line feeds only.
+    """
 
     def __init__(self, main: str) -> None:
         self.main = main
@@ -90,20 +115,27 @@ class GrammarFiles:
         self.texts: list[str] = []
 
     def add(self, shown: str, text: str) -> str:
-        """The text as Lark is to read it: the same places mean the same."""
+        """Add a text and return it in the form that Lark must read.
+
+        The returned text has the same lines and columns as the one that is kept.
+
+        Raises: GrammarError if the text holds a NUL character or a literal that does not end;
+        LimitError if a terminal has more than MAX_PATTERN_SIZE / 10 symbols once the terminals in
+        it are written out.
+        """
         text = text.replace("\r\n", "\n").replace("\r", "\n")
         self.shown.append(shown)
         self.texts.append(text)
         if "\x00" in text:
             raise GrammarError(f"{shown}: holds a NUL character: it is not a text file")
-        # Lark's own pattern for literals backtracks exponentially on an open one that holds many backslashes.
+        # Lark's pattern for literals takes exponential time on an open one with many backslashes.
         opened = offsets_of(text).open_literal
         if opened is not None:
             message = "a string or regular expression begins here and does not end"
             if (language := language_of(text)) is not None:
                 message = f"{language} (read as Lark's, {message})"
             raise GrammarError(self.at(message, opened, len(self.texts) - 1))
-        # Lark walks terminals that are parts of each other path by path.
+        # Lark follows every path through terminals that contain terminals: exponentially many.
         sizes: dict[str, int] = {}
         for name in offsets_of(text).parts:
             if n_parts(name, offsets_of(text).parts, sizes) > MAX_PATTERN_SIZE // 10:
@@ -111,7 +143,13 @@ class GrammarFiles:
         return _without_long_gaps(text)
 
     def __call__(self, base_path: Any, grammar_path: str) -> tuple[Any, str]:
-        """Lark's protocol for sources; `base_path` is the importing file's folder for `%import .relative`, else None."""
+        """The path and text of an imported file: Lark's protocol for sources.
+
+        base_path : the importing file's folder for `%import .relative`, else None.
+        grammar_path : path of the imported file relative to it.
+
+        Raises: LimitError after more than MAX_FILES files; GrammarError if the file cannot be read.
+        """
         module = os.path.splitext(grammar_path)[0].replace(os.sep, ".")
         if len(self.texts) > MAX_FILES:
             what = f"more than {MAX_FILES} files are imported"
@@ -132,6 +170,7 @@ class GrammarFiles:
         return where, self.add(where if isinstance(where, str) else grammar_path, text)
 
     def import_error(self, module: str, reason: str) -> GrammarError:
+        """An error at the first `%import` of a module, in the last text that has one."""
         pattern = re.compile(rf"^[ \t]*+%import[ \t]++(?:\.[ \t]*+)?{re.escape(module)}\b", re.MULTILINE)
         for number in reversed(range(len(self.texts))):
             if match := pattern.search(self.texts[number]):
@@ -139,14 +178,22 @@ class GrammarFiles:
         return GrammarError(f"{self.shown[-1]}: cannot import {module!r}: {reason}")
 
     def at(self, message: str, offset: int, number: int = 0) -> str:
-        """``file:line:col: message`` with the line and a caret below."""
+        """``file:line:col: message`` with the line and a caret below.
+
+        offset : index in the text `texts[number]`.
+        """
         line, column = line_and_column(self.texts[number], offset)
         return f"{self.shown[number]}:{line}:{column}: {message}{caret(self.texts[number], line, column)}"
 
     def error(
         self, message: str, *names: str, kind: type[MaskwrightError] = GrammarError, use: bool = False
     ) -> MaskwrightError:
-        """An error at the first of the names that some text holds: where it is defined, or used if `use`."""
+        """An error at the first of `names` that some text holds, or without a place if none does.
+
+        names : symbols or literals, as the texts write them.
+        kind : the error's class.
+        use : whether the place is the use of the name rather than its definition.
+        """
         for name in names:
             for number, text in enumerate(self.texts):
                 offset = offsets_of(text).find(name if number == 0 else name.rpartition("__")[2] or name, use)
@@ -155,14 +202,18 @@ class GrammarFiles:
         return kind(f"{self.main}: {message}")
 
     def error_at(self, message: str, shape: str) -> GrammarError:
-        """An error at the end of the first match of a regular expression in some text."""
+        """An error at the last character of the first match of a regular expression in some text.
+
+        shape : the regular expression. Without a match the error has no place.
+        """
         for number, text in enumerate(self.texts):
             if match := re.search(shape, text):
                 return GrammarError(self.at(message, match.end() - 1, number))
         return GrammarError(f"{self.main}: {message}")
 
 
-# PERF: possessive, and a run of `_` that begins no name is passed in one step: linear in blanks, names and literals
+# PERF: linear in blanks, names and literals. Quantifiers are possessive, and a run of `_` that
+# begins no name is passed in one step.
 _TOKEN = re.compile(
     r"""(?://|\#)[^\n]*
       | (?P<literal>"(?:\\.|[^"\\\n]++)*+"i? | /(?!/)(?:\\[\s\S]|[^/\\]++)*+/[imslux]*)
@@ -178,21 +229,34 @@ _EMPTY_LINES = re.compile(r"\n{1000,}+")
 
 @dataclass(slots=True)
 class Offsets:
-    """Offsets in a grammar's text, comments and the insides of literals left out."""
+    """Offsets of symbols in a grammar's text; comments and the insides of literals are left out.
+
+    definitions : for each rule and terminal, where it is defined.
+    introductions : for each name, the first `%import` or `%declare` that has it.
+    uses : for each name, all other occurrences.
+    literals : for each literal, as written, its first occurrence; in a rule if there is one.
+    ignores : the `%ignore` directives.
+    in_terminals : for each name, its first use in the definition of a terminal.
+    parts : for each terminal, the names in its definition.
+    open_literal : where a literal begins that does not end; nothing behind it is looked at.
+    """
 
     definitions: dict[str, list[int]] = field(default_factory=dict)
-    introductions: dict[str, int] = field(default_factory=dict)  # in %import and %declare
+    introductions: dict[str, int] = field(default_factory=dict)
     uses: dict[str, list[int]] = field(default_factory=dict)
-    literals: dict[str, int] = field(default_factory=dict)  # the first place, in a rule if there is one
+    literals: dict[str, int] = field(default_factory=dict)
     ignores: list[int] = field(default_factory=list)
-    in_terminals: dict[str, int] = field(default_factory=dict)  # the first use in a terminal's definition
-    parts: dict[str, list[str]] = field(default_factory=dict)  # terminal -> the symbols in its definition
+    in_terminals: dict[str, int] = field(default_factory=dict)
+    parts: dict[str, list[str]] = field(default_factory=dict)
     open_literal: int | None = None
 
     def find(self, name: str, use: bool = False) -> int | None:
-        """Where a symbol is defined, else imported or declared, else used; if `use` in the opposite order.
+        """Where a symbol is defined, else imported or declared, else used: an offset, or None.
 
-        A literal is found where it stands first, a terminal that Lark made of `%ignore` at that directive.
+        A literal is found where it stands first. A terminal that Lark made of `%ignore` is found at
+        that directive.
+
+        use : whether to prefer uses to imports and declarations, and these to definitions.
         """
         if name.startswith("__IGNORE_"):
             number = int(name.removeprefix("__IGNORE_"))
@@ -204,6 +268,10 @@ class Offsets:
 
 @functools.lru_cache(maxsize=16)
 def offsets_of(text: str) -> Offsets:
+    """The offsets of a grammar's text.
+
+    Cost: O(text), cached for the last 16 texts.
+    """
     offsets = Offsets()
     in_rule: set[str] = set()
     directive, line_end, defining = "", 0, ""
@@ -240,7 +308,10 @@ _HELPER = re.compile(r"__(?P<rule>.+)_(?:star|plus|repeat_a\d+_b\d+(?:_opt)?)_\d
 
 
 def _without_long_gaps(text: str) -> str:
-    """The text with an empty comment in each line of a very long gap: Lark's pattern for line feeds takes quadratic time in them."""
+    """The text with an empty comment in each line of a very long gap.
+
+    Lark's pattern for line feeds takes quadratic time in such gaps.
+    """
     gaps = [gap.span() for gap in _EMPTY_LINES.finditer(text)]
     if not gaps:
         return text
@@ -261,14 +332,16 @@ def _line_starts(text: str) -> array[int]:
 
 
 def line_and_column(text: str, offset: int) -> tuple[int, int]:
-    """Both counted from 1."""
+    """The line and column of an offset, both counted from 1."""
     starts = _line_starts(text)
     line = bisect.bisect_right(starts, offset)
     return line, offset - starts[line - 1] + 1
 
 
 def position_of(text: str, name: str) -> tuple[int, int]:
-    """Line and column of a symbol's definition in a text, else of its import or declaration, else of its use, or (0, 0).
+    """Line and column of a symbol's definition in a text, or (0, 0).
+
+    If the text does not define the symbol, its import or declaration counts, else its first use.
 
     >>> position_of('// NUMBER: no\\nstart: NUMBER "NUMBER"\\nNUMBER.2: "1"', "NUMBER")
     (3, 1)
@@ -278,10 +351,10 @@ def position_of(text: str, name: str) -> tuple[int, int]:
 
 
 def rule_name(name: str) -> str:
-    """The rule that the author wrote, of a nonterminal that Lark made of it.
+    """The rule that the author wrote, for a nonterminal that Lark made of it.
 
-    >>> rule_name("__expr_star_3"), rule_name("pair{item}"), rule_name("expr"), rule_name("__expr_star_3 (not empty)")
-    ('expr', 'pair', 'expr', 'expr')
+    >>> [rule_name(name) for name in ("__expr_star_3", "pair{item}", "expr", "expr (not empty)")]
+    ['expr', 'pair', 'expr', 'expr']
     """
     name = name.partition(" ")[0]
     match = _HELPER.match(name)
@@ -289,7 +362,13 @@ def rule_name(name: str) -> str:
 
 
 def caret(text: str, line: int, column: int, width: int = 120) -> str:
-    """The line with a caret under the column, indented; of a long line about `width` characters."""
+    """The line with a caret below the column, indented; "" if there is no such line.
+
+    It begins with a line feed, so that it can follow a message.
+
+    line, column : counted from 1.
+    width : characters that are shown of a longer line.
+    """
     lines = text.split("\n")
     if not 1 <= line <= len(lines):
         return ""
@@ -299,9 +378,13 @@ def caret(text: str, line: int, column: int, width: int = 120) -> str:
 
 
 def n_parts(name: str, parts: Mapping[str, Sequence[str]], memo: dict[str, int]) -> int:
-    """How many symbols a terminal's definition has once the terminals in it are written out."""
+    """How many symbols a terminal's definition has once the terminals in it are written out.
+
+    parts : for each terminal, the names in its definition.
+    memo : results by name; changed.
+    """
     if name not in memo:
-        memo[name] = 0  # if it is met again inside itself, which Lark refuses
+        memo[name] = 0  # for a terminal inside itself, which Lark refuses
         memo[name] = 1 + sum(n_parts(part, parts, memo) for part in parts.get(name, ()))
     return memo[name]
 
@@ -310,9 +393,13 @@ _RULE = re.compile(r"[?!_]*[A-Za-z]\w*(\.-?\d+)?[ \t]*:([ \t]|[\"(\[~]|/[^/\\]*/
 
 
 def is_text(source: object) -> bool:
-    r"""Whether a source is a grammar's text, not its name: it has a second line, or is one rule.
+    r"""Whether a source is a grammar's text, not its name.
 
-    >>> [is_text(source) for source in ('start: "a"', "A: /x/", "%import common.INT\nstart: INT", "lark:python", r"C:\my.lark")]
-    [True, True, True, False, False]
+    A text has a line feed, or is one rule.
+
+    >>> [is_text(source) for source in ('start: "a"', "A: /x/", "%import common.INT\nstart: INT")]
+    [True, True, True]
+    >>> [is_text(source) for source in ("lark:python", r"C:\my.lark")]
+    [False, False]
     """
     return isinstance(source, str) and ("\n" in source or _RULE.match(source.lstrip()) is not None)

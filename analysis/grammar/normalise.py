@@ -1,8 +1,9 @@
-"""Other rules for the same terminal language, on which deciders prove more.
+"""Other rules for the same terminal language, from which the deciders prove more.
 
-Lark expands ``[x]`` into separate rules and ``x*`` into left-recursive helpers. The language does not care, but a decider that must hold
-for *every* way to read a prefix does: after ``{`` of ``"{" [x] "}"`` one of the two rules refuses ``}``. Left-factoring and the
-removal of direct left recursion leave one rule where there were several.
+Lark expands ``[x]`` into separate rules, and ``x*`` into left-recursive helper rules. The language
+is the same, but a decider must hold for *every* way to read a prefix. There are two rules for
+``"{" [x] "}"``, and after ``{`` one of them refuses ``}``. Left-factoring and the removal of direct
+left recursion leave one rule instead of several.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ _MAX_ROUNDS = 8
 
 
 def productive_symbols(grammar: Grammar) -> frozenset[int]:
-    """The symbols that derive some string of terminals. Cost: O(size of the grammar)."""
+    """The symbols that derive some string of terminals.
+
+    Cost: O(size of the grammar).
+    """
     missing = [sum(grammar.is_nonterminal(s) for s in rule.rhs) for rule in grammar.rules]
     uses: dict[int, list[int]] = {}
     for number, rule in enumerate(grammar.rules):
@@ -41,9 +45,13 @@ def productive_symbols(grammar: Grammar) -> frozenset[int]:
 
 
 def unproductive_cycle(grammar: Grammar, productive: frozenset[int]) -> tuple[int, ...]:
-    """Unproductive symbols, each of which needs the next and the last one the first; the start symbol, unproductive too, needs them all.
+    """A cycle of unproductive symbols that the start symbol leads to.
 
-    productive : the grammar's productive symbols. The first of the cycle is the one that the grammar numbers least.
+    Each symbol needs the next one, and the last needs the first. A symbol without rules is a cycle
+    of its own. The cycle begins with its least number.
+
+    grammar : its start symbol is unproductive.
+    productive : the grammar's productive symbols.
     """
     path: dict[int, None] = {}
     symbol = grammar.start
@@ -57,7 +65,10 @@ def unproductive_cycle(grammar: Grammar, productive: frozenset[int]) -> tuple[in
 
 
 def reachable_symbols(grammar: Grammar) -> frozenset[int]:
-    """The symbols that occur in a sentential form derived from the start symbol. Cost: O(size of the grammar)."""
+    """The symbols that occur in a sentential form derived from the start symbol.
+
+    Cost: O(size of the grammar).
+    """
     found = {grammar.start}
     agenda = [grammar.start]
     while agenda:
@@ -70,9 +81,11 @@ def reachable_symbols(grammar: Grammar) -> frozenset[int]:
 
 
 def reduce(grammar: Grammar) -> Grammar:
-    """The grammar without unproductive and unreachable nonterminals and without duplicate rules; the language is the same.
+    """The grammar without unproductive and unreachable nonterminals and without duplicate rules.
 
-    Raises GrammarError if the start symbol is unproductive, i.e. the language is empty.
+    The language is the same, and so are the terminals.
+
+    Raises: GrammarError if the start symbol is unproductive, that is, if the language is empty.
     """
     productive = productive_symbols(grammar)
     if grammar.start not in productive:
@@ -88,9 +101,13 @@ def reduce(grammar: Grammar) -> Grammar:
 
 
 def renumber(grammar: Grammar, rules: Sequence[Rule], new_names: dict[int, str]) -> Grammar:
-    """The grammar with just these rules, its nonterminals numbered in the order of their first rule.
+    """The grammar with just these rules.
 
-    new_names : names of nonterminals whose numbers lie past the grammar's own.
+    Nonterminals are numbered in the order of their first rule. The start symbol gets the first
+    number.
+
+    rules : productions over the old numbers.
+    new_names : names of nonterminals whose numbers are past the grammar's own.
     """
     n_terminals = grammar.n_terminals
     order = dict.fromkeys([grammar.start, *(rule.lhs for rule in rules)])
@@ -102,7 +119,10 @@ def renumber(grammar: Grammar, rules: Sequence[Rule], new_names: dict[int, str])
 
 
 class _Rewriter:
-    """Rule bodies by left-hand side, with fresh nonterminals shared between equal sets of bodies."""
+    """Bodies of rules by their left-hand side, rewritten in place.
+
+    Nonterminals with equal sets of tails share one new nonterminal.
+    """
 
     def __init__(self, grammar: Grammar) -> None:
         self.grammar = grammar
@@ -113,6 +133,7 @@ class _Rewriter:
         self.next_number = grammar.n_terminals + grammar.n_nonterminals
 
     def fresh(self, base: int, suffix: str) -> int:
+        """A new nonterminal's number; its name is that of `base` with the suffix and a count."""
         number = self.next_number
         self.next_number += 1
         base_name = self.names.get(base) or self.grammar.symbol_name(base)
@@ -135,8 +156,11 @@ class _Rewriter:
             self.bodies[rest] = [*((*body, rest) for body in recursive), ()]
 
     def left_factor(self) -> None:
-        """Bodies of one nonterminal that begin alike share that beginning: ``A -> x a | x b`` becomes ``A -> x F; F -> a | b``."""
-        self.shared.clear()  # after merging, a tail may have another number
+        """Bodies of one nonterminal that begin alike share that beginning.
+
+        ``A -> x a | x b`` becomes ``A -> x F; F -> a | b``.
+        """
+        self.shared.clear()  # merging may have renumbered the symbols of a tail
         agenda = list(self.bodies)
         while agenda:
             lhs = agenda.pop()
@@ -159,7 +183,7 @@ class _Rewriter:
             self.bodies[lhs] = factored
 
     def merge_equal_nonterminals(self) -> None:
-        """Nonterminals with the same rules (after merging) derive the same language and become one."""
+        """Merge nonterminals with the same rules (after merging): they derive the same language."""
         representative = coarsest_congruence(self.bodies)
         merged: dict[int, list[Body]] = {}
         for lhs, bodies in self.bodies.items():
@@ -169,18 +193,21 @@ class _Rewriter:
         self.bodies = merged
 
     def is_normal(self) -> bool:
-        """No rule begins with its own left side, and no two rules of one nonterminal begin alike."""
+        """Whether no rule begins with its left side, and no two of one nonterminal begin alike."""
         firsts = {lhs: [body[:1] for body in bodies] for lhs, bodies in self.bodies.items()}
         return all((lhs,) not in first and len(set(first)) == len(first) for lhs, first in firsts.items())
 
     def result(self) -> Grammar:
-        """The rewritten grammar; the start symbol is the least of its class, so it keeps its number."""
+        """The rewritten grammar.
+
+        The start symbol keeps its number through merging, because it is the least of its class.
+        """
         rules = [Rule(lhs, body) for lhs, bodies in self.bodies.items() for body in bodies]
         return renumber(self.grammar, rules, self.names)
 
 
 def common_prefix(bodies: Sequence[Body]) -> Body:
-    """The longest common prefix."""
+    """The longest common prefix of some bodies; there must be at least one."""
     shortest = min(bodies, key=len)
     for i, symbol in enumerate(shortest):
         if any(body[i] != symbol for body in bodies):
@@ -189,9 +216,13 @@ def common_prefix(bodies: Sequence[Body]) -> Body:
 
 
 def coarsest_congruence(bodies: dict[int, list[Body]]) -> dict[int, int]:
-    """Nonterminal -> least nonterminal with the same set of bodies, nonterminals of one class being equal (partition refinement).
+    """The map from each nonterminal to the least nonterminal of its class.
 
-    Two nonterminals of one class derive the same language: by induction on the height of the derivation tree.
+    Two nonterminals are in one class if they have the same set of bodies once nonterminals of one
+    class count as equal (partition refinement). They derive the same language, by induction on the
+    height of the derivation tree.
+
+    bodies : the bodies of each nonterminal's rules.
     """
     block = dict.fromkeys(bodies, 0)
     while True:
@@ -216,13 +247,14 @@ def coarsest_congruence(bodies: dict[int, list[Body]]) -> dict[int, int]:
 def normalise(grammar: Grammar) -> Grammar:
     """A grammar of the same terminal language with less choice between rules.
 
-    It is reduced, no rule begins with its own left side, no two rules of one nonterminal begin with the same symbol, and
-    nonterminals with equal rules are one, as far as that does not undo the rest: merging can bring back what the other
-    steps removed (``A -> B x | c; B -> A x | c``), and is then repeated with them, `_MAX_ROUNDS` times at most.
+    The result is reduced. No rule begins with its own left side, no two rules of one nonterminal
+    begin with the same symbol, and nonterminals with equal rules are merged. Merging can bring back
+    what the other steps removed, as in ``A -> B x | c; B -> A x | c``. All steps are then repeated,
+    at most `_MAX_ROUNDS` times. If that is not enough, the last merging is left out.
 
-    Raises GrammarError if the start symbol is unproductive.
-    Cost: O(rounds n size) for n nonterminals; two rounds or fewer on grammars of programming languages.
-
+    Raises: GrammarError if the start symbol is unproductive.
+    Cost: O(rounds n size) for n nonterminals; at most two rounds on grammars of programming
+    languages.
     Source: Aho, Lam, Sethi, Ullman, Compilers (2nd ed.), 4.3.3 and 4.3.4.
     """
     rewriter = _Rewriter(reduce(grammar))
@@ -238,12 +270,15 @@ def normalise(grammar: Grammar) -> Grammar:
 
 
 def inline_unit_only(grammar: Grammar) -> Grammar:
-    """The same language with each nonterminal that occurs only as the whole body of rules replaced by its own alternatives.
+    """The same language without nonterminals that occur only as the whole body of rules.
 
-    Two terminals that reach the same place through different wrappers (``break_stmt : BREAK``, ``continue_stmt : CONTINUE``)
-    come to stand in rules of one nonterminal. Each step takes one nonterminal away, so mutual unit rules end too.
+    Each such nonterminal is replaced by its own alternatives. Two terminals that are used alike,
+    but through different wrappers (``break_stmt : BREAK``, ``continue_stmt : CONTINUE``), then
+    stand in rules of one nonterminal. Each step removes one nonterminal, so the loop ends on mutual
+    unit rules too.
 
-    Raises GrammarError if the start symbol is unproductive. Cost: O(n size), n nonterminals.
+    Raises: GrammarError if the start symbol is unproductive.
+    Cost: O(n size) for n nonterminals.
     """
     grammar = reduce(grammar)
     bodies: dict[int, list[Body]] = {

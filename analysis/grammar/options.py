@@ -1,6 +1,7 @@
-"""What a grammar file says about itself beyond Lark's language: comment lines such as ``// maskwright: lexing = longest``.
+"""What a grammar file states beyond Lark's language, such as ``// maskwright: lexing = longest``.
 
-Lark takes them for comments, so the file stays a plain Lark grammar; whoever loads it by `load_grammar` gets what its author meant.
+These lines are comments to Lark, so the file stays a plain Lark grammar. Whoever loads it by
+`load_grammar` gets what its author meant.
 
     // maskwright: start = file_input
     // maskwright: lexing = longest | contextual | nfa
@@ -14,10 +15,15 @@ Lark takes them for comments, so the file stays a plain Lark grammar; whoever lo
     // maskwright: convention variable_name = variable_name:atom
     // maskwright: allowed imports = module .:relative_module
 
-The first five mean what `load_grammar`'s arguments of these names mean, which go before them. `verbatim`: see `Grammar`. `refused` names
-terminals that no rule takes but that are lexed all the same, so that texts with them are refused and not read some other way. These two
-and `soft` may stand on several lines. `tabs`: columns compare as in CPython, not by tabs of 8 as in Lark; see `Layout`. The last
-three declare restrictions, which hold where they are asked for; see `restrict`.
+- The first five mean what the arguments of `load_grammar` with these names mean. An argument
+  overrides the line.
+- `verbatim`: see `Grammar`.
+- `refused` names terminals that no rule takes. They are lexed all the same, so that a text with one
+  of them is refused and not read in some other way.
+- `tabs`: columns compare as in CPython, not by tabs of 8 as in Lark; see `Layout`.
+- The last three declare restrictions. They hold only where a caller asks for them; see `restrict`.
+
+`soft`, `verbatim` and `refused` may stand on several lines.
 """
 
 from __future__ import annotations
@@ -46,11 +52,17 @@ _CHOICES = {
 
 @dataclass(frozen=True, slots=True)
 class Restriction:
-    """A restriction that the file declares: what `restrict` may ask for by its name.
+    """A restriction that a grammar file declares and that `restrict` can be asked for by name.
 
-    pairs : for a "restriction", (A, B): each use of A becomes one of B; B is "" where A goes, A is "" where B is lexed and refused. For a
-        "convention", (A, B): it is about the words of A, and what it takes from A may be a B. For "allowed", (A, B): the list is about A,
-        but with A ".": B goes unless "." is in the list.
+    kind : "restriction", "convention" or "allowed".
+    name : the name to ask for.
+    pairs : pairs (A, B) of symbol names; "" stands for no symbol. What they mean depends on `kind`:
+
+    - "restriction": each use of A becomes a use of B. (A, "") removes A. ("", B): B is lexed and
+      refused.
+    - "convention": it is about the words of A. A word that it takes from A may be a B, if B is
+      given.
+    - "allowed": the list is about A. (".", B): B is removed unless "." is in the list.
     """
 
     kind: str
@@ -59,13 +71,20 @@ class Restriction:
 
     @property
     def replacements(self) -> tuple[str, ...]:
-        """The symbols that have to be compiled though nothing else may lead to them."""
+        """The symbols that must be compiled even if nothing else leads to them.
+
+        These are the B of the pairs; () for a "convention" or "allowed".
+        """
         return tuple(dict.fromkeys(new for _, new in self.pairs if new)) if self.kind == "restriction" else ()
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """None and () where the file does not say."""
+    """What the option lines of one file state; None or () where they say nothing.
+
+    The members have the names of the options. `restrictions` holds what the last three kinds of
+    lines declare, in the file's order.
+    """
 
     start: str | None = None
     lexing: Lexing | None = None
@@ -79,9 +98,13 @@ class Options:
 
 
 def read_options(text: str, at: Callable[[str, int], str]) -> Options:
-    """The options of a grammar's text. at(message, offset) : an error message with its place.
+    """The options of a grammar's text.
 
-    Raises GrammarError for a line that is no option, an option that is unknown or given twice, or a value that it cannot have.
+    text : the text of the grammar file.
+    at : at(message, offset) is an error message with its place.
+
+    Raises: GrammarError for a line that is not an option; for an option that is unknown or given
+    twice; for a value that an option cannot have.
     """
     found: dict[str, list[str]] = {}
     declared: dict[str, Restriction] = {}
@@ -131,7 +154,7 @@ def read_options(text: str, at: Callable[[str, int], str]) -> Options:
 def _declare(
     declared: dict[str, Restriction], kind: str, name: str, words: list[str], error: Callable[[str], GrammarError]
 ) -> None:
-    """Add a line to the restrictions. The lines of one name are of one kind."""
+    """Add one line to the restrictions. All lines of one name must be of one kind."""
     if not re.fullmatch(r"\w+", name):
         raise error(f"expected a name for the {kind}, as in: // maskwright: restriction no_comments = COMMENT:")
     pairs = []

@@ -1,4 +1,8 @@
-"""What a grammar says about sequences of terminals. In: Grammar. Out: verdicts. Knows nothing of tokens."""
+"""Which terminal sequences can follow which?
+
+In: a `Grammar`. Out: verdicts never, always and jointly legal, with grounds. Knows nothing of
+lexing or tokens.
+"""
 
 from maskwright.analysis.legality.certificate import (
     CertificateError,

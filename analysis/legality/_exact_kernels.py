@@ -1,16 +1,24 @@
-"""The jitted loops behind `exact`: what an LR parser does on stacks of which only the top is known.
+"""The jitted loops behind `exact`: an LR parser on stacks of which only the top part is known.
 
-A stack is read from the top, one cell (LR state) after another. What is still open after some cells have been read is a set of
-*pending* reductions, each packed into an int64: (which of the two words, position in it, cells still to pop, nonterminal). A *front* is
-a sorted set of them, with two flags that say which words have been accepted; a *node* is a front and the cell read last. Fronts and
-nodes are interned, so the graph of nodes is finite. The readable formulas, for a pending reduction (p, k, A) and a next cell c:
+A stack is read from the top, one cell (LR state) after another. After some cells, the parser waits
+for the next cell in some *pending* reductions. Each is packed into an int64: (which of the two
+words, position in it, cells still to pop, nonterminal). A *front* is a sorted set of pending
+reductions, with two flags that say which words have been accepted. A *node* is a front and the cell
+read last. Fronts and nodes are interned, so the graph of nodes is finite.
+
+The readable formulas, for a pending reduction (p, k, A) and a next cell c:
 
     k > 0:  (p, k - 1, A)
-    k = 0:  run the parser on the word from position p with the stack ... c goto(c, A). It ends in one of: the word is used up
-            (accepted), no action (refused), a rule B of length l on a stack of which only d <= l states are known: (p', l - d, B)
+    k = 0:  run the parser on the word from position p with the stack ... c goto(c, A). It ends in
+            one of:
+            - the word is used up: accepted;
+            - no action: refused;
+            - a rule of length l for the nonterminal B, on a stack of which only d <= l states are
+              known: (p', l - d, B).
 
-Where a cell of the tables has several actions the parser runs on with each. Callers own all arrays and have checked everything; a
-negative result means that an array is too short and nothing has been decided.
+Where a cell of the tables has several actions, the parser runs on with each of them. Callers own
+all arrays and have checked everything. A negative result means that an array is too short, and that
+nothing has been decided.
 """
 
 from __future__ import annotations
@@ -23,10 +31,10 @@ from maskwright.analysis.jit import kernel
 
 CONFLICT = 1 << 30
 FIELD_BITS = 20
-"""Bits of a position, of a number of cells to pop and of a nonterminal in a packed pending reduction."""
+"""Bits of each field of a packed pending reduction: position, cells to pop, nonterminal."""
 
 NEVER_MODE, SAME_MODE = 0, 1
-"""What makes a node bad: the first word is accepted; or just one of the two is."""
+"""Modes of a search. A node is bad if the first word is accepted, or if just one of the two is."""
 
 TOO_SMALL = -1
 _OPEN, _ACCEPTED = 0, 1
@@ -34,7 +42,7 @@ _REFUSES, _FORKS, _SHIFTS = -1, -2, -3
 _REFUSED_ABOVE, _ACCEPTED_ABOVE, _NEEDS_BELOW = _OPEN, _ACCEPTED, 2
 _GOOD, _BAD, _UNDECIDED = 0, 1, 2
 _ACTIONS_A_CELL = 256
-"""Actions in one run, for each cell of room on the stack, past which the parser may be running for ever."""
+"""Actions of one run, for each cell of room on the stack; past them the parser may run for ever."""
 _MASK = (1 << FIELD_BITS) - 1
 _BELOW_POSITION = (1 << (2 * FIELD_BITS)) - 1
 _HASH_BITS = 40
@@ -42,7 +50,7 @@ _HASH_MASK = (1 << _HASH_BITS) - 1
 
 
 class Tables(NamedTuple):
-    """The members of `LrTables` that a parser needs."""
+    """The arrays of `LrTables` that a parser needs; see there."""
 
     action: np.ndarray
     goto: np.ndarray
@@ -54,17 +62,28 @@ class Tables(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Space for one exploration. A place of a hash table counts only if its stamp is that of the present exploration.
+    """Scratch space of a search.
 
-    fronts : (n + 1, 2) int64; where a front's members begin in `pending`, and its flags; the next front's begin is its end.
-    front_slots : (2^i, 2) int64; stamp and front. pending : (m,) int64.
-    nodes : (n, 3) int32; a node's front, its cell, and the node from which it was reached, -1 for a top. In the order found.
+    A slot of a hash table is in use if its stamp is that of the present case.
+
+    fronts : (n + 1, 2) int64; the begin of a front's members in `pending`, and its flags. The begin
+        of the next front is its end.
+    front_slots : (2^i, 2) int64; stamp and front.
+    pending : (m,) int64; packed pending reductions.
+    nodes : (n, 3) int32, in the order found; a node's front, its cell, and the node from which it
+        was reached, -1 for a top.
     node_slots : (2^j, 2) int64; stamp and node.
-    stack : (depth,) int32; the known part of a stack. others : (cells,) int32, other_ends : (rows, 3) int64: the alternatives
-        that are still to be run, and of each the begin in `others`, the depth and the position in the word.
-    bad : (wanted, 2) int32; the node from which, and the cell on which, a bad one was reached; node -1 for a top.
-    above : (2^k, 3) int64; stamp, key and answer of `_run_above`. reduced : (2^l, 2) int64; key and answer of `_reduce`, key -1 = free.
-        Both caches have one place for all keys that share a slot. `reduced` is of the tables, not of a case.
+    stack : (depth,) int32; the known part of a stack, its top last.
+    others : (cells,) int32; the stacks of alternatives that have not been run yet.
+    other_ends : (rows, 3) int64; for each alternative the begin of its stack in `others`, the
+        stack's depth, and the position in the word.
+    bad : (wanted, 2) int32; the node from which a bad node was reached, -1 for a top, and the bad
+        node's cell.
+    above : (2^k, 3) int64; stamp, key and answer of `_run_above`.
+    reduced : (2^l, 2) int64; key and answer of `_reduce`; key -1 = free. It depends on the tables
+        only, not on a case, so it has no stamps.
+
+    `above` and `reduced` are caches with one entry a slot: a new key overwrites another's.
     """
 
     fronts: np.ndarray
@@ -82,20 +101,21 @@ class Scratch(NamedTuple):
 
 @kernel
 def _pack(tag, position, pops, nonterminal):  # type: ignore[no-untyped-def]
+    """A pending reduction as an int64. tag : 0 or 1, which of the two words."""
     high = np.int64(tag) << FIELD_BITS | np.int64(position)
     return (high << FIELD_BITS | np.int64(pops)) << FIELD_BITS | np.int64(nonterminal)
 
 
 @kernel
 def _mix(key, value):  # type: ignore[no-untyped-def]
-    """A hash below 2**40; no product overflows, of which NumPy scalars would warn without the JIT."""
+    """A hash below 2**40. No product overflows, so that NumPy does not warn without the JIT."""
     mixed = ((key ^ (value & _HASH_MASK) ^ (value >> _HASH_BITS)) * 1000003) & _HASH_MASK
     return mixed ^ (mixed >> 17)
 
 
 @kernel
 def _insert(pending, begin, end, value):  # type: ignore[no-untyped-def]
-    """Add to the sorted set pending[begin:end]; its new end."""
+    """Add a value to the sorted set pending[begin:end]. Returns its new end, or TOO_SMALL."""
     if end >= pending.shape[0]:
         return TOO_SMALL
     at = end
@@ -111,7 +131,10 @@ def _insert(pending, begin, end, value):  # type: ignore[no-untyped-def]
 
 @kernel
 def _act(tables, stack, depth, action):  # type: ignore[no-untyped-def]
-    """Do a shift or a reduction; the new depth, or -1 - k if k more cells than the known ones are to be popped."""
+    """Do a shift or a reduction on a stack of `depth` known cells.
+
+    Returns the new depth, or -1 - k if k cells below the known ones must be popped.
+    """
     if action > 0:
         stack[depth] = action - 1
         return depth + 1
@@ -125,10 +148,11 @@ def _act(tables, stack, depth, action):  # type: ignore[no-untyped-def]
 
 @kernel
 def _reduce(tables, scratch, cell, nonterminal, column):  # type: ignore[no-untyped-def]
-    """How the reductions on one look-ahead end that begin with the stack ... cell goto(cell, nonterminal).
+    """The end of the reductions on one lookahead, from the stack ... cell goto(cell, nonterminal).
 
-    _REFUSES; _FORKS (several actions, or too many); _SHIFTS - s, in state s; or the reduction that goes on below the cell, packed
-    at position 0.
+    Returns _REFUSES if there is no action; _FORKS if an action is a conflict, or there are too many
+    actions or cells; _SHIFTS - s if state s shifts the lookahead; or the reduction that goes on
+    below the cell, packed at position 0.
     """
     scratch.stack[0] = cell
     scratch.stack[1] = tables.goto[cell, nonterminal]
@@ -147,7 +171,10 @@ def _reduce(tables, scratch, cell, nonterminal, column):  # type: ignore[no-unty
 
 @kernel
 def _is_new_alternative(others, ends, row):  # type: ignore[no-untyped-def]
-    """Whether the last alternative differs from all before it: equal stacks at one position have one future."""
+    """Whether alternative `row` differs from all before it.
+
+    Equal stacks at one position need not be run twice.
+    """
     begin, depth = ends[row, 0], ends[row, 1]
     for other in range(row):
         if ends[other, 1] != depth or ends[other, 2] != ends[row, 2]:
@@ -162,9 +189,12 @@ def _is_new_alternative(others, ends, row):  # type: ignore[no-untyped-def]
 
 @kernel
 def _run(tables, scratch, word, position, depth, tag, begin, end):  # type: ignore[no-untyped-def]
-    """The parser on the word from `position`, scratch.stack[:depth] known.
+    """Run the parser on the word from `position`, with scratch.stack[:depth] known.
 
-    Returns whether it is accepted (or TOO_SMALL), and the new end of the set pending[begin:end], to which what stays open was added.
+    The pending reductions that it ends in are added to the set pending[begin:end].
+
+    Returns _ACCEPTED, _OPEN or TOO_SMALL, and the new end of the set. _OPEN covers a word that is
+    refused: no reduction is added then.
     """
     stack, others, ends = scratch.stack, scratch.others, scratch.other_ends
     n_others, next_other, free, n_actions = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
@@ -222,10 +252,13 @@ def _run(tables, scratch, word, position, depth, tag, begin, end):  # type: igno
 
 @kernel
 def _run_above(tables, scratch, columns, part, position, tag, state, end):  # type: ignore[no-untyped-def]
-    """What the word does from `position` on a stack with the state on top, if that can be told from this state alone."""
+    """The outcome of the word from `position` with a state on top, if the state alone decides it.
+
+    Returns _ACCEPTED_ABOVE, _REFUSED_ABOVE, _NEEDS_BELOW or TOO_SMALL.
+    """
     scratch.stack[0] = state
     word = columns[part[2 * tag] : part[2 * tag + 1]]
-    # a set of its own behind pending[:end], which stays as it is
+    # a temporary set after pending[:end], which stays unchanged
     accepted, after = _run(tables, scratch, word, position, np.int64(1), tag, end, end)
     if accepted < 0:
         return np.int64(TOO_SMALL)
@@ -234,7 +267,10 @@ def _run_above(tables, scratch, columns, part, position, tag, state, end):  # ty
 
 @kernel
 def _run_from(tables, scratch, columns, part, packed, front, cell, tag, begin, end):  # type: ignore[no-untyped-def]
-    """`_run` on the top of a stack (front -1), or where a pending reduction has found its last cell."""
+    """`_run` from the top of a stack (front -1), or from a pending reduction on its last cell.
+
+    Returns as `_run`.
+    """
     word = columns[part[2 * tag] : part[2 * tag + 1]]
     scratch.stack[0] = cell
     if front < 0:
@@ -245,6 +281,7 @@ def _run_from(tables, scratch, columns, part, packed, front, cell, tag, begin, e
 
 @kernel
 def _judge_front(flags, begin, end, mode):  # type: ignore[no-untyped-def]
+    """Whether a front with the members pending[begin:end] is _GOOD, _BAD or _UNDECIDED."""
     if mode == NEVER_MODE:
         if flags & 1:
             return _BAD
@@ -256,7 +293,10 @@ def _judge_front(flags, begin, end, mode):  # type: ignore[no-untyped-def]
 
 @kernel
 def _intern_front(fronts, slots, pending, stamp, n_fronts, flags, end):  # type: ignore[no-untyped-def]
-    """The number of the front that was made behind the last one: n_fronts if it is new, TOO_SMALL if there is no room."""
+    """Intern the front whose members stand after those of the last front, up to `end`.
+
+    Returns an equal front's number, n_fronts if the front is new, or TOO_SMALL.
+    """
     begin = fronts[n_fronts, 0]
     mask = slots.shape[0] - 1
     key = flags + 1
@@ -284,7 +324,7 @@ def _intern_front(fronts, slots, pending, stamp, n_fronts, flags, end):  # type:
 
 @kernel
 def _intern_node(nodes, slots, stamp, n_nodes, front, cell, parent):  # type: ignore[no-untyped-def]
-    """The new number of nodes, or TOO_SMALL."""
+    """Add a node unless it is known. Returns the new number of nodes, or TOO_SMALL."""
     mask = slots.shape[0] - 1
     slot = _mix(_mix(np.int64(1), front), np.int64(cell)) & mask
     while slots[slot, 0] == stamp:
@@ -302,27 +342,54 @@ def _intern_node(nodes, slots, stamp, n_nodes, front, cell, parent):  # type: ig
     return n_nodes + 1
 
 
+@kernel(forceinline=True)
+def _answer(tables, scratch, stamp, columns, part, packed, cell, tag, begin, end):  # type: ignore[no-untyped-def]
+    """What becomes of a pending reduction that has popped all it pops, once a cell is known.
+
+    Returns _REFUSED_ABOVE, _NEEDS_BELOW or what `_run_above` says; and the new end of the members.
+    Two caches answer nearly always.
+    """
+    pending, above, reduced = scratch.pending, scratch.above, scratch.reduced
+    n_nonterminals, n_columns = np.int64(tables.goto.shape[1]), np.int64(tables.action.shape[1])
+    position = (packed >> (2 * FIELD_BITS)) & _MASK
+    # BOUND: a pending reduction has the word's next terminal as its lookahead,
+    # so its position is inside the word
+    column = np.int64(columns[part[2 * tag] + position])
+    key = (cell * n_nonterminals + (packed & _MASK)) * n_columns + column
+    slot = _mix(np.int64(1), key) & (reduced.shape[0] - 1)
+    if reduced[slot, 0] != key:
+        reduced[slot, 0] = key
+        reduced[slot, 1] = _reduce(tables, scratch, cell, packed & _MASK, column)
+    ends = reduced[slot, 1]
+    answer = np.int64(_NEEDS_BELOW)
+    if ends == _REFUSES:
+        answer = np.int64(_REFUSED_ABOVE)
+    elif ends >= 0:
+        answer = np.int64(_REFUSED_ABOVE)
+        end = _insert(pending, begin, end, ends | (packed & ~_BELOW_POSITION))
+    elif ends <= _SHIFTS:
+        key = _pack(tag, position, 0, _SHIFTS - ends)
+        slot = _mix(np.int64(1), key) & (above.shape[0] - 1)
+        if above[slot, 0] != stamp or above[slot, 1] != key:
+            above[slot, 0] = stamp
+            above[slot, 1] = key
+            above[slot, 2] = _run_above(tables, scratch, columns, part, position, tag, _SHIFTS - ends, end)
+        answer = above[slot, 2]
+    return answer, end
+
+
 @kernel
 def _explore(tables, scratch, stamp, columns, part, all_tops, mode):  # type: ignore[no-untyped-def]
-    """All nodes that are reached from the tops, breadth first, until as many bad ones are met as scratch.bad has room for.
+    """Search the nodes that the tops lead to, breadth first, until scratch.bad is full.
 
-    Returns the numbers of nodes and of bad ones; (TOO_SMALL, 0) if there was no room.
+    Returns the numbers of nodes and of bad ones. The first is TOO_SMALL if there was no room.
     """
-    # PERF: arrays are taken out of the tuples once, and a cell is read right here: a call with the tuples, or inlined with them, spends
-    # 0.2-0.5 us on counting references, several times what the rest takes. The two caches answer nearly all reads. Both together:
-    # 225 -> 48 us a longer sequence asked for never (reports/bench/exact_deciders.py, python.lark, AMD EPYC).
+    # PERF: we take the arrays out of the tuples once, before the loops
     fronts, front_slots, pending = scratch.fronts, scratch.front_slots, scratch.pending
-    nodes, node_slots, bad, above, reduced = (
-        scratch.nodes,
-        scratch.node_slots,
-        scratch.bad,
-        scratch.above,
-        scratch.reduced,
-    )
+    nodes, node_slots, bad = scratch.nodes, scratch.node_slots, scratch.bad
     predecessor_start, predecessors = tables.predecessor_start, tables.predecessors
-    n_nonterminals, n_columns = np.int64(tables.goto.shape[1]), np.int64(tables.action.shape[1])
     n_words = 1 if mode == NEVER_MODE else 2
-    # PERF: plain literals would have what is called below compiled twice
+    # PERF: with plain literals Numba would compile the functions called below twice
     n_nodes, n_fronts, n_bad, node, front = np.int64(0), np.int64(0), np.int64(0), np.int64(-1), np.int64(-1)
     at, until = part[4], part[5]
     fronts[0, 0] = 0
@@ -330,7 +397,7 @@ def _explore(tables, scratch, stamp, columns, part, all_tops, mode):  # type: ig
         while at < until:
             cell = np.int64(all_tops[at] if front < 0 else predecessors[at])
             at += 1
-            # the front after this cell, made behind the last one
+            # the front after this cell: its members are written after those of the last front
             begin = fronts[n_fronts, 0]
             end = begin
             flags = np.int64(0) if front < 0 else fronts[front, 1]
@@ -338,7 +405,7 @@ def _explore(tables, scratch, stamp, columns, part, all_tops, mode):  # type: ig
             for tag in range(n_words):
                 begin_of_tag = end
                 accepted = np.int64(_OPEN)
-                # a stack's top is read as if each word had one reduction pending, which is not on record
+                # before a stack's top each word counts as one pending reduction, not stored
                 last = np.int64(tag + 1) if front < 0 else fronts[front + 1, 0]
                 while member < last:
                     packed = _pack(tag, 0, 0, 0) if front < 0 else pending[member]
@@ -352,31 +419,7 @@ def _explore(tables, scratch, stamp, columns, part, all_tops, mode):  # type: ig
                     elif front < 0:
                         accepted, end = _run_from(tables, scratch, columns, part, packed, front, cell, tag, begin, end)
                     else:
-                        position = (packed >> (2 * FIELD_BITS)) & _MASK
-                        # BOUND: what is pending waits for the word's next terminal, so the position is one of the word's
-                        column = np.int64(columns[part[2 * tag] + position])
-                        key = (cell * n_nonterminals + (packed & _MASK)) * n_columns + column
-                        slot = _mix(np.int64(1), key) & (reduced.shape[0] - 1)
-                        if reduced[slot, 0] != key:
-                            reduced[slot, 0] = key
-                            reduced[slot, 1] = _reduce(tables, scratch, cell, packed & _MASK, column)
-                        ends = reduced[slot, 1]
-                        answer = np.int64(_NEEDS_BELOW)
-                        if ends == _REFUSES:
-                            answer = np.int64(_REFUSED_ABOVE)
-                        elif ends >= 0:
-                            answer = np.int64(_REFUSED_ABOVE)
-                            end = _insert(pending, begin, end, ends | (packed & ~_BELOW_POSITION))
-                        elif ends <= _SHIFTS:
-                            key = _pack(tag, position, 0, _SHIFTS - ends)
-                            slot = _mix(np.int64(1), key) & (above.shape[0] - 1)
-                            if above[slot, 0] != stamp or above[slot, 1] != key:
-                                above[slot, 0] = stamp
-                                above[slot, 1] = key
-                                above[slot, 2] = _run_above(
-                                    tables, scratch, columns, part, position, tag, _SHIFTS - ends, end
-                                )
-                            answer = above[slot, 2]
+                        answer, end = _answer(tables, scratch, stamp, columns, part, packed, cell, tag, begin, end)
                         if answer == _NEEDS_BELOW:
                             accepted, end = _run_from(
                                 tables, scratch, columns, part, packed, front, cell, tag, begin, end
@@ -387,7 +430,7 @@ def _explore(tables, scratch, stamp, columns, part, all_tops, mode):  # type: ig
                         return np.int64(TOO_SMALL), n_bad
                 if accepted:
                     flags |= 1 << tag
-                    # what else was open about this word does not matter; its members are the greatest, hence the last
+                    # this word's other members no longer matter; they are the greatest, hence last
                     end = begin_of_tag
             verdict = _judge_front(flags, begin, end, mode)
             if verdict == _BAD:
@@ -413,13 +456,18 @@ def _explore(tables, scratch, stamp, columns, part, all_tops, mode):  # type: ig
 
 @kernel
 def explore(tables, scratch, columns, parts, all_tops, mode, next_case, found):  # type: ignore[no-untyped-def]
-    """Explore the cases from `next_case` on; the number of the first that found no room, or n_cases.
+    """Search the cases from `next_case` on.
 
-    columns : int32, -1 for a terminal of no rule. parts : (n_cases, 6) int64; begin and end of a case's first word and second word in
-        `columns` (the second is not looked at in NEVER_MODE), and of its tops, the states on top of the stacks, in `all_tops`.
-    found : (n_cases, 2) int64, filled in with the numbers of nodes and of bad ones; `scratch` keeps those of the last case.
+    columns : (n,) int32; the words' terminals as columns of the tables, -1 for one of no rule.
+    parts : (n_cases, 6) int64; for each case begin and end of its first word and of its second word
+        in `columns`, and of its tops in `all_tops`. The second word is not used in NEVER_MODE.
+    all_tops : (m,) int32; the states on top of the stacks.
+    mode : NEVER_MODE or SAME_MODE.
+    found : (n_cases, 2) int64, written: the numbers of nodes and of bad ones. `scratch` keeps the
+        nodes of the last case.
 
-    The stamp of case i is i + 1, so a scratch space serves one list of cases.
+    Returns the first case for which there was no room, or n_cases. The stamp of case i is i + 1, so
+    a scratch space serves one list of cases.
     """
     for case in range(next_case, parts.shape[0]):
         n_nodes, n_bad = _explore(tables, scratch, case + 1, columns, parts[case], all_tops, mode)

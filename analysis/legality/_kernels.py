@@ -1,16 +1,24 @@
-"""The jitted loops behind `deciders`: what rules can consume, and how the derivation paths from a terminal behave.
+"""The jitted loops behind `deciders`: what rules consume, and what derivation paths accept.
 
-Sets of remainders are bit masks: bit r of a uint64 says "the last r symbols of the sequence are still to be read"; bit 0 says that
-the whole sequence has been read, perhaps in the middle of a rule, which is all that legality asks. Level r of an array belongs to the
-sequence's suffix of length r. Callers own all arrays and have checked everything; sequences have 1 to 63 symbols.
+An *item* is a rule with a dot, that is a position in the rule. A set of remainders is a bit mask in
+a uint64: bit r says that the last r symbols of the sequence are still to be read. Bit 0 says that
+the whole sequence has been read, perhaps in the middle of a rule; this is all that legality asks.
+Example: mask 0b101 says that in one way all has been read, and in another two symbols are left.
 
-The readable formulas, for a suffix of length n that begins with `a`, and items = positions in rules:
+Level r of an array belongs to the sequence's suffix of length r. Callers own all arrays and have
+checked everything. Sequences have 1 to 63 symbols.
+
+The readable formulas, for a suffix of length n that begins with `a`:
 
     tail[n, end of a rule]       = {n}
-    tail[n, item before symbol]  = union of tail[r, next item] for r in step(symbol, n)     (r = 0 stays 0)
+    tail[n, item before symbol]  = union of tail[r, next item] for r in step(symbol, n)
+                                   (r = 0 stays 0)
     step(terminal, n)            = {n-1} if terminal == a else {}
-    step(nonterminal, n)         = span[n, nonterminal] = union of tail[n, first item] over its rules        (least fixed point)
-    can_follow[n, A]             = some occurrence of A has 0 in T, or r in T with can_follow[r, lhs],  T = tail[n, item after A]
+    step(nonterminal, n)         = span[n, nonterminal]
+                                 = union of tail[n, first item] over its rules
+                                   (least fixed point)
+    can_follow[n, A]             = some occurrence of A has 0 in T, or has r in T with
+                                   can_follow[r, lhs], where T = tail[n, item after A]
 """
 
 from __future__ import annotations
@@ -29,9 +37,11 @@ class RuleTable(NamedTuple):
 
     symbol : (n_items,) int32; the symbol after an item's dot, or -1 at the end of a rule.
     lhs : (n_items,) int32; the left-hand side of the item's rule.
-    rule_end : (n_rules,) int32; each rule's last item; items of rule i are rule_end[i-1]+1 .. rule_end[i].
+    rule_end : (n_rules,) int32; each rule's last item. The items of rule i are
+        rule_end[i - 1] + 1 .. rule_end[i].
     occurrences : (n_symbol_items,) int32; the items before each symbol, grouped by symbol.
-    occurrence_start : (n_symbols + 1,) int32.
+    occurrence_start : (n_symbols + 1,) int32; the items before symbol s are
+        occurrences[occurrence_start[s] : occurrence_start[s + 1]].
     sizes : (2,) int32; the number of terminals, and the start symbol.
     """
 
@@ -44,11 +54,18 @@ class RuleTable(NamedTuple):
 
 
 class Levels(NamedTuple):
-    """What the suffixes of one sequence can do, by level (= length of the suffix).
+    """The remainders of the suffixes of one sequence, by level; a level is a suffix's length.
 
-    first : (64,) int32. span : (64, n_symbols) uint64. tail : (64, n_items) uint64.
-    can_follow : (64, n_symbols) int32; 0 = no, else the order in which it was found out: what a positive number rests on has a
-        lower number at this level, or stands at a lower level.
+    The arrays have depth + 1 levels, at most 64. Level 0 is not used.
+
+    first : (depth + 1,) int32; the suffix's first symbol.
+    span : (depth + 1, n_symbols) uint64; the remainders after a nonterminal has read from the
+        suffix.
+    tail : (depth + 1, n_items) uint64; the remainders after the symbols that follow an item's dot
+        have read from the suffix.
+    can_follow : (depth + 1, n_symbols) int32; 0 if the suffix cannot follow the symbol, else the
+        order of discovery within the level. The fact that such a number rests on has a lower number
+        at this level, or belongs to a lower level.
     """
 
     first: np.ndarray
@@ -59,6 +76,7 @@ class Levels(NamedTuple):
 
 @kernel
 def _tail_of(table, levels, n, item):  # type: ignore[no-untyped-def]
+    """tail[n, item] by the formula, from the values known so far: a bit mask of remainders."""
     symbol = table.symbol[item]
     if symbol < 0:
         return np.uint64(1) << np.uint64(n)
@@ -78,7 +96,10 @@ def _tail_of(table, levels, n, item):  # type: ignore[no-untyped-def]
 
 @kernel
 def add_level(table, levels, n, symbol):  # type: ignore[no-untyped-def]
-    """Fill level n for the suffix that is `symbol` followed by the suffix of level n - 1. Cost: O(rounds * items * n)."""
+    """Fill level n for the suffix that is `symbol` followed by the suffix of level n - 1.
+
+    Cost: O(rounds * items * n), the rounds being those of two fixed points.
+    """
     levels.first[n] = symbol
     levels.span[n, :] = np.uint64(0)
     levels.tail[n, :] = np.uint64(0)
@@ -88,7 +109,8 @@ def add_level(table, levels, n, symbol):  # type: ignore[no-untyped-def]
     changed = True
     while changed:
         changed = False
-        # PERF: what a rule can consume depends on what stands below it; grammars are written top down, so go backwards.
+        # PERF: a rule depends on the rules of its symbols. Grammars are written top down, so these
+        # mostly come later: go backwards.
         for rule in range(n_rules - 1, -1, -1):
             last = table.rule_end[rule]
             first = table.rule_end[rule - 1] + 1 if rule > 0 else 0
@@ -123,7 +145,12 @@ def add_level(table, levels, n, symbol):  # type: ignore[no-untyped-def]
 
 @kernel
 def advance(levels, remainders, item_after):  # type: ignore[no-untyped-def]
-    """The remainders that are left when the rest of a rule, from `item_after` on, reads on from any of `remainders`."""
+    """The remainders that are left after a rule, from `item_after` on, has read on.
+
+    It reads on from each of `remainders`. Bit 0 of `remainders` is not looked at.
+
+    Returns a bit mask, uint64.
+    """
     left = np.uint64(0)
     r = 1
     rest = remainders >> np.uint64(1)
@@ -137,7 +164,7 @@ def advance(levels, remainders, item_after):  # type: ignore[no-untyped-def]
 
 @kernel
 def _seen(slots, stamps, stamp, symbol, first_mask, second_mask):  # type: ignore[no-untyped-def]
-    """Whether (symbol, first_mask, second_mask) is new to the hash set; -1 when the set is full."""
+    """Add (symbol, first_mask, second_mask) to a hash set: 1 if it is new, 0 if not, -1 if full."""
     size = stamps.shape[0]
     # no products of large numbers: without the JIT, NumPy scalars would warn of overflow
     position = (
@@ -167,11 +194,22 @@ def _seen(slots, stamps, stamp, symbol, first_mask, second_mask):  # type: ignor
 
 @kernel
 def implies(table, premise, n_premise, conclusion, n_conclusion, left, slots, stamps, stamp, stack):  # type: ignore[no-untyped-def]
-    """Whether every derivation path from `left` that accepts the premise accepts the conclusion; False also when the hash set is full.
+    """Whether every derivation path from `left` that accepts the premise accepts the conclusion.
 
-    A state is (A, J, K): the symbol A has just been completed, J and K are the remainders of the premise and of the conclusion that
-    some reading so far has left. J = {0} means "accepted already"; n_premise = 0 is the premise that always holds.
-    stack : (len(stamps), 3) uint64, scratch; slots : (len(stamps), 3) uint64; stamps : (n_slots,) int64 with values below `stamp`.
+    A state of the search is (A, J, K): the symbol A has just been completed, and J and K are the
+    remainders of the premise and of the conclusion on the path so far. J = {0} means that the
+    premise has been accepted.
+
+    premise, conclusion : `Levels` of the two sequences.
+    n_premise, n_conclusion : their lengths. n_premise = 0 is the premise that always holds;
+        n_conclusion is 1 or more.
+    left : a terminal or a nonterminal.
+    slots, stack : (n_slots, 3) uint64, scratch.
+    stamps : (n_slots,) int64, scratch; values below `stamp`.
+    stamp : a new number for each call with the same scratch, 1 or more.
+
+    Returns True as a proof. Returns False if some path accepts only the premise, and also if the
+    hash set is full.
 
     INVARIANT: a state on the stack has 0 not in K (else it is settled), and J is not empty.
     """
@@ -188,7 +226,7 @@ def implies(table, premise, n_premise, conclusion, n_conclusion, left, slots, st
         wanted = stack[depth, 2]
         accepted = (holds & one) != np.uint64(0)
         if symbol == table.sizes[1] and accepted:
-            return False  # the text may end here, and the conclusion is still waiting
+            return False  # the path ends here, and has not accepted the conclusion
         for index in range(table.occurrence_start[symbol], table.occurrence_start[symbol + 1]):
             item = table.occurrences[index]
             next_wanted = advance(conclusion, wanted, item + 1)
@@ -217,7 +255,7 @@ def implies(table, premise, n_premise, conclusion, n_conclusion, left, slots, st
 
 @kernel
 def can_accept(levels, remainders, symbol):  # type: ignore[no-untyped-def]
-    """Whether some derivation path from `symbol` accepts one of the remainders."""
+    """Whether some derivation path from `symbol` accepts one of the remainders but 0."""
     r = 1
     rest = remainders >> np.uint64(1)
     while rest != np.uint64(0):
@@ -232,11 +270,18 @@ def can_accept(levels, remainders, symbol):  # type: ignore[no-untyped-def]
 def judge_tree(  # type: ignore[no-untyped-def]
     table, levels, lengths, firsts, query_start, query_left, verdicts, slots, stamps, stack
 ):
-    """Judge many (left symbol, sequence) pairs, the sequences being given as a tree of suffixes in depth-first order.
+    """Judge many pairs of a left symbol and a sequence. Returns the last stamp used.
 
-    lengths, firsts : (n_nodes,) int32; a node is the suffix `firsts[i]` + the nearest earlier node of length lengths[i] - 1.
-    query_start : (n_nodes + 1,) int64; query_left : (n_queries,) int32, a terminal, -1 for the start of the text, -2 for anywhere.
-    verdicts : (n_queries,) int8, written: 0 never legal, 1 legal somewhere, 2 always legal (proved).
+    The sequences form a tree of suffixes in depth-first order.
+
+    lengths, firsts : (n_nodes,) int32; node i is the suffix that begins with firsts[i] and goes on
+        as the nearest earlier node of length lengths[i] - 1.
+    query_start : (n_nodes + 1,) int64; the queries of node i are query_start[i] ..
+        query_start[i + 1].
+    query_left : (n_queries,) int32; a terminal, -1 for the start of the text, -2 for anywhere.
+    verdicts : (n_queries,) int8, written: 0 never legal, 1 legal somewhere, 2 always legal, which
+        is proved.
+    slots, stamps, stack : scratch as in `implies`; the stamps are 0.
     """
     stamp = 0
     for node in range(lengths.shape[0]):
@@ -263,10 +308,17 @@ def judge_tree(  # type: ignore[no-untyped-def]
 
 @kernel
 def accepting_path(table, levels, n, left, shortest, path):  # type: ignore[no-untyped-def]
-    """Write a derivation path from `left` that accepts the suffix of level n, all the way; returns its length, or -1 if it does not fit.
+    """Write a whole derivation path from `left`, up to the start symbol, that accepts a suffix.
 
-    BOUND: levels.can_follow[n, left] != 0. shortest : (n_symbols,) int32; the item before each symbol on its shortest derivation path.
-    path : (depth,) int32; the items after the occurrences passed, then -1.
+    n : the suffix's level.
+    shortest : (n_symbols,) int32; the item before each symbol on its shortest derivation path. The
+        path goes on so once the suffix is accepted.
+    path : (depth,) int32, written: the items after the occurrences passed, then -1.
+
+    Returns the path's length, or -1 if it does not fit.
+
+    BOUND: levels.can_follow[n, left] != 0. The orders of discovery in `can_follow` fall along the
+    path within a level, so it ends.
     """
     path[:] = -1
     symbol = left
@@ -306,9 +358,14 @@ def accepting_path(table, levels, n, left, shortest, path):  # type: ignore[no-u
 
 @kernel
 def witness_tree(table, levels, lengths, firsts, query_start, query_left, shortest, paths, found):  # type: ignore[no-untyped-def]
-    """An accepting path for each query; the tree of suffixes is as in `judge_tree`, query_left holds terminals only.
+    """Write an accepting path for each query. Returns nothing.
 
-    paths : (n_queries, depth) int32. found : (n_queries,) int32; the paths' lengths, -1 for none (or none that fits).
+    lengths, firsts, query_start : the tree of suffixes, as in `judge_tree`.
+    query_left : (n_queries,) int32; terminals only.
+    shortest : as in `accepting_path`.
+    paths : (n_queries, depth) int32, written: the items after the occurrences passed, then -1.
+    found : (n_queries,) int32, written: the paths' lengths; -1 if there is no path, or it does not
+        fit.
     """
     for node in range(lengths.shape[0]):
         n = lengths[node]
@@ -322,11 +379,15 @@ def witness_tree(table, levels, lengths, firsts, query_start, query_left, shorte
 
 @kernel
 def sign_tree(table, levels, lengths, firsts, query_start, query_left, pool, paths, signatures):  # type: ignore[no-untyped-def]
-    """On which of some derivation paths each sequence is accepted; the tree of suffixes is as in `judge_tree`.
+    """Write which derivation paths of a pool accept each query's sequence. Returns nothing.
 
-    pool : (n_queries,) int32; which of the pools of paths holds for a query. paths : (n_pools, n_paths, depth) int32; each path the items
-        after the occurrences passed, then -1; a path without items accepts nothing.
-    signatures : (n_queries, ceil(n_paths / 64)) uint64, zero before, written; query_left is not used.
+    lengths, firsts, query_start : the tree of suffixes, as in `judge_tree`.
+    query_left : not used.
+    pool : (n_queries,) int32; the pool of each query.
+    paths : (n_pools, n_paths, depth) int32; each path as the items after the occurrences passed,
+        then -1. A path without items accepts nothing.
+    signatures : (n_queries, ceil(n_paths / 64)) uint64, zero before, written: bit p % 64 of word
+        p // 64 is set if path p accepts.
     """
     for node in range(lengths.shape[0]):
         n = lengths[node]

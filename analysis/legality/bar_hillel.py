@@ -1,7 +1,7 @@
-"""never_legal by the general method: is the intersection of a context-free and a regular language empty?
+"""never_legal by the general method: is the intersection with a regular language empty?
 
-The slow, independent engine: pyformlang builds the whole intersection grammar. It is the oracle of tests and
-`--engine pyformlang`.
+This engine is slow and independent: pyformlang builds the whole grammar of the intersection. It is
+the oracle of tests and of `--engine pyformlang`.
 """
 
 from __future__ import annotations
@@ -14,18 +14,25 @@ from maskwright.analysis.grammar.grammar import Grammar
 
 
 def never_legal_pyformlang(grammar: Grammar, context: tuple[int, ...], sequence: tuple[int, ...]) -> bool:
-    """No prefix of a word of L ends in context·sequence; for the empty context: sequence begins no word of L.
+    """No prefix of a word of L ends in the context followed by the sequence.
 
-    With w = context·sequence and Sigma the terminals: L ∩ Sigma* w Sigma* is empty, or L ∩ w Sigma* where the context
-    is (), the start of the text. Both answers are exact, for any context-free grammar; useless symbols do no harm.
+    Let w be the context followed by the sequence, and Sigma the set of terminals. The statement
+    holds if L ∩ Sigma* w Sigma* is empty. For the empty context, the start of the text, it says
+    that the sequence begins no word of L, and holds if L ∩ w Sigma* is empty. Both answers are
+    exact, for any context-free grammar. Useless symbols do no harm.
 
-    context : terminals read just before, oldest first: (X,) or (Y, X); () for the start of the text.
+    context : terminals read just before, the nearest last: (X,) or (Y, X); () for the start of the
+        text.
     sequence : the terminals in question; may be empty.
-    Raises : MissingExtraError without pyformlang; GrammarError when a symbol is not a terminal of `grammar`.
-    Cost : O(|G| |w|^3) rules of the intersection, |G| the size of the grammar's Chomsky normal form (made once for a
-        grammar).
-    Source : Bar-Hillel, Perles and Shamir (1961), "On formal properties of simple phrase structure grammars"; Romero
-        (2021), "Pyformlang: an educational library for formal language manipulation".
+
+    Raises: MissingExtraError without pyformlang; GrammarError if a symbol is not a terminal of
+    `grammar`.
+
+    Cost: O(|G| |w|^3) rules of the intersection, where |G| is the size of the grammar's Chomsky
+    normal form, which is made once for a grammar.
+
+    Source: Bar-Hillel, Perles and Shamir (1961), "On formal properties of simple phrase structure
+    grammars"; Romero (2021), "Pyformlang: an educational library for formal language manipulation".
     """
     word = context + sequence
     for symbol in word:
@@ -40,11 +47,11 @@ def never_legal_pyformlang(grammar: Grammar, context: tuple[int, ...], sequence:
 
 @lru_cache(maxsize=4)
 def _cfg(grammar: Grammar) -> Any:
-    """`grammar` as pyformlang's CFG; the object keeps its own Chomsky normal form.
+    """`grammar` as pyformlang's CFG, which keeps its own Chomsky normal form.
 
-    INVARIANT: symbols are strings. An intersection numbers its variables 0, 1, .., and pyformlang takes a variable
-    and a terminal of the same value for equal: with terminals 0, 1, .. some variables would pass for productive, and
-    is_empty would be wrong.
+    INVARIANT: symbols are strings. An intersection numbers its variables 0, 1, .., and pyformlang
+    treats a variable and a terminal of one value as equal. With terminals 0, 1, .. some variables
+    would count as productive, and is_empty would be wrong.
     """
     cfg, _ = _pyformlang()
     symbols = [
@@ -56,7 +63,7 @@ def _cfg(grammar: Grammar) -> Any:
 
 
 def _automaton(word: tuple[int, ...], n_terminals: int, anywhere: bool) -> Any:
-    """The minimal deterministic automaton of Sigma* word Sigma*, or of word Sigma* when not `anywhere`."""
+    """The minimal DFA of Sigma* word Sigma*, or of word Sigma* if not `anywhere`."""
     _, finite_automaton = _pyformlang()
     nfa = finite_automaton.NondeterministicFiniteAutomaton()
     nfa.add_start_state(0)

@@ -1,9 +1,12 @@
-"""What an exact verdict rests on, and a checker that needs to trust no decider.
+"""Certificates of exact verdicts, and a checker that need not trust a decider.
 
-A claim is about all *feasible* stacks of a context: the paths of the LR automaton from its start whose top the context gives. A
-*proof* lists every situation that reading such a stack from the top can lead to while nothing is decided; it is right if each
-situation's continuations are in the list or decided as the claim says (closure). A *witness* is one stack for which the claim fails,
-with terminals that lead to it. `check_certificate` verifies both with sets of plain tuples, on tables turned into dictionaries; it
+A claim is about all *feasible* stacks of a context: the paths of the LR automaton from its start
+whose top the context gives. We read such a stack from the top, one cell at a time. A *node* is a
+situation between two cells, in which the claim is undecided. A *proof* lists all nodes that can
+arise. It is right if each successor of a node is in the list, or is decided as the claim says
+(closure). A *witness* is one stack for which the claim fails, with terminals that lead to it.
+
+`check_certificate` verifies both with sets of plain tuples, on tables turned into dictionaries. It
 shares no stepping code with `exact`.
 """
 
@@ -24,16 +27,21 @@ Stack = tuple[int, ...]
 """LR states, the bottom first."""
 
 STACK_LIMIT = 10_000
-"""Stacks of one text, past which the grammar counts as too ambiguous to replay it."""
+"""Stacks of one text. Past this limit the grammar counts as too ambiguous to replay the text."""
 
 
 class CertificateError(MaskwrightError):
-    """A certificate does not prove what it claims; the message names the first thing that is wrong with it."""
+    """A certificate does not prove its claim. The message names the first error in it."""
 
 
 @dataclass(frozen=True, slots=True)
 class LrState:
-    """As a context: all feasible stacks with this LR state on top. The finest context that a parser can tell apart."""
+    """As a context: all feasible stacks with this LR state on top.
+
+    It is the finest context that a parser can tell apart without reading deeper.
+
+    number : the state.
+    """
 
     number: int
 
@@ -43,9 +51,12 @@ AnyContext: TypeAlias = Context | LrState
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What is claimed of a context: the sequence is never or always legal there, or two sequences are legal on the same stacks.
+    """A claim about a context, to be proved or refuted.
 
-    sequences : one sequence, or two for "jointly".
+    kind : "never", the sequence is legal on no feasible stack of the context; "always", it is legal
+        on all; "jointly", two sequences are legal on the same ones.
+    context : terminals, the nearest last, or an `LrState`; see `ExactDeciders`.
+    sequences : one sequence; two for "jointly".
     """
 
     kind: Kind
@@ -53,22 +64,34 @@ class Claim:
     sequences: tuple[TerminalSequence, ...]
 
     def words(self) -> tuple[TerminalSequence, ...]:
-        """The words to be read from the stacks after the context's first member: its other members, then a sequence.
+        """The words that the parser reads on a stack after the context's first member.
 
-        "always" compares the context's other members (which the stack must accept to be in the context) with all of the word.
+        Each is the context's other members, followed by a sequence. For "always" there is another
+        word before it, the other members alone: a stack that does not accept them does not belong
+        to the context.
+
+        Example: always_legal(X Y, S) has the words Y and Y S.
         """
         rest = self.context[1:] if isinstance(self.context, tuple) else ()
         wholes = tuple(rest + sequence for sequence in self.sequences)
         return (rest, *wholes) if self.kind == "always" else wholes
 
     def allows(self, accepted: Sequence[bool]) -> bool:
-        """Whether the claim holds on a stack that accepts just these of its words."""
+        """Whether the claim holds on a stack.
+
+        accepted : for each of the claim's words whether the stack accepts it.
+        """
         return not accepted[0] if self.kind == "never" else accepted[0] == accepted[1]
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Pending:
-    """A reduction under way: terminals of the word read before it, cells to pop before the one that stays, and the nonterminal."""
+    """A reduction under way, which waits for the next cell of the stack.
+
+    position : the number of the word's terminals read before it.
+    pops : the number of unknown cells that it still pops.
+    nonterminal : the index of the nonterminal that it pushes on the cell after these.
+    """
 
     position: int
     pops: int
@@ -79,8 +102,9 @@ class Pending:
 class Node:
     """A situation while a stack is read from the top.
 
-    cell : the LR state read last. outcomes : for each word of the claim, None if it is accepted whatever lies below, else the
-        reductions of which one must go on to accept it; () if it is refused.
+    cell : the LR state read last.
+    outcomes : for each word of the claim the pending reductions, of which one must go on to accept
+        the word. () if the word is refused; None if it is accepted whatever lies below.
     """
 
     cell: int
@@ -89,7 +113,10 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """The claim holds on every feasible stack. nodes : all undecided situations, from the top downwards."""
+    """A proof that the claim holds on every feasible stack.
+
+    nodes : all undecided situations that reading a feasible stack leads to.
+    """
 
     claim: Claim
     nodes: tuple[Node, ...]
@@ -97,11 +124,13 @@ class Proof:
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """The claim does not hold on one feasible stack.
+    """A feasible stack on which the claim does not hold.
 
-    prefix : terminals from which the stack results; the members of the context after the first are not among them.
-    is_real : a parser that follows every action refutes the claim after this prefix, whatever other stacks it leads to. Always so without
-        conflicts. (A claim about an LR state is about stacks, so there one stack is enough.)
+    stack : LR states, the bottom first.
+    prefix : terminals that lead to the stack, without the context's members after the first.
+    is_real : whether a parser that follows every action refutes the claim after this prefix, on all
+        stacks that the prefix leads to. Always True without conflicts. A claim about an LR state is
+        about stacks, so for it the one stack suffices.
     """
 
     claim: Claim
@@ -111,7 +140,10 @@ class Witness:
 
     @property
     def text(self) -> TerminalSequence:
-        """The terminals after which the claim is refuted: the prefix and the context's other members."""
+        """The terminals after which the claim is refuted.
+
+        These are the prefix and the context's members after the first.
+        """
         rest = self.claim.context[1:] if isinstance(self.claim.context, tuple) else ()
         return self.prefix + rest
 
@@ -121,9 +153,16 @@ Outcome: TypeAlias = "frozenset[Pending] | None"
 
 
 class Simulator:
-    """LR tables as dictionaries, and an explicit simulation of the parser that follows every action.
+    """LR tables as dictionaries, and a plain simulation of the parser that follows every action.
 
-    Terminals are the grammar's; those of no rule have no action.
+    Methods take the grammar's terminals. Terminals of no rule have no action.
+
+    tables : the LR tables.
+    column, lhs, length : `terminal_column`, `rule_lhs` and `rule_length` of the tables as lists.
+    shift : for each state, column -> state.
+    reductions : for each state, column -> rules.
+    go : for each state, nonterminal index -> state.
+    below : for each state the states that can lie directly below it.
     """
 
     def __init__(self, tables: LrTables) -> None:
@@ -154,7 +193,10 @@ class Simulator:
                 self.below[target].add(state)
 
     def tops(self, context: AnyContext) -> frozenset[int]:
-        """The states on top of the feasible stacks after the context's first member."""
+        """The states on top of the feasible stacks after the context's first member.
+
+        Raises: CertificateError if the LR state or the terminal does not exist.
+        """
         if isinstance(context, LrState):
             if not 0 <= context.number < len(self.shift):
                 raise CertificateError(f"there is no LR state {context.number}; the tables have {len(self.shift)}")
@@ -167,12 +209,22 @@ class Simulator:
         return frozenset(shifts[column] for shifts in self.shift if column in shifts)
 
     def _column(self, terminal: int) -> int:
+        """The tables' column of a terminal. Raises CertificateError if it does not exist."""
         if not 0 <= terminal < len(self.column):
             raise CertificateError(f"there is no terminal {terminal}; the tables have {len(self.column)}")
         return self.column[terminal]
 
     def settle(self, fragment: Stack, position: int, word: TerminalSequence) -> Outcome:
-        """What the parser does on word[position:] when only the top part of its stack is known."""
+        """The outcome of word[position:] if only the top part of the stack is known.
+
+        fragment : the known LR states, the top last.
+
+        Returns None if the word is accepted, else the pending reductions; none of them if it is
+        refused.
+
+        Raises: LimitError past STACK_LIMIT ways to parse the word. CertificateError if a terminal
+        does not exist.
+        """
         seen = {(fragment, position)}
         agenda = [(fragment, position)]
         pending: set[Pending] = set()
@@ -201,7 +253,10 @@ class Simulator:
         return frozenset(pending)
 
     def read_cell(self, outcome: Outcome, cell: int, word: TerminalSequence) -> Outcome:
-        """The outcome when the next cell of the stack is known as well."""
+        """The outcome of the word once the next cell of the stack is known too.
+
+        Raises: CertificateError if a pending reduction has no goto on the cell; and as `settle`.
+        """
         if outcome is None:
             return None
         found: set[Pending] = set()
@@ -218,7 +273,12 @@ class Simulator:
         return frozenset(found)
 
     def parse(self, stacks: Iterable[Stack], word: TerminalSequence) -> frozenset[Stack]:
-        """The stacks after a word, all actions followed; none if it is refused."""
+        """The stacks after a word, with all actions followed. There are none if it is refused.
+
+        stacks : whole stacks, the bottom first.
+
+        Raises: LimitError past STACK_LIMIT stacks. CertificateError if a terminal does not exist.
+        """
         now = frozenset(stacks)
         for terminal in word:
             column = self._column(terminal)
@@ -240,9 +300,12 @@ class Simulator:
         return now
 
     def is_real(self, claim: Claim, stack: Stack, prefix: TerminalSequence) -> bool:
-        """Whether the parser that follows every action refutes the claim after the prefix; a claim about an LR state, on the stack.
+        """Whether the parser that follows every action refutes the claim after the prefix.
 
-        False as well where that takes more than STACK_LIMIT stacks.
+        It considers all stacks that the prefix leads to. For a claim about an LR state it considers
+        only the given stack. False as well if there are more than STACK_LIMIT stacks.
+
+        Raises: CertificateError if a terminal does not exist.
         """
         try:
             stacks = {stack} if isinstance(claim.context, LrState) else self.parse({(0,)}, prefix)
@@ -252,12 +315,16 @@ class Simulator:
 
 
 def check_certificate(tables: LrTables | Simulator, certificate: Certificate) -> None:
-    """Verify that the claim holds on every feasible stack of these tables (`Proof`), or fails on the one shown (`Witness`).
+    """Verify that a certificate proves or refutes its claim; return nothing.
 
-    tables : a `Simulator` of them saves time where there are many certificates.
+    A `Proof` must show that the claim holds on every feasible stack of the tables. A `Witness` must
+    be a feasible stack on which it fails. The module `exact` says what that means for the grammar's
+    language.
 
-    Raises CertificateError with what is wrong; LimitError if a witness's text has too many parses. What a right certificate says of
-    the grammar's language: see `exact`.
+    tables : the grammar's LR tables. A `Simulator` of them saves time with many certificates.
+
+    Raises: CertificateError with the first error in the certificate. LimitError if a word has more
+    than STACK_LIMIT parses.
 
     Cost: O(nodes * predecessors), some microseconds each.
     """
@@ -326,14 +393,20 @@ def _check_witness(simulator: Simulator, witness: Witness) -> None:
 
 
 def spell(grammar: Grammar, terminals: Iterable[int], spellings: Sequence[bytes | None] = ()) -> str:
-    """A text for a sequence of terminals, to be read by people: lexemes side by side, indented as the layout says.
+    """A text for a sequence of terminals, to be read by people.
 
-    spellings : bytes for each terminal (its shortest string, say), None where there is none; a literal stands for itself, and a terminal
-        without either for its name, as <NAME>. A blank stands between lexemes that would run into each other.
+    A literal is written as it is, another terminal as its spelling. A terminal without a spelling
+    is written as its name, <NAME>. A blank separates lexemes that would run together. With a
+    layout, lines are indented.
+
+    spellings : for each terminal its bytes, such as its shortest string, or None. It may be shorter
+        than the list of terminals.
 
     >>> from maskwright.analysis.grammar.grammar import Rule, Terminal
-    >>> terminals = (Terminal("IF", "if", literal="if"), Terminal("NAME", "[a-z]+"), Terminal("COLON", ":", literal=":"))
-    >>> spell(Grammar("g", terminals, ("start",), (Rule(3, (0, 1, 2)),), 3), [0, 1, 2], [b"if", b"a", b":"])
+    >>> key, colon = Terminal("IF", "if", literal="if"), Terminal("COLON", ":", literal=":")
+    >>> terminals = (key, Terminal("NAME", "[a-z]+"), colon)
+    >>> grammar = Grammar("g", terminals, ("start",), (Rule(3, (0, 1, 2)),), 3)
+    >>> spell(grammar, [0, 1, 2], [b"if", b"a", b":"])
     'if a:'
     """
     layout = grammar.layout
@@ -354,7 +427,7 @@ def spell(grammar: Grammar, terminals: Iterable[int], spellings: Sequence[bytes 
         elif spelling is not None:
             lexeme = spelling.decode("utf-8", "backslashreplace")
         else:
-            lexeme, ends = f"<{grammar.symbol_name(number)}>", "x"  # a name may stand for anything; mostly for a word
+            lexeme, ends = f"<{grammar.symbol_name(number)}>", "x"  # a name may stand for anything, mostly for a word
         if begins_line:
             text += "    " * level if layout is not None else ""
         elif last and lexeme and _run_together(last, ends or lexeme[0]):
@@ -366,7 +439,7 @@ def spell(grammar: Grammar, terminals: Iterable[int], spellings: Sequence[bytes 
 
 
 def _run_together(left: str, right: str) -> bool:
-    """Whether two lexemes may be read as one when these characters of theirs meet."""
+    """Whether two lexemes may be read as one where these characters meet."""
     if left.isspace() or right.isspace():
         return False
     is_word = left.isalnum() or left == "_", right.isalnum() or right == "_"

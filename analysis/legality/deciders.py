@@ -1,21 +1,35 @@
-"""Which terminal sequences can never, always or jointly follow a context: fast, for any context-free grammar.
+"""Decides fast which terminal sequences can never, always or jointly follow a context.
 
-X, Y are terminals, S sequences of terminals, L the grammar's language, P the prefixes of its words.
+This works for any context-free grammar. X and Y are terminals, S and T are sequences of terminals,
+L is the grammar's language, and P is the set of prefixes of its words.
 
 - never_legal(X, S): no word of P ends in X S. Decided exactly.
-- always_legal(X, S): every word of P that ends in X can go on with S. True is a proof, False means unknown.
-- jointly_legal(X, S, T): after every word of P that ends in X, S and T are both legal or both not. True is a proof.
+- always_legal(X, S): every word of P that ends in X can go on with S. True is a proof, False means
+  unknown.
+- jointly_legal(X, S, T): after every word of P that ends in X, S and T are both legal or both not.
+  True is a proof, False means unknown.
 
-How: an occurrence of X in a rule is followed by the rest of that rule, then by what follows the
-rule's left-hand side, and so on up to the start symbol. This is a *derivation path*. The remainders
-of S that are left along it are a deterministic function of the occurrences passed
-(`_kernels.advance`). S is legal after a prefix if and only if some derivation path of some parse of
-that prefix reads all of S. Hence: if no derivation path accepts, S is never legal (and conversely);
-if all accept, it is always legal; two sequences that are accepted on the same paths are jointly legal.
-`judge` asks just that, for very many sequences; the methods for single questions also begin one terminal earlier (`Prover`).
+How: an occurrence of X in a rule is followed by the symbols after it in that rule, then by the
+symbols after the rule's left-hand side in another rule, and so on up to the start symbol. This is a
+*derivation path*. The remainders of S that are left along a path depend only on the occurrences
+that the path has passed (`_kernels.advance`). S is legal after a prefix if and only if some
+derivation path of some parse of that prefix reads all of S. Therefore:
 
-Source: the unbounded form of the unlimited-credit exploration of Tran-Thien's streamlining post (2025), with the subset construction
-in place of its nondeterministic automaton; `proofs/always_legal.v`, `proofs/never_legal.v`. `exploration.py` has the post's own form.
+- S is never legal if and only if no derivation path accepts it;
+- S is always legal if all derivation paths accept it;
+- two sequences are jointly legal if the same derivation paths accept them.
+
+`judge` decides never and always in just this way, for very many sequences. The methods for single
+questions can prove more, since they also begin one terminal earlier (`Prover`).
+
+Example: ``S : a S b | a b``. From the `a` of the first rule, every path goes on into S and reads
+`a` next. From the `a` of the second rule, every path reads `b` next. So neither `a` nor `b` is
+accepted on all paths from `a`, though both are always legal after it. Only the start one terminal
+earlier proves this: a path that reads an `a` can always take either rule.
+
+Source: Tran-Thien's streamlining post (2025), its exploration with unlimited credit in an unbounded
+form, and with the subset construction instead of a nondeterministic automaton.
+`proofs/always_legal.v`, `proofs/never_legal.v`. `exploration.py` has the post's own form.
 """
 
 from __future__ import annotations
@@ -34,11 +48,16 @@ from maskwright.analysis.legality.verdict import START, Context, TerminalSequenc
 from maskwright.analysis.loading.sources import GrammarSource, as_grammar
 
 NEVER, SOMETIMES, ALWAYS = 0, 1, 2
-"""Values of `Deciders.judge`: never legal, legal somewhere (and not proved always), always legal."""
+"""Values of `Deciders.judge`: never legal; legal somewhere, perhaps always; always legal."""
 
 ANYWHERE = -2
+"""As a left symbol: the sequence may begin anywhere in a word."""
+
 MAX_LENGTH = _kernels.MAX_LENGTH
-"""Longest sequence, context included, that can be judged; longer ones are judged by their parts (`Deciders.judge`)."""
+"""The most terminals that are judged at once: a sequence and the context's members after the first.
+
+Longer sequences are judged by their parts, see `Deciders.judge`.
+"""
 
 _N_SLOTS = 1 << 13
 _PATH_DEPTH = 512
@@ -46,17 +65,28 @@ _PATH_DEPTH = 512
 
 @dataclass(frozen=True)
 class Query:
-    """A left symbol (a terminal, START or ANYWHERE) and the sequence that is to follow it."""
+    """A question: can the sequence follow the left symbol, never, sometimes or always?
+
+    left : a terminal, START or ANYWHERE.
+    sequence : terminals.
+    """
 
     left: int
     sequence: TerminalSequence
 
 
 class Deciders:
-    """The deciders of one grammar. Thread-safe: all scratch space belongs to a call."""
+    """The deciders of one grammar. Thread-safe: each call has its own scratch space.
+
+    grammar : a grammar, or what `load_grammar` takes. As an attribute: its reduced rules.
+    erased : terminals that count as the empty string: layout's indent and dedent, which no text
+        spells.
+    table : the rules as flat arrays.
+
+    Raises: GrammarError if the language is empty; whatever `load_grammar` raises.
+    """
 
     def __init__(self, grammar: GrammarSource, *, erased: Iterable[int] = ()) -> None:
-        """erased : terminals that count as the empty string (layout's indent and dedent, which no text spells)."""
         erased = frozenset(erased)
         reduced = reduce(as_grammar(grammar))
         self.grammar = reduced
@@ -96,7 +126,12 @@ class Deciders:
         return np.zeros((_N_SLOTS, 3), np.uint64), np.zeros(_N_SLOTS, np.int64), np.zeros((_N_SLOTS, 3), np.uint64)
 
     def levels(self, sequence: TerminalSequence) -> _kernels.Levels:
-        """What every suffix of the sequence can do. Raises LimitError for a sequence longer than MAX_LENGTH."""
+        """The tables of `_kernels.Levels` for every suffix of the sequence.
+
+        Raises: LimitError if the sequence is longer than MAX_LENGTH.
+
+        Cost: O(rounds * items * length^2), the rounds of each level being those of a fixed point.
+        """
         if len(sequence) > MAX_LENGTH:
             raise LimitError(
                 f"a sequence of {len(sequence)} terminals cannot be judged at once; the limit is {MAX_LENGTH}"
@@ -107,12 +142,17 @@ class Deciders:
         return levels
 
     def judge(self, queries: Sequence[Query], progress: Callable[[int], None] | None = None) -> npt.NDArray[np.int8]:
-        """NEVER, SOMETIMES or ALWAYS for each query; (n_queries,) int8.
+        """NEVER, SOMETIMES or ALWAYS for each query: (n_queries,) int8.
 
-        A query longer than MAX_LENGTH is NEVER when one of its windows can occur nowhere, else SOMETIMES.
+        NEVER is exact; ALWAYS is a proof; SOMETIMES means legal somewhere, perhaps always. An empty
+        sequence is ALWAYS. After ANYWHERE a sequence is NEVER or SOMETIMES. For a sequence longer
+        than MAX_LENGTH, NEVER is a proof and SOMETIMES means unknown: it is NEVER if one of its
+        windows of MAX_LENGTH terminals can occur nowhere.
+
         progress : called with the number of queries judged since the last call.
 
-        Cost: O(distinct suffixes * size of the grammar), about 30 us a suffix and 10 us a query for python.lark.
+        Cost: O(distinct suffixes * size of the grammar), about 30 us a suffix and 10 us a query for
+        python.lark.
         """
         verdicts = np.full(len(queries), SOMETIMES, np.int8)
         short: list[int] = []
@@ -126,7 +166,7 @@ class Deciders:
                 short.append(number)
             else:
                 verdicts[number] = ALWAYS
-        # a suffix tree in depth-first order: sort by the reversed sequence
+        # sorting by the reversed sequence puts a suffix tree into depth-first order
         short.sort(key=lambda number: queries[number].sequence[::-1])
         for begin in range(0, len(short), 4096):
             self._judge_chunk(queries, short[begin : begin + 4096], verdicts)
@@ -145,11 +185,19 @@ class Deciders:
     def signatures(
         self, queries: Sequence[Query], pool: Sequence[int], paths: npt.NDArray[np.int32]
     ) -> npt.NDArray[np.uint64]:
-        """On which derivation paths each sequence is accepted: (n_queries, ceil(n_paths / 64)) uint64.
+        """Which derivation paths of a pool accept each sequence.
 
-        Sequences that are accepted on the same paths (`Prover.is_jointly_legal`) have equal signatures; the converse is to be proved.
+        Sequences that all derivation paths treat alike (`Prover.is_jointly_legal`) have equal
+        signatures in one pool. Equal signatures prove nothing.
 
-        pool : for each query which of paths[pool], (n_pools, n_paths, depth) int32, to use. See `witness_paths`.
+        queries : their left symbols are not used. Sequences have 1 to MAX_LENGTH terminals.
+        pool : (n_queries,); for each query the first index of `paths`.
+        paths : (n_pools, n_paths, depth) int32; derivation paths as `witness_paths` gives them.
+
+        Returns (n_queries, ceil(n_paths / 64)) uint64; bit p % 64 of word p // 64 is set if path p
+        accepts the query's sequence.
+
+        Cost: O(distinct suffixes * size of the grammar + queries * n_paths * depth).
         """
         order = sorted(range(len(queries)), key=lambda number: queries[number].sequence[::-1])
         found = np.zeros((len(queries), -(-paths.shape[1] // 64)), np.uint64)
@@ -162,9 +210,12 @@ class Deciders:
         return signatures
 
     def witness_paths(self, queries: Sequence[Query]) -> npt.NDArray[np.int32]:
-        """For each query a derivation path from its left terminal that accepts its sequence: (n_queries, depth) int32, -1 behind its end.
+        """For each query a derivation path from its left terminal that accepts its sequence.
 
-        A path is the items after the occurrences passed. All -1 where the sequence is never legal, or its path is longer than _PATH_DEPTH.
+        queries : their left symbols are terminals. Sequences have 1 to MAX_LENGTH terminals.
+
+        Returns (n_queries, depth) int32; each path as the items after the occurrences passed, then
+        -1. All -1 where the sequence is never legal, or the path found is longer than _PATH_DEPTH.
         """
         order = sorted(range(len(queries)), key=lambda number: queries[number].sequence[::-1])
         tree = _suffix_tree([queries[number] for number in order])
@@ -179,7 +230,7 @@ class Deciders:
 
     @cached_property
     def _shortest_paths(self) -> npt.NDArray[np.int32]:
-        """(n_symbols,) int32: for each symbol the item before it that its shortest derivation path begins with."""
+        """The item before each symbol on its shortest derivation path: (n_symbols,) int32."""
         table, start = self.table, int(self.table.sizes[1])
         distance = np.full(self._n_symbols, 1 << 40, np.int64)
         shortest = np.zeros(self._n_symbols, np.int32)
@@ -190,16 +241,19 @@ class Deciders:
             better = before[reached < distance[table.symbol[before]]]
             if not len(better):
                 return shortest
-            # the nearest last, so that it is the one that stays where several reach one symbol
+            # the nearest last: where several reach one symbol, the last assignment below stays
             better = better[np.argsort(-distance[table.lhs[better]], kind="stable")]
             shortest[table.symbol[better]] = better
             distance[table.symbol[better]] = distance[table.lhs[better]] + 1
 
     def is_never_legal(self, context: Context, sequence: TerminalSequence) -> bool:
-        """No word of P ends in the context followed by the sequence. Exact (proofs/never_legal.v).
+        """No word of P ends in the context followed by the sequence.
 
-        An empty context means anywhere: the sequence is no factor of any word. `START` as the first member means the start of the text.
-        Longer than MAX_LENGTH: True is still a proof.
+        Exact (proofs/never_legal.v). Where the context's later terminals and the sequence are
+        longer than MAX_LENGTH together, True is a proof and False means unknown.
+
+        context : terminals, the nearest last. () means anywhere: the sequence is no factor of any
+            word. START as the first member means the start of the text.
         """
         if len(context) == 1 and not sequence:
             return context[0] not in (START, *self.live_terminals)
@@ -208,9 +262,12 @@ class Deciders:
     def is_always_legal(self, context: Context, sequence: TerminalSequence) -> bool:
         """Every word of P that ends in the context can go on with the sequence.
 
-        True is a proof (proofs/always_legal.v, always_legal_sound; proofs/implication.v, from_before.v), and holds wherever
-        `judge` says ALWAYS or the post's exploration proves it (`Prover.implies_from_before`). False means
-        unknown, except at the start of the text, where the answer is exact (up to MAX_LENGTH terminals).
+        True is a proof (proofs/always_legal.v, always_legal_sound; proofs/implication.v;
+        from_before.v). The answer is True wherever `judge` says ALWAYS or the post's exploration
+        proves it (`Prover.implies_from_before`). False means unknown. For a context that begins
+        with START, up to MAX_LENGTH terminals, False is exact too.
+
+        context : as in `is_never_legal`; () means after every word of P.
         """
         if not sequence:
             return True
@@ -221,7 +278,12 @@ class Deciders:
         return self._implies(context[0], context[1:], context[1:] + sequence)
 
     def is_jointly_legal(self, context: Context, first: TerminalSequence, second: TerminalSequence) -> bool:
-        """After every word of P that ends in the context, `first` and `second` are both legal or both not. True is a proof."""
+        """After every word of P that ends in the context, both sequences are legal or neither is.
+
+        True is a proof, False means unknown.
+
+        context : as in `is_never_legal`; () means after every word of P.
+        """
         if first == second:
             return True
         if not context:
@@ -238,11 +300,14 @@ class Deciders:
         return tuple(int(t) for t in np.unique(items[(items >= 0) & (items < self.table.sizes[0])]))
 
     def prover(self) -> Prover:
-        """For many proofs about few sequences. Not thread-safe."""
+        """A new `Prover`, for many proofs about few sequences."""
         return Prover(self)
 
     def _implies(self, left: int, premise: TerminalSequence, conclusion: TerminalSequence) -> bool:
-        """Every derivation path from `left` on which `premise` is legal accepts `conclusion`."""
+        """After every word of P that ends in `left`, `conclusion` is legal if `premise` is.
+
+        True is a proof. At START, up to MAX_LENGTH terminals, False is exact.
+        """
         if left == START:
             verdicts = self.judge([Query(START, premise), Query(START, conclusion)])
             return bool(verdicts[0] == NEVER or verdicts[1] == ALWAYS)
@@ -251,7 +316,11 @@ class Deciders:
 
 
 class Prover:
-    """Proofs that one sequence is legal wherever another is. Keeps what it finds out about sequences, and its scratch space."""
+    """Proves that one sequence is legal wherever another is.
+
+    A prover keeps the levels of the sequences that it has met, and its scratch space. It is not
+    thread-safe.
+    """
 
     def __init__(self, deciders: Deciders) -> None:
         self._deciders = deciders
@@ -263,10 +332,13 @@ class Prover:
     def implies(self, left: int, premise: TerminalSequence, conclusion: TerminalSequence) -> bool:
         """Every derivation path from the symbol `left` that accepts `premise` accepts `conclusion`.
 
-        True is a proof. False past MAX_LENGTH.
+        True is a proof. False means unknown; it is the answer if a sequence is longer than
+        MAX_LENGTH or the search needs more than `_N_SLOTS` states.
+
+        left : a terminal or a nonterminal.
         """
         if conclusion == premise[: len(conclusion)]:
-            return True  # legality is closed under prefixes; the kernel asks for a conclusion that is not empty
+            return True  # prefixes of a legal sequence are legal; the kernel takes none that is empty
         if max(len(premise), len(conclusion)) > MAX_LENGTH:
             return False
         holds, wanted = self.levels(premise), self.levels(conclusion)
@@ -287,18 +359,21 @@ class Prover:
         )
 
     def implies_from_before(self, left: int, premise: TerminalSequence, conclusion: TerminalSequence) -> bool:
-        """After every word of P that ends in the terminal `left`, `conclusion` is legal if `premise` is. True is a proof.
+        """After every word of P that ends in `left`, `conclusion` is legal if `premise` is.
 
-        This begins one terminal earlier than `implies`, and so sees alternatives side by side that `left`
-        has parted. Example: with ``S : a S b | a b`` an `a` can always be followed by an `a`, though not
-        in the second rule.
+        True is a proof, False means unknown. This starts one terminal earlier than `implies`. It
+        therefore sees rules side by side which paths from `left` have already chosen between.
+        Example: with ``S : a S b | a b``, `a` can always follow `a`, though not in the second rule.
 
-        A word of P that ends in `left` begins with it, or some terminal Y stands just before it. Then
-        `left` and the premise are read on a derivation path from Y. So this is enough: at the start of
-        the text and from every terminal Y, all that reads `left` and the premise reads `left` and the
-        conclusion.
+        A word of P that ends in `left` is `left` alone, or has some terminal Y just before it. In
+        the second case `left` and the premise are read on a derivation path from Y. So it suffices
+        that, at the start of the text and on all paths from every terminal Y, whatever accepts
+        `left` and the premise accepts `left` and the conclusion.
 
-        Cost: as `implies`, times the terminals that `left` can follow. Source: proofs/from_before.v, from_before_sound.
+        left : a terminal.
+
+        Cost: as `implies`, times the number of terminals that `left` can follow.
+        Source: proofs/from_before.v, from_before_sound.
         """
         premise, conclusion = (left, *premise), (left, *conclusion)
         if max(len(premise), len(conclusion)) > MAX_LENGTH:
@@ -311,13 +386,16 @@ class Prover:
         return all(self.implies(int(terminal), premise, conclusion) for terminal in befores)
 
     def levels(self, sequence: TerminalSequence) -> _kernels.Levels:
-        """`Deciders.levels`, each sequence's once."""
+        """`Deciders.levels`, computed once for each sequence. Raises as `Deciders.levels`."""
         if sequence not in self._levels:
             self._levels[sequence] = self._deciders.levels(sequence)
         return self._levels[sequence]
 
     def is_jointly_legal(self, left: int, first: TerminalSequence, second: TerminalSequence) -> bool:
-        """The two sequences are accepted on the same derivation paths from the terminal `left`. True is a proof."""
+        """The same derivation paths from the symbol `left` accept the two sequences.
+
+        True is a proof, False means unknown.
+        """
         return first == second or (self.implies(left, first, second) and self.implies(left, second, first))
 
 
@@ -326,8 +404,10 @@ def _suffix_tree(
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int64], npt.NDArray[np.int32]]:
     """The queries' sequences as a tree of suffixes in depth-first order, for `_kernels.judge_tree`.
 
-    queries : sorted by their reversed sequences, so that queries of one sequence are neighbours: they belong to the node made last,
-        and nodes made on the way to it have none.
+    queries : sorted by their reversed sequences, so that queries of one sequence are neighbours.
+        They belong to the node of the whole sequence; nodes added above it have no queries.
+
+    Returns `lengths`, `firsts`, `query_start` and `query_left` of `judge_tree`.
     """
     lengths: list[int] = []
     firsts: list[int] = []
@@ -355,6 +435,7 @@ def _suffix_tree(
 
 
 def _as_query(context: Context, sequence: TerminalSequence) -> Query:
+    """The sequence after the context's first member; later members are put before it."""
     if not context:
         return Query(ANYWHERE, sequence)
     return Query(context[0], context[1:] + sequence)

@@ -1,8 +1,11 @@
-"""Automata as pictures. In: a labelled graph. Out: one self-contained SVG text, the same for the same graph.
+"""Automata as pictures.
 
-Boxes stand in columns, by their distance from the start. An arrow leaves its box on the right, at a height of its own, and turns only
-where its label, which stands above it, has ended. An arrow that does not lead to the next column returns to its target below all boxes,
-in a lane of its own. So a label never meets another label, a box or an arrow; only arrows may cross.
+In: a labelled graph. Out: one self-contained SVG text, the same for the same graph.
+
+Boxes stand in columns, by their distance from the start. An arrow leaves its box on the right, at a
+height of its own. Its label stands above it, and the arrow turns only where the label has ended. An
+arrow that does not lead to the next column returns to its target below all boxes, in a lane of its
+own. So a label never overlaps another label, a box or an arrow. Only arrows may cross.
 """
 
 from __future__ import annotations
@@ -17,18 +20,19 @@ from xml.etree import ElementTree
 import networkx as nx
 
 LINE = 15.0
-"""Height of a line of text, in px, as all lengths here."""
+"""Height of a line of text. All lengths here are in px."""
 LETTER = 7.3
 """Width of a letter of the monospaced font, rounded up."""
 GAP = 24.0
-"""Between boxes of a column."""
+"""Distance between the boxes of a column."""
 TURN = 44.0
-"""What an arrow has to turn in, between columns."""
+"""Width between columns in which an arrow turns."""
 TRACK = 9.0
-"""Between parallel arrows."""
+"""Distance between parallel arrows."""
 LEAD = 18.0
-"""The last, straight part of an arrow that returns, and the arrow that marks a start."""
+"""Length of the last, straight part of a returning arrow, and of the arrow that marks a start."""
 MARGIN = 16.0
+"""Distance between the drawing and the picture's border."""
 
 Point = tuple[float, float]
 
@@ -37,7 +41,11 @@ INK, QUIET, ACCENT, PAPER, FILLED = "#111111", "#555555", "#a94f08", "#ffffff", 
 
 @dataclass(slots=True, eq=False)
 class _Arrow:
-    """All edges from one box to another. y : where it leaves its box; above : room for its label."""
+    """All edges from one box to another, drawn as one arrow.
+
+    lines : the lines of its label.
+    y : the height at which it leaves its box.
+    """
 
     source: _Box
     target: _Box
@@ -47,16 +55,18 @@ class _Arrow:
 
     @property
     def above(self) -> float:
+        """The room above the arrow, for its label."""
         return LINE * len(self.lines) + 3 if self.lines else 10.0
 
     @property
     def is_forward(self) -> bool:
+        """Whether the arrow leads to the next column. Other arrows return."""
         return self.target.column == self.source.column + 1
 
 
 @dataclass(slots=True, eq=False)
 class _Box:
-    """A node. x : its left side; y : its middle."""
+    """A node of the graph. x : its left side; y : its middle."""
 
     lines: list[str]
     attributes: Mapping[str, Any]
@@ -68,28 +78,33 @@ class _Box:
 
     @property
     def spread(self) -> float:
-        """From where the first arrow leaves to where the last one does."""
+        """The distance from where the first arrow leaves to where the last one does."""
         return sum(arrow.above for arrow in self.arrows[1:])
 
     @property
     def height(self) -> float:
+        """The height of the box."""
         return max(LINE * len(self.lines) + 14, self.spread + 12)
 
     @property
     def reach(self) -> float:
-        """How far from its middle the box, and the labels of its arrows, may extend."""
+        """How far the box and the labels of its arrows may extend from its middle."""
         return max(self.height / 2, self.spread / 2 + (self.arrows[0].above if self.arrows else 0))
 
 
 def to_svg(graph: nx.MultiDiGraph[Any], title: str) -> str:
-    """`graph` in columns from left to right, by the distance from its start nodes, from which all must be reachable.
+    """The graph as one self-contained SVG text, in columns from left to right.
 
+    A node's column is its distance from the start nodes. Parallel edges share an arrow, with their
+    labels one above the other.
+
+    graph : all nodes must be reachable from the start nodes. Node attributes: label, a text of one
+        or more lines; start, whether it is a start node; accepting, if true a double frame; filled,
+        if true a colour. Edge attributes: label, perhaps empty; accented, if true a colour. Only
+        label and start are required.
     title : what the picture shows, for readers who cannot see it.
 
-    Node attributes: label (lines of text) and start; accepting ones have a double frame, filled ones a colour. Edge attributes: label;
-    accented ones have a colour. Parallel edges share an arrow, their labels one above the other.
-
-    Cost: O(n log n) for n nodes and edges, and the square of the number of arrows that return.
+    Cost: O(n log n) for n nodes and edges, and the square of the number of returning arrows.
     """
     columns = _columns(graph)
     returning = [arrow for column in columns for box in column for arrow in box.arrows if not arrow.is_forward]
@@ -116,7 +131,10 @@ def to_svg(graph: nx.MultiDiGraph[Any], title: str) -> str:
 
 
 def _columns(graph: nx.MultiDiGraph[Any]) -> list[list[_Box]]:
-    """Boxes by distance from the start, those of a column in the order of the boxes that lead to them; with their arrows."""
+    """The boxes with their arrows, in columns by distance from the start.
+
+    A column's boxes are in the order of the boxes that lead to them.
+    """
     layers = list(nx.bfs_layers(graph, [node for node, is_start in graph.nodes(data="start") if is_start]))
     boxes: dict[Hashable, _Box] = {
         node: _Box(str(graph.nodes[node]["label"]).split("\n"), graph.nodes[node], number)
@@ -149,7 +167,11 @@ def _means(values: Iterable[tuple[_Box, float]]) -> dict[_Box, float]:
 
 
 def _place_rows(columns: Sequence[list[_Box]]) -> None:
-    """Heights: the tallest column first, then its neighbours, each box as near as may be to those that it is joined to."""
+    """Set the heights of boxes and arrows.
+
+    The tallest column comes first, then its neighbours. Each box stands as near as possible to the
+    boxes that it is connected with.
+    """
     if not columns:
         return
     tallest = max(range(len(columns)), key=lambda k: sum(box.reach for box in columns[k]))
@@ -170,7 +192,10 @@ def _place_rows(columns: Sequence[list[_Box]]) -> None:
 
 
 def _stack(column: Sequence[_Box], wishes: Mapping[_Box, float]) -> None:
-    """Boxes below each other, not nearer than `GAP`, the column as a whole at the mean of its wishes."""
+    """Set the heights of a column's boxes: below each other, at least `GAP` apart.
+
+    wishes : box -> the height at which it should stand. The column as a whole stands at the mean.
+    """
     free = 0.0
     for number, box in enumerate(column):
         free += box.reach
@@ -186,7 +211,11 @@ def _stack(column: Sequence[_Box], wishes: Mapping[_Box, float]) -> None:
 def _place_columns(
     columns: Sequence[list[_Box]], returning: Sequence[_Arrow]
 ) -> tuple[list[float], list[float], float]:
-    """For each column, where the arrows that return to it rise, and where those that leave it turn; and the picture's width."""
+    """Set the boxes' sides.
+
+    Returns, for each column, the x at which the arrows that return to it rise, and the x at which
+    the arrows that leave it turn; then the picture's width.
+    """
     starts, turns, x = [], [], MARGIN
     for number, column in enumerate(columns):
         starts.append(x)
@@ -205,17 +234,21 @@ def _place_columns(
 def _lanes(
     returning: Sequence[_Arrow], starts: Sequence[float], turns: Sequence[float], bottom: float
 ) -> tuple[dict[_Arrow, list[Point]], float]:
-    """The corners of each returning arrow after its label: down, below all boxes, up, to its target; and the lowest lane."""
+    """The corners of each returning arrow after its label, and the height of the lowest lane.
+
+    An arrow goes down, then along its lane below all boxes, then up, then to its target.
+    """
     down: dict[_Arrow, float] = {}
     up: dict[_Arrow, float] = {}
-    # Of two that leave a column the lower one turns first, of two that arrive the higher one: so they do not cross.
+    # Of two arrows that leave a column the lower one turns first, of two that arrive the higher
+    # one. So they do not cross.
     for arrow in sorted(returning, key=lambda arrow: -arrow.y):
         down[arrow] = turns[arrow.source.column] + TRACK * sum(a.source.column == arrow.source.column for a in down)
     for arrow in sorted(returning, key=lambda arrow: arrow.target.y):
         up[arrow] = starts[arrow.target.column] + TRACK * sum(a.target.column == arrow.target.column for a in up)
     lanes: list[list[_Arrow]] = []
     routes: dict[_Arrow, list[Point]] = {}
-    for arrow in sorted(returning, key=lambda arrow: down[arrow] - up[arrow]):  # the shortest on top
+    for arrow in sorted(returning, key=lambda arrow: down[arrow] - up[arrow]):  # the shortest arrow takes the top lane
         free = (lane for lane in lanes if all(down[arrow] < up[a] or down[a] < up[arrow] for a in lane))
         lane = next(free, None)
         if lane is None:
@@ -235,7 +268,7 @@ def _lanes(
 
 
 def _canvas(width: float, height: float, title: str) -> ElementTree.Element:
-    """An empty picture, with the arrows' tips."""
+    """An empty picture that defines the arrows' tips."""
     size = {"width": _px(width), "height": _px(height)}
     svg = ElementTree.Element(
         "svg",
@@ -285,7 +318,7 @@ def _draw_box(svg: ElementTree.Element, box: _Box) -> None:
 
 
 def _rounded(corners: Sequence[Point]) -> str:
-    """The path from the first of some points along straight lines to the last, round at the points between."""
+    """An SVG path along straight lines from the first point to the last, with rounded corners."""
     parts = []
     for before, corner, after in zip(corners, corners[1:], corners[2:], strict=False):
         near, far = (_towards(corner, other) for other in (before, after))

@@ -1,33 +1,42 @@
-"""Which terminal sequences can never, always or jointly follow a context: exactly, for LR grammars.
+"""Decides exactly, for LR grammars, which terminal sequences can follow a context.
 
-`always_legal` is undecidable for context-free grammars (proofs/README.md), but not for those that an LR parser reads. The stacks on
-which it can stand after a context are the paths of the LR(0) automaton from its start whose last edge the context gives: a regular
-set. The parser reads a stack from the top, a cell at a time, so the stacks on which it accepts a sequence are regular as well, and
+`always_legal` is undecidable for context-free grammars (proofs/README.md), but not for grammars
+that an LR parser reads. A stack is *feasible* for a context if it is a path of the LR(0) automaton
+from its start whose last edge the context gives. The parser can only stand on feasible stacks.
+They are a regular set. The parser reads a stack from the top, one cell at a time, so the stacks on
+which it accepts a sequence are a regular set too. Therefore we can decide
 
     never_legal(X, S)       no feasible stack accepts S           (emptiness of an intersection)
     always_legal(X, S)      every feasible stack accepts S        (inclusion)
     jointly_legal(X, S, T)  no feasible stack accepts just one    (equality)
 
-are decided by a search in a finite graph: from each top, run the parser on S until it wants to pop a cell that is not known; remember
-how much it wants to pop and which nonterminal comes then; branch over the states that can lie below; do not go anywhere twice.
+by a search in a finite graph. From each top of a stack, we run the parser on S until it must pop a
+cell that is not known. We record how many cells it must pop and which nonterminal it pushes then.
+We branch over the states that can lie below, and visit nothing twice.
 
-A longer context X Y: what Y S does on a stack after X says what S does after X Y, so always_legal(X Y, S) is "after X, Y S is accepted
-wherever Y is". No stack is left out or added: the pair is exact too.
+A longer context X Y is reduced to X: S is legal after X Y where a stack after X accepts Y S. So
+always_legal(X Y, S) says: after X, every stack that accepts Y accepts Y S. No stack is left out or
+added, so the answer is exact too.
 
-What the answers say about the language L (of the grammar without unproductive rules), P being its prefixes:
+What the answers say about the language L of the grammar without unproductive rules, with P the set
+of its prefixes:
 
-- *Conflict-free LALR(1) grammars: all answers are proofs.* Each feasible stack with top X spells a viable prefix g X. All symbols being
-  productive, g X derives some terminal word u X, and g X v is a right sentential form for some terminals v, on the only rightmost
-  derivation of u X v (the grammar is unambiguous); so the parser, having read u X, stands on just this stack. It accepts S on it if and
-  only if u X S is in P: LALR's merged look-aheads may let it reduce before an error, but it never shifts a wrong terminal.
-- *Conflicts, conflicts="all"*: a stack accepts S if some choice of actions does. A word of P may then lead to several stacks, and S may
-  follow it if one of them accepts S. never: both answers are proofs. always, jointly: "holds" is a proof; "does not hold" is one if
-  the witness's text refutes the claim on *all* its stacks (`Witness.is_real`), and unknown otherwise.
-- *Conflicts, conflicts="shift"*: the same, with L read as what the parser with these choices does not refuse. Some feasible stacks may be
-  unreachable then, so a refuted "never" may be spurious too.
+- *Conflict-free LALR(1) grammars: all answers are proofs.* Each feasible stack with top X spells a
+  viable prefix g X. All symbols are productive, so g X derives some terminal word u X. For some
+  terminals v, g X v is a right sentential form. It is on the only rightmost derivation of u X v,
+  since the grammar is unambiguous. So the parser stands on just this stack once it has read u X.
+  On it, it accepts S if and only if u X S is in P. LALR's merged lookahead sets may let it reduce
+  before an error, but it never shifts a wrong terminal.
+- *Conflicts, conflicts="all"*: a stack accepts S if some choice of actions does. A word of P may
+  then lead to several stacks, and S may follow it if one of them accepts S. For never, both answers
+  are proofs. For always and jointly, "holds" is a proof. "Does not hold" is a proof if the text of
+  the witness refutes the claim on *all* its stacks (`Witness.is_real`); else it means unknown.
+- *Conflicts, conflicts="shift"*: the same, with L the set of texts that the parser with these
+  choices does not refuse. Some feasible stacks may be unreachable then, so a refuted "never" may be
+  spurious too.
 
-Source: the regularity of viable prefixes, Knuth, "On the translation of languages from left to right" (1965); Sippu and
-Soisalon-Soininen, "Parsing Theory II" (1990), section 6.
+Source: the regularity of viable prefixes, Knuth, "On the translation of languages from left to
+right" (1965); Sippu and Soisalon-Soininen, "Parsing Theory II" (1990), section 6.
 """
 
 from __future__ import annotations
@@ -62,13 +71,16 @@ from maskwright.analysis.lr.encoding import LrTables
 from maskwright.analysis.lr.tables import Policy, build_lr_tables
 
 Case: TypeAlias = tuple[AnyContext, TerminalSequence] | tuple[AnyContext, TerminalSequence, TerminalSequence]
-"""A context and a sequence; for "jointly" two sequences."""
+"""A context and a sequence; for "jointly" a context and two sequences."""
 
 MAX_NODES = 1 << 22
-"""Situations of one question, past which it is given up with a LimitError."""
+"""Nodes of one claim's search; past this limit it raises a LimitError."""
 
 MAX_ALTERNATIVES = 1 << 13
-"""Ways to read the word from one situation, past which the same happens: only where the grammar has conflicts."""
+"""Alternative stacks of one node, past which the search raises a LimitError.
+
+Only grammars with conflicts have any.
+"""
 
 _CHUNK = 4096
 _FIRST_ROOM = 12
@@ -82,8 +94,9 @@ class ExactVerdict:
     """An answer with its certificate.
 
     holds : whether the claim holds on all feasible stacks.
-    is_proof : whether the answer is proved for the grammar's language (see the module); True whenever it holds.
-    certificate : `Proof` if it holds, else `Witness`; `check_certificate` verifies either.
+    is_proof : whether the answer is proved for the grammar's language, see the module's docstring.
+        Always True if the claim holds.
+    certificate : a `Proof` if the claim holds, else a `Witness`. `check_certificate` verifies both.
     """
 
     holds: bool
@@ -91,22 +104,26 @@ class ExactVerdict:
     certificate: Certificate
 
     def __bool__(self) -> bool:
-        """Whether the claim is proved."""
+        """Whether the claim holds, and so is proved."""
         return self.holds
 
 
 class ExactDeciders:
-    """The exact deciders of one grammar. Thread-safe: all scratch space belongs to a call.
+    """The exact deciders of one grammar. Thread-safe: each call has its own scratch space.
 
-    A context is a tuple as for `Deciders`: () for anywhere (the start and after every terminal), (START,), (X,), (X, Y) and so on, the
-    terminal nearest last; or an `LrState`. A claim about an LR state is about the stacks with this state on top and nothing else.
+    A context is a tuple as for `Deciders`: () for anywhere (the start and after every terminal),
+    (START,), (X,), (X, Y) and so on, the nearest terminal last. It may also be an `LrState`: a
+    claim is then about the stacks with this state on top, and nothing else.
+
+    conflicts : what the parser does where the grammar is not LALR(1), see `build_lr_tables`.
+    grammar : the grammar. As an attribute: the rules that the tables are of, see `parsed_grammar`.
+    tables : the grammar's LALR(1) tables.
+
+    Raises: whatever `build_lr_tables` raises; LimitError if a rule's length or the number of
+    nonterminals is 2**20 or more.
     """
 
     def __init__(self, grammar: Grammar, conflicts: Policy = "all") -> None:
-        """conflicts : what the parser does where the grammar is not LALR(1), see `build_lr_tables`.
-
-        Raises what `build_lr_tables` raises; LimitError for a grammar whose numbers do not fit into a packed reduction.
-        """
         self.grammar = parsed_grammar(grammar, conflicts)
         self.tables: LrTables = build_lr_tables(grammar, conflicts)
         tables = self.tables
@@ -126,28 +143,44 @@ class ExactDeciders:
         self._columns: list[int] = tables.terminal_column.tolist()
 
     def never_legal(self, context: AnyContext, sequence: TerminalSequence) -> ExactVerdict:
-        """No word of P ends in the context followed by the sequence."""
+        """The verdict on: no word of P ends in the context followed by the sequence.
+
+        Raises and costs as `decide`.
+        """
         return self.decide(Claim("never", context, (sequence,)))
 
     def always_legal(self, context: AnyContext, sequence: TerminalSequence) -> ExactVerdict:
-        """Every word of P that ends in the context can go on with the sequence."""
+        """The verdict on: every word of P that ends in the context can go on with the sequence.
+
+        Raises and costs as `decide`.
+        """
         return self.decide(Claim("always", context, (sequence,)))
 
     def jointly_legal(self, context: AnyContext, first: TerminalSequence, second: TerminalSequence) -> ExactVerdict:
-        """After every word of P that ends in the context, both sequences are legal or both are not."""
+        """The verdict on: both or neither are legal after every word of P that ends in the context.
+
+        Raises and costs as `decide`.
+        """
         return self.decide(Claim("jointly", context, (first, second)))
 
     def decide(self, claim: Claim) -> ExactVerdict:
-        """The verdict on a claim, with its certificate. Raises LimitError past MAX_NODES situations.
+        """The verdict on a claim, with its certificate.
 
-        Cost: O(situations * predecessors), below 1 ms for most questions about python.lark. A witness is one that reads fewest cells.
+        The witness of a claim that does not hold is found after the fewest cells, except where a
+        later one refutes the claim on all stacks of its text and the first does not.
+
+        Raises: LimitError past MAX_NODES nodes or MAX_ALTERNATIVES stacks, for 2**20 terminals or
+        more, and if no witness can be shown because some symbol's shortest text is too long.
+        MaskwrightError for a terminal or an LR state that does not exist.
+
+        Cost: O(nodes * predecessors), below 1 ms for most claims about python.lark.
         """
         scratch, found = self._explore([claim], 1)
         if not found[0, 1]:
             return ExactVerdict(True, True, Proof(claim, self._nodes(claim, scratch, int(found[0, 0]))))
         witness = self._witness(claim, scratch, 0)
         if not witness.is_real:
-            # another stack may do where this one is beside a stack that behaves otherwise
+            # all stacks of this text together do not refute the claim; another text's may
             scratch, found = self._explore([claim], _WITNESSES)
             others = (self._witness(claim, scratch, number) for number in range(int(found[0, 1])))
             witness = next((other for other in others if other.is_real), witness)
@@ -156,9 +189,14 @@ class ExactDeciders:
     def judge(
         self, kind: Kind, cases: Sequence[Case], progress: Callable[[int], None] | None = None
     ) -> npt.NDArray[np.bool_]:
-        """Whether the claim of that kind holds on all feasible stacks, for each case: (n_cases,) bool. No certificates.
+        """Whether the claim of this kind holds on all feasible stacks, for each case.
 
         progress : called with the number of cases judged since the last call.
+
+        Returns (n_cases,) bool. There are no certificates.
+
+        Raises: MaskwrightError for an unknown kind, a case with a wrong number of members, and a
+        terminal or an LR state that does not exist. LimitError as `decide`, but not for witnesses.
 
         Cost: as `decide`, 5 to 100 us a case for python.lark (reports/bench/exact_deciders.py).
         """
@@ -172,7 +210,12 @@ class ExactDeciders:
         return holds
 
     def tops(self, context: AnyContext) -> npt.NDArray[np.int32]:
-        """The states on top of the feasible stacks after the context's first member, ascending: (n,) int32."""
+        """The states on top of the feasible stacks after the context's first member.
+
+        Returns (n,) int32, ascending.
+
+        Raises: MaskwrightError if the LR state or the terminal does not exist.
+        """
         accessing, n_terminals = self.tables.accessing, self.tables.n_terminals
         if isinstance(context, LrState):
             if not 0 <= context.number < len(accessing):
@@ -188,6 +231,7 @@ class ExactDeciders:
         return np.flatnonzero((accessing == column) & (column >= 0)).astype(np.int32)
 
     def _column(self, terminal: int) -> int:
+        """The tables' column of a terminal; -1 if it occurs in no rule that a text can use."""
         if not 0 <= terminal < len(self._columns):
             raise MaskwrightError(
                 f"grammar {self.grammar.name} has no terminal number {terminal}; expected 0 to {len(self._columns) - 1}"
@@ -195,6 +239,7 @@ class ExactDeciders:
         return self._columns[terminal]
 
     def _word(self, word: TerminalSequence) -> list[int]:
+        """The columns of a word's terminals."""
         if len(word) >= 1 << kernels.FIELD_BITS:
             raise LimitError(
                 f"a sequence of {len(word)} terminals cannot be judged; the limit is {1 << kernels.FIELD_BITS}"
@@ -202,9 +247,10 @@ class ExactDeciders:
         return [self._column(terminal) for terminal in word]
 
     def _explore(self, claims: Sequence[Claim], wanted: int) -> tuple[kernels.Scratch, npt.NDArray[np.int64]]:
-        """The situations of claims of one kind, each until `wanted` bad ones are met.
+        """Search the nodes of claims of one kind, each until `wanted` bad ones are met.
 
-        Returns the numbers of situations and of bad ones, (n_claims, 2) int64, and where those of the last claim lie.
+        Returns the scratch space, which holds the nodes of the last claim, and (n_claims, 2) int64:
+        the numbers of nodes and of bad ones.
         """
         mode = kernels.NEVER_MODE if claims[0].kind == "never" else kernels.SAME_MODE
         columns, parts, tops = self._flatten(claims)
@@ -218,6 +264,7 @@ class ExactDeciders:
             room = self._more_room(room, claims[done])
 
     def _more_room(self, room: int, claim: Claim) -> int:
+        """The next greater room. Raises LimitError past MAX_NODES."""
         if 1 << (room + 2) > MAX_NODES:
             words = " / ".join(" ".join(map(self.grammar.display_name, word)) for word in claim.sequences)
             raise LimitError(
@@ -229,7 +276,7 @@ class ExactDeciders:
     def _flatten(
         self, claims: Sequence[Claim]
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64], npt.NDArray[np.int32]]:
-        """For `kernels.judge`: columns, parts and all tops. Equal words and contexts are stored once."""
+        """`columns`, `parts` and `all_tops` of `kernels.explore`. Equal words are stored once."""
         columns: list[int] = []
         span: dict[TerminalSequence, tuple[int, int]] = {}
         tops: list[npt.NDArray[np.int32]] = []
@@ -242,7 +289,7 @@ class ExactDeciders:
                 if word not in span:
                     span[word] = (len(columns), len(columns) + len(word))
                     columns += self._word(word)
-            # what lies after the first member is in the words
+            # the words contain the context's later members
             key = claim.context[:1] if isinstance(claim.context, tuple) else claim.context
             if key not in span_of_tops:
                 tops.append(self.tops(key))
@@ -253,7 +300,7 @@ class ExactDeciders:
 
     @staticmethod
     def _nodes(claim: Claim, scratch: kernels.Scratch, n_nodes: int) -> tuple[Node, ...]:
-        """The nodes of a finished exploration, in the order found."""
+        """The nodes of a finished search, in the order found."""
         n_words = len(claim.words())
         mask = (1 << kernels.FIELD_BITS) - 1
         outcomes: dict[int, tuple[tuple[Pending, ...] | None, ...]] = {}
@@ -269,7 +316,10 @@ class ExactDeciders:
         return tuple(Node(cell, outcomes[front]) for front, cell, _ in scratch.nodes[:n_nodes].tolist())
 
     def _witness(self, claim: Claim, scratch: kernels.Scratch, number: int) -> Witness:
-        """A whole stack that begins with the cells on which the claim was found to fail, and a text for it."""
+        """The witness of a bad node: its cells, completed to a whole stack, and a text for it.
+
+        number : index into `scratch.bad`.
+        """
         node, cell = scratch.bad[number].tolist()
         cells = [cell]  # from the deepest upwards
         while node >= 0:
@@ -293,7 +343,10 @@ class ExactDeciders:
 
     @cached_property
     def _shortest_words(self) -> dict[int, TerminalSequence]:
-        """A shortest terminal word of each symbol, by the first rule that gives one."""
+        """A shortest terminal word of each symbol; of equally short ones the first that is found.
+
+        Raises LimitError if a symbol has none of up to _MAX_WORD terminals.
+        """
         words: dict[int, TerminalSequence] = {t: (t,) for t in range(self.grammar.n_terminals)}
         changed = True
         while changed:
@@ -317,7 +370,10 @@ class ExactDeciders:
 
     @cached_property
     def _shortest_below(self) -> list[int]:
-        """For each state the one below it on a stack whose text is shortest; -1 for the start."""
+        """For each state the one below it on a stack with a shortest text; -1 for the start.
+
+        -2 for a state that no stack reaches.
+        """
         tables, n_terminals = self.tables, self.grammar.n_terminals
         above: list[list[int]] = [[] for _ in range(tables.action.shape[0])]
         for state in range(len(above)):
@@ -341,6 +397,10 @@ class ExactDeciders:
 
 
 def _claim(kind: Kind, case: Case) -> Claim:
+    """The claim of a case.
+
+    Raises MaskwrightError for an unknown kind, and a case with a wrong number of members.
+    """
     if kind not in ("never", "always", "jointly"):
         raise MaskwrightError(f"kind is {kind!r}; expected never, always or jointly")
     if len(case) != (3 if kind == "jointly" else 2):
@@ -351,7 +411,7 @@ def _claim(kind: Kind, case: Case) -> Claim:
 
 
 def _new_scratch(room: int, wanted: int) -> kernels.Scratch:
-    """Space for 2**room nodes, and in proportion. Stamps from 1 on are unused."""
+    """Scratch space for 2**room nodes, the other arrays in proportion. All stamps are 0."""
     n, depth = 1 << room, 1 << (room - 4)
     return kernels.Scratch(
         fronts=np.zeros((n + 1, 2), np.int64),

@@ -1,6 +1,7 @@
-"""Verdicts with their grounds: the deciders' answers, each with a witness or the closed set that proves it.
+"""The deciders' verdicts with their grounds: a witness, or the closed set that proves the verdict.
 
-A search in Python for each verdict, much slower than `Deciders.judge`, and a second way to the same answers.
+Each verdict takes a search in Python, which is much slower than `Deciders.judge`. It is also a
+second way to the same answers.
 """
 
 from __future__ import annotations
@@ -20,10 +21,13 @@ from maskwright.analysis.legality.follow import pair_verdicts
 from maskwright.analysis.legality.verdict import START, ClosedSet, Context, TerminalSequence, Verdict
 
 REFUSING_PATHS = 64
-"""How many refusing paths are tried for a text that refutes an always-verdict."""
+"""The most refusing paths that are tried to find a text that refutes an always-verdict."""
 
 State = tuple[int, int, int]
-"""A symbol just completed, and the remainders of the premise and of the conclusion as bit masks (see `_kernels`)."""
+"""A symbol just completed, and the remainders of premise and conclusion as bit masks.
+
+See `_kernels.implies`.
+"""
 
 DerivationPath = tuple[int, ...]
 """A derivation path: the items after the occurrences passed."""
@@ -32,7 +36,10 @@ DerivationPath = tuple[int, ...]
 def shortest_words(grammar: Grammar) -> dict[int, tuple[int, ...]]:
     """For each productive symbol a shortest string of terminals that it derives.
 
-    Source: D. Knuth, A generalization of Dijkstra's algorithm, Information Processing Letters 6 (1977).
+    Cost: O(rounds * size of the grammar) operations on words, the rounds being those of a fixed
+    point.
+    Source: D. Knuth, "A generalization of Dijkstra's algorithm", Information Processing Letters 6
+    (1977). We repeat all rules until nothing changes instead of using a priority queue.
     """
     words: dict[int, tuple[int, ...]] = {terminal: (terminal,) for terminal in range(grammar.n_terminals)}
     changed = True
@@ -48,7 +55,13 @@ def shortest_words(grammar: Grammar) -> dict[int, tuple[int, ...]]:
 
 
 class Explainer:
-    """Explains the verdicts of some deciders."""
+    """Explains the verdicts of some deciders.
+
+    A context is a tuple as for `Deciders`. A sequence and the context's members after the first
+    must have at most MAX_LENGTH terminals together, unless a method says otherwise.
+
+    Raises: MaskwrightError if `deciders` is no `Deciders`.
+    """
 
     def __init__(self, deciders: Deciders) -> None:
         need_type("deciders", deciders, Deciders, "the Deciders of a grammar")
@@ -61,7 +74,11 @@ class Explainer:
         return shortest_words(self.grammar)
 
     def never_legal(self, context: Context, sequence: TerminalSequence) -> Verdict:
-        """Whether no word has the context followed by the sequence. Exact, so `holds` is True or False."""
+        """Whether no word has the context followed by the sequence.
+
+        Exact, so `holds` is True or False. True comes with the closed set, unless the reason says
+        all; False with terminals after which the sequence is legal.
+        """
         text = self._text(context, sequence)
         if not self.deciders.is_never_legal(context, sequence):
             witness = self._legal_prefix(context, sequence)
@@ -89,12 +106,17 @@ class Explainer:
     def always_legal(self, context: Context, sequence: TerminalSequence) -> Verdict:
         """Whether every text that ends in the context can go on with the sequence.
 
-        True with the closed set, False with a text that cannot go on, None if the decider cannot tell.
+        `holds` is True with the closed set, unless the reason says all; False with a text that
+        cannot go on with the sequence; None if the decider cannot tell. It is None too for more
+        than MAX_LENGTH terminals.
         """
         return self._implied("always_legal", context, (), sequence)
 
     def jointly_legal(self, context: Context, first: TerminalSequence, second: TerminalSequence) -> Verdict:
-        """Whether after each text that ends in the context both sequences are legal or both not. As `always_legal`."""
+        """Whether after each text that ends in the context both sequences are legal or neither is.
+
+        `holds` as in `always_legal`. A witness ends in the sequence that is legal.
+        """
         one = self._implied("jointly_legal", context, first, second)
         other = self._implied("jointly_legal", context, second, first)
         for verdict in (one, other):
@@ -106,6 +128,10 @@ class Explainer:
     def _implied(
         self, decider: str, context: Context, premise: TerminalSequence, conclusion: TerminalSequence
     ) -> Verdict:
+        """Whether the conclusion is legal wherever the premise is, after texts of the context.
+
+        The verdict's witness includes the premise.
+        """
         text = self._text((), conclusion)
         after = f"after {self._text((), context) or 'anything'}" + (f" {self._text((), premise)}" if premise else "")
         if conclusion == premise[: len(conclusion)]:
@@ -152,9 +178,11 @@ class Explainer:
     ) -> tuple[list[State], list[DerivationPath]]:
         """All states that derivation paths from `left` reach before they accept the conclusion.
 
-        Also the shortest paths, at most REFUSING_PATHS, that accept the premise and refuse the conclusion.
+        refusing_too : False leaves out states in which the path has refused the conclusion. No
+            refusing paths are found then.
 
-        refusing_too : False leaves states with nothing left to read out; then no refusing paths are found.
+        Returns the states, and the shortest paths that accept the premise and refuse the
+        conclusion. The search stops once it has found REFUSING_PATHS of them.
         """
         holds, wanted = self.deciders.levels(premise), self.deciders.levels(conclusion)
         start: State = (left, 1 << len(premise), 1 << len(conclusion))
@@ -188,14 +216,14 @@ class Explainer:
         return list(paths), refusing
 
     def _closed_from_before(self, premise: TerminalSequence, conclusion: TerminalSequence) -> ClosedSet:
-        """The states that prove that wherever the premise can be read after some terminal, the conclusion can."""
+        """The closed set that proves `Prover.implies_from_before` after every terminal."""
         can_follow = self.deciders.levels(premise).can_follow[len(premise), : self.grammar.n_terminals]
         befores = np.flatnonzero(can_follow).tolist()
         states = [state for terminal in befores for state in self._explore(terminal, premise, conclusion)[0]]
         return self._closed_set(states, conclusion)
 
     def _prefix(self, path: Iterable[int]) -> tuple[int, ...]:
-        """A shortest string of terminals to the left of the path's beginning."""
+        """A shortest string of terminals to the left of the derivation path's beginning."""
         found: tuple[int, ...] = ()
         for item in path:
             before = item - 2
@@ -219,10 +247,11 @@ class Explainer:
 
     @cached_property
     def _follow(self) -> list[list[bool]]:
-        """Which terminal can follow which (last row: the start of the text)."""
+        """The follow graph's edges by left and right terminal; the last row is for the start."""
         return [[verdict != NEVER for verdict in row] for row in pair_verdicts(self.deciders).tolist()]
 
     def _closed_set(self, states: list[State], conclusion: TerminalSequence) -> ClosedSet:
+        """The states in names: each symbol with the remainders of the conclusion, longest first."""
         named = {
             (
                 self.grammar.symbol_name(symbol),

@@ -1,15 +1,21 @@
-"""always_legal as the streamlining post decides it: explore with unlimited credit, then question an automaton.
+"""always_legal as the streamlining post decides it: explore with credit, then query an NFA.
 
-A text ends in the terminal X. Where can the grammar's pushdown automaton (`Pushdown`) stand now? At one of a few places in rules, which
-X tells; with what return addresses on its stack, X does not tell. So:
+A text ends in the terminal X. Where can the grammar's pushdown automaton (`Pushdown`) stand now? It
+stands at one of a few positions in rules, which X determines. X does not determine which return
+addresses are on its stack. So:
 
-1. Start at each of these places with an empty stack and *unlimited credit*: where the automaton would pop an empty stack, it borrows any
-   return address that fits. Explore all that it can do while it reads the sequence.
-2. Forget what was read, keep what was borrowed. What is left is a nondeterministic automaton (NFA) over return addresses. A node is
-   *epsilon-coaccessible* if from there the sequence can be read to its end without borrowing any more.
-3. If every stack of return addresses leads to such a node before it is used up, the sequence is legal after every text that ends in X.
+1. Start at each of these positions with an empty stack and *unlimited credit*: where the automaton
+   would pop an empty stack, it borrows any return address that fits. Explore all that it can do
+   while it reads the sequence.
+2. Forget what was read, and keep what was borrowed. This leaves a nondeterministic automaton (NFA)
+   over return addresses. A node is *epsilon-coaccessible* if the sequence can be read from it to
+   the end without borrowing any more.
+3. If every stack of return addresses leads to such a node before the stack is used up, the sequence
+   is legal after every text that ends in X.
 
-This is a second engine, to be inspected and drawn; `deciders.py` has the one that streamlining uses.
+This second engine is there to be inspected and drawn. Streamlining uses the one in `deciders.py`.
+
+Source: Tran-Thien's streamlining post (2025), on sequences that are always legal.
 """
 
 from __future__ import annotations
@@ -29,10 +35,12 @@ from maskwright.analysis.legality.pushdown import Position, Pushdown
 
 
 class Configuration(NamedTuple):
-    """Where an exploration stands: one node of its picture.
+    """One state of an exploration, and one node of its picture.
 
-    position : the place in a rule. consumed : how many terminals of the word are read.
-    stack : the return addresses that the automaton pushed itself, the top first; below them lies credit.
+    position : the position in a rule.
+    consumed : the number of the word's terminals read so far.
+    stack : the return addresses that the automaton pushed itself, the top first. Below them lies
+        credit.
     """
 
     position: Position
@@ -41,8 +49,14 @@ class Configuration(NamedTuple):
 
 
 class Edge(NamedTuple):
-    """One step of an exploration: it reads a terminal, or borrows a return address, or does neither (a call, or a return
-    to an address of its own)."""
+    """One step of an exploration.
+
+    It reads a terminal, or borrows a return address, or does neither: it calls a nonterminal, or
+    returns to an address that it pushed itself.
+
+    read : the terminal, or None.
+    borrowed : the return address, or None.
+    """
 
     source: Configuration
     read: int | None
@@ -52,32 +66,41 @@ class Edge(NamedTuple):
 
 @dataclass(frozen=True)
 class Exploration:
-    """Every word of P that ends in context can go on with sequence: `is_proved` = True is a proof, False means unknown.
+    """Whether every word of P that ends in the context can go on with the sequence.
 
-    P are the beginnings of the words of L, X is the context's last terminal.
+    `is_proved` is the answer: True is a proof, False means unknown. P is the set of prefixes of the
+    words of L, and X is the context's last terminal.
 
-    start : "after", as in the post: the automaton starts at every place just after an occurrence of X, and reads the sequence. "before": it
-        starts at every place from which calls alone lead to reading X, and reads X, then the sequence. `PAPER` below says why.
+    grammar : the grammar of L.
+    context, sequence : terminals, in the order of the text. The context () stands for the start of
+        the text: there is no credit at all.
+    start : "after", as in the post: the automaton starts at every position just after an occurrence
+        of X, and reads the sequence. "before": it starts at every position from which calls alone
+        lead to reading X; it reads X, then the sequence. `PAPER` below says why.
+    max_stack : the most return addresses of its own that the automaton may push on those it starts
+        with.
+    max_states : the most configurations, and the most sets of them, that are visited.
 
-    A longer context is read first, from every occurrence of its first terminal; what then lies deeper than `max_stack` on the automaton's
-    own stack is forgotten, that is, becomes credit again. The context () stands for the start of the text: there is no credit at all.
+    A context of several terminals is read first, from every occurrence of its first terminal.
+    Return addresses deeper than `max_stack` on the automaton's own stack are then forgotten: they
+    become credit again.
 
-    Why it is a proof. Let w be in P and end in the context. A run of the automaton on w stands, just before (or after) it reads the last X,
-    at the place of one of `starts`. Its stack is that start's own stack, and below it return addresses g1 .. gn that fit, the last of them
-    `Pushdown.last`. The subset construction on `nodes` and `edges` shows: whichever fitting g1, g2, .. are borrowed, an
-    epsilon-coaccessible node is met before nothing is left to borrow. From there the sequence can be read, and as no rule is useless, the
-    rest can be completed to a word of L. What `max_stack` or `max_states` cuts off is missing from the sets, which can only lose proofs. If
-    no word of P ends in the context, the statement says nothing, and is proved.
-
-    context, sequence : terminals, in the order of the text.
-    max_stack : how many return addresses of its own the automaton may stack on those it starts with.
-    max_states : how many configurations, and how many sets of them, are looked at.
+    Why it is a proof. Let w be in P and end in the context. Take a run of the automaton on w, just
+    before (or after) it reads the last X. It stands at the position of one of `starts`. Its stack
+    is that start's own stack, and below it return addresses g1 .. gn that fit, the last of them
+    `Pushdown.last`. The subset construction on `nodes` and `edges` shows the following: whichever
+    fitting g1, g2, .. are borrowed, an epsilon-coaccessible node is met before nothing is left to
+    borrow. From there the sequence can be read. No rule is useless, so the text can then be
+    completed to a word of L. Whatever `max_stack` or `max_states` cuts off is missing from the
+    sets, which can only lose proofs. If no word of P ends in the context, the statement is empty,
+    and counts as proved.
 
     Raises: GrammarError if a symbol of context or sequence is not a terminal.
     Cost: exponential in `max_stack` where the grammar calls in many ways, bounded by `max_states`.
     Source: Tran-Thien, streamlining post (2025), on sequences that are always legal.
-    PAPER: the post starts "after". "before" proves more: in S : a S b | a b the two a are alternatives of one call, so
-        wherever an a was read the automaton may stand behind either; looked at for itself, neither lets both a and b follow.
+    PAPER: the post starts "after". "before" proves more. In S : a S b | a b the two a are
+        alternatives of one call, so wherever an a was read the automaton may stand behind either of
+        them. Each by itself does not let both a and b follow.
 
     >>> from maskwright.analysis.grammar.grammar import Rule, Terminal
     >>> ab = (Terminal("a", "a"), Terminal("b", "b"))
@@ -103,16 +126,20 @@ class Exploration:
 
     @property
     def pushdown(self) -> Pushdown:
+        """The grammar's pushdown automaton."""
         return _pushdown(self.grammar)
 
     @property
     def word(self) -> tuple[int, ...]:
-        """What the automaton has to read from its starts."""
+        """The terminals that the automaton reads from its starts."""
         return (*self.context[-1:], *self.sequence) if self.start == "before" else self.sequence
 
     @cached_property
     def starts(self) -> tuple[Configuration, ...]:
-        """Where the automaton can stand just before, or after, it reads the context's last terminal."""
+        """The configurations in which the automaton can be just before, or after, it reads X.
+
+        X is the context's last terminal. The attribute `start` chooses between before and after.
+        """
         if not self.context:
             return (Configuration(self.pushdown.first, 0, ()),) if self.pushdown.rules else ()
         places = frozenset(
@@ -126,7 +153,10 @@ class Exploration:
 
     @cached_property
     def _context_run(self) -> _Run | None:
-        """The context read from every occurrence of its first terminal; None where the starts are known without."""
+        """The run on the context from every occurrence of its first terminal.
+
+        None where the starts are known without it.
+        """
         if not self.context or (self.start == "before" and len(self.context) == 1):
             return None
         first = [Configuration(place, 0, ()) for place in self.pushdown.occurrences.get(self.context[0], ())]
@@ -134,44 +164,47 @@ class Exploration:
 
     @cached_property
     def _sequence_run(self) -> _Run:
+        """The run on `word` from `starts`."""
         depth = self.max_stack + max((len(start.stack) for start in self.starts), default=0)
         return _run(self.pushdown, self.starts, self.word, depth, self.max_states, forget=False)
 
     @property
     def nodes(self) -> tuple[Configuration, ...]:
-        """The configurations met, in the order in which they were met, `starts` first."""
+        """The configurations in the order in which they were met, `starts` first."""
         return self._sequence_run.nodes
 
     @property
     def edges(self) -> tuple[Edge, ...]:
+        """The steps between `nodes`, in the order in which they were met."""
         return self._sequence_run.edges
 
     @property
     def is_truncated(self) -> bool:
-        """Was something left out for `max_stack` or `max_states`?"""
+        """Whether `max_stack` or `max_states` cut something off."""
         return self._sequence_run.is_truncated or (self._context_run is not None and self._context_run.is_truncated)
 
     @cached_property
     def accepting(self) -> frozenset[Configuration]:
-        """The nodes that have consumed the whole word; the exploration goes no further there."""
+        """The nodes that have consumed the whole word. The exploration stops there."""
         return frozenset(node for node in self.nodes if node.consumed == len(self.word))
 
     @cached_property
     def coaccessible(self) -> frozenset[Configuration]:
-        """The epsilon-coaccessible nodes: from them the word can be consumed without borrowing."""
+        """The epsilon-coaccessible nodes: the word can be consumed from them without borrowing."""
         return _ancestors((edge for edge in self.edges if edge.borrowed is None), self.accepting)
 
     @property
     def is_proved(self) -> bool:
-        """always_legal(context, sequence). True is a proof; False means unknown."""
+        """Whether always_legal(context, sequence) is proved; False means unknown."""
         return self.unproved is None
 
     @cached_property
     def unproved(self) -> tuple[Configuration | None, tuple[Position, ...]] | None:
-        """None when proved; else a start and return addresses, top first, with which the word cannot be consumed.
+        """None if the statement is proved; else a start and return addresses that give no proof.
 
-        Where something `is_truncated`: was not consumed within the limits; the start is None when it is the starts that
-        are too many for `max_states`.
+        With these return addresses, the top first, the word cannot be consumed from the start. If
+        something `is_truncated`, it is only known that it was not consumed within the limits. The
+        start is None if a limit cut off the run that finds the starts.
         """
         if self._context_run is not None and self._context_run.is_truncated:
             return None, ()
@@ -190,7 +223,8 @@ class Exploration:
             start, subset, borrowed_so_far = queue.popleft()
             if not subset.isdisjoint(self.coaccessible):
                 continue
-            # All of the subset borrowed the same addresses, so one rule lies at the bottom of all their stacks.
+            # All nodes of the subset borrowed the same addresses, so one rule is at the bottom of
+            # all their stacks.
             bottom = next(((n.stack or (n.position,))[-1].rule for n in subset), None)
             addresses = () if bottom is None else self.pushdown.return_addresses(bottom)
             if not addresses or len(seen) > self.max_states:
@@ -204,9 +238,11 @@ class Exploration:
         return None
 
     def to_networkx(self) -> nx.MultiDiGraph[Configuration]:
-        """`nodes` (label, start, accepting, coaccessible) and `edges` (label, silent), in a fixed order.
+        """The exploration as a graph, nodes and edges in a fixed order.
 
-        An edge's label is the terminal read or ``borrow A : B · c``; calls and returns have none.
+        Nodes are `nodes`, with the attributes label, start, accepting and coaccessible. Edges are
+        `edges`, with the attributes label and silent. An edge's label is the terminal read or
+        ``borrow A : B · c``; calls and returns have none. Edges that borrow nothing are silent.
         """
         graph: nx.MultiDiGraph[Configuration] = nx.MultiDiGraph()
         starts, text, name = frozenset(self.starts), self.pushdown.text, self.grammar.display_name
@@ -227,10 +263,13 @@ class Exploration:
         return graph
 
     def to_svg(self, view: Literal["exploration", "nfa"] = "exploration") -> str:
-        """A picture as one self-contained SVG text; borrowing is coloured, nodes that have read all have a double frame.
+        """A picture as one self-contained SVG text.
 
-        "exploration" shows what the automaton reads and borrows; "nfa" shows the automaton over borrowed return addresses,
-        where all else is epsilon, with the epsilon-coaccessible nodes filled.
+        Edges that borrow have a colour. Nodes that have read the whole word have a double frame.
+
+        view : "exploration" shows what the automaton reads and borrows. "nfa" shows the automaton
+            over borrowed return addresses: all other edges are epsilon, and the
+            epsilon-coaccessible nodes are filled.
         """
         graph = self.to_networkx()
         for node, attributes in graph.nodes(data=True):
@@ -246,7 +285,7 @@ class Exploration:
 
 
 class _Run(NamedTuple):
-    """The configurations that were met, the steps between them, and whether a limit left something out."""
+    """The configurations met, the steps between them, and whether a limit cut something off."""
 
     nodes: tuple[Configuration, ...]
     edges: tuple[Edge, ...]
@@ -266,9 +305,12 @@ def _run(
     max_states: int,
     forget: bool,
 ) -> _Run:
-    """All that the automaton can do from `starts` with unlimited credit while it reads `word`, breadth first.
+    """Everything the automaton can do from `starts` with unlimited credit while it reads `word`.
 
-    A return address too many is a step not taken or, with `forget`, pushes the deepest one out into credit.
+    forget : False skips a step that would push more than `max_stack` return addresses. True takes
+        the step, and the deepest address becomes credit.
+
+    Nodes and edges are in breadth-first order.
     """
     nodes: dict[Configuration, None] = dict.fromkeys(starts[:max_states])
     edges: list[Edge] = []
@@ -308,7 +350,7 @@ def _run(
 def _closure(
     subset: Iterable[Configuration], successors: Mapping[Configuration, Sequence[Configuration]]
 ) -> list[Configuration]:
-    """What can be reached from `subset`, itself included."""
+    """The configurations that can be reached from `subset`, those of `subset` included."""
     reached = dict.fromkeys(subset)
     queue = list(reached)
     while queue:

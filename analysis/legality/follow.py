@@ -1,7 +1,11 @@
 """The follow graph: which terminal can stand directly after which in a word of the language.
 
-It has an edge X -> Y if and only if some word has X Y as a factor, and an edge START -> Y if some word begins with Y. A sequence that is
-no path of the graph is never legal; a path may still be.
+It has an edge X -> Y if and only if X Y is a factor of some word. It has an edge START -> Y if and
+only if some word begins with Y. A sequence that is no path of the graph is never legal. A path may
+be never legal too.
+
+Example: the words a b and b c have the edges START -> a, START -> b, a -> b and b -> c. The path
+a b c is never legal.
 """
 
 from __future__ import annotations
@@ -24,9 +28,13 @@ else:
 
 
 def pair_verdicts(deciders: Deciders) -> npt.NDArray[np.int8]:
-    """NEVER, SOMETIMES or ALWAYS for each pair: (n_terminals + 1, n_terminals) int8, row = left terminal, last row = start of the text.
+    """NEVER, SOMETIMES or ALWAYS for each pair of terminals.
 
-    Terminals that occur in no word have NEVER everywhere. Cost: O(terminals * size of the grammar).
+    Returns (n_terminals + 1, n_terminals) int8, by left and right terminal. The last row is for the
+    start of the text. Terminals that occur in no word have NEVER everywhere. NEVER is exact, ALWAYS
+    is a proof.
+
+    Cost: O(terminals * size of the grammar).
     """
     n = deciders.grammar.n_terminals
     table = np.full((n + 1, n), NEVER, np.int8)
@@ -39,7 +47,14 @@ def pair_verdicts(deciders: Deciders) -> npt.NDArray[np.int8]:
 
 
 def build_follow_graph(deciders: Deciders) -> FollowGraph:
-    """The graph over terminal numbers and START; each edge has `always`, whether the succession is proved always legal."""
+    """The follow graph over START and all terminal numbers.
+
+    Each edge has an attribute `always`: whether its target is proved always legal after its source.
+
+    Raises: MaskwrightError if `deciders` is no `Deciders`.
+
+    Cost: as `pair_verdicts`.
+    """
     need_type("deciders", deciders, Deciders, "the Deciders of a grammar")
     table = pair_verdicts(deciders)
     graph: FollowGraph = nx.DiGraph()
@@ -51,8 +66,13 @@ def build_follow_graph(deciders: Deciders) -> FollowGraph:
 
 
 def draw_follow_graph(deciders: Deciders) -> str:
-    """The graph as one self-contained SVG text; successions that are always legal have a colour. For small grammars: python.lark's has
-    2,779 edges, and the analysis report's matrix shows them better."""
+    """The follow graph as one self-contained SVG text.
+
+    Edges that are always legal have a colour. The picture suits small grammars: python.lark's graph
+    has 2,779 edges, which the matrix of the analysis report shows better.
+
+    Raises: MaskwrightError if `deciders` is no `Deciders`.
+    """
     graph = build_follow_graph(deciders)
     drawn: nx.MultiDiGraph[int] = nx.MultiDiGraph()
     for node in graph.nodes:

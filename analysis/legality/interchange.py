@@ -1,9 +1,11 @@
-"""Interchangeable terminals: those that can replace each other, one occurrence at a time, in every word of the language.
+"""Interchangeable terminals: each can replace the other, one occurrence at a time, in every word.
 
-X and Y are interchangeable when they stand in the same places of the rules: ``A -> a X b`` is a rule if and only if ``A -> a Y b`` is.
-Then u X v is a word if and only if u Y v is: in the derivation tree of the one, replace the rule above this X by its twin
-(proofs/interchange.v). Swapping *all* X and Y of the rule set is not enough: with ``A -> X X | Y Y`` it maps the rules onto themselves,
-but X Y is no word.
+X and Y are interchangeable if they occur in the same rules: ``A -> a X b`` is a rule if and only if
+``A -> a Y b`` is. Then u X v is a word if and only if u Y v is. To see this, take the derivation
+tree of u X v and replace the rule above this X by the same rule with Y (proofs/interchange.v).
+
+It is not enough that swapping *all* X and Y maps the rules onto themselves. With
+``A -> X X | Y Y`` it does, but X Y is no word.
 """
 
 from __future__ import annotations
@@ -17,14 +19,23 @@ Classes = tuple[tuple[int, ...], ...]
 
 
 def interchange_classes(grammar: GrammarSource, *, rewrite: bool = False) -> Classes:
-    """The classes with two or more members, each sorted, in the order of their least member. Being in one class is a proof.
+    """The classes of interchangeable terminals with two or more members.
 
-    Declared and ignored terminals, and a layout's own terminals, are in no class: their meaning is not their place in the rules alone.
+    Terminals of one class are proved interchangeable; of terminals of different classes nothing is
+    known. Declared and ignored terminals, and a layout's own terminals (newline, indent, dedent and
+    brackets), are in no class: their meaning does not depend on the rules alone.
 
-    rewrite : look at other rules for the same language, where wrappers such as ``break_stmt : BREAK`` are gone and equal
-        nonterminals are one; this proves more.
+    grammar : a grammar, or what `load_grammar` takes.
+    rewrite : True looks at other rules of the same language too, in which wrappers such as
+        ``break_stmt : BREAK`` are gone and equal nonterminals are one. This proves more.
 
-    Source: partition refinement as in Tran-Thien's streamlining post (2025), which has the form without `rewrite`.
+    Returns tuples of terminal numbers, each ascending, in the order of their least members.
+
+    Raises: GrammarError if the language is empty; MaskwrightError if `rewrite` is no truth value;
+    whatever `load_grammar` raises.
+
+    Source: partition refinement as in Tran-Thien's streamlining post (2025), which has the form
+    without `rewrite`.
     """
     rewrite = boolean("rewrite", rewrite)
     grammar = as_grammar(grammar)
@@ -40,6 +51,10 @@ def interchange_classes(grammar: GrammarSource, *, rewrite: bool = False) -> Cla
 
 
 def _same_occurrences(grammar: Grammar) -> dict[frozenset[tuple[int, tuple[int, ...], tuple[int, ...]]], list[int]]:
+    """Terminals by their set of occurrences.
+
+    An occurrence in a rule is (left-hand side, symbols before, symbols after).
+    """
     excluded = set(grammar.ignored)
     if grammar.layout is not None:
         layout = grammar.layout
@@ -60,7 +75,10 @@ def _same_occurrences(grammar: Grammar) -> dict[frozenset[tuple[int, tuple[int, 
 
 
 class _Union:
-    """Sets of terminals joined by proofs; interchange is an equivalence, so proofs on different rules add up."""
+    """Union-find over terminals.
+
+    Interchange is an equivalence, so proofs on different rules add up.
+    """
 
     def __init__(self, n: int) -> None:
         self.parent = list(range(n))
@@ -82,7 +100,10 @@ class _Union:
 
 
 def representatives(n_terminals: int, classes: Classes) -> list[int]:
-    """Terminal -> the least terminal of its class."""
+    """For each of n_terminals terminals the least terminal of its class, or itself.
+
+    classes : as `interchange_classes` returns them.
+    """
     least = list(range(n_terminals))
     for members in classes:
         for member in members:

@@ -15,12 +15,21 @@ def joint_representatives(
     cases: Sequence[tuple[int, Symbols]],
     progress: Callable[[int], None] | None = None,
 ) -> list[int]:
-    """For each (left terminal, sequence) the index of the first case with that left whose sequence is proved jointly legal with it.
+    """For each case the index of an earlier case that is jointly legal with it, or its own index.
 
-    A sequence equal to none before it stands for itself; so do cases with no terminal to the left, the empty sequence, and sequences past
-    MAX_LENGTH. Candidates are sequences accepted on the same of some derivation paths, and each merge is then proved (`Judge.jointly`).
+    Two cases with one left terminal are merged if their sequences are proved legal after the same
+    prefixes that end in it (`Judge.jointly`). Only cases with equal signatures are compared: each
+    of some derivation paths accepts both or neither. All cases merged get the index of the first.
+    Not merged are cases without a left terminal, and sequences that are empty or longer than
+    MAX_LENGTH.
 
-    Cost: O(cases of one left terminal squared) to sign, and two proofs for each merge and candidate; 0.5 s for python.lark.
+    cases : pairs of a left terminal (or START, ANYWHERE) and a sequence.
+    progress : called with 1 after each case that can be merged.
+
+    Returns n_cases indices of `cases`.
+
+    Cost: O(n^2) for n cases of one left terminal to compute signatures, and two proofs for each
+    case and candidate; 0.5 s for python.lark.
     """
     representative = list(range(len(cases)))
     judged = [i for i, (left, sequence) in enumerate(cases) if left >= 0 and 0 < len(sequence) <= MAX_LENGTH]
@@ -41,7 +50,11 @@ def joint_representatives(
 
 
 def _signatures(judge: Judge, queries: list[Query]) -> list[bytes]:
-    """On which of some derivation paths each sequence is accepted; among the paths of a left terminal each sequence has one of its own."""
+    """For each query which derivation paths accept its sequence, as the bytes of a bit mask.
+
+    The paths of a left terminal are one accepting path for each of its sequences, without
+    repetitions.
+    """
     deciders = judge.always_deciders
     witnesses = deciders.witness_paths(queries)
     of_left: dict[int, dict[bytes, int]] = {}

@@ -1,15 +1,19 @@
-"""Verdicts on what a lexer delivers: sequences with newlines, under layout, after a known or unknown terminal.
+"""Verdicts on sequences as a lexer emits them: with newlines that a layout has not yet handled.
 
-The deciders speak of words of the grammar's language. What stands between a lexer and those words:
+The deciders judge words of the grammar's language. A layout stands between a lexer's output and
+those words:
 
-- Indents and dedents are inserted by layout, no text spells them. A sequence is never legal if it is not even with any number of
-  them, anywhere: they are erased from the rules for that question.
-- Inside brackets newlines are dropped. A sequence is judged under each of its *variants*, one for each number of brackets that may be
-  open before it. It is never legal if it is so in every variant.
-- Where a newline outside brackets has *ended* (its column is known), an indent or dedents may come; nothing that crosses such a
-  newline is called always or jointly legal.
+- The layout inserts indents and dedents, which no text spells. A sequence is never legal if it is
+  illegal with any number of them, anywhere. For this question they are erased from the rules.
+- Inside brackets the layout drops newlines. A sequence is judged in each of its *variants*, one for
+  each number of brackets that may be open before it. It is never legal if that holds in every
+  variant.
+- Where a newline outside brackets has *ended*, so that its column is known, an indent or dedents
+  may follow. No sequence that crosses such a newline is called always or jointly legal.
 
-Ignored terminals are the caller's to drop.
+Example: after `(`, the sequence NEWLINE NAME has the variant NAME, since `(` opens a bracket.
+
+The caller must drop ignored terminals.
 """
 
 from __future__ import annotations
@@ -31,7 +35,10 @@ from maskwright.analysis.loading.sources import GrammarSource, as_grammar
 Rules = Literal["lark", "normalised"]
 
 ENDED_NEWLINE = -3
-"""In a sequence: a newline lexeme that has ended. The plain newline terminal is one that may still go on."""
+"""In a sequence: a newline lexeme that has ended.
+
+The newline terminal itself stands for a lexeme that may still go on.
+"""
 
 Symbols = tuple[int, ...]
 Case = tuple[int, Symbols]
@@ -39,16 +46,27 @@ Case = tuple[int, Symbols]
 
 
 def need_rules(value: object) -> None:
-    """Raises MaskwrightError unless this says what always-verdicts are judged on."""
+    """Refuse a value that is none of `Rules`.
+
+    Raises: MaskwrightError if it is neither "normalised" nor "lark".
+    """
     if not isinstance(value, str) or value not in get_args(Rules):
         raise MaskwrightError(f"rules is {clip(value)}; expected 'normalised' or 'lark'")
 
 
 class Judge:
-    """The verdicts of one grammar.
+    """Judges terminal sequences of one grammar.
 
-    rules : "lark" judges on the rules as Lark expands them, "normalised" on `normalise` of them. The latter proves more; never-verdicts
-        are the same, the language being the same, and are always made on the normalised rules.
+    grammar : a grammar, or what `load_grammar` takes.
+    rules : the rules for always- and jointly-verdicts: "lark" as Lark expands them, or "normalised"
+        (`normalise`), which proves more. Never-verdicts are always made on the normalised rules.
+        They are the same on both, since both have the same language.
+    layout : the grammar's layout, or None.
+    never_deciders : deciders on the normalised rules, indents and dedents erased.
+    always_deciders : deciders on `rules`.
+
+    Raises: MaskwrightError if `rules` is unknown; GrammarError if the language is empty; whatever
+    `load_grammar` raises.
     """
 
     def __init__(self, grammar: GrammarSource, rules: Rules = "normalised") -> None:
@@ -66,27 +84,35 @@ class Judge:
         self._opening = {opening for opening, _ in self.layout.brackets} if self.layout else set()
         self._closing = {closing for _, closing in self.layout.brackets} if self.layout else set()
         self.follow: npt.NDArray[np.bool_] = pair_verdicts(self.never_deciders) != NEVER
-        """(n_terminals + 1, n_terminals) bool; the follow graph's edges, the last row those from the start of the text."""
+        """(n_terminals + 1, n_terminals) bool; the follow graph's edges by left and right terminal.
+
+        The last row has the edges from the start of the text. Indents and dedents are erased.
+        """
         self._follow_rows: list[list[bool]] = self.follow.tolist()
 
     def variants(self, left: int, sequence: Symbols) -> list[Symbols]:
-        """The sequence as the parser may see it, one for each number of brackets open before `left`, without repetitions.
+        """The distinct variants of a sequence: what the parser may see of it.
 
-        Kept newlines stay as they are (ENDED_NEWLINE or the terminal), dropped ones are gone. Without newlines there is one variant.
+        There is one for each number of brackets that may be open before `left`. A variant lacks the
+        newlines that are dropped inside brackets; kept ones stay as they are, ENDED_NEWLINE or the
+        terminal. A sequence without newlines has one variant, itself.
         """
         if self.layout is None or (ENDED_NEWLINE not in sequence and self.newline not in sequence):
             return [sequence]
         return list(dict.fromkeys(self.variant(left, sequence, depth) for depth in self.depths(left, sequence)))
 
     def depths(self, left: int, *sequences: Symbols) -> range:
-        """Numbers of brackets open before `left` that the variants of some sequences tell apart."""
+        """The numbers of brackets open before `left` that the sequences' variants tell apart."""
         if left in (START, self.newline):
-            return range(1)  # a newline that was kept stands outside brackets, and so does the start of the text
+            return range(1)  # a kept newline and the start of the text stand outside brackets
         closed = max(sum(symbol in self._closing for symbol in sequence) for sequence in sequences)
         return range(2 + (left in self._closing) + closed)
 
     def variant(self, left: int, sequence: Symbols, depth: int) -> Symbols:
-        """`depth` brackets are open before `left`. A closing bracket too many leaves none open; the parser refuses it anyway."""
+        """The variant of a sequence if `depth` brackets are open before `left`.
+
+        A closing bracket too many leaves the number at 0: the parser refuses it anyway.
+        """
         kept: list[int] = []
         for i, symbol in enumerate((left, *sequence)):
             if symbol in self._opening:
@@ -100,12 +126,18 @@ class Judge:
         return tuple(kept)
 
     def _plain(self, sequence: Symbols) -> Symbols:
+        """The sequence with the newline terminal for each ENDED_NEWLINE."""
         if ENDED_NEWLINE not in sequence:
             return sequence
         return tuple(self.newline if symbol == ENDED_NEWLINE else symbol for symbol in sequence)
 
     def is_path(self, left: int, sequence: Symbols) -> bool:
-        """Whether some variant is a path of the follow graph; if not, the sequence is never legal. Cost: O(length)."""
+        """Whether some variant is a path of the follow graph, beginning at `left`.
+
+        If not, the sequence is never legal.
+
+        Cost: O(length) for each variant.
+        """
         return any(self._is_path(left, self._plain(variant)) for variant in self.variants(left, sequence))
 
     def _is_path(self, left: int, terminals: Symbols) -> bool:
@@ -116,9 +148,15 @@ class Judge:
         return True
 
     def never(self, cases: Sequence[Case], progress: Callable[[int], None] | None = None) -> npt.NDArray[np.bool_]:
-        """For each case whether the sequence is proved never legal there: (n_cases,) bool.
+        """Whether each case's sequence is proved never legal after its left symbol.
 
-        Exact without layout, up to MAX_LENGTH terminals."""
+        progress : called with the number of variants judged since the last call.
+
+        Returns (n_cases,) bool. True is a proof. False is exact without layout, up to MAX_LENGTH
+        terminals; otherwise it means unknown.
+
+        Cost: as `Deciders.judge` of all variants.
+        """
         queries: list[Query] = []
         owner: list[int] = []
         legal = np.zeros(len(cases), np.bool_)
@@ -134,7 +172,15 @@ class Judge:
         return ~legal
 
     def always(self, cases: Sequence[Case], progress: Callable[[int], None] | None = None) -> npt.NDArray[np.bool_]:
-        """For each case whether the sequence is proved always legal there: (n_cases,) bool; False means unknown."""
+        """Whether each case's sequence is proved always legal after its left symbol.
+
+        progress : called with the number of variants judged since the last call.
+
+        Returns (n_cases,) bool. True is a proof, False means unknown. After ANYWHERE only the empty
+        sequence is proved.
+
+        Cost: as `Deciders.judge` of all variants.
+        """
         queries: list[Query] = []
         owner: list[int] = []
         proved = np.ones(len(cases), np.bool_)
@@ -153,9 +199,12 @@ class Judge:
         return proved
 
     def jointly(self, prover: Prover, left: int, first: Symbols, second: Symbols) -> bool:
-        """Whether two sequences are proved legal after the same prefixes that end in the terminal `left`; False means unknown.
+        """Whether two sequences are proved legal after the same prefixes that end in `left`.
 
-        prover : of `always_deciders`.
+        True is a proof, False means unknown.
+
+        prover : a prover of `always_deciders`.
+        left : a terminal.
         """
         return all(
             self._is_certain(left, one) and self._is_certain(left, other) and prover.is_jointly_legal(left, one, other)
@@ -163,6 +212,7 @@ class Judge:
         )
 
     def _joint_variants(self, left: int, first: Symbols, second: Symbols) -> list[tuple[Symbols, Symbols]]:
+        """The distinct pairs of variants of two sequences, each pair for one number of brackets."""
         both = (*first, *second)
         if self.layout is None or (ENDED_NEWLINE not in both and self.newline not in both):
             return [(first, second)]

@@ -1,6 +1,7 @@
-"""A grammar as a pushdown automaton: its states are places in rules, its stack holds return addresses.
+"""A grammar as a pushdown automaton: states are positions in rules, the stack has return addresses.
 
-In: Grammar. Out: states, transitions, a picture. It reads a word as a program runs: a nonterminal is called, its rule's end returns.
+In: a `Grammar`. Out: states, transitions, a picture. The automaton reads a word as a program runs:
+it calls a nonterminal, and returns at the end of the nonterminal's rule.
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ from maskwright.analysis.legality.drawing import to_svg
 
 
 class Position(NamedTuple):
-    """A place in a rule, as in ``S : a · S b``: `dot` symbols of the rule lie behind it.
+    """A position in a rule, as in ``S : a · S b``.
 
-    A place just after a nonterminal is also a return address: where to go on when the nonterminal's rule is done.
+    A position just after a nonterminal is also a return address: the automaton goes on there when
+    the nonterminal's rule is done.
 
-    rule : number of the rule in the grammar; the number of rules itself stands for an added rule ``text : S``, where S is
-        the start symbol.
+    rule : the number of the rule in the grammar. The number of rules itself stands for an added
+        rule ``text : S``, where S is the start symbol.
+    dot : the number of the rule's symbols before the position.
     """
 
     rule: int
@@ -30,7 +33,10 @@ class Position(NamedTuple):
 
 
 class Transition(NamedTuple):
-    """One move of the pushdown automaton: it reads a terminal, or pops or pushes a return address (else None)."""
+    """One move of the pushdown automaton.
+
+    It reads a terminal, or pops or pushes a return address. The two others are None.
+    """
 
     source: Position
     read: int | None
@@ -41,24 +47,28 @@ class Transition(NamedTuple):
 
 @dataclass(frozen=True)
 class Pushdown:
-    """The pushdown automaton that reads exactly the words of L from `first` to `last`, its stack empty at both.
+    """The pushdown automaton that reads exactly the words of L.
 
-    What it does depends on what follows its place:
+    It reads a word from `first` to `last`, with an empty stack at both. Its moves depend on the
+    symbol after its position:
 
     - a terminal, as in ``A : u · a v``: it reads it and goes to ``A : u a · v``;
-    - a nonterminal, as in ``A : u · B v``: it pushes the return address ``A : u B · v`` and goes to the beginning of a rule of B;
-    - nothing, at a rule's end: it pops a return address and goes there.
+    - a nonterminal, as in ``A : u · B v``: it pushes the return address ``A : u B · v`` and goes to
+      the beginning of a rule of B;
+    - none, at a rule's end: it pops a return address and goes there.
 
-    Useless rules are left out. So from every place that it can reach, with every stack that it can have there, some word leads to the end.
+    Useless rules are left out. So some word leads to the end from every position that the automaton
+    can reach, with every stack that it can have there.
     """
 
     grammar: Grammar
 
     @cached_property
     def rules(self) -> dict[int, Rule]:
-        """Rule number -> rule, for the rules that occur in a derivation of some word of L, and the added first one.
+        """Rule number -> rule, for the rules that occur in a derivation of some word of L.
 
-        Empty if L is. (`normalise.reduce` would also number the rules anew, drop repeated ones and refuse an empty language.)
+        The added first rule is among them. Empty if L is. (`normalise.reduce` would also renumber
+        the rules, drop repeated ones and refuse an empty language.)
         """
         productive = productive_symbols(self.grammar)
         rules = {n: rule for n, rule in enumerate(self.grammar.rules) if productive.issuperset(rule.rhs)}
@@ -70,19 +80,22 @@ class Pushdown:
 
     @property
     def first(self) -> Position:
+        """The position at which the automaton starts, before the start symbol of the added rule."""
         return Position(len(self.grammar.rules), 0)
 
     @property
     def last(self) -> Position:
+        """The position at which the automaton ends, after the start symbol of the added rule."""
         return Position(len(self.grammar.rules), 1)
 
     @cached_property
     def states(self) -> tuple[Position, ...]:
+        """All positions in `rules`, by rule, then from left to right."""
         return tuple(Position(number, dot) for number, rule in self.rules.items() for dot in range(len(rule.rhs) + 1))
 
     @cached_property
     def occurrences(self) -> dict[int, tuple[Position, ...]]:
-        """Symbol -> the places just after it. Those of a nonterminal are its return addresses."""
+        """Symbol -> the positions just after it; for a nonterminal, its return addresses."""
         table: dict[int, list[Position]] = {}
         for position in self.states:
             if position.dot:
@@ -98,16 +111,17 @@ class Pushdown:
         return {lhs: tuple(positions) for lhs, positions in table.items()}
 
     def next_symbol(self, position: Position) -> int | None:
-        """The symbol after the place, None at a rule's end."""
+        """The symbol after the position; None at a rule's end."""
         rhs = self.rules[position.rule].rhs
         return rhs[position.dot] if position.dot < len(rhs) else None
 
     def return_addresses(self, rule: int) -> tuple[Position, ...]:
-        """Where the automaton may go on after `rule`; nowhere after the added first rule."""
+        """The positions at which the automaton may go on after `rule`; none for the added rule."""
         return self.occurrences.get(self.rules[rule].lhs, ())
 
     @cached_property
     def transitions(self) -> tuple[Transition, ...]:
+        """All moves, in the order of `states`."""
         found = []
         for source in self.states:
             symbol, after = self.next_symbol(source), Position(source.rule, source.dot + 1)
@@ -120,20 +134,27 @@ class Pushdown:
         return tuple(found)
 
     def places_before(self, terminal: int) -> tuple[Position, ...]:
-        """The places after some symbol, or `first`, from which `terminal` can be read after calls alone."""
+        """The positions from which calls alone can lead to reading `terminal`.
+
+        Only positions just after a symbol count, and `first`.
+        """
         corner: nx.DiGraph[int] = nx.DiGraph((rule.rhs[0], rule.lhs) for rule in self.rules.values() if rule.rhs)
         begins = {terminal} | (nx.descendants(corner, terminal) if terminal in corner else set())
         return tuple(p for p in self.states if (p.dot or p == self.first) and self.next_symbol(p) in begins)
 
     def text(self, position: Position) -> str:
-        """The place as it is usually written, ``S : a · S b``."""
+        """The position as it is usually written, ``S : a · S b``."""
         rule = self.rules[position.rule]
         names = [self.grammar.display_name(symbol) for symbol in rule.rhs]
         lhs = "text" if position.rule == self.first.rule else self.grammar.display_name(rule.lhs)
         return " ".join([lhs, ":", *names[: position.dot], "·", *names[position.dot :]])
 
     def to_networkx(self) -> nx.MultiDiGraph[Position]:
-        """Nodes are `states` (label, start, accepting), edges are `transitions` (label), in a fixed order."""
+        """The automaton as a graph, nodes and edges in a fixed order.
+
+        Nodes are `states`, with the attributes label, start and accepting. Edges are `transitions`,
+        with the attribute label.
+        """
         graph: nx.MultiDiGraph[Position] = nx.MultiDiGraph()
         for state in self.states:
             graph.add_node(state, label=self.text(state), start=state == self.first, accepting=state == self.last)
@@ -144,5 +165,5 @@ class Pushdown:
         return graph
 
     def to_svg(self) -> str:
-        """A picture as one self-contained SVG text; where a word may end has a double frame."""
+        """A picture as one self-contained SVG text. The position `last` has a double frame."""
         return to_svg(self.to_networkx(), f"Pushdown automaton of the grammar {self.grammar.name}")

@@ -1,33 +1,39 @@
-"""What a decider answers: yes, no or unknown, by which decider, and on what grounds."""
+"""A decider's answer: yes, no or unknown, with the decider's name and the grounds."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 START = -1
-"""As the first member of a context: the start of the text. The empty context means "anywhere"."""
+"""The start of the text, as the first member of a context. The empty context means "anywhere"."""
 
 Context = tuple[int, ...]
-"""The terminals just before a sequence, nearest last; see `START`."""
+"""The terminals just before a sequence, the nearest last; see `START`."""
 
 TerminalSequence = tuple[int, ...]
 """Terminal numbers."""
 
 ClosedSet = tuple[tuple[str, tuple[tuple[str, ...], ...]], ...]
-"""Pairs of a symbol that has just been completed, and the sequences that may be left to read then; names, sorted."""
+"""Pairs of a symbol just completed and the sequences that may be left to read then.
+
+All are names; the pairs are sorted.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """An answer with its grounds.
 
-    holds : True or False where it is proved, None where this decider cannot tell.
-    decider : what decided: "follow graph", "never_legal", "always_legal", "jointly_legal" or "prefix".
+    holds : True or False where that is proved, None where the decider cannot tell.
+    decider : what decided: "follow graph", "never_legal", "always_legal", "jointly_legal" or
+        "prefix".
     reason : one sentence.
-    witness : names of terminals; a text's beginning that shows the contrary (or, for None, on which the decider got stuck), the
-        judged sequence not included; () if there is none.
-    closed_set : what proves it: every derivation path from the context stays inside this set, and none of its members accepts (never), or
-        none refuses (always, jointly). () where the reason says all.
+    witness : names of terminals, without the judged sequence: the beginning of a text that refutes
+        the statement or, if `holds` is None, on which the decider got stuck. Of two judged
+        sequences it ends in the one that is legal. () if there is none.
+    closed_set : the proof: every derivation path from the context stays inside this set until its
+        outcome is certain, and no member accepts (never), or no member refuses (always, jointly).
+        () if the reason says all.
     """
 
     holds: bool | None

@@ -1,7 +1,8 @@
 """Where does a lexeme end, and which terminals compete for it?
 
-In: a grammar's terminals, and what a parser can take where. Out: an automaton for each terminal, and the lexer as a transducer over bytes.
-Of rules it knows only which terminals they use, and which literals beside a pattern.
+In: a grammar's terminals, and which terminals a parser can take in each state. Out: an automaton
+for each terminal, and the lexer as a transducer over bytes. Of the rules this folder reads only
+which terminals they use, and which literals they offer beside a pattern. Knows nothing of tokens.
 """
 
 from maskwright.analysis.lexing.post import post_terminals

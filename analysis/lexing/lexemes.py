@@ -1,4 +1,7 @@
-"""Lexemes under way: the union automaton of a lexer's modes, what wins where a lexeme ends, and what may survive where it fails."""
+"""Lexemes under way: what they may become, what wins where they end, what survives if they fail.
+
+The states are those of the union automaton of a lexer's modes.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +21,16 @@ from maskwright.analysis.lexing.terminals import compile_lexemes
 from maskwright.analysis.regex.minimise import sorted_columns
 
 CanFollow = Callable[[int, int], bool]
-"""Whether the parser may see the second terminal directly after the first."""
+"""`can_follow(first, second)`: whether the parser may see `second` directly after `first`."""
 
 
 def terminal_rank(terminals: Sequence[Terminal]) -> tuple[int, ...]:
-    """For each terminal its place in the order in which ties are decided: the least wins.
+    """For each terminal its rank in the order that decides ties: the least rank wins.
 
-    Higher priority first, then literals, then longer greatest width, longer pattern, name (Lark's order).
+    Higher priority comes first, then literals before patterns, then the greater maximal width, then
+    the longer pattern, then the name (Lark's order).
+
+    Returns n_terminals numbers, a permutation of 0 .. n_terminals - 1.
     """
 
     def key(number: int) -> tuple[int, bool, int, int, str]:
@@ -44,9 +50,14 @@ def _greatest_width(pattern: str, flags: str) -> int:
 
 
 def check_literals(grammar: Grammar, limit: int) -> None:
-    """Raises LimitError for more string literals than a lexer has states: it ends each in a state of its own.
+    """Refuses more string literals than a lexer has states: each ends in a state of its own.
 
-    PERF: asked before anything is compiled, which for so many takes most of the time.
+    limit : the most states of the lexer. Literals that ignore case are not counted.
+
+    PERF: called before anything is compiled. With so many literals, compiling takes most of the
+        time.
+
+    Raises: LimitError if there are more than `limit` different literals.
     """
     literals = {t.literal for t in grammar.terminals if t.literal is not None and "i" not in t.flags}
     if len(literals) > limit:
@@ -57,14 +68,22 @@ def check_literals(grammar: Grammar, limit: int) -> None:
 
 
 class Lexemes:
-    """What can be said of a lexeme under way. Its states are those of the union automaton, which begins each mode with what competes there.
+    """What is known of a lexeme under way, by state of the union automaton.
 
-    modes : for each the terminals that compete. starts of the modes : `union.starts`.
-    winner : for each state the terminal that wins there, or -1. live : the terminals that win there or further on, ascending.
-    byte_class : (256,) uint8; bytes of one class do the same everywhere. byte_of_class : one byte of each.
-    columns : for each state where a byte of each class leads, -1 nowhere; `table` has all 256. reads_on : whether any leads on.
+    grammar : the grammar whose terminals are lexed. newline : the layout's newline, -1 without a
+        layout.
+    modes : for each mode the set of terminals that compete. A lexeme of mode m begins in state
+        `union.starts[m]`.
+    union : the union automaton (`UnionDfa`). table : its `next_state` as lists, for all 256 bytes.
+    winner : for each state the terminal that wins there, or -1.
+    live : for each state the terminals that win there or further on, ascending.
+    byte_class : (256,) uint8; the class of each byte. Bytes of one class have the same transitions.
+        Each byte that moves a layout's column is a class of its own.
+    byte_of_class : for each class one of its bytes.
+    columns : for each state the next state by byte class, -1 for none.
+    reads_on : for each state whether any byte leads on.
 
-    Raises as `build_transducer`.
+    Raises: as `build_transducer`.
     """
 
     def __init__(self, grammar: Grammar, can_follow: CanFollow, modes: Modes | None, limit: int) -> None:
@@ -84,7 +103,7 @@ class Lexemes:
         rank = terminal_rank(grammar.terminals)
         self.winner = [min(found, key=rank.__getitem__, default=-1) for found in union.accepting]
         byte_class, _ = sorted_columns(union.next_state)
-        # bytes that mean something to layout: a class each
+        # The layout counts these bytes, so each has a class of its own.
         for byte in column_bytes(grammar.layout.tabs) if grammar.layout else ():
             if (byte_class == byte_class[byte]).sum() > 1:
                 byte_class[byte] = byte_class.max() + 1
@@ -102,10 +121,13 @@ class Lexemes:
 
     @cached_property
     def lookahead(self) -> list[frozenset[int] | None]:
-        """For each state what must come, one of these, for a text to go on behind it; None for anything.
+        """For each state the lookahead set: one of its members must come next. None: anything.
 
-        Terminals that the lexeme may become, and if it may be an ignored one, those that may begin behind that: behind a comment that ends
-        with its line only what a line feed begins. Verbatim ones may not. The number of terminals stands for the end of the text.
+        The members are the terminals that the lexeme may become. If it may become an ignored
+        terminal, the terminals that may begin behind that one are members too, except verbatim
+        ones. The number `n_terminals` stands for the end of the text.
+
+        Example: a comment that ends with its line can only be followed by what a line feed begins.
         """
         n = self.grammar.n_terminals
         every = {
@@ -125,7 +147,7 @@ class Lexemes:
         ]
 
     def _begun_behind(self, state: int) -> set[int]:
-        """Where the lexeme is that one byte has begun behind an ignored one, which ends at a state where it wins."""
+        """The states one byte into a lexeme behind the ignored terminal that wins at `state`."""
         winner = self.winner[state]
         found = set()
         for start in set(self.union.starts):  # the mode stays
@@ -139,7 +161,7 @@ class Lexemes:
         return found
 
     def reachable(self, start: int) -> set[int]:
-        """The union automaton's states in a lexeme that begins there."""
+        """The union automaton's states that are one byte or more into a lexeme from `start`."""
         if start not in self._reached:
             found: set[int] = set()
             agenda = [start]
@@ -151,11 +173,11 @@ class Lexemes:
         return self._reached[start]
 
     def emitted(self, winner: int) -> tuple[int, ...]:
-        """What comes of a lexeme that ends: the terminal, or nothing if it is ignored."""
+        """What a lexeme of `winner` emits at its end: (winner,), or () if it is ignored."""
         return () if winner in self.grammar.ignored else (winner,)
 
     def follows(self, winner: int, first: int) -> bool:
-        """Whether one terminal may come directly behind another: over-approximated."""
+        """Whether `first` may come directly behind `winner`. False is a proof, True is not."""
         return (
             winner in self.grammar.ignored
             or first in self.grammar.ignored
@@ -164,7 +186,11 @@ class Lexemes:
         )
 
     def readings(self, winner: int, data: bytes) -> set[tuple[int, bool]]:
-        """Where a fresh lexer can be after some bytes: union state, and whether it is still in its first lexeme."""
+        """Where a lexer may be that begins behind `winner` and reads `data`.
+
+        Returns pairs: the union automaton's state, and whether this is still the first lexeme. The
+        lexer may end its lexemes anywhere, so some pairs may be wrong, but none is missing.
+        """
         current = {(start, True) for start in self.starts_after((winner,))}
         for byte in data:
             current = {found for position in current for found in self._read(winner, position, byte)}
@@ -182,7 +208,7 @@ class Lexemes:
         return found
 
     def starts_after(self, terminals: Sequence[int]) -> list[int]:
-        """The union automaton's states in which a lexeme may begin after one of some terminals."""
+        """The states in which a lexeme may begin directly after one of `terminals`, by mode."""
         key = tuple(terminals)
         if key not in self._starts:
             modes: npt.NDArray[np.bool_] = np.asarray(self._may_follow[list(key)].any(axis=0))
@@ -190,9 +216,17 @@ class Lexemes:
         return self._starts[key]
 
     def can_survive(self, winner: int, under_way: int, state: int, is_first: bool) -> bool:
-        """Whether some bytes that the lexeme under way cannot read, before it could have ended, can be read by the other reading."""
-        # Over-approximated: the other reading may end its lexemes anywhere, and only its first terminal is held against `winner`.
-        # Behind that one `winner` does not matter: what is found there is shared by all winners, as number -1.
+        """Whether some bytes make the lexeme under way fail while another reading survives them.
+
+        The lexeme must fail before it could have ended. False is a proof, True is not: the other
+        reading may end its lexemes anywhere, and only its first terminal is compared with `winner`.
+
+        winner : the terminal that the other reading comes directly behind.
+        under_way : the union automaton's state of the lexeme. state : that of the other reading.
+        is_first : whether the other reading is still in its first lexeme.
+        """
+        # Behind its first lexeme `winner` does not matter. All winners share what is found there,
+        # under number -1.
         begin = (winner if is_first else -1, under_way, state)
         survives = self._survives
         known = survives.get(begin)
@@ -225,11 +259,15 @@ class Lexemes:
         return False
 
     def _side_by_side(self, lexeme: int, other: int) -> tuple[list[int], list[tuple[int, int]]]:
-        """Where a byte leads that two states of the union automaton are given: the second alone, or both, the first not to an end."""
+        """The states that one byte leads to from two states of the union automaton.
+
+        Returns the second's states where the first cannot read the byte, and the pairs where both
+        can and the first cannot end.
+        """
         key = lexeme, other
         found = self._together.get(key)
         if found is None:
-            # PERF: bytes that lead to the same pair count once: a few of some hundred classes
+            # PERF: bytes that lead to the same pair count once: a few for some hundred classes.
             pairs = {pair for pair in zip(self.columns[lexeme], self.columns[other], strict=True) if pair[1] >= 0}
             found = self._together[key] = (
                 sorted(position for after, position in pairs if after < 0),
@@ -238,7 +276,7 @@ class Lexemes:
         return found
 
     def _firsts(self, winner: int) -> tuple[list[bool], list[bool]]:
-        """For each set of the union automaton whether a terminal that may follow `winner` can end there, and there or later."""
+        """For each state whether a terminal behind `winner` can end there, and there or later."""
         found = self._first_after.get(winner)
         if found is None:
             may = [self.follows(winner, terminal) for terminal in range(self.grammar.n_terminals)]
@@ -250,7 +288,7 @@ class Lexemes:
 
 
 def _gathered(own: list[int], successors: list[set[int]]) -> list[int]:
-    """What each state and those reachable from it have, as sets of bits."""
+    """For each state the union of `own` over all states that it reaches, itself included."""
     found = list(own)
     predecessors: list[list[int]] = [[] for _ in successors]
     for state, targets in enumerate(successors):
@@ -268,5 +306,6 @@ def _gathered(own: list[int], successors: list[set[int]]) -> list[int]:
 
 @lru_cache(maxsize=1 << 12)
 def _members(found: int) -> tuple[int, ...]:
+    """The positions of the one bits, ascending."""
     data = np.frombuffer(found.to_bytes((found.bit_length() + 7) // 8, "little"), np.uint8)
     return tuple(np.flatnonzero(np.unpackbits(data, bitorder="little")).tolist())

@@ -1,6 +1,8 @@
-r"""Look-behinds that may look at what comes before a lexeme, where an automaton of the lexeme sees the beginning of a text.
+r"""Look-behinds that may look at the text before a lexeme.
 
-Python's `re` sees the text before the place where a match begins: ``^`` fails in the middle of a text, and ``b(?<!ab)`` behind an ``a``.
+An automaton of the lexeme sees the beginning of a text there. Python's `re` sees the text before
+the position where a match begins: ``^`` fails in the middle of a text, and ``b(?<!ab)`` fails
+behind an ``a``.
 """
 
 from __future__ import annotations
@@ -11,9 +13,11 @@ from maskwright.analysis.regex.tree import Atomic, Chars, Choice, Look, Node, Re
 
 
 def lookbehind_before_start(terminal: Terminal) -> tuple[str, ...]:
-    r"""The look-behinds of a terminal's pattern that may look before the lexeme, in the pattern's order.
+    r"""The look-behinds of a terminal's pattern that may look before the lexeme, in pattern order.
 
-    An empty tuple is a proof that none does. Raises as `parse`.
+    An empty tuple is a proof that none does.
+
+    Raises: as `parse`.
 
     >>> lookbehind_before_start(Terminal("A", r"^c|b(?<!ab)|ab(?<!b)|\bx|x\b"))
     ('^', '(?<!ab)', '\\b')
@@ -24,7 +28,10 @@ def lookbehind_before_start(terminal: Terminal) -> tuple[str, ...]:
 
 
 def _walk(node: Node, consumed: int, found: dict[str, None]) -> int:
-    """Note look-behinds that reach further back than the characters consumed, at least so many; how many are after the node."""
+    """Notes in `found` the look-behinds that reach further back than the characters consumed.
+
+    consumed : the least number of characters before the node. Returns that number after the node.
+    """
     match node:
         case Chars():
             return consumed + 1

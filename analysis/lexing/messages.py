@@ -1,4 +1,4 @@
-"""Errors of compilation, completed with the terminal, the place, the construct and a caret under it."""
+"""Errors of compilation, completed with terminal, place, and the construct above a caret."""
 
 from __future__ import annotations
 
@@ -15,14 +15,24 @@ from maskwright.analysis.regex.tree import Source
 
 
 def name_of(terminal: Terminal, where: str = "") -> str:
-    """How messages name a terminal: ``terminal NAME at python.lark:12:1``, as far as the place is known."""
+    """How messages name a terminal: ``terminal NAME at python.lark:12:1``, as far as known.
+
+    where : the grammar file's name; "" if it is not known. Line and column are the terminal's own.
+    """
     place = ":".join(str(part) for part in (where, terminal.line, terminal.column) if part)
     return f"terminal {terminal.name} at {place}" if place else f"terminal {terminal.name}"
 
 
 @contextmanager
 def naming(name: str, pattern: str) -> Iterator[None]:
-    """Errors raised inside become TerminalError or LimitError about `name`."""
+    """A context in which errors of compilation become errors about `name`.
+
+    name : as messages name the terminal or pattern. pattern : its source, to point into.
+
+    Raises: TerminalError for a construct that cannot be compiled, for a syntax error of Python's
+        re, and for a TerminalError from inside; LimitError for a RecursionError or LimitError from
+        inside.
+    """
     try:
         yield
     except Unsupported as error:
@@ -43,7 +53,12 @@ def naming(name: str, pattern: str) -> Iterator[None]:
 
 
 def check_language(name: str, terminal: Terminal, dfa: Dfa) -> Dfa:
-    """The automaton, if a lexer can use it. Raises TerminalError if it accepts nothing, or the empty string."""
+    """Returns `dfa` if a lexer can use it.
+
+    name : as messages name the terminal.
+
+    Raises: TerminalError if the automaton accepts nothing, or the empty string.
+    """
     pattern = terminal.pattern or ""
     if dfa.is_empty:
         before = lookbehind_before_start(terminal)
@@ -64,13 +79,13 @@ def check_language(name: str, terminal: Terminal, dfa: Dfa) -> Dfa:
 
 
 def excerpt(pattern: str, width: int = 60) -> str:
-    """The pattern, quoted, and shortened to about `width` characters."""
+    """The pattern, quoted, and cut to at most `width` characters."""
     text = repr(pattern)
     return text if len(text) <= width else text[: width - 3] + "..."
 
 
 def _pointer(pattern: str, source: Source | None, width: int = 72) -> str:
-    """The construct under a caret, in the line of the pattern where it stands."""
+    """The line of the pattern with the construct, and a caret under it; "" without a source."""
     if source is None:
         return ""
     if source.start < 0:

@@ -1,25 +1,33 @@
-"""Contextual lexing: which terminals compete where a lexeme begins, by the state of the parser.
+"""Contextual lexing: the parser's state chooses which terminals compete where a lexeme begins.
 
-In a state of the parser exactly the terminals compete that it can take there, and the ignored ones and the layout's newline. So ``/`` may
-begin a regular expression here and divide there, ``>>`` may close two lists, and free text may follow a label. That is what Lark's own
-contextual lexer does. But of the terminals that compete, Lark takes the first in its order that matches, and we take the longest match;
-and rules that derive no text do not count here, while Lark keeps them.
+In a state of the parser the terminals compete that the parser can take there, and with them the
+ignored terminals and the layout's newline. So ``/`` may begin a regular expression in one state and
+divide in another, ``>>`` may close two lists, and free text may follow a label. Lark's own
+contextual lexer does the same, with two differences. Of the terminals that compete, Lark takes the
+first in its order that matches, and we take the longest match. And we leave out rules from which no
+text can be derived, while Lark keeps them.
 
-`Grammar.reserved` says which string literals compete everywhere all the same, with the patterns that match them:
+`Grammar.reserved` says which string literals compete everywhere all the same, together with the
+patterns that match them:
 
 - "none": none, as in Lark. ``x = y isz`` is read as ``x = y is z`` where only ``is`` could come.
-- "words": literals that are words (`str.isidentifier`) and that some pattern matches. So a keyword is never a name, and ``isz`` is one.
+- "words": literals that are words (`str.isidentifier`) and that some pattern matches. So a keyword
+  is never a name, and ``isz`` is a name.
 - "all": every literal that some pattern matches.
 
-If some rule offers a literal and the pattern as alternatives, the grammar has made it soft: it is not reserved. Terminals that are in no
-rule compete everywhere too: they are there to be refused (option `refused`).
+If some rule offers a literal and the pattern as alternatives, the grammar makes the literal soft:
+it is not reserved. Terminals that occur in no rule compete everywhere too. They exist to be refused
+(option `refused`).
 
-Sets of competing terminals that never differ in what they do are one *mode*: where two sets have terminals that begin with the same byte,
-these have to be the same ones. What a mode has beyond a state's own set begins with no byte of that set, and the parser refuses it.
+We join sets of competing terminals that never behave differently to one *mode*. Two sets can be
+joined if each byte that begins terminals of both begins the same terminals in both. The terminals
+that a mode has beyond a state's own set begin with other bytes than those of that set, and the
+parser refuses them there.
 
-*Verbatim* terminals make modes under both lexings: a state of the parser that can take one of them is a mode of just the terminals that
-it can take, and of those that no rule takes (option `refused`) and none of these verbatim ones begins like; elsewhere verbatim terminals
-do not compete.
+*Verbatim* terminals make modes under both lexings. Where the parser's state can take a verbatim
+terminal, the mode consists of the terminals that it can take, without ignored ones, and of the
+refused terminals (option `refused`) that share no first byte with these verbatim terminals.
+Elsewhere verbatim terminals do not compete.
 
 Source: Lark 1.3, `lark.lexer.ContextualLexer`.
 """
@@ -38,12 +46,17 @@ from maskwright.analysis.lexing.terminals import compile_terminals
 from maskwright.analysis.regex.minimise import number_rows
 
 MODE_LIMIT = 256
+"""The most modes of a grammar."""
 
 
 @dataclass(frozen=True)
 class Modes:
-    """competing : for each mode the terminals that compete. of_state : (n_lr_states,) int32; the mode of each state of the parser.
-    may_follow : (n_terminals, n_modes) bool; whether the next lexeme after a terminal may be read in a mode.
+    """The modes of a lexer. In all LR states of one mode the same terminals compete.
+
+    competing : for each mode the terminals that compete.
+    of_state : (n_lr_states,) int32; the mode of each state of the parser.
+    may_follow : (n_terminals, n_modes) bool; whether the lexeme after a terminal may be read in a
+        mode. False is a proof, True is not.
     """
 
     competing: tuple[frozenset[int], ...]
@@ -62,10 +75,15 @@ def lexing_modes(
 ) -> Modes:
     """The modes of a grammar's lexing, "longest" or "contextual".
 
-    acceptable : (n_lr_states, n_columns) bool; for which columns each state of the parser has an action. terminal_column :
-    (n_terminals,) int32, -1 for terminals in no rule. accessing : (n_lr_states,) int32; the symbol that leads there, as in `LrTables`.
+    acceptable : (n_lr_states, n_columns) bool; for which columns each state of the parser has an
+        action.
+    terminal_column : (n_terminals,) int32; the column of each terminal, -1 for terminals in no
+        rule.
+    accessing : (n_lr_states,) int32; the symbol that leads to each state, as in `LrTables`.
 
-    Raises LimitError for more than MODE_LIMIT modes, GrammarError where a verbatim terminal would lock out the layout's newline.
+    Raises: LimitError if there are more than MODE_LIMIT modes; GrammarError if a verbatim terminal
+        would lock out the layout's newline; TerminalError and LimitError as `compile_terminals`.
+    Cost: O(sets * modes) for the sets of competing terminals.
     """
     every = frozenset(t for t in range(grammar.n_terminals) if not grammar.terminals[t].is_declared)
     common = every - grammar.verbatim
@@ -91,7 +109,8 @@ def lexing_modes(
             set_of_row.append(sets.setdefault(competing, competing))
         if len(verbatim_sets) > MODE_LIMIT:
             raise _too_many_modes(grammar)
-    # INVARIANT: nothing is ignored where a verbatim terminal can come, so such sets are never joined with others
+    # INVARIANT: nothing is ignored where a verbatim terminal can come, so such sets are never
+    # joined with others.
     joined = (
         _joined(grammar, sorted(sets, key=lambda one: (-len(one), sorted(one))), begins)
         if is_contextual
@@ -118,7 +137,8 @@ def _too_many_modes(grammar: Grammar) -> LimitError:
 def _distinct_rows(flags: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.intp]]:
     """The distinct rows, ascending, and the number of each row among them.
 
-    PERF: as ``np.unique(flags, axis=0)`` has it, which compares rows flag by flag: for many wide ones minutes, without heed to Ctrl-C.
+    PERF: ``np.unique(flags, axis=0)`` gives the same but compares rows flag by flag. For many wide
+        rows it takes minutes, during which Ctrl-C has no effect.
     """
     numbers = number_rows(np.packbits(flags, axis=1))
     first = np.unique(numbers, return_index=True)[1]
@@ -130,12 +150,12 @@ def _distinct_rows(flags: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.bool_],
 
 
 def _silent(grammar: Grammar) -> frozenset[int]:
-    """What may stand between any two lexemes."""
+    """The terminals that may stand between any two lexemes: ignored ones, the layout's newline."""
     return grammar.ignored if grammar.layout is None else grammar.ignored | {grammar.layout.newline}
 
 
 def _first_bytes(grammar: Grammar) -> npt.NDArray[np.bool_]:
-    """(n_terminals, 256) bool: the bytes that a terminal's texts begin with."""
+    """(n_terminals, 256) bool; the bytes that a terminal's lexemes begin with."""
     begins = np.zeros((grammar.n_terminals, 256), np.bool_)
     for terminal, dfa in enumerate(compile_terminals(grammar)):
         if dfa is not None:
@@ -146,7 +166,10 @@ def _first_bytes(grammar: Grammar) -> npt.NDArray[np.bool_]:
 def _verbatim_set(
     grammar: Grammar, taken: frozenset[int], refused: list[int], begins: npt.NDArray[np.bool_]
 ) -> frozenset[int]:
-    """What competes where the parser can take a verbatim terminal."""
+    """The terminals that compete where the parser can take `taken`, some of them verbatim.
+
+    Raises: GrammarError if the parser can take the layout's newline there too.
+    """
     verbatim = sorted(taken & grammar.verbatim)
     if grammar.layout is not None and grammar.layout.newline in taken:
         name, newline = grammar.display_name(verbatim[0]), grammar.display_name(grammar.layout.newline)
@@ -161,10 +184,14 @@ def _verbatim_set(
 def _joined(
     grammar: Grammar, sets: list[frozenset[int]], begins: npt.NDArray[np.bool_]
 ) -> dict[frozenset[int], frozenset[int]]:
-    """For each set the mode that it is part of. Greedy: each goes to the first mode that it agrees with.
+    """For each set of competing terminals the mode that it belongs to, as the union of its sets.
 
-    A set is seen as what begins with each byte. Two agree if at each byte they have the same, or one has nothing. Cost: O(sets * modes).
-    Raises LimitError past MODE_LIMIT modes.
+    Greedy: each set joins the first mode that it agrees with. A set is represented by the terminals
+    that begin with each byte. Two agree if at each byte they have the same terminals, or one has
+    none.
+
+    Raises: LimitError if there are more than MODE_LIMIT modes.
+    Cost: O(sets * modes).
     """
     numbers: dict[bytes, int] = {}
     modes = np.full((0, 256), -1, np.int32)
@@ -195,6 +222,7 @@ def _may_follow(
     terminal_column: npt.NDArray[np.int32],
     accessing: npt.NDArray[np.int32],
 ) -> npt.NDArray[np.bool_]:
+    """`Modes.may_follow`."""
     found = np.zeros((grammar.n_terminals, len(competing)), np.bool_)
     for state, symbol in enumerate(accessing.tolist()):
         found[terminal_column == symbol, of_state[state]] |= symbol >= 0
@@ -202,14 +230,15 @@ def _may_follow(
         found[terminal] |= [terminal in mode for mode in competing]
     layout = grammar.layout
     if layout is not None:
-        # after a newline an indent or dedents may be on top of the parser's stack, and in brackets it is ignored
+        # An indent or dedents may be on top of the parser's stack after a newline. In brackets it
+        # is ignored.
         found[layout.newline] = found[[layout.newline, layout.indent, layout.dedent]].any(axis=0)
         found[layout.newline] |= [layout.newline in mode for mode in competing]
     return found
 
 
 def _reserved(grammar: Grammar) -> frozenset[int]:
-    """The literals that compete everywhere, and the patterns that match them: `Grammar.reserved`."""
+    """The literals that compete everywhere and the patterns that match them: `Grammar.reserved`."""
     if grammar.reserved == "none":
         return frozenset()
     rules = {(rule.lhs, rule.rhs) for rule in grammar.rules}

@@ -1,10 +1,13 @@
-"""The automata of all terminals side by side: the lexer of the `nfa` semantics.
+"""The automata of all terminals side by side: the lexer of lexing `nfa`.
 
-A lexer state is a state of one terminal's automaton. A start state leads to every initial state and an accepting state to the one final
-state, both without reading. No terminal has priority over another: after the bytes ``def`` both DEF and NAME are alive. How far a
-terminal reaches before the next one begins is decided by longest match, see `maskwright.maskstore.entries.walk`.
+A lexer state is a state of one terminal's automaton. The NFA has two states more: a start state,
+which leads to each initial state, and a final state, which each accepting state leads to. Neither
+step reads a byte. No terminal has priority over another: after the bytes ``def`` both DEF and NAME
+are alive. Longest match decides how far a terminal reaches before the next one begins, see
+`maskwright.maskstore.entries.walk`.
 
-Source: Domino (arXiv 2403.06988), section 3; Tran-Thien's streamlining post (2025), with its reading of longest match.
+Source: Domino (arXiv 2403.06988), section 3; Tran-Thien's streamlining post (2025), with its
+reading of longest match.
 """
 
 from __future__ import annotations
@@ -22,21 +25,25 @@ from maskwright.analysis.regex.dfa import Dfa
 from maskwright.analysis.regex.minimise import number_rows, sorted_columns
 
 LONGEST_NAME = 60
-"""Characters of a terminal's name in a message."""
+"""The most characters of a terminal's name in a message."""
 UNION_STATE_LIMIT = 20_000
+"""Default limit on the states of a union automaton."""
 
 
 @dataclass(frozen=True)
 class TerminalNfa:
-    """The disjoint union of the terminals' automata.
+    """The disjoint union of the terminals' automata. All arrays are read-only.
 
-    next_state : (n_states, 256) int32; -1 = none. A transition never leaves its terminal's automaton.
-    is_accepting : (n_states,) bool.
-    terminal : (n_states,) int32; whose automaton a state belongs to.
-    initial : (n_terminals,) int32; -1 for declared terminals, which no text spells.
+    next_state : (n_states, 256) int32; -1 = none. A transition never leaves its terminal's
+        automaton.
+    is_accepting : (n_states,) bool; whether a lexeme of the state's terminal may end there.
+    terminal : (n_states,) int32; the terminal whose automaton a state belongs to.
+    initial : (n_terminals,) int32; the initial state of each terminal, -1 for declared terminals,
+        which no text spells.
     is_resting : (n_states,) bool; the states in which a non-empty text can end.
 
-    INVARIANT: every state can reach an accepting one, so an unfinished terminal can always be finished.
+    INVARIANT: every state can reach an accepting one, so an unfinished terminal can always be
+    finished.
     """
 
     next_state: npt.NDArray[np.int32]
@@ -47,25 +54,31 @@ class TerminalNfa:
 
     @property
     def n_states(self) -> int:
-        """The terminals' states; the start and the final state of the NFA are not among them."""
+        """The number of the terminals' states, without the start and the final state of the NFA."""
         return int(self.next_state.shape[0])
 
     @property
     def n_nfa_states(self) -> int:
-        """All states of the NFA, as the post counts them: the terminals' states, the start and the final state."""
+        """All states of the NFA, as the post counts: with the start and the final state."""
         return self.n_states + 2
 
     @property
     def n_transitions(self) -> int:
-        """Transitions on the characters of `string.printable`, and those that read nothing: into each initial state and out of each
-        accepting one."""
+        """The number of transitions, as the post counts.
+
+        These are the transitions on the characters of `string.printable`, and those that read
+        nothing: into each initial state and out of each accepting one.
+        """
         printable = np.frombuffer(string.printable.encode("ascii"), np.uint8)
         reading = int((self.next_state[:, printable] >= 0).sum())
         return reading + int((self.initial >= 0).sum()) + int(self.is_accepting.sum())
 
 
 def build_terminal_nfa(automata: Sequence[Dfa | None]) -> TerminalNfa:
-    """The automata side by side, in the order of the terminals."""
+    """The automata side by side, in the order of the terminals.
+
+    automata : for each terminal its automaton; None for a declared terminal, which gets no states.
+    """
     initial: list[int] = []
     parts: list[npt.NDArray[np.int32]] = []
     accepting: list[npt.NDArray[np.bool_]] = []
@@ -94,11 +107,15 @@ def build_terminal_nfa(automata: Sequence[Dfa | None]) -> TerminalNfa:
 
 @dataclass(frozen=True)
 class UnionDfa:
-    """The subset automaton of a `TerminalNfa`, from its start: what is alive after some bytes of a fresh lexeme.
+    """The union automaton: the subset construction on a `TerminalNfa`.
 
-    next_state : (n_sets, 256) int32, -1 = nothing is alive. members : the NFA states of each set, sorted.
-    accepting : for each set the terminals that may end there, sorted.
-    starts : the set in which a lexeme begins, for each choice of terminals that compete; by default one choice, set 0.
+    A state is the set of NFA states that are alive after some bytes of a lexeme.
+
+    next_state : (n_sets, 256) int32, read-only; -1 = nothing is alive.
+    members : for each set its NFA states, ascending.
+    accepting : for each set the terminals that may end there, ascending.
+    starts : for each choice of competing terminals the set in which a lexeme begins. By default
+        there is one choice, all terminals, and it begins in set 0.
     """
 
     next_state: npt.NDArray[np.int32]
@@ -113,10 +130,18 @@ def build_union_dfa(
     limit: int = UNION_STATE_LIMIT,
     starts: Sequence[tuple[int, ...]] | None = None,
 ) -> UnionDfa:
-    """Subset construction, from all initial states or from each of some choices of them.
+    """The subset construction, from all initial states or from each of some choices of them.
 
-    Raises LimitError naming the terminals that are alive together in the largest set, past `limit` sets; at once for a terminal that has
-    more states by itself."""
+    names : (n_terminals,); the terminals' names for the error message.
+    limit : the most sets.
+    starts : for each choice of competing terminals their initial states, ascending; None: one
+        choice, all.
+
+    Raises: LimitError, which names the terminals that are alive together in the largest set, if
+        there are more than `limit` sets; at once if one competing terminal has more states than
+        that by itself.
+    Cost: O(n_sets * byte classes); n_sets may be exponential in the states of the NFA.
+    """
     competing = {start for choice in starts for start in choice} if starts is not None else None
     for terminal, n_own in enumerate(np.bincount(nfa.terminal, minlength=len(nfa.initial)).tolist()):
         first = int(nfa.initial[terminal])
@@ -132,6 +157,7 @@ def build_union_dfa(
     while len(rows) < len(members):
         targets = columns[list(members[len(rows)])]
         # PERF: classes that lead to the same states are looked at once, in the order of their first
+        # class.
         same = number_rows(targets.T)
         found = np.full(int(same.max(initial=-1)) + 1, -1, np.int32)
         for kind, klass in enumerate(np.unique(same, return_index=True)[1].tolist()):

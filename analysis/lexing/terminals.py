@@ -1,22 +1,24 @@
-r"""Terminals -> byte automata. In: the patterns of a `Grammar`. Out: one minimal `Dfa` each, over UTF-8.
+r"""Terminals -> byte automata. In: the patterns of a `Grammar`. Out: a minimal `Dfa` for each.
 
-The language of a pattern P is
+The automata read UTF-8. The language of a pattern P is
 
     L(P) = { s : there is a text t such that P can match exactly s at the start of s t }
 
 with these readings, named where they differ from what `re.match` returns:
 
-- *Alternatives and greedy quantifiers* are free: a lexer takes the longest match over L, so every s that some order
-  of trying would find is in L. `re` takes the first alternative that matches: of ``a|ab`` it never returns ``ab``,
-  but L has both.
-- *Lazy quantifiers* stop at the first place from which all the rest of the pattern can match (`rewrite`). So a string
-  terminal ``".*?"`` has ``"a"`` but not ``"a"+"b"``, though fullmatch takes both.
-- *Look-behinds* see the text from the lexeme's start only; before it there is nothing (``^`` holds there, ``\b`` sees a
-  non-word).
-- *Look-aheads* (``$``, ``\b``, ``\Z`` and the end of a possessive quantifier too) may reach past the lexeme's end,
-  where an automaton of the lexeme cannot see. Within the lexeme they are checked; beyond it s counts if *some* t
-  would satisfy them. So L lacks no lexeme, but a lexer that knows L alone accepts one that the following text
-  forbids: ``0(?![1-9])`` before ``1``. `lookahead_beyond_end` names the look-aheads for which this can happen.
+- *Alternatives and greedy quantifiers* are free. A lexer takes the longest match over L, so L
+  contains every s that some order of trying would find. `re` takes the first alternative that
+  matches: of ``a|ab`` it never returns ``ab``, but L has both.
+- *Lazy quantifiers* stop at the first position from which the remaining pattern can match
+  (`rewrite`). So a string terminal ``".*?"`` has ``"a"`` but not ``"a"+"b"``, though fullmatch
+  takes both.
+- *Look-behinds* see the text from the lexeme's start only. Before it there is nothing: ``^`` holds
+  there, and ``\b`` sees a non-word.
+- *Look-aheads* (also ``$``, ``\b``, ``\Z`` and the end of a possessive quantifier) may reach past
+  the lexeme's end, where an automaton of the lexeme cannot see. Within the lexeme they are checked.
+  Beyond it s counts if *some* t would satisfy them. So L lacks no lexeme, but a lexer that knows L
+  alone accepts a lexeme that the following text forbids: ``0(?![1-9])`` before ``1``.
+  `lookahead_beyond_end` names the look-aheads for which this can happen.
 - Strings with surrogates have no UTF-8 form and are left out.
 """
 
@@ -37,6 +39,8 @@ from maskwright.analysis.regex.utf8 import to_bytes
 
 @dataclass(frozen=True, slots=True)
 class _Compiled:
+    """An automaton, and the look-aheads that can be open at the end of a lexeme."""
+
     dfa: Dfa
     beyond: tuple[str, ...]
 
@@ -49,14 +53,15 @@ def _compile(pattern: str, flags: str, max_states: int) -> _Compiled:
 
 
 def compile_pattern(pattern: str, flags: str = "", *, max_states: int = MAX_STATES) -> Dfa:
-    r"""L(pattern), as above, over the UTF-8 encodings.
+    r"""The automaton of L(pattern), as defined in the module, over UTF-8.
 
     flags : letters of ``aimsux``, as in ``(?...)``.
+    max_states : the most states of each automaton on the way.
 
-    Raises TerminalError for syntax that `re` refuses and for what has no regular reading, LimitError beyond
-    `max_states`.
-    Cost: the subset construction's, exponential at worst but stopped at the limit; the first ``\w`` of a process
-    takes a scan of Unicode.
+    Raises: TerminalError if `re` refuses the syntax or the pattern has no regular reading;
+        LimitError if there are more than `max_states` states or groups are nested too deeply.
+    Cost: that of the subset construction, exponential at worst but stopped at the limit. The first
+        ``\w`` of a process takes a scan of Unicode.
 
     Example:
         >>> dfa = compile_pattern(r'".*?(?<!\\)"')
@@ -68,22 +73,27 @@ def compile_pattern(pattern: str, flags: str = "", *, max_states: int = MAX_STAT
 
 
 def compile_terminal(terminal: Terminal, *, where: str = "", max_states: int = MAX_STATES) -> Dfa:
-    """L of a terminal's pattern or literal.
+    """The automaton of L for a terminal's pattern or literal.
 
     where : the grammar file's name, for messages.
+    max_states : as `compile_pattern`.
 
-    Raises TerminalError and LimitError as `compile_pattern`; TerminalError too for a terminal that matches nothing or
-    the empty string, and for a declared one.
+    Raises: TerminalError and LimitError as `compile_pattern`; TerminalError if the terminal is
+        declared, matches nothing, or matches the empty string.
     """
     return _compile_terminal(terminal, where, max_states).dfa
 
 
 def lookahead_beyond_end(terminal: Terminal, *, where: str = "", max_states: int = MAX_STATES) -> tuple[str, ...]:
-    r"""The look-aheads of the pattern that can be open at the end of an accepted lexeme, in the pattern's order.
+    r"""The look-aheads of the pattern that can be open at the end of an accepted lexeme.
 
-    Each of them can make `compile_terminal` accept a lexeme that `re` refuses before some following texts. An empty
-    tuple is a proof that `re` matches wherever the automaton accepts a prefix of the text. Raises as
-    `compile_terminal`.
+    They are in the pattern's order. Each of them can make `compile_terminal` accept a lexeme that
+    `re` refuses before some following texts. An empty tuple is a proof that `re` matches wherever
+    the automaton accepts a prefix of the text.
+
+    where, max_states : as `compile_terminal`.
+
+    Raises: as `compile_terminal`.
 
     Example:
         >>> lookahead_beyond_end(Terminal("ZERO", "0+(?![1-9])"))
@@ -93,7 +103,10 @@ def lookahead_beyond_end(terminal: Terminal, *, where: str = "", max_states: int
 
 
 def compile_terminals(grammar: Grammar) -> tuple[Dfa | None, ...]:
-    """The automata of all terminals by number; None for declared ones. Raises as `compile_terminal`."""
+    """The automata of all terminals, by number; None for declared ones.
+
+    Raises: as `compile_terminal`.
+    """
     return tuple(
         [
             None if terminal.is_declared else compile_terminal(terminal, where=grammar.name)
@@ -105,7 +118,7 @@ def compile_terminals(grammar: Grammar) -> tuple[Dfa | None, ...]:
 def compile_lexemes(grammar: Grammar) -> tuple[Dfa | None, ...]:
     """As `compile_terminals`, but the layout's newline by `with_line_feed`.
 
-    Raises as `compile_terminals`, and GrammarError for a newline without a text that has one.
+    Raises: as `compile_terminals`; GrammarError if the newline matches no text with a line feed.
     """
     automata = list(compile_terminals(grammar))
     if grammar.layout is not None:
@@ -120,7 +133,12 @@ def compile_lexemes(grammar: Grammar) -> tuple[Dfa | None, ...]:
 
 
 def with_line_feed(newline: Dfa | None) -> Dfa | None:
-    """Of the texts of a layout's newline those with a line feed, since others have no column; None if there are none."""
+    """The automaton of those texts of a layout's newline that have a line feed.
+
+    Other texts have no column. None if no text has one, or if `newline` is None (declared).
+
+    Raises: LimitError if an automaton on the way has more than MAX_STATES states.
+    """
     found = newline and intersect(newline, compile_pattern(r"[\s\S]*\n[\s\S]*"))
     return None if found is None or found.is_empty else found
 

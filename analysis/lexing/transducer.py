@@ -1,26 +1,36 @@
-"""Longest-match lexing as a subsequential transducer: bytes in, terminals out, one state at a time.
+"""Longest-match lexing as a subsequential transducer: bytes in, terminals out.
 
-At each place the longest match over all terminals wins; ties by priority, then string literals before patterns, then Lark's order. What
-a text lexes to is decided some bytes late: after ``1.e`` the lexer may be inside ``1.e5`` or past the float ``1.`` and inside ``else``.
-So a state knows
+At each position of the text the longest match over all terminals wins. Ties go to the higher
+priority, then to string literals before patterns, then by Lark's order (`lexemes.terminal_rank`).
 
-- the union automaton's state u of the lexeme under way,
-- the terminal c that won at the last place where the lexeme could have ended, and
-- what comes of the bytes read since then if the lexeme fails and they are read again: terminals emitted, and a state.
+The lexer learns some bytes late where a lexeme has ended. Example: after ``1.e`` it may be inside
+the float ``1.e5``, or behind the float ``1.`` and inside ``else``. A state therefore records
 
-Reading a byte that u cannot read emits c and those terminals, and goes on from that state. A lexeme that cannot grow is emitted at once.
+- the state u of the union automaton for the lexeme under way,
+- the terminal c that won at the last position where the lexeme could have ended, and
+- what the bytes read since that position become if the lexeme fails and the lexer reads them again:
+  the terminals emitted, and a state.
 
-Backing up is kept only where it can come true: some bytes must make the lexeme fail while the other reading survives them, and its
-first terminal must be able to follow c. Otherwise c is forgotten (``0x`` is no DEC_NUMBER and NAME, since these never meet). A
-lexeme that nothing but the end of the text can make fail, like an open comment or long string, is therefore unfinished at the end
-of a text, as in CPython and C, and not backed up over. A lexeme that is where it would be had it begun later, behind what is ignored,
-is taken for that one; so comments that may become a newline are followed in any number.
+If u cannot read the next byte, the lexer emits c and those terminals and goes on from that state. A
+lexeme that cannot grow is emitted at once.
 
-With several *modes* (contextual lexing) the terminals that compete are chosen where a lexeme begins, by the parser's state. A
-backed-up lexer must then ask the parser again: a state keeps the pending bytes themselves, the transition says `RESTART`, and they
-and the byte are read anew.
+We keep such a state only where the lexer can really back up: some bytes make the lexeme fail but
+not the other reading, and the first terminal of the other reading can follow c. Otherwise the state
+forgets c. For example, ``0x`` is never a DEC_NUMBER and then a NAME, since these two never meet. A
+lexeme that only the end of the text can make fail, such as an open comment or long string, is
+therefore unfinished at the end of a text, as in CPython and C. The lexer does not back up over it.
 
-Source: Reps, "Maximal-munch" tokenization in linear time (1998), for the problem; Mohri (1997) for subsequential transducers.
+Backing up over an ignored lexeme may lead to the same lexeme, begun later and in the same state of
+the union automaton. The two readings grow, end and fail together, so we keep only the later one.
+The lexer can therefore follow any number of comments that may still become a newline.
+
+With several *modes* (contextual lexing, verbatim terminals) the parser's state chooses the
+terminals that compete where a lexeme begins. A lexer that backs up must then ask the parser again.
+So a state keeps the pending bytes themselves, the transition says `RESTART`, and the lexer reads
+these bytes and the current byte anew.
+
+Source: Reps, "Maximal-munch" tokenization in linear time (1998), for the problem; Mohri (1997) for
+subsequential transducers.
 """
 
 from __future__ import annotations
@@ -38,41 +48,58 @@ from maskwright.analysis.lexing.lexemes import CanFollow, Lexemes
 from maskwright.analysis.lexing.modes import Modes
 
 STATE_LIMIT = 20_000
+"""Default limit on the states of a transducer."""
 
 START_STATE = 0
-"""The transducer's state at the start of the text and wherever nothing is under way."""
+"""The transducer's state at the start of the text and wherever no lexeme is under way."""
 
 DEAD = -1
+"""In `Transducer.next_state`: no terminal sequence fits the bytes read."""
 RESTART = -2
+"""In `Transducer.next_state`: emit the output, then read the pending bytes and this byte anew."""
 
 Outputs = tuple[int, ...]
+"""The terminals emitted, in order; ignored terminals are left out."""
 Again = tuple[Outputs, int]
+"""What pending bytes become when they are read again: the terminals emitted, and the state."""
 
 MAX_AGAIN = 12
-"""Lexemes that a lexer may have to back up over; more are taken for any number of them."""
+"""The most lexemes that a lexer may have to back up over; more count as unbounded."""
 MAX_PENDING = 64
-"""Bytes that a contextual lexer may have to read anew."""
+"""The most bytes that a contextual lexer may have to read anew."""
 
 
 @dataclass(frozen=True)
 class Transducer:
-    """The lexer of `longest` and `contextual` lexing.
+    """The lexer of `longest` and `contextual` lexing. All arrays are read-only.
 
-    byte_class : (256,) uint8; bytes of one class do the same everywhere.
-    next_state : (n_states, n_classes) int32; DEAD, RESTART, or the state after the byte.
-    output : (n_states, n_classes) int32; number of the terminals emitted on the way, in `outputs`. With RESTART those before it.
-    outputs : sequences of terminals, ignored ones left out; number 0 is empty.
-    end_output : (n_states,) int32; what is emitted if the text ends here, -1 if it cannot, RESTART if `pending` must be read again
-        after emitting `fallback`.
-    live : for each state the terminals that the lexeme under way may still become, ascending. () where nothing is under way.
-    outlook : for each state what must come, one of these, for a text to go on, unless the lexer backs up: terminals, and their number for
-        the end of the text; None for anything. See `Lexemes.lookahead`.
-    fallback : for each state the terminal emitted when the lexeme fails, if bytes have been read since it could have ended; else -1.
-    again : for each state with a fallback what those bytes come to, read again: terminals emitted, and the state. One mode only.
-    pending : for each state with a fallback those bytes. Several modes only.
-    may_end_newline : (n_states,) bool; the layout's newline may end exactly here: its column is the one reached here.
-    is_newline : (n_states,) bool; the layout's newline is alive or to be emitted.
-    mode_state : (n_modes,) int32; the state in which a lexeme begins, by mode. One mode: START_STATE itself.
+    byte_class : (256,) uint8; the class of each byte. Bytes of one class have the same transitions.
+    next_state : (n_states, n_classes) int32; the state after the byte, DEAD, or RESTART.
+    output : (n_states, n_classes) int32; index in `outputs` of the terminals emitted on the
+        transition. With RESTART: those emitted before the pending bytes are read anew.
+    outputs : the sequences of terminals emitted, without ignored ones. Index 0 is the empty
+        sequence.
+    end_output : (n_states,) int32; index in `outputs` of what is emitted if the text ends here. -1
+        if it cannot end here. RESTART if `fallback` must be emitted and `pending` must be read
+        again.
+    live : for each state the terminals that the lexeme under way may still become, ascending. ()
+        where no lexeme is under way.
+    lookahead : for each state the lookahead set: unless the lexer backs up, the text can go on only
+        if the parser can take one of these terminals. The number `n_terminals` in it stands for the
+        end of the text. None: no restriction. See `Lexemes.lookahead`.
+    fallback : for each state the terminal that is emitted if the lexeme fails, where bytes have
+        been read since it could have ended; else -1.
+    again : for each state with a fallback, what those bytes become when they are read again: the
+        terminals emitted, and the state. None in other states, and in all states if there are
+        several modes.
+    pending : for each state with a fallback, those bytes. b"" in other states, and in all states if
+        there is one mode.
+    may_end_newline : (n_states,) bool; whether the layout's newline may end exactly here, so that
+        its column is the one reached here.
+    is_newline : (n_states,) bool; whether the lexeme under way may become the layout's newline, or
+        the newline has won so far.
+    mode_state : (n_modes,) int32; the state in which a lexeme begins, by mode. With one mode it is
+        START_STATE.
     """
 
     byte_class: npt.NDArray[np.uint8]
@@ -91,15 +118,17 @@ class Transducer:
 
     @property
     def n_states(self) -> int:
+        """The number of states."""
         return len(self.live)
 
     @property
     def n_modes(self) -> int:
+        """The number of modes; 1 where all terminals compete everywhere."""
         return len(self.mode_state)
 
     @property
     def longest_pending(self) -> int:
-        """Bytes that a contextual lexer reads anew, at most."""
+        """The most bytes that the lexer reads anew; 0 with one mode."""
         return max(map(len, self.pending))
 
     def __repr__(self) -> str:
@@ -118,11 +147,18 @@ def build_transducer(
 ) -> Transducer:
     """The transducer of a grammar's terminals.
 
-    can_follow : an over-approximation of what the parser takes; ignored terminals are not asked about.
+    can_follow : `can_follow(first, second)`; must be True wherever the parser may see the second
+        terminal directly after the first. It is not asked about ignored terminals, nor about the
+        layout's newline.
     modes : the terminals that compete in each mode, and where; None: one mode with all of them.
+    limit : the most states of the transducer, and the most states of the union automaton.
 
-    Raises TerminalError for a terminal that cannot be compiled, LimitError naming terminals when there are more than `limit` states:
-    either too many terminals are alive together, or some terminal's end shows an unbounded number of bytes late.
+    Raises: TerminalError if a terminal cannot be compiled; LimitError if there are more than
+        `limit` states, since too many terminals are alive together, or more than `limit` string
+        literals; BackupError, which names terminals, if the end of some terminal shows too many
+        bytes late, so that the lexer would have to back up over more than MAX_AGAIN lexemes or
+        MAX_PENDING bytes; GrammarError if the layout's newline matches no text with a line feed,
+        can end where no line feed continues it, or may have to be backed up over.
     Cost for python.lark: 0.2 s.
     """
     return _Builder(Lexemes(grammar, can_follow, modes, limit), limit).build()
@@ -130,11 +166,16 @@ def build_transducer(
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """under_way : the union automaton's state, -1 where nothing is under way.
+    """What a state of the transducer records.
 
-    winner : the terminal that won at the last place where the lexeme could have ended, or -1. again : None there; past it what the
-    bytes since then come to when they are read again. pending : those bytes, with several modes. begins : a mode's start, where nothing
-    has been read; `(ab)*c` may be where it began in the middle of a lexeme too.
+    under_way : the union automaton's state, -1 where no lexeme is under way.
+    winner : the terminal that won at the last position where the lexeme could have ended, or -1.
+    again : None at that position; past it what the bytes read since then become when they are read
+        again. One mode only.
+    pending : those bytes. Several modes only.
+    begins : whether a mode starts here and nothing has been read. This keeps the start apart from
+        the middle of a lexeme: with `(ab)*c` the union automaton comes back to its start after
+        ``ab``.
     """
 
     under_way: int
@@ -145,10 +186,17 @@ class _State:
 
     @property
     def backs_up(self) -> bool:
+        """Whether bytes have been read since the lexeme could have ended."""
         return self.again is not None or bool(self.pending)
 
 
 class _Builder:
+    """Makes the states of a transducer, each from the bytes that lead to it.
+
+    number : state -> its number. nested : for each state the lexemes that it may have to back up
+        over. outputs : output -> its index.
+    """
+
     def __init__(self, lexemes: Lexemes, limit: int) -> None:
         self.lexemes = lexemes
         self.grammar = lexemes.grammar
@@ -163,9 +211,11 @@ class _Builder:
         self._stepped: dict[tuple[int, int], tuple[int, Outputs]] = {}
 
     def build(self) -> Transducer:
+        """The transducer of all states that are reachable from the start."""
         nothing = _State(-1)
         self._add(nothing)
-        # no text rests in those of several modes: it stands in START_STATE until the parser's state is known
+        # With several modes no text stays in these states: it stays in START_STATE until the
+        # parser's state is known.
         starts = self.lexemes.union.starts if self.has_modes else ()
         mode_state = [self._add(_State(start, begins=True)) for start in starts] or [START_STATE]
         next_rows, output_rows = [], []
@@ -212,7 +262,11 @@ class _Builder:
         )
 
     def _check_newline(self) -> None:
-        """Columns must stay open: else a newline may end at a column that no line can have, and the text is stuck."""
+        """Raises GrammarError if the newline can end where no line feed can continue it.
+
+        Without this check a newline may end at a column that no line can have, and the text is
+        stuck.
+        """
         for state in self.states:
             if state.winner != self.newline or self.newline < 0 or state.backs_up:
                 continue
@@ -233,7 +287,7 @@ class _Builder:
             self.states.append(state)
             self.nested.append(0)
             if state.again is not None:
-                # what is read again may back up in its turn
+                # The bytes that are read again may be backed up over in their turn.
                 self.nested[found] = 1 + self.nested[state.again[1]] + len(state.again[0])
             if found >= self.limit or len(state.pending) > MAX_PENDING or self.nested[found] > MAX_AGAIN:
                 raise self._too_many(state)
@@ -256,6 +310,7 @@ class _Builder:
         return LimitError(f"{text}{advice}")
 
     def _step(self, state: _State, byte: int) -> tuple[int, Outputs]:
+        """The state after a byte, or DEAD or RESTART, and the terminals emitted."""
         if state.under_way < 0:
             if self.has_modes:
                 return DEAD, ()  # the parser's mode chooses the state to read from
@@ -263,6 +318,7 @@ class _Builder:
         return self._grow(state, byte)
 
     def _grow(self, state: _State, byte: int) -> tuple[int, Outputs]:
+        """`_step` inside a lexeme."""
         after = self.lexemes.table[state.under_way][byte]
         if after >= 0:
             winner = self.lexemes.winner[after]
@@ -287,7 +343,7 @@ class _Builder:
         return target, self.lexemes.emitted(state.winner) + emitted
 
     def _unfinished(self, state: _State, after: int, byte: int) -> _State:
-        """The state inside a lexeme that cannot end where it is."""
+        """The state after `byte`, where the lexeme cannot end. after : of the union automaton."""
         lost = _State(after)
         if state.winner < 0:
             return lost
@@ -314,16 +370,18 @@ class _Builder:
         if state.winner == self.newline and byte in self.column_bytes:
             raise GrammarError(self._lost_column(state.winner))
         if len(others) == 1:
-            # the same lexeme begun later, behind what is ignored: the two grow, end and fail together, and come to the same
+            # The same lexeme, begun later behind an ignored one: both grow, end and fail together,
+            # and emit the same.
             other = self.states[others.pop()]
             if other.under_way == after:
                 return other
         return found
 
     def _read_again(self, winner: int, under_way: int, pending: bytes) -> set[int]:
-        """The states to which the pending bytes come in each mode that the lexeme can have begun in, DEAD among them.
+        """The states that the pending bytes lead to, DEAD among them.
 
-        Nothing unless what won is ignored, so that the mode stays, and nothing is emitted on the way.
+        One for each mode in which the lexeme can have begun. Empty if the winner is not ignored,
+        since the mode may then change, or if reading again emits a terminal.
         """
         found: set[int] = set()
         if self.lexemes.emitted(winner):
@@ -353,7 +411,10 @@ class _Builder:
         )
 
     def _positions(self, winner: int, number: int, is_first: bool) -> set[tuple[int, bool]]:
-        """Where the union automaton can be in a state of the transducer, its own backing up included: places as in `_readings`."""
+        """Where the union automaton may be in a state of the transducer.
+
+        The state's own backing up is included. Returns pairs as in `Lexemes.readings`.
+        """
         state = self.states[number]
         if state.under_way < 0:
             return {(self.lexemes.union.starts[0], is_first)}
@@ -364,6 +425,7 @@ class _Builder:
         return found
 
     def _end(self, state: _State) -> int:
+        """`Transducer.end_output` of a state."""
         if state.under_way < 0:
             return 0
         if state.winner < 0:

@@ -1,7 +1,8 @@
 """What does a grammar file say?
 
-In: a `.lark` file, a text or a name. Out: a `Grammar` with all that its file or the caller says of it. Behind the other folders, since
-what is soft or reserved depends on patterns, and how conflicts are decided on the parser.
+In: a `.lark` file, a text or a name. Out: a `Grammar` with everything that the file or the caller
+states. It stands behind the other folders of `analysis`: which literals are soft or reserved
+depends on patterns, and how conflicts are decided depends on the parser.
 """
 
 from maskwright.analysis.loading.indenter import Indenter

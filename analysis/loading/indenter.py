@@ -1,4 +1,4 @@
-"""Indentation by the names of terminals, as a caller says it; `lark_loader` makes a `Layout` of it."""
+"""Indentation by names of terminals, as a caller states it."""
 
 from __future__ import annotations
 
@@ -16,11 +16,16 @@ class Indenter:
 
     `load_grammar` makes a `Layout` of it.
 
-    newline : the terminal whose lexemes end in a line's indentation. indent, dedent : the terminals of `%declare`.
-    brackets : pairs of terminals between which newlines are dropped, each by name or by its literal text.
-    tab_length : the columns that a tab counts. tabs : "consistent" compares tabs and blanks as CPython does; see `Layout`.
+    newline : the terminal whose lexemes end in a line's indentation.
+    indent, dedent : two terminals of `%declare`.
+    brackets : pairs of terminals between which newlines are dropped, each by name or by its literal
+        text.
+    tab_length : columns that a tab counts.
+    tabs : "lark" or "consistent", which compares tabs and blanks as CPython does; see `Layout`.
 
-    Raises GrammarError for members of other types.
+    Raises: GrammarError for members of other types.
+
+    Example: `Indenter("_NEWLINE", "_INDENT", "_DEDENT", (("(", ")"), ("[", "]")))`.
     """
 
     newline: str

@@ -1,4 +1,7 @@
-"""What Lark's loader says of a bad text, in one form: file:line:col, Lark's words, the line and a caret."""
+"""What Lark's loader says of a bad text, in one form.
+
+The form is file:line:col, Lark's words, the line and a caret.
+"""
 
 from __future__ import annotations
 
@@ -22,17 +25,24 @@ _SHAPES = (
     ("Inlined rules", r"(?<![?!])[?!]++(?=_)"),
     ("Aliasing not allowed in terminals", r"(?<=:)[^:\n]*->"),
 )
-"""Messages that name no symbol, and what to look for in the text."""
+"""Beginnings of messages that name no symbol, and what to look for in the text."""
 _EXPLAINED = {
     "range": 'a range needs one character on each side, as in "a".."z"',
     "resolve_term_references": "a terminal is made of one that is only declared, so it has no pattern",
     "template_usage": "a template is called that is not defined, or with another number of arguments",
 }
-"""What it means that this function of Lark's loader fails."""
+"""What it means if one of these functions of Lark's loader fails."""
 
 
 def translate(error: Exception, files: GrammarFiles, doing: str) -> MaskwrightError:
-    """Lark's message at its place in the text."""
+    """Lark's error as an error at its place in the text.
+
+    error : what Lark's loader raised.
+    files : the texts that it has read so far.
+    doing : what it was doing, in words, for errors without an explanation.
+
+    Returns the error without raising it.
+    """
     behind = error.__context__
     if isinstance(behind, lark_exceptions.UnexpectedToken) and not isinstance(error, lark_exceptions.LarkError):
         return translate(behind, files, doing)  # Lark failed while it looked for a better message
@@ -99,7 +109,7 @@ def _translate_symbol_error(error: lark_exceptions.GrammarError, text: str, file
 
 
 def _regex_problem(raw: str) -> str | None:
-    """What `re` says against a literal of a grammar's text."""
+    """What `re` says against a literal of a grammar's text; None if it accepts it."""
     if not raw.startswith("/"):
         return None
     body, _, flags = raw[1:].rpartition("/")
@@ -111,6 +121,7 @@ def _regex_problem(raw: str) -> str | None:
 
 
 def _failing_step(error: Exception) -> tuple[str, Exception]:
+    """The name of the function of Lark's loader that failed, and the error in it."""
     if isinstance(error, lark_exceptions.VisitError):
         return error.rule, error.orig_exc
     traceback = error.__traceback__
@@ -120,5 +131,6 @@ def _failing_step(error: Exception) -> tuple[str, Exception]:
 
 
 def _tokens(tree: object) -> Iterator[Token]:
+    """The tokens of a tree of Lark's; none for any other object."""
     if isinstance(tree, Tree):
         yield from tree.scan_values(lambda value: isinstance(value, Token))

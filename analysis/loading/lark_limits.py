@@ -1,4 +1,4 @@
-"""What Lark would expand without end, measured before it is compiled."""
+"""What Lark would expand without end, measured before Lark compiles it."""
 
 from __future__ import annotations
 
@@ -22,11 +22,22 @@ from maskwright.analysis.grammar.lark_files import (
 )
 
 _GROWS = 10
-"""Times the symbols that are written: what grows less is in proportion to the text."""
+"""A rule that grows by this factor or less is in proportion to the text.
+
+The factor compares what Lark makes of a rule with the symbols that are written.
+"""
 
 
 def check_sizes(builder: LarkGrammar, files: GrammarFiles) -> None:
-    """Raises LimitError for what Lark would expand past a limit, GrammarError for a rule without a body."""
+    """Raises an error if Lark would expand a text past a limit.
+
+    builder : Lark's grammar, before it is compiled.
+    files : its texts, for places in messages.
+
+    Raises: LimitError if a terminal, a rule, all rules together or the calls of templates grow past
+    a limit of `lark_files`; GrammarError for a declared rule, and for a terminal's priority that is
+    not a 32-bit number.
+    """
     memo: dict[int, int] = {}
     for name, (tree, priority) in builder.term_defs:
         if priority not in INT32:
@@ -53,7 +64,12 @@ def check_sizes(builder: LarkGrammar, files: GrammarFiles) -> None:
 
 
 def _pattern_size(tree: Any, memo: dict[int, int]) -> int:
-    """Characters of a terminal's pattern, at least; trees are shared, so each is measured once."""
+    """A lower bound on the characters of a terminal's pattern.
+
+    Trees are shared, so each is measured once.
+
+    memo : sizes by id of the tree; changed.
+    """
     if not isinstance(tree, Tree):
         return len(tree) if isinstance(tree, str) else 1
     if id(tree) not in memo:
@@ -65,7 +81,14 @@ def _pattern_size(tree: Any, memo: dict[int, int]) -> int:
 
 
 class _Size(NamedTuple):
-    """Of what Lark makes of a part of a rule; past the limit just too large numbers. written : symbols that stand in the part itself."""
+    """The size of what Lark makes of a part of a rule.
+
+    Past the limit the numbers are only known to be too large.
+
+    alternatives : alternatives of the part.
+    symbols : symbols of all alternatives together.
+    written : symbols that stand in the part itself.
+    """
 
     alternatives: int
     symbols: int
@@ -77,9 +100,12 @@ class _Size(NamedTuple):
 
 
 def _bnf_size(tree: Any, helpers: list[_Size]) -> _Size:
-    """The size of what Lark makes of a rule's tree. helpers : takes the sizes of its helper rules.
+    """The size of what Lark makes of a rule's tree.
 
-    Lark multiplies groups out, copies what ``~`` repeats, and gives what ``+`` and ``*`` repeat a helper rule.
+    Lark multiplies groups out, copies what ``~`` repeats, and gives what ``+`` and ``*`` repeat a
+    helper rule.
+
+    helpers : the sizes of helper rules; appended to.
     """
     if not isinstance(tree, Tree) or tree.data == "value":
         return _Size(1, 1, 1)
@@ -97,7 +123,7 @@ def _bnf_size(tree: Any, helpers: list[_Size]) -> _Size:
     operator, body = str(tree.children[1]), inner[0]
     if operator == "?":
         return body._replace(alternatives=body.alternatives + 1)
-    if operator in "+*":  # a helper rule: `inner`, and the helper before `inner`; for `*` it or nothing
+    if operator in "+*":  # a helper rule, h : inner | h inner; `*` uses h or nothing
         helper, used = (
             _Size(0, 2 * (body.alternatives + body.symbols), written),
             _Size(1 + (operator == "*"), 1, written),
@@ -116,21 +142,27 @@ _NOTHING = _Size(1, 0, 0)
 
 
 def _copies(body: _Size, n: int) -> _Size:
+    """The size of n copies of a part, one after the other."""
     return functools.reduce(_concatenated, [body] * n, _NOTHING)
 
 
 def _concatenated(left: _Size, right: _Size) -> _Size:
+    """The size of two parts, one after the other."""
     cap = MAX_RULE_SIZE + 1
     symbols = left.symbols * right.alternatives + left.alternatives * right.symbols
     return _Size(min(cap, left.alternatives * right.alternatives), min(cap, symbols), left.written + right.written)
 
 
 def _either(parts: Sequence[_Size]) -> _Size:
+    """The size of a choice between parts."""
     return _Size(sum(part.alternatives for part in parts), sum(part.symbols for part in parts), 0)
 
 
 def _endless_template(builder: LarkGrammar) -> str | None:
-    """A template whose calls do not come to an end, found by carrying out all calls by name."""
+    """A template whose calls do not come to an end; None if there is none.
+
+    It is found by carrying out all calls by name.
+    """
     templates = {name: (params, tree) for name, params, tree, _ in builder.rule_defs if params}
     seen: set[str] = set()
     agenda: list[tuple[Any, dict[str, str]]] = [(tree, {}) for _, params, tree, _ in builder.rule_defs if not params]

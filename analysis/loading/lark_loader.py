@@ -1,9 +1,12 @@
-"""`.lark` files and texts to a `Grammar`, through Lark's own loader.
+"""From `.lark` files and texts to a `Grammar`, through Lark's own loader.
 
-Templates, imports, `%declare`, `%override`, `%extend`, priorities, aliases, inlined rules, anonymous terminals, flags
-and EBNF operators mean what they mean to Lark, because Lark's `GrammarBuilder` compiles them to BNF. No parser is
-built: any context-free grammar loads. What would keep Lark's loader busy without end (alternatives that multiply,
-terminals that double inside each other, templates that call themselves with ever longer arguments) is refused first.
+Templates, imports, `%declare`, `%override`, `%extend`, priorities, aliases, inlined rules,
+anonymous terminals, flags and EBNF operators mean what they mean to Lark, because Lark's
+`GrammarBuilder` compiles them to BNF. No parser is built, so any context-free grammar loads.
+
+Some texts would keep Lark's loader busy without end: alternatives that multiply, terminals that
+double inside each other, templates that call themselves with ever longer arguments. They are
+refused first.
 """
 
 from __future__ import annotations
@@ -75,27 +78,40 @@ def load_grammar(
     soft: Sequence[str] | None = None,
     restrict: Sequence[str] | None = None,
 ) -> Grammar:
-    """The grammar of a `.lark` file, or of a name: ``"python"`` is our own, ``"lark:python"`` is `python.lark` of Lark's own wheel.
+    """The grammar of a `.lark` file, of a name, or of a text.
 
-    source : a name, a path, or the text of a grammar itself: a string that has a line feed, or is one rule (see `parse_grammar`, which
-        takes nothing else).
+    ``"python"`` names a grammar of our library, ``"lark:python"`` the file `python.lark` of Lark's
+    wheel.
 
-    What is None is as the file itself says in lines such as ``// maskwright: lexing = contextual`` (see `options`), else as below.
+    source : a name, a path, or the text itself. A string is a text if it has a line feed or is one
+        rule; `parse_grammar` takes texts only.
 
-    start : the start symbol; by default ``start``, or the one that reads a whole file for the grammars of the wheel.
-    lexing, reserved : how texts are cut into lexemes, and which literals stay reserved where the parser cannot take them; see `Grammar`. By
-        default "contextual" and "none", as Lark's LALR parser has it; our own grammars and those of the wheel say what they need.
-    conflicts : what a parser does with conflicts; see `Grammar`. By default "all", but "shift" where one lexer could not serve all parses
-        (`lr.splits`).
-    layout : indentation. ``"auto"`` recognises Lark's convention (`%declare _INDENT _DEDENT` beside `_NEWLINE`, as in
-        python.lark); an `Indenter` (names) or `Layout` (terminal numbers) states it; None is only for grammars
-        without declared terminals.
-    soft : string literals that may also stand for a pattern that matches them, as `_` may be a name; see `soft`. By default none, but
-        `_` for python.lark. Says nothing where lexing is "nfa", which takes a literal and a pattern alike.
-    restrict : restrictions of style or safety, ``NAME`` or ``NAME=VALUE``, such as ``["no_comments", "imports=os,sys"]``; see `restrict`.
+    Where `start`, `lexing`, `reserved`, `conflicts` or `soft` is None, the file itself decides, by
+    lines such as ``// maskwright: lexing = contextual`` (see `options`). Without such a line the
+    default given here holds.
 
-    Raises UnknownNameError for a name that is neither a file nor a known grammar, or a restriction that it does not know; GrammarError for
-    everything that is wrong in the file or with a restriction; LimitError if it would grow past one of this module's limits.
+    start : the start symbol. By default "start"; for grammars of the wheel, the one that reads a
+        whole file.
+    lexing : how texts are cut into lexemes; see `Grammar`. By default "contextual", as in Lark's
+        LALR parser, but "longest" for grammars of the wheel.
+    reserved : which literals stay reserved where the parser cannot take them; see `Grammar`. By
+        default "none", as in Lark's LALR parser.
+    layout : indentation. "auto" recognises Lark's convention (`%declare _INDENT _DEDENT` beside
+        `_NEWLINE`, as in python.lark). An `Indenter` states it by names, a `Layout` by terminal
+        numbers. None is only for grammars without declared terminals.
+    conflicts : what a parser does with conflicts; see `Grammar`. By default "all", but "shift"
+        where one lexer could not serve all parses (`lr.splits`).
+    soft : string literals that may also stand for a pattern that matches them, as `_` may be a
+        name; see `soft`. By default none, but `_` for python.lark. Has no effect if lexing is
+        "nfa", which takes a literal and a pattern alike.
+    restrict : restrictions of style or safety, ``NAME`` or ``NAME=VALUE``, such as
+        ``["no_comments", "imports=os,sys"]``; see `restrict`.
+
+    Raises: UnknownNameError for a name that is neither a file nor a known grammar, for an argument
+    that names no choice, and for a restriction that the grammar does not know; EmptyLanguageError
+    if no finite text can be derived; GrammarError for everything else that is wrong in the file, in
+    an argument or with a restriction; LimitError if the grammar would grow past a limit of
+    `lark_files`, or is nested too deeply for Lark's loader.
     """
     found = find_source(source)
     return parse_grammar(
@@ -129,8 +145,12 @@ def parse_grammar(
 ) -> Grammar:
     """The grammar written in `text`, in Lark's grammar language.
 
-    start, lexing, reserved, layout, conflicts, soft, restrict : see `load_grammar`. folder : where `%import .relative` looks. display :
-    what error messages call the text; `name` by default.
+    name : the grammar's name.
+    start, lexing, reserved, layout, conflicts, soft, restrict : see `load_grammar`.
+    folder : where `%import .relative` looks. Without it such imports are refused.
+    display : what error messages call the text; `name` by default.
+
+    Raises: as `load_grammar`.
 
     >>> print(parse_grammar('start: "a" start "b" | "a" "b"'))
     <Grammar <text>: 2 terminals, 1 nonterminals, 2 rules, start 'start'>
@@ -170,7 +190,7 @@ def parse_grammar(
         raise
     except RecursionError as error:
         raise LimitError(f"{files.main}: nested too deeply for Lark's loader; split the longest rule") from error
-    except Exception as error:  # odd texts end in AssertionError, AttributeError, KeyError, ValueError and others
+    except Exception as error:  # Lark raises AssertionError, AttributeError, KeyError, ValueError and others
         raise translate(error, files, doing) from error
     terminals = _terminals(terminal_defs, builder, lark_rules, keep, text)
     grammar = _to_bnf(name, files, start, terminals, lark_rules, ignored, lexing)
@@ -208,7 +228,7 @@ def _need_choice(what: str, value: object, choices: Sequence[str]) -> None:
 
 
 def _endless(grammar: Grammar, productive: frozenset[int], files: GrammarFiles) -> str:
-    """Why no finite text can be derived, at the rule that is to be mended."""
+    """Why no finite text can be derived: a message at the rule that must be corrected."""
     cycle = unproductive_cycle(grammar, productive)
     rules = [rule for symbol in cycle for rule in grammar.rules_of.get(symbol, ())]
     names = list(dict.fromkeys(rule_name(grammar.symbol_name(symbol)) for symbol in cycle))
@@ -228,9 +248,15 @@ def _endless(grammar: Grammar, productive: frozenset[int], files: GrammarFiles) 
 def _compile(
     builder: LarkGrammar, starts: Sequence[str], keep: Sequence[str]
 ) -> tuple[list[TerminalDef], list[LarkRule], Sequence[str]]:
-    """Terminals, rules and what is ignored. Left out are rules that no other rule uses, and terminals that no rule does.
+    """Terminals, rules and ignored terminals, as Lark compiles them.
 
-    PERF: so would `builder.compile` do by itself, but a chain of n such rules takes it n passes.
+    Rules that no other rule uses are left out, and so are terminals that neither a rule nor
+    `%ignore` uses.
+
+    PERF: `builder.compile` would do the same, but takes n passes over a chain of n such rules.
+
+    starts : names of rules that stay.
+    keep : names of terminals that stay.
     """
     every = [str(name) for name, params, _, _ in builder.rule_defs if not params]
     terminals, rules, ignored = builder.compile(every, "*")
@@ -258,6 +284,7 @@ def _compile(
 
 
 def _find_start(start: str | None, builder: LarkGrammar, files: GrammarFiles) -> str:
+    """The name of the start symbol. Raises GrammarError if there is no such rule."""
     hint = "; name the start symbol (start=..., --start)" if start is None else ""
     start = start or "start"
     names = [name for name, params, _, _ in builder.rule_defs if not params]
@@ -272,7 +299,7 @@ def _find_start(start: str | None, builder: LarkGrammar, files: GrammarFiles) ->
 
 
 def _layout_names(layout: Layout | Indenter | str | None, builder: LarkGrammar) -> tuple[str, ...]:
-    """The newline, indent and dedent terminals that are kept even if no rule uses them."""
+    """Newline, indent and dedent: terminals that are kept even if no rule uses them."""
     if isinstance(layout, Indenter):
         return layout.newline, layout.indent, layout.dedent
     declared = {name for name, (tree, _) in builder.term_defs if tree is None}
@@ -295,6 +322,7 @@ def _refused(names: Sequence[str], builder: LarkGrammar, files: GrammarFiles) ->
 def _terminals(
     definitions: Sequence[TerminalDef], builder: LarkGrammar, rules: Sequence[LarkRule], keep: Iterable[str], text: str
 ) -> tuple[Terminal, ...]:
+    """The terminals that Lark compiled, and the declared ones that rules or the caller need."""
     kept = {symbol.name for rule in rules for symbol in rule.expansion if symbol.is_term}.union(keep)
     found = []
     for definition in definitions:
@@ -333,6 +361,7 @@ def _to_bnf(
     ignored: Sequence[str],
     lexing: Lexing,
 ) -> Grammar:
+    """The grammar over numbers; its layout and most options are added later."""
     nonterminals = tuple(dict.fromkeys(str(rule.origin.name) for rule in lark_rules))
     number: dict[tuple[bool, str], int] = {(True, terminal.name): i for i, terminal in enumerate(terminals)}
     number |= {(False, nonterminal): len(terminals) + i for i, nonterminal in enumerate(nonterminals)}
@@ -359,6 +388,7 @@ def _to_bnf(
 
 
 def _with_layout(grammar: Grammar, layout: Layout | Indenter | str | None, files: GrammarFiles) -> Grammar:
+    """The grammar with its layout. Raises GrammarError if the two do not fit together."""
     if isinstance(layout, Indenter):
         layout = _by_number(grammar, layout, files)
     elif isinstance(layout, str):
@@ -388,6 +418,7 @@ def _with_layout(grammar: Grammar, layout: Layout | Indenter | str | None, files
 
 
 def _with_verbatim(grammar: Grammar, names: Sequence[str], files: GrammarFiles) -> Grammar:
+    """The grammar with its verbatim terminals. Raises GrammarError for an unknown name."""
     number = grammar.terminal_number
     for name in names:
         if name not in number:
@@ -397,6 +428,7 @@ def _with_verbatim(grammar: Grammar, names: Sequence[str], files: GrammarFiles) 
 
 
 def _by_number(grammar: Grammar, indenter: Indenter, files: GrammarFiles) -> Layout:
+    """A layout by terminal numbers. Raises GrammarError for an unknown name."""
     number = {t.literal: i for i, t in enumerate(grammar.terminals) if t.literal is not None} | dict(
         grammar.terminal_number
     )
@@ -415,7 +447,12 @@ def _by_number(grammar: Grammar, indenter: Indenter, files: GrammarFiles) -> Lay
 
 
 def recognise_layout(grammar: Grammar) -> Layout | None:
-    """Lark's convention for indentation: declared `_INDENT` and `_DEDENT` beside `_NEWLINE`; brackets ``()[]{}``."""
+    """The layout that Lark's convention gives a grammar; None if the grammar does not follow it.
+
+    The convention is: `_INDENT` and `_DEDENT` are declared and `_NEWLINE` has a pattern (or
+    NEWLINE, INDENT, DEDENT, or `_NL`, `_INDENT`, `_DEDENT`). The newline is not ignored. The
+    brackets are those of ``()``, ``[]`` and ``{}`` that are literals of the grammar.
+    """
     number = grammar.terminal_number
     by_literal = {t.literal: i for i, t in enumerate(grammar.terminals) if t.literal is not None}
     for newline, indent, dedent in _LAYOUT_NAMES:

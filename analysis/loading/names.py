@@ -1,4 +1,4 @@
-"""What a grammar is named by: a library's name, a name of Lark's wheel, a path, or its text itself; and the names that there are."""
+"""What names a grammar: a name of the library or of Lark's wheel, a path, or the text itself."""
 
 from __future__ import annotations
 
@@ -13,29 +13,50 @@ from maskwright.analysis.grammar.grammar import Lexing
 from maskwright.analysis.grammar.lark_files import OR_PATH, is_text, nearest, read_file, short_name
 
 LARK_WHEEL_STARTS = {"python": "file_input", "lark": "start"}
-"""The grammars of Lark's own wheel that have rules, with the start symbol that reads a whole file."""
+"""The grammars of Lark's wheel that have rules.
+
+Each has the start symbol that reads a whole file.
+"""
 
 LARK_WHEEL_LEXING: Lexing = "longest"
-"""How those grammars are lexed by default. Keywords are reserved then, and compiling is faster than with contextual lexing."""
+"""How the grammars of Lark's wheel are lexed by default.
+
+Keywords are reserved then, and compiling is faster than with contextual lexing.
+"""
 
 LARK_WHEEL_SOFT = {"python": ("_",)}
-"""Keywords of those grammars that are names elsewhere, which their own parsers know from the parser's state alone."""
+"""Keywords of those grammars that are names elsewhere.
+
+Lark's own parsers know from the parser's state alone which of the two is meant.
+"""
 
 LIBRARY = Path(__file__).parent / "library"
-"""Our own grammars: `json.compact` is the file json/compact.lark."""
+"""The folder of our own grammars: `json.compact` is the file json/compact.lark."""
 
 LIBRARY_PARTS = ("unicode",)
-"""Files of the library without rules, to be imported."""
+"""Files of the library without rules, for grammars to import."""
 
 
 def grammar_text(source: str | os.PathLike[str]) -> str:
-    """The text of a grammar, named as for `load_grammar`, without what it imports. Raises as `load_grammar` for what cannot be read."""
+    """The text of a grammar, without what it imports.
+
+    source : as for `load_grammar`.
+
+    Raises: as `find_source`.
+    """
     return find_source(source).text
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A grammar's text, and what is known of it. start, lexing, soft : None where the text itself says."""
+    """A grammar's text, and what is known of it.
+
+    text : the text.
+    name : the grammar's name.
+    display : what error messages call the text.
+    folder : where `%import .relative` looks; None if the text comes from no folder.
+    start, lexing, soft : arguments of `load_grammar`; None where the text itself says.
+    """
 
     text: str
     name: str
@@ -47,6 +68,12 @@ class Source:
 
 
 def find_source(source: str | os.PathLike[str]) -> Source:
+    """The text that a source of `load_grammar` stands for.
+
+    Raises: UnknownNameError for a name that is neither a file nor a known grammar; GrammarError for
+    a file that cannot be read (see `read_file`), for bytes that hold a grammar's text, and for an
+    object that is neither a name nor a path.
+    """
     if not isinstance(source, str | bytes | os.PathLike):
         raise GrammarError(f"a grammar is a name, a path or a text; this is a {type(source).__name__}")
     shown = os.fsdecode(source)
@@ -72,7 +99,7 @@ def find_source(source: str | os.PathLike[str]) -> Source:
 
 
 def library_names() -> tuple[str, ...]:
-    """The names of our own grammars, in order.
+    """The names of our own grammars, sorted.
 
     >>> "python" in library_names()
     True

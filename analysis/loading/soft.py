@@ -1,7 +1,8 @@
-"""Soft keywords: literals that may also be what a pattern of the grammar means, such as `_` or `match` in Python.
+"""Soft keywords: literals that may also be what a pattern means, such as `_` or `match` in Python.
 
-Under longest match a literal beats a pattern, so a keyword is never a name unless a rule says so. Lark's own parsers get round that by
-lexing what the parser can take; under python.lark `for _ in x` is read only so. A soft keyword says it in the rules.
+Under longest match a literal wins over a pattern, so a keyword is never a name unless a rule says
+so. Lark's own parsers avoid this by lexing only what the parser can take; python.lark reads
+`for _ in x` only because of that. A soft keyword states it in the rules.
 """
 
 from __future__ import annotations
@@ -17,10 +18,14 @@ from maskwright.analysis.lexing.terminals import compile_terminal
 def soften(grammar: Grammar, keywords: Iterable[str]) -> Grammar:
     """The grammar in which each keyword may stand wherever a pattern may that matches it.
 
-    Each such pattern P gives way in all rules to a new nonterminal, P or the keywords. A rule that says the same with the keyword in the
-    place of P is dropped: it would be a second reading of the same text.
+    Each such pattern P is replaced in all rules by a new nonterminal, which is P or one of the
+    keywords. A rule that says the same with the keyword instead of P is dropped: it would be a
+    second reading of the same text.
 
-    Raises GrammarError for a keyword that is no string literal of the grammar, or that no pattern matches.
+    keywords : string literals of the grammar.
+
+    Raises: GrammarError for a keyword that is no string literal of the grammar, or that no pattern
+    matches.
     """
     literals = {terminal.literal: number for number, terminal in enumerate(grammar.terminals)}
     softened: dict[int, list[int]] = {}
@@ -63,14 +68,17 @@ def soften(grammar: Grammar, keywords: Iterable[str]) -> Grammar:
 
 
 def _with(symbols: tuple[int, ...], old: int, new: int) -> tuple[int, ...]:
+    """The symbols with `new` instead of `old`."""
     return tuple(new if symbol == old else symbol for symbol in symbols)
 
 
 def _matches(terminal: Terminal, text: str, where: str) -> bool:
-    """Whether the terminal's automaton takes a text. One that has none takes nothing: whoever compiles the grammar says so."""
-    # lexing imports grammars, so not when this file is imported
+    """Whether the terminal's automaton accepts a text.
+
+    A terminal without an automaton accepts nothing; compiling the grammar reports why it has none.
+    """
     try:
-        # PERF: `re` may backtrack without end
+        # PERF: not `re`, which may backtrack without end
         return compile_terminal(terminal, where=where).matches(text.encode("utf-8", "surrogatepass"))
     except (TerminalError, LimitError):
         return False

@@ -14,13 +14,19 @@ GrammarSource: TypeAlias = Grammar | str | os.PathLike[str]
 
 
 def as_grammar(source: GrammarSource) -> Grammar:
-    """The grammar itself, or the one that `load_grammar` makes of a name, a path or a text."""
+    """The grammar itself, or the one that `load_grammar` makes of a name, a path or a text.
+
+    Raises: as `load_grammar`.
+    """
     return source if isinstance(source, Grammar) else load_grammar(source)
 
 
 def normalise(grammar: GrammarSource) -> Grammar:
-    """A grammar of the same terminal language with less choice between rules: see `analysis.grammar.normalise`.
+    """A grammar of the same terminal language with less choice between rules.
 
-    Raises GrammarError if the start symbol is unproductive.
+    See `analysis.grammar.normalise`.
+
+    Raises: GrammarError if the start symbol is unproductive; as `load_grammar` for a name, path or
+    text.
     """
     return normalise_rules(as_grammar(grammar))

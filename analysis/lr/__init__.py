@@ -1,7 +1,8 @@
-"""What an LR parser does with a grammar. In: Grammar. Out: LALR(1) tables as arrays, and their conflicts. Knows nothing of tokens.
+"""What an LR parser does with a grammar. In: Grammar. Out: LALR(1) tables as arrays, and conflicts.
 
-automaton (LR(0) states) -> lookaheads (DeRemer and Pennello) -> tables -> domination (without superfluous actions) -> bisimulation (the
-same language from smaller tables).
+Knows nothing of tokens. The steps are: automaton (LR(0) states) -> lookaheads (DeRemer and
+Pennello) -> tables -> domination (tables without superfluous actions) -> bisimulation (the same
+language from smaller tables).
 """
 
 from maskwright.analysis.lr.bisimulation import Partition, bisimulate, coarsest_partition

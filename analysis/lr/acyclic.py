@@ -1,27 +1,37 @@
-"""Rules of the same language on which reductions end, for grammars on which they might not (`loops`).
+"""Rules of the same language on which reductions end, where they might not end (`loops`).
 
-N+ stands for a nonterminal that derives what N derives but for the empty text. Where it is needed, N : (empty) | N+ takes the place of N's
-rules, and N+ gets them, each from its first part on that is not empty. Of the rules that close a cycle,
+N+ is a nonterminal that derives what N derives, except the empty text. Where N+ is needed, N gets
+the rules N : (empty) | N+, and N+ gets variants of N's rules. A rule has one variant for each
+choice of its first symbol that is not empty. Example: if x and y may be empty, N : x y gives
+N+ : x+ y | y+. The rules that close a cycle are of two kinds:
 
-- A : x B y, where x and y may be empty and B leads back to A in this way, becomes A : B | m+ B | B n+ for the symbols m of x and n of y.
-  The texts of A and B are the same, so that these rules, one after the other, make all of x B y. If B may be empty, so may A, and
-  A+ : B+ | m+ | n+ | m+ B+ | B+ n+;
-- A : x B v, where x may be empty and B begins with A, becomes A : B v and x from its first part on that is not empty, before B v. B is
-  the last such symbol of the rule.
+- A : x B y, where x and y may be empty and B leads back to A in the same way. It becomes
+  A : B | m+ B | B n+ for the symbols m of x and n of y. A and B have the same texts, so these
+  rules, one after the other, derive all of x B y. If B may be empty, so may A, and
+  A+ : B+ | m+ | n+ | m+ B+ | B+ n+.
+- A : x B v, where x may be empty and B begins with A. It becomes A : B v, and one rule for each
+  choice of the first symbol of x that is not empty, with B v at its end. B is the last such symbol
+  of the rule.
 
-Nonterminals that then derive each other by rules of one part are made one. Rules outside cycles stay as they are, but for N+ and for
-rules that say nothing new (A : v beside A : N v).
+Nonterminals that then derive each other by rules of one symbol are merged. Rules outside cycles
+stay as they are, with two exceptions: N+ takes over the rules of N, and rules that say nothing new
+(A : v beside A : N v) are dropped.
 
-What is left ends. Say that A begins with B if there is a rule A : x B y where x may be empty. Let nonterminals of the new rules begin with
-each other in a cycle. None of them is the rest of a rule, which stands behind what is not empty, or behind more of the rest. With N taken
-for N+, each step A : x B y of the cycle is a step of the old rules, or one from N to N+; so B leads back to A in the old rules too.
+On the new rules all reductions end. Proof: say that A begins with B if there is a rule A : x B y
+where x may be empty. Suppose that nonterminals of the new rules begin with each other in a cycle.
+None of them stands for the tail of a rule (named "rest"), since a tail stands behind a symbol that
+is not empty, or behind more of the tail. If we read N for N+, each step A : x B y of the cycle is a
+step of the old rules, or one from N to N+. So B leads back to A in the old rules too.
 
-- x has no symbols. Else B is behind the last symbol of an old rule that leads back, or the new rule begins with what is not empty.
-- If y may be empty in every step, then y has no symbols. Else the old rule was of the first kind, since B led back in that way, and each
-  of its new rules is B+ alone, or has another part that is not empty.
+- x has no symbols. Otherwise B is behind the last symbol of an old rule that leads back, or the new
+  rule begins with a symbol that is not empty.
+- If y may be empty in every step, then y has no symbols. Otherwise the old rule was of the first
+  kind, since B led back in that way, and each of its new rules is B+ alone, or has another symbol
+  that is not empty.
 
-So no recursion is hidden, and a cycle A =>+ A is one of rules of one part, which are made none. That makes no new cycle, since only what is
-on one cycle becomes one nonterminal.
+So no recursion is hidden, and a cycle A =>+ A consists of rules of one symbol, which merging
+removes. Merging makes no new cycle, since only nonterminals that are on one cycle become one
+nonterminal. QED.
 """
 
 from __future__ import annotations
@@ -36,25 +46,32 @@ from maskwright.analysis.lr.lookaheads import nullable_symbols
 from maskwright.analysis.lr.loops import endless_cycle, follow_graphs
 
 Body = tuple[int, ...]
+"""The right side of a rule, as symbol numbers."""
 
 
 def parsed_grammar(grammar: Grammar, conflicts: Conflicts) -> Grammar:
-    """The rules that a parser's tables are of: the reduced ones, under "all" those of `without_endless`.
+    """The rules that a parser's tables are made of.
 
-    Raises GrammarError if the language is empty.
+    They are the reduced rules; under "all" those of `without_endless`.
+
+    Raises: GrammarError if the language is empty.
     """
     grammar = reduce(grammar)
     return without_endless(grammar) if conflicts == "all" else grammar
 
 
 def without_endless(grammar: Grammar) -> Grammar:
-    """A reduced grammar with the same texts of terminals and no `endless_cycle`; `grammar` itself, which is reduced, if it has none.
+    """A reduced grammar with the same terminal sequences and without an `endless_cycle`.
 
-    A new nonterminal is named after the one that it stands for or is the rest of: `rule_name` finds the author's rule.
+    grammar : reduced. It is returned itself if it has no such cycle.
+
+    A new nonterminal is named after the nonterminal N that it belongs to: "N (not empty)" is N+, "N
+    (rest)" the tail of one of its rules. `rule_name` finds the author's rule.
 
     >>> from maskwright.analysis.grammar.grammar import Terminal
     >>> rules = (Rule(1, (1, 2)), Rule(1, (2,)), Rule(2, (0,)), Rule(2, ()))
-    >>> for rule in (found := without_endless(Grammar("g", (Terminal("A", "a"),), ("s", "n"), rules, start=1))).rules:
+    >>> found = without_endless(Grammar("g", (Terminal("A", "a"),), ("s", "n"), rules, start=1))
+    >>> for rule in found.rules:
     ...     print(found.rule_text(rule))
     s :
     s : s (not empty)
@@ -68,10 +85,13 @@ def without_endless(grammar: Grammar) -> Grammar:
 
 
 class _Rewriter:
-    """Rule bodies by left-hand side. Numbers past the grammar's own are new nonterminals.
+    """Makes the new rules. Numbers past the grammar's own are new nonterminals.
 
-    left, whole : of a nonterminal's index, equal for those that lead to each other in these graphs. void : what derives only the empty
-    text. some : N -> N+. rests : body -> the new nonterminal with this one rule, for what is behind the first part of a rule.
+    bodies : left-hand side -> the bodies of its rules.
+    left, whole : for each nonterminal's index a class. Nonterminals that lead to each other in the
+        `FollowGraphs` have equal classes.
+    void : the nonterminals that derive only the empty text. some : N -> N+.
+    rests : body -> the new nonterminal with this one rule. It stands for a rule's tail.
     """
 
     def __init__(self, grammar: Grammar) -> None:
@@ -88,9 +108,10 @@ class _Rewriter:
         self.some: dict[int, int] = {}
         self.rests: dict[Body, int] = {}
         self.agenda: list[tuple[int, int]] = []
-        """(N+, N) whose rules are to be made."""
+        """(N+, N) for each N+ whose rules must still be made."""
 
     def result(self) -> Grammar:
+        """The grammar of the new rules, reduced."""
         for lhs, rules in self.grammar.rules_of.items():
             bodies = [rule.rhs for rule in rules]
             if not any(self._is_looping(lhs, body) for body in bodies):
@@ -109,7 +130,10 @@ class _Rewriter:
         return reduce(renumber(self.grammar, found, self.names))
 
     def _with_text(self) -> set[int]:
-        """The nonterminals that derive some text that is not empty: in a reduced grammar those that lead to a terminal."""
+        """The nonterminals that derive some text that is not empty.
+
+        In a reduced grammar these are the nonterminals that lead to a terminal.
+        """
         found: set[int] = set()
         users: dict[int, list[int]] = {}
         for rule in self.grammar.rules:
@@ -123,30 +147,38 @@ class _Rewriter:
                 agenda += users.get(symbol, ())
         return found
 
-    # -------------------------------------------------------------------------------------------- which rules loop
+    # ---------------------------------------------------------------------------- which rules loop
 
     def _leads_back(self, lhs: int, symbol: int, classes: list[int]) -> bool:
+        """Whether a symbol and `lhs` lead to each other. classes : `left` or `whole`."""
         return symbol >= self.n_terminals and classes[symbol - self.n_terminals] == classes[lhs - self.n_terminals]
 
     def _inner(self, lhs: int, body: Body) -> int | None:
-        """Where a rule has a symbol that leads back to `lhs` with all else empty; the first such place."""
+        """The first position of a symbol that leads back to `lhs` while all others may be empty."""
         required = [at for at, symbol in enumerate(body) if symbol not in self.nullable]
         places = range(len(body)) if not required else required if len(required) == 1 else ()
         return next((at for at in places if self._leads_back(lhs, body[at], self.whole)), None)
 
     def _hidden(self, lhs: int, body: Body) -> int | None:
-        """The last place past the first where a rule, what is before being empty, has a symbol that leads back to `lhs`."""
+        """The last position past the first of a symbol that leads back to `lhs` (`left`).
+
+        The symbols before it may be empty.
+        """
         n = sum(1 for _ in itertools.takewhile(self.nullable.__contains__, body))
         places = range(min(n, len(body) - 1), 0, -1)
         return next((at for at in places if self._leads_back(lhs, body[at], self.left)), None)
 
     def _is_looping(self, lhs: int, body: Body) -> bool:
+        """Whether a rule closes a cycle on which reductions may not end."""
         return self._hidden(lhs, body) is not None or (len(body) > 1 and self._inner(lhs, body) is not None)
 
-    # --------------------------------------------------------------------------------------------------- new rules
+    # ----------------------------------------------------------------------------------- new rules
 
     def _variants(self, lhs: int, body: Body) -> Iterator[Body]:
-        """What takes the place of a rule; if `lhs` may be empty, for the texts that are not. Together they are linear in the rule."""
+        """The bodies that replace a rule's; if `lhs` may be empty, for the texts that are not.
+
+        Their total length is linear in that of the rule.
+        """
         symbols = tuple(symbol for symbol in body if symbol not in self.void)
         inner, hidden = self._inner(lhs, symbols), self._hidden(lhs, symbols)
         is_nullable = all(symbol in self.nullable for symbol in symbols)
@@ -168,10 +200,10 @@ class _Rewriter:
             yield symbols
 
     def _from_first(self, lhs: int, symbols: Body, end: int) -> Iterator[Body]:
-        """The symbols from the first on that is not empty, which is one of those before `end`."""
-        rests: list[Body] = [
-            ()
-        ]  # for what is after each symbol, the last first: as it is where it is short, else a nonterminal
+        """One body for each first symbol that is not empty, chosen before `end`."""
+        # For each symbol what follows it, the last first: the symbols themselves if there are at
+        # most two, else a nonterminal.
+        rests: list[Body] = [()]
         for at in range(len(symbols) - 1, 0, -1):
             part = (symbols[at], *rests[-1])
             if len(symbols) - at > 2:
@@ -184,7 +216,7 @@ class _Rewriter:
             yield self._non_empty(symbols[at]), *rest
 
     def _non_empty(self, symbol: int) -> int:
-        """N+ of a nonterminal that may be empty, any other symbol itself."""
+        """N+ of a nonterminal that may be empty; any other symbol itself."""
         if symbol not in self.nullable:
             return symbol
         if symbol not in self.some:
@@ -194,6 +226,7 @@ class _Rewriter:
         return self.some[symbol]
 
     def _fresh(self, base: int, what: str) -> int:
+        """A new nonterminal, named after `base` and `what`."""
         number = self.next_number
         self.next_number += 1
         name = self.grammar.symbol_name(base)
@@ -203,7 +236,10 @@ class _Rewriter:
         return number
 
     def _merge_units(self) -> None:
-        """One nonterminal, the least, for those that derive each other by rules of one part: their texts are the same."""
+        """Merges nonterminals that derive each other by rules of one symbol.
+
+        Their texts are the same. The least of them stays.
+        """
         members = sorted(self.bodies)
         at = {lhs: i for i, lhs in enumerate(members)}
         classes = _classes(
@@ -218,9 +254,10 @@ class _Rewriter:
         self.bodies = {lhs: list(bodies) for lhs, bodies in merged.items()}
 
     def _drop_covered(self) -> None:
-        """Take A : u v away beside A : u N v where N may be empty and has changed: Lark writes so ``N? v`` and ``N* v``.
+        """Drops A : u v beside A : u N v where N may be empty and has changed.
 
-        A rule of symbols that may all be empty stays, so that what may be empty still may.
+        Lark writes such pairs for ``N? v`` and ``N* v``. A rule whose symbols may all be empty
+        stays, so that A can still be empty.
         """
         changed = {lhs for lhs in self.nullable & self.bodies.keys() if tuple(self.bodies[lhs]) != self._authors(lhs)}
         for lhs, bodies in self.bodies.items():
@@ -230,9 +267,10 @@ class _Rewriter:
             self.bodies[lhs] = [body for body in bodies if body not in covered or self.nullable.issuperset(body)]
 
     def _authors(self, lhs: int) -> tuple[Body, ...]:
+        """The bodies of a nonterminal's rules as the grammar has them."""
         return tuple(rule.rhs for rule in self.grammar.rules_of.get(lhs, ()))
 
 
 def _classes(successors: list[list[int]]) -> list[int]:
-    """Equal numbers for nodes that lead to each other: what a node leads to, as bits, itself included."""
+    """Equal numbers for nodes that lead to each other: all nodes that a node reaches, as bits."""
     return digraph(successors, [1 << i for i in range(len(successors))])

@@ -1,13 +1,18 @@
-"""Do the parses of one text always stand in states of one class? Under contextual lexing a class is a set of competing terminals.
+"""Do the parses of one text always stand in states of one class?
 
-Where LALR tables have a conflict, a parser that follows all actions goes on with several stacks. A lexer that asks the parser which
-terminals compete can serve them all only if they agree. Two stacks that come of one conflict are equal up to some state, the *base*, and
-differ above it. Of what lies below the base nothing is known but what the automaton allows. From each conflict such pairs are followed
-over all terminals that both stacks can read, until they are equal again. While the two have pushed equal states on what they differ in,
-they do the same and agree; so such a pair is followed only from where a reduction takes the lowest of these states away.
+Under contextual lexing a class is a set of competing terminals. Where LALR tables have a conflict,
+a parser that follows all actions goes on with several stacks. A lexer that asks the parser which
+terminals compete can serve them all only if they agree.
 
-Example: `s: x "b" "c" | y "b" /[c-z]/`, `x: "a"`, `y: "a"` has a conflict before "b": two reductions. Behind "b" one parse takes "c", the
-other the pattern, so the text `abc` has two parses that lex its last letter differently.
+Two stacks that come from one conflict are equal up to some state, the *base*, and differ above it.
+Below the base we assume any states that the automaton allows. From each conflict we follow such
+pairs over all terminals that both stacks can read, until they are equal again. While both stacks
+have pushed equal states onto the parts in which they differ, they do the same and agree. So we
+follow such a pair only from the reduction on that pops the lowest of these equal states.
+
+Example: `s: x "b" "c" | y "b" /[c-z]/`, `x: "a"`, `y: "a"` has a conflict before "b": two
+reductions. Behind "b" one parse takes "c", the other the pattern, so the text `abc` has two parses
+that lex its last letter differently.
 """
 
 from __future__ import annotations
@@ -21,21 +26,24 @@ import numpy.typing as npt
 from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT, LrTables
 
 MAX_DIFFERENCE = 48
-"""States above the base of a pair, of both stacks together."""
+"""The most states above the base of a pair, of both stacks together."""
 MAX_PAIRS = 5_000
-"""Pairs that are followed."""
+"""The most pairs that are followed."""
 
 Above = tuple[int, ...]
+"""The states of a stack above the base, the top last."""
 Pair = tuple[int, Above, Above]
-"""A base, and the states that each stack has above it, the top last."""
+"""A base, and the states that each of two stacks has above it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """A conflict with two parses that come to stand in states of different classes, or may do so for all that is known.
+    """A conflict with two parses that stand in states of different classes, or may do so.
 
-    state, column : the cell of the conflict. columns : what is read from there on, the conflict's column first. states : where the two
-        parses stand then; None if the search was given up.
+    state, column : the cell of the conflict.
+    columns : the terminal columns that are read from there on, the conflict's column first.
+    states : where the two parses stand then; None if the search was given up, so that nothing is
+        known.
     """
 
     state: int
@@ -47,15 +55,21 @@ class Disagreement:
 def disagreement(
     tables: LrTables, class_of_state: npt.NDArray[np.int32], max_pairs: int = MAX_PAIRS
 ) -> Disagreement | None:
-    """The first conflict found with two parses of one text in states of different classes. None is a proof that there is none.
+    """The first conflict found with two parses of one text in states of different classes.
 
-    class_of_state : (n_states,) int32. An answer whose `states` are None says that it is not known: some pair differs in more than
-    MAX_DIFFERENCE states, or there are more than `max_pairs`. Pairs that no text comes to may be among those followed.
+    class_of_state : (n_states,) int32; the class of each state.
+    max_pairs : the most pairs to follow.
+
+    Returns None as a proof that there is no such conflict. An answer whose `states` are None means
+    that it is not known: some pair differs in more than MAX_DIFFERENCE states, or there are more
+    than `max_pairs` pairs. We may also follow pairs that no text leads to, so an answer need not be
+    one that a text shows.
+
     Cost: O(pairs * terminals) steps of some 10 us.
     """
     classes: list[int] = class_of_state.tolist()
     pairs = _Pairs(tables)
-    # where each pair comes from: the pair before and the terminal read
+    # For each pair the pair before it and the terminal read there.
     origin: dict[Pair, tuple[Pair, int]] = {}
     agenda: deque[Pair] = deque()
 
@@ -96,15 +110,18 @@ def disagreement(
 
 
 class _TooDifferent(Exception):
+    """A pair differs in more than MAX_DIFFERENCE states."""
+
     pass
 
 
 def _top(base: int, above: Above) -> int:
+    """The state on top of a stack."""
     return above[-1] if above else base
 
 
 class _Pairs:
-    """What becomes of pairs of stacks when both read a terminal."""
+    """Finds what becomes of a pair of stacks when both read a terminal."""
 
     def __init__(self, tables: LrTables) -> None:
         self.tables = tables
@@ -116,16 +133,18 @@ class _Pairs:
         self._moved: dict[tuple[int, Above, int], list[Above | None]] = {}
 
     def columns(self, pair: Pair) -> list[int]:
-        """The terminals that both tops have an action for."""
+        """The terminal columns that both tops have an action for, ascending."""
         base, first, second = pair
         rows = self.tables.action[[_top(base, first), _top(base, second)], : self.tables.n_terminals]
         found: list[int] = np.flatnonzero((rows != 0).all(axis=0)).tolist()
         return found
 
     def after(self, pair: Pair, column: int) -> set[Pair]:
-        """The pairs of different stacks once both have shifted a terminal, without what they have in common but the base.
+        """The pairs of different stacks after both have shifted a terminal.
 
-        Raises _TooDifferent.
+        The base is raised over all that the two stacks then have in common.
+
+        Raises: _TooDifferent if the stacks of a pair differ in too many states.
         """
         found: set[Pair] = set()
         seen = {pair}
@@ -148,9 +167,12 @@ class _Pairs:
         return found
 
     def apart(self, pair: Pair) -> frozenset[Pair]:
-        """The pairs with different tops that come next of a pair: itself, or if its tops are equal, those behind what they do alike.
+        """The pairs with different tops that a pair leads to.
 
-        Raises _TooDifferent.
+        This is the pair itself if its tops differ. If they are equal, these are the pairs behind
+        the reductions that both stacks do alike.
+
+        Raises: _TooDifferent if the stacks of a pair differ in too many states.
         """
         found = self._apart.get(pair)
         if found is None:
@@ -171,7 +193,11 @@ class _Pairs:
         return found
 
     def _passed_over(self, below: Pair, state: int) -> frozenset[Pair]:
-        """Pairs that have both pushed a state, from where a reduction takes it away: after the reduction, before a terminal."""
+        """The pairs after a reduction that pops a state which both stacks have pushed.
+
+        below : the pair below that state. The pairs are those after the reduction, before a
+            terminal.
+        """
         known = self._over.get((below, state))
         if known is not None:
             return known
@@ -194,7 +220,7 @@ class _Pairs:
         return self._over.setdefault((below, state), frozenset(found))
 
     def _find_through(self) -> list[list[tuple[int, int]]]:
-        """For each state the reductions that take it away: the nonterminal, and how many states below it they take too."""
+        """For each state the reductions that pop it: nonterminal, number of states popped below."""
         tables = self.tables
         found: list[set[tuple[int, int]]] = [set() for _ in range(tables.n_states)]
         for state in range(tables.n_states):
@@ -208,7 +234,10 @@ class _Pairs:
         return [sorted(of_state) for of_state in found]
 
     def _shift(self, base: int, above: Above, column: int) -> list[Above | None]:
-        """The stacks above the base after a terminal has been shifted; None among them if a reduction takes the base away."""
+        """The stacks above the base after a terminal has been shifted.
+
+        None is among them if a reduction pops the base.
+        """
         key = base, above, column
         if key not in self._moved:
             found: dict[Above | None, None] = {}
@@ -236,6 +265,7 @@ class _Pairs:
 
 
 def _without_common(base: int, first: Above, second: Above) -> Pair:
+    """The pair of two stacks, its base raised over all that they have in common."""
     common = 0
     while common < min(len(first), len(second)) and first[common] == second[common]:
         common += 1
@@ -243,7 +273,7 @@ def _without_common(base: int, first: Above, second: Above) -> Pair:
 
 
 def _lowest_equal(base: int, first: Above, second: Above) -> tuple[Pair, int]:
-    """The lowest of the equal states on top of two stacks, and what is below it."""
+    """What is below the equal states on top of two stacks, and the lowest of these states."""
     length = 1
     while length < min(len(first), len(second)) and first[-1 - length] == second[-1 - length]:
         length += 1

@@ -1,7 +1,8 @@
 """The LR(0) automaton: viable prefix -> the items that are valid for it.
 
-An item is a rule with a dot; it is a number, items of one rule being consecutive. A state is its kernel, the items whose
-dot has moved (and the start item); the closure is implied.
+An item is a rule with a dot. It is represented by a number, and the items of one rule are
+consecutive. A state is its kernel, that is the items whose dot has moved (and the start item). The
+closure is implied.
 """
 
 from __future__ import annotations
@@ -19,17 +20,24 @@ from maskwright.analysis.grammar.grammar import Grammar, Rule
 from maskwright.analysis.lr.digraph import digraph
 
 Kernel = tuple[int, ...]
+"""The items of a state whose dot has moved, ascending."""
 
 MAX_STATES = 200_000
+"""The most states of an automaton."""
 MAX_TRANSITIONS = 1 << 22
+"""The most transitions of an automaton."""
 MAX_CELLS = 1 << 27
-"""States times symbols of a table that is written out: half a gibibyte."""
+"""The most states times symbols of a table that is written out: half a gibibyte."""
 
 
 class Items:
     """The items of a grammar and of one more rule, root -> start symbol, which is the last one.
 
-    symbol : symbol after an item's dot, -1 at the end of its rule. rule : an item's rule. first : a rule's item with the dot in front.
+    symbol : for each item the symbol after its dot, -1 at the end of its rule.
+    rule : for each item its rule; n_rules for the root rule.
+    first : for each rule its item with the dot in front.
+
+    Example: the rule `s : A B` has three items, one before A, one before B, and one at the end.
     """
 
     def __init__(self, grammar: Grammar) -> None:
@@ -44,7 +52,7 @@ class Items:
 
     @property
     def start(self) -> int:
-        """root -> . start"""
+        """The item root -> . start."""
         return self.first[-1]
 
     def text(self, item: int) -> str:
@@ -66,13 +74,17 @@ class Items:
 
 @dataclass(frozen=True)
 class Automaton:
-    """The LR(0) automaton of a reduced grammar. State 0 is the start; states are numbered breadth first, symbols ascending.
+    """The LR(0) automaton of a reduced grammar. State 0 is the start.
 
-    source, symbol, target : (n_transitions,) int32; the transitions, by source and then by symbol.
-    kernels : the kernel items of each state, ascending.
-    closures : the nonterminals after a dot in each state, as bits.
-    accessing : the symbol on which a state is entered, always the same; -1 for state 0.
-    completed : the rules that end in each state, ascending; the root rule is not among them.
+    States are numbered breadth first, symbols ascending.
+
+    items : the items of the grammar's rules.
+    source, symbol, target : (n_transitions,) int32; the transitions, ordered by source and then by
+        symbol.
+    kernels : for each state its kernel items, ascending.
+    closures : for each state the nonterminals after a dot, as bits: nonterminal index i is bit i.
+    accessing : for each state the symbol on which it is entered, always the same; -1 for state 0.
+    completed : for each state the rules that end in it, ascending, without the root rule.
     """
 
     items: Items
@@ -86,19 +98,25 @@ class Automaton:
 
     @property
     def grammar(self) -> Grammar:
+        """The grammar."""
         return self.items.grammar
 
     @property
     def n_states(self) -> int:
+        """The number of states."""
         return len(self.kernels)
 
     @property
     def n_symbols(self) -> int:
+        """The number of terminals and nonterminals."""
         return self.grammar.n_terminals + self.grammar.n_nonterminals
 
     @cached_property
     def transitions(self) -> npt.NDArray[np.int32]:
-        """(n_states, n_symbols) int32, -1 = none. Raises LimitError past MAX_CELLS."""
+        """(n_states, n_symbols) int32; the state after each state and symbol, -1 = none.
+
+        Raises: LimitError if there are more than MAX_CELLS cells.
+        """
         if self.n_states * self.n_symbols > MAX_CELLS:
             raise LimitError(
                 _too_large(self.items, self.kernels, self.n_symbols, f"past the limit of {MAX_CELLS} cells")
@@ -109,7 +127,7 @@ class Automaton:
 
     @cached_property
     def row_start(self) -> npt.NDArray[np.int64]:
-        """(n_states + 1,) int64; where each state's transitions begin."""
+        """(n_states + 1,) int64; each state's first transition, and the number of transitions."""
         return np.searchsorted(self.source, np.arange(self.n_states + 1)).astype(np.int64)
 
     @cached_property
@@ -117,12 +135,17 @@ class Automaton:
         return self.source.astype(np.int64) * self.n_symbols + self.symbol
 
     def find(self, states: npt.NDArray[np.int32], symbol: int) -> npt.NDArray[np.intp]:
-        """The numbers of the transitions of some states on a symbol. All of them must have one."""
+        """The transitions on one symbol, each of which must exist.
+
+        states : (n,) int32; the states that the transitions leave.
+
+        Returns (n,) intp; their indices in `source`, `symbol` and `target`.
+        """
         return np.searchsorted(self._keys, states.astype(np.int64) * self.n_symbols + symbol)
 
     @cached_property
     def below(self) -> list[list[int]]:
-        """For each state those that have a transition to it, ascending."""
+        """For each state the states that have a transition to it, ascending."""
         order = np.argsort(self.target, kind="stable")
         bounds = np.searchsorted(self.target[order], np.arange(self.n_states + 1)).tolist()
         sources: list[int] = self.source[order].tolist()
@@ -134,7 +157,10 @@ class Automaton:
         return int(self.target[self.find(np.zeros(1, np.int32), self.grammar.start)[0]])
 
     def restricted(self, states: npt.NDArray[np.int32]) -> Automaton:
-        """The automaton of some states alone, ascending, the start and the accepting state among them; they are numbered anew."""
+        """The automaton of some states alone, which are numbered anew.
+
+        states : (n,) int32, ascending; the start and the accepting state must be among them.
+        """
         number = np.full(self.n_states, -1, np.int32)
         number[states] = np.arange(len(states), dtype=np.int32)
         kept: list[int] = states.tolist()
@@ -152,10 +178,14 @@ class Automaton:
 
 
 class _Closure:
-    """What a set of nonterminals after a dot adds to a state, the same for all states with that set.
+    """What a set of nonterminals after a dot adds to a state. All states with that set share it.
 
-    kernels : symbol -> the items past that symbol. symbols : these symbols, ascending. row : for each the state with just its kernel, -1
-    where not yet asked for. missing : the symbols not yet asked for. empty : the empty rules.
+    kernels : symbol -> the items past that symbol. symbols : (n,) int32; these symbols, ascending.
+    place : symbol -> its index in `symbols`. missing : the symbols for which no state has been
+        needed yet.
+    row : (n,) int32; for each symbol the state with just its kernel, -1 if it has not been needed
+        yet.
+    empty : the empty rules.
     """
 
     __slots__ = ("empty", "kernels", "missing", "place", "row", "symbols")
@@ -176,7 +206,12 @@ class _Closure:
         self.row = np.full(len(self.symbols), -1, np.int32)
 
     def transitions(self, targets: dict[int, int]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-        """A state's symbols, ascending, and where they lead; `targets` go before the row."""
+        """A state's symbols, ascending, and the states that they lead to.
+
+        targets : symbol -> state, where a state differs from the shared row or has a symbol more.
+
+        Returns two arrays (n,) int32.
+        """
         row = self.row.copy()
         more = {symbol: target for symbol, target in targets.items() if symbol not in self.place}
         for symbol, target in targets.items():
@@ -192,10 +227,11 @@ class _Closure:
 def build_automaton(grammar: Grammar) -> Automaton:
     """The LR(0) automaton of a reduced grammar (`normalise.reduce`).
 
-    Raises LimitError past MAX_STATES states or MAX_TRANSITIONS transitions.
-    Cost: O(transitions), and O(distinct closures * rules); there can be exponentially many states.
-    Source: Aho, Lam, Sethi, Ullman, Compilers (2nd ed.), 4.6.2. Here equal closures are shared: what they add to a state, and where that
-    leads, is found once; most states of a real grammar differ in few symbols.
+    Raises: LimitError if there are more than MAX_STATES states or MAX_TRANSITIONS transitions.
+    Cost: O(transitions), and O(distinct closures * rules). There can be exponentially many states.
+    Source: Aho, Lam, Sethi, Ullman, Compilers (2nd ed.), 4.6.2. We differ in that equal closures
+        are shared: what they add to a state, and where that leads, is found once. Most states of a
+        real grammar differ in few symbols.
     """
     items = Items(grammar)
     n_terminals, n_symbols = grammar.n_terminals, grammar.n_terminals + grammar.n_nonterminals
@@ -278,7 +314,7 @@ def bits(number: int) -> list[int]:
 
 
 def _too_large(items: Items, kernels: Sequence[Kernel], n_symbols: int, limit: str) -> str:
-    """The message of a limit; it names the nonterminal whose rules are in progress in most states."""
+    """The message of a limit. It names the nonterminal whose rules are under way in most states."""
     grammar = items.grammar
     count = [0] * grammar.n_nonterminals
     for kernel in kernels[1:]:

@@ -1,26 +1,30 @@
-"""Smaller tables for the same language: states, terminals, nonterminals and rules that the parser cannot tell apart are one.
+"""Smaller tables for the same language: what the parser cannot tell apart becomes one.
 
-The partition is the coarsest one with
+This applies to states, terminals, nonterminals and rules. The partition is the coarsest one with
 
-- s ~ s': for every terminal t and nonterminal A, action[s, t] ~ action[s', t] and goto[s, A] ~ goto[s', A]; and (by_symbol) the two
-  are entered on equivalent symbols;
+- s ~ s': for every terminal t and nonterminal A, action[s, t] ~ action[s', t] and
+  goto[s, A] ~ goto[s', A]; and (by_symbol) the two are entered on equivalent symbols;
 - t ~ t': both are terminals, or both are END, and action[s, t] ~ action[s, t'] for every state s;
 - A ~ A': goto[s, A] ~ goto[s, A'] for every state s;
-- r ~ r': equivalent left sides and equal lengths,
+- r ~ r': equivalent left sides and equal lengths.
 
-where actions are equivalent if they are the same sets up to classes (shifts to equivalent states, reductions by equivalent
-rules, accepting, none), and gotos if both are missing or lead to equivalent states.
+Two cells' actions are equivalent if they are the same sets up to classes (shifts to equivalent
+states, reductions by equivalent rules, accepting, none). Gotos are equivalent if both are missing
+or lead to equivalent states.
 
-Why it is sound on every stack, real or not. Let h replace each state of a stack, and a terminal, by its class. *One action*: on
-stack g before t and on h(g) before h(t) the same can happen: an error; accepting; a shift, after which the stacks are g s and
-h(g s); or a reduction, which pops equally many states (or finds too few on both), and pushes goto[b, A] on what is left of the
-one and h(goto[b, A]) = goto[h(b), h(A)] on what is left of the other, or is stuck on both. So h is a bisimulation between the
-two parsers from any stack: they do the same, action for action, and accept the same sequences of terminals. QED.
+The merged tables are right on every stack, real or not. Proof: let h replace each state of a stack,
+and a terminal, by its class. Consider *one action* on stack g before t and on h(g) before h(t). The
+same can happen on both: an error; accepting; a shift, after which the stacks are g s and h(g s); or
+a reduction. The reduction pops equally many states, or finds too few on both. Then it pushes
+goto[b, A] on what is left of the one and h(goto[b, A]) = goto[h(b), h(A)] on what is left of the
+other, or it is stuck on both. So h is a bisimulation between the two parsers from any stack: they
+do the same, action for action, and accept the same terminal sequences. QED.
 
-Feasible stacks are kept too: a path of merged `predecessors` up from state 0 is the image of a path of the full ones. Lift it
-from the bottom: an edge on a symbol that leaves a class leaves each of its states, on each equivalent symbol, into the same class. With
-by_symbol the lifted path also ends on a symbol equivalent to the one on which the merged path ends. State 0 stays alone: only
-state 0 goes to the accepting state, which alone accepts.
+Feasible stacks are kept too: a path of merged `predecessors` up from state 0 is the image of a path
+of the full ones. We lift it from the bottom. If an edge on a symbol leaves a class, then each state
+of the class has an edge on each equivalent symbol, into the same class. With by_symbol the lifted
+path also ends on a symbol equivalent to the one on which the merged path ends. State 0 stays alone,
+since only state 0 goes to the accepting state, which alone accepts.
 """
 
 from __future__ import annotations
@@ -35,9 +39,13 @@ from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT, ERROR, Alternative
 
 @dataclass(frozen=True)
 class Partition:
-    """The class of each state, column (END's is the last), nonterminal and rule, numbered by least member.
+    """The class of each state, column, nonterminal and rule, numbered by least member.
 
-    A column without any action, i.e. a terminal that no text can use, has class -1.
+    states : (n_states,) int32.
+    columns : (T + 1,) int32, END's the last. -1 for a column without any action, i.e. a terminal
+        that no text can use.
+    nonterminals : (n_nonterminals,) int32.
+    rules : (n_rules,) int32.
     """
 
     states: Array
@@ -47,10 +55,14 @@ class Partition:
 
 
 def coarsest_partition(tables: LrTables, *, by_symbol: bool = True) -> Partition:
-    """The greatest fixed point of the module's definition. Cost: O(cells) a round; rounds: about ten on grammars of programming languages.
+    """The coarsest partition of the module's definition: its greatest fixed point.
 
-    Each round splits classes by what their members do up to the classes of the round before, so a pair that is split is inequivalent,
-    and when nothing is split any more the definition holds.
+    by_symbol : keep states apart that are entered on inequivalent symbols.
+
+    Each round splits classes by what their members do up to the classes of the round before. So a
+    pair that is split is inequivalent, and when nothing is split any more the definition holds.
+
+    Cost: O(cells) a round; about ten rounds on grammars of programming languages.
     """
     n_states, n_columns = tables.action.shape
     states = np.zeros(n_states, np.int32)
@@ -76,12 +88,15 @@ def coarsest_partition(tables: LrTables, *, by_symbol: bool = True) -> Partition
 
 
 def bisimulate(tables: LrTables, *, by_symbol: bool = True) -> LrTables:
-    """The tables of the coarsest partition: the same language over `terminal_column`, action for action.
+    """The tables of the coarsest partition: the same language, action for action.
 
-    States, columns, nonterminals and rules are numbered by the least member of their class. END stays alone and last; state 0 stays 0.
+    The language is over `terminal_column`. States, columns, nonterminals and rules are numbered by
+    the least member of their class. END stays alone and last; state 0 stays 0.
 
-    by_symbol : keep states apart that are entered on inequivalent symbols. Without it more states merge; `accessing` is then -2
-        for a state that is entered on several.
+    by_symbol : keep states apart that are entered on inequivalent symbols. Without it more states
+        merge, and `accessing` is -2 for a state that is entered on several symbols.
+
+    Cost: as `coarsest_partition`.
     """
     classes = coarsest_partition(tables, by_symbol=by_symbol)
     state_of, column_of, nonterminal_of, rule_of = map(
@@ -105,16 +120,20 @@ def bisimulate(tables: LrTables, *, by_symbol: bool = True) -> LrTables:
 
 
 def _entered(tables: LrTables, columns: Array, nonterminals: Array) -> Array:
-    """`LrTables.accessing` with classes in place of symbols."""
+    """`LrTables.accessing` with classes instead of symbols."""
     n_columns = columns.max() + 1
     entered: Array = np.concatenate([columns, n_columns + nonterminals, np.array([-1], np.int32)])[tables.accessing]
     return entered
 
 
 def _actions_up_to(tables: LrTables, states: Array, rules: Array) -> tuple[Array, Alternatives]:
-    """All actions with classes in place of members: equal numbers for equal sets of actions."""
+    """All actions with classes instead of members: equal numbers for equal sets of actions.
+
+    Returns (n_states, T + 1) int32, and the alternatives that these numbers refer to.
+    """
     alternatives = Alternatives()
-    after = np.zeros_like(tables.alternatives)  # the new number of each list of actions, where the list begins
+    # for each list of actions its new number, at the index where the list begins
+    after = np.zeros_like(tables.alternatives)
     at = 0
     while at < len(after):
         end = at + 1 + int(tables.alternatives[at])
@@ -127,7 +146,7 @@ def _actions_up_to(tables: LrTables, states: Array, rules: Array) -> tuple[Array
 
 
 def _plain_up_to(action: Array, states: Array, rules: Array) -> Array:
-    """The same of plain actions."""
+    """Plain actions with classes instead of members."""
     is_shift = (action > 0) & (action < ACCEPT)
     is_reduction = action < 0
     action = action.copy()
@@ -137,7 +156,7 @@ def _plain_up_to(action: Array, states: Array, rules: Array) -> Array:
 
 
 def _number(*parts: Array) -> Array:
-    """Equal rows of the arrays side by side get equal numbers, by first occurrence."""
+    """Equal numbers for equal rows of the arrays side by side, by first occurrence."""
     n_rows = len(parts[0])
     rows = np.concatenate([part.reshape(n_rows, -1) for part in parts], axis=1)
     data, width = memoryview(rows.tobytes()), rows.shape[1] * rows.itemsize
@@ -147,6 +166,6 @@ def _number(*parts: Array) -> Array:
 
 
 def _representatives(classes: Array) -> npt.NDArray[np.intp]:
-    """The least member of each class, class -1 being none."""
+    """The least member of each class, without class -1."""
     values, first = np.unique(classes, return_index=True)
     return first[values >= 0]

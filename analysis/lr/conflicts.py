@@ -1,6 +1,7 @@
-"""LALR(1) conflicts: where the parser, having read some text, may do several things before the same terminal.
+"""LALR(1) conflicts: states in which the parser may do several things before the same terminal.
 
-Each comes with an example that is real: a terminal sequence after which the parser does get there, before the conflicting terminal.
+Each conflict comes with an example that is real: a terminal sequence after which the parser does
+get into the state, before the conflicting terminal.
 """
 
 from __future__ import annotations
@@ -19,16 +20,20 @@ from maskwright.analysis.lr.digraph import digraph
 from maskwright.analysis.lr.lookaheads import Lookaheads, lookaheads, nullable_symbols, shifted_terminals
 
 Kind = Literal["accept", "shift", "reduce"]
+"""What an action does."""
 
 MAX_EXAMPLE = 1000
-"""Terminals of the longest example that is written out."""
+"""The most terminals of an example that is written out."""
 MAX_VERTICES = 30_000
-"""Vertices of all searches for examples together: some seconds."""
+"""The most vertices of all searches for examples together: some seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One of the actions of a conflict: what is done, and the items that ask for it, as text."""
+    """One action of a conflict.
+
+    kind : what it does. items : the items that ask for it, as text.
+    """
 
     kind: Kind
     items: tuple[str, ...]
@@ -38,13 +43,18 @@ class Action:
 class Conflict:
     """A state and a terminal for which the tables have several actions.
 
-    state : its number in the LR(0) automaton. terminal : a terminal's number, or n_terminals for the end of the text.
-    terminal_name : as shown.
-    actions : to accept or shift comes first, then the reductions in the order of the grammar's rules.
-    example : a shortest sequence of terminals that leads the parser here, then the conflicting terminal (unless it is the end);
-        None if it has more than MAX_EXAMPLE terminals, or none was asked for or found within MAX_VERTICES. example_text : as shown.
-    is_shared : after the example each of the actions can be the right one. False: not all at once; the state stands for several
-        contexts, and only look-ahead sets merged over them (or a longer example) bring the actions together.
+    state : its number in the LR(0) automaton.
+    terminal : the terminal's number, or n_terminals for the end of the text.
+    terminal_name : the terminal as messages show it.
+    actions : to accept or to shift comes first, then the reductions in the order of the grammar's
+        rules.
+    example : a shortest sequence of terminals that leads the parser here, then the conflicting
+        terminal (unless that is the end). None if MAX_EXAMPLE terminals or more lead here, if no
+        example was asked for, or if none was found within MAX_VERTICES.
+    example_text : the example as messages show it, "" for None.
+    is_shared : whether after the example each of the actions can be the right one. False: not all
+        of them at once. The state stands for several contexts, and only the lookahead sets merged
+        over them (or a longer example) bring the actions together.
     """
 
     state: int
@@ -70,9 +80,11 @@ class Conflict:
 
 
 def conflicts(grammar: Grammar, n_examples: int = 100) -> tuple[Conflict, ...]:
-    """All conflicts of the LALR(1) tables of `parsed_grammar`, by state and terminal; the first `n_examples` with an example.
+    """All conflicts of the LALR(1) tables of `parsed_grammar`, ordered by state and terminal.
 
-    Raises GrammarError if the language is empty, LimitError if the automaton is too large.
+    n_examples : for how many of them, from the first on, an example is searched.
+
+    Raises: GrammarError if the language is empty; LimitError if the automaton is too large.
     """
     automaton = build_automaton(parsed_grammar(grammar, grammar.conflicts))
     sets = lookaheads(automaton)
@@ -93,6 +105,7 @@ def conflicts(grammar: Grammar, n_examples: int = 100) -> tuple[Conflict, ...]:
 
 
 def _conflicting_cells(automaton: Automaton, sets: Lookaheads) -> list[tuple[int, int]]:
+    """The states and terminals with several actions, ascending. END is n_terminals."""
     n_terminals = automaton.grammar.n_terminals
     cells = []
     for state, (shifted, terminals) in enumerate(zip(shifted_terminals(automaton), sets, strict=True)):
@@ -113,13 +126,14 @@ def _conflict(
     terminal: int,
     path: tuple[list[int], bool] | None,
 ) -> Conflict:
+    """The conflict of a cell. path : as `_Search.run` finds it; None: no example."""
     grammar, items = automaton.grammar, automaton.items
     is_end = terminal == grammar.n_terminals
     actions = []
     if is_end and state == automaton.accepting:
         actions.append(Action("accept", (items.text(items.start + 1),)))
     if not is_end and automaton.transitions[state, terminal] >= 0:
-        # the kernel of the state shifted to, with the dot one back
+        # The kernel of the state shifted to, with each dot moved one symbol back.
         after = automaton.kernels[automaton.transitions[state, terminal]]
         actions.append(Action("shift", tuple(items.text(item - 1) for item in after)))
     for rule, terminals in zip(automaton.completed[state], sets[state], strict=True):
@@ -136,7 +150,10 @@ def _conflict(
 
 
 class _Yields:
-    """A shortest terminal string of each symbol; of several, by the rule that comes first.
+    """A shortest terminal string of each symbol; of several, the one whose rule comes first.
+
+    length : for each symbol the string's length. body : for each nonterminal the rule body that
+        gives it.
 
     Source: D. Knuth, A generalization of Dijkstra's algorithm (1977).
     """
@@ -166,7 +183,7 @@ class _Yields:
                     heapq.heappush(agenda, (total[other], other))
 
     def of(self, symbols: list[int]) -> tuple[int, ...] | None:
-        """A shortest terminal string of the symbols in a row; None past MAX_EXAMPLE terminals."""
+        """A shortest terminal string of a symbol string; None from MAX_EXAMPLE terminals on."""
         if sum(self.length[symbol] for symbol in symbols) >= MAX_EXAMPLE:
             return None
         word = []
@@ -183,13 +200,14 @@ class _Yields:
 
 
 class _Search:
-    """Viable prefixes by the length of their yields, with the items that can have one terminal t as their look-ahead.
+    """Viable prefixes by the length of their yields, with the items that can have lookahead t.
 
-    A vertex is a state and the set of its kernel items valid with look-ahead t: the canonical LR(1) automaton as far as t sees it. So
-    unlike in the LALR automaton a reduction found here is right for some text that goes on with t.
+    t is one terminal. A vertex is a state and the set of its kernel items that are valid with
+    lookahead t: the canonical LR(1) automaton as far as t can tell. So unlike in the LALR
+    automaton, a reduction found here is right for some text that goes on with t.
 
-    Source: Isradisaikul and Myers, Finding counterexamples from parsing conflicts (2015), the shortest lookahead-sensitive path; here for
-    all items at once.
+    Source: Isradisaikul and Myers, Finding counterexamples from parsing conflicts (2015), the
+        shortest lookahead-sensitive path. We search for all items at once.
     """
 
     def __init__(self, automaton: Automaton, sets: Lookaheads, yields: _Yields, terminal: int) -> None:
@@ -198,10 +216,12 @@ class _Search:
         n_terminals = self.n_terminals = grammar.n_terminals
         nullable = nullable_symbols(grammar)
         begins = self._begins_with_terminal(nullable)
-        # for each nonterminal A of a closure: the nonterminals that its rules give look-ahead t in any case, or if A has it
+        # For each nonterminal A of a closure: the nonterminals that its rules give lookahead t in
+        # any case (always), and those that they give it if A has it (passed_on).
         self.always = [0] * grammar.n_nonterminals
         passed_on: list[list[int]] = [[] for _ in range(grammar.n_nonterminals)]
-        # for each item before a symbol: whether what follows that symbol may begin with t, and may be empty
+        # For each item before a symbol: whether what follows that symbol may begin with t, and
+        # whether it may be empty.
         self.past: list[tuple[bool, bool]] = []
         for body in [*(rule.rhs for rule in grammar.rules), (grammar.start,)]:
             flags = [(False, False)]
@@ -221,7 +241,10 @@ class _Search:
         self.passed_on = digraph(passed_on, [1 << i for i in range(grammar.n_nonterminals)])
 
     def _begins_with_terminal(self, nullable: frozenset[int]) -> frozenset[int]:
-        """The symbols with t in FIRST; none for the end of the text, whose number is that of a nonterminal."""
+        """The symbols with t in FIRST.
+
+        None for the end of the text: its number is also that of a nonterminal.
+        """
         if self.terminal == self.n_terminals:
             return frozenset()
         before: dict[int, set[int]] = {}
@@ -240,16 +263,19 @@ class _Search:
         return frozenset(found)
 
     def run(self, goals: list[int], n_vertices: int) -> tuple[dict[int, tuple[list[int], bool]], int]:
-        """Goal state -> the symbols of a viable prefix that leads there, and whether all actions on t are right after it.
+        """Goal state -> the symbols of a viable prefix that leads there, and whether it is shared.
 
-        The shortest such prefix if there is one, else the shortest of those with most actions right, as far as `n_vertices` show;
-        also returns how many were looked at.
+        Shared: all actions on t are right after the prefix. We take the shortest such prefix if
+        there is one, else the shortest of those with most actions right. The search ends after
+        n_vertices vertices.
+
+        Also returns how many vertices were searched.
         """
         useful = self._leading_to(goals)
-        n_actions = {
-            goal: sum(terminals >> self.terminal & 1 for terminals in self.sets[goal]) for goal in goals
-        }  # reductions; to shift or accept is always right
-        best: dict[int, tuple[int, int]] = {}  # goal -> (number of right reductions, vertex)
+        # the number of reductions; to shift or accept is always right
+        n_actions = {goal: sum(terminals >> self.terminal & 1 for terminals in self.sets[goal]) for goal in goals}
+        # goal -> (number of right reductions, vertex)
+        best: dict[int, tuple[int, int]] = {}
         root = (0, int(self.terminal == self.n_terminals))
         vertices = [root]
         came: list[tuple[int, int]] = [(-1, -1)]
@@ -309,7 +335,10 @@ class _Search:
         return leads
 
     def _closure(self, state: int, kernel: int) -> int:
-        """The nonterminals after a dot, as bits, whose rules have look-ahead t here; `kernel`: the kernel items with it, as bits."""
+        """The nonterminals after a dot, as bits, whose rules have lookahead t here.
+
+        kernel : the kernel items with lookahead t, as bits.
+        """
         items, n_terminals = self.automaton.items, self.n_terminals
         found = 0
         for position, item in enumerate(self.automaton.kernels[state]):
@@ -326,7 +355,7 @@ class _Search:
         return closed
 
     def _advance(self, state: int, kernel: int, inherited: int, target: int) -> int:
-        """The kernel items of `target` with look-ahead t."""
+        """The kernel items of `target` with lookahead t, as bits."""
         items = self.automaton.items
         before = self.automaton.kernels[state]
         found = 0
@@ -340,7 +369,7 @@ class _Search:
         return found
 
     def _right_reductions(self, state: int, kernel: int, inherited: int) -> int:
-        """How many of the state's reductions are right before t."""
+        """The number of the state's reductions that are right before t."""
         items, rules = self.automaton.items, self.grammar.rules
         count = 0
         for position, item in enumerate(self.automaton.kernels[state]):

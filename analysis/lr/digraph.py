@@ -1,4 +1,4 @@
-"""F(x) = G(x) joined with all F(y) for x R y, the least solution, over sets kept as the bits of ints."""
+"""The least solution of F(x) = G(x) joined with all F(y) for x R y. Sets are bits of an int."""
 
 from __future__ import annotations
 
@@ -6,22 +6,24 @@ from collections.abc import Sequence
 
 
 def digraph(successors: Sequence[Sequence[int]], initial: Sequence[int]) -> list[int]:
-    """The union of `initial` over all nodes that a node reaches, itself included.
+    """For each node the union of `initial` over all nodes that it reaches, itself included.
 
-    successors : the nodes y with x R y, for each node x. initial : G, a set of bits for each node.
+    successors : for each node x the nodes y with x R y.
+    initial : G; for each node a set, as bits.
 
-    Cost: one union an edge. No recursion: chains as long as the grammar is deep are usual.
-    Source: DeRemer and Pennello, Efficient computation of LALR(1) look-ahead sets (1982), section 4, an adaption of Tarjan's algorithm for
-    strongly connected components.
+    Cost: one union for each edge. There is no recursion, since chains are often as long as the
+        grammar is deep.
+    Source: DeRemer and Pennello, Efficient computation of LALR(1) look-ahead sets (1982), section
+        4, an adaption of Tarjan's algorithm for strongly connected components.
     """
     n = len(successors)
     result = list(initial)
-    low = (
-        [0] * n
-    )  # 0 = not yet seen; else a position on `pending` counted from 1, or past all of them when the component is done
+    # 0 = not yet seen; else a position in `pending`, counted from 1, or past all of them once the
+    # component is done
+    low = [0] * n
     done = n + 1
     pending: list[int] = []
-    position = [0] * n  # how many successors of a node have been looked at
+    position = [0] * n  # for each node how many of its successors have been looked at
     for root in range(n):
         if low[root]:
             continue

@@ -1,63 +1,108 @@
-"""Actions that a parser of an ambiguous grammar need not follow, since another action of the same cell does all that they can do.
+"""Superfluous actions of ambiguous grammars: another action of the cell does all that they can.
 
-A parser that follows all actions of conflicts reads ``1+1+1+1`` with `e : e "+" e | N` on as many stacks as there are ways to begin to
-bracket it. A mask asks for one thing only: what can come next. Every stack but one can then be left out: the one on which all is
-reduced that can be. Two relations of stacks say so. A stack is written as its symbols; the states follow from them.
+A parser that follows all actions of conflicts reads ``1+1+1+1`` with `e : e "+" e | N` on as many
+stacks as there are ways to begin to bracket it. A mask asks for one thing only: what can come next.
+So all stacks but one can be left out. The one that we keep is the one on which everything is
+reduced that can be reduced. Three relations of stacks justify this. A stack is written as its
+symbols; the states follow from them.
 
-**Contraction.** Let p be a state, and P any stack with p on top. Let c be the state after P G, where G are one or more symbols. For a
-nonterminal C the stack P G C T *contracts* to P C T (T: any symbols) if C is in a set K of nonterminals such that for each C of K, with
-u = goto(c, C) and u' = goto(p, C), which exists, every kernel item of u is
+**Contraction.** Let p be a state, and P any stack with p on top. Let c be the state after P G,
+where G are one or more symbols. For a nonterminal C the stack P G C T *contracts* to P C T (T: any
+symbols) if C is in a set K of nonterminals with the following property. For each C of K let
+u = goto(c, C) and u' = goto(p, C), which must exist. Every kernel item of u must be
 
-(a) A -> C . w, its rule begun in c, where A is expected in p too (it is in p's closure) and is in K; or
-(b) A -> G' C . with |G'| = |G|, its rule begun in p, where A in p can only become C: A is C, or the only kernel item of goto(p, A) is
-    some B -> A . and B can only become C (a *chain*); or
-(c) A -> G' C . w with |G'| = |G| and w not empty, where there is a rule B -> C w and A in p can only become B.
+(a) A -> C . w, its rule begun in c, where A is expected in p too (A is in p's closure) and is in K;
+    or
+(b) A -> G' C . with |G'| = |G|, its rule begun in p, where A in p can only become C: A is C, or the
+    only kernel item of goto(p, A) is some B -> A . and B can only become C (a *chain*); or
+(c) A -> G' C . w with |G'| = |G| and w not empty, where there is a rule B -> C w and A in p can
+    only become B.
 
-Lemma 1. If S contracts to S' and the LR(0) parser, which reduces whatever comes, can read a terminal t on S (some reductions, then a
-shift) or accept, in n steps, then it can do the same on S' in at most n steps, and the stacks that come out contract, or are equal.
-Proof, by n. Let S = P G C T. An item of the state on top whose rule began above c, or in c by (a), is in the state on top of S' as well,
-and one of (c) has its twin there, that of B -> C w, by induction over T: what a state's closure adds depends on what comes after its dots.
-So (1) a shift on S is one on S', and the stacks contract with T one longer; (2) a reduction that pops a part of T is one on S', and they
-contract with another T; (3) one by A -> C T leads to P G A and P A, which contract, as A is in K; (4) one of (b) needs an empty T and leads
-to P A; then nothing can be done but the reductions of the chain, which lead to P C = S'; (5) one of (c) leads to P A and by a chain to P B,
-to which the twin's reduction leads in one step. An acceptance needs a stack of one symbol and S has more, so it comes after (4) or (5).
+Lemma 1. Suppose that S contracts to S', and that the LR(0) parser, which reduces whatever comes,
+can read a terminal t on S (some reductions, then a shift) or accept, in n steps. Then it can do the
+same on S' in at most n steps, and the resulting stacks contract or are equal.
+
+Proof, by induction on n. Consider an item of the state on top of S. If its rule began above c, or
+in c by (a), the item is in the state on top of S' as well. If it is an item of (c), its counterpart
+is there, the item of B -> C w. Both follow by induction over T, because what a state's closure adds
+depends on what comes after its dots. So
+
+- (1) a shift on S is a shift on S', and the stacks contract with T one longer;
+- (2) a reduction that pops a part of T is a reduction on S', and the stacks contract with another
+  T;
+- (3) a reduction by A -> C T leads to P G A and P A, which contract, as A is in K;
+- (4) a reduction of (b) needs an empty T and leads to P A; then nothing is possible but the
+  reductions of the chain, which lead to P C = S';
+- (5) a reduction of (c) leads to P A and by a chain to P B, to which the counterpart's reduction
+  leads in one step.
+
+An acceptance needs a stack of one symbol. S has more, so an acceptance comes after (4) or (5).
 There is no other step. QED.
 
-**Simulation.** s <= s' is the greatest relation of states such that for each symbol X with a transition from s there is one from s',
-delta(s, X) <= delta(s', X); for each rule completed in s there is one of equal left side and length completed in s'; and s' accepts if
-s does. For stacks of equal length, each state of the one <= the other's in its place, Lemma 1 holds with equal numbers of steps.
+**Simulation.** s <= s' is the greatest relation of states such that
 
-**Continuation.** A terminal t *continues* if there are symbols w such that each rule with t in it is A -> u t w, t being neither in u nor
-in w, with a *companion*, the rule A -> u. (The ``else`` of C does: ``S : if c S else S`` has the companion ``S : if c S``.) Let q complete
-A -> u, and shift t; if A -> u t w is a rule, its item is in q too, since both rules were begun together. Let q be on top of a stack Q u,
-and let the LR(0) parser come by reductions alone from Q A to a stack on which it can shift t: some W v, for rules B -> v t w and B -> v.
-Then W v t T *is covered by* Q u t T (T: any symbols).
+- for each symbol X with a transition from s there is one from s', and delta(s, X) <= delta(s', X);
+- for each rule completed in s a rule of equal left side and length is completed in s'; and
+- s' accepts if s does.
 
-Lemma 2. If S is covered by S' and the LR(0) parser can read a terminal on S or accept, it can do the same on S', in some number of steps,
-and the stacks that come out are covered in the same way, or are equal.
-Proof. Behind t both expect w and nothing else, so what is done within T is the same on both. When w is whole, S becomes W B, and S' becomes
-Q A, from which the reductions above lead to W v, and the companion to W B. QED.
+Take two stacks of equal length such that each state of the one is <= the state at the same height
+of the other. For them Lemma 1 holds with equal numbers of steps.
 
-**What is pruned.** Let state q complete r: A -> G B, |G| > 0, and let another action share a cell with r.
+**Covering.** A terminal t *continues* if there are symbols w such that each rule with t in it is A
+-> u t w, with t neither in u nor in w, and has a *companion*, the rule A -> u. (The ``else`` of C
+does: ``S : if c S else S`` has the companion ``S : if c S``.) Let q complete A -> u and shift t. If
+A -> u t w is a rule, its item is in q too, since both rules began together. Let q be on top of a
+stack Q u. Suppose that from Q A the LR(0) parser comes, by reductions alone, to a stack on which it
+can shift t: some W v, for rules B -> v t w and B -> v. Then W v t T *is covered by* Q u t T (T: any
+symbols).
 
-(1) If for all p from which G B leads to q the stack P G B contracts to P B, A in p can only become B, then r alone is kept in the cell.
-(2) If q completes another rule r2: A2 -> w of the same length as a rule r1: A1 -> w, and for all p from which w leads to q what A2 can only
-    become in p is <= something on the chain of A1 in p, then r2 is dropped where r1 is kept.
-(3) If r is A -> u and q shifts a t that continues, by A -> u t w, then r is dropped before t, unless (1) drops the shift.
+Lemma 2. If S is covered by S' and the LR(0) parser can read a terminal on S or accept, it can do
+the same on S', in some number of steps, and the resulting stacks are covered in the same way or are
+equal.
 
-Theorem. The pruned parser reads the same texts as the LR(0) parser, and after each of them can read the same terminals.
-Proof. Let R be the reflexive and transitive closure of contraction, simulation and covering: if S R S', what the LR(0) parser can read on S
-it can on S', by the lemmas. Claim: if the LR(0) parser can read t on S in n steps, coming to S1, then the pruned one can on S, coming to
-some S2 with S1 R S2. By (n, |S|). Let the first step be an action that was dropped. (3) The shift, which is kept, leads from S = Q u to Q u
-t, by which S1 is covered; its steps count no more, since the claim is about one terminal. (1) The kept r and the chain lead from S = P G B
-to P B, on which by Lemma 1 the LR(0) parser can read t in at most n steps, and P B is shorter than S. (2) The kept r1 and its chain lead to
-a stack on which what is left of the n steps, at most n - 1, can be done; where (3) drops r1, (3) goes on from there. Cells of chains have
-one action and are never pruned. So induction goes on; a first step that was not dropped leaves n - 1. An action that leads to a shift of t
-is never missing in LALR(1) look-aheads, so that parser and the LR(0) parser do the same. By induction over the text each stack of the LR(0)
-parser has one of the pruned parser's to which it is related by R; and the pruned parser does nothing that the other cannot. QED.
+Proof. Behind t both stacks expect w and nothing else, so each step within T is the same on both.
+Once w is whole, S becomes W B and S' becomes Q A. From Q A the reductions above lead to W v, and
+the companion leads to W B. QED.
 
-Where the parser's state decides how a text is lexed (`exact_tops`), only those are pruned after which the states on top are the same after
-each terminal: in the first two relations delta(u, X) = delta(u', X) is asked for instead, in the third that t leads to one state.
+**What is pruned.** Let state q complete r: A -> G B, |G| > 0, and let another action share a cell
+with r.
+
+(1) Suppose that for all p from which G B leads to q, the stack P G B contracts to P B, and A in p
+    can only become B. Then only r is kept in the cell.
+(2) Suppose that q completes another rule r2: A2 -> w of the same length as a rule r1: A1 -> w. For
+    each p from which w leads to q, let C2 be the last nonterminal on the chain of A2 in p. If
+    always goto(p, C2) <= goto(p, C1) for some C1 on the chain of A1 in p, then r2 is dropped where
+    r1 is kept.
+(3) If r is A -> u and q shifts a t that continues, by A -> u t w, then r is dropped before t,
+    unless (1) drops the shift.
+
+Theorem. The pruned parser reads the same texts as the LR(0) parser, and after each of them it can
+read the same terminals.
+
+Proof. Let R be the reflexive and transitive closure of contraction, simulation and covering. If
+S R S', then by the lemmas the LR(0) parser can read on S' whatever it can read on S.
+
+Claim: if the LR(0) parser can read t on S in n steps, coming to S1, then the pruned parser can read
+t on S, coming to some S2 with S1 R S2. The proof is by induction on (n, |S|). If the first step was
+not dropped, n - 1 steps are left. Otherwise the first step is a dropped action:
+
+- Dropped by (3): the shift, which is kept, leads from S = Q u to Q u t, by which S1 is covered. How
+  many steps S1 takes does not matter, since the claim is about one terminal.
+- Dropped by (1): the kept r and the chain lead from S = P G B to P B. By Lemma 1 the LR(0) parser
+  can read t on P B in at most n steps, and P B is shorter than S.
+- Dropped by (2): the kept r1 and its chain lead to a stack on which the remaining steps, at most
+  n - 1, can be done. Where (3) drops r1, the case of (3) applies to r1.
+
+Cells of chains have one action and are never pruned. So the induction holds.
+
+LALR(1) lookahead sets never lack an action that leads to a shift of t, so the parser with lookahead
+sets and the LR(0) parser read the same. By induction over the text, each stack of the LR(0) parser
+is related by R to a stack of the pruned parser. And the pruned parser does nothing that the other
+cannot do. QED.
+
+Where the parser's state decides how a text is lexed (`exact_tops`), we prune less: the states on
+top must be the same after each terminal. The first two relations then require
+delta(u, X) = delta(u', X), and the third requires that t leads to one state only.
 """
 
 from __future__ import annotations
@@ -71,17 +116,19 @@ from maskwright.analysis.lr.automaton import Automaton
 from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT, ERROR, Alternatives, Array, LrTables, finish_tables
 
 Base = tuple[int, int]
+"""The states p, where a rule's body begins, and c, before the last symbol of the body."""
 
 MAX_PAIRS = 20_000
-"""Pairs of states looked at for one pair; past it they are taken to differ."""
+"""The most pairs of states looked at to compare one pair; past it we assume that they differ."""
 
 
 def prune(automaton: Automaton, tables: LrTables) -> LrTables:
-    """Tables without superfluous actions, nor states that only they lead to.
+    """The tables without superfluous actions, and without states that only such actions lead to.
 
-    tables : all actions of the automaton (`tables_of`), of a grammar that is not endless (`loops`).
+    tables : all actions of the automaton (`tables_of`). The grammar must not be endless (`loops`).
 
-    Cost: nothing without conflicts; else O(conflicting rules * states), and the pairs of states that are compared.
+    Cost: nothing without conflicts; else O(conflicting rules * states), and the pairs of states
+        that are compared.
     """
     if not tables.n_conflicts:
         return tables
@@ -123,7 +170,7 @@ def prune(automaton: Automaton, tables: LrTables) -> LrTables:
 
 
 def _members(cell: int, alternatives: Alternatives) -> list[int]:
-    """The plain actions of a cell."""
+    """The plain actions of a cell; [] for an error."""
     if cell < CONFLICT:
         return [cell] if cell != ERROR else []
     at = cell - CONFLICT
@@ -131,7 +178,10 @@ def _members(cell: int, alternatives: Alternatives) -> list[int]:
 
 
 def _never_below(tables: LrTables, cells: Array, alternatives: Alternatives) -> Array:
-    """The states on which nothing is ever pushed: each of their actions is a reduction by a rule that is not empty."""
+    """The states on which nothing is ever pushed.
+
+    All of their actions are reductions by rules that are not empty.
+    """
     found = []
     for state, row in enumerate(cells):
         actions = {action for cell in np.unique(row).tolist() for action in _members(cell, alternatives)}
@@ -156,7 +206,7 @@ def _reachable(cells: Array, goto: Array, alternatives: Alternatives) -> Array:
 
 
 class Domination:
-    """Which of the actions of one cell another one makes superfluous; see the module."""
+    """Which actions of a cell another action makes superfluous, as the module defines it."""
 
     def __init__(self, automaton: Automaton) -> None:
         self.automaton = automaton
@@ -176,7 +226,7 @@ class Domination:
         self._companions: dict[int, frozenset[tuple[int, tuple[int, ...]]]] = {}
 
     def kept(self, state: int, actions: tuple[int, ...]) -> tuple[int, ...]:
-        """The plain actions of a cell (`LrTables`) that have to be followed, in the same order."""
+        """The plain actions of a cell (`LrTables`) that must be followed, in the same order."""
         reductions = [-action - 1 for action in actions if action < 0]
         for rule in reductions:
             if self.contracts(state, rule):
@@ -199,7 +249,7 @@ class Domination:
         return tuple(action for action in actions if -action - 1 not in dropped)
 
     def contracts(self, state: int, rule: int) -> bool:
-        """Whether after the reduction all else that the state could do can still be done: (1) of the module."""
+        """Whether after the reduction all that the state could do can still be done: case (1)."""
         key = state, rule
         found = self._is_contracting.get(key)
         if found is None:
@@ -213,7 +263,7 @@ class Domination:
         return found
 
     def covers(self, state: int, rule: int, other: int) -> bool:
-        """Whether reducing by a rule allows all that reducing by the other one does: (2) of the module."""
+        """Whether reducing by `rule` allows all that reducing by `other` does: case (2)."""
         if len(self.rules[rule].rhs) != len(self.rules[other].rhs):
             return False
         for below, _ in self.bases(state, other):
@@ -226,11 +276,15 @@ class Domination:
         return True
 
     def is_continued(self, rule: int, terminal: int) -> bool:
-        """Whether a shift does all that a reduction by the rule before the terminal does: (3) of the module."""
+        """Whether shifting `terminal` does all that reducing by `rule` before it does: case (3)."""
         return (self.rules[rule].lhs, self.rules[rule].rhs) in self._companions_of(terminal)
 
     def _companions_of(self, terminal: int) -> frozenset[tuple[int, tuple[int, ...]]]:
-        """Left side and body of each rule that the terminal continues; none if it stands elsewhere too."""
+        """The rules A -> u that the terminal continues, as left side and body.
+
+        Empty if the terminal does not *continue*, or if it leads to several states under
+        `exact_tops`.
+        """
         found = self._companions.get(terminal)
         if found is None:
             cut = [(rule.lhs, rule.rhs, rule.rhs.index(terminal)) for rule in self._uses[terminal]]
@@ -242,11 +296,16 @@ class Domination:
         return found
 
     def _n_targets(self, symbol: int) -> int:
+        """The number of states that the symbol leads to."""
         targets = self.automaton.transitions[:, symbol]
         return len(np.unique(targets[targets >= 0]))
 
     def bases(self, state: int, rule: int) -> list[Base]:
-        """For each state from which a rule's body leads to `state`: it, and the state before the body's last symbol."""
+        """For each state p from which a rule's body leads to `state`: p and c.
+
+        c is the state before the last symbol of the body; for an empty body c is p. The state must
+        complete the rule.
+        """
         known = self._bases.get(rule)
         if known is None:
             known = self._bases[rule] = {}
@@ -260,7 +319,7 @@ class Domination:
         return known[state]
 
     def chain(self, below: int, nonterminal: int) -> list[int]:
-        """A nonterminal and what it can only become over a state, in order."""
+        """`nonterminal` and what it can only become over state `below`, in order."""
         found = [nonterminal]
         while True:
             kernel = self.automaton.kernels[self.automaton.transitions[below, found[-1]]]
@@ -276,7 +335,10 @@ class Domination:
             found.append(self.rules[rule].lhs)
 
     def _contracts_over(self, below: int, before: int, n_left_out: int, first: int) -> bool:
-        """Whether a stack over p = `below` with c = `before` after G contracts: n_left_out = |G|, first = C."""
+        """Whether a stack P G C contracts, with p = `below` and c = `before`.
+
+        n_left_out : |G|. first : C.
+        """
         closure = self.automaton.closures[below]
         transitions = self.automaton.transitions
         found = {first}
@@ -307,12 +369,12 @@ class Domination:
         return True
 
     def _same_targets(self, state: int, other: int) -> bool:
-        """Whether each transition of a state is one of the other, to the same state."""
+        """Whether `other` has each transition of `state`, to the same target."""
         row = self.automaton.transitions[state]
         return bool((row[row >= 0] == self.automaton.transitions[other][row >= 0]).all())
 
     def simulates(self, state: int, other: int) -> bool:
-        """state <= other."""
+        """Whether state <= other. True is a proof, False is not (MAX_PAIRS)."""
         known = self._simulates.get((state, other))
         if known is None:
             known = self._simulates[state, other] = self._compare(state, other)

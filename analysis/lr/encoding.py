@@ -1,4 +1,4 @@
-"""Parse tables as arrays: what an LR parser does in a state before a terminal."""
+"""Parse tables as arrays: what an LR parser does in each state before each terminal."""
 
 from __future__ import annotations
 
@@ -13,33 +13,50 @@ import numpy.typing as npt
 Array = npt.NDArray[np.int32]
 
 ERROR = 0
+"""Action of a cell without any: the parser refuses the terminal."""
 ACCEPT = 1 << 29
-"""Action in column END when the whole text has been reduced to the start symbol."""
+"""Action in column END where the whole text has been reduced to the start symbol."""
 CONFLICT = 1 << 30
-"""An action of CONFLICT or more stands for several: alternatives[action - CONFLICT] = their count n, then n plain actions."""
+"""An action of CONFLICT or more stands for several actions.
+
+With i = action - CONFLICT, alternatives[i] is their count n, and the n plain actions follow.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class LrTables:
     """LALR(1) tables of a grammar. All arrays are C-contiguous and read-only.
 
-    n_terminals : T, the number of terminal columns without the end marker; END is column T.
-    action : (n_states, T + 1) int32. ERROR; s + 1 = shift and go to state s; -(r + 1) = reduce by rule r; ACCEPT; CONFLICT or
-        more: several.
-    goto : (n_states, n_nonterminals) int32, -1 = none.
-    rule_lhs, rule_length : (n_rules,) int32; nonterminal index 0 .. n_nonterminals - 1 of the left side, number of symbols on the right.
-        Before bisimulation, rule r is rule r of `acyclic.parsed_grammar`, and nonterminal index i its symbol grammar.n_terminals + i.
-    alternatives : (n,) int32, see CONFLICT; a shift or ACCEPT comes first, then reductions ascending by rule.
-    default_rule : (n_states,) int32; r if reducing by r is the only action that the state has, else -1. To reduce by it whatever comes
-        next is safe: a terminal that is not legal is never shifted.
-    predecessor_start, predecessors : (n_states + 1,), (n,) int32; the states that can lie directly below a state on a stack, ascending:
-        predecessors[predecessor_start[s] : predecessor_start[s + 1]]. State 0 is the start state and has none.
-    accessing : (n_states,) int32; the symbol whose shift or goto leads to a state: a terminal column t, or n_terminals + 1 + nonterminal
-        index; -1 for state 0. After bisimulation it is the merged symbol.
-    terminal_column : (grammar.n_terminals,) int32; the column of each of the grammar's terminals; -1 for one that occurs in no rule that
-        a text can use.
-    origin : (n_states,) int32, ascending; the state of the LR(0) automaton (`automaton.build_automaton`) that each state is, after
-        bisimulation the least of those that it stands for. States to which no action leads are left out.
+    n_terminals : T, the number of terminal columns without the end marker. END, the end of the
+        text, is column T.
+    action : (n_states, T + 1) int32. ERROR; s + 1 = shift and go to state s; -(r + 1) = reduce by
+        rule r; ACCEPT; CONFLICT or more = several actions.
+    goto : (n_states, n_nonterminals) int32; the state after a nonterminal has been pushed, -1 =
+        none.
+    rule_lhs : (n_rules,) int32; the left side of each rule, as an index of a nonterminal, 0 ..
+        n_nonterminals - 1.
+    rule_length : (n_rules,) int32; the number of symbols on the right. Before bisimulation, rule r
+        is rule r of `acyclic.parsed_grammar`, and nonterminal index i is its symbol
+        grammar.n_terminals + i.
+    alternatives : (n,) int32; see CONFLICT. A shift or ACCEPT comes first, then the reductions,
+        ascending by rule.
+    default_rule : (n_states,) int32; r if the reduction by rule r is the only action of the state,
+        else -1. A parser may reduce by it before any terminal, since it still never shifts a
+        terminal that is not legal. In the tables of `live.without_dead_ends` it is -1 also where a
+        dropped shift leaves only the reduction.
+    predecessor_start, predecessors : (n_states + 1,) and (n,) int32; the states that can lie
+        directly below state s on a stack, ascending, are
+        predecessors[predecessor_start[s] : predecessor_start[s + 1]]. State 0 is the start state
+        and has none.
+    accessing : (n_states,) int32; the symbol whose shift or goto leads to a state: a terminal
+        column t, or n_terminals + 1 + nonterminal index; -1 for state 0. After bisimulation it is
+        the merged symbol, and -2 if several symbols lead to the state.
+    terminal_column : (grammar.n_terminals,) int32; the column of each of the grammar's terminals;
+        -1 for a terminal that occurs in no rule that a text can use.
+    origin : (n_states,) int32; the state of the LR(0) automaton (`automaton.build_automaton`) that
+        each state comes from; after bisimulation the least of those that were merged. Ascending,
+        except in the tables of `live.without_dead_ends`, where several states can have one origin.
+        States to which no action leads are left out.
     """
 
     n_terminals: int
@@ -57,29 +74,32 @@ class LrTables:
 
     @property
     def n_states(self) -> int:
+        """The number of states."""
         return len(self.action)
 
     @property
     def n_nonterminals(self) -> int:
+        """The number of nonterminals."""
         return int(self.goto.shape[1])
 
     @property
     def n_rules(self) -> int:
+        """The number of rules."""
         return len(self.rule_lhs)
 
     @property
     def n_conflicts(self) -> int:
-        """Cells with several actions."""
+        """The number of cells with several actions."""
         return int((self.action >= CONFLICT).sum())
 
     @cached_property
     def below(self) -> list[list[int]]:
-        """For each state those that can lie directly below it, see `predecessors`."""
+        """For each state the states that can lie directly below it: `predecessors` as lists."""
         members: list[int] = self.predecessors.tolist()
         return [members[start:end] for start, end in pairwise(self.predecessor_start.tolist())]
 
     def actions(self, state: int, column: int) -> tuple[int, ...]:
-        """The plain actions of a cell; none is an error."""
+        """The plain actions of a cell, in the order of `alternatives`; () for an error."""
         action = int(self.action[state, column])
         if action < CONFLICT:
             return (action,) if action != ERROR else ()
@@ -94,14 +114,20 @@ class LrTables:
 
 
 class Alternatives:
-    """The action numbers of cells with several actions; equal lists of actions share one number."""
+    """Numbers the sets of actions of cells with several actions; equal sets share one number.
+
+    values : the content of `LrTables.alternatives` so far.
+    """
 
     def __init__(self) -> None:
         self.values: list[int] = []
         self._number: dict[tuple[int, ...], int] = {}
 
     def encode(self, actions: Sequence[int]) -> int:
-        """The action that stands for these; they are put into the order of `LrTables.alternatives`."""
+        """The action that stands for some plain actions, in any order, repeats allowed.
+
+        Returns ERROR for none, the action itself for one, and CONFLICT or more for several.
+        """
         ordered = tuple(sorted(set(actions), reverse=True))  # shifts and ACCEPT are positive, reductions -1, -2, ...
         if len(ordered) < 2:
             return ordered[0] if ordered else ERROR
@@ -121,7 +147,11 @@ def finish_tables(
     terminal_column: Array,
     origin: Array,
 ) -> LrTables:
-    """The tables with all that follows from actions and gotos: default rules and predecessors."""
+    """The tables with all that follows from actions and gotos: default rules and predecessors.
+
+    action : (n_states, T + 1) int32. alternatives : its cells with several actions.
+    goto, rule_lhs, rule_length, accessing, terminal_column, origin : as in `LrTables`.
+    """
     start, below = predecessors(action, goto, alternatives)
     arrays = [
         np.array(array, np.int32, order="C")
@@ -145,7 +175,7 @@ def finish_tables(
 
 
 def default_rules(action: Array) -> Array:
-    """`LrTables.default_rule`."""
+    """`LrTables.default_rule` of actions (n_states, T + 1) int32."""
     greatest = np.where(action == ERROR, np.iinfo(np.int32).min, action).max(axis=1)
     least = action.min(axis=1)
     rule: Array = np.where((greatest == least) & (least < 0), -least - 1, -1)
@@ -153,7 +183,11 @@ def default_rules(action: Array) -> Array:
 
 
 def predecessors(action: Array, goto: Array, alternatives: Alternatives) -> tuple[Array, Array]:
-    """`LrTables.predecessor_start` and `predecessors`."""
+    """`LrTables.predecessor_start` and `LrTables.predecessors`.
+
+    action : (n_states, T + 1) int32. goto : (n_states, n_nonterminals) int32. alternatives : the
+        action's.
+    """
     n_states = len(action)
     shifted = action.copy()
     first = np.array([*alternatives.values, 0], np.int32)
@@ -169,7 +203,11 @@ def predecessors(action: Array, goto: Array, alternatives: Alternatives) -> tupl
 
 
 def can_follow(tables: LrTables) -> Callable[[int, int], bool]:
-    """Whether some state that a terminal leads to has an action for another: never less than what can follow it."""
+    """A function `can_follow(first, second)` on terminals of the grammar.
+
+    It is True if some state that `first` leads to has an action before `second`. False is therefore
+    a proof that `second` cannot follow `first` directly; True is not.
+    """
     n = tables.n_terminals
     follows = np.zeros((n, n), np.bool_)
     for state, symbol in enumerate(tables.accessing.tolist()):

@@ -1,17 +1,23 @@
-"""Parsers whose conflicts were decided: which stacks can still come to an end, and tables that lead to no other.
+"""Parsers with decided conflicts: which stacks can still come to an end, and tables without others.
 
-A parser that follows all actions reads a terminal only where the rules have a text that goes on so. One that shifts where it might reduce
-may come to a stack from which no text is accepted: with `S : D | x C` and `x : C x |` it takes every C into x, and then lacks the C behind
-x. Its tables read such *dead ends*, as any LALR parser with decided conflicts does; an exact mask must not lead into one.
+A parser that follows all actions reads a terminal only if the rules have a text that goes on with
+it. A parser that shifts where it might also reduce may come to a stack from which no text is
+accepted. With `S : D | x C` and `x : C x |` it takes every C into x, and then lacks the C behind x.
+Its tables read such *dead ends*, as any LALR parser with decided conflicts does. An exact mask must
+not lead into one.
 
-What a stack can do is found from the top. Let a state be on top, before any terminal or (after a reduction) before a certain one. Over
-all texts it comes to pop itself and n - 1 states below it and to push a nonterminal A there before a terminal t; or to accept. These
-*exits* (n, A, t) of all states are the least solution of equations that follow the tables (a saturation, as for pushdown systems).
+What a stack can do is found from the top. Let a state be on top, before any terminal or (after a
+reduction) before a certain one. Consider all texts that the parser may read from there. At some
+point it pops this state and n - 1 states below it and pushes a nonterminal A there before a
+terminal t; or it accepts. These *exits* (n, A, t) of all states are the least solution of equations
+that follow the tables (a saturation, as for pushdown systems).
 
-A stack is live if its top accepts, or has an exit such that the rest can go on with A before t. So the question goes down the stack, one
-state at a time, as a set of exits under way (a *query*), one of which has to succeed. It is answered where something accepts, and failed
-at the bottom. A query is *sure* if no stack fails it. Of a stack only the other queries matter: which of them it answers is its *kind*. A
-parser whose states are pairs of state and kind knows which shifts are dead. Most grammars have only sure queries, hence one kind.
+A stack is live if its top accepts, or has an exit such that the stack below can go on with A before
+t. So the question goes down the stack, one state at a time, as a set of exits under way, one of
+which must succeed. Such a set at a state is a *query*. It is answered where something accepts, and
+it has failed at the bottom. A query is *sure* if no stack fails it. Only the other queries
+distinguish stacks: which of them a stack answers is its *kind*. A parser whose states are pairs of
+state and kind knows which shifts are dead. Most grammars have only sure queries, hence one kind.
 
 Source: Bouajjani, Esparza, Maler, Reachability analysis of pushdown automata (CONCUR 1997).
 """
@@ -27,30 +33,41 @@ from maskwright.analysis.errors import LimitError
 from maskwright.analysis.lr.encoding import ACCEPT, Alternatives, Array, LrTables, finish_tables
 
 MAX_EXITS = 5_000_000
-"""Exits of states, and of calls between them, that are followed: some 30 s."""
+"""The most exits of states, and of calls between them, that are followed: some 30 s."""
 MAX_QUERIES = 200_000
+"""The most queries."""
 MAX_KINDS = 20_000
-"""Kinds of stacks, and pairs of them with states."""
+"""The most kinds of stacks, and the most pairs of a state and a kind."""
 
 Exit = tuple[int, int, int]
-"""n, A, t: so many states are popped, then A is pushed before t."""
+"""n, A, t: n states are popped, then A is pushed before t."""
 
 ANSWERED = -2
-"""In place of a query: no stack fails it."""
+"""Stands for a query that no stack fails."""
 
 
 def without_dead_ends(live: Live) -> tuple[LrTables, Array]:
-    """Tables that accept the same texts as those of `live` and read nothing that is the beginning of none.
+    """Tables that accept the same texts as those of `live`, without dead ends.
 
-    Returned with the tables: (n_states,) int32, which of the given states each state is. Raises LimitError for too many states.
+    They read no terminal sequence that no accepted text begins with. Their states are pairs of a
+    given state and a kind of stack.
+
+    Returns the tables, and (n_states,) int32: the given state of each state.
+
+    Raises: LimitError if there are more than MAX_KINDS states or kinds.
     """
     return _Product(live).result()
 
 
 class Live:
-    """Kinds of stacks: 0 (the start state alone), 1, ... Raises LimitError past the limits. Cost: O(exits), some us each.
+    """The kinds of stacks of a parser. Kind 0 is that of the start state alone.
 
-    tables : without conflicts. `push` leads from one kind to the next, `can_shift` says whether a state may be pushed.
+    tables : without conflicts. `push` leads from one kind to the next, and `can_shift` says whether
+        a state may be pushed.
+
+    Raises: LimitError if there are more than MAX_EXITS exits, MAX_QUERIES queries or MAX_KINDS
+        kinds.
+    Cost: O(exits), some us each.
     """
 
     def __init__(self, tables: LrTables) -> None:
@@ -59,19 +76,19 @@ class Live:
         self._goto: list[list[int]] = tables.goto.tolist()
         self._below = tables.below
         self._queries: list[tuple[int, frozenset[Exit]]] = []
-        """By number: the state that is asked, and exits that go on below it."""
+        """By number: the state that is asked, and the exits that are under way below it."""
         self._number: dict[tuple[int, frozenset[Exit]], int] = {}
         self._answers: dict[tuple[int, frozenset[Exit]], int] = {}
         self._next: list[dict[int, int]] = []
-        """For each query, by the state below, the query there, or ANSWERED."""
+        """For each query: state below -> the query there, or ANSWERED."""
         self._first = self._ask()
         self._unsure = self._find_unsure()
         self._unsure_at: dict[int, list[int]] = {}
-        """The unsure queries of each state."""
+        """The queries of each state that are not sure, ascending."""
         for query in sorted(self._unsure):
             self._unsure_at.setdefault(self._queries[query][0], []).append(query)
         self._members: list[frozenset[int]] = []
-        """For each kind the queries that are answered, of those that are not sure."""
+        """For each kind the queries that it answers, of those that are not sure."""
         self._kinds: dict[frozenset[int], int] = {}
         self._pushed: dict[tuple[int, int, int], int] = {}
         self._kind(frozenset())
@@ -83,11 +100,19 @@ class Live:
 
     @property
     def has_dead_ends(self) -> bool:
-        """Whether some stack of the automaton's can be shifted to that is not live. Not whether some text leads there."""
+        """Whether the automaton has a stack that ends with a shift and is not live.
+
+        No text need lead to that stack.
+        """
         return any(query in self._unsure for query in self._first.values())
 
     def push(self, top: int, kind: int, state: int) -> int:
-        """The kind of a stack with one more state. top, kind : of the stack below."""
+        """The kind of a stack after one more state has been pushed.
+
+        top, kind : the state on top of the stack before, and its kind. state : the state pushed.
+
+        Raises: LimitError if there are more than MAX_KINDS kinds.
+        """
         key = top, kind, state
         if key not in self._pushed:
             mine = self._unsure_at.get(state, ())
@@ -95,13 +120,18 @@ class Live:
         return self._pushed[key]
 
     def can_shift(self, top: int, kind: int, state: int) -> bool:
-        """Whether a stack with one more state, shifted to, is live. Not so of a state that no text leads to."""
+        """Whether a stack is live after one more state has been shifted; arguments as `push`.
+
+        False for a state that no shift of a text leads to.
+        """
         return (top, state) in self._first and self._is_answered(self._first[top, state], kind)
 
     def _is_answered(self, query: int, kind: int) -> bool:
+        """Whether a stack of some kind answers a query."""
         return query not in self._unsure or query in self._members[kind]
 
     def _kind(self, members: frozenset[int]) -> int:
+        """The number of the kind that answers these queries, of those that are not sure."""
         number = self._kinds.setdefault(members, len(self._members))
         if number == len(self._members):
             if number >= MAX_KINDS:
@@ -110,7 +140,10 @@ class Live:
         return number
 
     def _ask(self) -> dict[tuple[int, int], int]:
-        """All queries that shifts lead to. Returned: for a state and one that is shifted onto it the query, or ANSWERED."""
+        """Finds all queries that shifts lead to.
+
+        Returns (top, state shifted onto it) -> the query at `top`, or ANSWERED.
+        """
         exits = self._exits
         first: dict[tuple[int, int], int] = {}
         for state, ready in enumerate(exits.ready):
@@ -124,7 +157,11 @@ class Live:
         return first
 
     def _query(self, state: int, asked: frozenset[Exit]) -> int:
-        """The number of a query: can a stack with this state on top go on in one of these ways? ANSWERED: it can, whatever is below."""
+        """The number of a query: can a stack with `state` on top go on in one of these ways?
+
+        asked : exits that may have come to their end at `state` (n = 0). Returns ANSWERED if the
+            stack can go on whatever lies below.
+        """
         key = state, asked
         if key not in self._answers:
             going_on = self._going_on(state, asked)
@@ -132,7 +169,7 @@ class Live:
         return self._answers[key]
 
     def _going_on(self, state: int, asked: frozenset[Exit]) -> frozenset[Exit] | None:
-        """The exits under way below a state; None if something accepts before one is needed."""
+        """The exits under way below `state`; None if something accepts before one is needed."""
         going_on: set[Exit] = set()
         seen: set[Exit] = set()
         agenda = list(asked)
@@ -151,6 +188,7 @@ class Live:
         return frozenset(going_on)
 
     def _numbered(self, state: int, going_on: frozenset[Exit]) -> int:
+        """The number of a query, new or known."""
         number = self._number.setdefault((state, going_on), len(self._queries))
         if number == len(self._queries):
             if number >= MAX_QUERIES:
@@ -160,7 +198,11 @@ class Live:
         return number
 
     def _find_unsure(self) -> frozenset[int]:
-        """The queries that some stack fails: those that come to the bottom, or to nothing that goes on, and those that lead to them."""
+        """The queries that some stack fails.
+
+        These are the queries that reach the bottom or have no exits under way, and all queries that
+        lead to them.
+        """
         before: dict[int, list[int]] = {}
         for query, after in enumerate(self._next):
             for one in set(after.values()):
@@ -175,10 +217,10 @@ class Live:
 
 
 class _Exits:
-    """The exits of nodes: states on top, ready for any terminal, or before a certain one.
+    """The exits of nodes. A node is a state on top, before any terminal or before a certain one.
 
-    of : for each node its exits. accepts : whether it can come to accept without an exit. ready : the node of each state, -1 for states
-    that nothing leads to.
+    of : for each node its exits. accepts : for each node whether it can accept without an exit.
+    ready : for each state its node before any terminal, -1 for states that nothing leads to.
     """
 
     def __init__(self, tables: LrTables) -> None:
@@ -192,9 +234,9 @@ class _Exits:
         self._before: dict[tuple[int, int], int] = {}
         self._columns: list[list[int]] = [np.flatnonzero(row).tolist() for row in tables.action]
         self._copies: list[list[int]] = []
-        """For each node those that have all its exits, at the same height."""
+        """For each node the nodes that have all of its exits, at the same height."""
         self._callers: list[dict[tuple[int, int], None]] = []
-        """For each node those that come to it, and the state below it."""
+        """For each node the nodes that come to it by pushing its state, and the state below it."""
         self._agenda: deque[tuple[int, Exit | None]] = deque()
         self._work = 0
         self._enter_ready(0)
@@ -206,7 +248,7 @@ class _Exits:
                 self._return(caller, below, exit_)
 
     def node(self, state: int, column: int) -> int | None:
-        """The node of a state before a terminal; None if nothing comes to it."""
+        """The node of a state before a terminal; None if nothing leads to it."""
         return self._before.get((state, column))
 
     def _new(self) -> int:
@@ -217,6 +259,7 @@ class _Exits:
         return len(self.of) - 1
 
     def _enter_ready(self, state: int) -> int:
+        """The node of a state before any terminal, new or known."""
         if self.ready[state] < 0:
             node = self.ready[state] = self._new()
             for column in self._columns[state]:
@@ -229,6 +272,7 @@ class _Exits:
         return self.ready[state]
 
     def _enter(self, state: int, column: int) -> int:
+        """The node of a state before a terminal, new or known."""
         known = self._before.get((state, column))
         if known is not None:
             return known
@@ -244,6 +288,7 @@ class _Exits:
         return node
 
     def _call(self, node: int, caller: int, below: int) -> None:
+        """Notes that `caller` pushes a state onto `below` and comes to `node`."""
         key = caller, below
         if key not in self._callers[node]:
             self._count()
@@ -254,7 +299,10 @@ class _Exits:
                 self._add(caller, None)
 
     def _return(self, caller: int, below: int, exit_: Exit | None) -> None:
-        """What a node above a state does is what its caller, that state, does next. exit_ : None if it accepts."""
+        """Passes an exit of a node to its caller, whose state `below` is the one below the node's.
+
+        exit_ : None if the node accepts.
+        """
         if exit_ is None:
             self._add(caller, None)
             return
@@ -265,6 +313,7 @@ class _Exits:
             self._call(self._enter(self.goto[below][symbol], column), caller, below)
 
     def _add(self, node: int, exit_: Exit | None) -> None:
+        """Adds an exit to a node; None: the node accepts."""
         if exit_ is None:
             if not self.accepts[node]:
                 self.accepts[node] = True
@@ -281,7 +330,7 @@ class _Exits:
 
 
 class _Product:
-    """Pairs of a state and the kind of the stack that it is on top of."""
+    """Tables whose states are pairs of a state and the kind of the stack that it is on top of."""
 
     def __init__(self, live: Live) -> None:
         self.live = live
@@ -297,6 +346,7 @@ class _Product:
         return number
 
     def result(self) -> tuple[LrTables, Array]:
+        """As `without_dead_ends`."""
         tables, live = self.live.tables, self.live
         self._pair(0, 0)
         actions, gotos = [], []
@@ -318,5 +368,6 @@ class _Product:
             np.stack(actions), np.stack(gotos), tables.rule_lhs, tables.rule_length, Alternatives(), tables.accessing[of],
             tables.terminal_column, tables.origin[of],
         )  # fmt: skip
-        # where only a reduction is left of a conflict, the shift is not to be made up for by reducing before its terminal
+        # We keep the given default rules. Where a dropped shift leaves only a reduction, the parser
+        # must not reduce before the terminal of that shift.
         return replace(found, default_rule=tables.default_rule[of]), of

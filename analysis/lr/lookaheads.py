@@ -1,13 +1,19 @@
-"""LALR(1) look-aheads: LA(q, A -> w) = the terminals that can follow when the automaton, in state q, reduces by A -> w.
+"""LALR(1) lookahead sets of reductions.
 
-For a transition p on a nonterminal A, Follow(p, A) is what can come after A when A is read in state p:
+LA(q, A -> w) = the terminals that can follow when the automaton, in state q, reduces by A -> w. For
+a transition p on a nonterminal A, Follow(p, A) is what can come after A when A is read in state p:
 
-    Read(r)      = terminals shifted in r (and END in the accepting state), and Read(s) for r going to s on a nullable nonterminal
-    Follow(p, A) = Read(state after A), and Follow(p', B) for all B -> b A g with g nullable, p' going to p on b      ("includes")
-    LA(q, A -> w) = union of Follow(p, A) for all p going to q on w                                                  ("lookback")
+    Read(r)      = the terminals shifted in r (and END in the accepting state),
+                   and Read(s) for each s that r goes to on a nullable nonterminal
+    Follow(p, A) = Read(state after A),
+                   and Follow(p', B) for all B -> b A g with g nullable, p' going to p on b
+                   ("includes")
+    LA(q, A -> w) = the union of Follow(p, A) for all p going to q on w
+    ("lookback")
 
-Source: DeRemer and Pennello, Efficient computation of LALR(1) look-ahead sets, TOPLAS 4 (1982). Theirs has Read for each (p, A); it depends
-on the state after A alone, since only the start state's transition on the start symbol is followed by END.
+Source: DeRemer and Pennello, Efficient computation of LALR(1) look-ahead sets, TOPLAS 4 (1982).
+They have Read for each (p, A). It depends on the state after A alone, since only the start state's
+transition on the start symbol is followed by END.
 """
 
 from __future__ import annotations
@@ -22,10 +28,14 @@ from maskwright.analysis.lr.automaton import Automaton
 from maskwright.analysis.lr.digraph import digraph
 
 Lookaheads = tuple[tuple[int, ...], ...]
+"""For each state the lookahead set of each of its completed rules, as bits."""
 
 
 def nullable_symbols(grammar: Grammar) -> frozenset[int]:
-    """The nonterminals that derive the empty string. Cost: O(size of the grammar)."""
+    """The nonterminals that derive the empty string, as symbol numbers.
+
+    Cost: O(size of the grammar).
+    """
     missing = [len(rule.rhs) for rule in grammar.rules]
     uses: dict[int, list[int]] = {}
     for number, rule in enumerate(grammar.rules):
@@ -46,9 +56,13 @@ def nullable_symbols(grammar: Grammar) -> frozenset[int]:
 
 
 def lookaheads(automaton: Automaton) -> Lookaheads:
-    """For each state, the look-ahead set of each of its completed rules as bits: terminal t is bit t, END is bit n_terminals.
+    """For each state the lookahead set of each of its completed rules, as bits.
 
-    Cost: O(gotos * rules of the nonterminal * length), in numpy, and one union of bits for each edge of `includes`.
+    The sets of a state are in the order of `Automaton.completed`. Terminal t is bit t, END is bit
+    n_terminals.
+
+    Cost: O(gotos * rules of the nonterminal * length), in numpy, and one union of bits for each
+        edge of `includes`.
     """
     grammar = automaton.grammar
     n_terminals, n_states = grammar.n_terminals, automaton.n_states
@@ -62,17 +76,15 @@ def lookaheads(automaton: Automaton) -> Lookaheads:
     by_nonterminal = np.argsort(nonterminal, kind="stable")
     bounds = np.searchsorted(nonterminal[by_nonterminal], np.arange(grammar.n_nonterminals + 1))
 
-    edges: list[npt.NDArray[np.int64]] = [
-        np.zeros(0, np.int64)
-    ]  # included transition * n + transition of the left side
-    lookback: list[
-        tuple[npt.NDArray[np.int32], npt.NDArray[np.intp]]
-    ] = []  # of each rule: the states where it ends, and the transitions
+    # included transition * n + transition of the left side
+    edges: list[npt.NDArray[np.int64]] = [np.zeros(0, np.int64)]
+    # for each rule the states where it ends, and the transitions on its left side
+    lookback: list[tuple[npt.NDArray[np.int32], npt.NDArray[np.intp]]] = []
     for rule in grammar.rules:
         column = rule.lhs - n_terminals
         heads = by_nonterminal[bounds[column] : bounds[column + 1]]
         at = source[heads]
-        first_inner = len(rule.rhs)  # from here on all that follows is nullable
+        first_inner = len(rule.rhs)  # all symbols behind this position are nullable
         while first_inner > 0 and (first_inner == len(rule.rhs) or rule.rhs[first_inner] in nullable):
             first_inner -= 1
         for position, symbol in enumerate(rule.rhs):
@@ -100,7 +112,7 @@ def lookaheads(automaton: Automaton) -> Lookaheads:
 
 
 def _read(automaton: Automaton, nullable: frozenset[int]) -> list[int]:
-    """Read of each state."""
+    """Read of each state, as bits."""
     n_terminals, n_states = automaton.grammar.n_terminals, automaton.n_states
     direct = shifted_terminals(automaton)
     direct[automaton.accepting] |= 1 << n_terminals
@@ -113,7 +125,7 @@ def _read(automaton: Automaton, nullable: frozenset[int]) -> list[int]:
 
 
 def shifted_terminals(automaton: Automaton) -> list[int]:
-    """The terminals on which each state has a transition, as bits."""
+    """For each state the terminals on which it has a transition, as bits."""
     n_terminals = automaton.grammar.n_terminals
     row = np.zeros(n_terminals, np.bool_)
     known: dict[bytes, int] = {}

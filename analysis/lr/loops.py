@@ -3,13 +3,18 @@
 A parser that follows all actions can do so if and only if, in the reduced grammar,
 
 - some A =>+ A (a cycle: every text with an A in it has infinitely many derivations), or
-- some A =>+ w A v with w not empty and w =>* the empty string (hidden left recursion: the parser may push any number of w).
+- some A =>+ w A v with w not empty and w =>* the empty string (hidden left recursion: the parser
+  may push w any number of times).
 
-(If: w* is a viable prefix before what A begins with, and after A there can be another A. Only if: take a lowest height that the stack
-has infinitely often. Then either the nonterminals pushed there derive each other in a cycle, or the stack grows for ever by symbols that
-derive the empty string; the automaton passes them by infinitely many leftmost descents, of which infinitely many step over something.)
-A parser that follows all actions gets other rules for such a grammar (`acyclic`). One with one action a cell takes some of these steps,
-so it need only be looked at if the grammar has such an A.
+If: w* is a viable prefix before what A begins with, and another A can come after A. Only if: take
+the lowest height that the stack has infinitely often. Either the nonterminals pushed there derive
+each other in a cycle, or the stack grows for ever by symbols that derive the empty string. In the
+second case the automaton passes them in infinitely many leftmost descents, and infinitely many of
+these step over something.
+
+A parser that follows all actions gets other rules for such a grammar (`acyclic`). A parser with one
+action a cell takes only some of these steps. So we look at its tables only if the grammar has such
+an A.
 """
 
 from __future__ import annotations
@@ -24,11 +29,14 @@ from maskwright.analysis.lr.encoding import LrTables
 from maskwright.analysis.lr.lookaheads import nullable_symbols
 
 Graph = list[dict[int, None]]
+"""For each nonterminal index the indices that it leads to, as the keys of a dictionary."""
 
 
 class FollowGraphs(NamedTuple):
-    """Of the nonterminals' indices, A -> B if some rule of A is B between (whole), or after (left), symbols that may be empty.
+    """Graphs of a grammar's nonterminals, by index: which nonterminals a rule begins with or is.
 
+    whole : A -> B if some rule of A is B between symbols that may be empty.
+    left : A -> B if some rule of A begins with B behind symbols that may be empty.
     hidden : the part of `left` with at least one symbol before B.
     """
 
@@ -38,7 +46,12 @@ class FollowGraphs(NamedTuple):
 
 
 def follow_graphs(grammar: Grammar, nullable: frozenset[int]) -> FollowGraphs:
-    """Which nonterminals each begins with or is, if what may be empty is. Cost: O(size of the grammar)."""
+    """The graphs of a grammar.
+
+    nullable : the symbols that derive the empty string (`nullable_symbols`).
+
+    Cost: O(size of the grammar).
+    """
     n_terminals, n = grammar.n_terminals, grammar.n_nonterminals
     found = FollowGraphs([{} for _ in range(n)], [{} for _ in range(n)], [{} for _ in range(n)])
     for rule in grammar.rules:
@@ -57,9 +70,13 @@ def follow_graphs(grammar: Grammar, nullable: frozenset[int]) -> FollowGraphs:
 
 
 def endless_cycle(grammar: Grammar) -> tuple[tuple[int, ...], bool] | None:
-    """Nonterminals A, B, .. of a reduced grammar each of which begins the next, the last one A, so that reductions need not end.
+    """Nonterminals A, B, .., A, each of which begins with the next, so that reductions may not end.
 
-    Returns the symbols, A first, and whether the recursion is hidden (else A =>+ A); None if there is no such A.
+    grammar : reduced.
+
+    Returns the symbols of the cycle, A first and last, and whether the recursion is hidden (else A
+    =>+ A). None if there is no cycle.
+
     Cost: O(edges) unions of bits.
     """
     n_terminals, n = grammar.n_terminals, grammar.n_nonterminals
@@ -90,9 +107,11 @@ def _path(graph: Graph, source: int, target: int) -> list[int]:
 
 
 def refuse_endless_tables(grammar: Grammar, make_tables: Callable[[], LrTables]) -> None:
-    """Raises GrammarError if the parser of these tables (of the reduced `grammar`), one action a cell, could reduce for ever on a
-    stack of the LR(0) automaton.
+    """Refuses tables with which a parser of one action a cell could reduce for ever.
 
+    grammar : reduced. make_tables : makes its tables; called only if they are needed.
+
+    Raises: GrammarError if that could happen on a stack of the LR(0) automaton.
     Cost: O(states * terminals * reductions), only for grammars that `endless_cycle` finds.
     """
     if endless_cycle(grammar) is None:
@@ -110,14 +129,18 @@ def refuse_endless_tables(grammar: Grammar, make_tables: Callable[[], LrTables])
 
 
 class _Loop(Exception):
-    """The nonterminals that are pushed again and again."""
+    """There is a loop. nonterminals : those that are pushed again and again, each once."""
 
     def __init__(self, nonterminals: Iterable[int]) -> None:
         self.nonterminals = list(dict.fromkeys(nonterminals))
 
 
 class _Runs:
-    """All reductions that can happen before one terminal, on any stack of the automaton."""
+    """All reductions that can happen before one terminal, on any stack of the automaton.
+
+    tops : the states that can be on top just after a terminal, and the start state.
+    ended : for each top that `run` has been asked about, its answer.
+    """
 
     def __init__(self, tables: LrTables, column: int) -> None:
         self.action: list[int] = tables.action[:, column].tolist()
@@ -129,7 +152,7 @@ class _Runs:
         self.ended: dict[int, tuple[int, int] | None] = {}
 
     def find_loop(self) -> list[int]:
-        """The nonterminals of a loop, none if there is no loop. Begins on all stacks just after a terminal."""
+        """The nonterminals of a loop, [] for none. Begins on all stacks just after a terminal."""
         try:
             agenda: list[tuple[int, int]] = []  # (base, nonterminal to be pushed on it)
             for top in self.tops:
@@ -155,16 +178,20 @@ class _Runs:
         return []
 
     def under(self, states: list[int], depth: int) -> list[int]:
+        """The states that can lie `depth` states below one of `states`."""
         for _ in range(depth):
             states = list(dict.fromkeys(lower for state in states for lower in self.below[state]))
         return states
 
     def run(self, top: int) -> tuple[int, int] | None:
-        """Reduce with `top` on an unknown rest of the stack, until more than it and what was pushed on it is to be popped.
+        """Reduces with `top` on an unknown stack, until a reduction pops a part of that stack.
 
-        Returns the nonterminal that is pushed then, and how many states of the rest go before; None if the reductions end first.
-        Raises _Loop if they never do: a state comes to lie above itself, or comes back to the same place on the same states. What
-        happens above a state depends on it alone, so both repeat; and without them the stack is bounded and each place ends.
+        Returns the nonterminal that this reduction pushes, and how many states of the unknown stack
+        it pops before. Returns None if the reductions end first.
+
+        Raises: _Loop if they never end: a state comes to lie above itself, or the same state comes
+            again onto the same states. What happens above a state depends on it alone, so both
+            repeat. Without them the stack is bounded, and at each height the reductions end.
         """
         if top in self.ended:
             return self.ended[top]
@@ -192,7 +219,10 @@ class _Runs:
             pushed.append([])
 
     def check_chains(self, then: dict[tuple[int, int], int]) -> None:
-        """Raises _Loop if nonterminals replace each other on one base for ever."""
+        """Raises _Loop if nonterminals replace each other on one base for ever.
+
+        then : (base, nonterminal pushed on it) -> the nonterminal that replaces it there.
+        """
         done: set[tuple[int, int]] = set()
         for base, first in then:
             chain: dict[int, None] = {}

@@ -1,10 +1,13 @@
-"""The tables of `bisimulation`'s coarsest partition, without the full tables: these have states times symbols cells.
+"""The tables of `bisimulation`'s coarsest partition, made without the full tables.
 
-The automaton's transitions and look-ahead sets are split up to the same partition. A state does the same as another if it shifts and
-goes on equal symbols to equal states, and if for each class of rules the terminals before which it reduces by one of them are the
-same. Two terminals are equal if each state shifts both or none, to equal states, and if each of those sets holds both or none.
+The full tables have states times symbols cells. Instead we split the automaton's transitions and
+lookahead sets up to the same partition. Two states are equivalent if they are entered on equivalent
+symbols, shift and go on the same symbols to equivalent states, and for each class of rules reduce
+by one of them before the same terminals. Two terminals are equivalent if each state shifts both or
+none, to equivalent states, and if each of those sets of terminals holds both or none.
 
-A grammar with conflicts goes the way over the full tables, where superfluous actions are pruned (`domination`).
+A grammar with conflicts, all of which are followed, does need the full tables, since superfluous
+actions are pruned there (`domination`).
 """
 
 from __future__ import annotations
@@ -26,15 +29,18 @@ from maskwright.analysis.lr.loops import refuse_endless_tables
 from maskwright.analysis.lr.tables import Policy, tables_of
 
 MAX_MERGED_CELLS = 1 << 25
-"""Merged states times symbols: 128 MiB in a store, and some times that while it is built."""
+"""The most merged states times symbols: 128 MiB in a store, several times that in the making."""
 
 CanFollow = Callable[[int, int], bool]
+"""`can_follow(first, second)`, see `encoding.can_follow`."""
 
 
 @dataclass(frozen=True)
 class Merged:
-    """tables : as `bisimulate(build_lr_tables(grammar, conflicts))`. can_follow : as `encoding.can_follow` of the full tables.
+    """The merged tables of a grammar.
 
+    tables : as `bisimulate(build_lr_tables(grammar, conflicts))`.
+    can_follow : as `encoding.can_follow` of the full tables.
     is_decided : whether some cell had several actions, of which one is left.
     """
 
@@ -44,9 +50,13 @@ class Merged:
 
 
 def build_merged_tables(grammar: Grammar, conflicts: Policy) -> Merged:
-    """The merged LALR(1) tables of a grammar. Raises as `build_lr_tables`, and LimitError past MAX_MERGED_CELLS.
+    """The merged LALR(1) tables of a grammar.
 
-    Cost: O(m log m) for m transitions and look-ahead sets, and the merged tables' cells.
+    conflicts : "all" or "shift", see `build_lr_tables`.
+
+    Raises: GrammarError and LimitError as `build_lr_tables`; LimitError if the merged tables have
+        more than MAX_MERGED_CELLS cells.
+    Cost: O(m log m) for m transitions and lookahead sets, and the merged tables' cells.
     """
     grammar = parsed_grammar(grammar, conflicts)
     automaton = build_automaton(grammar)
@@ -63,7 +73,10 @@ def build_merged_tables(grammar: Grammar, conflicts: Policy) -> Merged:
 
 
 def has_conflicts(automaton: Automaton, sets: Lookaheads) -> bool:
-    """Whether some state of the parser has several actions before a terminal."""
+    """Whether some state of the parser has several actions before a terminal.
+
+    sets : as `lookaheads(automaton)`.
+    """
     for state, (taken, of_rules) in enumerate(zip(shifted_terminals(automaton), sets, strict=True)):
         taken |= (state == automaton.accepting) << automaton.grammar.n_terminals
         for terminals in of_rules:
@@ -74,6 +87,7 @@ def has_conflicts(automaton: Automaton, sets: Lookaheads) -> bool:
 
 
 def _can_follow(automaton: Automaton, sets: Lookaheads) -> CanFollow:
+    """`encoding.can_follow` of the full tables."""
     n = automaton.grammar.n_terminals
     follows = [0] * n
     for symbol, shifts, reduces in zip(automaton.accessing, shifted_terminals(automaton), sets, strict=True):
@@ -91,6 +105,7 @@ def _can_follow(automaton: Automaton, sets: Lookaheads) -> CanFollow:
 
 
 def _check_size(grammar: Grammar, n_states: int, n_symbols: int) -> None:
+    """Raises LimitError if there are more than MAX_MERGED_CELLS cells."""
     if n_states * n_symbols > MAX_MERGED_CELLS:
         raise LimitError(
             f"grammar {grammar.name}: its LR tables have {n_states} states over {n_symbols} symbols, {n_states * n_symbols} cells, past "
@@ -99,6 +114,7 @@ def _check_size(grammar: Grammar, n_states: int, n_symbols: int) -> None:
 
 
 def _used_terminals(grammar: Grammar) -> list[bool]:
+    """For each terminal whether it occurs in a rule."""
     used = [False] * grammar.n_terminals
     for rule in grammar.rules:
         for symbol in rule.rhs:
@@ -108,19 +124,30 @@ def _used_terminals(grammar: Grammar) -> list[bool]:
 
 
 def merge(automaton: Automaton, sets: Lookaheads, conflicts: Policy) -> LrTables:
-    """`bisimulate(tables_of(automaton, sets, conflicts))`. Under "all" no cell may have several actions: see `has_conflicts`."""
+    """The merged tables of an automaton: `bisimulate(tables_of(automaton, sets, conflicts))`.
+
+    sets : as `lookaheads(automaton)`.
+    conflicts : under "all" no cell may have several actions, see `has_conflicts`.
+
+    Raises: LimitError if the merged tables have more than MAX_MERGED_CELLS cells.
+    """
     return _Merger(automaton, sets, conflicts).tables()
 
 
 class _Blocks:
-    """A partition of 0 .. n - 1 that is refined. of : the block of each member."""
+    """A partition of 0 .. n - 1 that is refined.
+
+    of : the block of each member. members : the members of each block.
+    """
 
     def __init__(self, n: int) -> None:
         self.of = [0] * n
         self.members: list[set[int]] = [set(range(n))]
 
     def refine(self, looked_at: Iterable[int], signature: Callable[[int], Hashable]) -> list[int]:
-        """Split the blocks of some members by their signatures; the members that come into new blocks.
+        """Splits the blocks of some members by their signatures.
+
+        Returns the members that come into new blocks.
 
         INVARIANT: members of a block that are not looked at have one common signature.
         """
@@ -151,6 +178,16 @@ class _Blocks:
 
 
 class _Merger:
+    """Makes the merged tables of an automaton.
+
+    shifted : for each state the terminals that it shifts, as bits.
+    distinct : the different lookahead sets, as bits. number : set -> its index in `distinct`.
+    reduces : for each state the rules that it reduces by, with the number of the set of terminals
+        before which it does.
+    rule_block : for each rule the class of its left side, and its length: equal for equivalent
+        rules.
+    """
+
     def __init__(self, automaton: Automaton, sets: Lookaheads, conflicts: Policy) -> None:
         self.automaton = automaton
         self.grammar = automaton.grammar
@@ -170,6 +207,7 @@ class _Merger:
         self._union: dict[tuple[int, int], int] = {}
 
     def _set_number(self, terminals: int) -> int:
+        """The index of a set in `distinct`, new or known."""
         found = self.number.get(terminals)
         if found is None:
             found = self.number[terminals] = len(self.distinct)
@@ -177,7 +215,10 @@ class _Merger:
         return found
 
     def _reduces(self, state: int, rules: Sequence[int], sets: Sequence[int]) -> list[tuple[int, int]]:
-        """The rules that a state reduces by, each with the number of the set of terminals before which it does."""
+        """The rules that a state reduces by, each with the number of its lookahead set.
+
+        Under "shift" a set has only the terminals before which the state does reduce by the rule.
+        """
         taken = self.shifted[state] | (state == self.automaton.accepting) << self.n_terminals
         found = []
         for rule, terminals in zip(rules, sets, strict=True):
@@ -189,7 +230,7 @@ class _Merger:
         return found
 
     def _by_class(self, state: int) -> dict[tuple[int, int], int]:
-        """For each class of rules the set before which the state reduces by one of them."""
+        """For each class of rules the number of the set before which the state reduces by it."""
         found: dict[tuple[int, int], int] = {}
         for rule, terminals in self.reduces[state]:
             key = self.rule_block[rule]
@@ -204,7 +245,7 @@ class _Merger:
         return found
 
     def partition(self) -> Partition:
-        """`coarsest_partition` of the full tables."""
+        """The partition that `coarsest_partition` finds on the full tables."""
         grammar, automaton, n_terminals = self.grammar, self.automaton, self.n_terminals
         accessing, accepting = automaton.accessing, automaton.accepting
         states = _Blocks(automaton.n_states)
@@ -268,7 +309,7 @@ class _Merger:
         return self._partition(states, terminals, nonterminals)
 
     def _split_by_sets(self, blocks: _Blocks, sets: Sequence[int]) -> list[int]:
-        """Split terminals by which of some sets hold them."""
+        """Splits terminals by which of some sets hold them. Returns as `_Blocks.refine`."""
         if not sets or not self.n_terminals:
             return []
         moved: list[int] = []
@@ -281,6 +322,7 @@ class _Merger:
         return moved
 
     def _partition(self, states: _Blocks, terminals: _Blocks, nonterminals: _Blocks) -> Partition:
+        """The blocks as classes, numbered by least member."""
         live = 0
         for terminals_of_state in {*self.shifted, *self.distinct}:
             live |= terminals_of_state
@@ -294,6 +336,10 @@ class _Merger:
         )
 
     def tables(self) -> LrTables:
+        """The tables of the partition.
+
+        Raises: LimitError if they have more than MAX_MERGED_CELLS cells.
+        """
         classes = self.partition()
         state_of, nonterminal_of, rule_of = map(_first_of_each, (classes.states, classes.nonterminals, classes.rules))
         n_columns = int(classes.columns.max()) + 1
@@ -325,6 +371,7 @@ class _Merger:
     def _fill_row(
         self, state: int, action: Array, goto: Array, classes: Partition, columns_of: Sequence[Array], reached: Array
     ) -> None:  # fmt: skip
+        """Writes the actions and gotos of a merged state. state : its least member."""
         row = slice(self.row_start[state], self.row_start[state + 1])
         symbols = self.automaton.symbol[row]
         n_shifts = int(np.searchsorted(symbols, self.n_terminals))
@@ -339,10 +386,11 @@ class _Merger:
 
 
 def _by_least(keys: Sequence[Hashable]) -> Array:
-    """Equal keys as equal numbers, by first occurrence; -1 stays."""
+    """Equal numbers for equal keys, by first occurrence; -1 stays."""
     number: dict[Hashable, int] = {}
     return np.array([-1 if key == -1 else number.setdefault(key, len(number)) for key in keys], np.int32)
 
 
 def _first_of_each(classes: Array) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
+    """The least member of each class."""
     return np.unique(classes, return_index=True)[1]

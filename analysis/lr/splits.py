@@ -1,7 +1,8 @@
-"""Parses of one text for which different terminals compete: is there a conflict that leads to them?
+"""Parses of one text for which different terminals compete: does a conflict lead to them?
 
-A contextual lexer asks the parser which terminals compete. Where conflicts leave several parses, these have to agree. If they may not, the
-conflicts are decided when the grammar is loaded, as Lark decides them: shift. So no text gets stuck half-way.
+A contextual lexer asks the parser which terminals compete. Where conflicts leave several parses,
+these must agree. If they may not agree, conflicts are decided as Lark decides them, by shifting,
+when the grammar is loaded. So no text gets stuck half-way.
 """
 
 from __future__ import annotations
@@ -24,17 +25,25 @@ from maskwright.analysis.lr.tops import tops_in_step
 
 
 def find_split(tables: LrTables, modes: Modes) -> Disagreement | None:
-    """The first conflict found after which parses of one text may stand in different modes. None is a proof that there is none."""
+    """The first conflict found after which parses of one text may stand in different modes.
+
+    modes : of the lexer; `modes.of_state` has the states of `tables`.
+
+    Returns None as a proof that there is none.
+
+    Cost: as `disagreement`; nothing without conflicts, or with one mode.
+    """
     return disagreement(tables, modes.of_state) if len(modes) > 1 and tables.n_conflicts else None
 
 
 def default_conflicts(grammar: Grammar) -> Conflicts:
-    """What a grammar's parser does with conflicts where nobody says: "all" if one lexer can serve all parses, else "shift".
+    """What a grammar's parser does with conflicts unless the author says otherwise.
 
-    "shift" too where the rules have endless derivations on which lexing might depend: see `is_lexed_by_endless_rules`.
+    Returns "all" if one lexer can serve all parses, else "shift". "shift" also if the rules have
+    endless derivations on which lexing might depend, see `is_lexed_by_endless_rules`. "all" for a
+    grammar that cannot be compiled: the error appears when it is compiled.
 
-    A grammar with a fault that keeps it from being compiled has "all"; whoever compiles it learns of the fault.
-    Cost: that of the LALR tables, and where they have conflicts of `disagreement`.
+    Cost: that of the LALR tables, and that of `disagreement` if they have conflicts.
     """
     if grammar.lexing == "nfa" or (grammar.lexing == "longest" and not grammar.verbatim):
         return "all"
@@ -53,9 +62,14 @@ def default_conflicts(grammar: Grammar) -> Conflicts:
 def is_lexed_by_endless_rules(grammar: Grammar) -> bool:
     """Whether a grammar has endless derivations, and lexing by context might depend on them.
 
-    Under "all" its parser has other rules of the same terminal sequences (`acyclic`), hence other states, in which other terminals might
-    compete than in those of Lark's parser: other texts. It does not depend on them if after the same terminals the states of both parsers
-    are in one mode (`tops_in_step`): then each lexeme is the same for both. True where that is not known.
+    Under "all" its parser has other rules for the same terminal sequences (`acyclic`), hence other
+    states. Other terminals might compete in these states than in those of Lark's parser, so the
+    texts might differ. Lexing does not depend on the rules if after the same terminals the states
+    of both parsers are always in one mode (`tops_in_step`): then each lexeme is the same for both.
+    True also if that is not known.
+
+    Raises: GrammarError, LimitError and TerminalError as `reduce`, `build_automaton` and
+        `lexing_modes`.
     """
     if grammar.lexing == "nfa" or (grammar.lexing == "longest" and not grammar.verbatim):
         return False
@@ -74,7 +88,13 @@ def is_lexed_by_endless_rules(grammar: Grammar) -> bool:
 
 
 def refuse_split(grammar: Grammar, tables: LrTables, modes: Modes) -> None:
-    """Raises LimitError if parses of one text may stand in different modes, or the grammar `is_lexed_by_endless_rules`."""
+    """Refuses a grammar whose parses one lexer cannot serve.
+
+    tables, modes : the grammar's parser and lexer; `modes.of_state` has the states of `tables`.
+
+    Raises: LimitError if parses of one text may stand in different modes, or if conflicts are "all"
+        and `is_lexed_by_endless_rules`; also what `is_lexed_by_endless_rules` raises.
+    """
     if grammar.conflicts == "all" and is_lexed_by_endless_rules(grammar):
         raise LimitError(
             f"grammar {grammar.name}: its rules have endless derivations of one text (lint: endless-derivation), and the terminals that "
@@ -87,7 +107,7 @@ def refuse_split(grammar: Grammar, tables: LrTables, modes: Modes) -> None:
 
 
 def described(grammar: Grammar, tables: LrTables, found: Disagreement) -> str:
-    """A disagreement in words, with what to do."""
+    """A disagreement in words, with advice. tables : those that it was found in."""
     terminal = {column: number for number, column in enumerate(tables.terminal_column.tolist()) if column >= 0}
     names = [grammar.display_name(terminal[column]) for column in found.columns]
     read = f"the conflict before {names[0]}" + (f" and then {' '.join(names[1:])}" if names[1:] else "")

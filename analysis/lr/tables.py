@@ -16,18 +16,22 @@ from maskwright.analysis.lr.lookaheads import Lookaheads, lookaheads
 from maskwright.analysis.lr.loops import refuse_endless_tables
 
 Policy = Literal["all", "shift"]
+"""What happens in a cell with several actions, see `build_lr_tables`."""
 
 
 def build_lr_tables(grammar: Grammar, conflicts: Policy = "all") -> LrTables:
-    """The LALR(1) tables of a grammar; a column for each of its terminals.
+    """The LALR(1) tables of a grammar, with a column for each of its terminals.
 
-    conflicts : "all" keeps every action of a cell with several that some text may need, see `domination`; "shift" prefers to accept, then
-        to shift (as Lark does), then to reduce by the rule that comes first in the grammar (where Lark refuses the grammar).
+    The rules are those of `parsed_grammar`: under "all" every sequence of reductions ends.
 
-    The rules are those of `parsed_grammar`: under "all" all reductions end.
+    conflicts : "all" keeps every action of a cell that some text may need, see `domination`.
+        "shift" keeps one action: it prefers to accept, then to shift (as Lark does), then to reduce
+        by the rule that comes first in the grammar (where Lark refuses the grammar).
 
-    Raises GrammarError if the language is empty or a parser of one action a cell could reduce for ever (`loops`), LimitError if the
-    automaton is too large (`automaton.MAX_STATES`, `automaton.MAX_CELLS`).
+    Raises: GrammarError if the language is empty, or if a parser of one action a cell could reduce
+        for ever (`loops`); LimitError if the automaton is too large (`automaton.MAX_STATES`,
+        `automaton.MAX_TRANSITIONS`, `automaton.MAX_CELLS`); MaskwrightError if `conflicts` is
+        neither "all" nor "shift".
     Cost: python.lark (537 rules, 796 states) takes less than 0.1 s, 10,000 rules some seconds.
     """
     if conflicts not in get_args(Policy):
@@ -42,7 +46,14 @@ def build_lr_tables(grammar: Grammar, conflicts: Policy = "all") -> LrTables:
 
 
 def tables_of(automaton: Automaton, sets: Lookaheads, conflicts: Policy) -> LrTables:
-    """The tables of an automaton with its look-aheads."""
+    """The tables of an automaton with its lookahead sets.
+
+    sets : as `lookaheads(automaton)`.
+    conflicts : "all" keeps all actions of a cell. "shift" keeps the one that `build_lr_tables`
+        says.
+
+    Raises: LimitError if the automaton has more than `automaton.MAX_CELLS` cells.
+    """
     grammar = automaton.grammar
     n_terminals = grammar.n_terminals
     action = np.zeros((automaton.n_states, n_terminals + 1), np.int32)

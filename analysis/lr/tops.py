@@ -1,7 +1,8 @@
 """Which states of two parsers of one language can be on top after the same terminals?
 
-Two parsers read the same terminals, each as its tables have it. Of their stacks only the tops are followed: what a reduction uncovers is
-any state that the automaton allows there, so pairs may be found that no text leads to, and none is missed.
+Each parser reads the same terminals with its own tables. We follow only the tops of their stacks: a
+reduction may uncover any state that the automaton allows there. So we may find pairs that no text
+leads to, but we miss none.
 """
 
 from __future__ import annotations
@@ -9,16 +10,21 @@ from __future__ import annotations
 from maskwright.analysis.lr.encoding import ACCEPT, LrTables
 
 MAX_PAIRS = 20_000
-"""Pairs of states that are followed."""
+"""The most pairs of states that are followed."""
 
 
 def tops_in_step(first: LrTables, second: LrTables) -> set[tuple[int, int]] | None:
-    """The pairs of states that may be on top after the same terminals, the starts among them. None: more than MAX_PAIRS.
+    """The pairs of states that may be on top after the same terminals, the starts among them.
 
-    first, second : tables over the same terminals, with a column for each (`terminal_column` is the same in both). A pair stands for
-    texts that both parsers have read so far; what only one of them can go on with is not followed.
+    first, second : tables over the same terminals, with a column for each (`terminal_column` is the
+        same in both).
 
-    Cost: O(pairs * terminals), and for each state and terminal the states that reductions lead through.
+    Returns pairs (state of `first`, state of `second`); None if there are more than MAX_PAIRS. A
+    pair stands for texts that both parsers have read so far. What only one of them can go on with
+    is not followed.
+
+    Cost: O(pairs * terminals), and for each state and terminal the states that reductions lead
+        through.
     """
     ones, others = _Tops(first), _Tops(second)
     found = {(0, 0)}
@@ -35,7 +41,7 @@ def tops_in_step(first: LrTables, second: LrTables) -> set[tuple[int, int]] | No
 
 
 class _Tops:
-    """What a parser of which only the top of the stack is known can have on top one terminal later."""
+    """What a parser can have on top one terminal later, if only the top of its stack is known."""
 
     def __init__(self, tables: LrTables) -> None:
         self.tables = tables
@@ -45,7 +51,10 @@ class _Tops:
         self._after: dict[tuple[int, int], frozenset[int]] = {}
 
     def after(self, state: int, column: int) -> frozenset[int]:
-        """The states on top once a terminal has been shifted; none if the parser refuses it, whatever is below."""
+        """The states on top after a terminal has been shifted.
+
+        Empty if the parser refuses the terminal whatever lies below.
+        """
         key = state, column
         if key not in self._after:
             found: set[int] = set()
@@ -66,7 +75,7 @@ class _Tops:
         return self._after[key]
 
     def _states_below(self, state: int, depth: int) -> frozenset[int]:
-        """The states that can lie so many places below one."""
+        """The states that can lie `depth` states below `state`."""
         if depth == 0:
             return frozenset({state})
         key = state, depth

@@ -1,9 +1,11 @@
 """Which bytes does a pattern spell?
 
-In: patterns as Python's `re` reads them. Out: minimal byte automata (`Dfa`). Knows nothing of terminals, rules or grammars.
+In: patterns as Python's `re` reads them. Out: minimal byte automata (`Dfa`). Knows nothing of
+terminals, rules or grammars.
 
-parse (text -> tree) -> rewrite (lazy, possessive, atomic -> look-aheads) -> machine, determinise (subset construction over classes of
-characters) -> utf8 (characters -> bytes) -> minimise -> `Dfa`.
+The steps: `parse` (text to tree), `rewrite` (lazy, possessive and atomic parts to look-aheads),
+`machine` and `determinise` (subset construction over classes of characters), `utf8` (characters to
+bytes), `minimise`, `Dfa`.
 """
 
 from maskwright.analysis.regex.dfa import Dfa, complement, concatenate, difference, intersect, union

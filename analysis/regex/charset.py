@@ -1,8 +1,9 @@
 """Sets of Unicode scalar values, exactly as Python's `re` sees them.
 
-A set is a tuple of inclusive ranges ``((low, high), ...)``, sorted, disjoint, not adjacent, without surrogates; equal
-sets are equal tuples. Categories and case are not taken from tables of our own: `re` itself is asked, once, which
-characters it matches, so the answer is that of the running Python and its Unicode version.
+A set is a tuple of inclusive ranges ``((low, high), ...)``: sorted, disjoint, not adjacent, without
+surrogates. Equal sets are therefore equal tuples. Categories and case do not come from tables of
+our own: `re` itself is asked, once, which characters it matches. So the answer is that of the
+running Python and its Unicode version.
 """
 
 from __future__ import annotations
@@ -21,7 +22,12 @@ EVERYTHING: Ranges = ((0, 0xD7FF), (0xE000, LAST))
 
 
 def normalise(ranges: Iterable[tuple[int, int]]) -> Ranges:
-    """The same characters as sorted, disjoint, merged ranges; surrogates are dropped (UTF-8 cannot encode them)."""
+    """The same characters as sorted, disjoint, merged ranges.
+
+    Surrogates are dropped, because UTF-8 cannot encode them.
+
+    ranges : inclusive ranges of code points in any order; they may overlap.
+    """
     pieces: list[tuple[int, int]] = []
     for low, high in ranges:
         if low <= 0xD7FF:
@@ -70,12 +76,16 @@ def difference(ranges: Ranges, removed: Ranges) -> Ranges:
 
 @lru_cache(maxsize=1)
 def _every_character() -> str:
+    """All code points in order, as one text."""
     return np.arange(LAST + 1, dtype="<u4").tobytes().decode("utf-32-le", "surrogatepass")
 
 
 @lru_cache(maxsize=32)
 def category(letter: str, ascii_only: bool) -> Ranges:
     r"""The characters of ``\d``, ``\D``, ``\s``, ``\S``, ``\w`` or ``\W``.
+
+    letter : one of ``dDsSwW``.
+    ascii_only : whether the flag ASCII holds.
 
     Example:
         >>> category("d", True)
@@ -90,7 +100,10 @@ def category(letter: str, ascii_only: bool) -> Ranges:
 
 @lru_cache(maxsize=1)
 def _cased() -> tuple[str, Ranges]:
-    """Every character for which case can make a difference (a superset will do), as a text and as a set."""
+    """All characters for which case can make a difference, as a text and as a set.
+
+    It may hold more characters than those.
+    """
     text = _every_character()
     cased: set[str] = set()
     for start in range(0, LAST + 1, 256):
@@ -106,9 +119,13 @@ def _cased() -> tuple[str, Ranges]:
 
 @lru_cache(maxsize=4096)
 def ignoring_case(exact: Ranges, class_source: str, ascii_only: bool) -> Ranges:
-    r"""What the class `class_source` matches under IGNORECASE; `exact` is what it matches without the flag.
+    r"""The characters that a class matches under the flag IGNORECASE.
 
-    Only characters with case are put to `re`; for all others the flag changes nothing.
+    `re` is asked about characters with case only: for all others the flag changes nothing.
+
+    exact : what the class matches without the flag.
+    class_source : source text of the class, such as "[k]".
+    ascii_only : whether the flag ASCII holds.
 
     Example:
         >>> [chr(low) for low, high in ignoring_case(((107, 107),), "[k]", False)]

@@ -1,4 +1,4 @@
-"""Tree -> deterministic automaton over classes of characters."""
+"""From a tree to a deterministic automaton over classes of characters."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from maskwright.analysis.regex.tree import Chars, Choice, Look, Node, Repeat, Se
 class ClassDfa:
     """A deterministic automaton over classes of scalar values, not minimised.
 
-    bounds : (n_intervals,) int64, first character of each interval; sorted, starts with 0.
-    class_of : (n_intervals,) int64, the class of each interval's characters; -1 for the surrogates.
-    next_state : (n_states, n_classes) int32, -1 = no transition; state 0 is initial.
+    bounds : (n_intervals,) int64; first character of each interval, sorted. The first bound is 0.
+    class_of : (n_intervals,) int64; the class of each interval's characters, -1 for the surrogates.
+    next_state : (n_states, n_classes) int32; the next state, -1 for no transition. State 0 is
+        initial.
     is_accepting : (n_states,) bool.
     beyond : the pattern's look-aheads that an accepted lexeme can leave open at its end.
     """
@@ -36,12 +37,17 @@ def determinise(tree: Node, max_states: int) -> ClassDfa:
     """The automaton of the strings that `tree` matches as a whole, before some further text.
 
     tree : without lazy, possessive and atomic parts (`rewrite.resolve`).
-    Raises LimitError when more than `max_states` states are needed.
-    Cost: as the subset construction, exponential in the worst case; O(states * classes * threads a state).
+    max_states : limit on the states.
+
+    Raises: LimitError if more than `max_states` states are needed, if repetitions unfold to more
+    than 4 * `max_states` positions, or if the construction takes too many steps
+    (`STEPS_PER_STATE`); TypeError if an atomic group is left in the tree.
+    Cost: that of the subset construction, exponential at worst; O(states * classes * threads a
+    state).
     """
     try:
         return _determinised(factored(tree), max_states)
-    except RecursionError:  # what is factored is deeper
+    except RecursionError:  # factoring makes the tree deeper
         return _determinised(tree, max_states)
 
 
@@ -61,7 +67,14 @@ def _determinised(tree: Node, max_states: int) -> ClassDfa:
 
 
 def is_prefix_free(tree: Node, max_states: int) -> bool:
-    """Whether no match of `tree`, its look-arounds left out, is a proper prefix of another one."""
+    """Whether no match of `tree` is a proper prefix of another one, look-arounds left out.
+
+    tree, max_states : as for `determinise`.
+
+    Raises: as `determinise`.
+
+    Example: ``[0-9]`` and ``ab|cd`` are prefix-free; ``[0-9]+`` and ``a|ab`` are not.
+    """
     if isinstance(tree, Chars):
         return True
     dfa = determinise(_without_looks(tree), max_states)
@@ -70,6 +83,7 @@ def is_prefix_free(tree: Node, max_states: int) -> bool:
 
 
 def _without_looks(node: Node) -> Node:
+    """The tree with the empty string instead of each look-around."""
     match node:
         case Look():
             return Sequence(())

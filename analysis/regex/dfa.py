@@ -12,21 +12,25 @@ from maskwright.analysis.errors import LimitError, TerminalError
 from maskwright.analysis.regex.minimise import column_classes, distances, minimise
 
 MAX_STATES = 20_000
-"""BOUND: default limit on the states of one terminal's automaton (80 KB of rows for 80 states, 20 MB at the limit)."""
+"""BOUND: default limit on the states of one terminal's automaton.
+
+Its rows take 80 KB for 80 states, 20 MB at the limit.
+"""
 
 _PREFERRED = bytes([*range(0x20, 0x7F), *range(0x20), *range(0x7F, 0x100)])
+"""All bytes in the order in which `Dfa.shortest` tries them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dfa:
     """A regular set of byte strings as its minimal automaton; equal sets have equal arrays.
 
-    next_state : (n_states, 256) int32, read-only; -1 = no transition.
+    next_state : (n_states, 256) int32, read-only; the next state, -1 for no transition.
     is_accepting : (n_states,) bool, read-only.
 
-    INVARIANT: state 0 is initial; every state is reachable and can reach an accepting one; no two states are
-    equivalent; states are numbered breadth-first in the order of bytes. The empty set has one state, no transition,
-    not accepting. `Dfa.minimal` establishes all of it.
+    INVARIANT: state 0 is initial. Every state is reachable and can reach an accepting one. No two
+    states are equivalent. States are numbered breadth-first in the order of bytes. The empty set
+    has one state, which does not accept, and no transition. `Dfa.minimal` establishes all of it.
     """
 
     next_state: npt.NDArray[np.int32]
@@ -34,7 +38,13 @@ class Dfa:
 
     @classmethod
     def minimal(cls, next_state: npt.ArrayLike, is_accepting: npt.ArrayLike) -> Dfa:
-        """The minimal automaton of any deterministic one with initial state 0. Cost: as `minimise`."""
+        """The minimal automaton of any deterministic one with initial state 0.
+
+        next_state : (n, 256) integers; the next state, -1 for no transition.
+        is_accepting : (n,) bool.
+
+        Cost: as `minimise`.
+        """
         table, accepting = minimise(np.asarray(next_state, dtype=np.int32), np.asarray(is_accepting, dtype=np.bool_))
         table.flags.writeable = False
         accepting.flags.writeable = False
@@ -42,7 +52,7 @@ class Dfa:
 
     @classmethod
     def literal(cls, text: bytes) -> Dfa:
-        """The set of one string."""
+        """The set of the one string `text`."""
         n = len(text)
         table = np.full((n + 1, 256), -1, dtype=np.int32)
         table[np.arange(n), np.frombuffer(text, dtype=np.uint8)] = np.arange(1, n + 1)
@@ -54,14 +64,19 @@ class Dfa:
 
     @property
     def n_states(self) -> int:
+        """The number of states."""
         return len(self.is_accepting)
 
     @property
     def is_empty(self) -> bool:
+        """Whether the set has no string."""
         return not self.is_accepting.any()
 
     def run(self, data: bytes, state: int = 0) -> int:
-        """The state after `data`, or -1 if no continuation of it can be accepted."""
+        """The state after reading `data`, or -1 if no accepted string goes on that way.
+
+        state : the state at the start; 0 is the initial one.
+        """
         for byte in data:
             if state < 0:
                 break
@@ -79,9 +94,11 @@ class Dfa:
         return state >= 0 and bool(self.is_accepting[state])
 
     def shortest(self) -> bytes:
-        """A shortest string of the set, by the smallest bytes, printable ASCII first.
+        """A shortest string of the set.
 
-        Raises TerminalError if the set is empty.
+        Among several it is the first in an order of bytes in which printable ASCII comes first.
+
+        Raises: TerminalError if the set is empty.
         """
         if self.is_empty:
             raise TerminalError("the automaton accepts nothing, so it has no shortest string")
@@ -112,28 +129,44 @@ class Dfa:
 
 
 def intersect(left: Dfa, right: Dfa, *, max_states: int = MAX_STATES) -> Dfa:
-    """The strings in both sets. Raises LimitError. Cost: O(product)."""
+    """The strings that are in both sets.
+
+    Raises: LimitError if the product automaton has more than `max_states` reachable states.
+    Cost: O(reachable states of the product).
+    """
     return _product(left, right, lambda a, b: a & b, max_states)
 
 
 def union(left: Dfa, right: Dfa, *, max_states: int = MAX_STATES) -> Dfa:
-    """The strings in either set. Raises LimitError. Cost: O(product)."""
+    """The strings that are in `left`, `right` or both.
+
+    Raises: LimitError if the product automaton has more than `max_states` reachable states.
+    Cost: O(reachable states of the product).
+    """
     return _product(left, right, lambda a, b: a | b, max_states)
 
 
 def difference(left: Dfa, right: Dfa, *, max_states: int = MAX_STATES) -> Dfa:
-    """The strings in `left` and not in `right`. Raises LimitError. Cost: O(product)."""
+    """The strings that are in `left` and not in `right`.
+
+    Raises: LimitError if the product automaton has more than `max_states` reachable states.
+    Cost: O(reachable states of the product).
+    """
     return _product(left, right, lambda a, b: a & ~b, max_states)
 
 
 def complement(dfa: Dfa) -> Dfa:
-    """All byte strings (not only valid UTF-8) that are not in the set."""
+    """All byte strings, not only valid UTF-8, that are not in the set."""
     table, accepting = _with_sink(dfa)
     return Dfa.minimal(table, ~accepting)
 
 
 def concatenate(left: Dfa, right: Dfa, *, max_states: int = MAX_STATES) -> Dfa:
-    """The strings ``uv``, u in `left` and v in `right`. Raises LimitError. Cost: exponential in `right` at worst."""
+    """The strings ``u v`` with u in `left` and v in `right`.
+
+    Raises: LimitError if more than `max_states` states are needed before minimising.
+    Cost: exponential in the states of `right` at worst.
+    """
     classes, representatives = column_classes(np.vstack([left.next_state, right.next_state]))
     first = left.next_state[:, representatives].tolist()
     second = right.next_state[:, representatives].tolist()
@@ -167,7 +200,10 @@ def _product(
     accept: Callable[[npt.NDArray[np.bool_], npt.NDArray[np.bool_]], npt.NDArray[np.bool_]],
     max_states: int,
 ) -> Dfa:
-    """The reachable pairs of states, both automata completed by a sink; found frontier by frontier."""
+    """The minimal automaton over reachable pairs of states; `accept` says which pairs accept.
+
+    Both automata are completed by a sink. Pairs are found frontier by frontier.
+    """
     (a, accepts_a), (b, accepts_b) = _with_sink(left), _with_sink(right)
     classes, representatives = column_classes(np.vstack([left.next_state, right.next_state]))
     a, b = a[:, representatives].astype(np.int64), b[:, representatives].astype(np.int64)
@@ -186,6 +222,10 @@ def _product(
 
 
 def _with_sink(dfa: Dfa) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.bool_]]:
+    """The automaton with one more state, to which all missing transitions lead.
+
+    Returns next_state : (n_states + 1, 256) int32 and is_accepting : (n_states + 1,) bool.
+    """
     n = dfa.n_states
     table = np.vstack([dfa.next_state, np.full((1, 256), -1, dtype=np.int32)])
     table[table < 0] = n

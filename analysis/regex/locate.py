@@ -1,7 +1,7 @@
-"""Where the constructs of a pattern stand in its text, for messages: Python's parser keeps no positions.
+"""Where the constructs of a pattern stand in its text, for messages.
 
-The scan knows escapes, classes, groups, comments and quantifiers, nothing more; it is run on patterns that `re`
-accepts.
+Python's parser keeps no positions. The scan here knows escapes, classes, groups, comments and
+quantifiers, nothing more. It runs only on patterns that `re` accepts.
 """
 
 from __future__ import annotations
@@ -31,7 +31,12 @@ _ITEM = re.compile(
 
 
 def constructs(pattern: str, *, verbose: bool = False) -> dict[Kind, list[Source]]:
-    r"""The constructs of each kind in the order of their first character; groups with their whole text.
+    r"""The constructs of each kind, in the order of their first character.
+
+    A group is given with its whole text, a quantifier with its suffix.
+
+    pattern : a pattern that `re` accepts.
+    verbose : whether the flag VERBOSE holds, under which ``#`` begins a comment.
 
     Example:
         >>> constructs(r"a+?(?!b)")["look"]

@@ -1,15 +1,20 @@
-"""Tree -> deterministic automaton over classes of characters, look-arounds included.
+"""From a tree to a deterministic automaton over classes of characters, look-arounds included.
 
-A set of threads is an OR, a thread is an AND: it stands at a node of the Thompson automaton and carries obligations,
-one for each look-ahead it has passed, each again a set of threads that must (or must not) match from there.
-Look-behinds are machines of their own that run beside the main one from the lexeme's start; a thread asks them at the
-moment it passes. Stepping all of it by one class of characters is deterministic, so the usual subset construction
-applies: no case analysis of where a look-around stands.
+The tree becomes a Thompson automaton. A *thread* is at one of its nodes and carries *obligations*,
+one for each look-ahead that it has passed. An obligation is a set of threads that must match, or
+must not match, from there. So a thread is an AND, and a set of threads is an OR.
 
-A match may end while obligations are still open; it counts if *some* text after the lexeme would fulfil them all.
+A look-behind is a machine of its own. It runs beside the main one from the start of the lexeme. A
+thread asks it at the moment it passes the look-behind.
 
-Source: the AND/OR states are those of alternating automata: A. Chandra, D. Kozen, L. Stockmeyer, Alternation, J. ACM
-28 (1981), section 5.
+One step of all of this by a class of characters is deterministic. The usual subset construction
+therefore applies, and it does not matter where in the pattern a look-around stands.
+
+A match may end while obligations are open. It counts if *some* text after the lexeme would fulfil
+all of them.
+
+Source: the AND/OR states are those of alternating automata: A. Chandra, D. Kozen, L. Stockmeyer,
+Alternation, J. ACM 28 (1981), section 5.
 """
 
 from __future__ import annotations
@@ -21,13 +26,16 @@ from maskwright.analysis.regex.charset import Ranges
 from maskwright.analysis.regex.tree import Chars, Choice, Look, Node, Repeat, Sequence, Source
 
 STEPS_PER_STATE = 50
-"""BOUND: thread steps allowed for each state of the limit; an explosion of threads ends within about a second."""
+"""BOUND: thread steps allowed for each state of the limit.
+
+An explosion of threads ends within about a second.
+"""
 
 _MATCH = 0  # the node where a machine has matched
 _FALSE, _TRUE = 0, 1  # sets of threads: none; matched whatever follows
 _Obligation = tuple[int, bool, int]  # number of its source, negated, set of threads
 _Thread = tuple[int, tuple[_Obligation, ...]]
-_Truth = tuple[bool, ...]  # of the look-behinds, at the present position
+_Truth = tuple[bool, ...]  # for each look-behind, whether it holds at the present position
 _ACCEPTED: _Thread = (_MATCH, ())
 
 
@@ -44,7 +52,7 @@ class _Split:
 
 @dataclass(frozen=True, slots=True)
 class _Behind:
-    """Passes if look-behind number `index` holds (or not) at this position."""
+    """Passes if look-behind number `index` holds here, or, if not `wanted`, does not."""
 
     index: int
     wanted: bool
@@ -53,7 +61,11 @@ class _Behind:
 
 @dataclass(frozen=True, slots=True)
 class _Ahead:
-    """Passes with the obligation that the machine starting at `start` matches (or not) from this position."""
+    """Passes with an obligation on the machine that starts at node `start`.
+
+    It must match from this position, or must not if `negated`. `source` numbers the look-ahead in
+    the pattern.
+    """
 
     source: int
     negated: bool
@@ -62,7 +74,15 @@ class _Ahead:
 
 
 class Machine:
-    """The alternating automaton of a tree, stepped set by set, every step remembered."""
+    """The alternating automaton of a tree, stepped set by set, with every step remembered.
+
+    Sets of threads are numbered; number 0 has no thread, and number 1 has matched whatever follows.
+
+    tree : as for `determinise`.
+    masks : for each set of characters in the tree, the bit mask of its classes.
+    max_states : limit on the states.
+    beyond : the look-aheads found open at the end of an accepted lexeme; filled by `run`.
+    """
 
     def __init__(self, tree: Node, masks: dict[Ranges, int], max_states: int) -> None:
         self._masks = masks
@@ -84,7 +104,15 @@ class Machine:
         self._start = self._build(tree, _MATCH)
 
     def run(self, n_classes: int) -> tuple[list[list[int]], list[bool]]:
-        """The subset construction: rows of successors by class (-1 for none), and which states accept."""
+        """The deterministic automaton, by the subset construction.
+
+        n_classes : number of classes of characters.
+
+        Returns a row of successors by class for each state, -1 for none, and whether each state
+        accepts.
+        Raises: LimitError if more than `max_states` states are needed, or more than
+        `STEPS_PER_STATE * max_states` steps.
+        """
         behinds, truth = self._look_back((_FALSE,) * len(self._behinds), None)
         initial = (self._start_set(self._start, truth, ahead=False), behinds)
         number = {initial: 0}
@@ -118,6 +146,7 @@ class Machine:
         return len(self._nodes) - 1
 
     def _build(self, tree: Node, following: int) -> int:
+        """The node at which `tree` begins, if the node after it is `following`."""
         match tree:
             case Chars(ranges):
                 return self._add(_Char(self._masks[ranges], following))
@@ -152,7 +181,7 @@ class Machine:
         if built is None:
             built = self._build(look.body, _MATCH)
             if not look.ahead:
-                self._behinds.append(built)  # after those inside its body, which it may ask
+                self._behinds.append(built)  # after the look-behinds in its body, which it asks
                 built = len(self._behinds) - 1
             self._built_looks[id(look)] = built
         if not look.ahead:
@@ -192,7 +221,8 @@ class Machine:
     def _oblige(self, duties: tuple[_Obligation, ...], duty: _Obligation) -> tuple[_Obligation, ...] | None:
         """The conjunction with one more obligation; None if it is refused already.
 
-        Negated obligations of one look-ahead merge: neither A nor B matches iff their union does not.
+        Negated obligations of one look-ahead merge: neither A nor B matches iff their union does
+        not.
         """
         source, negated, threads = duty
         if threads in (_FALSE, _TRUE):
@@ -207,6 +237,7 @@ class Machine:
         return tuple(sorted(joined))
 
     def _intern(self, threads: frozenset[_Thread], ahead: bool) -> int:
+        """The number of a set of threads."""
         if ahead and _ACCEPTED in threads:
             return _TRUE
         threads = self._weakest(threads)
@@ -216,7 +247,10 @@ class Machine:
         return number
 
     def _weakest(self, threads: frozenset[_Thread]) -> frozenset[_Thread]:
-        """Without threads that match only where another one at their node does: a set is an OR, and sets stay small."""
+        """The set without threads that match only where another thread at their node matches.
+
+        A set is an OR, so this changes nothing but its size.
+        """
         at: dict[int, list[tuple[_Obligation, ...]]] = {}
         for node, duties in threads:
             at.setdefault(node, []).append(duties)
@@ -233,7 +267,10 @@ class Machine:
         return frozenset(found)
 
     def _is_weaker(self, left: tuple[_Obligation, ...], right: tuple[_Obligation, ...]) -> bool:
-        """Whether the right obligations imply the left ones, as far as the sets of threads show: not A or B implies not A."""
+        """Whether the right obligations imply the left ones, as far as the sets of threads show.
+
+        Not (A or B) implies not A.
+        """
         for source, negated, threads in left:
             if not any(
                 (source, negated) == (other[0], other[1])
@@ -244,6 +281,7 @@ class Machine:
         return True
 
     def _start_set(self, node: int, truth: _Truth, ahead: bool) -> int:
+        """The number of the set of threads in which a machine starts at `node`."""
         key = (node, truth)
         number = self._start_memo.get(key)
         if number is None:
@@ -252,7 +290,10 @@ class Machine:
         return number
 
     def _step(self, threads: int, c: int, truth: _Truth, ahead: bool) -> int:
-        """The set after a character of class `c`; in a look-ahead a match with open obligations goes on with them."""
+        """The number of the set after a character of class `c`.
+
+        In a look-ahead, a match with open obligations goes on with them.
+        """
         if ahead and threads == _TRUE:
             return _TRUE
         key = (threads, c, truth, ahead)
@@ -299,7 +340,10 @@ class Machine:
         return kept
 
     def _look_back(self, behinds: tuple[int, ...], c: int | None) -> tuple[tuple[int, ...], _Truth]:
-        """The look-behinds after a character of class `c` (None: at the start), and which of them hold there."""
+        """The look-behinds after a character of class `c`, and which of them hold there.
+
+        c : None at the start of the lexeme.
+        """
         after: list[int] = []
         truth: _Truth = ()
         for start, threads in zip(self._behinds, behinds, strict=True):
@@ -310,6 +354,7 @@ class Machine:
         return tuple(after), truth
 
     def _spend(self, steps: int) -> None:
+        """Count steps; raises LimitError when they are used up."""
         self._steps_left -= steps
         if self._steps_left < 0:
             raise LimitError(f"its automaton takes more than {STEPS_PER_STATE * self._max_states} steps to build")
@@ -317,7 +362,10 @@ class Machine:
     # Acceptance.
 
     def _accepts(self, threads: int, behinds: tuple[int, ...], n_classes: int) -> bool:
-        """Whether the lexeme may end here: some text after it fulfils all obligations of some match."""
+        """Whether the lexeme may end here.
+
+        It may if some text after it fulfils all obligations of some match.
+        """
         members = self._sets[threads]
         if _ACCEPTED in members:
             return True
@@ -331,7 +379,10 @@ class Machine:
         return True
 
     def _is_satisfiable(self, start: tuple[int, tuple[int, ...]], n_classes: int) -> bool:
-        """Whether some text makes the look-ahead set `start[0]` match, the look-behinds being at `start[1]`."""
+        """Whether some text makes a look-ahead's set of threads match.
+
+        start : number of the set, and the sets of the look-behinds.
+        """
         states = [start]
         seen = {start}
         for state, behinds in states:  # grows while it is read

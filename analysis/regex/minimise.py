@@ -12,17 +12,20 @@ Flags = npt.NDArray[np.bool_]
 def minimise(next_state: Table, is_accepting: Flags) -> tuple[Table, Flags]:
     """The minimal, trimmed automaton, its states numbered breadth-first in the order of columns.
 
-    next_state : (n, n_columns), -1 = no transition; state 0 is initial.
-    is_accepting : (n,).
+    next_state : (n, n_columns) int32; the next state, -1 for no transition. State 0 is initial.
+    is_accepting : (n,) bool.
 
-    Cost: O(n * n_classes) a round, n_classes being the number of distinct columns; late rounds touch few states.
+    Returns next_state : (m, n_columns) int32 and is_accepting : (m,) bool of the m states that
+    remain.
+    Cost: O(n * n_classes) a round, n_classes being the number of distinct columns. Late rounds look
+    at few states.
     """
     classes, representatives = column_classes(next_state)
     table = next_state[:, representatives]
     n = len(table)
     distance = distances(table, is_accepting)
     live = np.append(distance >= 0, False)
-    rows = np.where(live[table], table, n).tolist()  # -1 reads the last entry of live, so it becomes the sink n as well
+    rows = np.where(live[table], table, n).tolist()  # -1 reads the last entry of live, so it too becomes the sink n
     rows.append([n] * len(representatives))
     block = _refine(rows, [*distance.tolist(), -1])
     if block[0] == block[n]:
@@ -40,19 +43,24 @@ def minimise(next_state: Table, is_accepting: Flags) -> tuple[Table, Flags]:
 
 
 def column_classes(next_state: Table) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """Equal columns of a table, merged.
+    """The classes of equal columns of a table.
 
-    Returns classes : (n_columns,), the class of each column, numbered by first occurrence;
-    representatives : (n_classes,), the first column of each class.
+    next_state : (n, n_columns) int32.
+
+    Returns classes : (n_columns,) intp, the class of each column, numbered by first occurrence; and
+    representatives : (n_classes,) intp, the first column of each class.
     """
     classes = number_rows(next_state.T)
     return classes, np.unique(classes, return_index=True)[1]
 
 
 def sorted_columns(next_state: Table) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
-    """As `column_classes`, but the classes are in the order of their columns, compared from the first row down.
+    """As `column_classes`, with the classes in the order of their columns.
 
-    PERF: as ``np.unique(next_state, axis=1)`` has it, which compares columns of a tall table value by value.
+    Columns are compared from the first row down.
+
+    PERF: gives what ``np.unique(next_state, axis=1)`` gives, which compares columns of a tall table
+    value by value.
     """
     classes, representatives = column_classes(next_state)
     keys = [(next_state[:, column] + 1).astype(">u4").tobytes() for column in representatives]
@@ -63,7 +71,12 @@ def sorted_columns(next_state: Table) -> tuple[npt.NDArray[np.intp], npt.NDArray
 
 
 def number_rows(rows: npt.NDArray[np.generic]) -> npt.NDArray[np.intp]:
-    """Equal rows get equal numbers, by first occurrence."""
+    """A number for each row; equal rows have equal numbers, in the order of first occurrence.
+
+    rows : (n, width) of any dtype.
+
+    Returns (n,) intp.
+    """
     data, width = np.ascontiguousarray(rows).tobytes(), rows.shape[1] * rows.itemsize
     number: dict[bytes, int] = {}
     numbers = [number.setdefault(data[i * width : (i + 1) * width], len(number)) for i in range(len(rows))]
@@ -71,7 +84,13 @@ def number_rows(rows: npt.NDArray[np.generic]) -> npt.NDArray[np.intp]:
 
 
 def distances(table: Table, is_accepting: Flags) -> npt.NDArray[np.int64]:
-    """(n,): the length of a shortest accepted string from each state, -1 if there is none."""
+    """The length of a shortest accepted string from each state, -1 if there is none.
+
+    table : (n, n_columns) int32; the next state, -1 for no transition.
+    is_accepting : (n,) bool.
+
+    Returns (n,) int64.
+    """
     before = _predecessors([set(row) - {-1} for row in table.tolist()], len(table))
     distance = np.full(len(table), -1, dtype=np.int64)
     frontier = np.flatnonzero(is_accepting).tolist()
@@ -86,6 +105,7 @@ def distances(table: Table, is_accepting: Flags) -> npt.NDArray[np.int64]:
 
 
 def _predecessors(successors: list[set[int]], n: int) -> list[list[int]]:
+    """The states that lead to each of the n states."""
     before: list[list[int]] = [[] for _ in range(n)]
     for state, targets in enumerate(successors):
         for target in targets:
@@ -94,11 +114,14 @@ def _predecessors(successors: list[set[int]], n: int) -> list[list[int]]:
 
 
 def _refine(rows: list[list[int]], start: list[int]) -> list[int]:
-    """The coarsest partition that refines `start` and in which equivalent states have equivalent successors.
+    """The block of each state in the coarsest partition that refines `start` and is stable.
 
-    Moore's refinement, but when a block splits, its untouched (else its largest) part keeps its number, and only the
-    predecessors of the others are looked at again, as in Hopcroft's algorithm. It starts from the states' distances to
-    acceptance, which equivalent states share, so that few rounds remain.
+    Stable means that states of one block have, for each column, successors in one block.
+
+    This is Moore's refinement with an idea of Hopcroft's. When a block splits, one part keeps its
+    number: the part that was not looked at, or else the largest. Only the predecessors of the other
+    parts are looked at again. The start is the partition by distance to acceptance, which
+    equivalent states share, so few rounds remain.
 
     Source: J. Hopcroft, An n log n algorithm for minimizing states in a finite automaton (1971).
     """

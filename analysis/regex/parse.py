@@ -1,11 +1,11 @@
-r"""Pattern text -> tree, by Python's own parser.
+r"""From a pattern's text to a tree, by Python's own parser.
 
-Why `re._parser` and not interegular's parser: a terminal must mean what Lark's lexer, which is `re`, takes it to
-mean, down to ``\w``, case folding, octal escapes, scoped flags and VERBOSE. `re._parser` *is* that parser;
-interegular refuses look-behinds and reads ``\w`` as ASCII. The price is a private module: this file alone knows its
-opcodes, and an unknown one is an error, never a guess.
+A terminal must mean what it means to Lark's lexer, which is `re`, down to ``\w``, case folding,
+octal escapes, scoped flags and VERBOSE. `re._parser` *is* that parser. (interegular's parser
+refuses look-behinds and reads ``\w`` as ASCII.) The price is a private module. This file alone
+knows its opcodes, and an unknown opcode is an error, never a guess.
 
-``^ $ \A \Z \b \B`` become look-arounds here, so that everything after this file knows one mechanism only.
+``^ $ \A \Z \b \B`` become look-arounds here, so that the later steps know one mechanism only.
 """
 
 from __future__ import annotations
@@ -51,7 +51,12 @@ _NOT_NEWLINE = Chars(charset.complement(((10, 10),)))
 
 
 class Unsupported(Exception):
-    """A construct that has no regular reading; the caller names the terminal. args: what, remedy; `source`: where."""
+    """A construct for which no exact regular form is known; the caller names the terminal.
+
+    what : the construct, in words.
+    remedy : what to write instead.
+    source : where it stands; None if unknown.
+    """
 
     def __init__(self, what: str, remedy: str, source: Source | None = None) -> None:
         super().__init__(what, remedy)
@@ -59,7 +64,10 @@ class Unsupported(Exception):
 
 
 def flag_bits(flags: str) -> int:
-    """`re`'s flags for their letters. Raises TerminalError for a letter that is none of ``aimsux``."""
+    """The bits of `re`'s flags, from their letters.
+
+    Raises: TerminalError for a letter that is none of ``aimsux``.
+    """
     bits = 0
     for letter in flags:
         if letter not in _FLAGS:
@@ -69,14 +77,20 @@ def flag_bits(flags: str) -> int:
 
 
 def parse(pattern: str, flags: str = "") -> Node:
-    r"""The tree of a pattern: anchors are look-arounds, groups are gone, sets are resolved under their flags.
+    r"""The tree of a pattern.
 
-    Raises Unsupported for back-references and conditional groups, `re.error` for what `re` refuses, LimitError for
-    repetitions too large for `re`.
+    Anchors have become look-arounds, groups are gone, and sets are resolved under their flags.
+
+    pattern : source text for Python's `re`.
+    flags : letters of ``aimsux``.
+
+    Raises: Unsupported for back-references, conditional groups, and constructs of `re` that this
+    module does not know; `re.error` for what `re` refuses; LimitError for repetitions too large for
+    `re`; TerminalError for a bad letter in `flags`.
     """
     bits = flag_bits(flags)
     try:
-        re.compile(pattern, bits)  # `parse` alone does not check everything, e.g. the width of look-behinds
+        re.compile(pattern, bits)  # `_sre.parse` does not check everything, such as the width of look-behinds
         parsed = _sre.parse(pattern, bits)
     except OverflowError as error:
         raise LimitError(f"the pattern's repetition is too large for Python's re: {error}") from error
@@ -85,7 +99,10 @@ def parse(pattern: str, flags: str = "") -> Node:
 
 
 class _Reader:
-    """One walk over the parser's output in the pattern's order: its n-th look-around is the n-th in the text."""
+    """One walk over the output of Python's parser, in the pattern's order.
+
+    The n-th look-around of the walk is therefore the n-th in the text.
+    """
 
     def __init__(self, sources: dict[Kind, list[Source]]) -> None:
         self._sources = {kind: iter(found) for kind, found in sources.items()}
@@ -142,7 +159,7 @@ class _Reader:
         least, most, items = argument
         body = self.read(items, flags)
         limit = None if most is _sre.MAXREPEAT else int(most)
-        # The quantifier stands after its body in the text, and so do both walks reach it.
+        # The quantifier stands behind its body in the text; both walks reach it in that order.
         if op == "MIN_REPEAT":
             return Repeat(body, int(least), limit, "lazy", self._next("lazy", "lazy quantifier"))
         if op == "POSSESSIVE_REPEAT":

@@ -1,8 +1,9 @@
 """Lazy, possessive and atomic parts, expressed by look-aheads.
 
-Backtracking gives these parts their meaning: they decide *which* match is found, not whether there is one. For a body
-X no match of which is a proper prefix of another, the iterations of X over a text are one sequence of positions, and
-so, exactly, with K for all that follows up to the pattern's end:
+Backtracking gives these parts their meaning: they decide *which* match is found, not whether there
+is one. Let X be a body of which no match is a proper prefix of another. Then the iterations of X
+over a text are one sequence of positions. With K for all that follows up to the pattern's end,
+these forms are therefore exact:
 
     X{m,n}?  K   =   X{m} ((?!K) X){0,n-m} K        stop at the first position where K matches
     X{m,n}+      =   X{n} | X{m,n-1} (?!X)          stop only where X does not match
@@ -10,9 +11,10 @@ so, exactly, with K for all that follows up to the pattern's end:
     (?>X1|X2)    =   X1 | (?!X1) X2                 each of X1, X2 such a body
     (X1|X2)*? K  =   ((?!K) (X1 | (?!X1 X* K) X2))* K,   X standing for X1|X2
 
-A lazy quantifier that cannot matter, because X{m,n} K has no match that is a proper prefix of another, is taken as
-greedy, and so is a possessive one where X{m,n} has none. In all other cases the order of Python's search would
-decide, and that is an error here. Inside a look-around only the existence of a match counts, so lazy is greedy there.
+A lazy quantifier cannot matter if X{m,n} K has no match that is a proper prefix of another; it is
+then taken as greedy. The same holds for a possessive quantifier if X{m,n} has no such match. In all
+other cases the order of Python's search would decide, and that is an error here. Inside a
+look-around only the existence of a match counts, so lazy is greedy there.
 """
 
 from __future__ import annotations
@@ -38,19 +40,27 @@ from maskwright.analysis.regex.tree import (
 )
 
 MOST_COPIES = 64
-"""BOUND: copies of a repeated body that contains a lazy part; each has its own remainder."""
+"""BOUND: copies of a repeated body that contains a lazy part.
+
+Each copy has its own remainder of the pattern, so each is built separately.
+"""
 
 
 def resolve(tree: Node, max_states: int) -> Node:
-    """An equivalent tree whose repetitions are all greedy and without atomic groups.
+    """An equivalent tree whose repetitions are all greedy, without atomic groups.
 
-    Raises Unsupported where no exact form is known, or for a look-ahead inside a look-behind; LimitError as
+    tree : the tree of a whole pattern.
+    max_states : limit on the states of the automata that decide which form is exact.
+
+    Raises: Unsupported where no exact form is known, and for a look-ahead inside a look-behind;
+    LimitError for a lazy part in a repetition of more than MOST_COPIES copies, and as
     `determinise`.
     """
     return _Rewriter(max_states).rewrite(tree, EMPTY)
 
 
 def _looks_ahead(node: Node) -> bool:
+    """Whether a look-ahead occurs in the tree."""
     return (isinstance(node, Look) and node.ahead) or any(map(_looks_ahead, children(node)))
 
 
@@ -59,7 +69,11 @@ class _Rewriter:
         self._max_states = max_states
 
     def rewrite(self, node: Node, rest: Node | None) -> Node:
-        """`node` before `rest`, the resolved remainder of the pattern; None in look-arounds, where lazy is greedy."""
+        """The resolved form of `node`.
+
+        rest : the resolved remainder of the pattern, which follows `node`; None inside a
+            look-around, where lazy is greedy.
+        """
         match node:
             case Sequence(parts):
                 return self._sequence(parts, rest)
@@ -116,7 +130,7 @@ class _Rewriter:
         if not has_lazy(body) and ordered is None:
             return sequence(Repeat(plain, least, least), Repeat(sequence(*stop, plain), 0, _minus(most, least)))
 
-        # Each copy of the body has its own remainder: the copies still to come, then the rest.
+        # The remainder of each copy of the body: the copies still to come, then `rest`.
         def copy(remainder: Node) -> Node:
             return self.rewrite(body, remainder) if ordered is None else _in_order(ordered, remainder, None)
 
@@ -176,7 +190,10 @@ class _Rewriter:
 
 
 def _in_order(choice: Choice, remainder: Node, source: Source | None) -> Node:
-    """The first option from which `remainder` can be reached: each one after the failure of those before it."""
+    """The first option from which `remainder` can be reached.
+
+    Each option is tried after the options before it have failed.
+    """
     options: list[Node] = []
     refused: tuple[Node, ...] = ()
     for option in choice.options:

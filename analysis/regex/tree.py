@@ -1,4 +1,7 @@
-"""Regular expressions as trees: what `parse` makes, `rewrite` simplifies and `machine` determinises."""
+"""Regular expressions as trees.
+
+`parse` makes them, `rewrite` simplifies them, `machine` determinises them.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,11 @@ from maskwright.analysis.regex.charset import EVERYTHING, Ranges
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a construct stands in the pattern: `text` is ``pattern[start:start+len(text)]``; start is -1 if unknown."""
+    """A construct and where it stands in the pattern.
+
+    text : the construct itself, ``pattern[start:start + len(text)]`` if `start` is known.
+    start : offset in the pattern, in characters; -1 if unknown.
+    """
 
     text: str
     start: int = -1
@@ -39,7 +46,13 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """`least` to `most` (None: any number) copies of the body."""
+    """`least` to `most` copies of the body.
+
+    most : None for any number.
+    mode : "greedy", "lazy" or "possessive": which number of copies is tried first, and whether it
+        is final.
+    source : the quantifier in the pattern; None if it is greedy.
+    """
 
     body: Node
     least: int
@@ -50,7 +63,10 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True)
 class Atomic:
-    """The body, whose first match is final."""
+    """The body, whose first match is final.
+
+    source : the construct in the pattern, or None.
+    """
 
     body: Node
     source: Source | None = None
@@ -58,9 +74,11 @@ class Atomic:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A condition on the text after (`ahead`) or before the present position; it consumes nothing.
+    """A condition on the text after or before the present position; it consumes nothing.
 
-    source : the construct in the pattern, or None for a condition that `rewrite` has put in.
+    ahead : whether the condition is on the text after the position.
+    negated : whether the body must not match.
+    source : the construct in the pattern; None for a condition that `rewrite` has added.
     """
 
     body: Node
@@ -77,7 +95,7 @@ ANY = Chars(EVERYTHING)
 
 
 def sequence(*parts: Node) -> Node:
-    """The parts in a row, nested sequences flattened."""
+    """The parts in a row, with nested sequences flattened; a single part stays as it is."""
     flat: list[Node] = []
     for part in parts:
         flat.extend(part.parts if isinstance(part, Sequence) else (part,))
@@ -98,20 +116,27 @@ def children(node: Node) -> tuple[Node, ...]:
 
 
 MOST_FACTORED = 100
-"""Choices in choices that `factored` makes on a path from the root to a leaf; what is beyond is left as it is."""
+"""Nested choices that `factored` may make on a path from the root to a leaf.
+
+Beyond that it leaves choices as they are.
+"""
 
 
 def factored(tree: Node) -> Node:
-    """An equivalent tree in which the options of a choice do not begin with the same character set: ``abc|abd`` as ``ab(?:c|d)``.
+    """An equivalent tree in which options of a choice do not begin with the same character set.
 
-    tree : without lazy, possessive and atomic parts, whose meaning depends on the order of options. An automaton over 1,000 words then
-    stands at a few places of the tree, not at 1,000. Nodes that occur several times stay one node.
+    An automaton over 1,000 words is then at a few positions of the tree at a time, not at 1,000.
+    Nodes that occur several times stay one node.
+
+    tree : without lazy, possessive and atomic parts, whose meaning depends on the order of options.
+
+    Example: ``abc|abd`` becomes ``ab(?:c|d)``.
     """
     return _factored(tree, {})[0]
 
 
 def _factored(node: Node, known: dict[int, tuple[Node, int]]) -> tuple[Node, int]:
-    """The tree, and how many choices in choices were made on one of its paths."""
+    """The factored tree, and how many nested choices were made on one of its paths."""
     if id(node) in known:
         return known[id(node)]
     done = [_factored(child, known) for child in children(node)]
@@ -130,7 +155,10 @@ def _factored(node: Node, known: dict[int, tuple[Node, int]]) -> tuple[Node, int
 
 
 def _factored_choice(options: list[tuple[Node, ...]], depth: int) -> tuple[Node, int]:
-    """The choice between sequences. depth : how many choices in choices were made on one path in and around it; also returned."""
+    """The choice between sequences, and how many nested choices were made on one path.
+
+    depth : how many were made on one path in and around this choice before.
+    """
     groups: dict[object, list[tuple[Node, ...]]] = {}
     for at, parts in enumerate(options):
         can_share = depth < MOST_FACTORED and parts and isinstance(parts[0], Chars)
@@ -151,7 +179,11 @@ def _factored_choice(options: list[tuple[Node, ...]], depth: int) -> tuple[Node,
 
 
 def has_lazy(node: Node) -> bool:
-    """Whether a lazy quantifier occurs outside look-arounds (inside one, only the existence of a match counts)."""
+    """Whether a lazy quantifier occurs outside look-arounds.
+
+    Inside a look-around only the existence of a match counts. ``{n}?`` leaves no choice and does
+    not count either.
+    """
     if isinstance(node, Look):
         return False
     lazy = isinstance(node, Repeat) and node.mode == "lazy" and node.least != node.most
@@ -159,7 +191,7 @@ def has_lazy(node: Node) -> bool:
 
 
 def is_nullable(node: Node) -> bool:
-    """Whether the empty string matches, look-arounds taken to hold."""
+    """Whether the empty string matches, if all look-arounds are taken to hold."""
     match node:
         case Chars():
             return False
@@ -176,7 +208,10 @@ def is_nullable(node: Node) -> bool:
 
 
 def size(node: Node) -> int:
-    """An upper bound on the number of automaton positions, counted copies of repetitions included. Cost: O(tree)."""
+    """An upper bound on the number of automaton positions, copies of repetitions included.
+
+    Cost: O(tree).
+    """
     match node:
         case Chars():
             return 1

@@ -1,8 +1,9 @@
 """An automaton over classes of characters, spelled out in UTF-8 bytes.
 
-Instead of splitting each range into byte sequences (Rust's utf8-ranges), all characters are cut into blocks of 64,
-the span of a last byte; equal blocks are one node, then blocks of 64 nodes, and so on: at most three levels, shared
-by all states with the same successors.
+All characters are cut into blocks of 64, the span of a last byte. Equal blocks are one node. Then
+blocks of 64 nodes are merged in the same way, and so on. This gives at most three levels, which all
+states with the same successors share. (Rust's utf8-ranges splits each range into byte sequences
+instead.)
 """
 
 from __future__ import annotations
@@ -24,10 +25,13 @@ Array = npt.NDArray[np.int64]
 class _Blocks(NamedTuple):
     """A partition of the characters from U+0080 on, as a trie over UTF-8 bytes.
 
-    one_left : (n, 64), a class for each last byte 0x80..0xBF; -1 = no character.
-    two_left, three_left : (n, 64), a row of the level before for each byte 0x80..0xBF.
-    leads_c2_to_df : (30,) rows of one_left; leads_e0_to_ef : (16,) rows of two_left; the leads 0xF0..0xF4 are the
-    rows of three_left.
+    one_left : (n, 64) int64; a class for each last byte 0x80..0xBF, -1 for no character.
+    two_left : (n, 64) int64; a row of `one_left` for each byte 0x80..0xBF.
+    three_left : (n, 64) int64; a row of `two_left` for each byte 0x80..0xBF.
+    leads_c2_to_df : (30,) int64; rows of `one_left`.
+    leads_e0_to_ef : (16,) int64; rows of `two_left`.
+
+    The leads 0xF0..0xF4 are the rows of `three_left`.
     """
 
     one_left: Array
@@ -39,7 +43,12 @@ class _Blocks(NamedTuple):
 
 @lru_cache(maxsize=256)
 def _blocks(bounds: bytes, class_of: bytes) -> _Blocks:
-    """The trie of a partition; the first bound is 128. Cost: O(number of code points), cached."""
+    """The trie of a partition.
+
+    bounds, class_of : int64 arrays as bytes, as in `ClassDfa`; the first bound is 128.
+
+    Cost: O(number of code points), cached.
+    """
     starts, classes = np.frombuffer(bounds, dtype=np.int64), np.frombuffer(class_of, dtype=np.int64)
     lengths = np.diff(np.append(starts, LAST + 1))
     characters = np.full(5 << 18, -1, dtype=np.int16)
@@ -49,25 +58,27 @@ def _blocks(bounds: bytes, class_of: bytes) -> _Blocks:
     nothing = one_of[0]  # the ASCII block, empty here
     leads_c2_to_df = one_of[2:32]
     one_of = one_of.copy()
-    one_of[:32] = nothing  # three bytes must not spell what two can
+    one_of[:32] = nothing  # no overlong form: two bytes spell these characters
     two_of, two_left = _distinct(one_of.reshape(-1, 64))
     leads_e0_to_ef = two_of[:16]
     two_of = two_of.copy()
-    two_of[:16] = two_of[-1]  # nor four what three can; the last block, above U+10FFFF, is empty
+    two_of[:16] = two_of[-1]  # no overlong form here either; the last block, above U+10FFFF, is empty
     return _Blocks(one_left, two_left, two_of.reshape(-1, 64), leads_c2_to_df, leads_e0_to_ef)
 
 
 def _distinct(rows: npt.NDArray[np.generic]) -> tuple[Array, Array]:
-    """The number of each row among the distinct ones, and the distinct ones."""
+    """The number of each row among the distinct rows, and the distinct rows."""
     number = number_rows(rows).astype(np.int64)
     return number, rows[np.unique(number, return_index=True)[1]].astype(np.int64)
 
 
 def to_bytes(dfa: ClassDfa, max_states: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.bool_]]:
-    """The automaton over bytes that accepts the UTF-8 encodings of the strings that `dfa` accepts; not minimised.
+    """The automaton over bytes of the UTF-8 encodings of the strings that `dfa` accepts.
 
-    Returns next_state : (n, 256) int32 and is_accepting : (n,) bool.
-    Raises LimitError when more than `max_states` states are needed.
+    It is not minimised.
+
+    Returns next_state : (n, 256) int32, -1 for no transition, and is_accepting : (n,) bool.
+    Raises: LimitError if more than `max_states` states are needed.
     """
     ascii_class = dfa.class_of[np.searchsorted(dfa.bounds, np.arange(128), side="right") - 1]
     tail = int(np.searchsorted(dfa.bounds, 128, side="right")) - 1

@@ -1,12 +1,18 @@
 r"""Conventions for words: a rule may have only the words of a regular set.
 
-Under longest match a lexeme is of one terminal, whatever the rules want it to be. So conventions *part* a terminal: for R1 .. Rk on
-words of a terminal T there is one terminal for each nonempty set of T's texts that the same of them hold for. A rule under a convention
-takes the parts that it holds for; wherever else T stood, each part may stand.
+Under longest match a lexeme belongs to one terminal, whatever the rules want it to be. Conventions
+therefore *part* a terminal. Let R1 .. Rk be the conventions on words of a terminal T. Texts of T
+for which the same conventions hold form one part, and each nonempty part becomes a terminal. A rule
+under a convention takes the parts for which the convention holds. Wherever else T stood, each part
+may stand.
 
-A part is written as a pattern of Python's `re`. Let C be a set with all characters of T's texts, and R' be R with each of its sets of
-characters cut down to C. A text of T that ends before a character outside C is in R if and only if ``(?=(?:R')(?!C))`` holds at its
-beginning: R' reads characters of C only, so it can end there and nowhere else.
+Example: under the convention ``[a-z]+`` the terminal ``/[A-Za-z]+/`` has two parts, the texts in
+lower case and all others.
+
+A part is written as a pattern of Python's `re`. Let C be a set with all characters of T's texts,
+and let R' be R with each of its sets of characters cut down to C. A text of T that ends before a
+character outside C is in R if and only if ``(?=(?:R')(?!C))`` holds at its beginning. The reason is
+that R' reads characters of C only, so it can end there and nowhere else.
 """
 
 from __future__ import annotations
@@ -28,12 +34,22 @@ from maskwright.analysis.regex.tree import Sequence as Row
 from maskwright.analysis.restrict.words import assemble, below, leaves, standing_for, unused_name
 
 MAX_PARTS = 64
-"""BOUND: parts of one terminal. Conventions that a language has are few, and alike ones need no parts of their own."""
+"""BOUND: parts of one terminal.
+
+A language has few conventions, and conventions with the same expression share their parts.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Convention:
-    """The words of `symbol` are in the set of the regular expression; those that are not may be an `otherwise`, if that is given."""
+    """The words of `symbol` must be in the set of a regular expression.
+
+    name : the convention's name, for messages.
+    pattern : the regular expression, which must match whole words.
+    symbol : number of the rule or terminal that the convention is about.
+    otherwise : number of the rule that takes the words that are not in the set; None if they are
+        refused.
+    """
 
     name: str
     pattern: str
@@ -44,8 +60,10 @@ class Convention:
 def apply_conventions(grammar: Grammar, conventions: Sequence[Convention]) -> Grammar:
     """The grammar in which all conventions hold.
 
-    Raises GrammarError for a convention on more than single words, one that no word fulfils, or one that `re` refuses; LimitError for
-    more than MAX_PARTS parts of a terminal.
+    Raises: GrammarError for a convention on more than single words, for one that no word fulfils,
+    and where parting a terminal would change which of two terminals wins; TerminalError for a
+    pattern that `re` refuses or that has no regular reading; LimitError for more than MAX_PARTS
+    parts of a terminal, and for patterns whose automata grow too large.
     """
     if not conventions:
         return grammar
@@ -65,6 +83,7 @@ def apply_conventions(grammar: Grammar, conventions: Sequence[Convention]) -> Gr
 
 
 def _words(grammar: Grammar, convention: Convention) -> tuple[int, ...]:
+    """The terminals that a convention is about. Raises GrammarError if they are no words."""
     found = leaves(grammar, convention.symbol)
     shown = grammar.symbol_name(convention.symbol)
     if found is None:
@@ -85,6 +104,7 @@ def _words(grammar: Grammar, convention: Convention) -> tuple[int, ...]:
 
 
 def _check(convention: Convention) -> None:
+    """Raises TerminalError or LimitError for a pattern that cannot be compiled."""
     with naming(f"convention {convention.name}", convention.pattern):
         parse(convention.pattern)
         compile_pattern(convention.pattern)
@@ -92,16 +112,16 @@ def _check(convention: Convention) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A terminal, and the patterns of the conventions that hold for its texts."""
+    """A part of a terminal, and the patterns of the conventions that hold for its texts."""
 
     terminal: Terminal
     holds: frozenset[str]
 
 
 def _parts(grammar: Grammar, number: int, conventions: Sequence[Convention]) -> list[_Part]:
-    """The parts of a terminal; a string literal is one part."""
+    """The parts of a terminal; a string literal has one part."""
     terminal = grammar.terminals[number]
-    compile_terminal(terminal, where=grammar.name)  # an error of its own is not the convention's
+    compile_terminal(terminal, where=grammar.name)  # raises the terminal's own error, if any, under its own name
     patterns = list(dict.fromkeys(c.pattern for c in conventions))
     found: list[tuple[frozenset[str], str]] = [(frozenset(), "")]
     body = f"(?{terminal.flags}:{terminal.pattern})" if terminal.flags else f"(?:{terminal.pattern})"
@@ -132,7 +152,10 @@ def _parts(grammar: Grammar, number: int, conventions: Sequence[Convention]) -> 
 
 
 def _check_ties(before: Grammar, after: Grammar, parts: Mapping[int, Sequence[str]]) -> None:
-    """Raises GrammarError where another pattern wins over a terminal by the length of the pattern alone, and not over its parts."""
+    """Raises GrammarError where a part would win over a terminal that won over the parted terminal.
+
+    This happens where the length of the patterns alone decides: a part has a longer pattern.
+    """
     old, new = terminal_rank(before.terminals), terminal_rank(after.terminals)
     for number, names in parts.items():
         for other, terminal in enumerate(before.terminals):
@@ -153,7 +176,8 @@ def _check_ties(before: Grammar, after: Grammar, parts: Mapping[int, Sequence[st
 def _alphabet(terminal: Terminal) -> tuple[tuple[tuple[int, int], ...], str]:
     """A set of characters with all of the terminal's texts, and a look-ahead for what is not in it.
 
-    Either all characters beyond ASCII or none: written out, those of identifiers would fill pages.
+    The set has either all characters beyond ASCII or none: those of identifiers, written out, would
+    fill pages.
     """
     ranges: list[tuple[int, int]] = []
     agenda = [parse(terminal.pattern or "", terminal.flags)]
@@ -169,6 +193,8 @@ def _alphabet(terminal: Terminal) -> tuple[tuple[tuple[int, int], ...], str]:
 
 
 def _set(ranges: Sequence[tuple[int, int]]) -> str:
+    """A set of characters as a character class of `re`."""
+
     def one(character: int) -> str:
         if 0x30 <= character <= 0x39 or 0x41 <= character <= 0x5A or 0x61 <= character <= 0x7A or character == 0x5F:
             return chr(character)
@@ -178,7 +204,10 @@ def _set(ranges: Sequence[tuple[int, int]]) -> str:
 
 
 def _confined(pattern: str, alphabet: Sequence[tuple[int, int]]) -> str:
-    """A pattern for the texts of `pattern` of characters of the alphabet, when they end before another character or nowhere."""
+    """A pattern for those texts of `pattern` whose characters are all in the alphabet.
+
+    It holds for texts that end before a character outside the alphabet, or at the end.
+    """
     everything = tuple(alphabet)
 
     def write(node: Node, is_behind: bool = False) -> str:
@@ -187,7 +216,7 @@ def _confined(pattern: str, alphabet: Sequence[tuple[int, int]]) -> str:
                 left_out = charset.difference(everything, ranges)
                 kept = charset.difference(everything, left_out)
                 if not kept:
-                    return r"[^\x00-\U0010ffff]"  # no character; not (?!), as a look-behind can hold no look-ahead
+                    return r"[^\x00-\U0010ffff]"  # no character; a look-behind could not hold (?!)
                 if len(left_out) < len(kept) and not is_behind:
                     return (f"(?!{_set(left_out)})" if left_out else "") + _set(everything)
                 return _set(kept)
@@ -208,7 +237,10 @@ def _confined(pattern: str, alphabet: Sequence[tuple[int, int]]) -> str:
 
 
 class _Conventional:
-    """A grammar's rules with parts in the place of terminals. Symbols keep their numbers until the end, new ones have higher ones."""
+    """A grammar's rules with parts instead of terminals.
+
+    Symbols keep their numbers until the end; new symbols have higher ones.
+    """
 
     def __init__(self, grammar: Grammar, conventions: Sequence[Convention], parts: dict[int, list[_Part]]) -> None:
         self.grammar = grammar
@@ -231,7 +263,11 @@ class _Conventional:
         self.fresh = fresh
 
     def allowed(self, symbol: int, own: bool = True, seen: frozenset[int] = frozenset()) -> dict[int, None]:
-        """The parts that a symbol of single words may be; own : its own conventions hold too."""
+        """The parts that a symbol of single words may be.
+
+        own : whether the symbol's own conventions must hold too.
+        seen : symbols that are under way, against rules in a circle.
+        """
         found: dict[int, None] = {}
         if self.grammar.is_nonterminal(symbol):
             for rule in self.grammar.rules_of[symbol]:
@@ -243,6 +279,7 @@ class _Conventional:
         return {part: None for part in found if all(pattern in self.holds[part] for pattern in wanted)}
 
     def result(self) -> Grammar:
+        """The grammar with parts. Raises GrammarError for a convention that no word fulfils."""
         grammar = self.grammar
         either = {t: numbers for t, numbers in self.parts_of.items() if len(numbers) > 1}
         rules: list[Rule] = []

@@ -1,18 +1,23 @@
-"""Restrictions: a grammar for fewer texts, for style or safety, made of another one by its rules.
+"""Restrictions: a grammar of fewer texts, for style or safety, made from another grammar.
 
-Three kinds, of which a grammar file declares what it has by option lines (`options`):
+There are three kinds. A grammar file declares the ones that it has by option lines (`options`):
 
-- ``restriction docstrings = suite:documented_suite COMMENT: :TABS``: wherever `suite` stands, `documented_suite` stands; what has a COMMENT
-  goes, and it is ignored no more; TABS are lexed, and no rule takes them (so they are refused, and not read as something shorter).
-  Where several such restrictions hold, they are applied in the file's order.
-- ``convention variable_name = variable_name:atom``: words have to match a regular expression; a word that does not is no `variable_name`,
-  but may be an `atom`. Without ``:atom`` it is refused. Every rule of single words, and every terminal of them, is a convention of
-  its own name without being declared.
-- ``allowed imports = module .:relative``: a rule of words with dots between them can only be what a list names; `relative` goes unless the
-  list has a dot alone.
+- ``restriction docstrings = suite:documented_suite COMMENT: :TABS``. Each use of `suite` becomes a
+  use of `documented_suite`. Rules with a COMMENT are removed, and COMMENT is no longer ignored.
+  TABS are lexed, and no rule takes them, so that they are refused and not read as something
+  shorter. Several such restrictions are applied in the file's order.
+- ``convention variable_name = variable_name:atom``. Words must match a regular expression. A word
+  that does not match is no `variable_name`, but may be an `atom`. Without ``:atom`` it is refused.
+  Every rule of single words, and every such terminal, is a convention of its own name without a
+  declaration.
+- ``allowed imports = module .:relative``. A rule of words with dots between them can only be what a
+  list names. `relative` is removed unless the list has a dot alone.
 
-Asked for as ``docstrings``, ``variable_name=[a-z_]+``, ``imports=os,numpy.*``. What a grammar keeps is what it had, less some texts: a
-terminal that no rule needs any more is lexed all the same, so that ``lambda`` does not become a name where there are no lambdas.
+A caller asks for them as ``docstrings``, ``variable_name=[a-z_]+``, ``imports=os,numpy.*``.
+
+What remains has the meaning that it had. A terminal that no rule needs any more is therefore still
+lexed, unless the restriction names it: ``lambda`` does not become a name where there are no
+lambdas.
 """
 
 from __future__ import annotations
@@ -37,10 +42,14 @@ _OPTION_LINES = re.compile(r"^[ \t]*//.*$", re.MULTILINE)
 def restrict(grammar: Grammar, restrictions: Iterable[str]) -> Grammar:
     """The grammar under restrictions, each ``NAME`` or ``NAME=VALUE``.
 
-    A restriction by other rules needs these compiled, so give it to `load_grammar`, which does so; all others can be given here too.
+    A restriction by other rules needs these rules to be compiled. So give it to `load_grammar`,
+    which compiles them. All others can be given here too.
 
-    Raises UnknownNameError for a restriction that the grammar does not know, GrammarError for a value that one cannot have, a convention
-    that no word fulfils, a list that names nothing, and restrictions that leave no text; TerminalError for a bad regular expression.
+    Raises: UnknownNameError for a restriction that the grammar does not know; TerminalError for a
+    regular expression that cannot be compiled; GrammarError for a value that the restriction cannot
+    have, for a convention that no word fulfils, for a list that names nothing or what its rule
+    cannot be, for words told apart while lexing is not "longest", and if no text is left;
+    LimitError as `apply_conventions`, and for a regular expression whose automaton grows too large.
     """
     declared = {found.name: found for found in read_options(grammar.text, lambda message, _: message).restrictions}
     wanted = read_wanted(restrictions)
@@ -81,7 +90,10 @@ def restrict(grammar: Grammar, restrictions: Iterable[str]) -> Grammar:
 
 
 def listed(restrictions: Iterable[str]) -> tuple[str, ...]:
-    """The restrictions as they are given. Raises GrammarError unless these are texts, and not one text."""
+    """The restrictions as a tuple of texts.
+
+    Raises: GrammarError if they are one text, or not all texts.
+    """
     if isinstance(restrictions, str):
         raise GrammarError(
             f"restrictions are a list, but found the text {restrictions[:40]!r}; write [{restrictions[:40]!r}]"
@@ -90,7 +102,12 @@ def listed(restrictions: Iterable[str]) -> tuple[str, ...]:
 
 
 def read_wanted(restrictions: Iterable[str]) -> Mapping[str, str | None]:
-    """Name -> value, in the order given. Raises GrammarError for one that has no name or is given twice."""
+    """The map from the name of each restriction to its value, in the order given.
+
+    The value is None if there is no ``=``.
+
+    Raises: GrammarError for a restriction that has no name or is given twice, and as `listed`.
+    """
     wanted: dict[str, str | None] = {}
     for text in listed(restrictions):
         name, equals, value = text.partition("=")
@@ -104,12 +121,22 @@ def read_wanted(restrictions: Iterable[str]) -> Mapping[str, str | None]:
 
 
 def replacements(declared: Sequence[Restriction], restrictions: Iterable[str]) -> tuple[str, ...]:
-    """The symbols that the restrictions put in the place of others, and that have to be compiled for them."""
+    """The symbols that the restrictions put instead of others, and that must be compiled for them.
+
+    declared : the restrictions that the grammar file declares.
+    restrictions : the ones asked for.
+
+    Raises: as `read_wanted`.
+    """
     wanted = read_wanted(restrictions)
     return tuple(dict.fromkeys(new for found in declared if found.name in wanted for new in found.replacements))
 
 
 def _check_known(grammar: Grammar, declared: Mapping[str, Restriction], name: str, value: str | None) -> None:
+    """Raises UnknownNameError for an unknown restriction.
+
+    Raises GrammarError for a value where none is expected, and for a convention without one.
+    """
     found = declared.get(name)
     symbol = _symbol(grammar, name)
     known = list(declared)
@@ -132,6 +159,7 @@ def _check_known(grammar: Grammar, declared: Mapping[str, Restriction], name: st
 
 
 def _entries(grammar: str, found: Restriction, value: str) -> list[str]:
+    """The entries of a list, each once. Raises GrammarError for a list that is not valid."""
     entries = list(dict.fromkeys(entry.strip() for entry in value.split(",")))
     has_dot = any(old == "." for old, _ in found.pairs)
     if not any(entries):
@@ -151,13 +179,18 @@ def _entries(grammar: str, found: Restriction, value: str) -> list[str]:
 
 
 def _symbol(grammar: Grammar, name: str) -> int | None:
+    """The number of a symbol, or None if the grammar does not have it."""
     if name in grammar.terminal_number:
         return grammar.terminal_number[name]
     return grammar.n_terminals + grammar.nonterminals.index(name) if name in grammar.nonterminals else None
 
 
 def _by_other_rules(grammar: Grammar, steps: Sequence[tuple[str, Mapping[str, str]]], refused: set[str]) -> Grammar:
-    """Each step in turn: (name of the restriction, old symbol -> new one or "")."""
+    """The grammar after each step in turn.
+
+    steps : the name of a restriction, and its map from an old symbol to a new one or "".
+    refused : names of terminals that stay though no rule takes them.
+    """
     if not steps:
         return grammar
     original = grammar
@@ -189,7 +222,11 @@ def _by_other_rules(grammar: Grammar, steps: Sequence[tuple[str, Mapping[str, st
 
 
 def _check_defined(grammar: Grammar, restriction: str, name: str, *, is_new: bool) -> None:
-    """A name that is no symbol: has the file no such rule, or does the start symbol just not lead to it?"""
+    """Raises GrammarError for a name that the grammar should know as a symbol.
+
+    The file may lack such a rule; or, for a new symbol, the rule may not have been compiled because
+    the start symbol does not lead to it.
+    """
     base = name.partition("{")[0]
     is_in_text = re.search(rf"(?<!\w){re.escape(base)}(?!\w)", _OPTION_LINES.sub("", grammar.text)) is not None
     if not is_in_text:
@@ -205,7 +242,13 @@ def _check_defined(grammar: Grammar, restriction: str, name: str, *, is_new: boo
 
 
 def _replaced(grammar: Grammar, restriction: str, new_of: Mapping[int, int | None]) -> Grammar:
-    """All of them at once, in the rules, and where terminals are ignored, verbatim or of the layout."""
+    """The grammar with all replacements made at once.
+
+    They are made in the rules, and among the ignored and verbatim terminals and those of the
+    layout.
+
+    new_of : for each old symbol the new one, or None if it is removed.
+    """
 
     def new(symbol: int) -> int | None:
         return new_of.get(symbol, symbol)
@@ -254,11 +297,14 @@ def _replaced(grammar: Grammar, restriction: str, new_of: Mapping[int, int | Non
 
 
 def _check_alive(before: Grammar, after: Grammar, removed: Mapping[int, str], names: Sequence[str]) -> None:
-    """Raises GrammarError if no text is left: which rule died first, and how the start symbol needs it."""
+    """Raises GrammarError if no text is left.
+
+    The message says which rule died first, and how the start symbol needs it.
+    """
     productive = productive_symbols(after)
     if after.start in productive:
         return
-    # a rule that lost alternatives is where it began; the nearest to the start symbol is named
+    # the cause is a rule that lost alternatives: name the one nearest to the start symbol
     came_from: dict[int, int] = {after.start: after.start}
     agenda = [after.start]
     for symbol in agenda:  # grows while it is read
@@ -291,7 +337,11 @@ def _check_alive(before: Grammar, after: Grammar, removed: Mapping[int, str], na
 
 
 def _without(grammar: Grammar, named: set[int], kept: set[int]) -> Grammar:
-    """The grammar without those terminals of `named` that nothing needs; `named` by number, as terminals keep theirs so far."""
+    """The grammar without those terminals of `named` that nothing needs.
+
+    named : numbers of symbols. Terminals still have the numbers of the original grammar.
+    kept : numbers of terminals that stay in any case.
+    """
     used = {s for rule in grammar.rules for s in rule.rhs} | grammar.ignored | kept
     if grammar.layout is not None:
         layout = grammar.layout

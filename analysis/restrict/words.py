@@ -1,7 +1,7 @@
-"""Single words of a grammar: the terminals that a rule of them derives, and lists of the words that it may be.
+"""Single words of a grammar: the terminals that a rule of words derives, and lists of words.
 
-A list makes its words string literals, which win over patterns under longest match, and lets them stand wherever a pattern stands that
-matches them: `os` is a name still.
+A list makes its words string literals, which win over patterns under longest match. The literals
+may stand wherever a pattern stands that matches them, so `os` is still a name.
 """
 
 from __future__ import annotations
@@ -14,10 +14,14 @@ from dataclasses import replace
 from maskwright.analysis.errors import GrammarError
 from maskwright.analysis.grammar.grammar import Grammar, Layout, Rule, Terminal
 from maskwright.analysis.lexing.terminals import compile_terminal
+from maskwright.analysis.regex.dfa import Dfa
 
 
 def leaves(grammar: Grammar, symbol: int) -> tuple[int, ...] | None:
-    """The terminals that a symbol derives, in order; None if it derives anything but single terminals."""
+    """The terminals that a symbol derives, in order.
+
+    None if it derives anything but single terminals.
+    """
     found: dict[int, None] = {}
     seen = {symbol}
     agenda = [symbol]
@@ -35,7 +39,10 @@ def leaves(grammar: Grammar, symbol: int) -> tuple[int, ...] | None:
 
 
 def unused_name(name: str, taken: set[str]) -> str:
-    """The name, made longer if it is taken; then it is."""
+    """A name that is not in `taken`: the given one with as many ``_`` behind it as needed.
+
+    taken : the name is added to it.
+    """
     while name in taken:
         name += "_"
     taken.add(name)
@@ -43,7 +50,7 @@ def unused_name(name: str, taken: set[str]) -> str:
 
 
 def below(grammar: Grammar, symbol: int) -> list[Rule]:
-    """The rules that a symbol leads to."""
+    """The rules that a symbol leads to, breadth-first."""
     found: list[Rule] = []
     agenda = [symbol]
     for at in agenda:  # grows while it is read
@@ -56,11 +63,18 @@ def below(grammar: Grammar, symbol: int) -> list[Rule]:
 def standing_for(
     grammar: Grammar, rules: Sequence[Rule], either: Mapping[int, tuple[int, ...]], fresh: Iterator[int]
 ) -> tuple[list[Rule], list[tuple[int, str]]]:
-    """The rules with any of `either[t]` wherever terminal t stands, and all nonterminals: the grammar's and new ones."""
+    """Rules in which any symbol of `either[t]` may stand wherever symbol t stands.
+
+    rules : the rules to rewrite, over the grammar's symbols.
+    either : for some symbols, their substitutes, at least one each.
+    fresh : numbers for new nonterminals.
+
+    Returns the rules, and number and name of all nonterminals: the grammar's and the new ones.
+    """
     standing: dict[int, int] = {}
     found: list[Rule] = []
     for rule in rules:
-        if len(rule.rhs) == 1:  # no nonterminal in between
+        if len(rule.rhs) == 1:  # needs no new nonterminal
             found += [Rule(rule.lhs, (s,)) for s in either.get(rule.rhs[0], rule.rhs)]
             continue
         body = []
@@ -81,7 +95,12 @@ def assemble(
     nonterminals: Iterable[tuple[int, str]],
     rules: Iterable[Rule],
 ) -> Grammar:
-    """A grammar of these symbols, each with the number that stands for it in `rules` and in the grammar's other members."""
+    """A grammar of these symbols, renumbered from 0.
+
+    terminals, nonterminals : pairs of a symbol's old number and the symbol. `rules` and the
+        grammar's other members use the old numbers.
+    rules : productions over the old numbers; duplicates are dropped.
+    """
     terminals, nonterminals = list(terminals), list(nonterminals)
     number = {old: new for new, (old, _) in enumerate([*terminals, *nonterminals])}
     layout = grammar.layout
@@ -101,10 +120,29 @@ def assemble(
     )
 
 
-def allow_only(grammar: Grammar, name: str, symbol: int, entries: Sequence[str]) -> Grammar:
-    """The grammar in which `symbol`, words with dots between them, is one of the entries; ``a.*`` is ``a`` and all that begins with ``a.``.
+def _automata(grammar: Grammar) -> dict[int, Dfa]:
+    """Of the terminals that are patterns, spell text, and stand between others in the rules."""
+    return {
+        t: compile_terminal(terminal, where=grammar.name)
+        for t, terminal in enumerate(grammar.terminals)
+        if terminal.literal is None
+        and not terminal.is_declared
+        and t not in grammar.ignored | grammar.verbatim
+        and t != grammar.newline
+    }
 
-    Raises GrammarError for an entry that the symbol cannot be, and where the symbol is no such thing.
+
+def allow_only(grammar: Grammar, name: str, symbol: int, entries: Sequence[str]) -> Grammar:
+    """The grammar in which `symbol`, words with dots between them, is one of the entries.
+
+    The entry ``a.*`` stands for ``a`` and for all that begins with ``a.``.
+
+    name : the restriction's name, for messages.
+    symbol : number of the rule or terminal.
+    entries : the list.
+
+    Raises: GrammarError for an entry that the symbol cannot be, and for a symbol that is no rule of
+    words.
     """
     shown = grammar.symbol_name(symbol)
     reached = below(grammar, symbol)
@@ -129,14 +167,7 @@ def allow_only(grammar: Grammar, name: str, symbol: int, entries: Sequence[str])
         raise GrammarError(
             f"grammar {grammar.name}: {name} has '*', which cannot be a {shown}: it lacks a word; all of them need no list"
         )
-    automata = {
-        t: compile_terminal(terminal, where=grammar.name)
-        for t, terminal in enumerate(grammar.terminals)
-        if terminal.literal is None
-        and not terminal.is_declared
-        and t not in grammar.ignored | grammar.verbatim
-        and (grammar.layout is None or t != grammar.layout.newline)
-    }
+    automata = _automata(grammar)
     fresh = itertools.count(grammar.n_terminals + grammar.n_nonterminals)
     taken = set(grammar.terminal_number)
     added: dict[str, tuple[int, Terminal]] = {}

@@ -1,6 +1,7 @@
-"""Masks in other people's decoding loops. In: a store and their tensors. Out: logits with -inf where the grammar refuses a token.
+"""How do other people's decoding loops use masks?
 
-Needs PyTorch (and Triton on CUDA), imported when it is used: the extra `hf`.
+In: a store and their tensors. Out: logits with -inf where the grammar refuses a token. Needs
+PyTorch (and Triton on CUDA), which are imported when they are used: the extra `hf`.
 """
 
 from __future__ import annotations

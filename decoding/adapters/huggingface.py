@@ -1,4 +1,4 @@
-"""Masks for `model.generate` of transformers: a logits processor that follows whichever prefixes it is called with."""
+"""Masks for `model.generate` of transformers: a logits processor that follows its prefixes."""
 
 from __future__ import annotations
 
@@ -29,36 +29,46 @@ if TYPE_CHECKING:
 
 
 class MaskwrightLogitsProcessor:
-    """-inf for every token that the grammar does not allow next: `model.generate(..., logits_processor=[processor])`.
+    """Writes -inf for every token that the grammar refuses, in `model.generate` of transformers.
 
-    store : one, or its file, for all sequences, or a list with one for each sequence of the batch (before beams and
-        num_return_sequences); all for one tokenizer.
-    tokenizer : the model's, if its tokens shall be compared with the store's; a mismatch is a VocabularyError.
-    prompt_lengths : where the constrained text begins, in positions from the left, padding included: a number, or one for each sequence.
-        By default it begins behind the prompt, whose length is that of the first call's input.
-    constrain_prompt : the prompt is text of the grammar too; it is read from its first token that stands for text.
-    prefix : text that comes before the constrained tokens (what the prompt ends with, for example), or one for each sequence. Read
-        as bytes, so it need not be cut into tokens as the prompt is.
-    drafts : whether a prefix may hold tokens that were only proposed (speculative decoding). None: it may where the assisted decoding of
-        transformers calls.
-    in_place : write into the scores given. transformers hands the same tensor to other uses (output_logits, prompt lookup), so by
-        default a copy is changed.
+    Use it as `model.generate(..., logits_processor=[processor])`.
 
-    A row's state follows its prefix, whatever tokens have come or gone since the last call: all of them are read, those that a row shares
-    with one of the call before excepted. Rows may change places and number. After the end of a text only its end-of-text tokens are left.
-    A processor serves one `generate` after the other. Rows that begin with none of the last prompts begin anew, and so do rows whose texts
-    had all ended and that go on behind. A prompt that goes on where a text was cut off is read as that text; call `reset` before if it
-    shall be a new prompt. After an error, or an interruption, the next call reads its rows from their start.
+    store : a store, or its file, for all sequences; or a list with one for each sequence of the
+        batch (before beams and num_return_sequences). All are for one tokenizer.
+    tokenizer : the model's, if its tokens are to be compared with the store's.
+    prompt_lengths : where the constrained text begins, in positions from the left, padding
+        included: a number, or one for each sequence. By default it begins after the prompt, whose
+        length is that of the first call's input.
+    constrain_prompt : the prompt is text of the grammar too. It is read from its first token that
+        stands for text.
+    prefix : text before the constrained tokens (what the prompt ends with, for example), or one for
+        each sequence. It is read as bytes, so it may be cut into other tokens than the prompt.
+    max_rollback : how many tokens of a text can be taken back without reading it from its start.
+    drafts : whether a prefix may hold tokens that were only proposed (speculative decoding). None:
+        it may if the assisted decoding of transformers calls.
+    in_place : write into the given scores. By default a copy is changed, because transformers hands
+        the same tensor to other uses (output_logits, prompt lookup).
 
-    Raises when it is called: IllegalTokenError naming row, position and token if another party wrote a token that the grammar refuses;
-    DeadEndError if no token can come next; MaskwrightError if the logits do not fit the vocabulary, if all allowed tokens have been
-    ruled out by others, or if it is not known where a row's text begins (two generations at a time, rows that lost their first token,
-    some rows of the last generation beside others). Logits are never all -inf.
+    A row's state follows its prefix, whatever tokens have come or gone since the last call. All
+    tokens are read, except those that a row shares with a row of the call before. Rows may change
+    their order and number. After the end of a text only its end-of-text tokens are left.
 
-    On a GPU masks stay there (`ResidentRows`): a call sends the number of each row, and waits once, for `input_ids`. So that it need not
-    wait for its own result too, a row of which others ruled out everything gets 0 for the tokens that are allowed, and the error
-    comes with the next call, or with `endings`; on the CPU it comes at once.
-    Cost: a few us for each row and some two copies of the logits.
+    A processor serves one `generate` after the other. Rows that begin with none of the last prompts
+    begin anew. So do rows that go on after all their texts had ended. A prompt that goes on where a
+    text was cut off is read as that text. Call `reset` before if it is a new prompt. After an
+    error, or an interruption, the next call reads its rows from their start.
+
+    Raises: when it is made, VocabularyError if `tokenizer` or the stores differ in their tokens;
+    MaskwrightError for arguments of the wrong kind, a store without matchers, or `constrain_prompt`
+    together with `prompt_lengths`; and as `load_store` for a file. For the errors of a call see
+    `__call__`.
+
+    On a GPU the masks stay there (`ResidentRows`). A call sends the number of each row, and waits
+    once, for `input_ids`. It does not wait for its own result. If other processors ruled out all
+    that a row allows, the allowed tokens get 0, and the error comes with the next call, or with
+    `endings`. On the CPU it comes at once. So logits are never all -inf.
+
+    Cost: a few us for each row, and some two copies of the logits.
     """
 
     def __init__(
@@ -76,7 +86,7 @@ class MaskwrightLogitsProcessor:
         constrain_prompt, in_place = boolean("constrain_prompt", constrain_prompt), boolean("in_place", in_place)
         drafts = None if drafts is None else boolean("drafts", drafts)
         given: Any = store if isinstance(store, Sequence) and not isinstance(store, str | bytes) else (store,)
-        found: Any = tuple(as_table(each) for each in given)  # check_stores refuses those without masks
+        found: Any = tuple(as_table(each) for each in given)  # of either kind, see check_stores
         self._stores: tuple[EngineTable, ...] = found
         check_stores(self._stores)
         if constrain_prompt and prompt_lengths is not None:
@@ -103,12 +113,22 @@ class MaskwrightLogitsProcessor:
         self.reset()
 
     def reset(self) -> None:
-        """Forget all texts: the next call begins a generation."""
+        """Forget all texts. The next call begins a generation."""
         self._prefixes.reset()
         self._judgement: Judgement | None = None
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
-        """Masked scores for the prefixes. input_ids : (B, L) integers. scores : (B, N) floating point, N at least the tokenizer's size."""
+        """Masked scores for the prefixes: (B, N), a copy unless `in_place`.
+
+        input_ids : (B, L) integers.
+        scores : (B, N) floating point; N is at least the tokenizer's size.
+
+        Raises: IllegalTokenError, naming row, position and token, if something else wrote a token
+        that the grammar refuses; DeadEndError if no token can come next; MaskwrightError if the
+        logits do not fit the vocabulary, other processors ruled out all allowed tokens, or it is
+        not known where a row's text begins (two generations at a time, rows that lost their first
+        token, some rows of the last generation beside others).
+        """
         need_dense("scores", scores)
         ids: Ids = _ids("input_ids", need_dense("input_ids", input_ids))
         try:
@@ -119,7 +139,7 @@ class MaskwrightLogitsProcessor:
             self._raise_if_dead()
             self._prefixes.follow(
                 ids
-            )  # before the scores are looked at: a first call says where texts begin, also if it fails
+            )  # before the check of scores: a first call says where texts begin even if it fails
             if scores.shape[1] < self._n_columns:
                 raise MaskwrightError(
                     f"the model gives {scores.shape[1]} logits, but vocabulary {self.vocabulary.name} has tokens up to id "
@@ -132,10 +152,15 @@ class MaskwrightLogitsProcessor:
             raise
 
     def masks(self, ids: Ids) -> npt.NDArray[np.int32]:
-        """The masks for these prefixes, (B, W) int32, on the host, which the call for the same prefixes is going to apply.
+        """The masks that the call for the same prefixes will apply: (B, W) int32, on the host.
 
-        ids : (B, L). Texts that have ended have their end-of-text tokens. Where that call is going to raise, or its logits do not count,
-        there are all tokens.
+        ids : (B, L).
+
+        A text that has ended has its end-of-text tokens. A row has all tokens if the call will
+        raise for it, or if its logits do not count.
+
+        Raises: MaskwrightError for other shapes; and as `__call__` for illegal tokens and unknown
+        beginnings.
         """
         ids = _ids("ids", ids)
         if ids.ndim != 2:
@@ -156,11 +181,16 @@ class MaskwrightLogitsProcessor:
         return words
 
     def endings(self, sequences: Any) -> list[Ending]:
-        """For each sequence that `generate` returned, what completes it: empty where it ended by itself, else `Matcher.short_ending`.
+        """For each sequence that `generate` returned, what completes it; empty if it had ended.
 
-        What max_new_tokens cut off is a beginning of a legal text only; the ending's bytes (or tokens) make it one.
-        Raises MaskwrightError before the first generation, and if all allowed tokens had been ruled out by others in its last step;
-        IllegalTokenError if the sequences are not legal beginnings.
+        sequences : (B, L), as `generate` returns them.
+
+        max_new_tokens may cut a text off, so that it is only a beginning of a legal text. The bytes
+        (or tokens) of the ending, `Matcher.short_ending`, complete it.
+
+        Raises: MaskwrightError before the first generation, for other shapes, and if all allowed
+        tokens had been ruled out by other processors in its last step; IllegalTokenError if a
+        sequence is not a legal beginning; and as `short_ending`.
         """
         if not self._prefixes.has_begun:
             raise MaskwrightError("there was no generation yet, so where the texts begin is not known")
@@ -189,7 +219,8 @@ class MaskwrightLogitsProcessor:
         masked = scores if self._in_place else scores.clone()
         resident.apply(masked, row_ids)
         if any(self._prefixes.has_ended):
-            # PERF: in one go, and no number comes from the host: texts that have ended have the row NOTHING
+            # PERF: one pass for all rows, and no number comes from the host: texts that have ended
+            # have the row NOTHING
             ends = masked.index_select(1, self._eos_there)
             ends.masked_fill_((row_ids == NOTHING)[:, None], 0.0)
             masked.index_copy_(1, self._eos_there, ends)
@@ -199,7 +230,7 @@ class MaskwrightLogitsProcessor:
         return masked
 
     def _resident_on(self, device: Any, rows: int) -> ResidentRows:
-        """The masks on a device; new ones if it is another than before, or if there are more rows than they can serve."""
+        """The rows on a device; new ones for another device, or if the batch needs more."""
         resident = self._resident
         if resident is None or resident.device != device or resident.capacity <= 2 * rows:
             resident = ResidentRows(self._stores, device, max(DEFAULT_CAPACITY, 2 * rows + 1))
@@ -208,7 +239,7 @@ class MaskwrightLogitsProcessor:
         return resident
 
     def _raise_if_dead(self) -> None:
-        """Raise if all that a row allowed had been ruled out by others when it was masked last."""
+        """Raise if other processors had ruled out all that a row allowed in the last call."""
         judgement, resident = self._judgement, self._resident
         if judgement is None or resident is None:
             return
@@ -227,14 +258,14 @@ class MaskwrightLogitsProcessor:
 
 
 def _ids(what: str, values: Any) -> Ids:
-    """Tokens on the host. values : a dense tensor, an array or lists."""
+    """Token ids on the host. values : a dense tensor, an array or lists."""
     return integers(what, values.cpu() if hasattr(values, "cpu") else values, "integers, of shape (B, L)").astype(
         np.int64, copy=False
     )
 
 
 def _lengths(given: Any) -> int | Sequence[int]:
-    """prompt_lengths, looked at when they are given, not when they are first used."""
+    """prompt_lengths, checked when they are given, not when they are first used."""
     expected = "an integer, or a list with one for each sequence"
     if isinstance(given, bool | np.bool_ | str | bytes):
         refuse_argument("prompt_lengths", given, expected)
@@ -247,7 +278,13 @@ def _lengths(given: Any) -> int | Sequence[int]:
 
 
 def check_same_tokens(ours: Vocabulary, theirs: Vocabulary) -> None:
-    """Raises VocabularyError unless each id stands for the same bytes in both; either may have more ids without text at its end."""
+    """Check that each id stands for the same bytes in both vocabularies.
+
+    ours, theirs : the store's vocabulary and the model's. Either may have more ids without text at
+        its end.
+
+    Raises: VocabularyError if an id differs; it names the first.
+    """
     for token in range(max(ours.size, theirs.size)):
         first = ours.tokens[token] if token < ours.size else b""
         second = theirs.tokens[token] if token < theirs.size else b""
@@ -259,14 +296,15 @@ def check_same_tokens(ours: Vocabulary, theirs: Vocabulary) -> None:
 
 
 def _is_late(device: Any) -> bool:
-    """Whether results come later than the call that asks for them."""
+    """Whether results come later than the call that asks for them: not on the CPU."""
     return bool(device.type != "cpu")
 
 
 class Judgement:
-    """Which rows had nothing left when they were masked, on its way from the device.
+    """Which rows had no finite logit left when they were masked.
 
-    is_dead : (B,) uint8. row_ids : (B,) int32.
+    is_dead : (B,) uint8, on the logits' device. It is copied to the host, which does not wait.
+    row_ids : (B,) int32, on the same device.
     """
 
     def __init__(self, is_dead: Any, row_ids: Any) -> None:
@@ -279,7 +317,7 @@ class Judgement:
             self._event.record()
 
     def first(self) -> tuple[int, int]:
-        """The first such row and its id, or -1 twice. Waits for the step that was masked."""
+        """The first such row and its id, or -1 twice. Waits until that step was masked."""
         if self._event is not None:
             self._event.synchronize()
         is_dead = self._is_dead.cpu().numpy()

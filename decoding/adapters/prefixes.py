@@ -1,8 +1,10 @@
-"""Matchers that follow the rows of token ids that a decoding loop shows, whatever the loop does with them between two calls.
+"""Matchers that follow the rows of token ids that a decoding loop passes.
 
-A loop may show one token more than before, several, or fewer; rows may change places, be copied, dropped and come back. None of it is
-taken on trust: a row belongs to a generation if it begins with one of its prompts, and all of its tokens behind the prompt are read. Where
-a row may be either a text under way or another prompt, that is an error, never a guess.
+Between two calls the loop may do anything with its rows. A row may have one token more than before,
+several, or fewer. Rows may change their order, be copied, dropped and come back. So everything is
+checked: a row belongs to a generation if it begins with one of its prompts, and all of its tokens
+after the prompt are read. If a row may be either a text under way or another prompt, that is an
+error, never a guess.
 """
 
 from __future__ import annotations
@@ -33,9 +35,11 @@ RESET = "call reset() before a generation with another prompt"
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Where texts begin, and what they are read with; one of each sequence, or one for all.
+    """Where texts begin, and what they are read with.
 
-    prefixes : text before the constrained tokens. prompt_lengths, constrain_prompt, drafts : see `MaskwrightLogitsProcessor`.
+    stores : one, or one for each sequence.
+    prefixes : text before the constrained tokens; one, or one for each sequence.
+    prompt_lengths, constrain_prompt, max_rollback, drafts : see `MaskwrightLogitsProcessor`.
     """
 
     stores: tuple[EngineTable, ...]
@@ -47,14 +51,21 @@ class Rules:
 
     @property
     def is_told(self) -> bool:
-        """Whether the caller said where texts begin; else they begin behind the first call's rows."""
+        """Whether the caller said where texts begin; if not, after the rows of the first call."""
         return self.constrain_prompt or self.prompt_lengths is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a row's text begins. prompt : the first call's row. start : its position there. first_text : that of the first token that
-    stands for text; padding and the begin-of-text token come before."""
+    """Where a row's text begins.
+
+    store : the store of the row.
+    prefix : text before the constrained tokens.
+    start : the position at which the text begins, from the beginning of `prompt`.
+    prompt : (L,) int64; the first call's row.
+    first_text : the position in `prompt` of the first token that stands for text. Padding and the
+        begin-of-text token come before.
+    """
 
     store: EngineTable
     prefix: bytes
@@ -63,7 +74,12 @@ class Origin:
     first_text: int
 
     def start_in(self, row: Ids, first_text: int, may_move: bool) -> int | None:
-        """Where the text begins in a row that begins with the prompt, None if it does not. may_move : whatever padding is before it."""
+        """Where the text begins in a row that begins with the prompt; None if the row does not.
+
+        row : (L,) int64.
+        first_text : the position of the first token in `row` that stands for text.
+        may_move : ignore what stands before that token, such as padding.
+        """
         width = len(self.prompt)
         if np.array_equal(row[:width], self.prompt):
             return self.start
@@ -76,7 +92,13 @@ class Origin:
 class Prefixes:
     """The texts of one generation after the other.
 
-    matchers, has_ended, is_stray : one for each row of the last call; a stray row ends in a proposal that is not legal.
+    rules : where texts begin, and what they are read with.
+
+    It has a list of each of these, with one member for each row of the last call:
+
+    matchers : the text of the row.
+    has_ended : whether the text has ended.
+    is_stray : whether the row ends in a proposal that is not legal, so that the text is shorter.
     """
 
     def __init__(self, rules: Rules) -> None:
@@ -87,14 +109,17 @@ class Prefixes:
         self.reset()
 
     def reset(self) -> None:
-        """Forget all texts: the next call begins a generation."""
+        """Forget all texts. The next call begins a generation."""
         self._origins: list[Origin] = []
         self._last: Ids | None = None
         self._left: deque[Ids] = deque(maxlen=N_LEFT)
         self._forget_rows()
 
     def distrust(self) -> None:
-        """Something was interrupted, and some rows may be ahead of others: the next call reads its texts from their start."""
+        """After an interruption, make the next call read its texts from their start.
+
+        Some rows may then be ahead of others.
+        """
         self._forget_rows()
 
     def _forget_rows(self) -> None:
@@ -107,12 +132,16 @@ class Prefixes:
 
     @property
     def has_begun(self) -> bool:
+        """Whether there was a generation since the last `reset`."""
         return self._last is not None
 
     def follow(self, ids: Ids) -> None:
-        """Bring each row's matcher behind its prefix. ids : (B, L).
+        """Bring each row's matcher to the end of the row.
 
-        Raises IllegalTokenError for tokens that are not legal, MaskwrightError where it is not known where a row's text begins.
+        ids : (B, L) int64.
+
+        Raises: IllegalTokenError for tokens that are not legal; MaskwrightError if it is not known
+        where a row's text begins.
         """
         try:
             if not self._follow_a_step(ids):
@@ -122,7 +151,13 @@ class Prefixes:
             raise
 
     def origin(self, sequence: Ids, row: int, rows: int) -> tuple[Origin, int]:
-        """The origin of a sequence that a generation returned, and where its text begins there. Row `row` of `rows`."""
+        """The origin of a sequence that a generation returned, and where its text begins there.
+
+        sequence : (L,) int64.
+        row, rows : it is row `row` of `rows`.
+
+        Raises: MaskwrightError if the sequence does not begin with a prompt of the last generation.
+        """
         likely = row * len(self._origins) // rows if rows else 0
         found = self._find(sequence, likely)
         if found is None:
@@ -132,6 +167,13 @@ class Prefixes:
         return found
 
     def advance(self, matcher: Matcher, row: int, position: int, token: int) -> None:
+        """Read a token.
+
+        matcher : the text of the row.
+        row, position : where the token is, for the message.
+
+        Raises: IllegalTokenError if the grammar refuses the token.
+        """
         try:
             matcher.advance(token)
         except IllegalTokenError as error:
@@ -142,7 +184,7 @@ class Prefixes:
             ) from None
 
     def _follow_a_step(self, ids: Ids) -> bool:
-        """The usual case: each row has one token more than at the last call. Whether it is that."""
+        """Follow rows that have one token more than at the last call; False for other rows."""
         last = self._last
         if last is None or len(ids) != len(self.matchers) or ids.shape[1] != last.shape[1] + 1:
             return False
@@ -160,12 +202,13 @@ class Prefixes:
             end = self._starts[row] + self._n_read[row]
             is_padding = (
                 length <= end + 1 or token == ids[row, -2]
-            )  # PERF: it goes on as a rule, and is not looked at again
+            )  # PERF: padding usually repeats one token, and then is not checked again
             if not is_padding:
                 self._read(row, ids[row, end:].tolist(), is_committed=False)
         return True
 
     def _follow_any(self, ids: Ids) -> None:
+        """Follow rows that may have changed in any way."""
         last = self._last
         found = [self._find(ids[row], row, len(ids)) for row in range(len(ids))]
         missing = [row for row, one in enumerate(found) if one is None]
@@ -184,12 +227,16 @@ class Prefixes:
             return
         is_another = not self._rules.is_told and ids.shape[1] > last.shape[1] + 1
         if is_another and all(self._speaks_on(ids[row, start:]) for row, _, start in known):
-            self._begin(ids)  # all texts had ended, and text comes behind: a conversation's next prompt
+            self._begin(ids)  # text after the end of every text: a conversation's next prompt
             return
         self._rearrange(last, ids, [origin for _, origin, _ in known], [start for _, _, start in known])
 
     def _find(self, tokens: Ids, likely: int, rows: int | None = None) -> tuple[Origin, int] | None:
-        """The origin whose prompt a row begins with, and where its text begins there. likely : the one that it should be."""
+        """The origin whose prompt a row begins with, and where its text begins there.
+
+        likely : the number of the origin that is tried first.
+        rows : the number of rows of the call; None for a row of `origin`.
+        """
         may_move = not self._rules.is_told
         first_text = self._first_text(tokens) if may_move else 0
         if likely < len(self._origins) and (rows is None or rows == len(self._origins)):
@@ -213,7 +260,7 @@ class Prefixes:
         return next(iter(fitting.values()), None)
 
     def _begin(self, ids: Ids) -> None:
-        """The first call of a generation."""
+        """Begin a generation."""
         rules, (rows, length), last = self._rules, ids.shape, self._last
         if last is not None:
             self._check_not_under_way(ids, last)
@@ -243,7 +290,7 @@ class Prefixes:
         self._rearrange(self._last, ids, origins, [origin.start for origin in origins])
 
     def _check_not_under_way(self, ids: Ids, last: Ids) -> None:
-        """Raise where tokens that look like a new prompt are a text under way."""
+        """Raise if tokens that look like a new prompt are a text under way."""
         has_read = any(self._n_read)
         if has_read and ids.shape == last.shape and np.array_equal(ids[:, :-1], last[:, 1:]):
             raise MaskwrightError(
@@ -260,7 +307,7 @@ class Prefixes:
                 )
 
     def _rearrange(self, last: Ids, ids: Ids, origins: list[Origin], starts: list[int]) -> None:
-        """Each row goes on from what a row of the last call has read, if they share a beginning."""
+        """Let each row go on from a row of the last call that shares its beginning, if any."""
         n_old, n_read = len(self.matchers), self._n_read
         read = [last[row, self._starts[row] : self._starts[row] + n_read[row]] for row in range(n_old)]
         old = [(id(origin.store), origin.prefix) for origin in self._sources]
@@ -302,7 +349,7 @@ class Prefixes:
             self._read(row, wanted[row][self._n_read[row] :].tolist(), is_committed)
 
     def _restart(self, row: int) -> None:
-        """The row's text back to its start, behind the prefix."""
+        """Set the row's text back to its start, after the prefix."""
         matcher = self.matchers[row]
         matcher.reset()
         try:
@@ -312,7 +359,10 @@ class Prefixes:
         self._n_read[row], self.has_ended[row], self.is_stray[row] = 0, False, False
 
     def _back_to(self, row: int, n: int) -> None:
-        """Take back all but the first n tokens of a row; read them again from the start if they are not remembered."""
+        """Take back all but the first n tokens of a row.
+
+        If the matcher does not remember them, the text is set back to its start.
+        """
         back = self._n_read[row] - n
         if not back:
             return
@@ -323,7 +373,10 @@ class Prefixes:
             self._restart(row)
 
     def _read(self, row: int, tokens: list[int], is_committed: bool) -> None:
-        """Read tokens up to the end of the text. is_committed : they have been accepted, so that none is a mere draft."""
+        """Read tokens up to the end of the text.
+
+        is_committed : whether they have been accepted, so that none of them is a draft.
+        """
         matcher = self.matchers[row]
         for index, token in enumerate(tokens):
             position = self._starts[row] + self._n_read[row]
@@ -341,47 +394,67 @@ class Prefixes:
             self.has_ended[row] = token in self._eos
 
     def _check_behind_end(self, row: int, tokens: list[int]) -> None:
-        """Padding is all that comes behind the end of a text: tokens without text, or one token again and again."""
+        """Raise unless only padding comes after the end of a text.
+
+        Padding is tokens without text, or one token repeated.
+        """
         if self._is_text(tokens):
             raise IllegalTokenError(
                 f"row {row}, position {self._starts[row] + self._n_read[row]}: the text had ended, and other text comes behind it; {RESET}"
             )
 
     def _speaks_on(self, tokens: Ids) -> bool:
-        """Whether text comes behind the end of a text."""
+        """Whether text comes after the end of a text."""
         ends = np.isin(tokens, list(self._eos))
         behind = tokens[int(ends.argmax()) + 1 :] if ends.any() else tokens[:0]
         return self._first_text(behind) < len(behind)
 
     def _is_text(self, tokens: list[int]) -> bool:
+        """Whether tokens after an end are more than padding."""
         size = len(self._has_text)
         return len(set(tokens)) > 1 and any(not 0 <= token < size or self._has_text[token] for token in tokens)
 
     def _first_text(self, ids: Ids) -> int:
-        """The position of the first token that stands for text: padding and the begin-of-text token come before."""
+        """The position of the first token that stands for text; the length if there is none.
+
+        Padding and the begin-of-text token come before it.
+        """
         inside = (ids >= 0) & (ids < len(self._has_text))
         stands = ~inside | self._has_text[np.where(inside, ids, 0)]
         return int(stands.argmax()) if stands.any() else len(ids)
 
 
 def sequence_of(row: int, rows: int, n: int, what: str) -> int:
-    """Which sequence a row belongs to: transformers puts the beams of a sequence, or its samples, one after the other."""
+    """The sequence that a row belongs to, from 0.
+
+    transformers puts the beams or samples of a sequence one after the other.
+
+    row, rows : it is row `row` of `rows`.
+    n : the number of sequences.
+    what : what is given for each sequence, for the message.
+
+    Raises: MaskwrightError if `rows` is not a multiple of `n`.
+    """
     if not n or rows % n:
         raise MaskwrightError(f"{n} {what} are given for {rows} rows; expected one for all, or one for each sequence")
     return row * n // rows
 
 
 def shared(first: Ids, second: Ids) -> int:
-    """The length of the longest common prefix."""
+    """The length of the longest common prefix.
+
+    first, second : (n,) int64.
+    """
     n = min(len(first), len(second))
     differs = first[:n] != second[:n]
     return int(differs.argmax()) if differs.any() else n
 
 
 def _is_drafting() -> bool:
-    """Whether transformers' assisted decoding called: it asks for logits behind proposals that it is going to refuse.
+    """Whether transformers' assisted decoding called.
 
-    Nothing it passes tells; so the stack is looked at, in the one case that matters, when a token is not legal.
+    It asks for the logits that follow proposals that it will refuse. No argument tells that. So the
+    stack is looked at, but only if a token is not legal.
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:

@@ -1,7 +1,8 @@
-"""Selective multiplication in `model.generate` of transformers: the last layer computes only the logits that the masks keep.
+"""Selective multiplication in `model.generate`: the last layer computes only the logits kept.
 
-The processor follows the prefixes before the layers are launched, so how many ids the masks have is known on the host when the last
-layer is called; how near the result is to the full product's is said in `kernels/selective.py`.
+The processor follows the prefixes before the layers are launched. So the host knows how many ids
+the masks have when the last layer is called. `decoding/logits/selective.py` says how close the
+result is to the full product.
 """
 
 from __future__ import annotations
@@ -26,11 +27,21 @@ ELEMENTWISE = frozenset(
         "SuppressTokensAtBegin",
     )
 )  # fmt: skip
-"""Processors of transformers that treat each logit by itself, so that it does not matter whether the masked ones were computed before."""
+"""Processors of transformers that treat each logit by itself.
+
+For these it does not matter whether the refused logits were computed.
+"""
 
 
 class SelectiveHead:
-    """A model's last layer while `selective` is in force. n_selective, n_full : products of each kind so far."""
+    """A model's last layer while `selective` is in force.
+
+    model, processor, max_ids : see `selective`.
+    n_selective, n_full : the number of products of each kind so far.
+
+    Raises: MaskwrightError if the last layer is not a plain torch.nn.Linear, its forward was
+    replaced, or the model is not a generation model of transformers.
+    """
 
     def __init__(self, model: Any, processor: MaskwrightLogitsProcessor, max_ids: int | None) -> None:
         torch = need_torch()
@@ -52,18 +63,26 @@ class SelectiveHead:
         self._next: Any = None
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
-        """As a logits processor, next to the masks': notes what prefixes they have followed."""
+        """The scores, unchanged. As a logits processor, it notes the shape of the prefixes.
+
+        It comes after the masks' processor, which has followed these prefixes.
+
+        input_ids : (B, L) integers.
+        scores : (B, N).
+        """
         self._read = tuple(input_ids.shape)
         return scores
 
     def _processors(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """The model's function that lists processors, with this one after the masks' one."""
+
         @wraps(original)
         def get(*given: Any, **named: Any) -> Any:
             processors = original(*given, **named)
             config = named["generation_config"] if "generation_config" in named else given[0]
             indices = [index for index, one in enumerate(processors) if one is self._processor]
             self._read = self._next = None
-            # in other modes the logits of all tokens are compared, or normalised, before the masks come
+            # in other modes the logits of all tokens are compared or normalised before the masks
             self._is_in_force = (
                 len(indices) == 1
                 and config.get_generation_mode().value in ("greedy_search", "sample")
@@ -77,10 +96,13 @@ class SelectiveHead:
         return get
 
     def _prepare(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """The model's function that prepares a step's inputs; it also keeps the prefixes."""
+
         @wraps(original)
         def prepare(input_ids: Any, *given: Any, **named: Any) -> Any:
             self._next = None
-            # the masks' processor has followed all but the last token: this is a step of its generation
+            # the masks' processor has followed all but the last token, so this is a step of its
+            # generation
             if self._is_in_force and self._read == (input_ids.shape[0], input_ids.shape[1] - 1):
                 # before the layers are launched: later, the copy would wait for them
                 self._next = input_ids.cpu().numpy().astype(np.int64)
@@ -89,6 +111,7 @@ class SelectiveHead:
         return prepare
 
     def _forward(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """The last layer's forward, which takes the selective product if that is faster."""
         torch, head = self._torch, self.head
 
         @wraps(original)
@@ -114,31 +137,39 @@ class SelectiveHead:
         return forward
 
     def _limit(self, rows: int) -> int:
-        """Ids in all, up to which selective multiplication is not slower than the full product for so many rows."""
+        """The most ids in all for which the selective product of so many rows is not slower."""
         if self._max_ids is not None:
             return self._max_ids * rows
-        # fewer rows make the full product faster, so the crossover of fewer holds
+        # a smaller batch's full product is faster, so what beats it beats this batch's too
         batch = 1 << (rows.bit_length() - 1)
         return batch * measure_crossover(self.head.weight, batch, self.head.bias)
 
 
 def is_elementwise(processor: Any) -> bool:
+    """Whether a processor is one of transformers that treats each logit by itself."""
     return type(processor).__module__.startswith("transformers.") and type(processor).__name__ in ELEMENTWISE
 
 
 @contextmanager
 def selective(model: Any, processor: MaskwrightLogitsProcessor, max_ids: int | None = None) -> Iterator[SelectiveHead]:
-    """Let `model.generate(..., logits_processor=[processor])` compute only the logits that the masks keep, where that is faster.
+    """A context in which the model computes only the logits that the masks keep, if faster.
 
-    model : of transformers, whose last layer is a plain torch.nn.Linear that its forward calls; what it does with each logit afterwards
-    (scaling, a soft cap) stays in force. max_ids : ids a row up to which rows are selected; measured for the device by default.
+    model : of transformers. Its last layer is a plain torch.nn.Linear, which its forward calls.
+        What the model does with each logit afterwards (scaling, a soft cap) stays in force.
+    processor : the masks' logits processor, as passed to `generate`.
+    max_ids : the most ids a row for which rows are selected. By default it is measured for the
+        device.
 
-    It takes part in greedy search and sampling, in every step but the first. In other modes (beams compare normalised logits of all
-    tokens), under torch.compile, with output_logits, and behind a processor that is not known to treat each logit by itself, the full
-    product is computed as always. The results are those of the full product up to rounding: see the module. Not for two threads at a time.
+    It takes part in greedy search and sampling, in every step but the first. The full product is
+    computed as usual in other modes (beams compare normalised logits of all tokens), under
+    torch.compile, under autocast or with gradients, with output_logits, and after a processor that
+    is not known to treat each logit by itself. The results are those of the full product up to
+    rounding: see the module. Not for two threads at a time.
 
         with selective(model, processor):
             model.generate(ids, logits_processor=[processor])
+
+    Raises: as `SelectiveHead`.
     """
     state = SelectiveHead(model, processor, max_ids)
     shadowed = (

@@ -1,6 +1,6 @@
-"""The jitted fixed points behind `shortest_ending`: least costs of lexemes, of symbols and of parts of rules.
+"""The jitted fixed points behind `shortest_ending`: least costs of lexemes, symbols and rules.
 
-A cost is a number of bytes; COSTLY stands for "never" and is kept from growing.
+A cost is a number of bytes. COSTLY stands for "never"; costs do not grow beyond it.
 """
 
 from __future__ import annotations
@@ -8,14 +8,21 @@ from __future__ import annotations
 from maskwright.analysis.jit import kernel
 
 COSTLY = 1 << 28
+"""The cost of what is impossible, in bytes."""
 PLAIN, INDENT, DEDENT = 0, 1, 2
+"""What a rule reads next: the layout's indent, its dedent, or any other symbol."""
 
 
 @kernel
 def relax_lexer(begin, source, target, cost, least):  # type: ignore[no-untyped-def]
-    """least[q, u]: bytes from lexer state q to the end of lexeme u, over moves that emit nothing.
+    """Compute the least bytes from lexer states to the ends of lexemes.
 
-    begin : the moves' number. source, target, cost : (begin,) int32. least : (n_states, n) int32, changed until nothing is less.
+    It lowers least[q, u], the bytes from state q to the end of lexeme u, over moves that emit
+    nothing, until no move lowers it.
+
+    begin : the number of moves.
+    source, target, cost : (begin,) int32; a move's states, and its bytes.
+    least : (n_states, n) int32, changed; at first the costs without such moves, COSTLY for none.
     """
     changed = True
     while changed:
@@ -30,15 +37,23 @@ def relax_lexer(begin, source, target, cost, least):  # type: ignore[no-untyped-
 
 @kernel
 def relax_rules(symbol_costs, item_costs, item_lhs, parents, children, symbols, kinds, deeper):  # type: ignore[no-untyped-def]
-    """Least costs of nonterminals and of what is left of rules, by the class of the terminal before and of the last terminal.
+    """Compute the least costs of nonterminals and of what is left of rules.
 
-    A cost is bytes and, each least by itself, lines whose indentation is to be paid for.
-    symbol_costs : (n_columns + n_nonterminals, 2, K, K) int32, bytes and lines; rows of nonterminals begin at COSTLY.
-    item_costs : (n_items, 3, K, K) int32, bytes, lines of the block that the item stands in, and lines behind a dedent that ends it; of
-    items with nothing left bytes are the identity, of others COSTLY.
-    Edge i says: item parents[i] may read symbols[i] and be children[i]; kinds[i] is PLAIN, INDENT or DEDENT.
-    item_lhs : (n_items,) int32; the nonterminal's row if the item has one whole rule left, else -1.
-    deeper : (2,) int32; what a line of a block inside costs at least: bytes, and lines of the block around it.
+    A cost depends on the class of the terminal before (the row) and of the last terminal (the
+    column), of K classes. It consists of bytes, and of lines whose indentation must still be paid
+    for. Each of these numbers is least by itself.
+
+    symbol_costs : (n_columns + n_nonterminals, 2, K, K) int32, changed; bytes and lines. The
+        nonterminals' entries must begin at COSTLY.
+    item_costs : (n_items, 3, K, K) int32, changed; bytes, lines of the block in which the item
+        stands, and lines behind a dedent that ends this block. Items with nothing left must begin
+        with the identity (0 on the diagonal, else COSTLY), the others at COSTLY.
+    item_lhs : (n_items,) int32; if the item is a whole rule of a nonterminal, the nonterminal's
+        index in symbol_costs; else -1.
+    parents, children, symbols, kinds : (n_edges,) int32; item parents[i] can read symbols[i], and
+        item children[i] is left then. kinds[i] is PLAIN, INDENT or DEDENT.
+    deeper : (2,) int32; what a line of an inner block costs at least: bytes, and lines of the block
+        around it.
     """
     n_classes = symbol_costs.shape[2]
     changed = True
@@ -65,8 +80,15 @@ def relax_rules(symbol_costs, item_costs, item_lhs, parents, children, symbols, 
 
 @kernel
 def join_items(first, rest, least, kind, deeper):  # type: ignore[no-untyped-def]
-    """least = min(least, first then rest). first : (2, K, K) int32, a symbol. rest, least : (3, K, K) int32, items. Returns whether
-    anything became less."""
+    """Lower the costs of an item to those of a symbol followed by another item.
+
+    Returns whether any cost became lower.
+
+    first : (2, K, K) int32; the symbol.
+    rest : (3, K, K) int32; the item that is left.
+    least : (3, K, K) int32, changed; the item that begins with the symbol.
+    kind, deeper : as of `relax_rules`.
+    """
     n_classes = first.shape[1]
     changed = False
     for a in range(n_classes):

@@ -1,23 +1,29 @@
-"""Shortest endings: the fewest bytes that make the text so far a legal text, as bytes and as tokens.
+"""Shortest endings: the fewest bytes that make the text so far a legal text, and their tokens.
 
-Iterative deepening over the states of lexer, layout and parser, byte by byte, under a lower bound that is nearly exact, so that the
-search goes almost straight. The bound for a lexer state q and a stack g is
+The search is iterative deepening over the states of lexer, layout and parser, byte by byte. Its
+lower bound is nearly exact, so it goes almost straight. The bound for a lexer state q and a stack g
+is
 
     min over terminals u of  bytes from q to the end of lexeme u  +  V(g after u, u)
 
-where V(g, u) is a least ending of stack g after lexeme u in a relaxed problem: every later lexeme has its least length, two lexemes that
-no spelling lets stand side by side are parted, and an indented line pays for its indentation. V is computed from the bottom of the stack
-up, one step a frame: what is left of a rule has a least cost, and where it is reduced the parser stands lower on the stack with a
-nonterminal to push. Costs are matrices over classes of terminals (which lexemes they must be parted from), of bytes and of lines: how deep
-the lines of a rule stand is known on the stack only.
+V(g, u) is the length of a least ending of stack g after lexeme u in a relaxed problem. There every
+later lexeme has its least length, two lexemes that no spelling allows side by side are separated,
+and an indented line pays for its indentation. V is computed from the bottom of the stack up, one
+step for each frame: what is left of a rule has a least cost, and where the rule is reduced the
+parser is lower on the stack with a nonterminal to push. Costs are matrices over classes of
+terminals (those that must be separated from the same lexemes). They consist of bytes and of lines,
+since only the stack tells how deep the lines of a rule are indented.
 
-INVARIANT: every bound is a true lower bound, so what is found is shortest; a bound that proves too low is raised, and the search begins
-again. Of several shortest endings it is the first in the order of bytes with printable ASCII first, as in `Dfa.shortest`.
-BOUND: a search looks at `MAX_NODES` states at most (and some for each byte) and holds `MAX_HELD` bytes; then it gives up, or goes straight
-down under what it has learnt to an ending that is legal, if not the shortest (`short_ending`).
+INVARIANT: every bound is a true lower bound, so an ending that is found is shortest. A bound that
+proves too low is raised, and the search begins again. Of several shortest endings the search finds
+the first in the order of bytes with printable ASCII first, as in `Dfa.shortest`.
+BOUND: a search looks at `MAX_NODES` states at most (and some more for each byte) and holds
+`MAX_HELD` bytes. Then it gives up; or, for `short_ending`, it follows the bounds that it has learnt
+straight to an ending that is legal, though perhaps not shortest.
 
-Source: Hart, Nilsson, Raphael (1968) for search under a lower bound; Korf, "Depth-first iterative-deepening" (1985), with learnt bounds as
-in Reinefeld and Marsland (1994); Knuth, "A generalization of Dijkstra's algorithm" (1977) for least costs of nonterminals.
+Source: Hart, Nilsson, Raphael (1968) for search under a lower bound; Korf, "Depth-first
+iterative-deepening" (1985), with learnt bounds as in Reinefeld and Marsland (1994); Knuth, "A
+generalization of Dijkstra's algorithm" (1977) for least costs of nonterminals.
 """
 
 from __future__ import annotations
@@ -38,18 +44,26 @@ from maskwright.decoding.endings.ending_spelling import Spelling
 from maskwright.decoding.engine.alone import Alone
 
 SHORT_NODES = 2_000
-"""States that a search for a short ending looks at beyond what the ending's length explains; then it takes one that is near."""
+"""States that the search for a short ending looks at beyond those for each byte of the ending.
+
+After these it takes an ending that is near.
+"""
 SHORT_STEPS = 2_000
-"""Steps down to one that is near, likewise."""
+"""Steps straight to an ending that is near, likewise."""
 AGAIN = 10
-"""If neither finds one, both go on to so many times as many: some endings are near and lie on no way straight down."""
+"""If both fail, both are tried once more with this many times as many states and steps.
+
+Some endings are near, but not on a straight way.
+"""
 
 
 @dataclass(frozen=True)
 class Ending:
-    """data : bytes that complete the text. tokens : ids that spell it; the end-of-text token is not among them.
+    """An ending of a text.
 
-    is_shortest : whether no fewer bytes complete the text.
+    data : the bytes that complete the text.
+    tokens : ids that spell them; the end-of-text token is not among them.
+    is_shortest : whether the vocabulary can spell no shorter ending.
     """
 
     data: bytes
@@ -58,26 +72,39 @@ class Ending:
 
 
 def shortest_ending(texts: Texts, slot: int = 0) -> Ending:
-    """A shortest byte string after which the text in a slot is legal, and fewest tokens that spell it; empty if it is legal already.
+    """A shortest byte string that completes a text, and the fewest tokens that spell it.
 
-    Of several shortest endings the first in the order of bytes, printable ASCII first; if the vocabulary cannot spell that one, the first
-    of the shortest that it can. Of several spellings the one whose tokens are longer from the left.
+    Both are empty if the text is legal already. The ending is the first of the shortest ones that
+    the vocabulary can spell, in the order of bytes with printable ASCII first. Of several spellings
+    with the fewest tokens it is the one whose tokens are longer from the left.
 
-    Raises DeadEndError if no sequence of tokens completes the text, LimitError if none was found among `MAX_NODES` states (and some for
-    each byte) or in `MAX_HELD` bytes of memory, or if the text has too many readings (`MAX_READINGS`).
-    Cost: the first call on a store builds its tables (python: 1.5 s); then O(depth of the stack) and a few ms for each terminal.
+    texts : a matcher or a batch.
+    slot : the text's slot.
+
+    Raises: DeadEndError if no sequence of tokens completes the text; LimitError if none was found
+    among `MAX_NODES` states (and some more for each byte) or in `MAX_HELD` bytes of memory, or if
+    the text has too many readings (`MAX_READINGS`).
+
+    Cost: the first call on a store builds its tables (python: 1.5 s). After that O(depth of the
+    stack), and a few ms for each terminal.
     """
     with _LOCK:
         return _ending(texts, slot, lambda search: (search.run(_start(search, texts, slot)), True))
 
 
 def short_ending(texts: Texts, slot: int = 0, max_nodes: int | None = None) -> Ending:
-    """A shortest ending if `max_nodes` states (and some for each byte) tell it; else one that is hardly longer. For who needs any in time.
+    """A shortest ending if the search soon finds it; else one that is hardly longer.
 
-    max_nodes : `SHORT_NODES` by default.
+    It is for callers that need some ending in time.
 
-    Raises DeadEndError as `shortest_ending`, LimitError if none is found. Memory: at most about `MAX_HELD` bytes beside the tables;
-    `MAX_KEPT` stay.
+    texts : a matcher or a batch.
+    slot : the text's slot.
+    max_nodes : states that may be looked at to find a shortest one (and some more for each byte);
+        `SHORT_NODES` by default.
+
+    Raises: DeadEndError as `shortest_ending`; LimitError if none is found.
+
+    Cost: memory of about `MAX_HELD` bytes at most beside the tables; `MAX_KEPT` stay.
     """
     nodes = SHORT_NODES if max_nodes is None else max_nodes
 
@@ -98,7 +125,14 @@ def short_ending(texts: Texts, slot: int = 0, max_nodes: int | None = None) -> E
 
 
 def min_bytes_left(texts: Texts, slot: int = 0) -> int:
-    """The length of a shortest ending, whether or not the vocabulary can spell it. Cost: as `shortest_ending`."""
+    """The length of a shortest ending, in bytes, whether or not the vocabulary can spell it.
+
+    texts, slot : as of `shortest_ending`.
+
+    Raises: DeadEndError if no bytes complete the text; LimitError as `shortest_ending`.
+
+    Cost: as `shortest_ending`.
+    """
     with _LOCK:
         if texts._is_finished(slot) or texts._is_accepting(slot):
             return 0
@@ -113,9 +147,12 @@ def _start(search: EndingSearch, texts: Texts, slot: int) -> Any:
 
 
 def is_completable(texts: Texts, slot: int = 0, max_nodes: int = 2_000) -> bool | None:
-    """Whether some bytes complete the text in a slot, whatever the vocabulary. None: not known after `max_nodes` states.
+    """Whether some bytes complete a text, whatever the vocabulary; None if the search gave up.
 
-    For calls that have the texts to themselves already (`Alone`), as those have that tell of a dead end.
+    It is for callers that hold the texts (`Alone`) already, such as the message about a dead end.
+
+    texts, slot : as of `shortest_ending`.
+    max_nodes : states that may be looked at (and some more for each byte).
     """
     with _LOCK:
         search = _search_of(texts.store, None)
@@ -126,6 +163,10 @@ def is_completable(texts: Texts, slot: int = 0, max_nodes: int = 2_000) -> bool 
 
 
 def _ending(texts: Texts, slot: int, found_by: Callable[[EndingSearch], tuple[bytes | None, bool]]) -> Ending:
+    """The ending that a search finds, and the tokens that spell it.
+
+    found_by : the search; it returns the bytes, and whether they are shortest.
+    """
     if texts._is_finished(slot) or texts._is_accepting(slot):
         return Ending(b"", ())
     spelling = _spelling_of(texts.store)
@@ -154,7 +195,7 @@ _SPELLINGS: dict[int, Spelling] = {}
 
 
 def _search_of(store: EngineTable, spelling: Spelling | None) -> EndingSearch:
-    """The store's search, made at the first call and kept as long as its table is."""
+    """The search for a store. The first call makes it; it lives as long as the store's table."""
     key = (id(store.table), spelling is not None)
     found = _SEARCHES.get(key)
     if found is None:

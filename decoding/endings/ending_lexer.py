@@ -1,4 +1,4 @@
-"""What the lexer still owes to an ending: least bytes from each of its states to the end of a lexeme, classes of terminals to part."""
+"""What the lexer still owes to an ending: least bytes to the end of lexemes and between lexemes."""
 
 from __future__ import annotations
 
@@ -21,11 +21,25 @@ Int32 = npt.NDArray[np.int32]
 
 
 class EndingLexer:
-    """What the transducer can still do. Terminals are the grammar's; one more, number `end`, is the end of the text.
+    """What the transducer can still do.
 
-    least : (n_states, n_terminals + 1) bytes to the end of each lexeme, if it is next. backs_up[q] : whether it may have ended before.
-    apart[t, u] : bytes that stand at least between lexemes t and u. moves[q] : (byte, class) of one byte each that does something else.
-    same_line, next_line : (n_states,) bytes until a further byte ends the layout's newline, without and with a line feed.
+    Terminals have the grammar's numbers. One more, number `end`, is the end of the text.
+
+    store : the engine's table with its grammar.
+    alphabet : the bytes that endings may have.
+
+    Attributes, besides parts of the table:
+
+    least : (n_states, n_terminals + 1) int32; the bytes from a state to the end of each lexeme, if
+        that lexeme is next.
+    width[t] : the bytes of a shortest lexeme of terminal t.
+    backs_up[q] : whether the next lexeme may have ended already before the last byte read.
+    apart : (n_terminals, n_terminals) int32; apart[t, u] is the least bytes between lexemes t and
+        u.
+    moves[q] : (byte, class) of one byte for each different effect in state q, in the order of
+        preference.
+    same_line[q], next_line[q] : the least bytes before a byte that ends the layout's newline,
+        without and with a line feed among them.
     """
 
     def __init__(self, store: EngineTable, alphabet: bytes) -> None:
@@ -74,11 +88,11 @@ class EndingLexer:
             )
         )
         self.widest_step = layout.tab_length if layout and has_tabs else 1
-        # with tabs of several columns, a deeper line may be one of fewer bytes
+        # with tabs of several columns, a deeper line may need fewer bytes
         self.deeper_is_longer = self.widest_step == 1 or self.is_consistent
 
     def _moves(self, state: int) -> list[tuple[int, int]]:
-        """The first byte of each kind in the order of preference."""
+        """The first byte of each kind, in the order of preference."""
         found: dict[tuple[int, ...], tuple[int, int]] = {}
         for klass, members in enumerate(self.by_class):
             after, emitted = self.next_state[state][klass], self.output[state][klass]
@@ -97,10 +111,11 @@ class EndingLexer:
         return any(self.next_state[mode][klass] != -1 for mode in {0, *self.modes})
 
     def _find_backing_up(self) -> list[bool]:
-        """For each state whether bytes may already have been read that belong to the lexemes after the next one.
+        """For each state, whether bytes of lexemes after the next one may have been read already.
 
-        Where the next lexeme could end, the end of the text would emit it alone; past such a state, a state in which the text cannot end
-        may be going to emit it with what was read since.
+        In a state in which the next lexeme could end, the end of the text would emit that lexeme
+        alone. Suppose the lexer has passed such a state. A state in which the text cannot end may
+        then emit the lexeme together with the bytes read since.
         """
         n = len(self.moves)
         found = [self._emits_more(q) for q in range(n)]
@@ -127,7 +142,10 @@ class EndingLexer:
         return [found[q] or (self.end_output[q] < 0 and ended[q] & emitted_next[q] != 0) for q in range(n)]
 
     def _emits_more(self, state: int) -> bool:
-        """Whether a lexeme that fails is emitted with more than one that the last byte completes, or not as the end would emit it."""
+        """Whether a state may emit more than the lexeme that the end of the text would emit here.
+
+        A lexeme that the byte itself completes does not count, neither alone nor behind that one.
+        """
         end = self.end_output[state]
         ending = self.outputs[end] if end >= 0 else ()
         if self.pending[state] or len(ending) > 1:
@@ -165,7 +183,10 @@ class EndingLexer:
         return least
 
     def _bytes_to_end(self, terminal: int) -> tuple[list[int], list[int]]:
-        """Least bytes from each state until a byte ends a terminal, without and with a line feed among them."""
+        """The least bytes from each state before a byte that ends a lexeme of a terminal.
+
+        Returns two lists by state: without and with a line feed among these bytes.
+        """
         n = len(self.next_state)
         least = np.full((2 * n, 1), COSTLY, np.int32)
         feed = self.class_of[LINE_FEED]
@@ -221,32 +242,42 @@ class EndingLexer:
         return np.minimum(apart, COSTLY)
 
     def indentation(self, column: Column) -> int:
-        """Bytes that make a column, at least."""
+        """A lower bound of the bytes that make a column."""
         if self.is_consistent:
             return column.narrow
         return column.wide // self.widest_step + column.wide % self.widest_step
 
     def indentation_inside(self, top: Column) -> int:
-        """Bytes that make a column which opens a block inside one at `top`, at least."""
+        """A lower bound of the bytes that make a column which opens a block inside one at `top`."""
         if self.is_consistent:
             return top.narrow + 1
         return min(self.indentation(Column(top.wide + more)) for more in range(1, self.widest_step + 1))
 
     def bytes_further_in(self, column: Column, top: Column) -> int:
-        """Bytes that lead from a column to one that opens a block inside one at `top`, at least."""
+        """A lower bound of the bytes from a column to one that opens a block inside `top`."""
         least = -(-max(0, top.wide + 1 - column.wide) // self.widest_step)
         return max(least, top.narrow + 1 - column.narrow) if self.is_consistent else least
 
     def bytes_to(self, column: Column, wanted: Column) -> int:
-        """Bytes without a line feed that lead from a column to another, at least."""
+        """A lower bound of the bytes, without a line feed, from a column to another.
+
+        COSTLY if there are none.
+        """
         found = COSTLY
         if column.wide <= wanted.wide and column.narrow <= wanted.narrow:
             found = self.indentation(Column(wanted.wide - column.wide, wanted.narrow - column.narrow))
-        # behind a form feed a line begins anew
+        # a form feed leads back to the first column
         return min(found, 1 + self.indentation(wanted)) if self.is_consistent else found
 
 
 def part_of(table: Int32, offset: int, *shape: int) -> Int32:
-    """A part of the engine's table as an array."""
+    """A part of the engine's table as an array.
+
+    table : (n,) int32; the engine's table.
+    offset : the part's offset in the table's header (`schema`).
+    shape : the part's shape.
+
+    Returns (*shape) int32, a view of the table.
+    """
     begin = int(table[offset])
     return table[begin : begin + int(np.prod(shape))].reshape(shape)

@@ -1,5 +1,7 @@
-"""The machine of lexer, layout and parser for endings: what a text becomes with a byte more, on shared stacks, as in the
-engine."""
+"""The machine of lexer, layout and parser for endings: the state of a text after one more byte.
+
+It does what the engine's kernels do, on stacks that share their frames.
+"""
 
 from __future__ import annotations
 
@@ -20,18 +22,30 @@ from maskwright.decoding.endings.ending_parser import EndingParser, Frame, pop_f
 from maskwright.decoding.endings.ending_spelling import PREFERRED, Spelling
 
 FRAME, CONFIGURATION = 1_000, 1_500
-"""Bytes that a stack and a configuration (without its bounds) take."""
+"""The bytes of memory that a stack takes, and a configuration without its bounds."""
 Options = tuple[list[tuple[Column, int]], int, int]
-"""Behind a newline: (column, value) of each open block from the inmost, the value of a new one, and that of the text's end."""
+"""What may follow a newline: open blocks, a new block, and the end of the text.
+
+They are: (column, value) of each open block from the innermost; the value of a new block; that of
+the end. A value is a lower bound of the bytes after it.
+"""
 
 
 NO_BOUNDS: array[int] = array("i")
 
 
 class ParserConfiguration:
-    """Stacks, open indents' columns and the number of open brackets: all that a lexeme's end can change.
+    """The stacks, the open indents' columns and the number of open brackets of a text.
 
-    values[u] : least bytes after lexeme u, if it comes next. bounds[q] : least bytes from lexer state q, and without the newline.
+    Only the end of a lexeme can change these. There is one object for the same stacks, columns and
+    number of brackets.
+
+    after : the configurations after terminals, by the lexer's output and, where the output has a
+        newline that counts, its column; None where the parser refuses them.
+    values[u] : a lower bound of the bytes after lexeme u, if it comes next. None: not yet computed.
+    bounds[q] : a lower bound of the bytes from lexer state q.
+    bounds_without[q] : the same if the next lexeme is not the layout's newline.
+    options : as `Options` says. None: not yet computed.
     """
 
     __slots__ = ("after", "bounds", "bounds_without", "depth", "frames", "indents", "number", "options", "values")
@@ -48,13 +62,21 @@ class ParserConfiguration:
 
 
 Node = tuple[ParserConfiguration, int, Column, int]
-"""ParserConfiguration, lexer state, column of the newline under way (the first if none is), state of the spelling."""
+"""A state of the search: a configuration and three more parts.
+
+They are the lexer state; the column of the newline under way, or the first column if there is none;
+and the state of the spelling.
+"""
 
 
 class EndingMachine:
-    """The states of lexer, layout and parser that endings lead through; equal stacks are one object.
+    """The states of lexer, layout and parser that endings lead through.
 
-    spelling : if given, only endings that its tokens spell. _held : bytes that all of it takes, by estimate.
+    Equal stacks are one object, and so are equal configurations. `_held` estimates the bytes of
+    memory that all of it takes.
+
+    store : the engine's table with its grammar and vocabulary.
+    spelling : if it is given, only endings that its tokens spell are looked at.
     """
 
     def __init__(self, store: EngineTable, spelling: Spelling | None) -> None:
@@ -67,13 +89,16 @@ class EndingMachine:
         self._configurations: dict[tuple[tuple[int, ...], tuple[Column, ...], int], ParserConfiguration] = {}
 
     def forget(self) -> None:
-        """Drop all states. Those still at hand can be gone on with: no number is given twice."""
+        """Drop all states. Those still held remain usable, since no number is given twice."""
         self._held = 0
         self._frames = {}
         self._configurations = {}
 
     def start_of(self, texts: Texts, slot: int) -> Node:
-        """The state of a text. The caller sees to it that nobody else uses the texts (`Alone`)."""
+        """The state of a text. The caller must see to it that nobody else uses the texts (`Alone`).
+
+        texts, slot : a matcher or a batch, and the text's slot.
+        """
         memory, region = texts._memory, int(texts._regions[texts._slot(slot)])
         columns = texts._read_columns(slot)
         frames = [self._stack(states, columns) for states in texts._read_stacks(slot)]
@@ -90,7 +115,7 @@ class EndingMachine:
         is_level = levels[-1] + 1 == len(columns) and min(levels) >= 0
         frame: Frame | None = None
         for state, level in zip(states, levels, strict=True):
-            # behind a dedent, no rule goes on within the block that it ended
+            # behind a dedent, no rule continues inside the block that the dedent ended
             is_open = is_level and level < len(columns)
             frame = self._frame(state, frame, self._pay(self.lexer.indentation(columns[level])) if is_open else 0)
         assert frame is not None  # a stack has the start state
@@ -106,10 +131,10 @@ class EndingMachine:
         return found
 
     def _pay(self, indentation: int) -> int:
-        """Bytes of an indentation that are still to be paid for behind a newline."""
+        """The bytes of an indentation that the newline before it does not pay for already."""
         if not self.parser.has_levels:
             return 0
-        # what the least newline has beyond a line feed may be part of the indentation
+        # the bytes of a shortest newline besides its line feed may be part of the indentation
         return max(0, indentation - (self.lexer.width[self.parser.newline] - 1))
 
     def _configuration(self, frames: Iterable[Frame], indents: tuple[Column, ...], depth: int) -> ParserConfiguration:
@@ -126,14 +151,20 @@ class EndingMachine:
         return found
 
     def _actions(self, frames: Iterable[Frame], columns: int) -> Iterator[tuple[int, int, Frame]]:
-        """What follows on some columns (bits): column, state and the stack to push it on; state -1 where the text is accepted."""
+        """What the parser can do next on some stacks, after all reductions.
+
+        columns : a set of columns, as bits of an integer.
+
+        Yields a column, the LR state to push, and the stack to push it on; state -1 where the text
+        is accepted.
+        """
         parser = self.parser
         end = parser.n_columns - 1
         agenda = [(frame, columns) for frame in frames]
         done: dict[int, int] = {}
         while agenda:
             frame, wanted = agenda.pop()
-            # readings of an ambiguous text meet again
+            # the parses of an ambiguous text may meet again
             known = done.get(frame.number, 0)
             done[frame.number] = known | wanted
             wanted &= ~known
@@ -155,14 +186,18 @@ class EndingMachine:
                             agenda.append((self._frame(target, base, base.pay), wanted & before))
 
     def _shift(self, frames: Iterable[Frame], column: int, pay: int = -1) -> list[Frame]:
-        """The stacks after a column. pay : of the block that an indent opens or that a dedent goes on with."""
+        """The stacks after a column. None are left if there are more than `MAX_STACKS`.
+
+        pay : the bytes to pay for each line of the block that an indent opens, or that continues
+            after a dedent; -1: as below.
+        """
         if column < 0:
             return []
         found = {}
         for _, target, below in self._actions(frames, 1 << column):
             frame = self._frame(target, below, below.pay if pay < 0 else pay)
             found[frame.number] = frame
-        # the engine gives up where a text has more readings
+        # the engine gives up if a text has more parses
         return list(found.values()) if len(found) <= constants.MAX_STACKS else []
 
     def _accepts(self, frames: Iterable[Frame]) -> bool:
@@ -170,7 +205,7 @@ class EndingMachine:
         return any(True for _ in self._actions(frames, 1 << (self.parser.n_columns - 1)))
 
     def _emit(self, configuration: ParserConfiguration, output: int, column: Column) -> ParserConfiguration | None:
-        """The configuration after emitted terminals; None if the parser does not take them."""
+        """The configuration after emitted terminals; None if the parser refuses them."""
         parser = self.parser
         symbols = self.lexer.outputs[output]
         key = (output, column if parser.newline in symbols and not configuration.depth else None)
@@ -200,7 +235,7 @@ class EndingMachine:
         return found
 
     def _begin(self, configuration: ParserConfiguration) -> int:
-        """The lexer state in which a lexeme begins; -1 if the stacks disagree."""
+        """The lexer state in which the next lexeme begins; -1 if the stacks disagree."""
         if len(self.lexer.modes) == 1:
             return 0
         modes = {self.lexer.modes[self.parser.mode_of[frame.state]] for frame in configuration.frames}
@@ -209,7 +244,7 @@ class EndingMachine:
     def _read(
         self, configuration: ParserConfiguration, state: int, column: Column, data: bytes
     ) -> tuple[ParserConfiguration, int, Column] | None:
-        """After some bytes; None if they are illegal."""
+        """The configuration, lexer state and column after some bytes; None if they are illegal."""
         lexer = self.lexer
         waiting = list(reversed(data))
         while waiting:

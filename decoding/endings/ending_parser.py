@@ -1,4 +1,7 @@
-"""What the parser still owes to an ending: least costs of what is left of rules, frame by frame from the bottom of the stack."""
+"""What the parser still owes to an ending: least costs of what is left of rules, frame by frame.
+
+The frames are visited from the bottom of the stack up.
+"""
 
 from __future__ import annotations
 
@@ -18,17 +21,24 @@ from maskwright.decoding.endings.ending_lexer import EndingLexer, part_of
 
 Int32 = npt.NDArray[np.int32]
 Step = tuple[int, int, int, int, int]
-"""States to pop, then the nonterminal to push and the class of the last lexeme (`nonterminal * n_classes + class`), and the cost: bytes,
-lines of the block on top of the stack, and lines of the block below the states popped."""
+"""A way to end the rule under way on a stack, as five numbers.
+
+They are: the states to pop; what to push, `nonterminal * n_classes + class`, with the class of the
+last lexeme; and the cost, which is bytes, lines of the block on top of the stack, and lines of the
+block below the states popped.
+"""
 Steps = tuple[tuple[Step, ...], ...]
-"""By the class of the lexeme before, the steps that may pay."""
+"""By the class of the lexeme before: the steps that can be part of a least ending."""
 MAX_CLASSES = 12
+"""The most classes of terminals. The three special classes come in addition."""
 
 
 class Frame:
     """A stack: an LR state on top of another stack.
 
-    pay : bytes of the indentation of the block that the state is in. costs : V after a nonterminal on this stack, by nonterminal and class.
+    pay : the bytes of indentation that each line of the state's block must still pay for.
+    costs : V after a nonterminal on this stack, by `nonterminal * n_classes + class`; filled as
+        needed.
     """
 
     __slots__ = ("below", "costs", "number", "pay", "state")
@@ -42,12 +52,19 @@ class Frame:
 
 
 class EndingParser:
-    """LR tables with least costs. A cost matrix has a row and a column for each class of terminals and three more: `new_line` after a
-    newline or dedent whose indentation is still to be paid for, `indented` where it has been read, and `ending` after a dedent that no
-    newline comes before: only at the end of the text.
+    """The LR tables with least costs.
 
-    How deep a rule's lines stand is known from the stack only, so a cost is bytes without their indentation and a number of lines; both
-    are least by themselves, so bytes + lines * pay is a lower bound. A line of a block that is still to be opened has one byte more.
+    A cost is a matrix: its row is the class of the lexeme before, its column that of the last
+    lexeme. There are three more classes: `new_line` after a newline or dedent whose indentation
+    must still be paid for; `indented` once that indentation has been read; and `ending` after a
+    dedent without a newline before it, which occurs only at the end of the text.
+
+    Only the stack tells how deep the lines of a rule are indented. So a cost is bytes without the
+    indentation of lines, and a number of lines. Each is least by itself, so `bytes + lines * pay`
+    is a lower bound. A line of a block that is still to be opened has one byte more.
+
+    store : the engine's table with its grammar.
+    lexer : the lexer's part of the costs.
     """
 
     def __init__(self, store: EngineTable, lexer: EndingLexer) -> None:
@@ -72,7 +89,7 @@ class EndingParser:
                 self.members[column].append(terminal)
         self._read_actions(action, table)
         self.has_levels = self._has_levels(store)
-        # what the least newline has beyond a line feed may be indentation already
+        # the bytes of a shortest newline besides its line feed may be indentation already
         self._deeper = int(self.newline >= 0 and lexer.width[self.newline] == 1)
         self._counts_inner = self.has_levels and lexer.deeper_is_longer
         self._classify()
@@ -80,7 +97,12 @@ class EndingParser:
         self._known: dict[tuple[int, int], tuple[list[tuple[int, int]], Steps]] = {}
 
     def _read_actions(self, action: Int32, table: Int32) -> None:
-        """shifts[s] : (column, state). reduces[s] : (rule, columns as bits). accepts[s] : whether the text may end in this state."""
+        """Read the LR actions of each state s.
+
+        shifts[s] : (column, state) of each shift.
+        reduces[s] : (rule, columns as bits) of each reduction.
+        accepts[s] : whether the text may end in this state.
+        """
         alternatives = int(table[schema.ALTERNATIVES])
         self.shifts: list[list[tuple[int, int]]] = []
         self.reduces: list[list[tuple[int, int]]] = []
@@ -107,7 +129,11 @@ class EndingParser:
             self.accepts.append(accepts)
 
     def _has_levels(self, store: EngineTable) -> bool:
-        """Whether open blocks are the stack's states after an indent: indents and dedents come in pairs within each rule."""
+        """Whether the LR states tell which blocks are open.
+
+        That is so if indents and dedents come in pairs within each rule, and each leads to LR
+        states of its own.
+        """
         layout = store.grammar.layout
         if layout is None or len(self.members[self.indent]) > 1 or len(self.members[self.dedent]) > 1:
             return False
@@ -129,7 +155,10 @@ class EndingParser:
         return True
 
     def _classify(self) -> None:
-        """Terminals of equal rows in `apart` are one class; where there are too many classes, the most alike are one."""
+        """Put terminals into classes. Those with equal rows in `apart` are one class.
+
+        If there are too many classes, the most similar ones become one.
+        """
         special = {self.newline}
         usable = [t for t, c in enumerate(self.column_of) if c >= 0 and c not in (self.indent, self.dedent)]
         usable = [t for t in usable if t not in special and self.lexer.width[t] < COSTLY]
@@ -159,12 +188,16 @@ class EndingParser:
             self.apart[number, columns] = row
         self.new_line, self.indented, self.ending = range(len(rows), len(rows) + 3)
         self.n_classes = len(rows) + 3
-        # how much worse a class may be than another after the same text
+        # the most by which a class can be worse than another, whatever follows
         spread = max((int((one - other).max(initial=0)) for one in rows for other in rows), default=0)
         self.spread = spread if spread < COSTLY else COSTLY
 
     def _symbol_costs(self, n_nonterminals: int) -> Int32:
-        """What each column costs by the class before and the class after: bytes, and lines that begin with it."""
+        """What each column costs, by the class before and the class after.
+
+        Returns (n_columns + n_nonterminals, 2, n_classes, n_classes) int32: bytes, and lines that
+        begin with the column. Nonterminals cost COSTLY.
+        """
         n = self.new_line
         costs = np.full((self.n_columns + n_nonterminals, self.n_classes, self.n_classes), COSTLY, np.int64)
         lines = np.zeros(costs.shape, np.int64)
@@ -190,7 +223,10 @@ class EndingParser:
         return np.minimum(np.stack([costs, lines], 1), COSTLY).astype(np.int32)
 
     def _cost_items(self, table: Int32, n_nonterminals: int) -> None:
-        """steps[s] : what ends a rule under way in state s. An item (s, rule, left) has `left` symbols to read."""
+        """Compute steps[s], the ways to end a rule under way in state s.
+
+        An item (s, rule, left) has `left` symbols to read.
+        """
         n_states = len(self.default)
         starts = part_of(table, schema.PREDECESSOR_START, n_states + 1).tolist()
         predecessors = part_of(table, schema.PREDECESSORS, starts[-1]).tolist()
@@ -266,8 +302,11 @@ class EndingParser:
         return tuple(map(tuple, steps))
 
     def _after(self, state: int, nonterminal: int) -> tuple[list[tuple[int, int]], Steps]:
-        """After a nonterminal on a stack with this state on top: costs of accepting there (bytes and lines, by class), and the steps that
-        pop it."""
+        """What can follow a nonterminal on a stack with this state on top.
+
+        Returns the costs of accepting there (bytes and lines, by class), and the steps that pop the
+        state.
+        """
         known = self._known.get((state, nonterminal))
         if known is not None:
             return known
@@ -286,7 +325,7 @@ class EndingParser:
                 if key not in into:
                     into[key] = np.full(self._identity.shape, COSTLY, np.int32)
                 if pops == 1:
-                    # the rule began on this stack, so that all its lines belong to one block
+                    # the rule began on this stack, so all its lines belong to one block
                     cost = np.stack(
                         [cost[0], np.minimum(cost[1] + cost[2], COSTLY), np.where(cost[0] < COSTLY, 0, COSTLY)]
                     )
@@ -307,7 +346,10 @@ class EndingParser:
         return found
 
     def _cost(self, frame: Frame, key: int) -> int:
-        """V after a nonterminal on a stack, for a class. Cost: O(1) for each frame that it was not asked about before."""
+        """V after a nonterminal on a stack, for a class. key : as of `Frame.costs`.
+
+        Cost: O(1) for each frame that was not asked for it before.
+        """
         known = frame.costs.get(key)
         if known is not None:
             return known
@@ -338,7 +380,11 @@ class EndingParser:
         return first.costs[key]
 
     def value(self, state: int, below: Frame | None, pay: int, before: int) -> int:
-        """V of the stack of a state on another stack, after a lexeme of a class. pay : as in a frame."""
+        """V of an LR state on top of another stack, after a lexeme of a class.
+
+        state, below, pay : as of `Frame`.
+        before : the class of the lexeme.
+        """
         least = 0 if self.accepts[state] else COSTLY
         for pops, into, cost, here, behind in self.steps[state][before]:
             base = pop_frames(below, pops - 1)
@@ -350,12 +396,15 @@ class EndingParser:
         return least
 
     def values(self, frames: Iterable[Frame], before: int) -> int:
-        """The least value of some stacks."""
+        """The least value of some stacks, after a lexeme of class `before`.
+
+        COSTLY if there are none.
+        """
         return min((self.value(frame.state, frame.below, frame.pay, before) for frame in frames), default=COSTLY)
 
 
 def pop_frames(frame: Frame | None, n: int) -> Frame | None:
-    """The stack without n states; None if it has too few."""
+    """The stack without its top n states; None if it has fewer than n + 1."""
     while n and frame is not None:
         frame = frame.below
         n -= 1

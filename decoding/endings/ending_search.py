@@ -1,4 +1,7 @@
-"""The search for a shortest ending, byte by byte over the states of lexer, layout and parser, under a learnt lower bound."""
+"""The search for a shortest ending, byte by byte, under a lower bound that it learns.
+
+It goes over the states of lexer, layout and parser.
+"""
 
 from __future__ import annotations
 
@@ -20,26 +23,37 @@ from maskwright.decoding.endings.ending_parser import Frame
 from maskwright.decoding.endings.ending_spelling import Spelling
 
 MAX_KEPT = 64 << 20
-"""Bytes of what was learnt that are kept from one call to the next."""
+"""Bytes of memory for what was learnt that are kept from one call to the next."""
 MAX_HELD = 512 << 20
-"""Bytes that one search may take; by the sizes below, which are measured, not what an allocator says."""
+"""Bytes of memory that one search may take, by the sizes below.
+
+These are measured. They are not what an allocator says.
+"""
 MAX_NODES = 100_000
-"""States that may be looked at beyond `NODES_OF_A_BYTE` for each byte of the ending."""
+"""States that a search may look at beyond `NODES_OF_A_BYTE` for each byte of the ending."""
 NODES_OF_A_BYTE = 8
+"""States that a search may look at for each byte of the ending."""
 VISITS_OF_A_NODE = 16
-"""How often states are come to again, on average, while the bound is raised byte by byte: where there is no ending it rises for ever."""
+"""The most visits of a state, on average, while the bound is raised byte by byte.
+
+Where there is no ending the bound rises for ever.
+"""
 MAX_READINGS = 50_000
-"""Stacks beyond the first in all states looked at: how ambiguous a text may be."""
+"""Stacks beyond the first, in all states looked at: how ambiguous a text may be."""
 
 
 _NODE, _MOVE, _MADE = 300, 100, 500
-"""Bytes of a node's moves, of each of these, and of one of these that has been followed."""
+"""Bytes of memory of a state's list of moves, of each move, and of each move that was followed."""
 _SAMPLE = 4_096
-"""States after which a far search's memory is foreseen."""
+"""States after which the search for a far ending estimates the memory that it will take."""
 
 Key = tuple[int, int, Column, int]
+"""A `Node` with the number of its configuration instead of the configuration."""
 Move = tuple[int, int, Node | None]
-"""A byte, a bound of what is left after it, and where it leads, or None if that is not made yet or illegal."""
+"""A byte, a lower bound of what is left after it, and where it leads.
+
+None instead of a node: not yet computed, or illegal.
+"""
 
 
 def _key(node: Node) -> Key:
@@ -48,7 +62,10 @@ def _key(node: Node) -> Key:
 
 
 class EndingSearch(EndingMachine):
-    """The search, with all that it has learnt about one store."""
+    """The search, with everything that it has learnt about one store.
+
+    store, spelling : as of `EndingMachine`.
+    """
 
     def __init__(self, store: EngineTable, spelling: Spelling | None) -> None:
         super().__init__(store, spelling)
@@ -63,12 +80,18 @@ class EndingSearch(EndingMachine):
         self.forget()
 
     def forget(self) -> None:
+        """Drop all states, and all bounds that were learnt."""
         super().forget()
         self._known: dict[Key, int] = {}
         self._children: dict[Key, list[Move]] = {}
 
     def start_of(self, texts: Texts, slot: int) -> Node:
-        """The state of a text."""
+        """The state of a text, as of `EndingMachine`.
+
+        What was learnt is dropped first if it takes more than `MAX_KEPT` bytes.
+
+        texts, slot : a matcher or a batch, and the text's slot.
+        """
         if self._held > MAX_KEPT:
             self.forget()
         return super().start_of(texts, slot)
@@ -76,7 +99,7 @@ class EndingSearch(EndingMachine):
     # --- bounds ---
 
     def _estimate(self, configuration: ParserConfiguration) -> list[int]:
-        """values of a configuration, and its bounds."""
+        """The values of a configuration. Its bounds are computed with them."""
         if configuration.values is not None:
             return configuration.values
         parser, lexer = self.parser, self.lexer
@@ -119,11 +142,11 @@ class EndingSearch(EndingMachine):
             least[self._backs_up] = 0
         else:
             least = np.where(self._backs_up, 0, COSTLY)
-        # PERF: np.clip asks for the limits of the type each time, which takes longer than this
+        # PERF: np.clip looks up the limits of the type each time, which takes longer than this
         return array("i", np.minimum(np.maximum(least, 0), COSTLY).astype(np.intc).tobytes())
 
     def _newline_options(self, configuration: ParserConfiguration) -> Options:
-        """What a newline may lead to."""
+        """What may follow the newline of a configuration."""
         if configuration.options is not None:
             return configuration.options
         parser, top = self.parser, configuration.indents[-1]
@@ -141,13 +164,13 @@ class EndingSearch(EndingMachine):
         return configuration.options
 
     def _newline_bound(self, configuration: ParserConfiguration, state: int, column: Column) -> int:
-        """Least bytes if the newline under way ends as one."""
+        """A lower bound of the bytes left if the newline under way ends as a newline."""
         lexer = self.lexer
         least = int(lexer.least[state, self.parser.newline])
         if least >= COSTLY:
             return COSTLY
         options, opened, ended = self._newline_options(configuration)
-        # at the end of the text it has no column
+        # at the end of the text a newline has no column
         found = least + ended
         top = configuration.indents[-1]
         here, below = lexer.same_line[state], lexer.next_line[state]
@@ -163,13 +186,17 @@ class EndingSearch(EndingMachine):
         return min(found, COSTLY)
 
     def _bound(self, node: Node) -> int:
-        """A lower bound of the bytes left: the estimate, or what was learnt since."""
+        """A lower bound of the bytes left: the one that was learnt, or else the estimate."""
         known = self._known.get(_key(node))
         return self._estimated(node) if known is None else known
 
     def _estimated(self, node: Node) -> int:
-        """The bound before anything was learnt. What a search may take goes by it: a bound that was learnt where there is no ending is only
-        how far the search before has come, and would give the next one ever more."""
+        """The lower bound of the bytes left before anything was learnt.
+
+        The limits of a search depend on this bound, not on a learnt one. Where there is no ending,
+        a learnt bound only says how far the search before has come. It would allow the next search
+        more and more.
+        """
         configuration, state, column, _ = node
         if configuration.values is None:
             self._estimate(configuration)
@@ -178,9 +205,10 @@ class EndingSearch(EndingMachine):
         return configuration.bounds[state]
 
     def _guess(self, configuration: ParserConfiguration, state: int, klass: int, column: Column) -> int:
-        """A bound after a move that emits something, without making the configuration that it leads to."""
+        """A bound after a move that emits something, without making the configuration after it."""
         emitted = self.lexer.outputs[self.lexer.output[state][klass]]
-        if not emitted or self.lexer.backs_up[state]:  # only a made-up table emits nothing under a number of its own
+        # a table that no compiler wrote may emit nothing under another number than 0
+        if not emitted or self.lexer.backs_up[state]:
             return 0
         first = emitted[0]
         if first == self.parser.newline and not configuration.depth:
@@ -196,7 +224,7 @@ class EndingSearch(EndingMachine):
     # --- the search ---
 
     def _moves(self, node: Node) -> list[Move]:
-        """The moves of a state, in the order of preference."""
+        """The moves from a state, in the order of preference."""
         configuration, state, column, spelt = node
         lexer = self.lexer
         here = state or self._begin(configuration)
@@ -232,14 +260,19 @@ class EndingSearch(EndingMachine):
     def run(self, start: Node, max_nodes: int | None = None) -> bytes | None:
         """The first of the shortest endings; None if there is none.
 
-        max_nodes : states that may be looked at beyond `NODES_OF_A_BYTE` for each byte; `MAX_NODES` by default.
-        Raises LimitError if these are too few, or take more memory than `MAX_HELD`.
+        start : the state of the text, from `start_of`.
+        max_nodes : states that may be looked at beyond `NODES_OF_A_BYTE` for each byte; `MAX_NODES`
+            by default.
+
+        Raises: LimitError if these are too few, or take more memory than `MAX_HELD`, or the text
+        has more readings than `MAX_READINGS`.
         """
         self._readings = MAX_READINGS
         far = self._estimated(start)
         self._nodes_left = (MAX_NODES if max_nodes is None else max_nodes) + NODES_OF_A_BYTE * far
         self._visits_left = VISITS_OF_A_NODE * self._nodes_left
-        # PERF: what will not fit is seen from the first of at least `far` states, and not at the last
+        # PERF: the memory of the first of at least `far` states tells what will not fit, long
+        # before the last
         self._check_at = len(self._children) + _SAMPLE if far > _SAMPLE else -1
         self._most_a_state = 1.25 * (MAX_HELD - self._held) / max(1, far)
         self._held_before = self._held
@@ -267,13 +300,21 @@ class EndingSearch(EndingMachine):
         )
 
     def descend(self, start: Node, max_steps: int) -> bytes | None:
-        """An ending, hardly ever longer than a shortest one: each byte is one after which the bound is least, and none is taken back
-        unless it leads nowhere, or back to where the text was. None if there is no ending.
+        """An ending that is hardly ever longer than a shortest one; None if there is no ending.
 
-        max_steps : beyond `NODES_OF_A_BYTE` for each byte of the start's bound. What was learnt is kept, so a second descent goes further.
+        Each byte is one after which the bound is least. No byte is taken back unless it leads
+        nowhere, or back to a state where the text was before. The bound of a state that is left
+        rises above that of the next one, so the search does not stay where the bound is too low.
+        What was learnt is kept, so a second descent gets further.
 
-        The bound of a state that is left rises above that of the next one, so the search does not stay where the bound is too low.
-        Raises LimitError if the steps are too few. Cost: about a node a byte, memory for one configuration a lexeme.
+        start : the state of the text, from `start_of`.
+        max_steps : steps beyond `NODES_OF_A_BYTE` for each byte of the start's bound.
+
+        Raises: LimitError if the steps are too few, or the text has more readings than
+        `4 * MAX_READINGS`.
+
+        Cost: about one state for each byte; memory for one configuration for each lexeme.
+
         Source: Korf, "Real-time heuristic search" (1990), LRTA*.
         """
         path = bytearray()
@@ -321,7 +362,7 @@ class EndingSearch(EndingMachine):
         self._known[key] = bound if known is None else max(known, bound)
 
     def _deepen(self, start: Node, bound: int) -> bytes | None:
-        """An ending of `bound` bytes. If there is none, more is known about the start afterwards."""
+        """An ending of `bound` bytes. If there is none, the bound of the start rises."""
         path = bytearray()
         agenda: list[tuple[Node, Key, list[Move], list[int]]] = []
         entered: Node | None = start
@@ -360,10 +401,10 @@ class EndingSearch(EndingMachine):
             path.pop()
 
     def _promising(self, node: Node, moves: list[Move], at: int, left: int) -> Node | None:
-        """Where a move leads, if an ending may be as near as `left` bytes from there."""
+        """The state after a move, if an ending may be within `left` bytes from there; else None."""
         byte, least, after = moves[at]
         if after is None:
-            # what is left from here on is one byte less at the most
+            # a byte brings the end of the text nearer by one byte at most
             least = max(least, self._bound(node) - 1)
             if least > left:
                 return None

@@ -1,4 +1,4 @@
-"""Bytes as tokens: the fewest that spell them, and which bytes no tokens spell."""
+"""Bytes as tokens: the fewest tokens that spell some bytes, and which bytes no tokens spell."""
 
 from __future__ import annotations
 
@@ -10,12 +10,22 @@ if TYPE_CHECKING:
     from maskwright.maskstore.table.compiled import EngineTable
 
 PREFERRED = bytes([*range(0x20, 0x7F), *range(0x20), *range(0x7F, 0x100)])
+"""All bytes in the order of preference: printable ASCII first."""
 
 
 class Spelling:
-    """The vocabulary's tokens as an automaton of what they spell one after the other.
+    """The vocabulary's tokens as an automaton: which bytes tokens spell one after the other.
 
-    A state is a set of tokens under way, as a set of prefixes.
+    A state is a number. It stands for a set of prefixes of tokens, those that may be under way; the
+    empty prefix is in it if a token may have just ended. State 0 is the start. Example: with the
+    tokens `a` and `ab`, the state after `a` stands for the prefixes `a` and the empty one.
+
+    store : the engine's table with its vocabulary.
+
+    Attributes:
+
+    alphabet : the bytes that occur in tokens, in the order of preference.
+    id_of : the first id of each token's bytes.
     """
 
     def __init__(self, store: EngineTable) -> None:
@@ -33,7 +43,12 @@ class Spelling:
         self._number = {self._states[0]: 0}
 
     def fewest_tokens(self, data: bytes) -> tuple[int, ...] | None:
-        """Fewest tokens that spell some bytes; None if none do. Cost: O(bytes times distinct lengths of tokens)."""
+        """The fewest tokens that spell some bytes, as ids; None if no tokens spell them.
+
+        Of several such spellings it is the one whose tokens are longer from the left.
+
+        Cost: O(bytes times distinct lengths of tokens).
+        """
         n = len(data)
         counts = [COSTLY] * n + [0]
         choice = [0] * n
@@ -56,7 +71,7 @@ class Spelling:
         return tuple(tokens)
 
     def after(self, state: int, byte: int) -> int:
-        """The state after a byte; -1 if no token spells it here."""
+        """The state after a byte; -1 if no token continues with it here."""
         if self._prefixes is None:
             self._prefixes = {token[:end] for token in self.id_of for end in range(1, len(token) + 1)}
         longer = {prefix + bytes([byte]) for prefix in self._states[state]} & self._prefixes
@@ -71,9 +86,14 @@ class Spelling:
         return number
 
     def is_whole(self, state: int) -> bool:
+        """Whether a token may have just ended in a state."""
         return b"" in self._states[state]
 
     def explanation(self, data: bytes) -> str:
+        """Why the vocabulary cannot spell any ending of a text, in words.
+
+        data : an ending, found without regard to the vocabulary.
+        """
         lacking = bytes(sorted(set(data) - set(self.alphabet)))
         why = (
             f"no token contains the bytes {lacking!r}"

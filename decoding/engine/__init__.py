@@ -1,4 +1,5 @@
 """What is allowed next?
 
-In: a store's table, tokens. Out: masks for one text (`Matcher`) or many (`Batch`), in compiled code.
+In: a store's table, tokens. Out: the states of texts and their masks, one text at a time or many,
+in compiled code. Knows nothing of Lark, patterns or models.
 """

@@ -1,9 +1,14 @@
-"""The jitted engine for many texts at once: what `_mask_kernels` and `_text_kernels` do to one, done stage by stage to all.
+"""The jitted engine for many texts at once: each stage of a mask or a token is done for all texts.
 
-PERF: a mask takes a dozen look-ups, each of which waits for the one before, and the tables are larger than the caches next to a core. Stage
-by stage, the look-ups of the next texts are under way while one waits; text by text, the writing of a row would be in between. Of texts
-with the same masks, half of a batch of 128, one mask is written and copied. (With what those inline, 128 texts of python.lark take 97
-us a step instead of 134 at V = 32,000, and 173 instead of 237 at 131,072; numba 0.68.)
+The stages are those of `_mask_kernels` and `_text_kernels`, which do them for one text after the
+other.
+
+PERF: a mask takes a dozen look-ups. Each waits for the one before, and the tables are larger than
+the caches next to a core. Stage by stage, the look-ups of the next texts are under way while one
+waits. Text by text, the writing of a row would come in between. Of texts with the same masks (half
+of a batch of 128) one mask is written and copied. (With the functions inlined, 128 texts of
+python.lark take 97 us a step instead of 134 at V = 32,000, and 173 instead of 237 at 131,072; numba
+0.68.)
 """
 
 from __future__ import annotations
@@ -65,14 +70,14 @@ from maskwright.maskstore.table.schema import (
 )
 
 WALKS = 4
-"""Runs of the stack automaton for each text that there is room for; a text with more is dealt with alone."""
+"""The walks for each text, on average, that there is room for. Texts that find none are ALONE."""
 
 ALONE = -1
-"""In place of the text that a mask is copied from: this one is dealt with by itself."""
+"""Instead of the number of the text whose mask is copied: this text is filled by itself."""
 
 
 def prefetch(array: Any, index: Any) -> None:
-    """Tell the processor that a place of an array will be read soon. In Python: nothing."""
+    """Ask the processor to fetch an element of an array. In plain Python this has no effect."""
 
 
 @intrinsic
@@ -83,7 +88,7 @@ def _prefetch(context, array, index):  # type: ignore[no-untyped-def]
         word = ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [offset.type, word, word, word])
         instruction = builder.module.declare_intrinsic("llvm.prefetch", [offset.type], kind)
-        builder.call(instruction, [offset, word(0), word(3), word(1)])  # for reading, into all caches, data
+        builder.call(instruction, [offset, word(0), word(3), word(1)])  # to read, into all caches, data
         return target.get_dummy_value()
 
     return types.void(array, types.int64), code
@@ -96,17 +101,25 @@ def _(array, index):  # type: ignore[no-untyped-def]
 
 @kernel
 def begin_walks(table, memory, regions, words, results, begin, first, pairs, frames, slots):  # type: ignore[no-untyped-def]
-    """Begin what `find_masks` does for texts whose masks ask for no newline, one reading each. Returns how many runs there are.
+    """Begin the walks of texts with one stack and no line breaks to read first.
 
-    first : (n,) int64, written: ALONE, or the text's own number if its runs are begun. pairs, frames, slots : (WALKS n,) int64, written: of
-    each run where its edge and its frame are, and the number of its text.
+    Returns the number of walks. This is the first stage of `find_masks` for n texts. Other texts
+    become ALONE.
+
+    regions : (n_slots,) int64; where each text's region begins.
+    words, results : as of `fill_batch`.
+    begin : the slot of the first text.
+    first : (n,) int64, written; ALONE, or the text's own number, from 0 to n - 1, if its walks are
+        begun.
+    pairs, frames, slots : (WALKS n,) int64, written; for each walk the index in the table of its
+        edge, the index in memory of its frame, and the number of its text.
     """
     n = first.shape[0]
     n_cells = table[N_STATES] & NATURAL
     depth_case_start = table[DEPTH_CASE_START] & NATURAL
     lookup_start = table[LOOKUP_START] & NATURAL
     roots = table[ROOTS] & NATURAL
-    # until a text's runs are begun, `first` holds its view
+    # until a text's walks are begun, `first` holds its depth case
     for i in range(n):
         region = regions[begin + i]
         state = memory[region + LEXER] & NATURAL
@@ -129,7 +142,7 @@ def begin_walks(table, memory, regions, words, results, begin, first, pairs, fra
         n_before = n_walks
         first[i] = i
         while lookup < last:
-            at = (table[LOOKUPS] & NATURAL) + RECORD * lookup
+            at = (table[LOOKUPS] & NATURAL) + 3 * lookup
             root = np.int64(table[at + 1])
             if table[at] > 0 or root < 0:
                 first[i] = ALONE
@@ -150,9 +163,11 @@ def begin_walks(table, memory, regions, words, results, begin, first, pairs, fra
 
 @kernel(allocates=True)
 def go_on(table, memory, regions, words, begin, first, pairs, frames, slots, n_walks):  # type: ignore[no-untyped-def]
-    """Take all walks to their ends, step by step, as `walk_stack` does.
+    """Take all walks to their ends, one edge of each at a time, as `walk_stack` does.
 
-    Texts with a long one become ALONE. Arguments as of `begin_walks`.
+    A text with a walk of more than LONG_WALK frames becomes ALONE. Arguments as of `begin_walks`.
+
+    n_walks : the number of walks; they are the first of pairs, frames and slots.
     """
     nodes = (table[NODES] & NATURAL) - 2 * ((table[N_ROOTS] & NATURAL) + 1)
     edges = table[EDGES] & NATURAL
@@ -169,7 +184,7 @@ def go_on(table, memory, regions, words, begin, first, pairs, frames, slots, n_w
             node = table[pair] & NATURAL
             mask = table[pair + 1] & NATURAL
             if mask > 0:
-                prefetch(table, (table[MASKS] & NATURAL) + RECORD * mask)
+                prefetch(table, (table[MASKS] & NATURAL) + 3 * mask)
                 collect_mask(table, memory, regions[begin + i], mask, words[begin + i])
             below = np.int64(memory[frames[j] + 1])
             if node == 0 or below < 0:
@@ -209,7 +224,7 @@ def go_on(table, memory, regions, words, begin, first, pairs, frames, slots, n_w
 
 @kernel
 def same_marks(memory, a, b):  # type: ignore[no-untyped-def]
-    """Whether two texts, by their regions, have marked the same masks in the same order."""
+    """Whether two texts have noted the same masks in the same order. a, b : their regions."""
     n = memory[a + N_COLLECTED]
     if n != memory[b + N_COLLECTED]:
         return False
@@ -221,9 +236,11 @@ def same_marks(memory, a, b):  # type: ignore[no-untyped-def]
 
 @kernel
 def join(memory, regions, begin, first, after, heads):  # type: ignore[no-untyped-def]
-    """Chain the texts that have marked the same masks. heads : (2^k,) int64, scratch, with more places than there are texts.
+    """Chain the texts that have noted the same masks.
 
-    first : changed: the first text of each one's chain. after : (n,) int64, written: the next text of the chain, or n.
+    first : (n,) int64, changed; for each text that is not ALONE the first text of its chain.
+    after : (n,) int64, written; the next text of the chain, or n at its end.
+    heads : (2^k,) int64; a hash table, with more slots than there are texts; scratch.
     """
     n = first.shape[0]
     heads[:] = -1
@@ -249,8 +266,12 @@ def join(memory, regions, begin, first, after, heads):  # type: ignore[no-untype
 
 @kernel(allocates=True)
 def fill_batch(table, memory, regions, words, results, begin, end):  # type: ignore[no-untyped-def]
-    """`fill` for slots begin .. end - 1. words : (n_slots, >= n_words) int32; results : (n_slots,) int32, IDLE for those to leave
-    alone. Returns whether all are OK.
+    """`fill` for slots begin .. end - 1. Returns whether all results are OK.
+
+    regions : (n_slots,) int64; where each slot's region begins.
+    words : (n_slots, >= n_words) int32, written; a row for each slot.
+    results : (n_slots,) int32, changed; IDLE for slots to leave alone, else any other value; then
+        what `fill` returns.
     """
     n = end - begin
     first, after = np.empty(n, np.int64), np.empty(n, np.int64)
@@ -287,7 +308,7 @@ def fill_batch(table, memory, regions, words, results, begin, end):  # type: ign
             for w in range(mask.shape[0]):
                 copy[w] = mask[w]
             other = after[other]
-        # INVARIANT: the end of text is taken out of a mask only when it has been copied
+        # INVARIANT: end-of-text tokens are taken out of a mask only after it has been copied
         other = i
         while other < n:
             slot = begin + other
@@ -303,9 +324,11 @@ def fill_batch(table, memory, regions, words, results, begin, end):  # type: ign
 
 @kernel(allocates=True)
 def advance_batch(table, memory, regions, tokens, results):  # type: ignore[no-untyped-def]
-    """`read_token` for slots whose results are IDLE (token -1 = nothing to read); they hold what came of it.
+    """`read_token` for slots whose result is IDLE. Returns whether all these results are OK.
 
-    Returns whether all are OK.
+    regions : (n_slots,) int64; where each slot's region begins.
+    tokens : (n_slots,) int64; ids; -1 for nothing to read.
+    results : (n_slots,) int32, changed; IDLE for slots to read in; then OK or the error of each.
     """
     n = regions.shape[0]
     spans = np.empty((2, n), np.int64)

@@ -1,4 +1,4 @@
-"""The draft of a text: terminals, newlines and indentation that are read before all of it is known to be legal."""
+"""The draft of a text: terminals, newlines and columns read before they are known to be legal."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ from maskwright.maskstore.table.schema import (
 
 @kernel(forceinline=True)
 def begin_draft(memory, region):  # type: ignore[no-untyped-def]
-    """The draft becomes the state of the text."""
+    """Make the draft a copy of the text's state."""
     for i in range(N_STATE):
         memory[region + DRAFT_LEXER + i] = memory[region + LEXER + i]
     memory[region + DRAFT_USED] = memory[region + USED]
@@ -69,7 +69,7 @@ def spend_nothing(memory, region):  # type: ignore[no-untyped-def]
 
 @kernel
 def has_spent(memory, region, steps):  # type: ignore[no-untyped-def]
-    """Pay for steps; whether they were too many."""
+    """Pay for some steps. Returns whether the call has now spent more than MOST_SPENT."""
     at = region + np.int64(memory[region + ARENA]) - SPENT
     memory[at] = min(memory[at] + steps, np.int64(MOST_SPENT + 1))
     return memory[at] > MOST_SPENT
@@ -77,14 +77,14 @@ def has_spent(memory, region, steps):  # type: ignore[no-untyped-def]
 
 @kernel
 def stacks_after(table, memory, region, column):  # type: ignore[no-untyped-def]
-    """The stacks under way after a terminal, or what came in place of them."""
+    """The draft's stacks after a terminal, or a result as of `shift`. The draft is not changed."""
     if column < 0:
         return np.int64(ILLEGAL)
     arena = region + (memory[region + ARENA] & NATURAL)
     used = memory[region + DRAFT_USED] & NATURAL
     capacity = memory[region + CAPACITY] & NATURAL
     stacks = np.int64(memory[region + DRAFT_STACKS])
-    # PERF: `shift`, which would be one more call on the way
+    # PERF: the body of `shift`, to save a call
     if stacks >= 0:
         found = np.int64(shift_one(table, memory, arena, used, capacity, stacks, np.int64(column), np.int64(STRIDE)))
         if found != TOO_MANY:
@@ -94,7 +94,7 @@ def stacks_after(table, memory, region, column):  # type: ignore[no-untyped-def]
 
 @kernel
 def feed(table, memory, region, column):  # type: ignore[no-untyped-def]
-    """Feed the parser a terminal: OK, or what came in place of stacks."""
+    """Feed the parser a terminal: OK, or a result as of `shift`."""
     stacks = stacks_after(table, memory, region, column)
     if is_error(stacks):
         return stacks
@@ -106,7 +106,12 @@ def feed(table, memory, region, column):  # type: ignore[no-untyped-def]
 
 @kernel
 def know_newline(table, memory, region):  # type: ignore[no-untyped-def]
-    """DRAFT_AFTER_NEWLINE becomes known. OK, NO_ROOM or TOO_LONG: what a call has spent says nothing of the text, so it is not kept."""
+    """Compute DRAFT_AFTER_NEWLINE if it is not known: OK, NO_ROOM or TOO_LONG.
+
+    OK means that DRAFT_AFTER_NEWLINE holds stacks or an error, such as ILLEGAL. NO_ROOM and
+    TOO_LONG are not kept there: they depend on the memory and on what the call has spent, not on
+    the text.
+    """
     if memory[region + DRAFT_AFTER_NEWLINE] == 0:
         stacks = stacks_after(table, memory, region, np.int64(table[table[SYMBOL_COLUMN] + table[NEWLINE]]))
         if stacks in (NO_ROOM, TOO_LONG):
@@ -119,7 +124,7 @@ def know_newline(table, memory, region):  # type: ignore[no-untyped-def]
 
 @kernel
 def feed_newline(table, memory, region):  # type: ignore[no-untyped-def]
-    """`feed` of the newline."""
+    """Feed the parser the layout's newline: OK, or an error as of `feed`."""
     code = know_newline(table, memory, region)
     if code != OK:
         return code
@@ -133,7 +138,14 @@ def feed_newline(table, memory, region):  # type: ignore[no-untyped-def]
 
 @kernel
 def indent(table, memory, region, wide, narrow):  # type: ignore[no-untyped-def]
-    """After a newline that ended at a column: one indent, nothing, or dedents down to a column that is open. OK or an error."""
+    """Obey the column at which a newline ended: OK or an error.
+
+    A deeper column is one indent, an equal one is nothing. A column further out means dedents down
+    to the open indent of exactly that column. ILLEGAL if there is none, or if the wide and the
+    narrow columns do not compare alike.
+
+    wide, narrow : the two columns at which the newline ended.
+    """
     arena = region + np.int64(memory[region + ARENA])
     indents = np.int64(memory[region + DRAFT_INDENTS])
     top = wide_of(memory, arena, indents)
@@ -142,7 +154,8 @@ def indent(table, memory, region, wide, narrow):  # type: ignore[no-untyped-def]
             return np.int64(ILLEGAL)
         stacks = np.int64(memory[region + DRAFT_STACKS])
         if stacks >= 0:
-            # PERF: asked at each line's end; where a state has no action, no reduction would help
+            # PERF: this is asked at the end of each line. Where a state has no action on the
+            # indent, no reduction would help.
             state = state_of(memory, arena, stacks)
             if table[table[ACTION] + state * table[N_COLUMNS] + table[INDENT]] == 0:
                 return np.int64(ILLEGAL)
@@ -157,7 +170,8 @@ def indent(table, memory, region, wide, narrow):  # type: ignore[no-untyped-def]
         memory[region + DRAFT_INDENTS] = used
         memory[region + DRAFT_USED] = used + 2
         return OK
-    # PERF: most columns asked for are no open indent's
+    # PERF: look for the open indent before feeding dedents, since most columns asked about match
+    # none
     below = np.int64(indents)
     while wide < top:
         below = below_of(memory, arena, below)

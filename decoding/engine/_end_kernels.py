@@ -1,4 +1,4 @@
-"""What may follow a draft: whether the lexeme under way can go on or end, and whether the text can end."""
+"""What may follow a draft: whether the lexeme under way can go on or end, and the text can end."""
 
 from __future__ import annotations
 
@@ -69,7 +69,10 @@ from maskwright.maskstore.table.schema import (
 
 @kernel
 def may_become(table, memory, region):  # type: ignore[no-untyped-def]
-    """Whether the lexeme under way may become something that the parser accepts: OK, ILLEGAL or an error."""
+    """Whether the lexeme under way can become one that the parser accepts: OK, ILLEGAL or an error.
+
+    The draft is left as it was, except that DRAFT_AFTER_NEWLINE may become known.
+    """
     state = np.int64(memory[region + DRAFT_LEXER])
     at = np.int64(table[table[ENDING_START] + state])
     last = np.int64(table[table[ENDING_START] + state + 1])
@@ -94,7 +97,8 @@ def may_become(table, memory, region):  # type: ignore[no-untyped-def]
         if n > 0:
             answer = emit(table, memory, region, begin, begin + n)
         if answer == OK:
-            # a set's number is doubled, and one more if the newline is in it: in brackets it is dropped and anything may come
+            # ENDINGS holds twice a set's number, plus 1 if the layout's newline is in it. Inside
+            # brackets the newline is dropped, so anything may follow.
             if members < 0 or (members & 1 and memory[region + DRAFT_DEPTH] > 0):
                 members = np.int64(2 * table[AFTER_NEWLINE] if memory[region + LAST_WAS_NEWLINE] else -1)
             if members >= 0:
@@ -117,8 +121,11 @@ def may_become(table, memory, region):  # type: ignore[no-untyped-def]
 
 @kernel(forceinline=True)
 def can_go_on(table, memory, region):  # type: ignore[no-untyped-def]
-    """Whether the lexeme under way may become something that the parser accepts, or be backed up over: OK, ILLEGAL or an error."""
-    # PERF: what `may_become` would find first, where it has to ask nothing else
+    """Whether `may_become` holds for the lexeme under way, or once the lexer has backed up over it.
+
+    Returns OK, ILLEGAL or an error. The draft is left as by `may_become`.
+    """
+    # PERF: the answer that `may_become` would find first, where it is enough to look at one set
     at = (table[ENDINGS] & NATURAL) + (
         table[(table[ENDING_START] & NATURAL) + (memory[region + DRAFT_LEXER] & NATURAL)] & NATURAL
     )
@@ -131,7 +138,8 @@ def can_go_on(table, memory, region):  # type: ignore[no-untyped-def]
         if stacks >= 0 and shifts_any(table, state_of(memory, arena, stacks), members >> 1):
             return np.int64(OK)
         if members & 1:
-            # PERF: a newline is most often what comes, and what comes of it is kept; else `may_become` asks for all
+            # PERF: most often a newline follows, and the stacks after it are kept; else
+            # `may_become` tries all terminals
             code = know_newline(table, memory, region)
             if code != OK or not is_error(memory[region + DRAFT_AFTER_NEWLINE]):
                 return code
@@ -139,7 +147,8 @@ def can_go_on(table, memory, region):  # type: ignore[no-untyped-def]
     if table[N_MODES] == 1 or answer != ILLEGAL:
         return answer
     kept = region + np.int64(memory[region + ARENA]) - BELOW
-    left = np.int64(table[AGAIN])  # BOUND: a lexeme of pending bytes ends each time
+    # BOUND: each round ends a lexeme of pending bytes
+    left = np.int64(table[AGAIN])
     for i in range(KEPT):
         memory[kept + i] = memory[region + DRAFT_LEXER + i]
     while answer == ILLEGAL:
@@ -159,10 +168,10 @@ def can_go_on(table, memory, region):  # type: ignore[no-untyped-def]
 
 @kernel
 def can_end(table, memory, region):  # type: ignore[no-untyped-def]
-    """Whether the text so far is legal as it stands: OK, ILLEGAL or an error.
+    """Whether the text so far is legal as a whole: OK, ILLEGAL or an error.
 
-    PERF: asked for each mask behind a newline. The answer is kept until the stacks change, and each open block remembers what came of
-    closing it (`close_blocks`).
+    PERF: this is asked for each mask behind a newline. So the answer is kept until the stacks
+    change, and each open block remembers the answer to closing it (`close_blocks`).
     """
     kept = np.int64(table[(table[END_OUTPUT] & NATURAL) + (memory[region + LEXER] & NATURAL)])
     if kept >= 0 and (memory[region + END_VERDICT] - 1) >> 1 == kept:
@@ -178,7 +187,7 @@ def can_end(table, memory, region):  # type: ignore[no-untyped-def]
     output = np.int64(table[(table[END_OUTPUT] & NATURAL) + (memory[region + DRAFT_LEXER] & NATURAL)])
     if output < 0:
         return np.int64(ILLEGAL)
-    # a newline that ends the text is behind its last line, whatever blanks follow
+    # a newline that ends the text ends the last line; the blanks behind it make no column
     memory[region + DRAFT_COLUMN] = 0
     memory[region + DRAFT_NARROW] = 0
     symbols = table[OUTPUT_SYMBOLS] & NATURAL
@@ -200,9 +209,11 @@ def can_end(table, memory, region):  # type: ignore[no-untyped-def]
 
 @kernel(forceinline=True)
 def frame_of_block(memory, region, indents):  # type: ignore[no-untyped-def]
-    """The frame on top when a block's indent was made: the one before the record of the indent; NO_FRAME if a settled slot has lost it.
+    """The frame of a block's indent terminal; NO_FRAME if a settled slot has lost it.
 
-    INVARIANT: where nothing is to be rolled back, HISTORY_AT is 0, but in a settled slot.
+    Outside settled slots its record is the one before the indent's.
+
+    INVARIANT: if MAX_HISTORY is 0, HISTORY_AT is 0 too, except in a settled slot.
     """
     if memory[region + MAX_HISTORY] == 0 and memory[region + HISTORY_AT] != 0 and indents < INDENT_ZONE:
         return np.int64(memory[region + REGION_HEADER + indents])
@@ -211,16 +222,20 @@ def frame_of_block(memory, region, indents):  # type: ignore[no-untyped-def]
 
 @kernel
 def close_blocks(table, memory, region):  # type: ignore[no-untyped-def]
-    """Whether the state under way may end the text once dedents have closed all blocks: OK, ILLEGAL or an error.
+    """Whether the draft may end the text once dedents have closed all blocks.
 
-    Mostly the frame of a block's indent was made just before the record of the indent, and the dedent completes a rule that goes back to
-    it. What follows then depends on the state after the dedent alone; so the record keeps, in its third place, 1 + 2 that state +
-    whether the text may end, for the last two such states (a block may end behind a newline and, at the end of the text, without one).
-    In a settled slot, where frames change places, the frame is looked up (`frame_of_block`).
+    Returns OK, ILLEGAL or an error. The draft's stacks change.
+
+    Most often the record before an indent's is the frame of the indent terminal, and the dedent
+    completes a rule that reaches back to that frame. What follows then depends only on the LR state
+    after the dedent. So the indent's record keeps the answer as its third integer, encoded as
+    `2 * state + may_end + 1`. It keeps the answers for the last two such states, because a block
+    may end behind a newline or, at the end of the text, without one. Frames of a settled slot move,
+    so `frame_of_block` looks the frame up.
     """
     arena = region + (memory[region + ARENA] & NATURAL)
     indents = memory[region + DRAFT_INDENTS] & NATURAL
-    asked = np.int64(-1)  # the first block whose answer is not known
+    asked = np.int64(-1)  # the first indent whose answer is not known
     key = np.int64(0)
     answer = np.int64(OK)
     while answer == OK and below_of(memory, arena, indents) >= 0:

@@ -1,4 +1,4 @@
-"""The lexer's step: what a byte emits, and what is read anew where the lexer backs up."""
+"""The lexer's step: what a byte emits, and what is read again where the lexer backs up."""
 
 from __future__ import annotations
 
@@ -72,7 +72,10 @@ from maskwright.maskstore.table.schema import (
 
 @kernel
 def emit(table, memory, region, begin, end):  # type: ignore[no-untyped-def]
-    """Feed emitted terminals, table[begin:end], to parser and layout. OK or an error."""
+    """Feed emitted terminals, `table[begin:end]`, to the parser and the layout: OK or an error.
+
+    Newlines inside brackets are dropped.
+    """
     for i in range(begin, end):
         symbol = table[i]
         is_newline = symbol == table[NEWLINE]
@@ -95,12 +98,17 @@ def emit(table, memory, region, begin, end):  # type: ignore[no-untyped-def]
 
 @kernel(forceinline=True)
 def shifts_any(table, state, members):  # type: ignore[no-untyped-def]
-    """Whether a parser with a state on top shifts some terminal of a set whatever lies below."""
+    """Whether some terminal of a set is shifted in an LR state, whatever lies below it.
+
+    state : the LR state on top of a stack.
+    members : the number of a set of columns (SET_BITS).
+    """
     words = table[N_SET_WORDS] & NATURAL
     bits = (table[SET_BITS] & NATURAL) + members * words
     shifts = (table[SHIFT_BITS] & NATURAL) + state * words
     for w in range(words):  # noqa: SIM110
-        # PERF: left early, and so no loop for vectors, which would take longer for a few words
+        # PERF: the early return keeps the compiler from vectorising the loop, which would take
+        # longer for a few words
         if table[bits + w] & table[shifts + w]:
             return True
     return False
@@ -108,7 +116,11 @@ def shifts_any(table, state, members):  # type: ignore[no-untyped-def]
 
 @kernel
 def accepts_any(table, memory, region, stacks, used, members):  # type: ignore[no-untyped-def]
-    """Whether some terminal of a set can be shifted: OK, ILLEGAL, or an error."""
+    """Whether the parser can take some terminal of a set next: OK, ILLEGAL or an error.
+
+    stacks : the stacks to ask.
+    members : the number of a set of columns (SET_BITS).
+    """
     arena = region + (memory[region + ARENA] & NATURAL)
     capacity = memory[region + CAPACITY] & NATURAL
     if stacks >= 0:
@@ -153,7 +165,10 @@ def accepts_any(table, memory, region, stacks, used, members):  # type: ignore[n
 
 @kernel
 def mode_state(table, memory, arena, stacks):  # type: ignore[no-untyped-def]
-    """The lexer state in which a lexeme begins: under contextual lexing the parser's state chooses it. SPLIT if stacks disagree."""
+    """The lexer state in which the next lexeme begins, or SPLIT if the stacks disagree.
+
+    Under contextual lexing the LR state on top chooses it. It is 0 if there is one mode only.
+    """
     if table[N_MODES] == 1:
         return np.int64(0)
     found = np.int64(-1)
@@ -168,7 +183,10 @@ def mode_state(table, memory, arena, stacks):  # type: ignore[no-untyped-def]
 
 @kernel(forceinline=True)
 def read_byte(table, memory, region, byte):  # type: ignore[no-untyped-def]
-    """Feed one byte to lexer, layout and parser: OK or an error. A contextual lexer that backs up reads what was pending anew."""
+    """Feed one byte to the lexer, the layout and the parser: OK or an error.
+
+    A contextual lexer that backs up reads its pending bytes again.
+    """
     again = region + (memory[region + ARENA] & NATURAL) - BELOW - (table[AGAIN] & NATURAL)
     classes = table[N_CLASSES] & NATURAL
     waiting = 0
@@ -199,7 +217,8 @@ def read_byte(table, memory, region, byte):  # type: ignore[no-untyped-def]
         if after == RESTART:
             begin = np.int64(table[table[PENDING_START] + state])
             end = np.int64(table[table[PENDING_START] + state + 1])
-            # BOUND: a lexeme ends with each restart, so there are fewer than bytes to be read anew
+            # BOUND: each restart ends a lexeme, so there are fewer restarts than bytes to read
+            # again
             restarts += 1
             if waiting + 1 + end - begin > table[AGAIN] or restarts > table[AGAIN]:
                 return np.int64(TOO_LONG)
@@ -220,7 +239,7 @@ def read_byte(table, memory, region, byte):  # type: ignore[no-untyped-def]
 
 @kernel(forceinline=True)
 def step_column(table, memory, region, byte):  # type: ignore[no-untyped-def]
-    """The column after a byte of a newline lexeme."""
+    """Update the draft's column after a byte of a newline lexeme."""
     if byte == LINE_FEED:
         memory[region + DRAFT_COLUMN] = 0
         memory[region + DRAFT_NARROW] = 0
@@ -234,7 +253,10 @@ def step_column(table, memory, region, byte):  # type: ignore[no-untyped-def]
 
 @kernel
 def step_tab(table, memory, region, byte):  # type: ignore[no-untyped-def]
-    """`step_column` of a tab and a form feed. BOUND: the wide column stops at MOST_COLUMN, and the narrow one is never greater."""
+    """`step_column` for a tab and a form feed.
+
+    BOUND: the wide column stops at MOST_COLUMN, and the narrow one is never greater.
+    """
     wide = np.int64(memory[region + DRAFT_COLUMN])
     if table[TABS] == LARK_TABS:
         if byte == TAB:
@@ -251,7 +273,10 @@ def step_tab(table, memory, region, byte):  # type: ignore[no-untyped-def]
 
 @kernel
 def back_up(table, memory, region):  # type: ignore[no-untyped-def]
-    """End the lexeme under way at its last possible end, and read what is pending anew (contextual lexing). OK or an error."""
+    """End the lexeme under way at its last possible end, and read its pending bytes.
+
+    Returns OK or an error. Only a contextual lexer has pending bytes.
+    """
     state = np.int64(memory[region + DRAFT_LEXER])
     terminal = np.int64(table[table[FALLBACK] + state])
     if terminal >= 0:

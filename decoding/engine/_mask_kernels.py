@@ -1,4 +1,11 @@
-"""Masks: the walks of the stack automaton over a text's stacks, and the tokens that they collect."""
+"""Masks: the stack automaton walks over a text's stacks and collects the tokens allowed next.
+
+`constants` describes the arguments that all kernels share. In addition:
+
+words : (>= n_words,) int32; the bitmask to write. Bit i of word w, the least significant first, is
+    token 32 w + i.
+mask, row, node, continuation : numbers of such parts of the table.
+"""
 
 from __future__ import annotations
 
@@ -85,9 +92,10 @@ from maskwright.maskstore.tokens.events import PLAIN
 
 @kernel
 def add_words(words, row):  # type: ignore[no-untyped-def]
-    """OR a row into words."""
-    # PERF: over two views the loop is vectorised; with offsets in the indices, or as a slice assignment, it takes 5-8 times as long
-    # (85 against 480 and 770 ns for 1,000 words, numba 0.68)
+    """OR a row into words. row : (n,) int32; n <= the length of words."""
+    # PERF: over two views the compiler vectorises the loop. With offsets in the indices, or as a
+    # slice assignment, it takes 5-8 times as long (85 against 480 and 770 ns for 1,000 words, numba
+    # 0.68).
     for w in range(row.shape[0]):
         words[w] |= row[w]
 
@@ -98,14 +106,14 @@ def add_ids(table, mask, words):  # type: ignore[no-untyped-def]
     begin = np.int64(table[MASK_IDS]) + table[table[MASKS] + 3 * mask + 1]
     ids = table[begin : begin + table[table[MASKS] + 3 * mask + 2]]
     for i in range(ids.shape[0]):
-        # PERF: unsigned, so that no index may count from the end: half the time
+        # PERF: unsigned numbers take half the time, since no index can count from the end
         token = np.uint32(ids[i])
         words[np.uint64(token >> np.uint32(5))] |= np.int32(np.uint32(1) << (token & np.uint32(31)))
 
 
 @kernel
 def add_tokens(table, mask, words):  # type: ignore[no-untyped-def]
-    """OR a mask into words."""
+    """OR a mask, its row and its ids, into words."""
     row = np.int64(table[table[MASKS] + 3 * mask])
     if row >= 0:
         n_words = np.int64(table[N_WORDS])
@@ -116,9 +124,11 @@ def add_tokens(table, mask, words):  # type: ignore[no-untyped-def]
 
 @kernel
 def collect_mask(table, memory, region, mask, words):  # type: ignore[no-untyped-def]
-    """Note a mask to be written. words : as in `fill`; written to when there is no room for more notes.
+    """Note a mask, to be written later, unless it is noted already.
 
-    Nested constructs of one kind mark the same mask at each depth: it is noted once.
+    Nested constructs of one kind lead to the same mask at each depth. It is noted once.
+
+    words : written to only if there is no room for another note (MOST_COLLECTED).
     """
     n = memory[region + N_COLLECTED]
     for i in range(n):
@@ -133,7 +143,10 @@ def collect_mask(table, memory, region, mask, words):  # type: ignore[no-untyped
 
 @kernel
 def write_collected(table, memory, region, words):  # type: ignore[no-untyped-def]
-    """OR the masks noted into words; the first time, write over what words hold."""
+    """OR the noted masks into words, and forget the notes.
+
+    The first call for a bitmask overwrites what words held before.
+    """
     n_words = np.int64(table[N_WORDS])
     rows = np.int64(table[ROWS])
     first = np.int64(-1)
@@ -162,7 +175,7 @@ def write_collected(table, memory, region, words):  # type: ignore[no-untyped-de
 
 @kernel
 def write_one(words, row):  # type: ignore[no-untyped-def]
-    """words = row, and 0 behind it."""
+    """Set words to a row, with zeros behind it."""
     for w in range(row.shape[0]):
         words[w] = row[w]
     for w in range(row.shape[0], words.shape[0]):
@@ -171,7 +184,7 @@ def write_one(words, row):  # type: ignore[no-untyped-def]
 
 @kernel
 def write_two(words, a, b):  # type: ignore[no-untyped-def]
-    """words = a | b, and 0 behind them."""
+    """Set words to the union of two rows of equal length, with zeros behind it."""
     for w in range(a.shape[0]):
         words[w] = a[w] | b[w]
     for w in range(a.shape[0], words.shape[0]):
@@ -180,7 +193,14 @@ def write_two(words, a, b):  # type: ignore[no-untyped-def]
 
 @kernel
 def find_walk(memory, cache, width, frame, node):  # type: ignore[no-untyped-def]
-    """Where the cache has a walk from a frame and a node, or -1."""
+    """The index in memory at which the cache has the walk from a frame and a node, or -1.
+
+    A cache is one integer, which says where the oldest walk is, and then CACHED_WALKS entries: a
+    frame, a node, and the words of the tokens that the walk from there collects.
+
+    cache : the index in `memory` at which the cache begins.
+    width : the integers of an entry, 2 + n_words.
+    """
     for i in range(CACHED_WALKS):
         slot = cache + 1 + i * width
         if memory[slot] == frame and memory[slot + 1] == node:
@@ -190,11 +210,16 @@ def find_walk(memory, cache, width, frame, node):  # type: ignore[no-untyped-def
 
 @kernel
 def next_edge(table, node, state):  # type: ignore[no-untyped-def]
-    """Where the target and the mask of a node's edge are, for the LR state of the next frame. The node is no root."""
+    """The index in the table of a node's edge for an LR state.
+
+    The edge's target is there, and its mask behind it.
+
+    node : an inner node, neither 0 nor a root.
+    """
     nodes = (table[NODES] & NATURAL) - 2 * ((table[N_ROOTS] & NATURAL) + 1)
     pairs = table[EDGE_PAIRS] & NATURAL
     if table[nodes + 2 * node + 1] != 0:
-        # exceptions from the node's default edge
+        # these LR states do not take the node's default edge
         edges = table[EDGES] & NATURAL
         n_slots = table[N_EDGE_SLOTS] & NATURAL
         key = np.int32(node * (table[N_STATES] & NATURAL) + state)
@@ -211,10 +236,15 @@ def next_edge(table, node, state):  # type: ignore[no-untyped-def]
 
 @kernel
 def walk_stack(table, memory, region, node, frame, words):  # type: ignore[no-untyped-def]
-    """Collect the masks of the tokens that a stack allows, from a root node of the automaton.
+    """Collect the masks of the tokens that a stack allows.
 
-    Right-recursive texts (nested ternaries, lambdas) make a walk go down the whole stack. What a node adds from a frame down never
-    changes, so past LONG_WALK frames it is kept, for one frame of each walk: the next walk finds it after a few more steps.
+    A right-recursive text (nested ternaries, lambdas) makes a walk go down the whole stack. What
+    the walk collects from a node and a frame down never changes. So past LONG_WALK frames each walk
+    keeps it in the cache for one frame. The next walk then finds it after a few more steps.
+
+    node : the root at which the walk begins.
+    frame : the top frame of the stack.
+    words : as of `collect_mask`.
     """
     arena = region + (memory[region + ARENA] & NATURAL)
     n_cells = table[N_STATES] & NATURAL
@@ -235,12 +265,13 @@ def walk_stack(table, memory, region, node, frame, words):  # type: ignore[no-un
             return
         frame = below_of(memory, arena, frame)
         if frame < 0:
-            return  # only a table that no closure made leads below the stack
+            # only a table that the closure did not make leads below the stack
+            return
         steps += 1
         if steps > LONG_WALK and height_of(memory, arena, frame) % CACHE_STRIDE == 0:
-            has_spent(memory, region, 1)  # `find_masks` asks
+            has_spent(memory, region, 1)  # `find_masks` looks at what was spent
             if memory[region + CACHE] == 0:
-                memory[region + CACHE] = -1  # the caller makes one
+                memory[region + CACHE] = -1  # the caller makes one (`Texts._lay_out`)
             elif memory[region + CACHE] > 0 and frame < memory[region + USED]:
                 width = 2 + np.int64(table[N_WORDS])
                 cache = np.int64(memory[region + CACHE])
@@ -264,7 +295,11 @@ def walk_stack(table, memory, region, node, frame, words):  # type: ignore[no-un
 
 @kernel
 def feed_symbol(table, memory, region, symbol):  # type: ignore[no-untyped-def]
-    """`feed` of a column; or, for a symbol past the columns, the question whether the next lexeme is read in that mode."""
+    """Feed a symbol of a continuation or of line breaks: OK or an error.
+
+    symbol : a column, which is fed to the parser. From N_COLUMNS on it is N_COLUMNS plus a mode,
+        and asks whether the next lexeme is read in that mode: OK, ILLEGAL or SPLIT.
+    """
     if symbol < table[N_COLUMNS]:
         return feed(table, memory, region, symbol)
     arena = region + np.int64(memory[region + ARENA])
@@ -276,7 +311,13 @@ def feed_symbol(table, memory, region, symbol):  # type: ignore[no-untyped-def]
 
 @kernel
 def accepts_continuation(table, memory, region, continuation):  # type: ignore[no-untyped-def]
-    """Whether the parser accepts a continuation behind the draft: OK, ILLEGAL or an error. The draft is left as it was."""
+    """Whether the parser accepts a continuation behind the draft: OK, ILLEGAL or an error.
+
+    The draft is left as it was.
+
+    continuation : the number of a continuation in the table. A negative one has no terminal to
+        read: -1 - the number of its lookahead set, where set 0 asks nothing.
+    """
     stacks = memory[region + DRAFT_STACKS]
     used = memory[region + DRAFT_USED]
     after = memory[region + DRAFT_AFTER_NEWLINE]
@@ -306,7 +347,10 @@ def accepts_continuation(table, memory, region, continuation):  # type: ignore[n
 
 @kernel
 def pass_newlines(table, memory, region, breaks):  # type: ignore[no-untyped-def]
-    """Read some line breaks: OK or an error. The draft is behind them then."""
+    """Read some line breaks into the draft: OK or an error.
+
+    breaks : the number of a list of line breaks (LINE_BREAKS_START).
+    """
     for newline in range(table[table[LINE_BREAKS_START] + breaks], table[table[LINE_BREAKS_START] + breaks + 1]):
         offset = table[LINE_BREAKS] + 5 * newline
         if has_spent(memory, region, 1 + np.int64(table[offset + 1]) - np.int64(table[offset])):
@@ -318,7 +362,7 @@ def pass_newlines(table, memory, region, breaks):  # type: ignore[no-untyped-def
         code = feed_newline(table, memory, region)
         if code != OK:
             return code
-        # as in `Move.after`
+        # this is `Move.after`
         stop = np.int64(table[offset + 2])
         wide = np.int64(table[offset + 3])
         narrow = np.int64(table[offset + 4])
@@ -334,7 +378,10 @@ def pass_newlines(table, memory, region, breaks):  # type: ignore[no-untyped-def
 
 @kernel
 def find_masks(table, memory, region, words):  # type: ignore[no-untyped-def]
-    """Collect the masks of a text. words : as in `fill`. OK or an error."""
+    """Collect the masks of a text: OK or an error.
+
+    words : as of `collect_mask`.
+    """
     arena = region + np.int64(memory[region + ARENA])
     state = np.int64(memory[region + LEXER])
     depth_case = np.int64(table[table[DEPTH_CASE_START] + state])
@@ -386,9 +433,16 @@ def find_masks(table, memory, region, words):  # type: ignore[no-untyped-def]
 
 @kernel
 def finish_mask(table, memory, region, words, is_empty):  # type: ignore[no-untyped-def]
-    """What `fill` does once the marked masks are written. is_empty : whether there were none."""
+    """The result of `fill`, once the noted masks are written.
+
+    Under a layout the masks do not know the open blocks. So the end-of-text tokens are taken out
+    here if dedents cannot close these blocks.
+
+    is_empty : whether no masks were noted.
+    """
     if table[EOS_IN_MASKS] == 0 and table[N_EOS] > 0 and not is_empty:
-        # under layout the masks say only that the text or a block may end: dedents down to the first column come before the end
+        # here the masks say only that the text or a block may end: before the end of the text there
+        # are dedents down to the first column
         token = table[table[EOS]]
         if (words[token >> 5] >> np.int32(token & 31)) & 1:
             code = can_end(table, memory, region)
@@ -410,7 +464,13 @@ def finish_mask(table, memory, region, words, is_empty):  # type: ignore[no-unty
 
 @kernel
 def fill(table, memory, region, words):  # type: ignore[no-untyped-def]
-    """Write the mask of the tokens allowed next. words : (>= n_words,) int32. Returns OK, WANTS_CACHE (all the same OK) or an error."""
+    """Write the mask of the tokens allowed next.
+
+    Returns OK; WANTS_CACHE, which means OK too; DEAD_END if the mask is empty; AFTER_END, and then
+    nothing is written; or another error.
+
+    words : (>= n_words,) int32; words past n_words become 0.
+    """
     if memory[region + FINISHED]:
         return np.int64(AFTER_END)
     code = find_masks(table, memory, region, words)

@@ -1,4 +1,4 @@
-"""A region's memory: its beginning, its history, and the records that are dropped when the arena is full."""
+"""A region's memory: its beginning, its history, and how records of a full arena are freed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from maskwright.maskstore.table.schema import N_WORDS
 
 @kernel
 def reset(table, memory, region):  # type: ignore[no-untyped-def]
-    """Back to the start of the text; the region's capacity, history's length and arena's place are set."""
+    """Put a region back to the start of the text. CAPACITY, MAX_HISTORY and ARENA must be set."""
     memory[region + LEXER] = 0
     memory[region + COLUMN] = 0
     memory[region + NARROW] = 0
@@ -52,7 +52,7 @@ def reset(table, memory, region):  # type: ignore[no-untyped-def]
     memory[region + HISTORY_AT] = 0
     forget_walks(table, memory, region, 0)
     arena = region + np.int64(memory[region + ARENA])
-    # the indent of column 0 and the start state
+    # records 0 and 1: the indent of column 0; record 2: the frame of the start state
     record(memory, arena, 0, 0, NO_FRAME, 0)
     record(memory, arena, 1, 0, NO_FRAME, 0)
     record(memory, arena, 2, 0, NO_FRAME, 0)
@@ -60,7 +60,10 @@ def reset(table, memory, region):  # type: ignore[no-untyped-def]
 
 @kernel(forceinline=True)
 def remember(memory, region):  # type: ignore[no-untyped-def]
-    """Add what a rollback restores to the history, which holds the last MAX_HISTORY tokens."""
+    """Add the state to the history, so that a rollback can restore it.
+
+    The history holds the last MAX_HISTORY tokens.
+    """
     longest = memory[region + MAX_HISTORY]
     if longest == 0:
         return
@@ -74,7 +77,7 @@ def remember(memory, region):  # type: ignore[no-untyped-def]
 
 @kernel
 def rollback(table, memory, region, n):  # type: ignore[no-untyped-def]
-    """Take back the last n tokens, 1 <= n <= those remembered."""
+    """Take back the last n tokens, 1 <= n <= N_HISTORY."""
     longest = memory[region + MAX_HISTORY]
     at = (memory[region + HISTORY_AT] - n) % longest
     for i in range(SAVED):
@@ -88,7 +91,7 @@ def rollback(table, memory, region, n):  # type: ignore[no-untyped-def]
 
 @kernel
 def forget_walks(table, memory, region, first):  # type: ignore[no-untyped-def]
-    """Drop from the cache of walks what it holds of records from `first` on: they are about to change."""
+    """Drop the cached walks from records numbered `first` or more, which are about to change."""
     if memory[region + CACHE] > 0:
         for slot in range(CACHED_WALKS):
             at = memory[region + CACHE] + 1 + slot * (2 + np.int64(table[N_WORDS]))
@@ -98,10 +101,14 @@ def forget_walks(table, memory, region, first):  # type: ignore[no-untyped-def]
 
 @kernel
 def collect(table, memory, region, moved):  # type: ignore[no-untyped-def]
-    """Drop the arena records that neither the text nor its history needs. moved : (capacity,) int32, scratch.
+    """Free the arena records that neither the text nor its history needs, and renumber the others.
 
-    INVARIANT: a record refers to earlier records only, but for an indent's narrow column, right behind it, which refers to none; so one
-    pass down marks all, indents by 1 and the others by 0, and one pass up moves all.
+    moved : (capacity,) int32; scratch.
+
+    INVARIANT: a record refers to earlier records only. The one exception is an indent's narrow
+    column, in the next record, which refers to none. So one pass from the newest record to the
+    oldest marks all that are needed, indents by 1 and the others by 0. One pass from the oldest to
+    the newest then moves them.
     """
     arena = region + np.int64(memory[region + ARENA])
     used = np.int64(memory[region + USED])
@@ -120,7 +127,7 @@ def collect(table, memory, region, moved):  # type: ignore[no-untyped-def]
         if memory[at + BELOW_AT] >= 0:
             moved[memory[at + BELOW_AT]] = moved[number]
         if moved[number] == 1:
-            moved[number + 1] = 0  # its narrow column
+            moved[number + 1] = 0  # the record of its narrow column
         if memory[at + HEIGHT_AT] < 0:
             moved[memory[at]] = 0
     kept = 0
@@ -129,7 +136,7 @@ def collect(table, memory, region, moved):  # type: ignore[no-untyped-def]
             continue
         at = arena + RECORD * number
         second = memory[at + BELOW_AT]
-        # what a block remembers of its end (`close_blocks`) holds for the old numbers
+        # what an indent remembers (`close_blocks`) was true of the old numbers only
         third = 0 if moved[number] == 1 else memory[at + HEIGHT_AT]
         first = moved[memory[at]] if third < 0 else memory[at]
         record(
@@ -152,6 +159,9 @@ def collect(table, memory, region, moved):  # type: ignore[no-untyped-def]
 
 @kernel(allocates=True)
 def make_room(table, memory, region):  # type: ignore[no-untyped-def]
-    """Free the records that nothing needs; whether that left half of the arena free, so that it need not grow."""
+    """Free the records that nothing needs. Returns whether at least half of the arena is free now.
+
+    If so, the arena need not grow.
+    """
     collect(table, memory, region, np.empty(memory[region + CAPACITY], np.int32))
     return 2 * memory[region + USED] <= memory[region + CAPACITY]

@@ -1,4 +1,7 @@
-"""Stacks in the arena, and the LALR parser's step: what a terminal makes of them."""
+"""Stacks in the arena, and the LALR parser's step: the stacks after one more terminal.
+
+`constants` describes records, stacks and the arguments that all kernels share.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,7 @@ from maskwright.maskstore.table.schema import (
     RULE_LHS,
 )
 
-# ---- The fields of an arena record, see `constants`. Each is asked for by its number.
+# ---- The integers of an arena record, see `constants`. Each function takes the record's number.
 
 
 @kernel(forceinline=True)
@@ -50,13 +53,16 @@ def state_of(memory, arena, frame):  # type: ignore[no-untyped-def]
 
 @kernel(forceinline=True)
 def below_of(memory, arena, number):  # type: ignore[no-untyped-def]
-    """The frame below a frame, the indent below an indent, or the next member of a list. NO_FRAME for none."""
+    """The frame below a frame, the indent below an indent, or the next member of a list.
+
+    Returns NO_FRAME if there is none.
+    """
     return np.int64(memory[arena + RECORD * number + BELOW_AT])
 
 
 @kernel(forceinline=True)
 def height_of(memory, arena, frame):  # type: ignore[no-untyped-def]
-    """How many frames are below a frame."""
+    """The number of frames below a frame."""
     return np.int64(memory[arena + RECORD * frame + HEIGHT_AT])
 
 
@@ -68,13 +74,13 @@ def wide_of(memory, arena, indent):  # type: ignore[no-untyped-def]
 
 @kernel(forceinline=True)
 def narrow_of(memory, arena, indent):  # type: ignore[no-untyped-def]
-    """The narrow column of an open indent, which the record behind it holds."""
+    """The narrow column of an open indent. The record behind the indent's own holds it."""
     return np.int64(memory[arena + RECORD * (indent + 1)])
 
 
 @kernel
 def record(memory, arena, number, first, second, third):  # type: ignore[no-untyped-def]
-    """Write an arena record."""
+    """Write the three integers of an arena record."""
     at = arena + RECORD * number
     memory[at] = first
     memory[at + BELOW_AT] = second
@@ -83,7 +89,7 @@ def record(memory, arena, number, first, second, third):  # type: ignore[no-unty
 
 @kernel
 def push(memory, arena, number, state, frame):  # type: ignore[no-untyped-def]
-    """Record `number` becomes the LR state on top of a frame."""
+    """Make record `number` a frame: an LR state on top of a frame."""
     at = arena + RECORD * number
     memory[at] = state
     memory[at + BELOW_AT] = frame
@@ -98,7 +104,10 @@ def first_stack(memory, arena, stacks):  # type: ignore[no-untyped-def]
 
 @kernel
 def other_stacks(memory, arena, stacks):  # type: ignore[no-untyped-def]
-    """The list of stacks without the first, or 0 if that was all. (Record 0 is an indent.)"""
+    """The stacks without the first one, or 0 if there was only one.
+
+    0 is free for this meaning, because record 0 is an indent.
+    """
     if stacks >= 0:
         return np.int64(0)
     after = below_of(memory, arena, LIST - stacks)
@@ -107,19 +116,19 @@ def other_stacks(memory, arena, stacks):  # type: ignore[no-untyped-def]
 
 @kernel
 def end_of(stacks):  # type: ignore[no-untyped-def]
-    """The records in use end here once these stacks are made."""
+    """The number of records in use once these stacks are made: one more than their own number."""
     return (stacks if stacks >= 0 else LIST - stacks) + 1
 
 
 @kernel
 def is_error(stacks):  # type: ignore[no-untyped-def]
-    """Whether there is a result in place of stacks."""
+    """Whether the integer is a result and not stacks."""
     return LIST < stacks < 0
 
 
 @kernel
 def same_stack(memory, arena, a, b):  # type: ignore[no-untyped-def]
-    """Whether two frames hold equal stacks. Cost: O(what they do not share)."""
+    """Whether two top frames are of equal stacks. Cost: O(the frames that they do not share)."""
     while a != b:
         if (
             a < 0
@@ -135,7 +144,14 @@ def same_stack(memory, arena, a, b):  # type: ignore[no-untyped-def]
 
 @kernel
 def is_endless(memory, arena, frame, strides):  # type: ignore[no-untyped-def]
-    """Whether reductions are to be given up, after STRIDE more. frame : the top now. strides : how often this was asked in one go."""
+    """Whether the parser must give up reducing. It is asked after every STRIDE reductions.
+
+    True after more than MOST_SINCE strides without a new lowest height, or more than MOST_SPENT
+    units.
+
+    frame : the top frame now.
+    strides : how often the caller asked this before; 0 begins the count of strides anew.
+    """
     height = height_of(memory, arena, frame)
     if strides == 0 or height < memory[arena - LOWEST]:
         memory[arena - LOWEST] = height
@@ -147,8 +163,14 @@ def is_endless(memory, arena, frame, strides):  # type: ignore[no-untyped-def]
 
 @kernel
 def shift_one(table, memory, arena, used, capacity, frame, column, limit):  # type: ignore[no-untyped-def]
-    """The stack after a terminal, made of records from `used` on; ILLEGAL, NO_ROOM, TOO_MANY (a conflict), ENDED, or TOO_LONG after
-    more than `limit` reductions, FEW_REDUCTIONS or STRIDE, which is without a limit for a parse that ends."""
+    """The stack after a terminal, as the number of its top frame.
+
+    The new frames are records from `used` on. Other results: ILLEGAL; NO_ROOM; TOO_MANY if there is
+    a conflict; ENDED if the parser accepts the text; TOO_LONG after more than `limit` reductions.
+
+    frame : the top frame.
+    limit : FEW_REDUCTIONS; or STRIDE, which does not limit a parse that ends.
+    """
     columns = table[N_COLUMNS] & NATURAL
     nonterminals = table[N_NONTERMINALS] & NATURAL
     defaults = table[DEFAULT] & NATURAL
@@ -183,7 +205,7 @@ def shift_one(table, memory, arena, used, capacity, frame, column, limit):  # ty
         state = (
             table[gotos + state_of(memory, arena, frame) * nonterminals + (table[symbols + rule] & NATURAL)] & NATURAL
         )
-        # what this reduction popped and was made by this call is free again
+        # this call may have made the frames that the reduction pops: their records are free again
         used = max(begin, frame + 1)
         if used >= capacity:
             break
@@ -195,7 +217,10 @@ def shift_one(table, memory, arena, used, capacity, frame, column, limit):  # ty
 
 @kernel
 def reduce_anyway(table, memory, arena, used, capacity, frame):  # type: ignore[no-untyped-def]
-    """The top frame of a stack once all is reduced that is whatever comes, made of records from `used` on; or NO_ROOM, TOO_LONG."""
+    """The top frame of a stack after all reductions that do not depend on the next terminal.
+
+    The new frames are records from `used` on. Other results: NO_ROOM, TOO_LONG.
+    """
     begin = used
     n = 0
     state = state_of(memory, arena, frame)
@@ -220,8 +245,38 @@ def reduce_anyway(table, memory, arena, used, capacity, frame):  # type: ignore[
 
 
 @kernel
+def is_new(memory, arena, found_at, n_found, frame):  # type: ignore[no-untyped-def]
+    """Whether a frame's stack equals none of those of memory[found_at : found_at + n_found]."""
+    for k in range(n_found):  # noqa: SIM110, as kernels have no generators
+        if same_stack(memory, arena, np.int64(memory[found_at + k]), frame):
+            return False
+    return True
+
+
+@kernel
+def list_of(memory, arena, used, capacity, found_at, n_found):  # type: ignore[no-untyped-def]
+    """A list of the stacks memory[found_at : found_at + n_found]; or NO_ROOM.
+
+    It is made of records from `used` on.
+    """
+    if used + n_found > capacity:
+        return NO_ROOM
+    head = NO_FRAME
+    for k in range(n_found - 1, -1, -1):
+        record(memory, arena, used, np.int64(memory[found_at + k]), head, -1 - (n_found - k))
+        head = used
+        used += 1
+    return LIST - head
+
+
+@kernel
 def shift_all(table, memory, arena, used, capacity, stacks, column):  # type: ignore[no-untyped-def]
-    """`shift_one` for some stacks, following all actions of conflicts; of equal stacks one is kept."""
+    """`shift_one` for some stacks, following all actions of conflicts.
+
+    Of equal stacks one is kept. Returns stacks (a list if there are several), or ILLEGAL, NO_ROOM,
+    ENDED, TOO_LONG, or TOO_MANY if more than MAX_STACKS stacks are found, or too many steps are
+    needed.
+    """
     agenda = arena - BELOW - np.int64(table[AGAIN]) - 5 * MAX_STACKS
     found_at = agenda + 4 * MAX_STACKS
     n_found = 0
@@ -262,12 +317,7 @@ def shift_all(table, memory, arena, used, capacity, stacks, column):  # type: ig
                     return NO_ROOM
                 if each > 0:
                     push(memory, arena, used, np.int64(each - 1), frame)
-                    new = True
-                    for k in range(n_found):
-                        if same_stack(memory, arena, np.int64(memory[found_at + k]), used):
-                            new = False
-                            break
-                    if new:
+                    if is_new(memory, arena, found_at, n_found, used):
                         if n_found + 1 > MAX_STACKS:
                             return TOO_MANY
                         memory[found_at + n_found] = used
@@ -278,7 +328,7 @@ def shift_all(table, memory, arena, used, capacity, stacks, column):  # type: ig
                 length = table[table[RULE_LENGTH] - each - 1]
                 popped += length
                 if popped > 16 * STRIDE:
-                    # long rules of many stacks
+                    # many stacks may pop long rules
                     memory[arena - SPENT] += popped // 16
                     popped = 0
                     if memory[arena - SPENT] > MOST_SPENT:
@@ -296,19 +346,16 @@ def shift_all(table, memory, arena, used, capacity, stacks, column):  # type: ig
         return ILLEGAL
     if n_found == 1:
         return np.int64(memory[found_at])
-    head = NO_FRAME
-    for k in range(n_found - 1, -1, -1):
-        if used + 1 > capacity:
-            return NO_ROOM
-        record(memory, arena, used, np.int64(memory[found_at + k]), head, -1 - (n_found - k))
-        head = used
-        used += 1
-    return LIST - head
+    return list_of(memory, arena, used, capacity, found_at, n_found)
 
 
 @kernel
 def shift(table, memory, arena, used, capacity, stacks, column, limit):  # type: ignore[no-untyped-def]
-    """The stacks after a terminal, made of records from `used` on; or as `shift_one`. Several stacks know no limit."""
+    """The stacks after a terminal, in records from `used` on; or a result as of `shift_one`.
+
+    limit : as of `shift_one`; it holds for a single stack only. If there are several stacks, or a
+        conflict, `shift_all` reads the terminal.
+    """
     if column < 0:
         return ILLEGAL
     if stacks >= 0:

@@ -1,11 +1,14 @@
-"""Tokens: reading them byte by byte, and what a matcher calls from Python.
+"""Tokens: the engine reads them byte by byte. Also the functions that a matcher calls from Python.
 
-`table` is one flat int32 array with everything that does not change (`maskstore/table/schema.py`); `memory` is described in `region`.
+`table` is one flat int32 array with everything that does not change (`maskstore/table/schema.py`).
+`memory` and `region` are described in `constants`.
 
-PERF: a call from Python costs about 100 ns and 50 ns for each array; hence two or three arrays (numba 0.68). Results of several values and
-long lists of arguments cost as much as the work (620 against 220 ns a token of python.lark, when both were tried); hence the draft is in
-the region, too, and functions return one number. A call from compiled code passes each array as seven numbers, 10 ns and more; hence
-`forceinline` for functions on the way of most tokens, as long as it does not take long to compile.
+PERF: a call from Python costs about 100 ns, and 50 ns more for each array; so there are two or
+three arrays (numba 0.68). To return several values, or to pass long lists of arguments, costs as
+much as the work itself (620 against 220 ns a token of python.lark, when both were tried). So the
+draft is in the region too, and functions return one number. A call from compiled code passes each
+array as seven numbers, which costs 10 ns and more. So functions that most tokens call are inlined
+(`forceinline`), as long as that does not take long to compile.
 """
 
 from __future__ import annotations
@@ -57,9 +60,14 @@ from maskwright.maskstore.table.schema import (
 
 @kernel
 def read_bytes(table, data, from_tokens, begin, end, memory, region, commit):  # type: ignore[no-untyped-def]
-    """Feed bytes; the region changes only if they are legal and `commit` holds.
+    """Feed bytes: OK or an error.
 
-    data : int32 bytes; with from_tokens they are the tokens' and data is not used. Returns OK or an error.
+    The text's state changes only if the bytes are legal and `commit` is true.
+
+    data : (n,) int32; bytes. Not used if from_tokens is true.
+    from_tokens : whether the bytes are those of the table's TOKEN_BYTES.
+    begin, end : the indices of the first byte, and behind the last one.
+    commit : whether the text's state becomes the draft.
     """
     begin_draft(memory, region)
     begin = read_plain(table, data, from_tokens, begin, end, memory, region)
@@ -68,7 +76,7 @@ def read_bytes(table, data, from_tokens, begin, end, memory, region, commit):  #
 
 @kernel(forceinline=True)
 def byte_at(table, data, from_tokens, at):  # type: ignore[no-untyped-def]
-    """A byte of `read_bytes`."""
+    """The byte at an index. data, from_tokens : as of `read_bytes`."""
     if from_tokens:
         return (table[(table[TOKEN_BYTES] & NATURAL) + (at >> 2)] >> (8 * (at & 3))) & 255
     return np.int64(data[at]) & 255
@@ -76,7 +84,10 @@ def byte_at(table, data, from_tokens, at):  # type: ignore[no-untyped-def]
 
 @kernel(forceinline=True)
 def read_plain(table, data, from_tokens, begin, end, memory, region):  # type: ignore[no-untyped-def]
-    """Feed bytes as long as `read_byte` would only take the next state: how far that is. Arguments as of `read_bytes`."""
+    """Feed bytes to the draft as long as `read_byte` would only take the next lexer state.
+
+    Returns the index of the first byte that was not read. Arguments as of `read_bytes`.
+    """
     classes = table[N_CLASSES] & NATURAL
     class_of = table[BYTE_CLASS] & NATURAL
     next_state = table[NEXT_STATE] & NATURAL
@@ -101,7 +112,10 @@ def read_plain(table, data, from_tokens, begin, end, memory, region):  # type: i
 
 @kernel(forceinline=True)
 def read_rest(table, data, from_tokens, begin, end, memory, region, commit):  # type: ignore[no-untyped-def]
-    """What `read_bytes` does once the work is begun."""
+    """Feed the bytes that `read_plain` left, then ask whether the text can go on: OK or an error.
+
+    The draft must have begun. Arguments as of `read_bytes`.
+    """
     spend_nothing(memory, region)
     while begin < end:
         code = read_byte(table, memory, region, byte_at(table, data, from_tokens, begin))
@@ -112,7 +126,9 @@ def read_rest(table, data, from_tokens, begin, end, memory, region, commit):  # 
     if code == OK and commit:
         remember(memory, region)
         if memory[region + STACKS] != memory[region + DRAFT_STACKS]:
-            memory[region + END_VERDICT] = 0  # BOUND: new stacks have a greater number than those that they come from
+            # BOUND: comparing numbers is enough, since new stacks have a greater number than those
+            # that they come from
+            memory[region + END_VERDICT] = 0
         for i in range(N_STATE):
             memory[region + LEXER + i] = memory[region + DRAFT_LEXER + i]
         memory[region + USED] = memory[region + DRAFT_USED]
@@ -122,7 +138,12 @@ def read_rest(table, data, from_tokens, begin, end, memory, region, commit):  # 
 
 @kernel
 def read_token(table, memory, region, token, commit):  # type: ignore[no-untyped-def]
-    """Feed one token, end-of-text tokens included. Returns OK or an error."""
+    """Feed one token, which may be an end-of-text token: OK or an error.
+
+    The text's state changes only if the token is legal and `commit` is true.
+
+    token : an integer; OUT_OF_RANGE if it is no id of the vocabulary.
+    """
     if token < 0 or token >= table[N_TOKENS]:
         return OUT_OF_RANGE
     if memory[region + FINISHED]:
@@ -145,7 +166,7 @@ def read_token(table, memory, region, token, commit):  # type: ignore[no-untyped
 
 @kernel
 def fill_one(table, memory, words):  # type: ignore[no-untyped-def]
-    """`fill` for the text of a matcher, whose region is at 0."""
+    """`fill` for the text of a matcher, whose region is at 0. If need be, it frees records."""
     code = fill(table, memory, np.int64(0), words)
     if code == NO_ROOM and make_room(table, memory, np.int64(0)):
         code = fill(table, memory, np.int64(0), words)
@@ -154,7 +175,7 @@ def fill_one(table, memory, words):  # type: ignore[no-untyped-def]
 
 @kernel
 def advance_one(table, memory, token):  # type: ignore[no-untyped-def]
-    """`read_token` for the text of a matcher."""
+    """`read_token` for the text of a matcher. If need be, it frees records."""
     code = read_token(table, memory, np.int64(0), np.int64(token), True)
     if code == NO_ROOM and make_room(table, memory, np.int64(0)):
         code = read_token(table, memory, np.int64(0), np.int64(token), True)
@@ -163,10 +184,16 @@ def advance_one(table, memory, token):  # type: ignore[no-untyped-def]
 
 @kernel
 def replay(table, memory, tokens, begin, words, result):  # type: ignore[no-untyped-def]
-    """Fill, look a token up in the mask, and advance by it, for tokens[begin:] and the text of a matcher.
+    """Read tokens[begin:] into the text of a matcher, as long as the masks have them.
 
-    tokens : (n,) int64, each in range. words : as in `fill`. Returns how far it came; result[0] is OK at the end, ILLEGAL before a token
-    that the mask has not, or what `fill` or `read_token` stopped with; result[1] whether it was `fill`.
+    For each token it fills the mask, looks the token up, and reads it. Returns how many of `tokens`
+    are read, those before `begin` included.
+
+    tokens : (n,) int64; ids of the vocabulary.
+    words : as of `fill`.
+    result : (2,) int64, written. result[0] is OK if all tokens were read; ILLEGAL if the mask lacks
+        the next one; else what `fill` or `read_token` returned. result[1] is 1 if that was `fill`,
+        else 0.
     """
     for at in range(begin, tokens.shape[0]):
         token = tokens[at]

@@ -1,9 +1,11 @@
-"""One call at a time: compiled code lets other threads run, and two calls in one text's memory would ruin it.
+"""One call at a time: two calls in one text's memory would ruin it.
 
-So whoever works in a matcher, a batch or resident rows says so first, and a second caller gets an error instead of a turn. A flag does:
-under the interpreter's lock no other thread runs between the question and the answer.
+Compiled code lets other threads run. So whoever works in a matcher, a batch or resident rows says
+so first, and a second caller gets an error instead of waiting. A flag is enough: under the
+interpreter's lock no other thread runs between the question and the answer.
 
-PERF: a call of `fill` or `advance` sets and clears the flag by itself, for some 15 ns; `Alone` costs 150.
+PERF: calls of `fill` and `advance` set and clear the flag themselves, for some 15 ns; `Alone` costs
+150.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from maskwright.analysis.errors import MaskwrightError
 
 
 class Shared:
-    """What one thread at a time may use."""
+    """An object that one thread at a time may use."""
 
     _is_busy = False
     _what = "this"
@@ -27,9 +29,14 @@ class Shared:
 
 
 class Alone:
-    """As a context: no one else may use the owner. Raises MaskwrightError if somebody does.
+    """A context in which no one else may use the owner.
 
-    INVARIANT: nothing that may be interrupted stands between the flag's being set and the block that clears it.
+    owner : the object that is used.
+
+    Raises: MaskwrightError if somebody uses it already.
+
+    INVARIANT: nothing that may be interrupted stands between setting the flag and the block that
+    clears it.
     """
 
     __slots__ = ("_owner",)

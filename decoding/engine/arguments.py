@@ -1,4 +1,7 @@
-"""What callers pass to an engine: bytes that are bytes, arrays that are arrays; else a MaskwrightError that says so."""
+"""Arguments that an engine's callers pass: bytes that are bytes, and arrays of integers.
+
+Anything else is a MaskwrightError that says what was found and what was expected.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,17 @@ from maskwright.analysis.arguments import clip, need_type, refuse_argument
 from maskwright.analysis.errors import MaskwrightError
 
 GREATEST = (1 << 63) - 1
+"""The greatest int64."""
 
 
 def plain_bytes(what: str, value: object) -> bytes:
-    """Bytes of any type. Raises MaskwrightError: text has to be encoded first."""
+    """Bytes, a bytearray or a memoryview as bytes.
+
+    what : the argument's name, for the error.
+    value : the argument.
+
+    Raises: MaskwrightError if it is anything else; text must be encoded first.
+    """
     if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value)
     remedy = "; encode it: text.encode()" if isinstance(value, str) else ""
@@ -23,7 +33,13 @@ def plain_bytes(what: str, value: object) -> bytes:
 
 
 def text_bytes(what: str, value: object, expected: str) -> bytes:
-    """Text in UTF-8, or bytes as they are. Raises MaskwrightError."""
+    """A str in UTF-8; bytes, a bytearray or a memoryview as bytes.
+
+    what, value : the argument's name, for the error, and the argument.
+    expected : what the error says was expected.
+
+    Raises: MaskwrightError if it is anything else, or a str with half a surrogate pair.
+    """
     if isinstance(value, str):
         try:
             return value.encode()
@@ -36,7 +52,14 @@ def text_bytes(what: str, value: object, expected: str) -> bytes:
 
 
 def texts(what: str, values: object, expected: str) -> tuple[bytes, ...]:
-    """One text or a list of them, as bytes. Raises MaskwrightError."""
+    """One text or several, as bytes.
+
+    what, values : the argument's name, for the error, and the argument: a text as `text_bytes`
+        takes it, or an iterable of texts.
+    expected : what the error says was expected.
+
+    Raises: MaskwrightError if it is neither, or a member is no text.
+    """
     if isinstance(values, str | bytes | bytearray | memoryview):
         return (text_bytes(what, values, expected),)
     if not isinstance(values, Iterable):
@@ -45,11 +68,20 @@ def texts(what: str, values: object, expected: str) -> tuple[bytes, ...]:
 
 
 def integers(what: str, values: Any, expected: str) -> npt.NDArray[Any]:
-    """An array of integers, as they are given: of any integer dtype, or empty. Raises MaskwrightError."""
+    """An array of integers, with the shape and dtype that were given.
+
+    what, values : the argument's name, for the error, and the argument. An empty array may have any
+        dtype.
+    expected : what the error says was expected.
+
+    Raises: MaskwrightError if NumPy cannot make an array of it, or of another dtype than signed or
+    unsigned integers.
+    """
     try:
         array = np.asarray(values)
     except (TypeError, ValueError, RuntimeError, OverflowError) as error:
-        # a list of lists of different lengths, a tensor on another device, something whose own methods fail
+        # lists of different lengths, a tensor on another device, or an object whose own methods
+        # fail
         raise MaskwrightError(f"{what} cannot be read as an array ({clip(str(error))}); expected {expected}") from error
     if array.size and array.dtype.kind not in "iu":
         raise MaskwrightError(f"{what} have shape {array.shape} and dtype {array.dtype}; expected {expected}")
@@ -57,9 +89,13 @@ def integers(what: str, values: Any, expected: str) -> npt.NDArray[Any]:
 
 
 def as_int64(array: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """Contiguous int64 that may be written to, copied if need be; what is greater than any int64 becomes -2, which no vocabulary has.
+    """An array of integers as a contiguous, writable array of int64; copied only if need be.
 
-    PERF: of one kind only, since compiled code would be made anew for another, which takes a minute.
+    array : any shape and integer dtype. Values greater than any int64 become -2, which no
+        vocabulary has.
+
+    PERF: of one dtype only, since compiled code would be compiled again for another, which takes a
+    minute.
     """
     if array.dtype == np.int64 and array.flags.carray:
         return array
@@ -67,3 +103,39 @@ def as_int64(array: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     if array.dtype.kind == "u" and array.dtype.itemsize == 8:
         found[array > np.uint64(GREATEST)] = -2
     return found
+
+
+def check_words(bitmask: Any, leading: tuple[int, ...], n_words: int) -> npt.NDArray[np.int32]:
+    """A caller's bitmask as int32, in the same memory, after checks.
+
+    bitmask : (*leading, >= n_words) uint32 or int32; a NumPy array or a torch tensor on the CPU.
+    leading : the axes before the words.
+    n_words : the words of a mask.
+
+    Returns (*leading, >= n_words) int32.
+
+    Raises: MaskwrightError if the bitmask is no such array, not C-contiguous, not aligned or
+    read-only.
+    """
+    expected = (
+        f"expected shape {(*leading, n_words)} or wider, dtype uint32 or int32, C-contiguous and writable, on the CPU"
+    )
+    if type(bitmask).__module__.partition(".")[0] == "torch":
+        if bitmask.device.type != "cpu":
+            raise MaskwrightError(f"the bitmask is on device {bitmask.device}; {expected}")
+        try:
+            bitmask = bitmask.detach().numpy()
+        except (TypeError, RuntimeError) as error:
+            raise MaskwrightError(
+                f"the bitmask cannot be written to by NumPy ({clip(str(error))}); {expected}"
+            ) from error
+    if not isinstance(bitmask, np.ndarray):
+        raise MaskwrightError(f"the bitmask is a {type(bitmask).__name__}; {expected}")
+    array: npt.NDArray[Any] = bitmask
+    if array.dtype not in (np.dtype(np.uint32), np.dtype(np.int32)):
+        raise MaskwrightError(f"the bitmask has dtype {array.dtype}; {expected}")
+    if array.ndim != len(leading) + 1 or array.shape[:-1] != leading or array.shape[-1] < n_words:
+        raise MaskwrightError(f"the bitmask has shape {array.shape}; {expected}")
+    if not array.flags.c_contiguous or not array.flags.writeable or not array.flags.aligned:
+        raise MaskwrightError(f"the bitmask is not contiguous, or read-only, or lies at an odd address; {expected}")
+    return array.view(np.ndarray).view(np.int32)

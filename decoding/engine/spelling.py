@@ -1,4 +1,4 @@
-"""Old spellings that still work, each with a DeprecationWarning."""
+"""Old spellings of calls that still work, each with a DeprecationWarning."""
 
 from __future__ import annotations
 
@@ -8,7 +8,12 @@ from typing import Any
 
 
 class Question:
-    """A method without arguments that once was a property: ``text.is_finished()`` asks, and ``if text.is_finished:`` still does."""
+    """A method without arguments that was a property in the past.
+
+    ``text.is_finished()`` is the call; ``if text.is_finished:`` still works, with a warning.
+
+    ask : the method: from the object to the answer.
+    """
 
     def __init__(self, ask: Callable[[Any], bool]) -> None:
         self._ask = ask
@@ -25,7 +30,14 @@ class Question:
 
 
 class Answer:
-    """A bound `Question`. Called, it is the answer; used as a truth value or a number it is too, with a warning."""
+    """A `Question` of one object. A call returns the answer.
+
+    As a truth value or a number it is the answer, too, with a DeprecationWarning.
+
+    ask : the method: from the object to the answer.
+    owner : the object.
+    name : the method's name, for the warning.
+    """
 
     __slots__ = ("_ask", "_name", "_owner")
 

@@ -1,4 +1,7 @@
-"""The memory of the texts that a matcher or a batch reads: regions of one flat array, and all that is done to one text at a time."""
+"""The memory of the texts of a matcher or a batch, and what is done to one text at a time.
+
+Each text has a region of one flat array (`constants`).
+"""
 
 from __future__ import annotations
 
@@ -26,22 +29,34 @@ from maskwright.maskstore.table.compiled import EngineTable
 Words = npt.NDArray[np.int32]
 
 _FIRST_RECORDS = 4096
-"""Some 400 tokens' worth; 48 KB."""
+"""The records of a new text: enough for some 400 tokens; 48 KB."""
 
 _LIMITS = (constants.TOO_MANY, constants.SPLIT, constants.TOO_LONG)
-"""Results that say nothing about the text's legality."""
+"""Results that say nothing about whether the text is legal."""
 
 _EXPLAINED = 1 << 16
-"""Bytes up to which it is looked up what could have come in place of the one that is wrong: 256 times all before it are read."""
+"""The greatest offset of a wrong byte for which an error lists the bytes that could stand there.
+
+To find them, all bytes before it are read 256 times.
+"""
 
 SOURCE = checksum(text_kernels.__file__)
-"""Of the code that lays out a text's memory."""
+"""A checksum of the code that lays out a text's memory."""
 
 
 class Texts(Shared):
     """Some texts under one store, for one thread at a time (`alone`).
 
-    INVARIANT: a region of `memory` refers to itself only, by numbers from its own start, so it can be moved and copied whole.
+    store : the engine's table with its grammar and vocabulary.
+    size : the number of texts, which are in slots 0 to size - 1.
+    max_rollback : the number of tokens of each text that can be taken back.
+
+    Raises: MaskwrightError if the store is no `EngineTable`, size or max_rollback is no integer,
+    size is less than 1, or max_rollback is negative; LimitError if the texts take 2^31 integers or
+    more, or more memory than there is.
+
+    INVARIANT: a region of `memory` refers only to itself, by offsets from its own start and numbers
+    of its own records, so it can be moved and copied whole. The one exception is its field CACHE.
     """
 
     def __init__(self, store: EngineTable, size: int, max_rollback: int) -> None:
@@ -57,7 +72,8 @@ class Texts(Shared):
         self.store = store
         self.size = size
         self.max_rollback = max_rollback
-        # PERF: compiled code is specialised on read-only or not; a mapped file is read-only, so all are
+        # PERF: compiled code is specialised on whether an array is read-only. A mapped file is, so
+        # all tables are.
         self._table = store.table.view()
         self._table.setflags(write=False)
         self._n_words = store.n_words
@@ -75,14 +91,15 @@ class Texts(Shared):
             self._memory[region + constants.ARENA] = arena
             self._memory[region + constants.CAPACITY] = _FIRST_RECORDS
             memory_kernels.reset(self._table, self._memory, region)
-        self._checked: object = self  # no bitmask of a caller's
+        self._checked: object = self  # the texts themselves, which are no bitmask
 
     def _state(self) -> tuple[int, Words, npt.NDArray[np.int64]]:
-        """The texts as `restored` takes them: which code wrote them, and their memory."""
+        """The texts as `restored` takes them: the code's checksum, the memory and the regions."""
         with Alone(self):
             return SOURCE, self._memory.copy(), self._regions.copy()
 
     def _retry(self, slot: int, token: int, code: int) -> int:
+        """The result of reading a token, with more room as often as the text needs it."""
         for tries in itertools.count():
             if code != constants.NO_ROOM:
                 break
@@ -91,7 +108,10 @@ class Texts(Shared):
         return code
 
     def _id(self, token: object) -> int:
-        """A token id that compiled code can take."""
+        """A token id that compiled code can take; -1 for integers out of its range.
+
+        Raises: IllegalTokenError if it is no integer.
+        """
         try:
             if isinstance(token, bool | np.bool_):
                 raise TypeError
@@ -103,7 +123,10 @@ class Texts(Shared):
         return found if -1 <= found < 1 << 31 else -1
 
     def _is_allowed(self, slot: int, token: int) -> bool:
-        """Whether a token may come next, without a mask. Ids that the vocabulary lacks may not."""
+        """Whether a token may come next, without making a mask.
+
+        Ids that the vocabulary lacks may not.
+        """
         if self._is_busy:
             self._refuse_sharing()
         self._is_busy = True
@@ -123,7 +146,10 @@ class Texts(Shared):
         return bool(code == constants.OK)
 
     def _advance_bytes(self, slot: int, data: bytes) -> None:
-        """Add bytes to a text, as one token that may be rolled back. Raises IllegalTokenError, the text being as it was."""
+        """Add bytes to a text, as one token that can be taken back.
+
+        Raises: IllegalTokenError if they are illegal, and the text is unchanged.
+        """
         if self._is_busy:
             self._refuse_sharing()
         self._is_busy = True
@@ -142,7 +168,7 @@ class Texts(Shared):
             self._is_busy = False
 
     def _read(self, slot: int, data: bytes, commit: bool) -> int:
-        """What comes of reading some bytes."""
+        """The result of reading some bytes."""
         text = np.frombuffer(data, np.uint8).astype(np.int32)
         for tries in itertools.count():
             region = int(self._regions[slot])
@@ -153,7 +179,7 @@ class Texts(Shared):
         return int(code)
 
     def _is_accepting(self, slot: int) -> bool:
-        """Whether a text is legal as it stands."""
+        """Whether a text is legal as a whole."""
         if self._is_busy:
             self._refuse_sharing()
         self._is_busy = True
@@ -180,7 +206,7 @@ class Texts(Shared):
         return bool(self._memory[self._regions[self._slot(slot)] + constants.FINISHED])
 
     def _rollback(self, slot: int, n: int = 1) -> None:
-        """Take back the last n tokens. Raises MaskwrightError if so many are not remembered."""
+        """Take back the last n tokens. Raises: MaskwrightError if fewer are remembered."""
         if self._is_busy:
             self._refuse_sharing()
         self._is_busy = True
@@ -199,12 +225,12 @@ class Texts(Shared):
             self._is_busy = False
 
     def _reset(self, slot: int) -> None:
-        """Back to the start of the text: the slot is free for another one."""
+        """Put a text back to the start: the slot is free for another one."""
         with Alone(self):
             memory_kernels.reset(self._table, self._memory, int(self._regions[self._slot(slot)]))
 
     def _copy(self, source: int, target: int) -> None:
-        """Make one text, its history included, a copy of another."""
+        """Make one text, with its history, a copy of another."""
         with Alone(self):
             self._copy_text(self._slot(source), self._slot(target))
 
@@ -229,7 +255,7 @@ class Texts(Shared):
         memory_kernels.forget_walks(self._table, self._memory, into, 0)
 
     def _columns(self, slot: int) -> list[Column]:
-        """The columns of the open indents of a text, from the first."""
+        """The columns of a text's open indents, the outermost first."""
         with Alone(self):
             return self._read_columns(slot)
 
@@ -245,7 +271,7 @@ class Texts(Shared):
         return found[::-1]
 
     def _stacks(self, slot: int) -> list[list[int]]:
-        """The LR states on each stack of a text, from the bottom."""
+        """The LR states on each stack of a text, from the bottom up."""
         with Alone(self):
             return self._read_stacks(slot)
 
@@ -256,7 +282,7 @@ class Texts(Shared):
         return [self._chain(region, top)[::-1] for top in tops]
 
     def _chain(self, region: int, record: int) -> list[int]:
-        """The first places of an arena record and of those it leads to."""
+        """The first integers of an arena record and of those below it."""
         arena = region + int(self._memory[region + constants.ARENA])
         found = []
         while record >= 0:
@@ -272,7 +298,10 @@ class Texts(Shared):
         return slot
 
     def _slots(self, slots: Sequence[int]) -> list[int]:
-        """Numbers of slots. Raises MaskwrightError."""
+        """Slot numbers, checked.
+
+        Raises: MaskwrightError if one is out of range, or `slots` is no list.
+        """
         try:
             chosen = list(slots)
         except TypeError:
@@ -280,13 +309,13 @@ class Texts(Shared):
         return [self._slot(slot) for slot in chosen]
 
     def _fill(self, slot: int, words: Words) -> None:
-        """Write a text's mask. Raises as `Matcher.fill`."""
+        """Write a text's mask. Raises: as `Matcher.fill`."""
         code = mask_kernels.fill(self._table, self._memory, int(self._regions[slot]), words)
         if code:
             self._finish_fill(slot, code, words)
 
     def _finish_fill(self, slot: int, code: int, words: Words) -> None:
-        """What compiled code left to be done, or an error."""
+        """Do what compiled code left to be done after a `fill`, or raise its error."""
         for tries in itertools.count():
             if code in (constants.OK, constants.IDLE):
                 return
@@ -294,7 +323,7 @@ class Texts(Shared):
                 words[:] = 0
                 return
             if code == constants.WANTS_CACHE:
-                # laid out once for all the texts that want one
+                # one new layout serves all the texts that want a cache
                 if self._memory[self._regions[slot] + constants.CACHE] < 0:
                     self._lay_out({})
                 return
@@ -306,7 +335,11 @@ class Texts(Shared):
             code = mask_kernels.fill(self._table, self._memory, int(self._regions[slot]), words)
 
     def _give_room(self, slot: int, tries: int) -> None:
-        """Room for a call that had none. tries : how often it was given some before; then it asks for more than was freed."""
+        """Make room for a call that had too little.
+
+        tries : how often room was made for this call before. Freed records were too few then, so
+            the region is doubled.
+        """
         if tries:
             self._lay_out({slot: 2 * int(self._memory[self._regions[slot] + constants.CAPACITY])})
         else:
@@ -322,9 +355,12 @@ class Texts(Shared):
             self._lay_out({slot: 2 * capacity})
 
     def _lay_out(self, capacities: dict[int, int]) -> None:
-        """New memory: regions in order, with other capacities where given; then the caches of those that have or want one.
+        """Move all texts to new memory.
 
-        Caches begin empty. Slot 0's region is always at 0.
+        The regions come first, in order; then the caches of those that have or want one. The caches
+        begin empty. Slot 0's region is always at 0.
+
+        capacities : the new capacities by slot; the others keep theirs.
         """
         old, regions = self._memory, self._regions.tolist()
         sizes = [
@@ -352,11 +388,11 @@ class Texts(Shared):
 
     @property
     def n_bytes(self) -> int:
-        """Bytes that the texts' states take now."""
+        """The bytes of memory that the texts' states take now."""
         return int(self._memory.nbytes)
 
     def _refuse(self, slot: int, token: int | None, code: int, data: bytes = b"") -> NoReturn:
-        """Raise what a result of compiled code means."""
+        """Raise the error that a result of compiled code means."""
         vocabulary, grammar = self.store.vocabulary, self.store.grammar
         where = f" in slot {slot}" if self.size > 1 else ""
         if code == constants.TOO_MANY:
@@ -394,10 +430,11 @@ class Texts(Shared):
         )
 
     def _expectation(self, slot: int, data: bytes) -> str:
-        """Where some bytes stop being legal, and what could stand there."""
+        """Which of some illegal bytes is the first wrong one, and which could stand there."""
         good = 0
         low, high = 0, len(data) - 1
-        while low < high:  # every prefix of a legal prefix is one, so bisection finds the last
+        # every prefix of a legal prefix is legal, so bisection finds the longest
+        while low < high:
             middle = (low + high + 1) // 2
             if self._reads(slot, data[:middle]):
                 low = middle
@@ -419,7 +456,7 @@ class Texts(Shared):
         return not data or self._read(slot, data, False) == constants.OK
 
     def _dead_end(self, slot: int) -> str:
-        """Why nothing can come next. `Matcher` and `Batch` know, which know how texts end."""
+        """Why nothing can come next. `Matcher` and `Batch` define it; they know how texts end."""
         raise NotImplementedError
 
     def _explain(self, slot: int, token: int) -> str:
@@ -435,7 +472,14 @@ class Texts(Shared):
 
 
 def restored(cls: type[Any], arguments: tuple[Any, ...], state: tuple[int, Words, npt.NDArray[np.int64]]) -> Any:
-    """A pickled matcher or batch. Raises MaskwrightError if another version wrote it, whose memory is laid out otherwise."""
+    """A pickled matcher or batch.
+
+    cls, arguments : the class, and what it is made from.
+    state : a checksum of the code that laid the memory out; (m,) int32, the memory; (size,) int64,
+        where each region begins.
+
+    Raises: MaskwrightError if another version wrote it, whose memory is laid out differently.
+    """
     source, memory, regions = state
     if source != SOURCE:
         raise MaskwrightError(

@@ -1,81 +1,83 @@
-"""Why may a token not come next, where does a text go wrong, and what could stand there instead?
+"""Explain why a token may not come next, where a text goes wrong, and what could stand there.
 
-bytes -> lexemes so far -> the terminals that the token would make -> the stacks of the parser that refuse them, with the rules under way.
-A plain re-reading (`retrace`), which can be asked for its reasons; the engine's masks only name the nearest tokens.
+An explanation goes from the bytes to the lexemes read so far, then to the terminals that the token
+would make, then to the parser stacks that refuse them, with the rules under way.
+
+The text is read again by plain Python code (`retrace`), which records why each reading stops. The
+engine's masks are used only to name the nearest allowed tokens.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
-
-import numpy as np
-
-from maskwright.analysis.arguments import clip, integer
-from maskwright.analysis.errors import DeadEndError, IllegalTokenError, StoreError
-from maskwright.analysis.grammar.columns import MOST_COLUMN, Column
+from maskwright.analysis.arguments import integer
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.lexing.transducer import START_STATE
-from maskwright.decoding.engine import constants
-from maskwright.decoding.engine.alone import Alone
 from maskwright.decoding.engine.arguments import plain_bytes
 from maskwright.decoding.engine.texts import Texts
+from maskwright.decoding.explain.explainer import Explainer
 from maskwright.decoding.explain.explanation import (
-    Attempt,
     Explanation,
-    Lexeme,
-    Near,
-    Position,
-    listed,
-    position_of,
     shown_bytes,
-    shown_ranges,
 )
-from maskwright.decoding.explain.retrace import END, Configuration, Machine, Refusal, Retrace, machine_of
-from maskwright.decoding.explain.stack_views import StackViews
-from maskwright.maskstore.table import schema
+from maskwright.decoding.explain.machine import machine_of
 from maskwright.maskstore.table.compiled import EngineTable
-
-MOST_LEXEMES = 12
-MOST_STACKS = 4
-MOST_NEAR = 8
-FEW = 6
-"""Names that a sentence has room for."""
-
-_MARK = b"\xef\xbb\xbf"
 
 
 def explain_text(grammar: Grammar, text: bytes) -> Explanation:
-    """Where a text stops being the beginning of a legal one; or that it does not, and whether it is a whole one.
+    """Return where a text stops being a prefix of a legal text, or whether it is complete.
 
-    Raises as `build_store`, GrammarError for lexing "nfa", LimitError for a text with too many readings. Cost: 1.5 s for the first text
-    of python.lark, then 25 us a byte.
+    grammar : its lexing is "longest" or "contextual".
+    text : bytes.
+
+    Returns an `Explanation`. Its verdict is "allowed" if the text is a prefix of a legal text;
+        `is_whole` then says whether it is legal as it stands.
+    Raises: the errors of `build_store`; GrammarError if lexing is "nfa"; LimitError if the text has
+        too many readings; MaskwrightError if the text is not bytes.
+    Cost: 1.5 s for the first text of python.lark, then 25 us a byte.
     """
-    return _Explainer(machine_of(grammar)).text(plain_bytes("the text", text))
+    return Explainer(machine_of(grammar)).text(plain_bytes("the text", text))
 
 
 def explain_token(grammar: Grammar, text: bytes, data: bytes, store: EngineTable | None = None) -> Explanation:
-    """Why some bytes may or may not come after a text; if the text itself is not legal, why not.
+    """Return why some bytes may or may not come after a text.
 
-    store : names the nearest tokens that may come. Raises as `explain_text`.
+    If the text itself is not legal, the explanation says where and why.
+
+    grammar : as in `explain_text`.
+    text : bytes; the text so far.
+    data : bytes; what comes next.
+    store : table of the grammar; names the nearest allowed tokens, and the id of `data` if it is a
+        token. None: neither is named.
+
+    Returns an `Explanation`.
+    Raises: as `explain_text`.
     """
     text, data = plain_bytes("the text", text), plain_bytes("what comes next", data)
     what = shown_bytes(data)
     if store is not None and data in store.vocabulary.tokens:
         what = f"token {store.vocabulary.tokens.index(data)} ({data!r})"
-    return _after(_Explainer(machine_of(grammar), store), text, data, what)
+    return _after(Explainer(machine_of(grammar), store), text, data, what)
 
 
-def _after(explainer: _Explainer, text: bytes, data: bytes, what: str) -> Explanation:
+def _after(explainer: Explainer, text: bytes, data: bytes, what: str) -> Explanation:
     configurations, good = explainer.run([explainer.trace.start], text)
     return explainer.text(text) if good < len(text) else explainer.token(configurations, data, what, text)
 
 
 def explain_id(store: EngineTable, text: bytes, token: int) -> Explanation:
-    """`explain_token` for a token of a store's vocabulary, the end of the text among them. An id that it lacks may never come."""
+    """Return why a token of a store's vocabulary may or may not come after a text.
+
+    Like `explain_token`, but by id, so it also explains end-of-text and other special tokens. An id
+    outside the vocabulary is always refused.
+
+    text : bytes; the text so far.
+    token : token id.
+
+    Returns an `Explanation`.
+    Raises: as `explain_text`; MaskwrightError if the token is not an integer.
+    """
     vocabulary = store.vocabulary
     text, token = plain_bytes("the text", text), integer("a token", token)
-    explainer = _Explainer(machine_of(store.grammar), store)
+    explainer = Explainer(machine_of(store.grammar), store)
     if 0 <= token < vocabulary.size and vocabulary.tokens[token] and token not in vocabulary.eos:
         return _after(explainer, text, vocabulary.tokens[token], f"token {token} ({vocabulary.tokens[token]!r})")
     configurations, good = explainer.run([explainer.trace.start], text)
@@ -83,13 +85,21 @@ def explain_id(store: EngineTable, text: bytes, token: int) -> Explanation:
 
 
 def explain_next(texts: Texts, token: int) -> Explanation:
-    """Why a token may or may not come next where a matcher, a text by itself, stands.
+    """Return why a token may or may not come next in the state of a matcher.
 
-    A matcher keeps no text and no names of terminals that its parser cannot tell apart: of those the first is shown. Raises StoreError for
-    a store whose lexer this version, or this Python's Unicode, would not build.
+    A matcher keeps neither its text nor the names of terminals that its parser cannot tell apart.
+    Of such terminals the first is shown.
+
+    texts : a single text; its slot 0 is explained.
+    token : token id.
+
+    Returns an `Explanation`.
+    Raises: as `explain_text`; IllegalTokenError if the token is not an integer; StoreError if the
+        store's lexer or parser is not the one that this version, under this Python's Unicode,
+        builds for its grammar.
     """
     store = texts.store
-    explainer = _Explainer(machine_of(store.grammar), store, texts)
+    explainer = Explainer(machine_of(store.grammar), store, texts)
     vocabulary = store.vocabulary
     if texts._id(token) < 0:
         return explainer.other([], token, None)
@@ -102,409 +112,6 @@ def explain_next(texts: Texts, token: int) -> Explanation:
         what = f"token {token} ({vocabulary.tokens[token]!r})"
         return explainer.token(configurations, vocabulary.tokens[token], what, None)
     return explainer.other(configurations, token, None)
-
-
-class _Explainer:
-    """One explanation under way."""
-
-    def __init__(self, machine: Machine, store: EngineTable | None = None, texts: Texts | None = None) -> None:
-        self.machine = machine
-        self.grammar = machine.grammar
-        self.store = store
-        self.texts = texts
-        self.trace = Retrace(machine)
-        self.views = StackViews(self.trace)
-
-    # ------------------------------------------------------------------------------------------------------ questions
-
-    def text(self, text: bytes) -> Explanation:
-        configurations, good = self.run([self.trace.start], text)
-        at = position_of(text, good)
-        if good == len(text):
-            refused = self.trace.end(configurations)
-            ending = self.attempts(refused, text, configurations[0].read)
-            whole = "a whole text" if not refused else "the beginning of a text"
-            return Explanation(
-                summary=f"legal under grammar {self.grammar.name}: {whole}, {len(text):,} bytes",
-                verdict="allowed",
-                is_whole=not refused,
-                ending=ending,
-                expected=self.expected_of(refused) if refused else (),
-                **self.common("the text", text, configurations, at),
-            )
-        refused = self.refusals(configurations, text[good : good + 1])
-        attempts = self.attempts(refused, text[: good + 1], configurations[0].read)
-        expected = self.expected_of(refused)
-        why = attempts[0].why + (f"; expected {listed(expected)}" if 0 < len(expected) <= FEW else "")
-        if good == 0 and text.startswith(_MARK):
-            why += "; the text begins with a byte order mark, which is no part of it: remove it"
-        return Explanation(
-            summary=f"not legal under grammar {self.grammar.name} at line {at.line}, column {at.column}: {why}",
-            verdict="refused",
-            attempts=attempts,
-            expected=expected,
-            bytes_allowed=self.bytes_allowed(configurations),
-            **self.common("the text", text[:good], configurations, at),
-        )
-
-    def token(self, configurations: list[Configuration], data: bytes, what: str, text: bytes | None) -> Explanation:
-        after, good = self.run(configurations, data)
-        whole = None if text is None else text + data
-        if good == len(data):
-            attempts = self.attempts_that_go_on(after, configurations[0].read)
-            return Explanation(
-                summary=f"{what} may come next",
-                verdict="allowed",
-                attempts=attempts,
-                reads_as=self.reads_as(configurations, data),
-                **self.common(
-                    what, text, configurations, None if text is None else position_of(text + data, len(text))
-                ),
-            )
-        refused = self.refusals(after, data[good : good + 1])
-        attempts = self.attempts(
-            refused, None if whole is None else whole[: len(whole) - len(data) + good + 1], configurations[0].read
-        )
-        why_not = f"byte {good} of it, {shown_bytes(data[good : good + 1])}, cannot come" if good else "it cannot come"
-        allowed = self.bytes_allowed(after)
-        shown = listed(shown_ranges(allowed)) or "nothing"
-        return Explanation(
-            summary=f"{what} is not legal here under grammar {self.grammar.name}: {why_not}; what can: {shown}",
-            verdict="refused",
-            attempts=attempts,
-            reads_as=self.reads_as(configurations, data),
-            expected=self.expected_of(refused),
-            bytes_allowed=allowed,
-            nearest=self.nearest(text, data),
-            **self.common(
-                what, text, configurations, None if whole is None else position_of(whole, len(whole) - len(data) + good)
-            ),
-        )
-
-    def other(self, configurations: list[Configuration], token: int, text: bytes | None) -> Explanation:
-        """Of a token that stands for no text: the end of the text, another special one, or none of the vocabulary's."""
-        assert self.store is not None
-        vocabulary = self.store.vocabulary
-        if not 0 <= token < vocabulary.size:
-            what = f"token {clip(token)}"
-            why = f"{what} is out of range: the vocabulary has the ids 0 to {vocabulary.size - 1}"
-            return Explanation(self.grammar.name, what, "refused", why)
-        shown = f"token {token} ({vocabulary.special.get(token, '')!r})"
-        if token not in vocabulary.eos:
-            why = f"{shown} stands for no text, so no grammar can allow it"
-            return Explanation(self.grammar.name, f"token {token}", "refused", why)
-        common = self.common(
-            f"token {token}", text, configurations, None if text is None else position_of(text, len(text))
-        )
-        refused = self.trace.end(configurations)
-        if not refused:
-            return Explanation(summary=f"{shown} may come next: the text is whole", verdict="allowed", **common)
-        return Explanation(
-            summary=f"{shown} ends the text, which is not complete here",
-            verdict="refused",
-            attempts=self.attempts(refused, text, configurations[0].read),
-            expected=self.expected_of(refused),
-            bytes_allowed=self.bytes_allowed(configurations),
-            nearest=self.nearest(text, b""),
-            **common,
-        )
-
-    def common(
-        self, what: str, text: bytes | None, configurations: list[Configuration], at: Position | None
-    ) -> dict[str, Any]:
-        """What all explanations tell about the text before."""
-        configuration = configurations[0]
-        found: dict[str, Any] = {
-            "grammar": self.grammar.name,
-            "what": what,
-            "position": at,
-            "depth": configuration.depth,
-        }
-        if self.grammar.layout is not None:
-            found["columns"] = tuple(column.wide for column in configuration.columns)
-        live = self.machine.transducer.live[configuration.lexer]
-        names = listed(self.names(live)) if configuration.lexer != START_STATE else ""
-        if text is None:
-            if self.texts is not None:
-                found["note"] = (
-                    "worked out from the matcher's state: of terminals and rules that no text tells apart the first is shown"
-                )
-            found["unfinished"] = f"a lexeme that may become {names}" if names else ""
-            return found
-        lexemes, begin = self.machine.lexemes(text, configuration, self.trace.modes(configuration.stacks)[0])
-        found["n_lexemes"] = len(lexemes)
-        found["lexemes"] = tuple(
-            Lexeme(
-                self.grammar.display_name(t),
-                shown_bytes(text[b:e], 20) if e > b else "",
-                b,
-                e,
-                t in self.grammar.ignored,
-            )
-            for t, b, e in lexemes[-MOST_LEXEMES:]
-        )
-        if begin < len(text):
-            found["unfinished"] = f"{shown_bytes(text[begin:])}, which may become {names or 'nothing'}"
-        return found
-
-    # ------------------------------------------------------------------------------------------------------- reading
-
-    def run(self, configurations: list[Configuration], data: bytes) -> tuple[list[Configuration], int]:
-        """The configurations after as many of the bytes as are legal, and how many that are."""
-        # every prefix of a legal prefix is one: a check where a lexeme has ended, and bisection since the last check, find the end
-        recent, base = [configurations], 0
-        for at, byte in enumerate(data):
-            after, _ = self.trace.read(recent[-1], bytes([byte]))
-            if (
-                after
-                and any(configuration.read is not recent[-1][0].read for configuration in after)
-                and len(recent) > 1
-            ):
-                if not self.trace.is_legal(recent[-1]):
-                    break
-                recent, base = recent[-1:], at
-            if not after:
-                break
-            recent.append(after)
-        low, high = 0, len(recent) - 1
-        while low < high:
-            middle = (low + high + 1) // 2
-            if self.trace.is_legal(recent[middle]):
-                low = middle
-            else:
-                high = middle - 1
-        return recent[low], base + low
-
-    def refusals(self, configurations: list[Configuration], data: bytes) -> list[Refusal]:
-        """Why no reading goes on with some bytes."""
-        after, refused = self.trace.read(configurations, data)
-        for way in self.trace.ways(after):
-            if isinstance(way, Refusal):
-                refused.append(way)
-                continue
-            for symbol in self.trace.under_way(way):
-                stacks = self.trace.shift(way.stacks, self.trace.column(symbol))[1]
-                refused.append(Refusal("terminal", way, symbol, stacks))
-        return refused
-
-    def bytes_allowed(self, configurations: list[Configuration]) -> bytes:
-        """The bytes that may stand at some configurations. One byte of each class is tried."""
-        byte_class = self.machine.byte_class
-        first = {klass: byte_class.index(klass) for klass in set(byte_class)}
-        fine = {
-            k: self.trace.is_legal(self.trace.read(configurations, bytes([byte]))[0])
-            for k, byte in sorted(first.items())
-        }
-        return bytes(byte for byte in range(256) if fine[byte_class[byte]])
-
-    def reads_as(self, configurations: list[Configuration], data: bytes) -> tuple[str, ...]:
-        """The terminals that the lexer would emit, whatever the parser says; of one mode only, since others ask the parser."""
-        machine = self.machine
-        state = configurations[0].lexer
-        if len(machine.mode_state) > 1:
-            return ()
-        found: list[int] = []
-        for byte in data:
-            klass = machine.byte_class[byte]
-            found += machine.transducer.outputs[machine.output[state][klass]]
-            state = machine.next_state[state][klass]
-            if state < 0:
-                return ()
-        live = self.machine.transducer.live[state]
-        return (*self.names(found), *([f"({listed(self.names(live), 4)} under way)"] if live else []))
-
-    def configurations_of(self, texts: Texts) -> list[Configuration]:
-        """Where a matcher stands, in states of the full tables."""
-        table, memory = texts.store.table, texts._memory
-        transducer = self.machine.transducer
-        n = transducer.n_states
-        at = int(table[schema.NEXT_STATE])
-        known = table[at : at + transducer.next_state.size]
-        if int(table[schema.N_LEXER_STATES]) != n or not np.array_equal(known, transducer.next_state.ravel()):
-            raise StoreError(
-                f"the store of grammar {self.grammar.name} has another lexer than this version of maskwright, under this Python's Unicode, "
-                "builds for it; build the store anew"
-            )
-        stacks = tuple(self._lifted(states) for states in texts._stacks(0))
-        region = int(texts._regions[0])
-        lexer, wide, narrow, depth = (
-            int(memory[region + p]) for p in (constants.LEXER, constants.COLUMN, constants.NARROW, constants.DEPTH)
-        )
-        return [Configuration(lexer, Column(wide, narrow), depth, tuple(texts._columns(0)), stacks, False, None)]
-
-    def _lifted(self, merged: Sequence[int]) -> int:
-        """A stack of the full tables whose states have these classes; it does the same on every text (`analysis.lr.bisimulation`)."""
-        class_of, transitions = self.machine.class_of, self.machine.automaton.transitions
-        origin = self.machine.origin
-        stack = state = 0
-        for wanted in (origin[one] if one < len(origin) else -1 for one in merged[1:]):
-            targets = transitions[state]
-            fitting = [int(s) for s in targets[targets >= 0] if class_of[s] == wanted]
-            if not fitting:
-                raise StoreError(
-                    f"the store of grammar {self.grammar.name} has another parser than its grammar has: it was changed, or built "
-                    "by another version of maskwright; build it anew"
-                )
-            state = min(fitting)
-            stack = self.trace.stacks.push(stack, state)
-        return stack
-
-    # ------------------------------------------------------------------------------------------------------- in words
-
-    def names(self, symbols: Iterable[int]) -> tuple[str, ...]:
-        return tuple("the end of the text" if s == END else self.grammar.display_name(s) for s in symbols)
-
-    def expected_of(self, refused: Iterable[Refusal]) -> tuple[str, ...]:
-        """What could come: first what the stacks would take that refuse, reduced as they are, then what they would have taken before."""
-        first: dict[int, None] = {}
-        then: dict[int, None] = {}
-        for refusal in refused:
-            configuration = refusal.configuration
-            if refusal.kind in ("bytes", "unfinished"):
-                wanted = self.trace.under_way(configuration)
-                then |= dict.fromkeys(self.trace.acceptable(configuration.stacks, wanted))
-                output = int(self.machine.transducer.end_output[configuration.lexer])
-                ended = (
-                    self.trace.emit(configuration, self.machine.transducer.outputs[output]) if output >= 0 else refusal
-                )
-                if isinstance(ended, Configuration):
-                    first |= dict.fromkeys(self.trace.expected(ended.stacks))
-            else:
-                first |= dict.fromkeys(self.trace.expected(refusal.stacks))
-                then |= dict.fromkeys(self.trace.expected(configuration.stacks))
-        return self.names([*first, *(symbol for symbol in then if symbol not in first)])
-
-    def attempts(self, refused: Sequence[Refusal], text: bytes | None, since: Any) -> tuple[Attempt, ...]:
-        """One attempt for each way to read: refusals of one configuration are one.
-
-        text : up to the byte where reading stopped. since : what had been read when the token began.
-        """
-        groups: dict[tuple[Configuration, str], list[Refusal]] = {}
-        for refusal in refused:
-            groups.setdefault((refusal.configuration, refusal.kind), []).append(refusal)
-        found = []
-        for (configuration, kind), members in groups.items():
-            by_stack: dict[int, list[int]] = {}
-            for member in members:
-                for stack in member.stacks:
-                    by_stack.setdefault(stack, []).append(member.symbol)
-            views = tuple(
-                self.views.view(stack, self.names(symbols)) for stack, symbols in list(by_stack.items())[:MOST_STACKS]
-            )
-            symbols = tuple(dict.fromkeys(member.symbol for member in members))
-            why = self.why(kind, members[0], symbols, text)
-            found.append(Attempt(self.read_since(configuration, since), (), why, views))
-        return tuple(found)
-
-    def read_since(self, configuration: Configuration, since: Any) -> tuple[str, ...]:
-        found = []
-        read = configuration.read
-        while read is not None and read is not since:
-            found.append(read[0])
-            read = read[2]
-        return self.names(found[::-1])
-
-    def why(self, kind: str, refusal: Refusal, symbols: tuple[int, ...], text: bytes | None) -> str:
-        configuration, names = refusal.configuration, listed(self.names(symbols), 4)
-        column = refusal.column.wide
-        open_columns = ", ".join(str(opened.wide) for opened in configuration.columns)
-        if kind == "bytes":
-            live = self.machine.transducer.live[configuration.lexer]
-            shown = f"with {shown_bytes(text[-1:])}" if text else "with that byte"
-            if not live:
-                return f"no terminal begins {shown}"
-            mode = self.trace.modes(configuration.stacks)[0]
-            if text and self.machine.ends_before(text, configuration, mode):
-                return f"no terminal begins {shown}"
-            _, begin = ([], 0) if text is None else self.machine.lexemes(text[:-1], configuration, mode)
-            lexeme = shown_bytes(text[begin:-1]) if text is not None and begin < len(text) - 1 else ""
-            if not lexeme and text is not None:
-                return f"no terminal that could stand here begins {shown}"
-            return f"{lexeme or 'the lexeme under way'} may become {listed(self.names(live), 6)}, none of which goes on {shown}"
-        if kind == "tabs" and column >= MOST_COLUMN:
-            return (
-                f"a line begins {MOST_COLUMN} columns in, or more, which is more than can be counted: use fewer blanks"
-            )
-        if kind == "tabs":
-            return "a line begins with tabs and blanks that do not agree with those of the open block: use one of them only"
-        if kind == "column":
-            return f"a line begins at column {column}, where no block is open (open: {open_columns}){self.tabs(text)}"
-        if kind == "indent":
-            return f"a line is indented to column {column}, but no block can begin here (open: {open_columns}){self.tabs(text)}"
-        if kind == "dedent":
-            return f"a line goes back to column {column}, but the block cannot end here (open: {open_columns})"
-        if kind == "newline":
-            return f"the line cannot end here: {names} is refused"
-        if kind == "end":
-            return "the text cannot end here"
-        if kind == "unfinished":
-            live = self.machine.transducer.live[configuration.lexer]
-            return f"the text cannot end inside a lexeme that may become {listed(self.names(live), 6)}"
-        layout = self.grammar.layout
-        is_block = layout is not None and self.trace.expected(configuration.stacks) == [layout.indent]
-        is_dead = any((s, self.trace.column(symbol)) in self.trace.dead for s in refusal.stacks for symbol in symbols)
-        return (
-            f"{names} cannot come here"
-            + (": a block must begin, so the line must be indented" if is_block else "")
-            + (": conflicts are decided by a shift, and then no text goes on behind it" if is_dead else "")
-        )
-
-    def tabs(self, text: bytes | None) -> str:
-        layout = self.grammar.layout
-        if (
-            layout is None
-            or layout.tabs == "consistent"
-            or text is None
-            or b"\t" not in text[text.rfind(b"\n", 0, len(text) - 1) + 1 :]
-        ):
-            return ""
-        return f"; a tab counts {layout.tab_length} columns"
-
-    def attempts_that_go_on(self, configurations: list[Configuration], since: Any) -> tuple[Attempt, ...]:
-        """What an allowed token does: for each way to read it the terminals complete, those that may be under way, and the rules there."""
-        found = []
-        for way in self.trace.ways(configurations):
-            if isinstance(way, Refusal):
-                continue
-            live = self.machine.transducer.live[way.lexer]
-            wanted = self.trace.under_way(way)
-            taken = self.trace.acceptable(way.stacks, wanted)
-            if wanted and not taken:
-                continue
-            taken = taken if wanted and live else list(live)
-            after = way.stacks
-            for symbol in taken:
-                if symbol not in self.grammar.ignored and symbol not in (self.machine.newline, END):
-                    after = self.trace.shift(way.stacks, self.trace.column(symbol))[0]
-                    break
-            views = tuple(self.views.view(stack, ()) for stack in after[:MOST_STACKS])
-            found.append(Attempt(self.read_since(way, since), self.names(taken), "", views))
-        return tuple(found)
-
-    def nearest(self, text: bytes | None, data: bytes) -> tuple[Near, ...]:
-        """Allowed tokens, those with the longest beginning in common first, then the shortest."""
-        if self.store is None:
-            return ()
-        words = np.zeros(self.store.n_words, np.uint32)
-        texts = self.texts or Texts(self.store, 1, 0)
-        try:
-            if text is not None:
-                texts._advance_bytes(0, text)
-            with Alone(texts):
-                texts._fill(0, words.view(np.int32))
-        except (DeadEndError, IllegalTokenError):
-            return ()
-        allowed = np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little")).tolist()
-        tokens = self.store.vocabulary.tokens
-        near = [Near(token, tokens[token], _shared(tokens[token], data)) for token in allowed if tokens[token]]
-        return tuple(sorted(near, key=lambda one: (-one.shared, len(one.data), one.token))[:MOST_NEAR])
-
-
-def _shared(a: bytes, b: bytes) -> int:
-    n = 0
-    while n < min(len(a), len(b)) and a[n] == b[n]:
-        n += 1
-    return n
 
 
 __all__ = ["explain_id", "explain_next", "explain_text", "explain_token"]

@@ -1,4 +1,4 @@
-"""What is said about a text or a token: the data, as JSON, for a terminal, as plain lines."""
+"""The data of an explanation, and how it is shown: as JSON, in a terminal, or as plain lines."""
 
 from __future__ import annotations
 
@@ -9,13 +9,20 @@ from typing import Any, Literal
 Verdict = Literal["allowed", "refused"]
 
 MOST_SHOWN = 12
-"""Names in one line of a rendering; the data has all."""
+"""Names in one line that is shown. The data has all of them."""
 WIDEST_LINE = 100
+"""Characters shown of a long line of the text; half of them on each side of the position."""
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A byte of the text. line, column : from 1, the column in characters. before, after : the line, parted at the byte."""
+    """A byte of the text, and the line around it.
+
+    offset : bytes before it.
+    line, column : counted from 1; the column in characters.
+    before, after : the line before the byte and from the byte on. Long lines are cut, and control
+        characters other than tabs are escaped.
+    """
 
     offset: int
     line: int
@@ -25,7 +32,11 @@ class Position:
 
 
 def position_of(text: bytes, offset: int) -> Position:
-    """Where a byte of a text is; of a long line what is beside it."""
+    """The position of a byte in a text.
+
+    text : bytes.
+    offset : in bytes, from 0 to the text's length.
+    """
     begin = text.rfind(b"\n", 0, offset) + 1
     end = text.find(b"\n", offset)
     end = len(text) if end < 0 else end
@@ -44,7 +55,13 @@ def position_of(text: bytes, offset: int) -> Position:
 
 @dataclass(frozen=True, slots=True)
 class Lexeme:
-    """A terminal that was read: its name, and the bytes from `begin` to `end`, of which `text` is a beginning. Layout's have none."""
+    """A lexeme that was read.
+
+    terminal : its terminal's name.
+    text : its beginning, in quotes; "" if it has no bytes.
+    begin, end : offsets in the text, in bytes. Equal for terminals that the layout inserts.
+    is_ignored : whether the terminal is ignored.
+    """
 
     terminal: str
     text: str
@@ -55,11 +72,14 @@ class Lexeme:
 
 @dataclass(frozen=True, slots=True)
 class StackView:
-    """A stack of the parser before a terminal, once all is reduced that can be.
+    """A parser stack before a terminal, after all reductions that are possible.
 
-    refuses : the terminals that it refuses; () where it accepts. state : of the top, in `analysis.lr`. symbols : on the stack, from the
-    bottom. items : the rules under way in the top state, with a dot. rules : one chain of rules around them, the innermost first. expected
-    : terminals that it takes.
+    refuses : names of the terminals that it refuses; () where it accepts.
+    state : number of the state on top, as in `analysis.lr`.
+    symbols : on the stack, from the bottom.
+    items : the rules under way in the top state, with a dot.
+    rules : one chain of rules around them, the innermost first.
+    expected : names of the terminals that it takes.
     """
 
     refuses: tuple[str, ...]
@@ -72,10 +92,12 @@ class StackView:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One way to read the token, or the bytes of the text from the lexeme that is refused.
+    """One way to read the token, or the bytes of the text from the refused lexeme on.
 
-    read : terminals complete, and those that layout inserts. under_way : what the last lexeme may still become and the parser takes. why :
-    it is refused; "" if it is not. stacks : that refuse; if none does, those behind `read`.
+    read : names of the terminals completed, with those that the layout inserts.
+    under_way : names of the terminals that the last lexeme may still become and the parser takes.
+    why : why this reading is refused; "" if it is not.
+    stacks : those that refuse. If none refuses, those after `read`.
     """
 
     read: tuple[str, ...]
@@ -86,7 +108,12 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Near:
-    """A token that may come in place of a refused one. shared : bytes that both begin with."""
+    """A token that may come instead of a refused one.
+
+    token : its id.
+    data : its bytes.
+    shared : length of the common prefix with the refused token, in bytes.
+    """
 
     token: int
     data: bytes
@@ -97,12 +124,25 @@ class Near:
 class Explanation:
     """Why a token may or may not come, or where a text goes wrong.
 
-    what : was asked about. summary : all in one sentence. position : the first byte that cannot be; where everything is legal, the text's
-    end, or None if the text is not known. lexemes : the last ones read before, n_lexemes of them in all, ignored ones among them.
-    unfinished : the bytes of the lexeme under way there. columns : of the open blocks, () without layout. depth : open brackets.
-    reads_as : what the lexer makes of the token by itself, the last being what may be under way. expected : terminals that could come.
-    bytes_allowed : bytes that may stand at the position. nearest : tokens that are allowed, those most alike first. is_whole : whether the
-    text is legal as it stands, None where that was not asked. ending : why it is not. note : what the answer was worked out from.
+    grammar : the grammar's name.
+    what : what was asked about.
+    verdict : "allowed" or "refused".
+    summary : the answer in one sentence.
+    position : the first byte that is not legal. If everything is legal, the end of the text before
+        the token (for `explain_text`, the text's end). None if the text is not known.
+    lexemes : the last lexemes before the token; for `explain_text`, before the position.
+    n_lexemes : how many lexemes there are in all, ignored ones included.
+    unfinished : the lexeme under way there, in words; "" if there is none.
+    columns : of the blocks open there; () without a layout.
+    depth : brackets open there.
+    reads_as : what the lexer makes of the token by itself. The last one is what may be under way.
+    attempts : the ways to read the token or the text.
+    expected : names of the terminals that could come.
+    bytes_allowed : bytes that may stand at the position, ascending.
+    nearest : allowed tokens, the most similar first.
+    is_whole : whether the text is legal as it stands; None if that was not asked.
+    ending : why the text is not legal as it stands.
+    note : what the answer was worked out from.
     """
 
     grammar: str
@@ -126,10 +166,11 @@ class Explanation:
 
     @property
     def is_allowed(self) -> bool:
+        """Whether the verdict is "allowed"."""
         return self.verdict == "allowed"
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready; bytes are shown as Python writes them."""
+        """The fields, ready for JSON. Bytes are shown as by `shown_bytes`."""
         found = asdict(self)
         found["bytes_allowed"] = [shown_bytes(bytes([byte])) for byte in self.bytes_allowed]
         found["nearest"] = [{**asdict(near), "data": shown_bytes(near.data)} for near in self.nearest]
@@ -144,7 +185,7 @@ class Explanation:
         return Text("\n").join(Text(line, style=style) for style, line in self._lines())
 
     def _lines(self) -> Iterator[tuple[str, str]]:
-        """A style of `rich` and a line."""
+        """Lines to show, each with a style of `rich`."""
         yield ("bold green" if self.is_allowed else "bold red"), self.summary
         if self.position is not None:
             at = self.position
@@ -181,6 +222,7 @@ class Explanation:
 
 
 def _attempt(attempt: Attempt, is_allowed: bool) -> Iterator[tuple[str, str]]:
+    """Lines that show an attempt, each with a style."""
     read = " ".join(attempt.read)
     if attempt.why:
         yield "red" if not is_allowed else "dim", f"tried: {f'{read}, then ' if read else ''}{attempt.why}"
@@ -211,7 +253,7 @@ def _lexeme(lexeme: Lexeme) -> str:
 
 
 def listed(names: tuple[str, ...], most: int = MOST_SHOWN) -> str:
-    """Names with commas, and how many were left out.
+    """Names with commas; at most `most` of them, then how many were left out.
 
     >>> listed(("a", "b", "c"), 2)
     'a, b and 1 more'
@@ -222,6 +264,8 @@ def listed(names: tuple[str, ...], most: int = MOST_SHOWN) -> str:
 
 def shown_bytes(data: bytes, most: int = 40) -> str:
     """Bytes in quotes: as text where they are UTF-8, else as Python writes bytes.
+
+    most : characters, or bytes, that are shown. If there are more, "..." follows.
 
     >>> [shown_bytes(b) for b in (b"a b", b"\\xff", "é\\n".encode())]
     ["'a b'", "b'\\\\xff'", "'é\\\\n'"]
@@ -234,7 +278,7 @@ def shown_bytes(data: bytes, most: int = 40) -> str:
 
 
 def shown_ranges(data: bytes) -> tuple[str, ...]:
-    """Ascending bytes, neighbours of one kind (digits, letters, all else) together.
+    """Ascending bytes as ranges of neighbours of one kind: digits, letters, or anything else.
 
     >>> shown_ranges(b"+0123abc")
     ("'+'", "'0' to '3'", "'a' to 'c'")
@@ -254,4 +298,5 @@ def shown_ranges(data: bytes) -> tuple[str, ...]:
 
 
 def _kind(byte: int) -> int:
+    """3 for bytes beyond ASCII, 2 for letters, 1 for digits, 0 for anything else."""
     return 3 if byte >= 128 else 2 if chr(byte).isalpha() else 1 if chr(byte).isdigit() else 0

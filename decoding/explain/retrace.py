@@ -1,57 +1,27 @@
-"""Reading a text plainly: one byte at a time through the lexer's transducer, explicit stacks through the full LALR tables.
+"""Read a text in plain Python: byte by byte through the transducer, explicit stacks for the parser.
 
-The answers are the engine's, by other code: no look-ups, no merged states, and whatever is refused is kept with the stacks
-that refuse it. For explaining, not for decoding: some 25 us a byte of Python.
+The answers are the engine's, worked out by other code: no look-ups, no merged states. Each refusal
+is kept with the stacks that refuse. This is for explaining, not for decoding: it takes about 25 us
+a byte.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property, lru_cache
 from typing import Literal, NamedTuple
 
-from maskwright.analysis.errors import GrammarError, LimitError
+from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar.columns import FIRST_COLUMN, Column
-from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.lexing.lexemes import terminal_rank
-from maskwright.analysis.lexing.terminal_nfa import build_terminal_nfa, build_union_dfa
-from maskwright.analysis.lexing.terminals import compile_lexemes
-from maskwright.analysis.lexing.transducer import DEAD, RESTART, START_STATE, STATE_LIMIT
-from maskwright.analysis.lr.acyclic import parsed_grammar
-from maskwright.analysis.lr.automaton import build_automaton
-from maskwright.analysis.lr.bisimulation import coarsest_partition
-from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT, ERROR
-from maskwright.analysis.lr.tables import build_lr_tables
+from maskwright.analysis.lexing.transducer import DEAD, RESTART, START_STATE
+from maskwright.analysis.lr.encoding import ACCEPT
 from maskwright.decoding.engine.constants import MAX_STACKS
-from maskwright.maskstore.automaton.stack_automaton import build_lexer_and_parser
+from maskwright.decoding.explain.machine import INSERTED, Configuration, Machine
 
 END = -1
-"""The end of the text, where a terminal is expected."""
+"""Stands for the end of the text where a terminal is expected."""
 
 ENDED = -1
-"""In place of a stack: the text was accepted as a whole."""
-
-INSERTED = -1
-"""In place of a lexing mode: layout has put the terminal in, no text spells it."""
-
-Read = tuple[int, int, "Read | None"]
-"""What the parser has read: a terminal, the mode in which it was lexed, and what came before."""
-
-
-class Configuration(NamedTuple):
-    """Where one reading of a text stands.
-
-    lexer : the transducer's state. column : of the newline under way. depth : open brackets. columns : of the open blocks. stacks :
-    numbers in `Stacks`. last_was_newline : the last thing read was a newline with its column. read : all that was read, the last first.
-    """
-
-    lexer: int
-    column: Column
-    depth: int
-    columns: tuple[Column, ...]
-    stacks: tuple[int, ...]
-    last_was_newline: bool
-    read: Read | None
+"""Stands for a stack after the parser has accepted the whole text."""
 
 
 Kind = Literal["bytes", "terminal", "newline", "indent", "dedent", "column", "tabs", "end", "unfinished"]
@@ -60,11 +30,14 @@ Kind = Literal["bytes", "terminal", "newline", "indent", "dedent", "column", "ta
 class Refusal(NamedTuple):
     """Why a reading stops.
 
-    kind : "bytes": the lexer goes on with no such byte. "terminal", "newline", "indent", "dedent",
-        "end": the parser refuses that. "column": a line begins where no block is open. "tabs": its tabs
-        and blanks do not compare with the open block's. "unfinished": the text cannot end inside a lexeme.
-    configuration : where it stops. symbol : the terminal, or END. stacks : those that refuse, after all
-        that could be reduced. column : the line's.
+    kind : the reason. "bytes": the lexer cannot go on with this byte. "terminal", "newline",
+        "indent", "dedent", "end": the parser refuses that. "column": a line begins where no block
+        is open. "tabs": its tabs and blanks do not compare with the open block's. "unfinished": the
+        text cannot end inside a lexeme.
+    configuration : where it stops.
+    symbol : the terminal, or END.
+    stacks : those that refuse, after all possible reductions.
+    column : the line's.
     """
 
     kind: Kind
@@ -75,7 +48,13 @@ class Refusal(NamedTuple):
 
 
 class Stacks:
-    """Stacks of LR states by number; equal stacks have equal numbers. Number 0 holds the start state alone."""
+    """Stacks of LR states by number.
+
+    Equal stacks have equal numbers. Number 0 holds only the start state.
+
+    state : the state on top of each stack.
+    below : the number of the stack under it; -1 for stack 0.
+    """
 
     def __init__(self) -> None:
         self.state = [0]
@@ -83,6 +62,7 @@ class Stacks:
         self._number: dict[tuple[int, int], int] = {}
 
     def push(self, stack: int, state: int) -> int:
+        """The number of a stack with one more state on top."""
         number = self._number.setdefault((stack, state), len(self.state))
         if number == len(self.state):
             self.state.append(state)
@@ -98,141 +78,31 @@ class Stacks:
         return found[::-1]
 
 
-class Machine:
-    """Lexer and parser of a grammar. Raises as `build_store`, GrammarError for lexing "nfa". Cost for python.lark: 1.5 s."""
-
-    def __init__(self, grammar: Grammar) -> None:
-        if grammar.lexing == "nfa":
-            raise GrammarError(
-                f"grammar {grammar.name}: lexing 'nfa' keeps several hypotheses, which are not explained; load it with lexing='longest'"
-            )
-        self.grammar = grammar
-        found = build_lexer_and_parser(grammar)
-        modes, self.transducer = found.modes, found.transducer
-        self.tables = build_lr_tables(grammar, grammar.conflicts)
-        self.automaton = build_automaton(parsed_grammar(grammar, grammar.conflicts)).restricted(self.tables.origin)
-        self.class_of: list[int] = coarsest_partition(self.tables).states.tolist()
-        """The merged LR state of each of ours; several of the engine's may stand for one, see `LexerAndParser`."""
-        self.origin: list[int] = found.origin.tolist()
-        self.live = found.live
-        """What tells stacks that lead into dead ends; None if none do."""
-        of_class = dict(zip(self.origin, modes.of_state.tolist(), strict=True))
-        self.mode_of = [of_class.get(number, 0) for number in self.class_of]  # states only of dead ends have no mode
-        self.next_state: list[list[int]] = self.transducer.next_state.tolist()
-        self.output: list[list[int]] = self.transducer.output.tolist()
-        self.byte_class: list[int] = self.transducer.byte_class.tolist()
-        self.is_newline: list[bool] = self.transducer.is_newline.tolist()
-        self.mode_state: list[int] = self.transducer.mode_state.tolist()
-        self.competing = modes.competing
-        self.column_of: list[int] = self.tables.terminal_column.tolist()
-        self.end_column = self.tables.n_terminals
-        self._action: list[list[int]] = self.tables.action.tolist()
-        self.default_rule: list[int] = self.tables.default_rule.tolist()
-        self.goto: list[list[int]] = self.tables.goto.tolist()
-        self.rule_lhs: list[int] = self.tables.rule_lhs.tolist()
-        self.rule_length: list[int] = self.tables.rule_length.tolist()
-        layout = grammar.layout
-        self.newline = grammar.newline
-        brackets = layout.brackets if layout else ()
-        self.bracket = {opening: 1 for opening, _ in brackets} | {closing: -1 for _, closing in brackets}
-        self.corners: dict[int, frozenset[int]] = {}
-        """Remembered by explanations: the nonterminals that each nonterminal's text may begin with."""
-
-    def actions(self, state: int, column: int) -> tuple[int, ...]:
-        """What the parser may do in a state; a reduction that it can do whatever comes is done even where no terminal fits."""
-        default = self.default_rule[state]
-        if default >= 0:
-            return (-default - 1,)
-        action = self._action[state][column] if column >= 0 else ERROR
-        if action >= CONFLICT:
-            return self.tables.actions(state, column)
-        return () if action == ERROR else (action,)
-
-    @cached_property
-    def _union(self) -> tuple[list[list[int]], list[int], list[bool], list[int]]:
-        """The automaton of all terminals side by side: transitions, winners, whether it can grow, and the start of each mode."""
-        nfa = build_terminal_nfa(compile_lexemes(self.grammar))
-        starts = [tuple(int(nfa.initial[t]) for t in sorted(mode)) for mode in self.competing]
-        union = build_union_dfa(nfa, [terminal.name for terminal in self.grammar.terminals], STATE_LIMIT, starts)
-        rank = terminal_rank(self.grammar.terminals)
-        winners = [min(found, key=rank.__getitem__, default=-1) for found in union.accepting]
-        can_grow = [bool(row.any()) for row in union.next_state >= 0]
-        next_state: list[list[int]] = union.next_state.tolist()
-        return next_state, winners, can_grow, list(union.starts)
-
-    def longest_match(self, text: bytes, begin: int, mode: int) -> tuple[int, int, bool]:
-        """The longest match at `begin`: its terminal or -1, its end, and whether no further text can change it."""
-        next_state, winners, can_grow, starts = self._union
-        state, terminal, end = starts[mode], -1, begin
-        for at in range(begin, len(text)):
-            state = next_state[state][text[at]]
-            if state < 0:
-                return terminal, end, True
-            if winners[state] >= 0:
-                terminal, end = winners[state], at + 1
-        return terminal, end, not can_grow[state]
-
-    def lexemes(self, text: bytes, configuration: Configuration, mode: int) -> tuple[list[tuple[int, int, int]], int]:
-        """The lexemes of a text up to a configuration in its reading: terminal, begin, end; and where the one under way begins.
-
-        Ignored lexemes are among them; terminals that layout inserted have no length. mode : in which the one under way is lexed.
-        """
-        chain: list[tuple[int, int]] = []
-        read = configuration.read
-        while read is not None:
-            chain.append(read[:2])
-            read = read[2]
-        found: list[tuple[int, int, int]] = []
-        at = 0
-        for terminal, own_mode in reversed(chain):
-            if own_mode == INSERTED:
-                found.append((terminal, at, at))
-                continue
-            lexeme, end, _ = self.longest_match(text, at, own_mode)
-            while lexeme in self.grammar.ignored:
-                found.append((lexeme, at, end))
-                at = end
-                lexeme, end, _ = self.longest_match(text, at, own_mode)
-            found.append((terminal, at, end))
-            at = end
-        is_sure = True
-        while at < len(text) and is_sure:
-            lexeme, end, is_sure = self.longest_match(text, at, mode)
-            is_sure = is_sure and lexeme in self.grammar.ignored
-            if is_sure:
-                found.append((lexeme, at, end))
-                at = end
-        return found, at
-
-    def ends_before(self, text: bytes, configuration: Configuration, mode: int) -> bool:
-        """Whether the lexeme under way could end before the text's last byte, with which no terminal begins."""
-        _, begin = self.lexemes(text[:-1], configuration, mode)
-        terminal, end, _ = self.longest_match(text[:-1], begin, mode)
-        next_state, _, _, starts = self._union
-        return terminal >= 0 and end == len(text) - 1 and next_state[starts[mode]][text[-1]] < 0
-
-
-@lru_cache(maxsize=4)
-def machine_of(grammar: Grammar) -> Machine:
-    """The machine of a grammar, kept for the next question."""
-    return Machine(grammar)
-
-
 class Retrace:
-    """The readings of one text, and of what may come after it."""
+    """The readings of one text, and of what may come after it.
+
+    stacks : all stacks met so far.
+    start : the configuration before the text.
+    """
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self.stacks = Stacks()
         self.dead: set[tuple[int, int]] = set()
-        """Stacks and the columns that they could shift, were there a text that goes on behind."""
+        """(stack, column) pairs with a shift after which no text can be completed."""
         self._kinds = {0: 0}
         self.start = Configuration(START_STATE, FIRST_COLUMN, 0, (FIRST_COLUMN,), (0,), False, None)
 
-    # ------------------------------------------------------------------------------------------------------ parsing
+    # -------------------------------------------------------------------------------------- parsing
 
     def shift(self, stacks: Iterable[int], column: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The stacks after a terminal, and those that refuse it after all that could be reduced. Raises LimitError for too many."""
+        """The stacks after a terminal, and the stacks that refuse it after all possible reductions.
+
+        stacks : numbers in `Stacks`.
+        column : of the terminal in the tables; -1 if no state takes it.
+
+        Raises: LimitError if the text has too many readings.
+        """
         machine, known = self.machine, self.stacks
         found: dict[int, None] = {}
         refusing: dict[int, None] = {}
@@ -266,7 +136,7 @@ class Retrace:
         return tuple(found), tuple(refusing)
 
     def _is_dead(self, stack: int, state: int) -> bool:
-        """Whether no text goes on behind a shift."""
+        """Whether no text can be completed after a shift."""
         live, class_of = self.machine.live, self.machine.class_of
         if live is None:
             return False
@@ -283,6 +153,7 @@ class Retrace:
         return not live.can_shift(class_of[known.state[stack]], kinds[stack], class_of[state])
 
     def _reduced(self, stack: int, rule: int) -> int:
+        """The stack after a reduction."""
         machine, below = self.machine, self.stacks.below
         for _ in range(machine.rule_length[rule]):
             stack = below[stack]
@@ -293,23 +164,31 @@ class Retrace:
         return [symbol for symbol in symbols if self.shift(stacks, self.column(symbol))[0]]
 
     def column(self, symbol: int) -> int:
+        """The column of a terminal, or of END, in the tables."""
         return self.machine.end_column if symbol == END else self.machine.column_of[symbol]
 
     def expected(self, stacks: Sequence[int]) -> list[int]:
-        """All terminals that the parser can take, and END last; with layout the end of the text may need dedents before it."""
+        """All terminals that the parser can take, ascending, then END.
+
+        With a layout the end of the text may need dedents before it; these are not tried.
+        """
         columns = self.machine.column_of
         return self.acceptable(stacks, [*(t for t in range(len(columns)) if columns[t] >= 0), END])
 
     def _feed(
         self, configuration: Configuration, symbol: int, kind: Kind, column: Column = FIRST_COLUMN
     ) -> Configuration | Refusal:
+        """The configuration after one terminal. kind : of the refusal, if the parser refuses it."""
         after, refusing = self.shift(configuration.stacks, self.column(symbol))
         if not after:
             return Refusal(kind, configuration, symbol, refusing, column)
         return configuration._replace(stacks=after)
 
     def emit(self, configuration: Configuration, symbols: Iterable[int]) -> Configuration | Refusal:
-        """The configuration after terminals that the lexer emits, layout obeyed."""
+        """The configuration after terminals that the lexer emits, with the layout applied.
+
+        Returns the first refusal instead, if there is one.
+        """
         machine = self.machine
         for symbol in symbols:
             read = (symbol, self.modes(configuration.stacks)[0], configuration.read)
@@ -330,6 +209,7 @@ class Retrace:
         return configuration
 
     def _indent(self, configuration: Configuration, column: Column) -> Configuration | Refusal:
+        """The configuration after the indent or dedents of a line that begins at a column."""
         layout = self.machine.grammar.layout
         assert layout is not None
         order = layout.compare(column, configuration.columns[-1])
@@ -354,7 +234,7 @@ class Retrace:
             )
         return configuration
 
-    # ------------------------------------------------------------------------------------------------------- lexing
+    # --------------------------------------------------------------------------------------- lexing
 
     def modes(self, stacks: Sequence[int]) -> list[int]:
         """The lexing modes of some stacks, without repeats."""
@@ -363,7 +243,11 @@ class Retrace:
         return list(dict.fromkeys(self.machine.mode_of[self.stacks.state[stack]] for stack in stacks))
 
     def begun(self, configuration: Configuration) -> list[Configuration]:
-        """A configuration in START_STATE under several modes is one for each mode that its stacks choose, in that mode's state."""
+        """A configuration with no lexeme under way, split by the mode in which the next one begins.
+
+        With several modes, each mode that its stacks choose gives one configuration, in that mode's
+        start state. Any other configuration is returned alone.
+        """
         if configuration.lexer != START_STATE or len(self.machine.mode_state) == 1:
             return [configuration]
         mode_of, state = self.machine.mode_of, self.stacks.state
@@ -376,7 +260,11 @@ class Retrace:
         ]
 
     def read(self, configurations: Iterable[Configuration], data: bytes) -> tuple[list[Configuration], list[Refusal]]:
-        """The configurations after some bytes, and why there are not more."""
+        """The configurations after some bytes, and the refusals on the way.
+
+        Raises: LimitError if the text has too many readings, or if the lexer would read too many
+            bytes again.
+        """
         machine, transducer = self.machine, self.machine.transducer
         found: dict[tuple[object, ...], Configuration] = {}
         refused: list[Refusal] = []
@@ -386,7 +274,8 @@ class Retrace:
             configuration, waiting = agenda.pop()
             if not waiting:
                 key = configuration[:4]
-                if key in found:  # readings that the lexer cannot tell apart go on as one
+                # Readings that the lexer cannot tell apart go on as one.
+                if key in found:
                     both = dict.fromkeys((*found[key].stacks, *configuration.stacks))
                     configuration = found[key]._replace(
                         stacks=tuple(both),
@@ -422,7 +311,10 @@ class Retrace:
         return list(found.values()), refused
 
     def backed_up(self, configuration: Configuration) -> tuple[list[Configuration], list[Refusal]]:
-        """The configurations if the lexeme under way fails and ends at its last end; none and none where it cannot."""
+        """The configurations if the lexeme under way fails and ends where it last could.
+
+        Returns them with the refusals on the way; ([], []) if the lexer cannot back up.
+        """
         transducer, lexer = self.machine.transducer, configuration.lexer
         terminal = transducer.fallback[lexer]
         if terminal < 0:
@@ -437,7 +329,10 @@ class Retrace:
         return self.read([after._replace(lexer=START_STATE)], transducer.pending[lexer])
 
     def ways(self, configurations: Iterable[Configuration]) -> Iterator[Configuration | Refusal]:
-        """All that the lexemes under way may still be: the configurations themselves, those backed up, and so on."""
+        """All readings of the lexemes under way: each configuration, then backed up, and so on.
+
+        Refusals on the way are yielded too.
+        """
         agenda = list(configurations)[::-1]
         while agenda:
             configuration = agenda.pop()
@@ -447,7 +342,10 @@ class Retrace:
             agenda += more[::-1]
 
     def under_way(self, configuration: Configuration) -> tuple[int, ...]:
-        """The terminals of which one must be acceptable for a text to go on from a configuration; () if there is no condition."""
+        """The lookahead set of a configuration: one of these terminals must be acceptable next.
+
+        Returns () if there is no condition.
+        """
         lookahead = self.machine.transducer.lookahead[configuration.lexer]
         if lookahead is not None and (self.machine.newline not in lookahead or configuration.depth == 0):
             grammar = self.machine.grammar
@@ -457,7 +355,7 @@ class Retrace:
             return (*wanted, END) if grammar.layout is None else (*wanted, grammar.layout.dedent, END)
         if not configuration.last_was_newline:
             return ()
-        # no indent can come any more after a newline whose column is known
+        # After a newline whose column is known, no indent can come any more.
         layout = self.machine.grammar.layout
         return tuple(t for t in (*range(len(self.machine.column_of)), END) if layout is None or t != layout.indent)
 
@@ -467,11 +365,11 @@ class Retrace:
         return not wanted or any(self.shift(configuration.stacks, self.column(symbol))[0] for symbol in wanted)
 
     def is_legal(self, configurations: Iterable[Configuration]) -> bool:
-        """Whether the text can go on from one of some configurations to a legal text."""
+        """Whether some continuation of the text, from one of the configurations, is legal."""
         return any(not isinstance(way, Refusal) and self.goes_on(way) for way in self.ways(configurations))
 
     def end(self, configurations: Iterable[Configuration]) -> list[Refusal]:
-        """Why the text cannot end here; nothing if it can."""
+        """Why the text cannot end here; empty if it can."""
         machine, transducer = self.machine, self.machine.transducer
         refused: list[Refusal] = []
         agenda = list(configurations)[::-1]
@@ -486,7 +384,8 @@ class Retrace:
             if output < 0:
                 refused.append(Refusal("unfinished", configuration))
                 continue
-            # a newline that ends the text is behind its last line, whatever blanks follow
+            # A newline that ends the text belongs to no further line, so blanks after it do not
+            # count.
             after = self.emit(configuration._replace(column=FIRST_COLUMN), transducer.outputs[output])
             if not isinstance(after, Refusal) and machine.grammar.layout is not None and len(after.columns) > 1:
                 after = self._indent(after, FIRST_COLUMN)

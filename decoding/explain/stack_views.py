@@ -1,4 +1,4 @@
-"""A parser's stack in words: its symbols, the items of the state on top, and the rules that wait for them."""
+"""A parser's stack in words: its symbols, the items of its top state, the rules around them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ from maskwright.decoding.explain.explanation import StackView
 from maskwright.decoding.explain.retrace import END, Retrace
 
 MOST_RULES = 10
+"""Rules in a chain that is shown."""
 
 
 class StackViews:
-    """Views of the stacks of a trace."""
+    """Puts the stacks of a trace into words.
+
+    trace : the readings whose stacks are shown.
+    """
 
     def __init__(self, trace: Retrace) -> None:
         self.trace = trace
@@ -19,7 +23,11 @@ class StackViews:
         self.automaton = trace.machine.automaton
 
     def view(self, stack: int, refuses: tuple[str, ...]) -> StackView:
-        """A stack of the trace; refuses : the names of the terminals that it refuses."""
+        """A stack of the trace in words.
+
+        stack : its number in `trace.stacks`.
+        refuses : the names of the terminals that it refuses.
+        """
         states = self.trace.stacks.states(stack)
         state = states[-1]
         symbols = [self.automaton.accessing[s] for s in states[1:]]
@@ -34,12 +42,19 @@ class StackViews:
         )
 
     def symbol(self, symbol: int) -> str:
+        """The display name of a terminal, a nonterminal, or END."""
         if symbol == END:
             return "the end of the text"
         return self.automaton.grammar.display_name(symbol)
 
     def rules_around(self, states: Sequence[int]) -> tuple[str, ...]:
-        """The rules that wait for the one on top of a stack, the innermost first: one chain of them, at most MOST_RULES."""
+        """The rules that wait for the one on top of a stack, the innermost first.
+
+        They form one chain of at most `MOST_RULES` items. At each level the item with the lowest
+        number is taken.
+
+        states : the stack's LR states, from the bottom.
+        """
         automaton = self.automaton
         items, grammar = automaton.items, automaton.grammar
         n = grammar.n_terminals
@@ -50,20 +65,21 @@ class StackViews:
             rule = items.rule[item]
             at -= item - items.first[rule]
             wanted = grammar.rules[rule].lhs
-            # a kernel item before a symbol whose first corner the finished rule may be
+            # A kernel item whose next symbol is the finished nonterminal, or can begin with it.
             outer = [
                 i
                 for i in automaton.kernels[states[at]]
                 if items.symbol[i] >= n and (items.symbol[i] == wanted or wanted in self._corners(items.symbol[i]))
             ]
             if not outer:
-                break  # only a state that lies on no stack
+                # Only in a state that lies on no stack.
+                break
             item = min(outer)
             found.append(items.text(item))
         return tuple(found)
 
     def _corners(self, symbol: int) -> frozenset[int]:
-        """The nonterminals that a nonterminal's text may begin with, through first symbols."""
+        """A nonterminal, and the nonterminals that its derivations may begin with."""
         known = self.machine.corners
         if symbol not in known:
             grammar = self.automaton.grammar

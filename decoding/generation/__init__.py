@@ -1,8 +1,9 @@
 """How is a text made?
 
-In: a function from tokens to logits, a store, a prompt. Out: a completion that is whole.
+In: a function from tokens to logits, a store, a prompt. Out: a whole completion.
 """
 
-from maskwright.decoding.generation.generation import Completion, Generation, Sampler, Step, generate
+from maskwright.decoding.generation.generation import Completion, Generation, Step, generate
+from maskwright.decoding.generation.logits import Sampler
 
 __all__ = ["Completion", "Generation", "Sampler", "Step", "generate"]

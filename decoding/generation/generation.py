@@ -1,12 +1,12 @@
-"""One text from a language model, token by token under masks, which ends as a legal text within its budget.
+"""One text from a language model, token by token under masks, made legal within its budget.
 
-At each step the mask is filled, a token chosen and read; near the end of the budget, or when time is up, the text is closed with its
-shortest ending (or one near it, where the shortest takes long to find). Without a matcher the same loop runs free, for comparison.
+At each step we fill the mask, choose a token and read it. Near the end of the budget, or when time
+is up, we close the text with its shortest ending, or with one near it if the shortest takes long to
+find. Without a matcher the same loop runs without masks, for comparison.
 """
 
 from __future__ import annotations
 
-import inspect
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -21,23 +21,35 @@ from maskwright.analysis.errors import LimitError, MaskwrightError
 from maskwright.decoding.endings.ending import Ending, short_ending
 from maskwright.decoding.engine.arguments import integers, plain_bytes, texts
 from maskwright.decoding.generation.healing import Healing
-from maskwright.decoding.logits import apply_mask, need_torch
+from maskwright.decoding.generation.logits import CallReader, ModelReader, Sampler
+from maskwright.decoding.logits import apply_mask
 from maskwright.decoding.matcher import Matcher
 from maskwright.maskstore.vocabulary import Vocabulary
 
-Logits = npt.NDArray[np.float32]
 Reason = Literal["end", "stop", "complete", "tokens", "seconds"]
 
 GROWTH = 8
-"""Tokens that a token is taken to add to the shortest ending; decides how often the ending is looked at, and near the end it always is."""
+"""Tokens that one token is assumed to add to the shortest ending, at most.
+
+This decides how often the ending is computed. Near the end of the budget it is computed at each
+step.
+"""
 
 EARLY = 16
-"""Budgets up to this are held against the shortest ending before the first token, larger ones after it, so that it comes at once."""
+"""Budgets up to this are compared with the shortest ending before the first token.
+
+For larger budgets the first comparison comes after the first token, so that this token comes at
+once.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """data : bytes that the text goes on with. is_closing : they are from the shortest ending, the model did not choose them."""
+    """A piece of the completion.
+
+    data : bytes that the text goes on with.
+    is_closing : whether they come from the shortest ending, so that the model did not choose them.
+    """
 
     data: bytes
     is_closing: bool = False
@@ -45,14 +57,22 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What was generated behind the prompt.
+    """A generated completion.
 
-    data : the text. closing : the part of it at its end that the model did not choose. tokens : what was read, healed ones and the
-    closing included, end of text not; they spell the text unless a stop string cut it.
-    reason : the model ended the text ("end"), a stop string came ("stop"), the text was complete ("complete"), or the budget was used up
-    ("tokens", "seconds"). is_complete : the text with its prompt is legal as it stands; None if there was no matcher.
-    first_seconds : from the start to the first token. model_seconds, mask_seconds, ending_seconds : in the model; filling, applying,
-    advancing and choosing; looking for shortest endings.
+    data : the text after the prompt, as bytes.
+    closing : the end of the text that the model did not choose.
+    tokens : ids read, with healed ones and those of the closing, without end of text. They spell
+        the healed end of the prompt and the text, unless a stop string cut the text or the
+        generation ended while healing.
+    reason : why it ended. "end": the model ended the text. "stop": a stop string came. "complete":
+        the text was complete. "tokens", "seconds": the budget was used up.
+    is_complete : whether the prompt and the text together are legal as they stand; None without a
+        matcher.
+    seconds : wall time in all.
+    first_seconds : from the start to the first token.
+    model_seconds : spent in the model.
+    mask_seconds : spent filling and applying masks, choosing tokens and advancing.
+    ending_seconds : spent looking for shortest endings.
     """
 
     data: bytes
@@ -68,7 +88,10 @@ class Completion:
 
 
 class Generation:
-    """An iterator over the steps of one completion; `completion` is there once it is exhausted, and `run` exhausts it."""
+    """An iterator over the steps of one completion. `generate` makes one.
+
+    `completion` is available once the iterator is exhausted. `run` exhausts it.
+    """
 
     def __init__(
         self,
@@ -102,7 +125,7 @@ class Generation:
         self._words = np.zeros((vocabulary.size + 31) // 32, np.int32)
         self._blank = _blank_words(vocabulary) if stop_when_complete else self._words
         self._tokens: list[int] = []
-        self._text = b""  # behind the prompt
+        self._text = b""  # after the prompt
         self._n_shown = 0
         self._n_spent = 0
         self._next_check = max_tokens if max_tokens <= EARLY else max_tokens - 2
@@ -117,14 +140,17 @@ class Generation:
         return self._steps
 
     def run(self) -> Completion:
-        """Generate what is left."""
+        """Generate all steps that are left, and return the completion."""
         for _ in self._steps:
             pass
         return self.completion
 
     @property
     def completion(self) -> Completion:
-        """The whole. Raises MaskwrightError before the last step."""
+        """The whole completion.
+
+        Raises: MaskwrightError if the iterator is not exhausted.
+        """
         if self._completion is None:
             raise MaskwrightError(
                 "the generation is under way: exhaust it, or call run(), before you ask for its completion"
@@ -143,7 +169,7 @@ class Generation:
             yield from self._show(self._n_certain() if reason is None else len(self._text))
         closing = b""
         if self._matcher is not None:
-            # a budget so small that the prompt's end was not spelled yet
+            # The generation may end before the prompt's healed end is spelled again.
             self._matcher.advance_bytes(self._healing.rest)
         if self._close and self._matcher is not None and not self._matcher.is_accepting():
             ending = self._ending(self._matcher)
@@ -167,7 +193,7 @@ class Generation:
         )
 
     def _one(self) -> Reason | None:
-        """One token more, or why there is none."""
+        """Generate one token, and return why the generation ends; None if it goes on."""
         left = self._max_tokens - self._n_spent
         if left <= 0 or (self._close and left <= self._next_check and self._need(left) >= left):
             return "tokens"
@@ -197,7 +223,7 @@ class Generation:
         if token in self._vocabulary.eos:
             return "end"
         if self._close and left - 1 <= self._next_check and self._need(left - 1) > left - 1:
-            # what the token opens could not be closed any more
+            # The budget no longer suffices to close what the token opens.
             assert self._matcher is not None
             self._matcher.rollback(1)
             return "tokens"
@@ -210,7 +236,10 @@ class Generation:
         return "stop" if self._cut() else None
 
     def _check_budget(self) -> None:
-        """Raises LimitError if the budget does not even suffice to end the text as it stands."""
+        """Refuse a budget that cannot hold the shortest ending of the prompt.
+
+        Raises: LimitError if it cannot.
+        """
         if self._matcher is None or not self._close:
             return
         there = self._matcher
@@ -220,14 +249,18 @@ class Generation:
         check_budget(self._ending(there), self._max_tokens)
 
     def _need(self, left: int) -> int:
-        """Tokens of a short ending; decides when to look next."""
+        """The tokens of a short ending, of `left` tokens in the budget; sets the next check.
+
+        Returns 0 while healing, and left + 1 if the text has too many readings.
+        """
         assert self._matcher is not None
         if self._healing.rest:
             return 0
         try:
             need = len(self._ending(self._matcher).tokens)
         except LimitError:
-            # more readings than can be followed: close the text before it gets there
+            # There are more readings than can be followed, so we close the text before it gets
+            # there.
             return left + 1
         self._next_check = left - max(1, (left - need) // (1 + GROWTH))
         return need
@@ -239,14 +272,14 @@ class Generation:
         return ending
 
     def _is_complete(self) -> bool:
-        """The text is legal, and a blank line or nothing but space can follow."""
+        """Whether the text is legal and ends with a blank line, or only white space can follow."""
         assert self._matcher is not None
         if not self._text.strip() or not self._matcher.is_accepting():
             return False
         return self._text.endswith((b"\n\n", b"\n\r\n")) or not (self._words & ~self._blank).any()
 
     def _cut(self) -> bool:
-        """Whether a stop string is in the text; then text and matcher stand before it."""
+        """Whether a stop string is in the text. If so, text and matcher go back to before it."""
         found = [at for stop in self._stop if (at := self._text.find(stop, self._n_shown)) >= 0]
         if not found:
             return False
@@ -257,17 +290,17 @@ class Generation:
                 back += 1
                 kept -= len(self._vocabulary.tokens[self._tokens[-back]])
             self._matcher.rollback(back)
-            # healed tokens begin before the text
+            # Healed tokens begin before the text.
             self._matcher.advance_bytes(self._healed_bytes(kept, at))
         self._text = self._text[:at]
         return True
 
     def _healed_bytes(self, kept: int, at: int) -> bytes:
-        """Bytes kept .. at of the text; negative ones are the healed end of the prompt."""
+        """Bytes kept .. at of the text. Negative offsets lie in the healed end of the prompt."""
         return (self._healing.tail + self._text)[len(self._healing.tail) + kept : len(self._healing.tail) + at]
 
     def _n_certain(self) -> int:
-        """How much of the text no stop string can take back."""
+        """The length of the part of the text that no stop string can take back."""
         open_ends = (
             n
             for stop in self._stop
@@ -277,6 +310,7 @@ class Generation:
         return len(self._text) - max(open_ends, default=0)
 
     def _show(self, end: int) -> Iterator[Step]:
+        """The step up to an offset of the text, if it is new."""
         if end > self._n_shown:
             yield Step(self._text[self._n_shown : end])
             self._n_shown = end
@@ -299,22 +333,39 @@ def generate(
     close: bool = True,
     heal: bytes = b"",
 ) -> Generation:
-    """A completion of a prompt, as an iterator over its steps.
+    """Generate a completion of a prompt, as an iterator over its steps.
 
-    model : a causal language model of transformers, or a function from all tokens so far to the logits of the next, (N,), torch or NumPy.
-    matcher : stands behind the prompt's text (less `heal`), and is advanced; None leaves the model free.
-    prompt_tokens : what the model sees before the first new token, at least one. A prompt longer than the model's context loses its
-        beginning, as does the text when it outgrows the context; the matcher has seen all.
-    vocabulary : the matcher's by default.
-    max_tokens, seconds : the budget; tokens that only spell `heal` again are not counted. With a matcher and `close` the text is closed in
-        time: the tokens of the shortest ending are counted, and when time is up it is appended without the model.
-    stop : strings before which the text ends (it is closed then like any other).
-    stop_when_complete : end where the text is legal and a blank line was written, or nothing but space could follow.
-    temperature : 0 takes the likeliest token. top_k, top_p : sample from the k likeliest, from the likeliest that sum up to p.
-    heal : the end of the prompt's text whose tokens are not among `prompt_tokens`; the first new tokens must spell it, and may go on.
+    model : a causal language model of transformers, or a function from all tokens so far (a list of
+        ids) to the logits of the next one: (N,) numbers, as a torch tensor or a NumPy array.
+    matcher : stands after the prompt's text (without `heal`), and is advanced. None leaves the
+        model free.
+    prompt_tokens : at least one id; what the model sees before the first new token. A prompt that
+        is longer than the model's context loses its beginning, as does a text that outgrows the
+        context. The matcher has seen all of it.
+    vocabulary : the model's; by default the matcher's.
+    max_tokens, seconds : the budget, in new tokens and in seconds. Tokens that only spell `heal`
+        again do not count.
+    stop : strings before which the text ends. It is then closed like any other.
+    stop_when_complete : end where the text is legal and a blank line was written, or where nothing
+        but white space can follow.
+    temperature : 0 takes the likeliest token.
+    top_k, top_p : sample from the k likeliest tokens, and from the likeliest that sum up to p.
+    seed : of the sampler.
+    close : close the text with a shortest ending when the budget is used up; needs a matcher. The
+        tokens of the ending count towards `max_tokens`. When time is up the ending is appended
+        without the model.
+    heal : bytes; the end of the prompt's text that `prompt_tokens` lacks. The first new tokens must
+        spell it, and may go on.
 
-    Raises MaskwrightError for parameters out of range, LimitError if `max_tokens` cannot hold even the shortest ending, DeadEndError if no
-    token can come next. A token budget that suffices at the start is kept unless single tokens open more than `GROWTH` tokens of ending.
+    A budget of tokens that suffices at the start is kept, unless single tokens open more than
+    `GROWTH` tokens of ending. A budget above `EARLY` that is too small for the shortest ending is
+    exceeded: the text is closed after the first token.
+
+    Raises: MaskwrightError if a parameter is out of range or of another kind, if there is neither a
+        matcher nor a vocabulary, or, at the first token, if the vocabulary is not the model's;
+        LimitError if `max_tokens` is at most `EARLY` and cannot hold the shortest ending;
+        DeadEndError if no token can come next. All but the errors of the parameters are raised
+        while iterating.
     """
     need_type("matcher", matcher, (Matcher, NoneType), "a Matcher, or None")
     if vocabulary is None:
@@ -364,7 +415,10 @@ def check_options(
     top_p: float,
     seed: int,
 ) -> None:
-    """Raises MaskwrightError for an option of `generate` that is out of range, or of another kind."""
+    """Check the options of `generate`.
+
+    Raises: MaskwrightError if an option is out of range or of another kind.
+    """
     for what, whole in (("max_tokens", max_tokens), ("top_k", top_k), ("seed", seed)):
         integer(what, whole)
     for what, real in (("seconds", 1 if seconds is None else seconds), ("temperature", temperature), ("top_p", top_p)):
@@ -383,7 +437,10 @@ def check_options(
 
 
 def check_budget(ending: Ending, max_tokens: int) -> None:
-    """Raises LimitError if the budget does not even suffice for the shortest ending of a text."""
+    """Check that a budget of tokens can hold the shortest ending of a text.
+
+    Raises: LimitError if it cannot. An ending that may not be the shortest is not compared.
+    """
     if len(ending.tokens) > max_tokens and ending.is_shortest:
         raise LimitError(
             f"max_tokens is {max_tokens}, but the shortest ending of the text takes {len(ending.tokens)} tokens "
@@ -391,101 +448,8 @@ def check_budget(ending: Ending, max_tokens: int) -> None:
         )
 
 
-class Sampler:
-    """Tokens drawn from logits; equal seeds draw equally from equal logits."""
-
-    def __init__(self, temperature: float, top_k: int, top_p: float, seed: int | tuple[int, ...]) -> None:
-        self._temperature, self._top_k, self._top_p = temperature, top_k, top_p
-        self._random = np.random.default_rng(seed)
-
-    def choose(self, logits: Logits) -> int:
-        """A token. Raises MaskwrightError if no logit is finite. Ties go to the lowest id when temperature is 0."""
-        best = int(np.nanargmax(logits)) if not np.isnan(logits).all() else 0
-        if not np.isfinite(logits[best]):
-            raise MaskwrightError("no allowed token has a finite logit: the model gives NaN or -inf")
-        if self._temperature == 0:
-            return best
-        ids = np.flatnonzero(logits > -np.inf)
-        values = logits[ids].astype(np.float64) / self._temperature
-        order = np.argsort(-values, kind="stable")
-        if self._top_k:
-            order = order[: self._top_k]
-        shares = np.exp(values[order] - values[order[0]])
-        shares /= shares.sum()
-        total = np.cumsum(shares)
-        n = 1 + int(np.searchsorted(total, self._top_p)) if self._top_p < 1 else len(order)
-        drawn = self._random.random() * total[min(n, len(order)) - 1]
-        return int(ids[order[min(int(np.searchsorted(total, drawn, side="right")), len(order) - 1)]])
-
-
-class ModelReader:
-    """A transformers model reading a text with its cache. seconds : spent in the model."""
-
-    def __init__(self, model: Any, tokens: Sequence[int]) -> None:
-        self._torch = need_torch()
-        self._model = model
-        self._tokens = list(tokens)
-        config = model.config.get_text_config() if hasattr(model.config, "get_text_config") else model.config
-        self._context = int(getattr(config, "max_position_embeddings", 0) or 0)
-        parameters = inspect.signature(model.forward).parameters
-        self._options = {"logits_to_keep": 1} if "logits_to_keep" in parameters else {}
-        self._cache: Any = None
-        self._n_cached = 0
-        self.seconds = 0.0
-
-    def push(self, token: int) -> None:
-        self._tokens.append(token)
-
-    def logits(self) -> Logits:
-        """(N,) logits of the next token. At the context's end three quarters of it are read again."""
-        begin = time.perf_counter()
-        if self._context and (self._cache is None or self._n_cached == self._context):
-            self._cache = None
-            longest = self._context if len(self._tokens) < self._context else max(1, 3 * self._context // 4)
-            self._tokens = self._tokens[-longest:]
-        torch = self._torch
-        new = self._tokens[self._n_cached :] if self._cache is not None else self._tokens
-        with torch.inference_mode():
-            ids = torch.tensor([new], device=self._model.device)
-            found = self._model(ids, past_key_values=self._cache, use_cache=True, **self._options)
-        self._cache = getattr(found, "past_key_values", None)  # where there is none, all is read each time
-        self._n_cached = len(self._tokens) if self._cache is not None else 0
-        logits: Logits = found.logits[0, -1].float().cpu().numpy()  # the caller may write into it
-        self.seconds += time.perf_counter() - begin
-        return logits
-
-
-class CallReader:
-    """A function from tokens to logits, as a reader."""
-
-    def __init__(self, function: Any, tokens: Sequence[int]) -> None:
-        if not callable(function):
-            raise MaskwrightError(
-                f"the model is a {type(function).__name__}; expected a model of transformers, or a function from tokens to logits"
-            )
-        self._function = function
-        self._tokens = list(tokens)
-        self.seconds = 0.0
-
-    def push(self, token: int) -> None:
-        self._tokens.append(token)
-
-    def logits(self) -> Logits:
-        begin = time.perf_counter()
-        found = self._function(list(self._tokens))
-        if hasattr(found, "detach"):
-            found = found.detach().float().cpu().numpy()
-        logits = np.array(found, np.float32)
-        if logits.ndim != 1:
-            raise MaskwrightError(
-                f"the model gave logits of shape {logits.shape}; expected (N,), those of the next token"
-            )
-        self.seconds += time.perf_counter() - begin
-        return logits
-
-
 def _blank_words(vocabulary: Vocabulary) -> npt.NDArray[np.int32]:
-    """The mask of tokens that are nothing but white space, and of those that end a text."""
+    """(ceil(V / 32),) int32: the mask of the white-space tokens and the end-of-text tokens."""
     bits = np.zeros(-vocabulary.size % 32 + vocabulary.size, bool)
     bits[[token for token, data in enumerate(vocabulary.tokens) if data and not data.strip()]] = True
     bits[list(vocabulary.eos)] = True

@@ -1,10 +1,12 @@
-"""Token healing: the prompt's last tokens taken back, so that what comes next may be cut into tokens otherwise.
+"""Token healing: take back the prompt's last tokens, so that the model may spell them otherwise.
 
-A prompt that ends in the middle of what the tokenizer knows as one token ("http:" before "//") leaves the model in a place it hardly ever
-saw. So the end of the prompt is taken off, and the first new tokens must spell it again, or go past it.
+A prompt may end in the middle of what the tokenizer knows as one token, as "http:" does before
+"//". The model has hardly ever seen such an end. So we take the end of the prompt off, and the
+first new tokens must spell it again or go past it.
 
-Source: Lundberg, "The Art of Prompt Design: Prompt Boundaries and Token Healing" (2023). Ours takes back as many tokens as a longer
-one could replace, and never chooses a token after which the rest cannot be spelled.
+Source: Lundberg, "The Art of Prompt Design: Prompt Boundaries and Token Healing" (2023).
+PAPER: ours takes back as many tokens as a longer one could replace, and never chooses a token after
+which the remaining bytes cannot be spelled.
 """
 
 from __future__ import annotations
@@ -21,7 +23,11 @@ if TYPE_CHECKING:
 
 
 class Healing:
-    """tail : bytes that were taken back. rest : those that new tokens still have to spell."""
+    """The bytes that the first new tokens must spell.
+
+    tail : bytes taken back from the prompt.
+    rest : the end of them that new tokens must still spell.
+    """
 
     def __init__(self, vocabulary: Vocabulary, tail: bytes) -> None:
         self.tail = self.rest = tail
@@ -36,8 +42,13 @@ class Healing:
                 )
 
     def words(self) -> npt.NDArray[np.int32]:
-        """(ceil(V / 32),) the mask of tokens that spell a beginning of the rest (such that what then is left can be spelled), or all of it
-        and more. Cost: O(V)."""
+        """The mask of the tokens that may come while healing: (ceil(V / 32),) int32.
+
+        These are tokens that begin with all of `rest`, and tokens that `rest` begins with, if the
+        bytes after them can be spelled too.
+
+        Cost: O(V).
+        """
         rest, offset = self.rest, len(self.tail) - len(self.rest)
         vocabulary = self._vocabulary
         bits = np.zeros(-vocabulary.size % 32 + vocabulary.size, bool)
@@ -49,14 +60,22 @@ class Healing:
         return np.packbits(bits, bitorder="little").view(np.int32)
 
     def take(self, data: bytes) -> bytes:
-        """A token's bytes have been read: those of them that are new."""
+        """Count a token's bytes as read, and return those that go past the healed end."""
         n = min(len(self.rest), len(data))
         self.rest = self.rest[n:]
         return data[n:]
 
 
 def split_for_healing(vocabulary: Vocabulary, tokens: Sequence[int]) -> tuple[list[int], bytes]:
-    """Tokens to keep, and the bytes of those to take back: the longest run of last tokens whose bytes begin a longer token, but not all.
+    """The tokens of a prompt to keep, and the bytes of those to take back.
+
+    The longest sequence of last tokens is taken back whose bytes are a proper prefix of some token.
+    The first token is always kept.
+
+    tokens : ids of the prompt.
+
+    Returns the ids kept, and bytes; b"" if nothing is taken back.
+    Cost: O(V log V).
 
     >>> from maskwright.maskstore.vocabulary import Vocabulary
     >>> split_for_healing(Vocabulary("v", (b"http", b":", b"://"), {}, ()), [0, 1])

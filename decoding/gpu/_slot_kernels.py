@@ -1,24 +1,38 @@
-"""The jitted engine for slots of fixed size: texts whose memory never grows, so that a GPU can read tokens and find masks by itself.
+"""The jitted engine for slots of fixed size: texts whose memory never grows.
 
-A slot's region is that of the engine (`constants`), with INDENT_ZONE integers for its history, and with CAPACITY integers of
-scratch behind its arena. The same functions run on the CPU (loops at the end of this file) and, one thread a slot, on a
-GPU (`engine_cuda.py`). They allocate nothing.
+So a GPU can read tokens and find masks by itself.
 
-INVARIANT: a *settled* text has the indent of depth d in the records 2 d and 2 d + 1, and the stack frame of height h in
-record INDENT_ZONE + h. So only records above the top of the stack can be unreachable. `settle` restores this after each
-token by moving the frames that the token made. They are few; `collect` would go through all records. A text with several
-stacks is not settled; its records are collected when they have filled the region.
+A slot's region is that of the engine (`constants`), with INDENT_ZONE integers for its history, and
+with CAPACITY integers of scratch behind its arena. The same functions run on the CPU (loops at the
+end of this file) and, one thread for each slot, on a GPU (`engine_cuda.py`). They allocate nothing.
+A text that is too deep for its slot's own region moves to one of a few larger regions, the *deep*
+regions.
 
-INVARIANT: place 2 d behind a settled region's header is the number of the frame that was on top when the indent of depth d was made, if
-that frame has been on the stack ever since, else NO_FRAME. So what a block remembers of its end (`close_blocks`) holds here too.
+INVARIANT: a *settled* text has the indent of depth d in the records 2 d and 2 d + 1, and the stack
+frame of height h in record INDENT_ZONE + h. So only records above the top of the stack can be
+unreachable. `settle` restores this after each token by moving the frames that the token made. They
+are few; `collect` would go through all records. A text with several stacks is not settled. Its
+records are collected once they have filled the region.
+
+INVARIANT: the integer at offset 2 d behind a settled region's header belongs to the indent of depth
+d. It is the number of the frame that was on top when this indent was made, if that frame has been
+on the stack ever since; else NO_FRAME. So what a block remembers of its end (`close_blocks`) holds
+here too.
+
+The kernels share these arguments, besides those in `constants`:
+
+regions : (n_slots,) int64; the index in memory at which each slot's text has its region.
+owners : (n_deep,) int32; the slot that has each deep region, or -1.
+results : (n_slots,) int32; OK for a text that is being read, else why it is not.
+lengths : (n_slots,) int32; the tokens read in each slot.
+tokens : (n_slots,) int64; the tokens to read; -1 for none.
+deep_first, deep_stride, deep_capacity : the index in memory at which the deep regions begin, the
+    integers of each, and the records that each has room for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
-import numpy.typing as npt
 
 from maskwright.analysis.jit import kernel
 from maskwright.decoding.engine._end_kernels import can_end
@@ -54,23 +68,22 @@ from maskwright.decoding.engine.constants import (
     STACKS,
     USED,
     WRITTEN,
-    scratch_size,
 )
 from maskwright.maskstore.table.schema import EOS, EOS_IN_MASKS, MASK_IDS, MASKS, N_EOS, N_WORDS, ROWS
 
 IS_SETTLED = HISTORY_AT
-"""This place of a region has no use where there is no history."""
+"""1 if the text is settled. A slot has no history, so this field is free."""
 
 FIELDS_OF_TEXT = (LEXER, COLUMN, NARROW, DEPTH, INDENTS, STACKS, FINISHED, USED)
-"""The places of a region that say where a text is."""
+"""The fields of a region that say where a text is."""
 
 WITHOUT_END = 1
-"""A result of `find_slot`: OK, but the end-of-text tokens that the masks hold are to be taken out."""
+"""A result of `find_slot`: OK, but the end-of-text tokens must be taken out of the masks."""
 
 
 @kernel
 def begin_slot(table, memory, region):  # type: ignore[no-untyped-def]
-    """The start of a text, settled. ARENA and CAPACITY are set."""
+    """Put a slot's region at the start of a text, settled. ARENA and CAPACITY must be set."""
     reset(table, memory, region)
     record(memory, region + np.int64(memory[region + ARENA]), INDENT_ZONE, 0, NO_FRAME, 0)
     memory[region + STACKS] = INDENT_ZONE
@@ -83,8 +96,11 @@ def begin_slot(table, memory, region):  # type: ignore[no-untyped-def]
 def settle(memory, region):  # type: ignore[no-untyped-def]
     """Restore the invariants after a token. Cost: O(frames and indents that it made).
 
-    BOUND: a new frame of height h has a number of at least INDENT_ZONE + h, since it was made behind a stack that was settled; so, from
-    the lowest up, none is written over before it has been moved.
+    A text with several stacks, or with too many indents for INDENT_ZONE, is no longer settled.
+
+    BOUND: a new frame of height h has a number of at least INDENT_ZONE + h, since it was made
+    behind a stack that was settled. Frames are moved from the lowest up, so none is overwritten
+    before it has been moved.
     """
     memory[region + AFTER_NEWLINE_STACKS] = 0
     if memory[region + IS_SETTLED] == 0:
@@ -111,10 +127,10 @@ def settle(memory, region):  # type: ignore[no-untyped-def]
         below = below_of(memory, arena, indent)
         record(memory, arena, into, wide_of(memory, arena, indent), into - 2, 0)
         record(memory, arena, into + 1, narrow_of(memory, arena, indent), NO_FRAME, 0)
-        memory[frame_of + into] = indent - 1  # its number before it moves
+        memory[frame_of + into] = indent - 1  # the number of its frame, before that moves
         indent = below
         into -= 2
-    # down to a frame that is in its place, turning the links round; then up again
+    # go down to a frame that need not move, reversing the links; then go up again
     frame = stacks
     above = np.int64(NO_FRAME)
     while frame != INDENT_ZONE + height_of(memory, arena, frame):
@@ -128,7 +144,8 @@ def settle(memory, region):  # type: ignore[no-untyped-def]
         memory[arena + RECORD * frame + BELOW_AT] = above
         above = frame
         frame = below
-    # BOUND: from here down all frames are where they were, so what is above was popped; blocks' frames ascend with their depth
+    # BOUND: from here down all frames are where they were, so a block's frame above this one was
+    # popped. The numbers of the blocks' frames ascend with their depth.
     while block >= 0 and (memory[frame_of + block] > frame or memory[frame_of + block] < 0):
         memory[frame_of + block] = NO_FRAME
         block -= 2
@@ -145,8 +162,10 @@ def settle(memory, region):  # type: ignore[no-untyped-def]
 def settle_all(memory, region):  # type: ignore[no-untyped-def]
     """Settle a text whose records have just been collected, if it has one stack and few indents.
 
-    BOUND: collected records are numbered without gaps, so the frame of height h has a number of at most h + INDENT_ZONE: from the top
-    down, none is written over before it has been moved. The indents wait in the scratch behind the arena, which has 2 INDENT_ZONE places.
+    BOUND: collected records are numbered without gaps, so the frame of height h has a number of at
+    most h + INDENT_ZONE. Frames are moved from the top down, so none is overwritten before it has
+    been moved. The indents wait in the scratch behind the arena, which has at least 2 INDENT_ZONE
+    integers.
     """
     memory[region + IS_SETTLED] = 0
     stacks = np.int64(memory[region + STACKS])
@@ -167,7 +186,7 @@ def settle_all(memory, region):  # type: ignore[no-untyped-def]
         n += 1
     if indent >= 0 or INDENT_ZONE + height >= capacity:
         return
-    # the innermost block is the first
+    # block 0 is the innermost
     block = np.int64(0)
     frame = stacks
     while frame >= 0:
@@ -199,7 +218,7 @@ def settle_all(memory, region):  # type: ignore[no-untyped-def]
 def free_records(table, memory, region):  # type: ignore[no-untyped-def]
     """Free the records that a text does not need."""
     if memory[region + IS_SETTLED]:
-        settle(memory, region)  # what `find_slot` left behind the top
+        settle(memory, region)  # frees what `find_slot` left above the top
         return
     capacity = np.int64(memory[region + CAPACITY])
     scratch = region + np.int64(memory[region + ARENA]) + RECORD * capacity
@@ -209,7 +228,7 @@ def free_records(table, memory, region):  # type: ignore[no-untyped-def]
 
 @kernel
 def move_slot(memory, region, into, capacity):  # type: ignore[no-untyped-def]
-    """Copy a text into a region of another capacity."""
+    """Copy a text into a region of another capacity. into : the index in memory of that region."""
     n = np.int64(memory[region + ARENA]) + RECORD * np.int64(memory[region + USED])
     for i in range(n):
         memory[into + i] = memory[region + i]
@@ -218,7 +237,10 @@ def move_slot(memory, region, into, capacity):  # type: ignore[no-untyped-def]
 
 @kernel
 def advance_slot(table, memory, regions, results, lengths, slot, token):  # type: ignore[no-untyped-def]
-    """Read a token: results[slot] says what came of it. True if the slot needs a larger region, the text being as it was."""
+    """Read a token in a slot. results[slot] says what came of it.
+
+    Returns whether the slot needs a larger region. The text is unchanged then.
+    """
     region = np.int64(regions[slot])
     code = np.int64(NO_ROOM)
     for attempt in range(2):
@@ -238,7 +260,7 @@ def advance_slot(table, memory, regions, results, lengths, slot, token):  # type
 
 @kernel
 def has_token(table, memory, region, token, words):  # type: ignore[no-untyped-def]
-    """Whether a token is in a mask that is marked, or in what has been written."""
+    """Whether a token is in a noted mask, or in what has been written to words."""
     bit = np.int32(1) << np.int32(token & 31)
     if memory[region + WRITTEN] and words[token >> 5] & bit:
         return True
@@ -256,8 +278,13 @@ def has_token(table, memory, region, token, words):  # type: ignore[no-untyped-d
 
 @kernel
 def find_slot(table, memory, regions, results, slot, words):  # type: ignore[no-untyped-def]
-    """Mark the masks of a slot's text: OK, WITHOUT_END, NO_ROOM (it needs a larger region), or an error. results[slot] says which
-    unless it is one of the first two. words : (>= n_words,) int32, written to when there is no room for more marks."""
+    """Note the masks of a slot's text.
+
+    Returns OK, WITHOUT_END, NO_ROOM (the slot needs a larger region), or an error. results[slot] is
+    the same, except that WITHOUT_END leaves it alone.
+
+    words : (>= n_words,) int32; written to only if there is no room for another note.
+    """
     region = np.int64(regions[slot])
     code = np.int64(NO_ROOM)
     for attempt in range(2):
@@ -266,7 +293,7 @@ def find_slot(table, memory, regions, results, slot, words):  # type: ignore[no-
         code = np.int64(find_masks(table, memory, region, words))
         is_open = code == OK and table[EOS_IN_MASKS] == 0 and table[N_EOS] > 0
         if is_open and has_token(table, memory, region, np.int64(table[table[EOS]]), words):
-            # as in `fill`: the masks say only that the text or a block may end
+            # as in `finish_mask`: the masks say only that the text or a block may end
             code = np.int64(can_end(table, memory, region))
             if code == ILLEGAL:
                 code = np.int64(WITHOUT_END)
@@ -289,7 +316,14 @@ def take_out_end(table, words):  # type: ignore[no-untyped-def]
 
 @kernel
 def begin_text(table, memory, regions, owners, results, lengths, tokens, slot, region, result):  # type: ignore[no-untyped-def]
-    """A new text in a slot, in its own region again; its result is `result`, and what was sampled for the text before is not read."""
+    """Begin a new text in a slot, in the slot's own region again.
+
+    Deep regions of the slot become free. tokens[slot] becomes -1, so a token sampled for the text
+    before is not read.
+
+    region : where the slot's own region begins.
+    result : what results[slot] becomes.
+    """
     for deep in range(owners.shape[0]):
         if owners[deep] == slot:
             owners[deep] = -1
@@ -308,7 +342,10 @@ def fits(memory, region, image):  # type: ignore[no-untyped-def]
 
 @kernel
 def copy_image(memory, region, image, begin, step):  # type: ignore[no-untyped-def]
-    """Put every step-th place of an image, from `begin` on, into a region of which ARENA and CAPACITY are set."""
+    """Copy every step-th integer of an image, from `begin` on, into a region.
+
+    ARENA and CAPACITY of the region must be set; they keep their values. image : as of `image_of`.
+    """
     for i in range(begin, image.shape[0], step):
         if i < REGION_HEADER + INDENT_ZONE:
             if i != ARENA and i != CAPACITY:
@@ -319,7 +356,7 @@ def copy_image(memory, region, image, begin, step):  # type: ignore[no-untyped-d
 
 @kernel
 def claim_plain(owners, slot):  # type: ignore[no-untyped-def]
-    """A deep region that no slot has, or -1. Where one thread runs."""
+    """Claim a deep region that no slot has: its number, or -1. For a single thread only."""
     for deep in range(owners.shape[0]):
         if owners[deep] < 0:
             owners[deep] = slot
@@ -337,7 +374,10 @@ def to_deep(memory, regions, owners, slot, deep, deep_first, deep_stride, deep_c
 
 @kernel
 def advance_slots(table, memory, regions, owners, results, lengths, tokens, deep_first, deep_stride, deep_capacity):  # type: ignore[no-untyped-def]
-    """`advance_slot` for all slots that are OK; token -1 = nothing to read. What the kernel of this name does on a GPU."""
+    """`advance_slot` for all slots that are OK and have a token to read.
+
+    The kernel of the same name does this on a GPU.
+    """
     for slot in range(regions.shape[0]):
         if results[slot] != OK or tokens[slot] == -1:
             continue
@@ -350,7 +390,11 @@ def advance_slots(table, memory, regions, owners, results, lengths, tokens, deep
 
 @kernel
 def find_slots(table, memory, regions, owners, results, found, words, deep_first, deep_stride, deep_capacity):  # type: ignore[no-untyped-def]
-    """`find_slot` for all slots that are OK; found[slot] is what it returned, IDLE for the others."""
+    """`find_slot` for all slots that are OK.
+
+    found : (n_slots,) int32, written; what `find_slot` returned, IDLE for the other slots.
+    words : (n_slots, >= n_words) int32; as of `find_slot`, a row for each slot.
+    """
     for slot in range(regions.shape[0]):
         found[slot] = IDLE
         if results[slot] != OK:
@@ -367,9 +411,14 @@ def find_slots(table, memory, regions, owners, results, found, words, deep_first
 
 @kernel
 def write_slots(table, memory, regions, results, found, words, held, row_ids):  # type: ignore[no-untyped-def]
-    """The rows of what `find_slots` marked. A slot that is not OK gets the held tokens, and nothing else.
+    """Write the rows of the masks that `find_slots` noted.
 
-    words : (n_slots, >= n_words) int32. held : (n,) int32 ids. row_ids : (n_slots,) int32, each slot's own number, -1 if it is idle.
+    The row of a slot that is not OK has the held tokens and nothing else.
+
+    found : (n_slots,) int32; as `find_slots` wrote it.
+    words : (n_slots, >= n_words) int32, written.
+    held : (n,) int32; ids.
+    row_ids : (n_slots,) int32, written; each slot's own number, -1 if it is idle.
     """
     for slot in range(regions.shape[0]):
         row_ids[slot] = -1 if results[slot] == IDLE else slot
@@ -393,17 +442,25 @@ def write_slots(table, memory, regions, results, found, words, held, row_ids):  
 
 
 @kernel
-def begin_slots(table, memory, regions, owners, results, lengths, tokens, message, n, first, stride, result):  # type: ignore[no-untyped-def]
-    """New texts in some slots, whose regions are first + slot * stride again. message : as `message_of` makes it, of n slots."""
-    for i in range(n):
-        slot = np.int64(message[i])
-        region = first + slot * stride
-        begin_text(table, memory, regions, owners, results, lengths, tokens, slot, region, result)
+def begin_slots(table, memory, regions, owners, results, lengths, tokens, chosen, stride, result):  # type: ignore[no-untyped-def]
+    """Begin new texts in some slots, in the slots' own regions again.
+
+    chosen : (n,) int32; the slots. stride : the region of a slot begins at `slot * stride`.
+    result : what the slots' results become.
+    """
+    for i in range(chosen.shape[0]):
+        slot = np.int64(chosen[i])
+        begin_text(table, memory, regions, owners, results, lengths, tokens, slot, slot * stride, result)
 
 
 @kernel
 def load_slots(memory, regions, owners, results, message, n, deep_first, deep_stride, deep_capacity):  # type: ignore[no-untyped-def]
-    """Put the images of a message into slots that have just begun; NO_ROOM where no region holds one."""
+    """Put the images of a message into slots that have just begun.
+
+    The result of a slot is NO_ROOM if no region holds its image.
+
+    message, n : as `regions.message_of` makes it, and the number of its slots.
+    """
     for i in range(n):
         if message[n + i] == 0:
             continue
@@ -423,49 +480,5 @@ def load_slots(memory, regions, owners, results, message, n, deep_first, deep_st
 
 @kernel
 def tidy(table, memory, region):  # type: ignore[no-untyped-def]
-    """`free_records`."""
+    """`free_records`, for calls from Python."""
     free_records(table, memory, region)
-
-
-def message_of(slots: Sequence[int], images: Sequence[npt.NDArray[np.int32] | None]) -> npt.NDArray[np.int32]:
-    """What `begin_slots` and `load_slots` are told, in one array, so that it is one copy to a device.
-
-    The slots; where each one's image begins, 0 if it has none; where it ends; the images. image : as of `image_of`.
-    """
-    sizes = [0 if image is None else len(image) for image in images]
-    ends = 3 * len(slots) + np.cumsum(sizes, dtype=np.int64)
-    begins = [0 if image is None else end - len(image) for image, end in zip(images, ends.tolist(), strict=True)]
-    parts = [np.array([*slots, *begins, *ends.tolist()], np.int32), *(image for image in images if image is not None)]
-    return np.concatenate(parts)
-
-
-def image_of(table: npt.NDArray[np.int32], memory: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """The text of a matcher as a region without a history and without scratch: header, frames of blocks, the records in use; settled."""
-    used, begin = int(memory[USED]), int(memory[ARENA])
-    scratch, capacity = scratch_size(table), used + 2 * INDENT_ZONE
-    image = np.zeros(region_size(scratch, capacity), np.int32)
-    image[:REGION_HEADER] = new_header(scratch, capacity)
-    for field in FIELDS_OF_TEXT:
-        image[field] = memory[field]
-    arena = int(image[ARENA])
-    image[arena : arena + RECORD * used] = memory[begin : begin + RECORD * used]
-    tidy(table, image, 0)
-    return np.concatenate([image[: REGION_HEADER + INDENT_ZONE], image[arena : arena + RECORD * int(image[USED])]])
-
-
-def new_header(scratch: int, capacity: int) -> npt.NDArray[np.int32]:
-    """The places of a region's header that `begin_slot` leaves alone. scratch : `constants.scratch_size`."""
-    header = np.zeros(REGION_HEADER, np.int32)
-    header[ARENA] = arena_offset(scratch)
-    header[CAPACITY] = capacity
-    return header
-
-
-def arena_offset(scratch: int) -> int:
-    """Where a region's arena begins: behind the header, the numbers of blocks' frames and the scratch."""
-    return REGION_HEADER + INDENT_ZONE + scratch
-
-
-def region_size(scratch: int, capacity: int) -> int:
-    """Places of a region."""
-    return arena_offset(scratch) + 4 * capacity

@@ -1,4 +1,4 @@
-"""Where the engine's kernels for slots run: loops on the CPU, or `engine_cuda` on a device."""
+"""Where the engine's kernels for slots run: in loops on the CPU, or on a device (`engine_cuda`)."""
 
 from __future__ import annotations
 
@@ -11,46 +11,71 @@ from maskwright.analysis.errors import MaskwrightError, MissingExtraError
 from maskwright.decoding.gpu import _slot_kernels as slot_kernels
 
 LEAST_MESSAGE = 4096
-"""Places of pinned memory that are taken for what goes to the device between steps, at least: so the same are taken again."""
+"""The least number of elements of pinned memory for a message to the device.
+
+Messages of similar size then use the same memory again.
+"""
 
 
 class Cpu:
-    """The kernels as loops over the slots."""
+    """The kernels as loops over the slots.
+
+    torch : the module; not used.
+    device : the torch device, "cpu".
+    """
 
     def __init__(self, torch: Any, device: Any) -> None:
         self.device = device
 
     def view(self, tensor: Any) -> Any:
+        """A tensor as the kernels take it: a NumPy array in the same memory."""
         return tensor.numpy()
 
     def sent(self, tensor: Any) -> Any:
+        """A tensor on the device: the tensor itself."""
         return tensor
 
     @contextmanager
     def fork(self) -> Iterator[None]:
+        """A context without any effect: there are no streams."""
         yield
 
     def join(self) -> None:
+        """Wait for what `fork` launched: nothing to do here."""
         pass
 
     def advance(self, size: int, arguments: tuple[Any, ...]) -> None:
+        """Run `advance_slots`. size : the number of slots."""
         slot_kernels.advance_slots(*arguments)
 
     def find(self, size: int, arguments: tuple[Any, ...], to_write: tuple[Any, ...]) -> None:
+        """Run `find_slots`, then `write_slots`. size : the number of slots.
+
+        arguments, to_write : those of the two.
+        """
         slot_kernels.find_slots(*arguments)
         slot_kernels.write_slots(*to_write)
 
     def begin(self, n: int, arguments: tuple[Any, ...]) -> None:
+        """Run `begin_slots`. n : the number of slots in the message."""
         slot_kernels.begin_slots(*arguments)
 
     def load(self, n: int, arguments: tuple[Any, ...]) -> None:
+        """Run `load_slots`. n : the number of slots in the message."""
         slot_kernels.load_slots(*arguments)
 
 
 class Cuda:
-    """The kernels of `engine_cuda`, on PyTorch's current stream of a device, which need not be the current one.
+    """The kernels of `engine_cuda`, on PyTorch's current stream of a device.
 
-    numba-cuda works in the context that is current in the thread; so whatever calls it does so with the device made current.
+    The device need not be the current one. numba-cuda works in the context that is current in the
+    thread. So this class makes the device current for every call of it.
+
+    torch : the module.
+    device : the torch device; without an index, the current one.
+
+    Raises: MaskwrightError if the device is no CUDA device or does not exist; MissingExtraError if
+    numba-cuda cannot be imported.
     """
 
     def __init__(self, torch: Any, device: Any) -> None:
@@ -75,6 +100,7 @@ class Cuda:
         self._is_forked = False
 
     def view(self, tensor: Any) -> Any:
+        """A tensor as the kernels take it: an array of numba-cuda in the same memory."""
         if is_simulated():
             from numba.cuda.simulator.cudadrv import devicearray
 
@@ -83,7 +109,14 @@ class Cuda:
             return self._cuda.as_cuda_array(tensor)
 
     def sent(self, tensor: Any) -> Any:
-        """A copy of a tensor of the host's, made in stream order: from pinned memory, which PyTorch keeps until it has been read."""
+        """A copy of a host tensor on the device, made in stream order.
+
+        It is copied from pinned memory, which PyTorch keeps until the device has read it.
+
+        tensor : (n,); any dtype.
+
+        Returns (n,) of the same dtype, on the device.
+        """
         if is_simulated():
             return tensor
         size = max(LEAST_MESSAGE, 1 << (len(tensor) - 1).bit_length())
@@ -95,7 +128,10 @@ class Cuda:
 
     @contextmanager
     def fork(self) -> Iterator[None]:
-        """What is launched inside follows what the current stream has been told so far, and runs beside what it is told until `join`."""
+        """A context: launches inside it run beside what the current stream does next, until `join`.
+
+        They begin after everything that the current stream was given so far.
+        """
         if self._beside is None:
             yield
             return
@@ -105,22 +141,29 @@ class Cuda:
             yield
 
     def join(self) -> None:
-        """The current stream goes on when what `fork` launched is done."""
+        """Make the current stream wait for what `fork` launched."""
         if self._is_forked:
             self._torch.cuda.current_stream(self.device).wait_stream(self._beside)
             self._is_forked = False
 
     def advance(self, size: int, arguments: tuple[Any, ...]) -> None:
+        """Launch `engine_cuda.advance`. size : the number of slots."""
         self._launch(self._kernels.advance, size, self._warp, arguments)
 
     def find(self, size: int, arguments: tuple[Any, ...], to_write: tuple[Any, ...]) -> None:
+        """Launch `engine_cuda.find`, then `engine_cuda.write`. size : the number of slots.
+
+        arguments, to_write : those of the two.
+        """
         self._launch(self._kernels.find, size, self._warp, arguments)
         self._launch(self._kernels.write, size, self._writers, to_write)
 
     def begin(self, n: int, arguments: tuple[Any, ...]) -> None:
+        """Launch `engine_cuda.begin`. n : the number of slots in the message."""
         self._launch(self._kernels.begin, n, self._warp, arguments)
 
     def load(self, n: int, arguments: tuple[Any, ...]) -> None:
+        """Launch `engine_cuda.load`. n : the number of slots in the message."""
         self._launch(self._kernels.load, n, self._writers, arguments)
 
     def _launch(self, kernel: Any, blocks: int, threads: int, arguments: tuple[Any, ...]) -> None:
@@ -136,9 +179,9 @@ class Cuda:
             launcher(*arguments)
 
     def _configured(self, kernel: Any, blocks: int, threads: int, handle: int) -> Any:
-        """A kernel with its grid and stream. Kept, since making one takes longer than the launch."""
+        """A kernel with its grid and stream, to be kept: making one takes longer than a launch."""
         with warnings.catch_warnings():
-            # of few blocks: a block a slot is what there is to do, however few slots there are
+            # it warns of small grids; there is one block for each slot, however few slots there are
             warnings.simplefilter("ignore")
             return kernel[blocks, threads, self._cuda.external_stream(handle) if handle else 0]
 
@@ -147,7 +190,10 @@ Backend = Cpu | Cuda
 
 
 def cuda_modules() -> tuple[Any, Any]:
-    """`numba.cuda`, and the kernels. Raises MissingExtraError if numba-cuda is not there."""
+    """`numba.cuda` and `engine_cuda`.
+
+    Raises: MissingExtraError if numba-cuda is not installed or does not fit Numba.
+    """
     try:
         from numba import cuda
 
@@ -160,7 +206,7 @@ def cuda_modules() -> tuple[Any, Any]:
 
 
 def is_simulated() -> bool:
-    """Whether Numba's CUDA simulator takes the place of a GPU (NUMBA_ENABLE_CUDASIM=1)."""
+    """Whether Numba's CUDA simulator runs instead of a GPU (NUMBA_ENABLE_CUDASIM=1)."""
     from numba.core import config
 
     return bool(vars(config)["ENABLE_CUDASIM"])

@@ -1,12 +1,16 @@
-"""The engine's kernels on a GPU: `_slot_kernels`, one thread a slot, and the rows written by a block a slot.
+"""The engine's kernels on a GPU: `_slot_kernels` with a thread for each slot.
 
-The functions that read and find are those that run on the CPU: numba-cuda compiles what a kernel calls for the device, Numba dispatchers
-included. So there is one source for both, tested where there is no GPU; only what is spread over threads is written here.
+A block for each slot writes the rows.
 
-A thread a slot, with a warp to itself: what slots do differs at every step, so threads of one warp would wait for each other.
+The functions that read tokens and find masks are those that run on the CPU. numba-cuda compiles
+what a kernel calls for the device, Numba dispatchers included. So there is one source for both,
+tested where there is no GPU. Only what is spread over threads is written here.
 
-Compiling takes a minute, so machine code is kept where Numba keeps that for the CPU, by device, and under the checksum of all that it was
-made of: numba-cuda looks at this file only.
+Each slot has one thread, and that thread has a warp to itself. What slots do differs at every step,
+so threads of one warp would wait for each other.
+
+Compiling takes a minute. So machine code is kept where Numba keeps it for the CPU, for each device,
+under a checksum of everything that it was made of. (numba-cuda itself looks at this file only.)
 """
 
 from __future__ import annotations
@@ -35,13 +39,14 @@ from maskwright.decoding.gpu._slot_kernels import WITHOUT_END
 from maskwright.maskstore.table.schema import EOS, MASK_IDS, MASKS, N_EOS, N_WORDS, ROWS
 
 WARP = 32
+"""Threads of a block that works with one thread only."""
 WRITERS = 256
 """Threads that write a slot's row."""
 
 
 @cuda.jit(device=True)
 def claim(owners, slot):  # type: ignore[no-untyped-def]
-    """A deep region that no slot has, or -1."""
+    """Claim a deep region that no slot has: its number, or -1. Threads of all slots may compete."""
     for deep in range(owners.shape[0]):
         if cuda.atomic.cas(owners, deep, np.int32(-1), np.int32(slot)) == -1:
             return np.int64(deep)
@@ -49,7 +54,11 @@ def claim(owners, slot):  # type: ignore[no-untyped-def]
 
 
 def _compiled(source: int) -> Any:
-    """The kernels. source : a checksum of what they are made of, which keeps their machine code apart, as they close over it."""
+    """The kernels `advance`, `find`, `write`, `begin` and `load`.
+
+    source : a checksum of what they are made of. The kernels close over it, which keeps machine
+        code of other sources apart.
+    """
 
     @cuda.jit(cache=True)
     def advance(table, memory, regions, owners, results, lengths, tokens, deep_first, deep_stride, deep_capacity):  # type: ignore[no-untyped-def]
@@ -136,12 +145,12 @@ def _compiled(source: int) -> Any:
                 cuda.atomic.or_(words, (slot, held[i] >> 5), np.int32(1) << np.int32(held[i] & 31))
 
     @cuda.jit(cache=True)
-    def begin(table, memory, regions, owners, results, lengths, tokens, message, n, first, stride, result):  # type: ignore[no-untyped-def]
+    def begin(table, memory, regions, owners, results, lengths, tokens, chosen, stride, result):  # type: ignore[no-untyped-def]
         """`begin_slots`. Grid: (n,) blocks of `WARP` threads."""
         source  # noqa: B018
         if cuda.threadIdx.x == 0:
-            slot = np.int64(message[cuda.blockIdx.x])
-            region = np.int64(first + slot * stride)
+            slot = np.int64(chosen[cuda.blockIdx.x])
+            region = np.int64(slot * stride)
             slots.begin_text(table, memory, regions, owners, results, lengths, tokens, slot, region, result)
 
     @cuda.jit(cache=True)

@@ -1,10 +1,11 @@
-"""The engine on a GPU: texts, tables and rows live on the device, and a decoding step never waits for the host.
+"""The engine on a GPU: texts, tables and rows are on the device, and no step waits for the host.
 
-Experimental, and not measured on a GPU so far: `ResidentRows` is what to begin with (docs/gpu.md).
+Experimental, and not measured on a GPU so far: begin with `ResidentRows` (docs/gpu.md).
 
-A step is `prepare()`, the model, `apply(logits)` and a sampler that writes `tokens`: kernels of fixed shape, without an allocation or a
-synchronisation, so that they can be captured in a CUDA graph together with the model's step and the sampler; `prepare` reads and finds
-beside the forward pass. Between steps, slots are given to new texts and taken back.
+A step is `prepare()`, the model, `apply(logits)`, and a sampler that writes `tokens`. Its kernels
+have fixed shapes, allocate nothing and never synchronise. So a CUDA graph can capture them together
+with the model's step and the sampler. `prepare` reads tokens and finds masks beside the forward
+pass. Between steps, slots are given to new texts and taken back.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from maskwright.decoding.engine.alone import Alone, Shared
 from maskwright.decoding.engine.arguments import as_int64, integers
 from maskwright.decoding.gpu import _slot_kernels as slot_kernels
 from maskwright.decoding.gpu.devices import Backend, Cpu, Cuda, is_simulated
+from maskwright.decoding.gpu.regions import arena_offset, image_of, message_of, new_header, region_size
 from maskwright.decoding.logits import apply_rows, need_torch
 from maskwright.decoding.logits.staging import named_device
 from maskwright.decoding.matcher import Matcher
@@ -31,10 +33,14 @@ from maskwright.maskstore.table.compiled import EngineTable
 Int32 = npt.NDArray[np.int32]
 
 FIRST_RECORDS = 2048
-"""Stack frames and open indents that a slot's own region holds, and those that reading a token makes for a time: 34 KB, or 54 KB where
-the grammar has conflicts, since several readings are followed in scratch memory then (`GpuBatch.slot_bytes`)."""
+"""The records of a slot's own region, for stack frames and open indents.
+
+Reading a token needs some of them for a time. A slot then takes 34 KB, or 54 KB if the grammar has
+conflicts, since several readings are followed in scratch memory (`GpuBatch.slot_bytes`).
+"""
 
 DEEP_RECORDS = 1 << 18
+"""The records of a deep region."""
 
 STATES = {
     constants.OK: "reading",
@@ -50,33 +56,53 @@ STATES = {
     constants.SPLIT: "readings that lex differently",
     constants.TOO_LONG: "too many steps",
 }
-"""What the numbers in `results` mean. All but the first three are flags: the text is as it was before the token or the mask that failed."""
+"""The meaning of the numbers in `results`, in words.
+
+All but the first three are flags: the text is as it was before the token or the mask that failed.
+"""
 
 
 class GpuBatch(Shared):
     """Texts of one store in the slots of a device. Experimental: not measured on a GPU so far.
 
-    size : slots; all are idle at first. device : "cuda", "cuda:1", or "cpu", where the same functions run (slower than `Batch`; for
-    tests, and for trying things out). held : the tokens that remain for a slot which is not reading (None: the end-of-text tokens), so
-    that no row of logits is ever all -inf. n_records, n_deep, deep_records : see Memory.
+    store : what the masks come from.
+    size : the number of slots. All are idle at first.
+    device : "cuda", "cuda:1", or "cpu", where the same functions run (slower than `Batch`; for
+        tests, and for trying things out).
+    held : ids of the tokens that remain for a slot which is not reading, so that no row of logits
+        is ever all -inf. None: the end-of-text tokens.
+    n_records, n_deep, deep_records : the records of a slot's own region, the number of deep
+        regions, and the records of each; see "Memory" below.
 
-    tokens : (size,) int64 on the device, what `advance` and `prepare` read, -1 = nothing. A sampler writes it. A slot that is admitted,
-    reset or evicted has -1 there: what was sampled for the text before is no token of the new one.
-    results : (size,) int32 on the device, what each slot is (`STATES`). A slot that is not "reading" reads nothing until it is admitted or
-    reset, and its row holds the held tokens; so one illegal token, dead end or overflow stops one text, and the others go on.
-    lengths : (size,) int32 on the device, the tokens read in each slot.
-    words : (size, ceil(V / 32)) int32 on the device, the rows that were found.
+    Attributes:
 
-    All calls for one batch are made on one stream, or ordered by events, and by one thread at a time: a second one gets an error. Memory:
-    the table (`nbytes`) and, for each slot, `slot_bytes`, most of which is 16 bytes a record. A text needs a record for each stack frame
-    and each open indent, and as many as a token's reading makes for a time; one that needs more than n_records moves, on the device, to one
-    of n_deep regions of deep_records; where none is free, the slot is flagged "no room", and the text can go on elsewhere (`fetch`).
+    tokens : (size,) int64 on the device; what `advance` and `prepare` read; -1 for nothing. A
+        sampler writes it. `admit`, `reset` and `evict` set it to -1 in their slots, since a token
+        sampled for the text before is no token of the new one.
+    results : (size,) int32 on the device; what each slot is (`STATES`). A slot that is not
+        "reading" reads nothing until it is admitted or reset, and its row holds the held tokens. So
+        one illegal token, dead end or overflow stops one text, and the others go on.
+    lengths : (size,) int32 on the device; the number of tokens read in each slot.
+    words : (size, ceil(V / 32)) int32 on the device; the rows that were found. Bit i of word w is
+        token 32 w + i.
 
-    Raises MissingExtraError without PyTorch or, on a CUDA device, numba-cuda, MaskwrightError for bad sizes or no such device.
+    All calls for one batch must be made on one stream, or ordered by events, and by one thread at a
+    time. A second thread gets an error.
+
+    Memory: the table and the regions of the texts take `nbytes`. Each slot takes `slot_bytes`, most
+    of which is 16 bytes for each record. A text needs one record for each stack frame, two for each
+    open indent, and for a time those that reading a token makes. A text that needs more than
+    n_records moves, on the device, to one of n_deep regions of deep_records. If none is free, the
+    slot is flagged "no room". The text can then go on elsewhere (`fetch`).
+
+    Raises: MissingExtraError if PyTorch is missing or, on a CUDA device, numba-cuda;
+    MaskwrightError if an argument has the wrong type, a size is out of range, `held` names no token
+    of the vocabulary or is empty, or the device does not exist.
 
     >>> import maskwright as mw
     >>> tokens = (*(bytes([byte]) for byte in range(256)), b"")
-    >>> store = mw.build_store(mw.load_grammar("json"), mw.Vocabulary("bytes", tokens, {256: "</s>"}, (256,)))
+    >>> vocabulary = mw.Vocabulary("bytes", tokens, {256: "</s>"}, (256,))
+    >>> store = mw.build_store("json", vocabulary)
     >>> batch = GpuBatch(store, 2, device="cpu")
     >>> batch.admit([0, 1])
     >>> batch.advance([ord("["), ord("7")])
@@ -114,31 +140,22 @@ class GpuBatch(Shared):
                 f"size is {size}, n_records {n_records}, n_deep {n_deep} and deep_records {deep_records}; expected at least 1, {least} and "
                 "0, and deep regions larger than the others"
             )
-        self.store = store
-        self.size = size
+        self.store, self.size = store, size
         named = named_device(device)
         self._torch = torch
         self._backend: Backend = Cpu(torch, named) if named.type == "cpu" and not is_simulated() else Cuda(torch, named)
         self.device = self._backend.device
         self._held = self._checked_held(held)
         scratch = constants.scratch_size(store.table)
-        self._stride = slot_kernels.region_size(scratch, n_records)
+        self._stride = region_size(scratch, n_records)
         self._deep_first = size * self._stride
-        self._deep_stride = slot_kernels.region_size(scratch, deep_records)
+        self._deep_stride = region_size(scratch, deep_records)
         self._deep_records = deep_records
-        memory = torch.zeros(self._deep_first + n_deep * self._deep_stride, dtype=torch.int32, device=self.device)
-        for begin, stride, n, capacity in (
-            (0, self._stride, size, n_records),
-            (self._deep_first, self._deep_stride, n_deep, deep_records),
-        ):
-            if n:
-                header = torch.from_numpy(slot_kernels.new_header(scratch, capacity))
-                memory[begin : begin + n * stride].view(n, stride)[:, : len(header)] = header.to(self.device)
-        self._arena = slot_kernels.arena_offset(scratch)
+        self._arena = arena_offset(scratch)
         self._table = torch.from_numpy(np.array(store.table)).to(self.device)
-        self._memory = memory
+        self._memory = self._new_memory(scratch, n_records, n_deep)
         self._regions = torch.zeros(size, dtype=torch.int64, device=self.device)
-        # one owner at least, since an empty array has no address; `size` is nobody's number
+        # one owner at least, since an empty array has no address; `size` is no slot's number
         self._owners = torch.full((max(1, n_deep),), -1 if n_deep else size, dtype=torch.int32, device=self.device)
         self.tokens = torch.full((size,), -1, dtype=torch.int64, device=self.device)
         self._found = torch.full((size,), constants.IDLE, dtype=torch.int32, device=self.device)
@@ -149,7 +166,12 @@ class GpuBatch(Shared):
         self._holds = torch.tensor(self._held, dtype=torch.int32, device=self.device)
         deep = (self._deep_first, self._deep_stride, deep_records)
         view = self._backend.view
-        table, memory_, regions_, owners = view(self._table), view(memory), view(self._regions), view(self._owners)
+        table, memory_, regions_, owners = (
+            view(self._table),
+            view(self._memory),
+            view(self._regions),
+            view(self._owners),
+        )
         results, lengths, words = view(self.results), view(self.lengths), view(self.words)
         found, tokens_ = view(self._found), view(self.tokens)
         self._advance_arguments = (table, memory_, regions_, owners, results, lengths, tokens_, *deep)
@@ -167,14 +189,31 @@ class GpuBatch(Shared):
         self._begin_arguments = (table, memory_, regions_, owners, results, lengths, tokens_)
         self._load_arguments = (memory_, regions_, owners, results)
         self._deep = deep
-        # compiled code is loaded at the first call, which must not be inside the capture of a graph, nor between two steps
+        # the first call loads compiled code; this must not happen while a graph is captured, or
+        # between two steps
         self._begin(range(size), [None] * size, constants.IDLE, is_loading=True)
         self.advance()
         self.find_rows()
 
+    def _new_memory(self, scratch: int, n_records: int, n_deep: int) -> Any:
+        """The regions of all slots, and then the deep ones, each with its header.
+
+        scratch : integers of scratch in each region. Returns (m,) int32 on the device.
+        """
+        torch = self._torch
+        memory = torch.zeros(self._deep_first + n_deep * self._deep_stride, dtype=torch.int32, device=self.device)
+        for begin, stride, n, capacity in (
+            (0, self._stride, self.size, n_records),
+            (self._deep_first, self._deep_stride, n_deep, self._deep_records),
+        ):
+            if n:
+                header = torch.from_numpy(new_header(scratch, capacity))
+                memory[begin : begin + n * stride].view(n, stride)[:, : len(header)] = header.to(self.device)
+        return memory
+
     @property
     def nbytes(self) -> int:
-        """Bytes of device memory that tables, rows and texts take."""
+        """The bytes of device memory that tables, rows and texts take."""
         tensors = (
             self._table, self._memory, self._regions, self._owners, self.tokens, self._found, self._row_ids, self._holds,
             self.results, self.lengths, self.words,
@@ -183,14 +222,19 @@ class GpuBatch(Shared):
 
     @property
     def slot_bytes(self) -> int:
-        """Bytes of device memory that a slot's own region takes."""
+        """The bytes of device memory that a slot's own region takes."""
         return 4 * self._stride
 
     def advance(self, tokens: Any = None) -> None:
-        """Read a token in each slot that is reading. What came of it is in `results`: nothing is raised, nothing waits.
+        """Read a token in each slot that is reading. What came of it is in `results`.
 
-        tokens : (size,) integers, -1 = nothing to read; copied to `tokens`. They are read in slots that have just begun, too. None: what
-        `tokens` holds.
+        It raises no error for a text, and waits for nothing.
+
+        tokens : (size,) integers, -1 for nothing to read; a tensor, or what NumPy makes an array
+            of. They are copied to `tokens`, and are read in slots that have just begun, too. None:
+            what `tokens` holds.
+
+        Raises: MaskwrightError if the tokens have another shape or dtype.
         """
         with Alone(self):
             self._backend.join()
@@ -198,16 +242,21 @@ class GpuBatch(Shared):
             self._backend.advance(self.size, self._advance_arguments)
 
     def find_rows(self) -> None:
-        """Write `words`: the masks of the tokens that may come next in each slot."""
+        """Write `words`: the masks of the tokens allowed next in each slot."""
         with Alone(self):
             self._backend.join()
             self._backend.find(self.size, self._find_arguments, self._write_arguments)
 
     def prepare(self, tokens: Any = None) -> None:
-        """`advance` and `find_rows` beside what the current stream goes on with, most of all the forward pass; `apply` waits for both.
+        """Do `advance` and `find_rows` beside what the current stream does next.
 
-        They run on a stream of the batch's own, in the capture of a CUDA graph too. Until `apply`, or another call, nothing else may use
-        `results`, `lengths` and `words`, or write `tokens`.
+        That is the forward pass above all. `apply` waits for both. They run on a stream of the
+        batch's own, also while a CUDA graph is captured. Until `apply` or another call, nothing
+        else may use `results`, `lengths` and `words`, or write `tokens`.
+
+        tokens : as of `advance`.
+
+        Raises: MaskwrightError as `advance`.
         """
         with Alone(self):
             self._backend.join()
@@ -217,9 +266,13 @@ class GpuBatch(Shared):
                 self._backend.find(self.size, self._find_arguments, self._write_arguments)
 
     def apply(self, logits: Any) -> None:
-        """-inf for the tokens that the rows found do not have, in place, once they are found. Idle slots' logits are left alone.
+        """Write -inf over the logits of the tokens that the rows refuse, in place.
 
-        logits : (size, N) floating point, N >= V, on the device. Raises MaskwrightError for another shape, dtype or device.
+        It waits until the rows are found. The logits of idle slots are left alone.
+
+        logits : (size, N) floating point, N >= V, on the device.
+
+        Raises: MaskwrightError if the logits have another shape, dtype or device.
         """
         if not isinstance(logits, self._torch.Tensor):
             raise MaskwrightError(f"the logits are a {type(logits).__name__}; expected a tensor on {self.device}")
@@ -235,10 +288,18 @@ class GpuBatch(Shared):
             apply_rows(logits, self._row_ids, self.words)
 
     def admit(self, slots: Sequence[int], matchers: Sequence[Matcher | None] | None = None) -> None:
-        """Begin texts in some slots, whatever was there: at the start, or where a matcher is (its history stays behind).
+        """Begin texts in some slots, whatever was there.
 
-        `tokens` is -1 in these slots then. The device does it in stream order, after one copy from pinned memory, however many slots
-        there are; the host does not wait. A text too deep for any region is flagged "no room".
+        A text begins at its start or, if a matcher is given, in the matcher's state, but without
+        its history. `tokens` becomes -1 in these slots. The device does all this in stream order,
+        after one copy from pinned memory, however many slots there are. The host does not wait. A
+        text too deep for any region is flagged "no room".
+
+        slots : slot numbers, each once.
+        matchers : for each slot a matcher of the same store, or None; None: no matchers.
+
+        Raises: MaskwrightError if a slot is out of range or named twice, if there are not as many
+        matchers as slots, or if one is of another store.
         """
         chosen = self._checked_slots(slots)
         expected = "a list of matchers, one for each slot, or None"
@@ -254,11 +315,16 @@ class GpuBatch(Shared):
         self._begin(chosen, given, constants.OK)
 
     def reset(self, slots: Sequence[int]) -> None:
-        """Begin new texts in some slots: `admit` without matchers."""
+        """Begin new texts in some slots: `admit` without matchers. Raises: as `admit`."""
         self.admit(slots)
 
     def evict(self, slots: Sequence[int]) -> None:
-        """Make some slots idle; a deep region that one has is free again."""
+        """Make some slots idle. Their deep regions become free.
+
+        slots : slot numbers, each once.
+
+        Raises: MaskwrightError if a slot is out of range or named twice.
+        """
         chosen = self._checked_slots(slots)
         self._begin(chosen, [None] * len(chosen), constants.IDLE)
 
@@ -269,7 +335,16 @@ class GpuBatch(Shared):
             return [STATES.get(code, f"error {code}") for code in self.results.tolist()]
 
     def fetch(self, slot: int, max_rollback: int = 0) -> Matcher:
-        """A matcher where a slot's text is: to explain a flag, to complete the text, or to go on with it. Waits for the device."""
+        """A matcher in the state of a slot's text. Waits for the device.
+
+        It can explain a flag, complete the text, or go on with it.
+
+        slot : the slot's number.
+        max_rollback : as of `Matcher`; the history is empty at first.
+
+        Raises: MaskwrightError if the slot is out of range, or max_rollback is no integer or
+        negative.
+        """
         (slot,) = self._checked_slots([slot])
         with Alone(self):
             return self._fetch(slot, max_rollback)
@@ -291,7 +366,7 @@ class GpuBatch(Shared):
         return matcher
 
     def _take(self, tokens: Any) -> None:
-        """Copy what is to be read to `tokens`."""
+        """Copy the tokens to read to `tokens`."""
         if tokens is None or tokens is self.tokens:
             return
         torch = self._torch
@@ -311,20 +386,21 @@ class GpuBatch(Shared):
 
     def _image_of(self, matcher: Matcher) -> Int32:
         with Alone(matcher):
-            return slot_kernels.image_of(self.store.table, matcher._memory)
+            return image_of(self.store.table, matcher._memory)
 
     def _begin(
         self, slots: Sequence[int], matchers: Sequence[Matcher | None], result: int, is_loading: bool = False
     ) -> None:
-        """New texts in some slots. All that the device is told crosses in one copy."""
+        """Begin new texts in some slots. All that the device must know crosses in one copy."""
         if not slots:
             return
         with Alone(self):
             self._backend.join()
             images = [None if matcher is None else self._image_of(matcher) for matcher in matchers]
-            message = self._backend.sent(self._torch.from_numpy(slot_kernels.message_of(slots, images)))
+            message = self._backend.sent(self._torch.from_numpy(message_of(slots, images)))
             seen, n = self._backend.view(message), len(slots)
-            self._backend.begin(n, (*self._begin_arguments, seen, n, 0, self._stride, result))
+            chosen = self._backend.view(message[:n])
+            self._backend.begin(n, (*self._begin_arguments, chosen, self._stride, result))
             if is_loading or any(image is not None for image in images):
                 self._backend.load(n, (*self._load_arguments, seen, n, *self._deep))
 

@@ -1,7 +1,11 @@
-"""Masks where the logits are. In: logits, and masks as words, as numbers of rows, or as ids. Out: -inf where a token is refused.
+"""How do masks meet logits?
 
-The same functions three times: compiled for the CPU (`apply_cpu`), in Triton for CUDA (`apply_triton`), in PyTorch operations for the
-rest (`apply_torch`); `apply` checks what is passed and chooses. `rows` keeps masks on the device, so that a step sends their numbers only.
+In: logits, and masks as words, as numbers of rows, or as ids. Out: -inf where a token is refused.
+
+The same functions exist three times: compiled for the CPU (`apply_cpu`), in Triton for CUDA
+(`apply_triton`), and in PyTorch operations for other devices (`apply_torch`). `apply` checks the
+arguments and chooses. `rows` keeps masks on the device, so that a step sends only the numbers of
+rows.
 """
 
 from __future__ import annotations
@@ -11,6 +15,6 @@ from maskwright.decoding.logits.optional import need_torch
 from maskwright.decoding.logits.rows import ResidentRows
 
 apply_mask = apply_words
-"""The name outside."""
+"""The public name of `apply_words`."""
 
 __all__ = ["ResidentRows", "apply_ids", "apply_mask", "apply_rows", "apply_words", "mend_rows", "need_torch"]

@@ -1,11 +1,27 @@
-"""Which resident row is a text's mask: the set of masks that it marks is looked up; only a set not met before is composed.
+"""Which resident row is a text's mask? The text's set of masks is looked up; a new set is composed.
 
-`book` is one flat int64 array: the places below, a record for each row, the heads of the hash table's chains, and the rows that were
-composed since NEW was last set to 0. Row 0 allows nothing, as after the end of a text; it is never given away. A row's key is its store,
-whether end of text was taken out, and the masks in order of their numbers; or, where a run came upon its continuation in a text's cache
-and its masks are not known, the words themselves.
+`book` is one flat int64 array with four parts, in this order:
 
-A row gives way only if neither this call nor the one before asked for it: LAST_USED says when that was.
+1. the header, whose indices are below;
+2. a record for each row;
+3. the heads of the hash table's chains;
+4. the rows that were composed since N_NEW was last set to 0.
+
+Row 0 allows nothing, as after the end of a text; it is never reused. The key of another row is its
+store, whether end of text was taken out, and the numbers of its masks in ascending order. If not
+all of these numbers are at hand, the key has the words themselves instead. That is so if a text's
+cache had the remainder of a walk, or more than MOST_COLLECTED masks were collected.
+
+A row is reused for another key only if neither this call nor the one before asked for it, as
+LAST_USED says.
+
+The kernels use the same names for the same arguments:
+
+book : see above.
+rows : (capacity, n_words) int32; the words of each row.
+code : the hash code of a key.
+kind : the number of the store, shifted left by two, with the bits WITHOUT_EOS and BY_WORDS.
+key : (n,) int32; the masks, or with BY_WORDS the words.
 """
 
 from __future__ import annotations
@@ -34,11 +50,11 @@ from maskwright.decoding.engine.constants import (
 )
 from maskwright.maskstore.table.schema import EOS, EOS_IN_MASKS, N_EOS
 
-# places of the book
+# indices of the book's header
 CAPACITY, CLOCK, N_USED, N_BUCKETS, N_NEW = range(5)
 BOOK_HEADER = 5
 
-# places of a row's record
+# indices of a row's record
 NEXT, LAST_USED, HASH, KIND, LENGTH, MASKS = range(6)
 RECORD = MASKS + MOST_COLLECTED
 
@@ -46,14 +62,14 @@ RECORD = MASKS + MOST_COLLECTED
 WITHOUT_EOS, BY_WORDS = 1, 2
 
 NO_ROW = -32
-"""A result: all rows are in use by this call and the one before."""
+"""A result: this call and the one before use all rows."""
 
 NOTHING = 0
 """The row that allows nothing."""
 
 
 def new_book(capacity: int) -> Any:
-    """A book of `capacity` rows, of which only NOTHING is in use."""
+    """A book of `capacity` rows, of which only NOTHING is in use: (n,) int64."""
     n_buckets = 1 << capacity.bit_length()
     book = np.zeros(BOOK_HEADER + capacity * RECORD + n_buckets + capacity, np.int64)
     book[[CAPACITY, N_USED, N_BUCKETS]] = capacity, 1, n_buckets
@@ -61,27 +77,32 @@ def new_book(capacity: int) -> Any:
 
 
 def new_rows(book: Any) -> Any:
-    """The rows composed since NEW was last set to 0."""
+    """The rows composed since N_NEW was last set to 0: (n,) int64, a view of the book."""
     begin = len(book) - int(book[CAPACITY])
     return book[begin : begin + int(book[N_NEW])]
 
 
 @kernel
 def record_of(row):  # type: ignore[no-untyped-def]
-    """Where a row's record begins."""
+    """The index in the book at which a row's record begins."""
     return BOOK_HEADER + row * RECORD
 
 
 @kernel
 def head_of(book, code):  # type: ignore[no-untyped-def]
-    """The place of the head of the chain for a hash code; 0 is an empty chain, since row NOTHING is in none."""
+    """The index in the book of the head of the chain for a hash code.
+
+    A head of 0 is an empty chain, since row NOTHING is in no chain.
+    """
     mixed = ((code ^ (code >> 31)) & 0x7FFFFFFF) * np.int64(0x9E3779B1)
     return BOOK_HEADER + book[CAPACITY] * RECORD + ((mixed >> 20) & (book[N_BUCKETS] - 1))
 
 
 @kernel
 def hash_of(values, kind):  # type: ignore[no-untyped-def]
-    """A hash code of int32 values. A sum of products: in a chain of products each would wait for the one before.
+    """A hash code of int32 values and a kind.
+
+    It is a sum of products. In a chain of products each one would wait for the one before.
 
     BOUND: a product is below 2^61 and a code below 2^62, so nothing overflows.
     """
@@ -94,7 +115,7 @@ def hash_of(values, kind):  # type: ignore[no-untyped-def]
 
 @kernel
 def look_up(book, rows, code, kind, key):  # type: ignore[no-untyped-def]
-    """The row of a key, or 0. key : int32, masks, or with BY_WORDS the words."""
+    """The row of a key, or 0 if it has none."""
     row = book[head_of(book, code)]
     while row != 0:
         at = record_of(row)
@@ -112,7 +133,10 @@ def look_up(book, rows, code, kind, key):  # type: ignore[no-untyped-def]
 
 @kernel
 def take_row(book):  # type: ignore[no-untyped-def]
-    """A row that holds nothing yet, or the least recently used one, taken out of its chain; 0 if none may give way."""
+    """A row for a new key: an unused one, or else the least recently used; 0 if none may be reused.
+
+    A reused row is taken out of its chain.
+    """
     if book[N_USED] < book[CAPACITY]:
         book[N_USED] += 1
         return book[N_USED] - 1
@@ -133,7 +157,10 @@ def take_row(book):  # type: ignore[no-untyped-def]
 
 @kernel
 def add_row(book, rows, code, kind, key, words):  # type: ignore[no-untyped-def]
-    """Give words a row, under a key that has none. Returns it, or NO_ROW."""
+    """Give words a row, under a key that has none. Returns the row, or NO_ROW.
+
+    words : (n_words,) int32.
+    """
     row = take_row(book)
     if row == 0:
         return np.int64(NO_ROW)
@@ -156,7 +183,7 @@ def add_row(book, rows, code, kind, key, words):  # type: ignore[no-untyped-def]
 
 @kernel
 def sort_masks(memory, begin, n):  # type: ignore[no-untyped-def]
-    """Marked masks in order of their numbers, in place: what they were marked in does not matter."""
+    """Sort memory[begin : begin + n] in place: the order of collecting must not matter."""
     for i in range(begin + 1, begin + n):
         mask = memory[i]
         j = i
@@ -168,12 +195,19 @@ def sort_masks(memory, begin, n):  # type: ignore[no-untyped-def]
 
 @kernel
 def has_bit(words, token):  # type: ignore[no-untyped-def]
+    """Whether a bitmask allows a token.
+
+    words : (n_words,) int32.
+    """
     return (words[token >> 5] >> np.int32(token & 31)) & 1 != 0
 
 
 @kernel
 def take_out_eos(table, words):  # type: ignore[no-untyped-def]
-    """Refuse the end of the text. Returns whether anything is left."""
+    """Refuse the end of the text in words. Returns whether they allow anything else.
+
+    words : (n_words,) int32; changed.
+    """
     for i in range(table[N_EOS]):
         token = table[table[EOS] + i]
         words[token >> 5] &= ~(np.int32(1) << np.int32(token & 31))
@@ -185,7 +219,10 @@ def take_out_eos(table, words):  # type: ignore[no-untyped-def]
 
 @kernel
 def find_row(table, memory, region, ends, store, book, rows, scratch):  # type: ignore[no-untyped-def]
-    """The row whose words are what `fill` would write, or an error. Arguments as of `find_rows`, for one region."""
+    """The row whose words are those that `fill` would write, or an error.
+
+    region : of the text. The other arguments are those of `find_rows`.
+    """
     if memory[region + FINISHED]:
         return np.int64(NOTHING)
     code = find_masks(table, memory, region, scratch)
@@ -200,7 +237,7 @@ def find_row(table, memory, region, ends, store, book, rows, scratch):  # type: 
         write_collected(table, memory, region, scratch)
     kind = np.int64(store) << 2
     if table[EOS_IN_MASKS] == 0 and table[N_EOS] > 0:
-        # as in `fill`: under layout the masks say only that the text or a block may end
+        # as in `finish_mask`: under a layout the masks say only that the text or a block may end
         may_end = is_written and has_bit(scratch, table[table[EOS]])
         if not is_written:
             for i in range(begin, begin + n):
@@ -223,7 +260,8 @@ def find_row(table, memory, region, ends, store, book, rows, scratch):  # type: 
     row = look_up(book, rows, hashed, kind, key)
     if row == 0:
         if not is_written:
-            write_collected(table, memory, region, scratch)  # INVARIANT: leaves the numbers of the masks where they are
+            # INVARIANT: this leaves the numbers of the masks, and so the key, where they are
+            write_collected(table, memory, region, scratch)
             if kind & WITHOUT_EOS and not take_out_eos(table, scratch):
                 return np.int64(DEAD_END)
         row = add_row(book, rows, hashed, kind, key, scratch)
@@ -235,11 +273,16 @@ def find_row(table, memory, region, ends, store, book, rows, scratch):  # type: 
 
 @kernel
 def find_rows(table, memory, regions, ends, store, book, rows, scratch, ids, results):  # type: ignore[no-untyped-def]
-    """The rows of some texts of one store. Returns whether all are OK.
+    """Find the rows of some texts of one store. Returns whether all results are OK or IDLE.
 
-    table, memory : as everywhere. regions : (n,) int64, of the texts. ends : (n_masks,) uint8, the masks with end of text, (0,) if it
-    needs no check. store : its number. book, rows : as `new_book` makes it, and (capacity, n_words) int32. scratch : (n_words,) int32.
-    ids : (n,) int32, written: a row, or -1. results : (n,) int32, IDLE for texts to leave alone, else what came of it is written.
+    table, memory : as for all kernels of the engine.
+    regions : (n,) int64; of the texts.
+    ends : (n_masks,) uint8; 1 for masks with end of text, or (0,) if end of text needs no check.
+    store : the store's number.
+    scratch : (n_words,) int32; overwritten.
+    ids : (n,) int32; written: a row, or -1.
+    results : (n,) int32; IDLE marks texts to leave alone. For the others it is set to OK, to
+        WANTS_CACHE (which means OK too), or to an error.
     """
     fine = True
     for text in range(regions.shape[0]):
@@ -255,7 +298,7 @@ def find_rows(table, memory, regions, ends, store, book, rows, scratch, ids, res
             fine = False
             continue
         ids[text] = row
-        # a text that ended keeps no wish
+        # a text that has ended needs no cache
         if memory[region + CACHE] < 0 and not memory[region + FINISHED]:
             results[text] = WANTS_CACHE
             fine = False

@@ -1,10 +1,18 @@
-"""Masks on logits, in place: compiled code on the CPU, Triton on CUDA, PyTorch operations elsewhere, by where the logits are.
+"""Masks on logits, in place: -inf over what is refused; every bit of the other logits is kept.
 
-All write -inf over what is not allowed and leave every bit of the rest. Logits : (B, N), float16, bfloat16, float32 or float64, a torch
-tensor or (on the CPU) a NumPy array; rows may lie anywhere, logits that do not lie side by side are copied there and back. Columns past
-those that a mask has are not allowed (padded vocabularies); bits past the columns are not looked at, but for those of `apply_words`.
+Compiled code works on the CPU, Triton on CUDA, and PyTorch operations elsewhere. The device of the
+logits decides.
 
-On CUDA a call is one launch, waits for nothing, and may be part of a CUDA graph once it has run (Triton compiles at the first call).
+logits : (B, N) float16, bfloat16, float32 or float64; a torch tensor, or on the CPU also a NumPy
+    array. Rows may lie anywhere in memory but may not share it. If the logits of a row do not lie
+    side by side, a torch tensor is copied there and back, and a NumPy array is an error.
+
+Columns for which a mask has no bit are refused (padded vocabularies). Bits past the columns are not
+looked at, except by `apply_words`.
+
+On CUDA a call is one launch, waits for nothing, and may be part of a CUDA graph once it has run
+(Triton compiles at the first call). The exception is `apply_words` with words that are wider than
+the logits, or that must be copied.
 """
 
 from __future__ import annotations
@@ -26,15 +34,19 @@ _EXPECTED = "expected floating point of 16, 32 or 64 bits, of shape (B, N)"
 
 
 def apply_words(logits: Any, words: Any) -> None:
-    """Write -inf over the logits of all tokens that a mask does not allow, in place; the others keep every bit.
+    """Write -inf over the logits of all tokens that a mask refuses, in place.
 
-    logits : as above, or (N,).
-    words : (B, W) or (W,) int32 or uint32, as `fill` writes them, NumPy or torch, on the CPU or on the device of the logits; copied there
-    if need be.
+    logits : (B, N), as above, or (N,).
+    words : (B, W) or (W,) int32 or uint32, as `fill` writes them; NumPy or torch, on the CPU or on
+        the device of the logits. Copied to that device if necessary.
 
-    Raises MaskwrightError for other shapes or dtypes, and for words that allow a token that the logits have no column for. Of words that
-    are on the logits' device already, bits of the last word that has columns are not looked at: that would wait for the device.
-    Cost: near one copy of the logits.
+    Words that are on the logits' device already are not copied if they are int32. If none of them
+    lies wholly past the columns, their bits past the columns are not looked at either: that would
+    wait for the device.
+
+    Raises: MaskwrightError for other shapes or dtypes, and if words allow a token for which the
+    logits have no column.
+    Cost: close to one copy of the logits.
 
     >>> logits = np.zeros(4, np.float32)
     >>> apply_words(logits, np.array([0b1010], np.int32))
@@ -68,12 +80,16 @@ def apply_words(logits: Any, words: Any) -> None:
 
 
 def apply_rows(logits: Any, row_ids: Any, rows: Any) -> None:
-    """Write -inf over what row rows[row_ids[r]] does not allow in logits[r], in place; where the id is -1 all stays as it is.
+    """Write -inf over what mask rows[row_ids[r]] refuses in logits[r], in place.
 
-    row_ids : (B,) int32 or int64. rows : (R, W) int32 or uint32; bit i of word w is column 32 w + i. All where the logits are.
+    logits : (B, N), as above.
+    row_ids : (B,) int32 or int64; -1 leaves the logits of that row as they are.
+    rows : (R, W) int32, or on the CPU also uint32; bit i of word w is column 32 w + i.
 
-    Raises MaskwrightError for other shapes, dtypes or devices, and on the CPU for ids that are no rows; elsewhere, where ids cannot be
-    looked at without waiting, such rows allow nothing.
+    All must be where the logits are.
+
+    Raises: MaskwrightError for other shapes, dtypes or devices, and on the CPU for ids that are no
+    rows. Elsewhere such ids allow nothing, because looking at them would wait for the device.
 
     >>> logits = np.zeros((3, 4), np.float32)
     >>> apply_rows(logits, np.array([1, -1, 0]), np.array([[0b0001], [0b1100]], np.int32))
@@ -93,12 +109,19 @@ def apply_rows(logits: Any, row_ids: Any, rows: Any) -> None:
 
 
 def apply_ids(logits: Any, row_ids: Any, starts: Any, ids: Any) -> None:
-    """Write -inf over all but columns ids[starts[k] : starts[k + 1]] of logits[r], k = row_ids[r], in place; -1 leaves a row alone.
+    """Write -inf over logits[r] but for the columns in list row_ids[r], in place.
 
-    What `apply_rows` does, for rows that allow few tokens. row_ids : (B,), starts : (K + 1,), ids : (n,), int32 or int64, where the
-    logits are. INVARIANT: each list ascends. Ids that are no columns are passed over.
+    Like `apply_rows`, for masks that allow few tokens.
 
-    Raises as `apply_rows`; lists that do not ascend are an error on the CPU, and not looked at elsewhere.
+    logits : (B, N), as above.
+    row_ids : (B,) int32 or int64; -1 leaves the logits of that row as they are.
+    starts : (K + 1,) int32 or int64; list k is ids[starts[k] : starts[k + 1]].
+    ids : (n,) int32 or int64; ids that are no columns are skipped. INVARIANT: each list ascends.
+
+    All must be where the logits are.
+
+    Raises: as `apply_rows`; MaskwrightError on the CPU if a list in use does not ascend, or the
+    starts do not fit the ids. Elsewhere neither is checked.
 
     >>> logits = np.zeros((2, 4), np.float32)
     >>> apply_ids(logits, np.array([1, 0]), np.array([0, 1, 3]), np.array([3, 0, 2]))
@@ -126,10 +149,19 @@ def apply_ids(logits: Any, row_ids: Any, starts: Any, ids: Any) -> None:
 
 
 def mend_rows(logits: Any, row_ids: Any, rows: Any) -> Any:
-    """Give the allowed logits of a row the value 0 if none of them is finite, in place. Returns which rows that were, (B,) uint8.
+    """Set the allowed logits of a row to 0 if none of them is finite, in place.
 
-    Behind `apply_rows`: so that no row is all -inf, or NaN, when it is drawn from, though nobody waits to see whether it was. Rows that
-    allow nothing, and idle ones, are left alone. Arguments as there, torch tensors only. Cost: up to the first finite logit in each row.
+    Returns (B,) uint8 on the logits' device: 1 for the rows that were changed.
+
+    Called after `apply_rows`. It ensures that no row is all -inf, or NaN, when it is sampled,
+    although the host does not wait to see whether it was. Rows that allow nothing, and idle ones,
+    are left as they are.
+
+    logits : (B, N); a torch tensor.
+    row_ids, rows : as for `apply_rows`.
+
+    Raises: as `apply_rows`.
+    Cost: up to the first finite allowed logit in each row.
     """
     torch = need_torch()
     values = _checked(logits, (2,))
@@ -160,7 +192,7 @@ def _backend(logits: Any) -> Any:
 
 
 def _checked(logits: Any, dimensions: tuple[int, ...]) -> Any:
-    """The logits, without their gradient."""
+    """The logits, without their gradient. Raises MaskwrightError for other types and shapes."""
     if not isinstance(logits, np.ndarray):
         torch = need_torch()
         if not isinstance(logits, torch.Tensor):
@@ -174,9 +206,13 @@ def _checked(logits: Any, dimensions: tuple[int, ...]) -> Any:
 
 
 def _check_columns(logits: Any, words: Any, is_on_host: bool) -> None:
-    """Raises MaskwrightError where words allow a token past the columns. words : int32, a tensor on a device, or NumPy on the host."""
-    # PERF: bits are looked at (waited for, on a device) only where the shapes say that there are such words; on the host also in a
-    # last word that has fewer columns than bits, which takes 0.1 us for a row and 1.5 us for 64
+    """Raise MaskwrightError if words allow a token past the columns.
+
+    words : (B, W) int32; a tensor on a device, or a NumPy array on the host.
+    """
+    # PERF: bits are looked at (on a device: waited for) only if the shapes say that words past the
+    # columns exist; on the host also if the last word has fewer columns than bits, which takes
+    # 0.1 us for a row and 1.5 us for 64
     columns, n_words = logits.shape[1], words.shape[1]
     whole, rest = columns >> 5, columns & 31
     used = whole + (rest != 0)
@@ -203,6 +239,7 @@ def _detached(torch: Any, values: Any, what: str) -> Any:
 
 
 def _kind(values: Any) -> str:
+    """The name of a dtype, without `torch.`."""
     return str(values.dtype).removeprefix("torch.")
 
 
@@ -213,11 +250,11 @@ def _is_on_cpu(logits: Any) -> bool:
 _INTEGERS = {name: np.dtype(f"i{size}") for name, size in SIZES.items()}
 _MINUS_INFINITY = {name: dtype.type(MINUS_INFINITY[name]) for name, dtype in _INTEGERS.items()}
 _EXPONENT = {name: dtype.type(EXPONENT[name]) for name, dtype in _INTEGERS.items()}
-"""What compiled code is given: integers of the logits' size."""
+"""The numbers that compiled code gets: integers of the logits' size."""
 
 
 def _run(logits: Any, apply: Callable[[Any], Any]) -> Any:
-    """Call a function on logits of which those of a row lie side by side: these, or a copy that is written back."""
+    """Call a function on logits with contiguous rows: these, or a copy that is written back."""
     if logits.is_meta:
         need_dense("the logits", logits)
     rows, columns = logits.shape
@@ -236,7 +273,11 @@ def _run(logits: Any, apply: Callable[[Any], Any]) -> Any:
 
 
 def _run_on_cpu(logits: Any, apply: Callable[[npt.NDArray[Any], int, int, Any], Any]) -> Any:
-    """Call a function on the memory of logits, as flat integers, the distance of rows, columns, and the bits of -inf."""
+    """Call a function on the memory of logits.
+
+    It gets the logits as flat integers, the distance between rows, the number of columns, and -inf
+    as such an integer.
+    """
     minus_infinity = _MINUS_INFINITY[_kind(logits)]
     if not isinstance(logits, np.ndarray):
         return _run(logits, lambda view: apply(*_flat(bits_of(view).numpy()), minus_infinity))
@@ -254,7 +295,7 @@ def _run_on_cpu(logits: Any, apply: Callable[[npt.NDArray[Any], int, int, Any], 
 
 
 def _flat(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], int, int]:
-    """All between the first place and the last, how far apart rows are, and columns."""
+    """The memory from the first logit to the last, the distance between rows, and the columns."""
     rows, columns = values.shape
     stride = values.strides[0] // values.itemsize if rows > 1 else columns
     if values.flags.c_contiguous:
@@ -264,7 +305,7 @@ def _flat(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], int, int]:
 
 
 def _array(values: Any, what: str, expected: str) -> npt.NDArray[Any]:
-    """As a NumPy array; a torch tensor on the CPU shares its memory."""
+    """The values as a NumPy array; it shares the memory of a torch tensor on the CPU."""
     if not isinstance(values, np.ndarray):
         torch = need_torch()
         if not isinstance(values, torch.Tensor):
@@ -286,7 +327,7 @@ def _words_array(words: Any) -> Int32:
 
 def _rows_array(rows: Any) -> Int32:
     array = _array(rows, "rows", "int32 or uint32")
-    # PERF: checks of what needs nothing cost as much as a small batch's masks
+    # PERF: the checks below cost as much as a small batch's masks, so the usual case skips them
     if array.dtype == np.int32 and array.ndim == 2 and array.size and array.flags.c_contiguous:
         return array
     if array.dtype not in (np.dtype(np.int32), np.dtype(np.uint32)) or array.ndim != 2 or not array.size:
@@ -321,6 +362,7 @@ def _ids_array(row_ids: Any, n: int, limit: int, what: str, members: str) -> Int
 
 
 def _same_place(values: Any, logits: Any, what: str) -> Any:
+    """The tensor without its gradient. Raises MaskwrightError unless it is where the logits are."""
     torch = need_torch()
     if not isinstance(values, torch.Tensor):
         raise MaskwrightError(f"the {what} are a {type(values).__name__}; expected a tensor on {logits.device}")
@@ -332,7 +374,7 @@ def _same_place(values: Any, logits: Any, what: str) -> Any:
 
 
 def _integers(values: Any, logits: Any, what: str) -> Any:
-    """int32 or int64, (n,), where the logits are, side by side."""
+    """A contiguous tensor (n,) int32 or int64 on the device of the logits."""
     torch = need_torch()
     values = _same_place(values, logits, what)
     if values.dtype not in (torch.int32, torch.int64) or values.ndim != 1:

@@ -1,10 +1,12 @@
-"""Masks on logits in the CPU's memory, compiled: row r of the logits keeps what its row of words, or its list of ids, allows.
+"""Masks on logits in the CPU's memory, compiled.
 
-Arrays only, as integers of the logits' size, so that what is kept keeps every bit; what people pass is checked and cast in `apply.py`.
+All arguments are arrays. Logits are given as integers of their size, so that a kept logit keeps
+every bit. `apply.py` checks and casts what users pass.
 
-logits : (n,) int16, int32 or int64, flat: row r begins at r * stride, where it has `columns` places.
-row_ids : (B,) int32; row r gets rows[row_ids[r]], -1 leaves it alone. rows : (R, W) int32, bit i of word w is column 32 w + i.
-minus_infinity : its bits as such an integer.
+logits : (n,) int16, int32 or int64; flat. Row r begins at r * stride and has `columns` values.
+row_ids : (B,) int32; row r gets mask rows[row_ids[r]]. -1 leaves the row as it is.
+rows : (R, W) int32; bit i of word w is column 32 w + i.
+minus_infinity : the bits of -inf as such an integer.
 """
 
 from __future__ import annotations
@@ -22,12 +24,15 @@ Int32 = npt.NDArray[np.int32]
 
 
 def apply_words(logits: Integers, stride: int, columns: int, words: Int32, minus_infinity: Any) -> None:
-    """-inf wherever bit i of words[r] is 0, or there is none. words : (B, W)."""
+    """Write -inf where the bit of words[r] is 0, or there is no bit.
+
+    words : (B, W) int32; the mask of each row.
+    """
     apply_rows(logits, stride, columns, np.arange(len(words), dtype=np.int32), words, minus_infinity)
 
 
 def apply_rows(logits: Integers, stride: int, columns: int, row_ids: Int32, rows: Int32, minus_infinity: Any) -> None:
-    """-inf wherever bit i of rows[row_ids[r]] is 0, or there is none."""
+    """Write -inf where the bit of rows[row_ids[r]] is 0, or there is no bit."""
     has_lanes = logits.itemsize == 2 and stride % 4 == columns % 4 == 0 and logits.ctypes.data % 8 == 0
     if has_lanes:
         four = np.full(4, minus_infinity).view(np.int64)[0]
@@ -39,8 +44,12 @@ def apply_rows(logits: Integers, stride: int, columns: int, row_ids: Int32, rows
 def apply_ids(
     logits: Integers, stride: int, columns: int, row_ids: Int32, starts: Int32, ids: Int32, minus_infinity: Any
 ) -> int:
-    """-inf everywhere but at ids[starts[k] : starts[k + 1]], k = row_ids[r]. Returns -1; or does nothing, and returns a list that does
-    not ascend.
+    """Write -inf everywhere but at ids[starts[k] : starts[k + 1]], where k = row_ids[r].
+
+    Returns -1. If a list in use does not ascend, does nothing and returns the number of the list.
+
+    starts : (K + 1,) int32.
+    ids : (n,) int32; ids outside the columns are skipped.
     """
     wrong = int(not_ascending(row_ids, starts, ids))
     if wrong < 0:
@@ -51,16 +60,19 @@ def apply_ids(
 def mend_rows(
     logits: Integers, stride: int, columns: int, row_ids: Int32, rows: Int32, is_dead: Any, exponent: Any
 ) -> None:
-    """Rows that allow something, but nothing of a finite logit: is_dead[r] = 1, and what is allowed becomes 0.
+    """Set the allowed logits of a row to 0, and is_dead[r] to 1, if none of them is finite.
 
-    is_dead : (B,) uint8, written. exponent : the exponent's bits, all of which are set in what is not finite.
+    Rows that allow nothing, and idle ones, are left as they are.
+
+    is_dead : (B,) uint8; written, 0 or 1 for each row.
+    exponent : the bits of the exponent, all of which are 1 in a number that is not finite.
     """
     mend_each(logits, stride, columns, row_ids, rows, is_dead, exponent)
 
 
 @cache
 def _lanes() -> npt.NDArray[np.int64]:
-    """table[byte] : (2,) int64, eight times 16 bits, all ones where the byte's bit is 1."""
+    """table[byte] : (2,) int64; for each bit of the byte 16 bits, all ones if the bit is 1."""
     ones = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little")
     table = (-ones.astype(np.int16)).view(np.int64)
     table.setflags(write=False)
@@ -71,8 +83,9 @@ def _lanes() -> npt.NDArray[np.int64]:
 def mask_each(logits, stride, columns, row_ids, rows, minus_infinity):  # type: ignore[no-untyped-def]
     """`apply_rows`, a word at a time.
 
-    PERF: the inner loop is a selection, which is compiled to vector instructions; a store under a condition took three times as long, a
-    table of bools with masked_fill_ fifteen times (32,000 float32 logits, Numba 0.68, x86-64).
+    PERF: the inner loop is a selection, which compiles to vector instructions. A conditional store
+    took three times as long, and a table of bools with masked_fill_ fifteen times (32,000 float32
+    logits, Numba 0.68, x86-64).
     """
     for row in range(row_ids.shape[0]):
         if row_ids[row] < 0:
@@ -102,9 +115,12 @@ def mask_each(logits, stride, columns, row_ids, rows, minus_infinity):  # type: 
 def mask_lanes(lanes, stride, columns, row_ids, rows, table, minus_infinity):  # type: ignore[no-untyped-def]
     """`mask_each` of 16-bit logits, four a lane: x = (x and ones) or (-inf and not ones).
 
-    lanes : int64, with stride and columns in lanes. table : (256, 2) int64. minus_infinity : four of them.
+    lanes : (n,) int64; four logits each. stride and columns count lanes.
+    table : (256, 2) int64; see `_lanes`.
+    minus_infinity : int64; four times the bits of -inf.
 
-    PERF: a fifth of the time of `mask_each`, since 16 bits are not selected by vector instructions.
+    PERF: a fifth of the time of `mask_each`, because a selection of 16-bit values does not compile
+    to vector instructions.
     """
     for row in range(row_ids.shape[0]):
         if row_ids[row] < 0:
@@ -136,7 +152,7 @@ def mask_lanes(lanes, stride, columns, row_ids, rows, table, minus_infinity):  #
 
 @kernel
 def is_outside(row_ids, limit):  # type: ignore[no-untyped-def]
-    """Whether a number is neither -1 nor below a limit."""
+    """Whether a number is below -1, or is the limit or above."""
     found = False
     for row in range(row_ids.shape[0]):
         found = found or row_ids[row] < -1 or row_ids[row] >= limit
@@ -145,7 +161,7 @@ def is_outside(row_ids, limit):  # type: ignore[no-untyped-def]
 
 @kernel
 def not_ascending(row_ids, starts, ids):  # type: ignore[no-untyped-def]
-    """The first list asked for that does not ascend; -1 if all do."""
+    """The number of the first list in use that does not ascend; -1 if all do."""
     for row in range(row_ids.shape[0]):
         k = row_ids[row]
         if k >= 0:
@@ -157,7 +173,7 @@ def not_ascending(row_ids, starts, ids):  # type: ignore[no-untyped-def]
 
 @kernel
 def keep_ids(logits, stride, columns, row_ids, starts, ids, minus_infinity):  # type: ignore[no-untyped-def]
-    """`apply_ids`: the gaps between ids are filled, so nothing has to be saved. Ids outside the columns are passed over."""
+    """`apply_ids`: fills the gaps between ids, so that no logit need be saved."""
     for row in range(row_ids.shape[0]):
         k = row_ids[row]
         if k < 0:

@@ -1,6 +1,9 @@
-"""Masks on logits in plain PyTorch operations, on whichever device: where there is no kernel for it, and as a check of those there are.
+"""Masks on logits in plain PyTorch operations, on any device.
 
-Arguments as of the functions of `apply.py`, checked there, all tensors on one device. Cost: some ten passes over the logits.
+Used where there is no kernel, and in tests to check the kernels. Arguments are those of the
+functions of `apply.py`, which checks them; all tensors are on one device.
+
+Cost: some ten passes over the logits.
 """
 
 from __future__ import annotations
@@ -11,7 +14,11 @@ from maskwright.decoding.logits.optional import need_torch
 
 
 def allowed_by(words: Any, columns: int) -> Any:
-    """words : (B, W) int32. (B, columns) bool: whether bit i of words[r] is 1; not where there is none."""
+    """(B, columns) bool: whether bit i of words[r] is 1. False where there is no bit.
+
+    words : (B, W) int32.
+    columns : the number of logits in a row.
+    """
     torch = need_torch()
     at = torch.arange(columns, device=words.device)
     inside = at < 32 * words.shape[1]
@@ -20,27 +27,46 @@ def allowed_by(words: Any, columns: int) -> Any:
 
 
 def rows_of(row_ids: Any, rows: Any) -> Any:
-    """rows[row_ids[r]], nothing allowed for ids that there are not, everything for -1."""
+    """(B, W) int32: the mask rows[row_ids[r]] of each row; 0 for ids that are no rows, such as -1.
+
+    row_ids : (B,) int32 or int64.
+    rows : (R, W) int32.
+    """
     known = (row_ids >= 0) & (row_ids < len(rows))
     words = rows.index_select(0, need_torch().where(known, row_ids, 0).long())
     return words.masked_fill(~known[:, None], 0)
 
 
 def apply_words(logits: Any, words: Any) -> None:
-    """-inf wherever bit i of words[r] is 0, or there is none. logits : (B, N). words : (B, W)."""
+    """Write -inf where the bit of words[r] is 0, or there is no bit.
+
+    logits : (B, N).
+    words : (B, W) int32.
+    """
     logits.masked_fill_(~allowed_by(words, logits.shape[1]), -float("inf"))
 
 
 def apply_rows(logits: Any, row_ids: Any, rows: Any) -> None:
-    """-inf wherever bit i of rows[row_ids[r]] is 0, or there is none; -1 leaves a row alone."""
+    """Write -inf where the bit of rows[row_ids[r]] is 0, or there is no bit; -1 leaves a row alone.
+
+    logits : (B, N).
+    row_ids : (B,) int32 or int64; other ids that are no rows allow nothing.
+    rows : (R, W) int32.
+    """
     allowed = allowed_by(rows_of(row_ids, rows), logits.shape[1]) | (row_ids == -1)[:, None]
     logits.masked_fill_(~allowed, -float("inf"))
 
 
 def apply_ids(logits: Any, row_ids: Any, starts: Any, ids: Any) -> None:
-    """-inf everywhere but at ids[starts[k] : starts[k + 1]], k = row_ids[r]; -1 leaves a row alone.
+    """Write -inf everywhere but at ids[starts[k] : starts[k + 1]], where k = row_ids[r].
 
-    Waits for the device, which alone knows how many ids there are in all.
+    Waits for the device, since only the device knows how many ids there are in all.
+
+    logits : (B, N).
+    row_ids : (B,) int32 or int64; -1 leaves a row alone. Other numbers that are no lists allow
+        nothing.
+    starts : (K + 1,) int32 or int64.
+    ids : (n,) int32 or int64; ids outside the columns are skipped.
     """
     torch = need_torch()
     known = (row_ids >= 0) & (row_ids < len(starts) - 1)
@@ -58,7 +84,15 @@ def apply_ids(logits: Any, row_ids: Any, starts: Any, ids: Any) -> None:
 
 
 def mend_rows(logits: Any, row_ids: Any, rows: Any, is_dead: Any) -> None:
-    """Rows that allow something, but nothing of a finite logit: is_dead[r] = 1, and what is allowed becomes 0. is_dead : (B,) uint8."""
+    """Set the allowed logits of a row to 0, and is_dead[r] to 1, if none of them is finite.
+
+    Rows that allow nothing, and idle ones, are left as they are.
+
+    logits : (B, N).
+    row_ids : (B,) int32 or int64.
+    rows : (R, W) int32.
+    is_dead : (B,) uint8; written, 0 or 1 for each row.
+    """
     torch = need_torch()
     allowed = allowed_by(rows_of(row_ids, rows), logits.shape[1])
     dead = allowed.any(-1) & ~(allowed & torch.isfinite(logits)).any(-1)

@@ -1,12 +1,28 @@
-"""Masks on logits on CUDA: one launch, no synchronisation, no allocation, so that a CUDA graph can hold it.
+"""Masks on logits on CUDA: one launch, no synchronisation, no allocation.
 
-A thread looks at 16 bytes of logits. If the mask allows them all, nothing moves; if none, -inf is stored and nothing loaded; only between
-the two are they loaded. So traffic is at most that of a pass over the logits, and for the masks of a grammar mostly half of it or less.
-Predicates for single logits would make eight stores of two bytes of one of sixteen; so a predicate is for 16 bytes, which takes rows
-that begin at multiples of 16 bytes. Other rows are stored to logit by logit, never loaded.
+A CUDA graph can therefore hold a call.
 
-Arguments as of the functions of `apply.py`, checked there. What lies outside (a row that there is not) allows nothing and is not read.
-With TRITON_INTERPRET=1 in the environment before the first import all this runs on the CPU, which is how it is tested without a GPU.
+A thread looks at 16 bytes of logits. If the mask allows them all, it does nothing. If the mask
+allows none, it stores -inf and loads nothing. Only otherwise does it load them. So traffic is at
+most that of one pass over the logits, and for the masks of a grammar mostly half of it or less. A
+predicate for each logit would turn one store of 16 bytes into eight of two bytes. So a predicate
+covers 16 bytes, which requires rows that begin at multiples of 16 bytes. Other rows are stored to
+logit by logit, and never loaded.
+
+Arguments are those of the functions of `apply.py`, which checks them. A row number that is out of
+range allows nothing, and nothing is read for it. With TRITON_INTERPRET=1 in the environment before
+the first import, all this runs on the CPU. That is how it is tested without a GPU.
+
+The kernels have these arguments too:
+
+logits : integers of the logits' size.
+columns, stride : logits of a row, and the distance between rows, in elements.
+n_words, n_rows, rows_stride : words of a mask, the number of masks, and the distance between them.
+n_lists : the number of lists of ids.
+n_blocks : blocks of a row.
+LANE, BLOCK, IS_EAGER : see `Plan`.
+HAS_TAIL : whether `columns` is no multiple of LANE.
+MINUS_INFINITY, EXPONENT : see `bits.py`.
 """
 
 from __future__ import annotations
@@ -27,18 +43,30 @@ except ImportError as missing:
     ) from missing
 
 N_WARPS = 4
+"""Warps of a program."""
 VECTOR = 16
 """Bytes that a thread loads or stores at once."""
 
 FEW_PROGRAMS = 1024
-"""Half of what an H100 holds at once in warps of 4: fewer programs than this are made four times as many, each a fourth as large."""
+"""Half of what an H100 holds at once in warps of 4.
+
+If there were fewer programs than this, we make each a fourth as large, and thus four times as many.
+"""
 
 SMALL = 1 << 21
-"""Bytes of logits up to which time is latency: they are loaded before it is known which of them are needed."""
+"""Bytes of logits up to which latency decides the time.
+
+All logits are then loaded before it is known which of them are needed.
+"""
 
 
 class Plan(NamedTuple):
-    """How a kernel is cut. lane : logits of a vector. block : logits of a program. is_eager : load before the mask is there."""
+    """How a kernel divides the logits.
+
+    lane : logits of a vector.
+    block : logits of a program.
+    is_eager : whether logits are loaded before the mask is there.
+    """
 
     lane: int
     block: int
@@ -46,7 +74,7 @@ class Plan(NamedTuple):
 
 
 def plan_for(logits: Any) -> Plan:
-    """The cut for logits of a shape and place."""
+    """The plan for logits of this shape and alignment."""
     rows, columns = logits.shape
     size = logits.element_size()
     is_aligned = logits.data_ptr() % VECTOR == 0 and logits.stride(0) * size % VECTOR == 0
@@ -62,7 +90,10 @@ def mask_rows(  # type: ignore[no-untyped-def]
     LANE: tl.constexpr, BLOCK: tl.constexpr, HAS_IDS: tl.constexpr, IS_EAGER: tl.constexpr, HAS_TAIL: tl.constexpr,
     MINUS_INFINITY: tl.constexpr,
 ):  # fmt: skip
-    """A block of columns of one row. logits : integers of their size. Strides are in elements; HAS_IDS: rows are looked up in row_ids."""
+    """Mask a block of columns of one row; a program of `apply_words` and `apply_rows`.
+
+    HAS_IDS : whether row r gets mask row_ids[r], rather than mask r.
+    """
     program = tl.program_id(0)
     row = program // n_blocks
     first = (program - row * n_blocks) * BLOCK
@@ -93,7 +124,7 @@ def mask_rows(  # type: ignore[no-untyped-def]
         new = tl.where(((bits[:, None] >> lane[None, :]) & 1) != 0, kept, minus_infinity)
     tl.store(here + at, new, mask=is_changed[:, None])
     if HAS_TAIL:  # noqa: SIM102
-        # columns behind the last whole vector
+        # the columns after the last whole vector
         if first + BLOCK >= columns:
             last = columns - columns % LANE + lane
             word = tl.load(words + (last >> 5), mask=(last < columns) & ((last >> 5) < n_there), other=0)
@@ -110,9 +141,13 @@ def keep_ids(  # type: ignore[no-untyped-def]
     logits, row_ids, starts, ids, columns, n_lists, n_blocks, stride,
     LANE: tl.constexpr, BLOCK: tl.constexpr, TILE: tl.constexpr, HAS_TAIL: tl.constexpr, MINUS_INFINITY: tl.constexpr,
 ):  # fmt: skip
-    """A block of columns of one row: the logits to be kept are taken out, -inf is stored everywhere, and they are put back.
+    """Write -inf over a block of columns of one row, but for the listed ids.
 
-    BOUND: ids ascend, so those of a block's columns lie together and are at most BLOCK.
+    The logits to be kept are loaded first. Then -inf is stored everywhere, and they are put back.
+
+    TILE : how many ids are read at once when those before the block are counted.
+
+    BOUND: ids ascend, so those of a block's columns lie together, and there are at most BLOCK.
     """
     program = tl.program_id(0)
     row = program // n_blocks
@@ -134,7 +169,7 @@ def keep_ids(  # type: ignore[no-untyped-def]
     token = tl.load(ids + nth, mask=nth < n, other=-1)
     is_kept = (token >= first) & (token < first + BLOCK) & (token < columns)
     kept = tl.load(here + token, mask=is_kept, other=0)
-    tl.debug_barrier()  # all are taken out before any thread writes
+    tl.debug_barrier()  # every thread has loaded before any thread stores
     at = first + LANE * tl.arange(0, BLOCK // LANE)[:, None] + tl.arange(0, LANE)[None, :]
     is_whole = first + LANE * tl.arange(0, BLOCK // LANE) + LANE <= columns
     minus_infinity = tl.full([BLOCK // LANE, LANE], MINUS_INFINITY, logits.dtype.element_ty)
@@ -143,7 +178,7 @@ def keep_ids(  # type: ignore[no-untyped-def]
         if first + BLOCK >= columns:
             last = columns - columns % LANE + tl.arange(0, LANE)
             tl.store(here + last, tl.full([LANE], MINUS_INFINITY, logits.dtype.element_ty), mask=last < columns)
-    tl.debug_barrier()  # and all is written before any is put back
+    tl.debug_barrier()  # every -inf is stored before any logit is put back
     tl.store(here + token, kept, mask=is_kept)
 
 
@@ -151,7 +186,13 @@ def keep_ids(  # type: ignore[no-untyped-def]
 def mend_row(  # type: ignore[no-untyped-def]
     logits, row_ids, rows, is_dead, columns, n_words, n_rows, stride, rows_stride, BLOCK: tl.constexpr, EXPONENT: tl.constexpr
 ):  # fmt: skip
-    """One row: up to its first finite logit that is allowed; if there is none, once more, to write 0 where something is allowed."""
+    """`mend_rows` for one row.
+
+    It reads up to the first finite logit that is allowed. If there is none, it reads the masks
+    again and writes 0 where they allow something.
+
+    BLOCK : how many columns are looked at at once.
+    """
     row = tl.program_id(0)
     here = logits + row.to(tl.int64) * stride
     number = tl.load(row_ids + row).to(tl.int64)
@@ -181,16 +222,26 @@ def mend_row(  # type: ignore[no-untyped-def]
 
 
 def apply_words(logits: Any, words: Any) -> None:
-    """-inf wherever bit i of words[r] is 0, or there is none. logits : (B, N), stride(1) = 1. words : (B, W)."""
+    """Write -inf where the bit of words[r] is 0, or there is no bit.
+
+    logits : (B, N), with stride(1) = 1.
+    words : (B, W) int32.
+    """
     _apply(logits, words, None)
 
 
 def apply_rows(logits: Any, row_ids: Any, rows: Any) -> None:
-    """-inf wherever bit i of rows[row_ids[r]] is 0, or there is none; -1 leaves a row alone."""
+    """Write -inf where the bit of rows[row_ids[r]] is 0, or there is no bit; -1 leaves a row alone.
+
+    logits : (B, N), with stride(1) = 1.
+    row_ids : (B,) int32 or int64; other ids that are no rows allow nothing.
+    rows : (R, W) int32, with stride(1) = 1.
+    """
     _apply(logits, rows, row_ids)
 
 
 def _apply(logits: Any, rows: Any, row_ids: Any) -> None:
+    """`apply_rows`, or `apply_words` if row_ids is None."""
     plan = plan_for(logits)
     columns = logits.shape[1]
     n_blocks = triton.cdiv(columns, plan.block)
@@ -204,7 +255,16 @@ def _apply(logits: Any, rows: Any, row_ids: Any) -> None:
 
 
 def apply_ids(logits: Any, row_ids: Any, starts: Any, ids: Any) -> None:
-    """-inf everywhere but at ids[starts[k] : starts[k + 1]], k = row_ids[r]; -1 leaves a row alone. Lists ascend, which is not checked."""
+    """Write -inf everywhere but at ids[starts[k] : starts[k + 1]], where k = row_ids[r].
+
+    It is not checked that lists ascend.
+
+    logits : (B, N), with stride(1) = 1.
+    row_ids : (B,) int32 or int64; -1 leaves a row alone. Other numbers that are no lists allow
+        nothing.
+    starts : (K + 1,) int32 or int64.
+    ids : (n,) int32 or int64; ids outside the columns are skipped.
+    """
     plan = plan_for(logits)
     columns = logits.shape[1]
     n_blocks = triton.cdiv(columns, plan.block)
@@ -217,7 +277,15 @@ def apply_ids(logits: Any, row_ids: Any, starts: Any, ids: Any) -> None:
 
 
 def mend_rows(logits: Any, row_ids: Any, rows: Any, is_dead: Any) -> None:
-    """Rows that allow something, but nothing of a finite logit: is_dead[r] = 1, and what is allowed becomes 0. is_dead : (B,) uint8."""
+    """Set the allowed logits of a row to 0, and is_dead[r] to 1, if none of them is finite.
+
+    Rows that allow nothing, and idle ones, are left as they are.
+
+    logits : (B, N), with stride(1) = 1.
+    row_ids : (B,) int32 or int64.
+    rows : (R, W) int32, with stride(1) = 1.
+    is_dead : (B,) uint8; written, 0 or 1 for each row.
+    """
     name = _name(logits)
     with _device_of(logits):
         mend_row[(len(logits),)](
@@ -231,5 +299,5 @@ def _name(logits: Any) -> str:
 
 
 def _device_of(logits: Any) -> AbstractContextManager[Any]:
-    """Triton launches on the current device, which need not be that of the logits."""
+    """A context in which the logits' device is the current one, on which Triton launches."""
     return need_torch().cuda.device(logits.device) if logits.device.type == "cuda" else nullcontext()

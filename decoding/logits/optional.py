@@ -1,4 +1,4 @@
-"""Packages that only some need, found when they are first used."""
+"""Optional packages, imported when they are first used."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from maskwright.analysis.errors import MaskwrightError, MissingExtraError
 
 
 def need_torch() -> Any:
-    """The module torch. Raises MissingExtraError if it is not installed."""
+    """The module torch.
+
+    Raises: MissingExtraError if it is not installed.
+    """
     try:
         import torch
     except ImportError as error:
@@ -22,7 +25,14 @@ def need_torch() -> Any:
 
 
 def need_dense(what: str, value: Any) -> Any:
-    """A tensor without its gradient. Raises MaskwrightError for what is none, is sparse, nested, or on device meta."""
+    """The tensor without its gradient.
+
+    what : how a message begins.
+    value : the tensor.
+
+    Raises: MaskwrightError unless it is a dense torch tensor that has memory; so not if it is
+    sparse, nested, or on device meta. MissingExtraError if torch is not installed.
+    """
     torch = need_torch()
     if not isinstance(value, torch.Tensor):
         refuse_argument(what, value, "a tensor of torch")
@@ -38,5 +48,5 @@ def need_dense(what: str, value: Any) -> Any:
 
 @cache
 def has_triton() -> bool:
-    """Whether kernels for CUDA can be compiled: on a GPU plain PyTorch operations take their place if not."""
+    """Whether Triton is installed. If not, PyTorch operations are used on GPUs."""
     return importlib.util.find_spec("triton") is not None

@@ -1,8 +1,9 @@
-"""Masks that live on a device: a step hands over the numbers of its rows, four bytes a sequence, and seldom a row.
+"""Masks that stay on a device: a step sends the numbers of its rows, and seldom a whole row.
 
-A text's mask is the union of a few masks of the store, and the same few thousand unions come again and again. So the matcher's compiled
-code looks up which union it is; a new one is composed on the host, takes the place of the row that was not asked for longest, and is
-copied.
+A number has four bytes a sequence. A text's mask is the union of a few masks of the store, and the
+same few thousand unions come again and again. So the matcher's compiled code looks up which union
+it is. A new union is composed on the host, replaces the least recently used row, and is copied to
+the device.
 """
 
 from __future__ import annotations
@@ -30,26 +31,36 @@ from maskwright.maskstore.table import schema
 from maskwright.maskstore.table.compiled import EngineTable
 
 DEFAULT_CAPACITY = 4096
-"""Rows. 16 MB at V = 32,000, 67 MB at 131,072, on the device and on the host."""
+"""Rows. They take 16 MB at V = 32,000 and 67 MB at 131,072, on the device and on the host."""
 
 
 class ResidentRows(Shared):
-    """The rows of one store, or of several for one tokenizer, on a device.
+    """The rows of one store, or of several stores for one tokenizer, on a device.
 
-    device : where the logits are. capacity : rows that are kept; what two calls in a row ask for must fit in, or it is a LimitError.
+    store : a store, or a list of stores.
+    device : where the logits are.
+    capacity : the number of rows that are kept. The rows of two successive calls must fit.
 
-    words : (capacity, n_words) int32 on the device. Row 0 allows nothing, as after the end of a text. n_columns : logits that a model must
-    have at least.
+    It has these attributes:
 
-    `ids` is to be called for each step, behind the sampler of the step before, and `apply` (or `apply_rows` with `words`) behind the
-    model. Between the two the host waits for nothing. Both on one stream, or ordered by events: a row that gives way is
-    overwritten in the order of the stream, so a step that was launched before still sees what it was. The numbers that a call returned are
-    good until the call after the next, since rows asked for by this call or the last never give way.
+    stores : tuple; the distinct stores.
+    words : (capacity, n_words) int32 on the device. Row 0 allows nothing, as after the end of a
+        text.
+    n_columns : the least number of logits that a model must have.
 
-    One thread at a time, as matchers: a second one's `ids` is a MaskwrightError.
+    Call `ids` for each step, after the sampler of the step before. Call `apply` (or `apply_rows`
+    with `words`) after the model. Between the two the host waits for nothing. Both must be on one
+    stream, or ordered by events: a row is overwritten in the order of the stream, so a step that
+    was launched before still sees the old row. The numbers that a call returned stay valid until
+    the call after the next, since rows of this call and the last one are never reused.
 
-    Cost of `ids`: what `fill` costs without the writing, and a look-up; a row that is not there costs `fill` and a
-    copy of 4 n_words bytes.
+    Use by one thread at a time, as for matchers: the `ids` of a second thread is a MaskwrightError.
+
+    Raises: MaskwrightError if a store has no matcher, `capacity` is not 3 to 2^24, or there is no
+    such device; VocabularyError for stores of different vocabularies; MissingExtraError if torch is
+    not installed.
+    Cost of `ids`: that of `fill` without writing the mask, and a look-up. For a new row: that of
+    `fill`, and a copy of 4 n_words bytes.
     """
 
     _what = "these rows"
@@ -75,12 +86,13 @@ class ResidentRows(Shared):
         self._numbers = {id(store): number for number, store in enumerate(self.stores)}
         self._ends = [masks_that_end(store) for store in self.stores]
         self._book = book_kernels.new_book(capacity)
-        self._book[book_kernels.CLOCK] = 2  # nothing has been asked for so far
+        # a LAST_USED of 0, that is never, must be older than the call before
+        self._book[book_kernels.CLOCK] = 2
         self._scratch = np.zeros(self.n_words, np.int32)
         is_cuda = self.device.type == "cuda"
         shape = (capacity, self.n_words)
-        with torch.inference_mode(False):  # or they could not be written to outside of it
-            # a page of NumPy's zeros takes memory once it is written to
+        with torch.inference_mode(False):  # tensors made inside could not be written to outside
+            # a page of NumPy's zeros takes memory only once it is written to
             self._host = (
                 torch.empty(shape, dtype=torch.int32, pin_memory=True)
                 if is_cuda
@@ -94,12 +106,17 @@ class ResidentRows(Shared):
         self._staging = Staging(capacity, is_cuda, partial(StreamEvent, self.device) if is_cuda else None)
 
     def ids(self, texts: Batch | Sequence[Matcher | None], slots: Sequence[int] | None = None, out: Any = None) -> Any:
-        """The numbers of the rows of texts as they stand: (B,) int32 on the device, -1 for those to leave alone.
+        """The number of each text's row, as the text stands: (B,) int32 on the device; -1 if idle.
 
-        texts : a batch, or matchers, of any of the stores, None for idle slots. slots : of a batch, the texts to look at; None: all.
-        out : (>= B,) int32 on the device, written to and returned, as a CUDA graph needs it; None: a new tensor.
+        texts : a batch, or a list of matchers, of any of the stores; None for idle slots.
+        slots : of a batch, the texts to look at; None: all.
+        out : (>= B,) int32 on the device, written to, as a CUDA graph needs it. None: a new tensor.
 
-        Raises DeadEndError and LimitError as `fill`, naming the slot; MaskwrightError for texts of other stores.
+        Returns the first B numbers of `out`.
+
+        Raises: DeadEndError and LimitError as `fill`, naming the slot; LimitError if this call and
+        the one before need more rows than there are; MaskwrightError for texts of other stores,
+        more sequences than rows, an `out` that does not fit, or slots among matchers.
         """
         if not isinstance(texts, Batch | Sequence):
             raise MaskwrightError(
@@ -135,9 +152,13 @@ class ResidentRows(Shared):
             self._staging.end()
 
     def apply(self, logits: Any, row_ids: Any) -> None:
-        """Write -inf over what the rows do not allow, in place. logits : (B, N) on the device. row_ids : what `ids` returned.
+        """Write -inf over what the rows do not allow, in place.
 
-        Raises MaskwrightError if the logits are fewer than the vocabulary needs, and as `apply_rows`.
+        logits : (B, N) on the device.
+        row_ids : (B,) int32; what `ids` returned.
+
+        Raises: MaskwrightError if there are fewer logits than the vocabulary needs; and as
+        `apply_rows`.
         """
         if getattr(logits, "ndim", 0) == 2 and logits.shape[1] < self.n_columns:
             vocabulary = self.stores[0].vocabulary
@@ -148,7 +169,10 @@ class ResidentRows(Shared):
         apply_rows(logits, row_ids, self.words)
 
     def allowed(self, row: int) -> npt.NDArray[np.int64]:
-        """The ids that a row allows, in ascending order."""
+        """The ids that a row allows: (n,) int64, ascending.
+
+        Raises: MaskwrightError if the row is not in use.
+        """
         row = integer("row", row)
         if not 0 <= row < self.n_rows:
             raise MaskwrightError(f"row {clip(row)} is out of range: the rows in use are 0 to {self.n_rows - 1}")
@@ -157,7 +181,7 @@ class ResidentRows(Shared):
 
     @property
     def n_rows(self) -> int:
-        """Rows in use, the one that allows nothing among them."""
+        """The number of rows in use, including the one that allows nothing."""
         return int(self._book[book_kernels.N_USED])
 
     def __repr__(self) -> str:
@@ -166,7 +190,10 @@ class ResidentRows(Shared):
         )
 
     def _find(self, texts: Texts, numbers: npt.NDArray[np.int32], results: npt.NDArray[np.int32]) -> None:
-        """The rows of texts of one store. results : IDLE for those to leave alone, and OK."""
+        """Find the rows of texts of one store.
+
+        results : (n,) int32; IDLE for texts to leave alone, else OK.
+        """
         store = self._numbers.get(id(texts.store), -1)
         if store < 0:
             raise MaskwrightError(
@@ -201,7 +228,7 @@ class ResidentRows(Shared):
             texts._finish_fill(slot, int(results[slot]), self._scratch)
 
     def _find_each(self, matchers: Sequence[Matcher | None], numbers: npt.NDArray[np.int32]) -> None:
-        """The rows of matchers; errors name their places."""
+        """Find the rows of matchers; errors name their slots."""
         result = np.zeros(1, np.int32)
         for slot, matcher in enumerate(matchers):
             if matcher is None:
@@ -218,7 +245,7 @@ class ResidentRows(Shared):
                 raise type(error)(f"row {slot}: {error}") from None
 
     def _send_rows(self) -> None:
-        """Copy the rows composed in this call, those with numbers one after the other at once."""
+        """Copy the rows composed in this call to the device, successive ones in one copy."""
         n = int(self._book[book_kernels.N_NEW])
         if self.words is self._host or not n:
             return
@@ -229,6 +256,7 @@ class ResidentRows(Shared):
             self.words[rows].copy_(self._host[rows], non_blocking=self._is_async)
 
     def _sent(self, staged: Any, out: Any) -> Any:
+        """The numbers on the device."""
         if out is None and self.words is self._host:
             return staged.clone()
         if out is None:
@@ -257,7 +285,11 @@ class ResidentRows(Shared):
 
 
 def check_stores(stores: Sequence[Any]) -> None:
-    """Raises MaskwrightError unless these are stores that decode, for one tokenizer."""
+    """Check that these stores have matchers and are for one tokenizer.
+
+    Raises: MaskwrightError if there is no store, or one has no matcher; VocabularyError if their
+    vocabularies differ.
+    """
     if not stores:
         raise MaskwrightError("no store is given; expected one, or one for each sequence")
     for store in stores:
@@ -273,9 +305,10 @@ def check_stores(stores: Sequence[Any]) -> None:
 
 
 def masks_that_end(store: EngineTable) -> npt.NDArray[np.uint8]:
-    """By mask whether end of text is in it, which then has to be looked into; (0,) if what the masks say of it is all.
+    """For each mask of a store whether end of text is in it and needs a check.
 
-    Under layout they say only that the text or a block may end (`fill`).
+    Returns (n_masks,) uint8, or (0,) if no check is needed because masks say where a text may end.
+    Under a layout they say only that the text or a block may end (`fill`).
     """
     table = store.table
     if table[schema.EOS_IN_MASKS] or not table[schema.N_EOS]:
@@ -295,7 +328,7 @@ def masks_that_end(store: EngineTable) -> npt.NDArray[np.uint8]:
 
 
 def _chosen(batch: Batch, slots: Sequence[int]) -> npt.NDArray[np.int32]:
-    """What `find_rows` is told of a batch's texts."""
+    """The results that `find_rows` gets for a batch: OK for the chosen texts, else IDLE."""
     results = np.full(batch.size, constants.IDLE, np.int32)
     results[batch._slots(slots)] = constants.OK
     return results

@@ -1,20 +1,24 @@
-"""Selective multiplication: logits[r, i] = <hidden[r], weight[i]> + bias[i] for the tokens i that row r's mask allows, -inf for all others.
+"""Selective multiplication: logits of the tokens that a mask allows, and -inf for all others.
 
-Where a mask allows few tokens, nearly all of the last matrix product is computed to be thrown away. Here only the allowed rows of the
-unembedding matrix are read. How near that is to the full product:
+The logit of a token i that row r's mask allows is logits[r, i] = <hidden[r], weight[i]> + bias[i].
+If a mask allows few tokens, nearly all of the last matrix product is computed and not used. Here
+only the allowed rows of the unembedding matrix are read. How close the result is to the full
+product:
 
-- which logits are finite is exact: those of the ids, no others;
-- each is the same dot product, rounded to the logits' type once, but added up in another order, so that it may differ in the last bits, as
-  the full product itself does between batch sizes. Greedy and seeded sampling agree with the full product unless two logits (or a draw and
-  its bound) are nearer to each other than that rounding; in bfloat16 the best two tokens may be;
-- the Triton kernel adds in float32, in an order that depends on the hidden size alone: a logit's bits do not depend on the other ids and
-  rows. PyTorch's products promise no such thing.
+- Which logits are finite is exact: those of the ids, no others.
+- Each finite logit is the same dot product, rounded to the logits' type once. But it is summed in
+  another order, so the last bits may differ, as they do between batch sizes of the full product.
+  Greedy and seeded sampling agree with the full product unless two logits (or a draw and its bound)
+  are closer to each other than that rounding. In bfloat16 the best two tokens may be.
+- The Triton kernel sums in float32, in an order that depends only on the hidden size. So a logit's
+  bits do not depend on the other ids and rows. PyTorch's products do not promise that.
 
-Which product is taken is decided on the host, where masks are made, from how many ids there are: nothing waits for the device. And it is
-decided for the whole batch: the full product of some rows reads the matrix once, as that of all rows does, and the other rows' would be
-paid on top.
+The host, which makes the masks, chooses the product by the number of ids, so nothing waits for the
+device. It chooses for the whole batch: the full product of some rows reads the whole matrix, as
+that of all rows does, and the other rows' product would come on top.
 
-Source: Chaudhari, Quernheim, Willard, "Making Structured Generation Faster Than Unstructured" (.txt, 2024).
+Source: Chaudhari, Quernheim, Willard, "Making Structured Generation Faster Than Unstructured"
+(.txt, 2024).
 """
 
 from __future__ import annotations
@@ -39,19 +43,30 @@ except ImportError:  # PyTorch's operations do it then
     triton = None
 
 CHUNK = 512
-"""Rows gathered at once by PyTorch's operations. PERF: 8,192 of 2,048 float32 multiplied in 36 ms, in one piece in 240 ms (one busy core of
-an EPYC, torch 2.13), since a piece is past the caches and in fresh pages."""
+"""Rows gathered at once by PyTorch's operations.
+
+PERF: 8,192 rows of 2,048 float32 are multiplied in 36 ms in such chunks, and in 240 ms in one piece
+(one busy core of an EPYC, torch 2.13), since one piece is larger than the caches and in fresh
+pages.
+"""
 BLOCK_IDS, BLOCK_HIDDEN = 4, 512
-"""What a program of the Triton kernel reads at once: two loads of 16 bytes a thread for 16-bit weights."""
+"""What a program of the Triton kernel reads at once.
+
+These are two loads of 16 bytes a thread for 16-bit weights.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class IdLists:
-    """The tokens that each row may go on with: ids[begin[r] : begin[r] + count[r]].
+    """The tokens that each row may go on with: ids[begin[r] : begin[r] + count[r]] for row r.
 
-    ids : (n,) int32, each row's ascending. begin, count : (B,) int32. All NumPy arrays, or all torch tensors on one device: a table of the
-    sparse rows of a store may lie there for good, `begin` and `count` being looked up by row number.
-    width : at least every count, known to the host: a launch is as wide. A fixed one makes launches of one shape, for a CUDA graph.
+    ids : (n,) int32; those of a row ascend.
+    begin, count : (B,) int32.
+    width : at least every count; known to the host, since a launch has this width. With a fixed
+        width launches have one shape, as a CUDA graph needs.
+
+    The arrays are all NumPy arrays, or all torch tensors on one device. A table of the sparse rows
+    of a store may stay there, with `begin` and `count` looked up by row number.
     """
 
     ids: Any
@@ -60,7 +75,10 @@ class IdLists:
     width: int
 
     def to(self, device: Any) -> IdLists:
-        """The lists on a device, in one copy that the host does not wait for."""
+        """The lists on a device, in one copy for which the host does not wait.
+
+        The lists must be NumPy arrays.
+        """
         torch = need_torch()
         rows = len(self.begin)
         packed = torch.from_numpy(np.concatenate((self.begin, self.count, self.ids)))
@@ -71,9 +89,12 @@ class IdLists:
 
 
 def id_lists(words: npt.NDArray[np.int32], n_columns: int, limit: int) -> IdLists | None:
-    """The ids of masks, or None if they are more than `limit` in all. words : (B, W) int32, as `fill` writes them.
+    """The ids of masks, or None if there are more than `limit` in all.
 
-    Ids from n_columns on, which have no logit, are left out. Cost: O(B W), 2 us for V = 50,000.
+    words : (B, W) int32, as `fill` writes them.
+    n_columns : ids from this one on have no logit, and are left out.
+
+    Cost: O(B W), 2 us for V = 50,000.
 
     >>> id_lists(np.array([[0b1010], [1]], np.int32), 32, 5).ids
     array([1, 3, 0], dtype=int32)
@@ -87,7 +108,13 @@ def id_lists(words: npt.NDArray[np.int32], n_columns: int, limit: int) -> IdList
 
 @kernel
 def write_ids(words, n_columns, ids, count):  # type: ignore[no-untyped-def]
-    """How many ids there are, -1 if ids is too short. words : (B, W) int32. ids : (limit,), count : (B,) int32, written."""
+    """Write the ids of masks. Returns their number, or -1 if `ids` is too short.
+
+    words : (B, W) int32.
+    n_columns : ids from this one on are left out.
+    ids : (limit,) int32; written.
+    count : (B,) int32; written, the ids of each row.
+    """
     n = 0
     for row in range(words.shape[0]):
         begin = n
@@ -106,17 +133,23 @@ def write_ids(words, n_columns, ids, count):  # type: ignore[no-untyped-def]
 
 
 def selective_logits(hidden: Any, weight: Any, lists: IdLists, bias: Any = None, out: Any = None) -> Any:
-    """The logits of the listed tokens, -inf for the others.
+    """The logits of the listed tokens, -inf for the others: (B, V).
 
-    hidden : (B, H). weight : (V, H), bias : (V,), as of a torch.nn.Linear. All on one device and of one dtype: float32, bfloat16, float16,
-        float64. out : (B, V) of that dtype to write to; new by default.
-    lists : for B rows, on the host or on that device.
+    hidden : (B, H) float32, bfloat16, float16 or float64.
+    weight : (V, H), as of a torch.nn.Linear.
+    lists : for B rows, on the host or on the device of the others.
+    bias : (V,), as of a torch.nn.Linear; None for none.
+    out : (B, V) to write to; None: a new tensor.
 
-    Scaling and soft caps come after, as they do after the full product. A soft cap makes -inf finite: mask again then, as the logits
-    processor does. On CUDA one Triton kernel reads each listed weight; elsewhere, and without Triton, rows with equal lists are multiplied
-    together. The host waits for the device only if the lists are there and Triton is not.
+    All tensors are on one device and have the dtype of `hidden`.
 
-    Raises MaskwrightError for shapes or dtypes that do not fit, and for ids out of range (in lists on the device they are left out).
+    Scaling and soft caps come afterwards, as after the full product. A soft cap makes -inf finite:
+    mask again then, as the logits processor does. On CUDA one Triton kernel reads each listed
+    weight. Elsewhere, and without Triton or for float64, rows with equal lists are multiplied
+    together. The host waits for the device only if the lists are there and Triton is not used.
+
+    Raises: MaskwrightError for shapes or dtypes that do not fit, and for ids out of range. In lists
+    on the device, the Triton kernel skips such ids.
     Cost: O(ids x H) and one write of the logits.
     """
     torch = need_torch()
@@ -163,7 +196,7 @@ def _check_range(ids: npt.NDArray[np.int32], n_columns: int) -> None:
 
 
 def _grouped(torch: Any, hidden: Any, weight: Any, lists: IdLists, bias: Any, out: Any) -> None:
-    """In PyTorch operations: a product for each group of rows with one list."""
+    """`selective_logits` in PyTorch operations: a product for each group of equal lists."""
     ids, begin, count = (
         values if isinstance(values, np.ndarray) else values.cpu().numpy()
         for values in (lists.ids, lists.begin, lists.count)
@@ -214,7 +247,7 @@ if triton is not None:
 
 
 def _fused(hidden: Any, weight: Any, lists: IdLists, bias: Any, out: Any) -> None:
-    """In one Triton kernel. The lists are on the device."""
+    """`selective_logits` in one Triton kernel. The lists are on the device."""
     hidden = hidden.contiguous()
     weight = weight if weight.stride(1) == 1 else weight.contiguous()
     rows = out if out.stride(1) == 1 else out.contiguous()
@@ -235,12 +268,20 @@ _crossovers: dict[tuple[Any, ...], int] = {}
 
 
 def measure_crossover(weight: Any, batch: int = 1, bias: Any = None) -> int:
-    """The most ids a row, in a batch whose rows have different ones, for which `selective_logits` beats the full product; 0 if none do.
+    """The most ids a row for which `selective_logits` beats the full product; 0 if none do.
 
-    Measured once in a process for each device, dtype, shape, batch and number of threads (0 on devices other than the CPU and CUDA).
-    Copying the lists is part of the time, and ids change from run to run, as they do between steps. A number is taken only if the
-    slowest of six runs but one (of three, where a run takes more than 0.1 s) was at least a tenth faster than the fastest of all runs of
-    the full product: noise makes the answer smaller.
+    weight : (V, H).
+    batch : the number of rows, which have different ids.
+    bias : (V,), or None.
+
+    Measured once in a process for each device, dtype, shape, batch and number of threads. It is 0
+    on devices other than the CPU and CUDA. The time includes copying the lists, and ids change from
+    run to run, as they do between steps. A number counts as faster only if the slowest of six runs
+    but one was at least a tenth faster than the fastest of all runs of the full product. (If the
+    full product takes more than 0.1 s, the slowest of three runs.) So noise makes the answer
+    smaller.
+
+    Raises: MaskwrightError if `batch` is below 1, or `weight` is not (V, H).
     Cost: some 30 full products.
     """
     torch = need_torch()
@@ -300,7 +341,11 @@ def _measured(torch: Any, weight: Any, batch: int, bias: Any) -> int:
 
 
 def seconds(torch: Any, call: Callable[[], Any], device: Any, n: int = 10) -> float:
-    """How long a call takes: on CUDA the mean of n in a row on the device's clock, launches included; elsewhere that of one."""
+    """How long a call takes, in seconds.
+
+    On CUDA it is the mean of n calls in a row on the device's clock, launches included; elsewhere
+    the time of one call.
+    """
     if device.type != "cuda":
         begin = time.perf_counter()
         call()

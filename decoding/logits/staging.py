@@ -1,4 +1,7 @@
-"""Host memory that is copied to a device while the host goes on: two buffers in turn, neither written before it was read."""
+"""Host memory for copies to a device that the host does not wait for: two buffers in turn.
+
+No buffer is written before its last copy is done.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,16 @@ from maskwright.decoding.logits.optional import need_torch
 
 
 class Staging:
-    """Two pinned int32 buffers. Each turn takes the one that was not used last, once the copies of its last turn are done.
+    """Two int32 buffers. Each turn takes the one not used last, once that one's copies are done.
 
-    make_event : makes what has `record()`, behind copies, and `synchronize()`, until they are done; None where copies are not asynchronous.
+    size : integers of a buffer.
+    is_pinned : whether the buffers are in pinned memory.
+    make_event : makes an event. Its `record()` marks that all copies so far were asked for, and its
+        `synchronize()` waits until they are done. None if copies are not asynchronous.
 
-    INVARIANT: whatever was copied from host memory two turns ago or earlier has been copied when a turn begins. In practice nothing is
-    waited for: tokens of the last step, which the host has seen, were drawn behind its copies.
+    INVARIANT: when a turn begins, all copies from host memory of two turns ago or earlier are done.
+    In practice this does not wait: the host has seen the tokens of the last step, which were drawn
+    after its copies.
     """
 
     def __init__(self, size: int, is_pinned: bool, make_event: Callable[[], Any] | None) -> None:
@@ -26,7 +33,7 @@ class Staging:
         self._turn = 1
 
     def begin(self) -> Any:
-        """The next buffer, free to be written."""
+        """The next buffer, which may be written now: (size,) int32."""
         self._turn = 1 - self._turn
         if self._is_used[self._turn]:
             self._events[self._turn].synchronize()
@@ -34,27 +41,36 @@ class Staging:
         return self.buffers[self._turn]
 
     def end(self) -> None:
-        """All copies of this turn have been asked for, on the current stream."""
+        """End a turn: all its copies have been asked for, on the current stream."""
         if self._events:
             self._events[self._turn].record()
             self._is_used[self._turn] = True
 
 
 class StreamEvent:
-    """An event on whatever is the current stream of a device when it is recorded, though another device may be the current one."""
+    """An event on a given device, recorded on the stream that is current there.
+
+    The current device may be another one.
+    """
 
     def __init__(self, device: Any) -> None:
         self._device, self._event = device, need_torch().cuda.Event()
 
     def record(self) -> None:
+        """Mark that all work so far on the device's current stream was asked for."""
         self._event.record(need_torch().cuda.current_stream(self._device))
 
     def synchronize(self) -> None:
+        """Wait until the marked work is done."""
         self._event.synchronize()
 
 
 def named_device(device: Any) -> Any:
-    """A device as torch names it. Raises MaskwrightError for what names none."""
+    """A device as torch names it.
+
+    Raises: MaskwrightError if there is no device of that name; MissingExtraError if torch is not
+    installed.
+    """
     try:
         return need_torch().device(device)
     except (RuntimeError, TypeError) as error:
@@ -62,7 +78,10 @@ def named_device(device: Any) -> Any:
 
 
 def checked_device(device: Any) -> Any:
-    """A device that is there, as torch names it, with its index. Raises MaskwrightError."""
+    """A device that exists, as torch names it; a CUDA device with its index.
+
+    Raises: MaskwrightError if it does not exist; MissingExtraError if torch is not installed.
+    """
     torch = need_torch()
     found = named_device(device)
     if found.type == "cuda":

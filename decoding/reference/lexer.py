@@ -1,4 +1,7 @@
-"""What one token does to a lexer state, worked out from the definition: the walk's plain twin, for one token at a time."""
+"""The effect of one token on a lexer state, worked out from the definition in plain Python.
+
+`maskstore.entries.walk` computes it for all tokens at once.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +15,19 @@ NO_COLUMN = None
 
 Symbols = tuple[int, ...]
 Outcome = tuple[Symbols, int, Column | None]
-"""Symbols begun, lexer state after the token, and the column of the newline lexeme under way (NO_COLUMN: none, or no line feed yet)."""
+"""Symbols begun, lexer state after the token, and column of the newline lexeme under way.
+
+The column is NO_COLUMN if no newline is under way, or if it has no line feed yet.
+"""
 
 
 class NfaLexer:
-    """The `nfa` lexer semantics, one token at a time. See `maskwright.maskstore.entries.walk` for what it means.
+    """The lexer of lexing "nfa", one token at a time. `maskstore.entries.walk` defines its steps.
 
-    newline : the layout's newline terminal, or -1; the layout is that of the codes.
+    nfa : the terminals' automata side by side.
+    codes : numbers of the symbols; their layout is the grammar's.
+    newline : the layout's newline terminal, or -1.
+    start : number of the lexer state at the start of the text, `nfa.n_states`.
     """
 
     def __init__(self, nfa: TerminalNfa, codes: EventCodes, newline: int) -> None:
@@ -30,7 +39,7 @@ class NfaLexer:
         self._fresh = lru_cache(maxsize=1 << 16)(self._outcomes_of_fresh)
 
     def column_after(self, column: Column | None, data: bytes) -> Column | None:
-        """A newline lexeme's column after more bytes."""
+        """The column of a newline lexeme after more bytes; NO_COLUMN before its first line feed."""
         if column is NO_COLUMN:
             _, line_feed, data = data.partition(b"\n")
             if not line_feed:
@@ -39,7 +48,12 @@ class NfaLexer:
         return self.layout.column_after(data, column or FIRST_COLUMN)
 
     def outcomes(self, state: int, column: Column | None, token: bytes) -> list[Outcome]:
-        """All that a non-empty token may do in a lexer state. column : of the newline under way there, if it is one."""
+        """All outcomes of a token in a lexer state.
+
+        state : lexer state; `start` at the start of the text.
+        column : of the newline under way, if the state is in one.
+        token : bytes, not empty.
+        """
         if state == self.start:
             return list(self._fresh(token))
         end, cut = self._run(state, token)
@@ -58,11 +72,15 @@ class NfaLexer:
         return found
 
     def _move(self, piece: bytes) -> int:
+        """The number of the move of a piece of a newline."""
         assert self.layout is not None  # INVARIANT: only grammars with layout have newlines
         return self.codes.moves.number(move_of(self.layout, piece))
 
     def _run(self, state: int, data: bytes) -> tuple[int, int | None]:
-        """Where the automaton stands after all of the data (-1: nowhere), and the last place where it accepted."""
+        """The state after all bytes (-1: none), and the last offset at which it accepted.
+
+        The offset is None if the automaton accepted nowhere.
+        """
         cut = 0 if self.nfa.is_accepting[state] else None
         for position, byte in enumerate(data, start=1):
             state = int(self.nfa.next_state[state, byte])
@@ -73,6 +91,7 @@ class NfaLexer:
         return state, cut
 
     def _outcomes_of_fresh(self, data: bytes) -> tuple[Outcome, ...]:
+        """All outcomes of bytes where no lexeme is under way."""
         runs = {
             terminal: self._run(int(state), data)
             for terminal, state in enumerate(self.nfa.initial.tolist())

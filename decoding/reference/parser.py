@@ -1,8 +1,11 @@
-"""LALR parsing on stacks that never change, all hypotheses sharing what they have in common.
+"""LALR parsing on immutable stacks, shared by all hypotheses.
 
-A stack is a linked list of LR states, hash-consed: equal stacks are one object, so what a terminal does to a stack is computed once.
-Where the grammar has LALR conflicts all actions are followed, on several stacks: the grammar's language is accepted, not what a parser
-that prefers shifts makes of it (Lark's refuses ``case C(x=1,):`` under python.lark for that reason).
+A stack is a linked list of LR states. Equal stacks are one object (hash-consing), so the effect of
+a terminal on a stack is computed once.
+
+Where the grammar has LALR conflicts, all actions are followed on several stacks. So the parser
+accepts the grammar's whole language, not the part that a parser that prefers shifts accepts.
+Example: Lark's parser refuses ``case C(x=1,):`` under python.lark for that reason.
 """
 
 from __future__ import annotations
@@ -20,14 +23,18 @@ from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.lr.acyclic import parsed_grammar
 
 END = -1
+"""Number of the end of the text, where a terminal is expected."""
 STACK_LIMIT = 10_000
-"""Stacks made for one terminal, past which the grammar counts as too ambiguous."""
+"""Stacks for one terminal above which the grammar counts as too ambiguous."""
 
 
 class Stack:
     """A parser stack. Compare with `is`.
 
-    top : LR state. below : the rest, None at the bottom.
+    top : the LR state on top.
+    below : the stack under it; None at the bottom.
+    pushed : the known stacks with one more state, by that state.
+    after : the known stacks after each terminal.
     """
 
     __slots__ = ("after", "below", "pushed", "top")
@@ -39,6 +46,7 @@ class Stack:
         self.after: dict[int, tuple[Stack, ...]] = {}
 
     def push(self, state: int) -> Stack:
+        """The stack with one more state on top."""
         found = self.pushed.get(state)
         if found is None:
             found = self.pushed[state] = Stack(state, self)
@@ -49,16 +57,23 @@ Stacks = tuple[Stack, ...]
 
 
 class Actions(NamedTuple):
-    """What one LR state does on one terminal: the state shifted to, if any, and the rules (left-hand side, length) reduced by."""
+    """The actions of one LR state before one terminal.
+
+    shift : the state shifted to, or None.
+    reductions : (left-hand side, length) of the rules to reduce by.
+    """
 
     shift: int | None
     reductions: tuple[tuple[int, int], ...]
 
 
 class LalrParser:
-    """The LALR(1) automaton of a grammar's rules, on terminal numbers. States and look-aheads are Lark's own computation.
+    """The LALR(1) automaton of a grammar's rules, with terminals as numbers.
+
+    States and lookaheads are computed by Lark's own code.
 
     n_conflicts : (state, terminal) pairs with more than one action.
+    initial : the stacks before the text.
     """
 
     def __init__(self, grammar: Grammar) -> None:
@@ -102,10 +117,12 @@ class LalrParser:
         self.initial: Stacks = (Stack(state_number[root], None),)
 
     def shift(self, stacks: Stacks, terminal: int) -> Stacks:
-        """The stacks after a terminal; none if the terminal is not legal. Cost: O(reductions), once for each stack and terminal.
+        """The stacks after a terminal; () if the terminal is not legal.
 
-        Raises LimitError for a grammar that is ambiguous without end (hidden left recursion: a nonterminal that derives
-        itself after symbols that may be empty), and for a text of more than STACK_LIMIT readings.
+        Raises: LimitError if the text has more than STACK_LIMIT readings, or if the grammar has
+            hidden left recursion and so infinitely many stacks (a nonterminal derives itself after
+            symbols that may be empty).
+        Cost: O(reductions), once for each stack and terminal.
         """
         if len(stacks) == 1:
             return self._shift(stacks[0], terminal)
@@ -130,7 +147,7 @@ class LalrParser:
         return stack.after[terminal]
 
     def _reduced(self, stack: Stack, terminal: int) -> list[Stack]:
-        """The stack and all that reductions before `terminal` make of it."""
+        """The stack and all stacks that reductions before `terminal` make of it."""
         seen = {stack: None}
         agenda = [stack]
         while agenda:
@@ -155,5 +172,5 @@ class LalrParser:
         return list(seen)
 
     def accepts_end(self, stacks: Stacks) -> bool:
-        """Whether the text may end here."""
+        """Whether the text may end with some of these stacks."""
         return any(here.top == self._final for stack in stacks for here in self._reduced(stack, END))

@@ -1,6 +1,7 @@
-"""The reference decoder: the streamlining post's decoding loop in plain Python, counting the sequences it asks the parser about.
+"""The reference decoder: the streamlining post's decoding loop in plain Python.
 
-It is the yardstick for masks, not the fast engine: every lexer hypothesis, every entry, one parser question each.
+It takes every lexer hypothesis and every entry, and asks the parser one question each. It counts
+these questions. It is the yardstick for masks, not the fast engine.
 
 Source: Tran-Thien's streamlining post (2025); Domino (arXiv 2403.06988), algorithm 1.
 """
@@ -27,10 +28,12 @@ from maskwright.maskstore.vocabulary.masks import n_words
 
 @dataclass(frozen=True, slots=True)
 class ParserState:
-    """What the parser and the layout know.
+    """The state of the parser and the layout.
 
-    stacks : the parser's, several where the grammar has conflicts.
-    indents : open columns, the first always the first. depth : brackets open. last : the terminal seen last that text spells, or START.
+    stacks : the parser's; several where the grammar has conflicts.
+    indents : the open columns. The first is always FIRST_COLUMN.
+    depth : open brackets.
+    last : the last terminal that the text spells, or START.
     """
 
     stacks: Stacks
@@ -41,7 +44,12 @@ class ParserState:
 
 @dataclass(frozen=True, slots=True)
 class Hypothesis:
-    """One way to read the text so far. lexer_state : the start of the text is the store's `nfa.n_states`."""
+    """One way to read the text so far.
+
+    parser : state of parser and layout.
+    lexer_state : state of the lexer; `nfa.n_states` of the store at the start of the text.
+    column : of the newline under way; None if there is none or it has no line feed yet.
+    """
 
     parser: ParserState
     lexer_state: int
@@ -49,15 +57,23 @@ class Hypothesis:
 
 
 class ReferenceDecoder:
-    """Masks and states of one text under a store.
+    """Masks and states of one text under a store of lexing "nfa".
 
-    `mask` and `advance` raise LimitError for a grammar with hidden left recursion, whose stacks have no end.
+    store : an `EntryStore`, or its `EntryTable`.
+    hypotheses : the ways to read the text so far.
+    n_parser_calls : sequences that `mask` has asked the parser about so far.
+    n_masks : masks made so far.
 
-    n_parser_calls : sequences asked of the parser by `mask` so far; n_masks : masks made.
+    Raises: `mask` and `advance` raise LimitError if the grammar has hidden left recursion, because
+        then its stacks have no end.
     """
 
     def __init__(self, store: EntryTable) -> None:
-        """Builds the parser, about half a second for python.lark. Raises GrammarError for a store of another lexing than "nfa"."""
+        """Build the parser.
+
+        Raises: GrammarError if the store's lexing is not "nfa"; MaskwrightError if it is no store.
+        Cost: 0.5 s for python.lark.
+        """
         if not hasattr(store, "grammar"):
             refuse_argument("the store", store, "an EntryStore: mw.build_store(grammar, vocabulary)")
         if store.grammar.lexing != "nfa":
@@ -69,7 +85,7 @@ class ReferenceDecoder:
         self.grammar = store.grammar
         self.layout = store.grammar.layout
         self._newline = self.grammar.newline
-        # the store's codes have the moves of its tokens; text that comes as bytes may hold others
+        # The store's codes have only the moves of its tokens. Text given as bytes may need others.
         codes = EventCodes(self.grammar.n_terminals, Moves(self.layout))
         self.lexer = NfaLexer(store.nfa, codes, self._newline)
         self.parser = LalrParser(store.grammar)
@@ -81,7 +97,7 @@ class ReferenceDecoder:
         self.reset()
 
     def reset(self) -> None:
-        """Back to the start of the text."""
+        """Go back to the start of the text."""
         begin = ParserState(self.parser.initial, (FIRST_COLUMN,), 0, START)
         self.hypotheses: tuple[Hypothesis, ...] = (Hypothesis(begin, self.lexer.start, NO_COLUMN),)
         self._finished = False
@@ -89,7 +105,11 @@ class ReferenceDecoder:
     def read(
         self, state: ParserState, symbols: Symbols, column: Column | None, codes: EventCodes
     ) -> ParserState | None:
-        """The parser's state after a sequence, or None if it is not legal. column : of the newline under way before it."""
+        """The parser's state after a sequence of symbols, or None if it is not legal.
+
+        column : of the newline under way before the sequence.
+        codes : numbers of the symbols.
+        """
         for symbol in symbols:
             kind, value = codes.decode(symbol)
             if kind == "terminal" and value in self.grammar.ignored:
@@ -114,6 +134,7 @@ class ReferenceDecoder:
         return state
 
     def _read_terminal(self, state: ParserState, terminal: int) -> ParserState | None:
+        """The state after one terminal, or None if it is not legal."""
         stacks = self.parser.shift(state.stacks, terminal)
         if not stacks:
             return None
@@ -125,7 +146,10 @@ class ReferenceDecoder:
         return ParserState(stacks, state.indents, depth, terminal)
 
     def _indent(self, state: ParserState, column: Column) -> ParserState | None:
-        """After a newline that ended at a column: one indent, nothing, or dedents down to a column that is open."""
+        """The state after a newline that ended at a column, or None if that is not legal.
+
+        The newline is followed by one indent, by nothing, or by dedents down to an open column.
+        """
         assert self.layout is not None  # INVARIANT: only grammars with layout have events
         indents = state.indents
         stacks = state.stacks
@@ -140,7 +164,11 @@ class ReferenceDecoder:
         return ParserState(stacks, indents, state.depth, state.last)
 
     def mask(self) -> npt.NDArray[np.uint32]:
-        """The allowed tokens: (ceil(V / 32),) uint32, bit i of word w being token 32 w + i; EOS ids if the text is legal as it stands."""
+        """The tokens allowed next: (ceil(V / 32),) uint32.
+
+        Bit i of word w is token 32 w + i. End-of-text tokens are allowed if the text is legal as it
+        stands. All bits are 0 after the end of the text.
+        """
         words = np.zeros(n_words(self.store.vocabulary.size), np.uint32)
         self.n_masks += 1
         if self._finished:
@@ -158,6 +186,7 @@ class ReferenceDecoder:
         return words
 
     def _entries_of(self, hypothesis: Hypothesis) -> list[tuple[Symbols, int]]:
+        """The entries that apply to a hypothesis: (symbols, mask number)."""
         state = hypothesis.lexer_state
         last: int | None = hypothesis.parser.last
         if state != self.lexer.start and int(self.store.nfa.terminal[state]) == self._newline:
@@ -168,7 +197,12 @@ class ReferenceDecoder:
         return self._entries[cell]
 
     def successors(self, token: bytes) -> tuple[Hypothesis, ...]:
-        """The hypotheses after a token's bytes, read from the definition and not from the store; empty if the token is not legal."""
+        """The hypotheses after a token's bytes, or () if the token is not legal.
+
+        They are worked out from the definition, not from the store.
+
+        token : bytes, not empty.
+        """
         found: dict[Hypothesis, None] = {}
         for hypothesis in self.hypotheses:
             for symbols, lexer_state, column in self.lexer.outcomes(hypothesis.lexer_state, hypothesis.column, token):
@@ -178,7 +212,11 @@ class ReferenceDecoder:
         return tuple(found)
 
     def advance(self, token: int) -> None:
-        """Add a token to the text. Raises IllegalTokenError, the state being as it was."""
+        """Add a token to the text.
+
+        Raises: IllegalTokenError if the token is not legal here or outside the vocabulary; the
+            state is then unchanged.
+        """
         vocabulary = self.store.vocabulary
         if not 0 <= token < vocabulary.size:
             raise IllegalTokenError(
@@ -196,7 +234,10 @@ class ReferenceDecoder:
         self.advance_bytes(vocabulary.tokens[token])
 
     def advance_bytes(self, data: bytes) -> None:
-        """Add bytes to the text as if they were one token. Raises IllegalTokenError, the state being as it was."""
+        """Add bytes to the text as if they were one token.
+
+        Raises: IllegalTokenError if they are not legal here; the state is then unchanged.
+        """
         if not data:
             return
         found = self.successors(data)
@@ -211,7 +252,7 @@ class ReferenceDecoder:
         return self._finished
 
     if not TYPE_CHECKING:
-        is_finished = Question(is_finished)  # it was an attribute
+        is_finished = Question(is_finished)  # it was an attribute once
 
     def is_accepting(self) -> bool:
         """Whether the text so far is legal as it stands."""
@@ -237,9 +278,13 @@ class ReferenceDecoder:
 
 
 def check_same_masks(first: ReferenceDecoder, second: ReferenceDecoder, tokens: list[int]) -> int:
-    """Feed the same tokens to two decoders and compare their masks before each; returns the number of positions compared.
+    """Feed the same tokens to two decoders and compare their masks before each token.
 
-    Raises StoreError at the first difference, naming position, token and ids; IllegalTokenError if a token is not legal.
+    tokens : ids.
+
+    Returns the number of positions compared.
+    Raises: StoreError at the first difference, with position, token and ids; IllegalTokenError if a
+        token is not legal.
     """
     for position, token in enumerate(tokens):
         masks = first.mask(), second.mask()

@@ -1,5 +1,6 @@
-"""What is asked of the stack, closed over all stacks?
+"""Which tokens does a parser's stack allow, for every stack?
 
-In: sequences of terminals with what may come behind (`tokens`), and LR tables. Out: an automaton that reads the parser's stack from the top
-and ends in a mask. Knows nothing of bytes.
+In: continuations (from `tokens`) and LALR tables. Out: the closed stack automaton, which reads the
+parser's stack from the top and ends in a mask. Knows nothing of bytes, except for
+`stack_automaton`, which puts lexer, parser, tokens and closure together.
 """

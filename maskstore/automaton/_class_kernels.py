@@ -1,10 +1,16 @@
-"""The jitted loops that tell apart the pairs (configuration set, last cell): `classify`, and what it does for one component.
+"""Compiled loops that find the classes of pairs (configuration set, last cell): `classify`.
 
-The pairs come in parts. Edges of a part lead into it or to earlier ones, whose classes are final, so each part is met once: its strongly
-connected components (Tarjan), what they lead to first. A pair on no cycle belongs to the class of a known pair that has its cell and
-its edges, up to classes, or to a new one. The pairs of a cycle are bisimilar to known ones all together or not at all. If they are, a
-class of theirs is found by an edge that leaves the component for the cycle of that class; or else by the hash that refinement has given to
-one of them: bisimilar components are told apart in equally many rounds, after each of which bisimilar pairs have equal hashes.
+The pairs come in parts. Edges lead into the same part or to earlier ones, whose classes are final.
+So each part is visited once, by strongly connected components (Tarjan), the components that others
+lead to first.
+
+A pair on no cycle joins a known pair that has its cell and its edges, up to classes; if there is
+none, it begins a new class. The pairs of a cycle are bisimilar to known pairs all together or not
+at all. Two searches find the known cycle:
+
+- by an edge that leaves the component and leads into the known cycle itself;
+- else by the hash that refinement has given to one of the pairs. Bisimilar components take equally
+  many rounds of refinement, and after each round bisimilar pairs have equal hashes.
 
 Source: R. E. Tarjan, Depth-first search and linear graph algorithms, SIAM J. Computing 1 (1972).
 """
@@ -27,14 +33,27 @@ UNDECIDABLE = -2
 """Returned for pairs from which no stack leads to a decision."""
 
 NO_CYCLE = -1
+"""Instead of the first class of a cycle: the pairs of the class are on no cycle."""
 
 # indices of `cursor`
 N_CLASSES, N_SORTED, NEXT_ROOT, N_CALLS, N_STACK, N_MET, COMPONENT, BLOCKS = range(8)
-"""COMPONENT : where on the stack the component under way begins, or -1. BLOCKS : its blocks after the last round, -1 before the first."""
+"""What each entry of the cursor counts or points to.
+
+N_CLASSES : classes so far, with REFUSED and ACCEPTED.
+N_SORTED : pairs that have their class.
+NEXT_ROOT : the new pair from which the search goes on when no call is open.
+N_CALLS, N_STACK, N_MET : open calls, pairs on the stack, and pairs met in this search.
+COMPONENT : where on the stack the component in progress begins, or -1.
+BLOCKS : its number of blocks after the last round of refinement, or -1 before the first.
+"""
 
 
 class Pairs(NamedTuple):
-    """keys, edge_start, edges : as in `exploration_tables.Pairs` and `Edges`; edges[e] is an index of `Classes.of_pair`."""
+    """Pairs and their edges, as in `exploration_tables`.
+
+    keys, edge_start : `exploration_tables.Pairs`.
+    edges : `exploration_tables.Edges.after`; edges[e] is an index of `Classes.of_pair`.
+    """
 
     n_cells: int
     keys: Int64
@@ -43,12 +62,20 @@ class Pairs(NamedTuple):
 
 
 class Classes(NamedTuple):
-    """of_pair : (n_pairs + 2,) int32; the classes of REFUSED, ACCEPTED and the pairs, -1 for those that have none yet.
+    """The classes found so far.
 
-    By class: first_pair : int32. cycle_start : int32; the first class of its cycle, which go one after the other, or NO_CYCLE.
-    tried : int32; the last component that was compared with its cycle. least : int32; the least state of its pairs, large numbers before.
-    hashes, cycle_hashes : int64; of its edges, and of its cycle seen from it. slots, cycle_slots : their tables, -1 where free, a power of
-    two.
+    of_pair : (capacity,) int32; the classes of REFUSED, of ACCEPTED and of the pairs. -1 for pairs
+        that have none yet.
+
+    The other arrays have a row for each class.
+
+    first_pair : int32; the first pair of the class.
+    cycle_start : int32; the first class of its cycle, or NO_CYCLE. The classes of a cycle have
+        consecutive numbers.
+    tried : int32; the last component that was compared with its cycle.
+    least : int32; the least configuration set of its pairs. Large before there is one.
+    hashes, cycle_hashes : int64; of its edges, and of its cycle as seen from it.
+    slots, cycle_slots : int32; hash tables of these, a power of two long, -1 where free.
     """
 
     of_pair: Int32
@@ -63,10 +90,14 @@ class Classes(NamedTuple):
 
 
 class Search(NamedTuple):
-    """Scratch by new pair, `met` 0 before. Pairs are counted from the first new one.
+    """Scratch with a row for each new pair. Pairs are counted from the first new one.
 
-    met : int32; when, from 1 on. lowest : int32; the first met of those on the stack that it leads to. place : int64; its next edge.
-    stack, calls : int32. block : int32; its block or class to be. colors, fresh : uint64; hashes of the rounds.
+    met : int32; when the pair was met, counted from 1; 0 before.
+    lowest : int32; the least `met` of the pairs on the stack that it leads to.
+    next_edge : int64; the edge at which its visit goes on.
+    stack, calls : int32; Tarjan's stack, and the open calls.
+    block : int32; its block of the refinement, and then its class.
+    colors, fresh : uint64; hashes of the last round of refinement, and of this one.
     """
 
     met: Int32
@@ -81,7 +112,10 @@ class Search(NamedTuple):
 
 @kernel
 def classify(n_pairs, pairs, known, search, cursor, until):  # type: ignore[no-untyped-def]
-    """The classes of the pairs cursor[N_SORTED] .. n_pairs - 1. Returns 0 when done, -1 to be called again (`until` edges), UNDECIDABLE."""
+    """Find the classes of the pairs cursor[N_SORTED] to n_pairs - 1.
+
+    Returns 0 when done, -1 after some `until` edges (call it again), or UNDECIDABLE.
+    """
     base = cursor[N_SORTED]
     met, lowest, next_edge, calls = search.met, search.lowest, search.next_edge, search.calls
     done = 0
@@ -132,7 +166,7 @@ def classify(n_pairs, pairs, known, search, cursor, until):  # type: ignore[no-u
 
 @kernel
 def enter(pair, pairs, search, cursor):  # type: ignore[no-untyped-def]
-    """Begin with a pair."""
+    """Begin the visit of a pair."""
     cursor[N_MET] += 1
     search.met[pair] = cursor[N_MET]
     search.lowest[pair] = cursor[N_MET]
@@ -145,9 +179,11 @@ def enter(pair, pairs, search, cursor):  # type: ignore[no-untyped-def]
 
 @kernel(allocates=True)
 def sort_component(pairs, known, search, cursor):  # type: ignore[no-untyped-def]
-    """One step towards the classes of the component on top of the stack. Returns the work done, or UNDECIDABLE.
+    """One step towards the classes of the component on top of the stack.
 
-    All its pairs are decided early, or none: each leads to the others.
+    Each pair of a component leads to all the others. So all of them are decided early, or none.
+
+    Returns the edges and pairs looked at, or UNDECIDABLE.
     """
     members = search.stack[cursor[COMPONENT] : cursor[N_STACK]]
     base = cursor[N_SORTED]
@@ -215,7 +251,7 @@ def sort_component(pairs, known, search, cursor):  # type: ignore[no-untyped-def
 
 @kernel
 def settle(pairs, known, search, cursor):  # type: ignore[no-untyped-def]
-    """Give the component on top of the stack the classes in `block`, and take it off."""
+    """Give the component on top of the stack the classes in `block`, and take it off the stack."""
     for i in range(cursor[COMPONENT], cursor[N_STACK]):
         pair = cursor[N_SORTED] + search.stack[i]
         mine = search.block[search.stack[i]]
@@ -228,9 +264,13 @@ def settle(pairs, known, search, cursor):  # type: ignore[no-untyped-def]
 
 @kernel
 def find_by_exit(members, pairs, known, search, cursor):  # type: ignore[no-untyped-def]
-    """Compare a component with the cycles that it leads to; if it is bisimilar to one, `block` then holds the classes. Returns the work.
+    """Compare a component with the known cycles that it leads to.
 
-    One edge into a cycle will do: if the component is bisimilar to the cycle, where that edge begins has a class there.
+    If it is bisimilar to one of them, `block` then holds the classes of its pairs. One edge into a
+    cycle is enough: if the component is bisimilar to the cycle, the pair at which this edge begins
+    has a class there.
+
+    Returns the work done.
     """
     base = cursor[N_SORTED]
     mark = base + members[0] + 1
@@ -262,10 +302,14 @@ def find_by_exit(members, pairs, known, search, cursor):  # type: ignore[no-unty
 
 @kernel
 def matches(member, candidate, pairs, known, search, cursor):  # type: ignore[no-untyped-def]
-    """Whether a member of a component belongs to a known class; then `block` holds all members' classes, else -1 as before."""
+    """Whether a member of a component belongs to a known class.
+
+    If so, `block` holds the classes of all members; if not, -1 as before.
+    """
     base = cursor[N_SORTED]
     block = search.block
-    # BOUND: the calls under way are on the stack below the component, so the rest of `calls` has a place for each member
+    # BOUND: the pairs of open calls are on the stack below the component, so behind them `calls`
+    # has room for each member
     queue = search.calls[cursor[N_CALLS] :]
     block[member] = candidate
     queue[0] = member
@@ -300,9 +344,12 @@ def matches(member, candidate, pairs, known, search, cursor):  # type: ignore[no
 
 @kernel(allocates=True)
 def refine(members, pairs, known, search, cursor):  # type: ignore[no-untyped-def]
-    """A round of partition refinement: members of one block with different edges, up to blocks, are told apart. Returns the work.
+    """One round of partition refinement: split each block by its members' edges, up to blocks.
 
-    The hashes depend on the classes that the component leads to, and on nothing else that differs between bisimilar components.
+    A member's hash depends on its cell, on the classes that the component leads to, and on the
+    hashes inside the component. Bisimilar components therefore get equal hashes.
+
+    Returns the edges and members looked at.
     """
     base = cursor[N_SORTED]
     n_slots = 4
@@ -341,7 +388,10 @@ def refine(members, pairs, known, search, cursor):  # type: ignore[no-untyped-de
 
 @kernel
 def does_alike(pair, other, base, pairs, known, search):  # type: ignore[no-untyped-def]
-    """Whether two pairs of a component have the same cell and block, and edges into the same blocks, or out of it to the same classes."""
+    """Whether two pairs of a component have the same cell and block, and equal edges.
+
+    Edges are equal if they lead into the same block, or out of the component to the same class.
+    """
     if (
         search.block[pair - base] != search.block[other - base]
         or pairs.keys[pair] % pairs.n_cells != pairs.keys[other] % pairs.n_cells
@@ -359,7 +409,7 @@ def does_alike(pair, other, base, pairs, known, search):  # type: ignore[no-unty
 
 @kernel
 def edges_hash(pair, pairs, known):  # type: ignore[no-untyped-def]
-    """A hash, not negative, of a pair's cell and the classes of its edges."""
+    """A hash of a pair's cell and of the classes of its edges, not negative."""
     h = mix(np.uint64(0x8C5F3A1D9B7E2460), pairs.keys[pair] % pairs.n_cells)
     for e in range(pairs.edge_start[pair], pairs.edge_start[pair + 1]):
         h = mix(h, known.of_pair[pairs.edges[e]])
@@ -368,7 +418,10 @@ def edges_hash(pair, pairs, known):  # type: ignore[no-untyped-def]
 
 @kernel
 def class_of(pair, pairs, known, cursor):  # type: ignore[no-untyped-def]
-    """The class of a pair all of whose edges have theirs; a new one if no known pair has its cell and edges."""
+    """The class of a pair on no cycle. All its edges have classes.
+
+    It is a new class if no known one has the pair's cell and edges.
+    """
     key = edges_hash(pair, pairs, known)
     at = key & (known.slots.shape[0] - 1)
     while known.slots[at] >= 0:
@@ -396,7 +449,7 @@ def class_of(pair, pairs, known, cursor):  # type: ignore[no-untyped-def]
 
 @kernel
 def add_slot(number, hashes, slots):  # type: ignore[no-untyped-def]
-    """Enter a class that no other is equal to."""
+    """Enter a class into a hash table. No equal class is in it yet."""
     at = hashes[number] & (slots.shape[0] - 1)
     while slots[at] >= 0:
         at = (at + 1) & (slots.shape[0] - 1)
@@ -405,7 +458,7 @@ def add_slot(number, hashes, slots):  # type: ignore[no-untyped-def]
 
 @kernel
 def refill(n_classes, known):  # type: ignore[no-untyped-def]
-    """Fill empty slot tables."""
+    """Enter all classes into empty hash tables."""
     for number in range(FIRST_STATE, n_classes):
         add_slot(number, known.hashes, known.slots)
         if known.cycle_start[number] != NO_CYCLE:

@@ -1,4 +1,4 @@
-"""The jitted loops that close the stack automaton: sets of configuration sets with their tokens, followed over all stacks.
+"""Compiled loops that close the stack automaton: nodes, followed over all stacks.
 
 `c` is a `Closing`, see `closure_tables`.
 """
@@ -35,7 +35,7 @@ from maskwright.maskstore.automaton.exploration_tables import ACCEPTED, DONE, PA
 
 @kernel
 def add_mask(mask, pool):  # type: ignore[no-untyped-def]
-    """OR a pooled mask into pool.words."""
+    """Add the tokens of a pooled mask to pool.words."""
     at = pool.begin[mask]
     if pool.n_ids[mask] < 0:
         for w in range(pool.words.shape[0]):
@@ -48,7 +48,7 @@ def add_mask(mask, pool):  # type: ignore[no-untyped-def]
 
 @kernel
 def is_in_words(mask, count, pool):  # type: ignore[no-untyped-def]
-    """Whether pool.words, of so many tokens, is a pooled mask of as many."""
+    """Whether a pooled mask is the one in pool.words. Both have `count` tokens."""
     if pool.n_ids[mask] < 0:
         row = pool.begin[mask]
         for w in range(pool.words.shape[0]):  # noqa: SIM110
@@ -64,7 +64,10 @@ def is_in_words(mask, count, pool):  # type: ignore[no-untyped-def]
 
 @kernel
 def pool_mask(pool, sizes):  # type: ignore[no-untyped-def]
-    """The number of the mask in pool.words, which are cleared."""
+    """The number of the mask in pool.words, a new one if it is not in the pool.
+
+    Clears the words.
+    """
     words = pool.words
     n_words = words.shape[0]
     count = 0
@@ -121,7 +124,12 @@ def pool_mask(pool, sizes):  # type: ignore[no-untyped-def]
 
 @kernel
 def pool_groups(members, member_start, groups, starts, out, pool, sizes):  # type: ignore[no-untyped-def]
-    """Masks of unions of groups of tokens: out[i] is that of groups[starts[i] : starts[i + 1]]. Stops, returning i, when a pool is full."""
+    """Make the masks of unions of groups of tokens; see `MaskCollector.add_groups`.
+
+    Written: out, (n,) int32; out[i] is the mask of groups[starts[i] : starts[i + 1]].
+
+    Returns how many are made: n, or fewer if the pool is full.
+    """
     for i in range(starts.shape[0] - 1):
         if (
             sizes[N_MASKS] + 2 > pool.hashes.shape[0]
@@ -140,7 +148,7 @@ def pool_groups(members, member_start, groups, starts, out, pool, sizes):  # typ
 
 @kernel
 def union(masks, n, pool, sizes):  # type: ignore[no-untyped-def]
-    """The number of the union of masks[:n]."""
+    """The number of the union of masks[:n]; NO_MASK if n is 0."""
     if n == 0:
         return NO_MASK
     first = masks[0]
@@ -158,7 +166,7 @@ def union(masks, n, pool, sizes):  # type: ignore[no-untyped-def]
 
 @kernel(allocates=True)
 def sort_pairs(n, scratch):  # type: ignore[no-untyped-def]
-    """Sort scratch.states[:n] ascending, the masks along with them (stable)."""
+    """Sort scratch.states[:n] in ascending order, and scratch.masks with them (stable)."""
     states, masks = scratch.states, scratch.masks
     if n < 24:
         for i in range(1, n):
@@ -183,7 +191,7 @@ def sort_pairs(n, scratch):  # type: ignore[no-untyped-def]
 
 @kernel
 def unite(n, pool, scratch, sizes):  # type: ignore[no-untyped-def]
-    """Sort scratch.states[:n] and unite the masks of equal ones; returns how many are left."""
+    """Sort scratch.states[:n] and unite the masks of equal states. Returns how many are left."""
     sort_pairs(n, scratch)
     states, masks = scratch.states, scratch.masks
     n_unique = 0
@@ -204,7 +212,10 @@ def unite(n, pool, scratch, sizes):  # type: ignore[no-untyped-def]
 
 @kernel
 def node_of(n, c):  # type: ignore[no-untyped-def]
-    """The node with the undecided states and tokens in scratch.states[:n] and masks[:n]. DECIDED for none."""
+    """The number of the node with the items in scratch.states[:n] and scratch.masks[:n].
+
+    It is a new node if there is none with these items, and DECIDED if n is 0.
+    """
     if n == 0:
         return DECIDED
     nodes, items, sizes, states, masks = c.nodes, c.items, c.sizes, c.scratch.states, c.scratch.masks
@@ -241,7 +252,7 @@ def node_of(n, c):  # type: ignore[no-untyped-def]
 
 @kernel
 def visit(node, cell, n_cells, visits, sizes):  # type: ignore[no-untyped-def]
-    """Put a pair (node, last cell) on the agenda, once."""
+    """Put a pair (node, last cell) on the agenda, unless it was there or the node is DECIDED."""
     if node == DECIDED:
         return
     key = np.int64(node) * n_cells + cell
@@ -254,9 +265,12 @@ def visit(node, cell, n_cells, visits, sizes):  # type: ignore[no-untyped-def]
 
 @kernel
 def lack_of_room(width, n_items, c):  # type: ignore[no-untyped-def]
-    """Which table is too full for `width` more edges from a node of n_items; DONE for none."""
+    """The code of a table that may be full for `width` more edges from a node of n_items.
+
+    Returns DONE if there is room.
+    """
     pool, sizes = c.pool, c.sizes
-    # an edge makes a mask for what it accepts and one for each state that remains
+    # an edge makes one mask for what it accepts and one for each configuration set that remains
     if sizes[N_MASKS] + width * (n_items + 1) + 2 > pool.hashes.shape[0]:
         return FULL_MASKS
     if sizes[N_DENSE] + width * (n_items + 1) + 2 > pool.dense.shape[0]:
@@ -276,7 +290,7 @@ def lack_of_room(width, n_items, c):  # type: ignore[no-untyped-def]
 
 @kernel
 def add_edge(key, node, mask, edges, sizes):  # type: ignore[no-untyped-def]
-    """One more edge, in no slot yet; returns its number."""
+    """Add an edge, which is in no slot yet. Returns its number."""
     edge = sizes[N_EDGES]
     edges.keys[edge] = key
     edges.node[edge] = node
@@ -287,7 +301,14 @@ def add_edge(key, node, mask, edges, sizes):  # type: ignore[no-untyped-def]
 
 @kernel
 def sort_by_cell(root, item_start, item_root, item_mask, root_start, root_cell, root_state, scratch):  # type: ignore[no-untyped-def]
-    """scratch.by_cell : the masks and states of a root, those of cell c from cell_start[c - 1] (0 for the first) to cell_start[c]."""
+    """Sort the masks and results of a root's items by their cell.
+
+    Written: scratch.by_cell, rows of a mask and a result (ACCEPTED or a configuration set);
+        scratch.cell_start. The rows of cell c are cell_start[c - 1] (0 for the first cell) to
+        cell_start[c].
+
+    item_start, item_root, item_mask, root_start, root_cell, root_state : see `close_roots`.
+    """
     by_cell, cell_start = scratch.by_cell, scratch.cell_start
     cell_start[:] = 0
     for i in range(item_start[root], item_start[root + 1]):
@@ -305,7 +326,10 @@ def sort_by_cell(root, item_start, item_root, item_mask, root_start, root_cell, 
 
 @kernel
 def equal_edge(begin, end, first_edge, root, c):  # type: ignore[no-untyped-def]
-    """An edge of the root, from first_edge on, whose cell has the outcomes by_cell[begin:end], too; -1 for none."""
+    """An edge of this root whose cell has the same rows in by_cell as begin to end - 1; or -1.
+
+    The root's edges begin at first_edge.
+    """
     by_cell, cell_start, hashes = c.scratch.by_cell, c.scratch.cell_start, c.scratch.hashes
     h = hashes[c.sizes[N_EDGES] - first_edge]
     for e in range(first_edge, c.sizes[N_EDGES]):
@@ -330,10 +354,14 @@ def equal_edge(begin, end, first_edge, root, c):  # type: ignore[no-untyped-def]
 
 @kernel
 def close_roots(item_start, item_root, item_mask, root_start, root_cell, root_state, c, until):  # type: ignore[no-untyped-def]
-    """The edges of the root nodes, numbered 1, 2, ... in their order.
+    """Make the edges of the root nodes. The roots have the numbers 1, 2, ... in their order.
 
-    item_start : (n_roots + 1,) int64; item_root, item_mask : the distinct roots of configuration sets and their tokens. root_start,
-    root_cell, root_state : see `ConfigurationSets`. Returns DONE, PAUSED (after `until` roots' cells), or the table that is full.
+    item_start : (n_roots + 1,) int64; where the items of each root begin.
+    item_root, item_mask : (n_items,) int32; distinct roots of configuration sets, and their tokens.
+    root_start, root_cell, root_state : see `ConfigurationSets`.
+
+    Returns DONE, PAUSED (after `until` cells and results of roots), or the code of a table that is
+    full.
     """
     n_cells, edges, scratch, sizes = c.n_cells, c.edges, c.scratch, c.sizes
     hashes = scratch.hashes
@@ -366,12 +394,13 @@ def close_roots(item_start, item_root, item_mask, root_start, root_cell, root_st
             for i in range(begin, end):
                 h = mix(h, (np.uint64(scratch.by_cell[i, 0]) << np.uint64(32)) | np.uint64(scratch.by_cell[i, 1]))
             hashes[sizes[N_EDGES] - first_edge] = h
-            # cells with the same outcome as an earlier one of this root share its edge
+            # cells with the same results as an earlier cell of this root have an equal edge
             equal = equal_edge(begin, end, first_edge, root, c)
             if equal < 0:
                 full = lack_of_room(1, n_items, c)
                 if full != DONE:
-                    # BOUND: what was done for this root is done again from the same tables and gives the same numbers
+                    # BOUND: the next call does this root again. The masks and nodes made so far are
+                    # in the tables, so they get the same numbers
                     for e in range(first_edge, sizes[N_EDGES]):
                         edges.keys[e] = -1
                     sizes[N_EDGES] = first_edge
@@ -404,9 +433,12 @@ def close_roots(item_start, item_root, item_mask, root_start, root_cell, root_st
 
 @kernel
 def close_nodes(parser, steps, c, until):  # type: ignore[no-untyped-def]
-    """The edges of all nodes over all cells that can follow. parser, steps : `exploration_tables.Parser`, `Steps`.
+    """Make the edges of all nodes over all cells that can follow.
 
-    Returns DONE, PAUSED (after `until` edges, of which new ones count eight times for each of their items), or the table that is full.
+    parser, steps : `exploration_tables.Parser`, `exploration_tables.Steps`.
+
+    Returns DONE, PAUSED (after `until` edges; a new one counts 8 times, and 8 times for each item
+    of its node), or the code of a table that is full.
     """
     n_cells, nodes, items, edges = c.n_cells, c.nodes, c.items, c.edges
     visits, scratch, sizes = c.visits, c.scratch, c.sizes

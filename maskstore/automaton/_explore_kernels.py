@@ -1,4 +1,7 @@
-"""The jitted loops that follow configuration sets over all stacks. `x` is an `Exploration`, see `exploration_tables`."""
+"""Compiled loops that follow configuration sets over all stacks.
+
+`x` is an `Exploration`, see `exploration_tables`.
+"""
 
 from __future__ import annotations
 
@@ -35,14 +38,17 @@ from maskwright.maskstore.automaton.exploration_tables import (
 )
 
 NEW_STEP = 64
-"""A step that is not yet known takes some times as long as one that is."""
+"""Units of work of a step that is not yet known. A known step takes one."""
 
 
 @kernel
 def representatives_of(continuation_of, top_of, next_index, representative_of, x):  # type: ignore[no-untyped-def]
     """The representatives of continuations, each with a state on top, from index next_index[0] on.
 
-    A continuation without outcomes is its own.
+    A continuation without outcomes is its own representative.
+
+    continuation_of, top_of : (n,) int32. Written, representative_of : (n,) int32; a continuation,
+        or REFUSED_CONTINUATION.
 
     Returns DONE or FULL_REPRESENTATIVES.
     """
@@ -67,7 +73,7 @@ def representatives_of(continuation_of, top_of, next_index, representative_of, x
 
 @kernel
 def unique(members, n):  # type: ignore[no-untyped-def]
-    """Sort members[:n] and leave each once; returns how many are left. They are few."""
+    """Sort members[:n] and remove duplicates. Returns how many are left. For small n: O(n^2)."""
     n_unique = 0
     for i in range(n):
         value = members[i]
@@ -85,7 +91,10 @@ def unique(members, n):  # type: ignore[no-untyped-def]
 
 @kernel
 def configuration_set(members, n, states, sizes):  # type: ignore[no-untyped-def]
-    """The number of the configuration set with these configurations, members[:n] in any order; REFUSED for none. Sorts members."""
+    """The number of the set of the configurations members[:n], a new one if it is not in the table.
+
+    Sorts members. Returns REFUSED if n is 0.
+    """
     if n == 0:
         return REFUSED
     n = unique(members, n)
@@ -121,7 +130,10 @@ def configuration_set(members, n, states, sizes):  # type: ignore[no-untyped-def
 
 @kernel
 def step(state, cell, x):  # type: ignore[no-untyped-def]
-    """The configuration set after one more cell: REFUSED, ACCEPTED, a number, ENDLESS or TOO_DEEP."""
+    """The result of reading one more cell in a configuration set.
+
+    Returns REFUSED, ACCEPTED, the next configuration set, ENDLESS or TOO_DEEP.
+    """
     found = x.scratch.found
     n = 0
     for i in range(x.states.start[state], x.states.start[state + 1]):
@@ -144,7 +156,7 @@ def step(state, cell, x):  # type: ignore[no-untyped-def]
 
 @kernel(forceinline=True)
 def new_step(state, cell, x):  # type: ignore[no-untyped-def]
-    """`step`, remembered. For a step that is not known."""
+    """`step` for a step that is not known. Remembers the result, except ENDLESS and TOO_DEEP."""
     after = step(state, cell, x)
     if after < 0:
         return after
@@ -159,7 +171,10 @@ def new_step(state, cell, x):  # type: ignore[no-untyped-def]
 
 @kernel(forceinline=True)
 def pair_of(state, cell, n_cells, keys, slots, sizes):  # type: ignore[no-untyped-def]
-    """The number of a pair (configuration set, last cell). keys, slots : as of `Pairs`."""
+    """The number of a pair (configuration set, last cell), a new one if it is not in the table.
+
+    keys, slots : of `Pairs`.
+    """
     key = np.int64(state) * n_cells + cell
     slot = slot_of(key, keys, slots)
     if slots[slot] < 0:
@@ -172,9 +187,10 @@ def pair_of(state, cell, n_cells, keys, slots, sizes):  # type: ignore[no-untype
 
 @kernel(forceinline=True)
 def lack_of_room(width, x):  # type: ignore[no-untyped-def]
-    """Which table may be full before so many steps are made; DONE for none."""
+    """The code of a table that may be full before `width` more steps are made; DONE if none is."""
     sizes = x.sizes
-    # BOUND: a step makes at most found.shape[0] configurations, representatives and sets, and one state
+    # BOUND: a step makes at most found.shape[0] configurations, representatives and sets of
+    # terminals, and one configuration set
     most = width * x.scratch.found.shape[0]
     if sizes[N_CONFIGURATIONS] + most > x.configurations.keys.shape[0]:
         return FULL_CONFIGURATIONS
@@ -195,11 +211,14 @@ def lack_of_room(width, x):  # type: ignore[no-untyped-def]
 
 @kernel
 def explore(x, until):  # type: ignore[no-untyped-def]
-    """Follow all pairs (configuration set, last cell read) over the cells that can lie below, from pair sizes[NEXT_PAIR] on.
+    """Follow all pairs (configuration set, last cell) over the cells that can lie below.
 
-    Returns DONE, PAUSED (after `until` edges, of which new ones count NEW_STEP times), ENDLESS, TOO_DEEP, or the table that is full.
+    Begins with pair sizes[NEXT_PAIR]. New pairs are followed in the same call.
+
+    Returns DONE, PAUSED (after `until` edges; one whose step is new counts NEW_STEP times),
+    ENDLESS, TOO_DEEP, or the code of a table that is full.
     """
-    # PERF: arrays are taken out of their tuples before the loops, once for all steps
+    # PERF: arrays are taken out of their tuples once, before the loops
     predecessor_start, predecessors = x.parser.predecessor_start, x.parser.predecessors
     step_keys, step_slots, step_result = x.steps.keys, x.steps.slots, x.steps.result
     pair_keys, pair_slots, edge_start = x.pairs.keys, x.pairs.slots, x.pairs.edge_start
@@ -221,7 +240,8 @@ def explore(x, until):  # type: ignore[no-untyped-def]
         edge_start[pair] = at
         for i in range(begin, end):
             below = predecessors[i]
-            # PERF: looked up here, before anything is called: nine of ten of the 53 million edges of sql's configuration sets are known
+            # PERF: known steps are looked up without a call: of the 53 million edges of sql's
+            # configuration sets, nine in ten have a known step
             slot = slot_of(np.int64(state) * n_cells + below, step_keys, step_slots)
             if step_slots[slot] >= 0:
                 after = np.int64(step_result[step_slots[slot]])
@@ -243,9 +263,12 @@ def explore(x, until):  # type: ignore[no-untyped-def]
 
 @kernel
 def explore_tops(continuation_of, top_of, next_index, pair_of_index, x, until):  # type: ignore[no-untyped-def]
-    """The first step of continuations, each with a state on top, from index next_index[0] on. Returns as `explore`.
+    """The first step of continuations, each with a state on top, from index next_index[0] on.
 
-    continuation_of, top_of : (n_indices,) int32. Written, pair_of_index : (n_indices,) int32; REFUSED, ACCEPTED or FIRST_STATE + the pair.
+    continuation_of, top_of : (n,) int32. Written, pair_of_index : (n,) int32; REFUSED, ACCEPTED or
+        FIRST_STATE + the pair.
+
+    Returns as `explore`; `until` is a number of continuations.
     """
     parser, symbol = x.parser, x.continuations.symbol
     n_cells, n_columns = parser.action.shape
@@ -278,8 +301,11 @@ def explore_tops(continuation_of, top_of, next_index, pair_of_index, x, until): 
 
 @kernel
 def merge_steps(n_steps, n_cells, steps, pairs, classes, least):  # type: ignore[no-untyped-def]
-    """Rewrite each step's result by what is known of the pair it leads to: decided early, or the least equivalent state.
+    """Replace each step's result by what is known of the pair that it leads to.
 
+    That is REFUSED or ACCEPTED if the pair is decided early, else the least equivalent state.
+
+    classes : (n_pairs + 2,) int32; `PairClasses.of_pair`.
     least : (n_classes + 2,) int32; the least state of each class.
     """
     for i in range(n_steps):

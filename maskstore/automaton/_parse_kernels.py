@@ -1,4 +1,4 @@
-"""The jitted step from one configuration set to the next: a parser that knows only the top of its stack reads one more cell.
+"""Compiled loops of one step: a parser that knows only the top of its stack reads one more cell.
 
 `x` is an `Exploration`, see `exploration_tables`.
 """
@@ -27,8 +27,11 @@ from maskwright.maskstore.automaton.exploration_tables import (
 
 @kernel(forceinline=True)
 def configuration(continuation, pops, pushed, table, sizes):  # type: ignore[no-untyped-def]
-    """The number of a configuration: `pops` cells to discard, then `pushed` onto the next, then `continuation` to read."""
-    # BOUND: continuations, pops and nonterminals fit 32, 12 and 18 bits, see `parser_of`
+    """The number of a configuration, a new one if it is not in the table.
+
+    It discards `pops` cells, pushes `pushed` onto the next cell, then reads `continuation`.
+    """
+    # BOUND: continuations, pops and nonterminals fit 32, 12 and 18 bits, see `check_size`
     key = (np.int64(continuation) << np.int64(30)) ^ (np.int64(pops) << np.int64(18)) ^ np.int64(pushed + 1)
     slot = slot_of(key, table.keys, table.slots)
     if table.slots[slot] < 0:
@@ -44,11 +47,15 @@ def configuration(continuation, pops, pushed, table, sizes):  # type: ignore[no-
 
 @kernel
 def representative(continuation, tops, symbol, shape, outcomes, table, sizes):  # type: ignore[no-untyped-def]
-    """The first continuation met that is equivalent where one of a set of states is on top (see `equivalence`).
+    """The representative of a continuation with one of a set of states on top.
 
-    REFUSED_CONTINUATION if no stack accepts it.
+    It is the first equivalent continuation that was met (see `equivalence`). If none was met, the
+    continuation itself becomes the representative.
 
-    tops : number of the set. symbol, shape : `Continuations.symbol`, `Positions.shape`.
+    tops : the number of the set of states.
+    symbol, shape : `Continuations.symbol`, `Positions.shape`.
+
+    Returns REFUSED_CONTINUATION if no stack accepts the continuation.
     """
     begin = outcomes[continuation]
     column = symbol[continuation]
@@ -68,14 +75,16 @@ def representative(continuation, tops, symbol, shape, outcomes, table, sizes):  
 
 @kernel(forceinline=True)
 def add_configuration(continuation, pops, pushed, cell, x, n_found):  # type: ignore[no-untyped-def]
-    """Add a configuration to found[n_found:]: that of the continuation's representative after the last cell read.
+    """Add a configuration, with the representative of its continuation, to found[n_found:].
 
-    Adds none if no stack accepts it. Returns the new n_found.
+    Nothing is added if no stack accepts the continuation. cell : the last cell read.
+
+    Returns the new n_found.
     """
     if continuation >= 0 and x.outcomes[continuation] >= 0:
         key = pushed * MAX_POPS + pops
         at = x.positions.start[cell]
-        # BOUND: `Positions` has every position behind every cell
+        # BOUND: `Positions` has all positions of each cell, so the loop ends
         while x.positions.keys[at] != key:
             at += 1
         continuation = representative(
@@ -95,7 +104,10 @@ def add_configuration(continuation, pops, pushed, cell, x, n_found):  # type: ig
 
 @kernel
 def terminal_set(bits, sets, sizes):  # type: ignore[no-untyped-def]
-    """The number of a set of terminals. bits : (n_words,) uint64."""
+    """The number of a set of terminals, a new one if it is not in the table.
+
+    bits : (n_words,) uint64.
+    """
     h = np.uint64(1469598103934665603)
     for w in range(bits.shape[0]):
         h = mix(h, bits[w])
@@ -123,15 +135,15 @@ def terminal_set(bits, sets, sizes):  # type: ignore[no-untyped-def]
 
 @kernel
 def continuation_key(continuation, top, n_states):  # type: ignore[no-untyped-def]
-    """One key for a continuation (a sequence or a lookahead set) and the state on top."""
+    """One int64 key for a continuation (of either kind) and the state on top."""
     return (np.int64(continuation) * 2 if continuation >= 0 else np.int64(-continuation) * 2 + 1) * n_states + top
 
 
 @kernel(forceinline=True)
 def continuation_after(continuation, top, n_states, known):  # type: ignore[no-untyped-def]
-    """The continuation known to be equivalent where `top` has just been shifted.
+    """The known equivalent of a continuation with state `top` on top, or the continuation itself.
 
-    REFUSED_CONTINUATION if no stack below accepts it.
+    Returns REFUSED_CONTINUATION if no stack below accepts it.
     """
     slot = slot_of(continuation_key(continuation, top, n_states), known.keys, known.slots)
     return known.continuation[known.slots[slot]] if known.slots[slot] >= 0 else continuation
@@ -139,7 +151,7 @@ def continuation_after(continuation, top, n_states, known):  # type: ignore[no-u
 
 @kernel(forceinline=True)
 def push_branch(height, continuation, branches, scratch):  # type: ignore[no-untyped-def]
-    """Put the parse under way, stack[:height], onto the agenda; returns the new number of branches."""
+    """Put the parse in progress, stack[:height], on the agenda. Returns the number of branches."""
     for i in range(height):
         scratch.branches[branches, i] = scratch.stack[i]
     scratch.heights[branches] = height
@@ -149,9 +161,15 @@ def push_branch(height, continuation, branches, scratch):  # type: ignore[no-unt
 
 @kernel
 def next_rule(members, top, after, parser, set_bits, bits):  # type: ignore[no-untyped-def]
-    """The least rule > `after` by which the state `top` reduces before some terminal of a set, and in `bits` all those terminals.
+    """The next rule after rule `after` by which state `top` reduces before a terminal of a set.
 
-    Returns -1 if there is none, -2 if the state shifts one of the terminals.
+    Rules are in ascending order.
+
+    members : the number of the set in `set_bits`.
+    bits : (n_words,) uint64, written; all terminals of the set before which `top` reduces by this
+        rule.
+
+    Returns -1 if there is no such rule, -2 if the state shifts one of the terminals, or accepts.
     """
     best = 1 << 30
     for word in range(bits.shape[0]):
@@ -186,13 +204,16 @@ def next_rule(members, top, after, parser, set_bits, bits):  # type: ignore[no-u
 
 @kernel
 def advance_configuration(continuation, pushed, cell, x, n_found):  # type: ignore[no-untyped-def]
-    """Read one cell and go on until the next one is needed.
+    """Read one cell and go on until the next cell is needed.
 
-    continuation : a sequence (>= 0), or the lookahead set of terminals -continuation - 1; set 0 means
-        "whatever comes".
+    Each configuration that waits for the next cell is added to found[n_found:]. Facts of `x.known`
+    replace continuations by equivalent ones, so that fewer parses are followed.
 
-    Facts of `x.known` leave fewer parses to follow. Configurations are added to found[n_found:].
-    Returns the new n_found, or IS_ACCEPTED, ENDLESS, TOO_DEEP.
+    continuation : symbols to read (>= 0), or lookahead set -continuation - 1. Set 0 means "whatever
+        comes".
+    pushed : the nonterminal to push onto `cell` first, or NOTHING.
+
+    Returns the new n_found, or IS_ACCEPTED, ENDLESS or TOO_DEEP.
     """
     parser, scratch, symbol = x.parser, x.scratch, x.continuations.symbol
     stack = scratch.stack
@@ -222,7 +243,7 @@ def advance_configuration(continuation, pushed, cell, x, n_found):  # type: igno
                 return TOO_DEEP
             top = stack[height - 1]
             if continuation >= 0 and symbol[continuation] >= n_columns:
-                # contextual lexing: the next lexeme was read in this mode
+                # contextual lexing: the symbol says in which mode the next lexeme was read
                 if parser.mode[top] != symbol[continuation] - n_columns:
                     break
                 continuation = np.int64(continuation_after(x.continuations.after[continuation], top, n_states, x.known))
@@ -240,7 +261,7 @@ def advance_configuration(continuation, pushed, cell, x, n_found):  # type: igno
                 if action == 0:
                     break
                 if action == ACCEPT:
-                    return IS_ACCEPTED  # the end marker is the last of a sequence
+                    return IS_ACCEPTED  # the symbol is the end of the text, and so the last one
                 if action >= CONFLICT:
                     n_found, branches = follow_conflict(action, continuation, height, cell, x, n_found, branches)
                     if n_found < 0:
@@ -250,7 +271,7 @@ def advance_configuration(continuation, pushed, cell, x, n_found):  # type: igno
                     stack[height] = action - 1
                     height += 1
                     if branches == 0:
-                        steps = 0  # a long token takes many
+                        steps = 0  # MAX_STEPS is for one shift: a long token takes many steps in all
                     continuation = np.int64(
                         continuation_after(x.continuations.after[continuation], action - 1, n_states, x.known)
                     )
@@ -271,7 +292,10 @@ def advance_configuration(continuation, pushed, cell, x, n_found):  # type: igno
 
 @kernel(forceinline=True)
 def follow_conflict(action, continuation, height, cell, x, n_found, branches):  # type: ignore[no-untyped-def]
-    """Follow all actions of a cell, each apart. Returns the new n_found, or IS_ACCEPTED, and the new number of branches."""
+    """Follow each action of a conflict as a parse of its own.
+
+    Returns the new n_found, or IS_ACCEPTED; and the new number of branches.
+    """
     parser, stack = x.parser, x.scratch.stack
     first = action - CONFLICT + 1
     for i in range(first, first + parser.alternatives[first - 1]):
@@ -290,8 +314,13 @@ def follow_conflict(action, continuation, height, cell, x, n_found, branches):  
 
 @kernel(forceinline=True)
 def follow_lookahead_set(continuation, top, height, cell, x, n_found, branches):  # type: ignore[no-untyped-def]
-    """A shift of any of a lookahead set's terminals will do, else each reduction takes its own terminals along. Returns as
-    `follow_conflict`."""
+    """Follow what a state does before the terminals of a lookahead set.
+
+    If it shifts one of them, the set is accepted. Otherwise each reduction is a parse of its own.
+    It asks for one of those terminals before which the state does this reduction.
+
+    Returns the new n_found, or IS_ACCEPTED; and the new number of branches.
+    """
     bits = x.scratch.bits
     rule = next_rule(-continuation - 1, top, -1, x.parser, x.sets.bits, bits)
     if rule == -2:
@@ -305,7 +334,10 @@ def follow_lookahead_set(continuation, top, height, cell, x, n_found, branches):
 
 @kernel(forceinline=True)
 def reduce_apart(continuation, rule, height, cell, x, n_found, branches):  # type: ignore[no-untyped-def]
-    """Follow a reduction apart from the parse under way, stack[:height], which stays as it is."""
+    """Follow a reduction as a parse of its own; the parse in progress, stack[:height], stays.
+
+    Returns the new n_found and the new number of branches.
+    """
     stack = x.scratch.stack
     length = x.parser.rule_length[rule]
     pushed = x.parser.rule_lhs[rule]

@@ -1,12 +1,14 @@
-"""The stack automaton: which tokens are allowed, read off the parser's stack from the top.
+"""The stack automaton: the tokens that a parser's stack allows, read from the top of the stack.
 
-A *node* is a set of configuration sets, each with the tokens that hang on it. Reading one cell (LR state) of the stack decides some:
-an *edge* (node, cell) holds the mask of the tokens accepted there and the node of those still undecided. Node 0 has nothing
-undecided. So
+A *node* holds configuration sets, each with the tokens that hang on it. Reading one cell (LR state)
+of the stack decides some of the tokens. An *edge* (node, cell) has the mask of the tokens accepted
+there, and leads to the node of those that are still undecided. Node 0 has nothing undecided. So
 
-    mask(lexer state, stack) = union of the edges' masks on the walk over the stack, from the state's root until node 0
+    mask(lexer state, stack) = union of the edges' masks on the walk over the stack,
+                               from the lexer state's root to node 0
 
-The automaton is closed here over all stacks that the parser can build: a decoder never meets a missing edge.
+This module closes the automaton over all stacks that the parser can build: a decoder never meets a
+missing edge. (A root has no edge for a cell that refuses all of its tokens.)
 """
 
 from __future__ import annotations
@@ -29,22 +31,34 @@ Int64 = npt.NDArray[np.int64]
 Progress = Callable[[int, int], None]
 
 EDGE_BUDGET = 4_000_000
+"""Most edges of a closed automaton."""
 BYTES_BUDGET = 3 << 30
+"""Most bytes of the tables while the automaton is closed."""
 
 PAUSE = 1 << 20
-"""Work after which a kernel comes back, some tenths of a second at most: a pause in which Ctrl-C is obeyed."""
+"""Units of work after which a kernel returns, so that Ctrl-C is obeyed.
+
+It takes some tenths of a second at most.
+"""
 
 FIRST_CAPACITY = 1 << 16
-"""Edges and visits that the tables begin with room for: a power of two."""
+"""Edges, and visits, that the tables have room for at first: a power of two."""
 
 
 @dataclass(frozen=True)
 class Closure:
     """Nodes and edges of a closed stack automaton.
 
-    edge_key : (n_edges,) int64; node * n_cells + cell. edge_node, edge_mask : (n_edges,) int32; mask 0 is empty.
-    mask_count : (n_masks,) int32; tokens of a sparse mask, at mask_ids[mask_at:], or -1 for row mask_at of dense. mask_at : int64.
-    n_nodes : node 0, the roots 1 .. n_roots, and the others.
+    edge_key : (n_edges,) int64; node * n_cells + cell.
+    edge_node, edge_mask : (n_edges,) int32; the node that the edge leads to, and its mask. Mask 0
+        is empty.
+    mask_count : (n_masks,) int32; the number of tokens of a sparse mask, or -1 for a dense one.
+    mask_at : (n_masks,) int64; where a sparse mask begins in `mask_ids`, or the row of a dense mask
+        in `dense`.
+    dense : (n_dense, n_words) uint32; bit i of word w is token 32 w + i.
+    mask_ids : (n_ids,) int32; the tokens of sparse masks, ascending in each.
+    n_nodes : all nodes: node 0, the roots 1 .. n_roots, and the others.
+    n_roots : the nodes at which walks begin.
     """
 
     edge_key: Int64
@@ -59,13 +73,14 @@ class Closure:
 
 
 class MaskCollector:
-    """The pool of masks that a closure adds to; number 0 is the empty mask."""
+    """Collects the masks of a closure, each distinct mask once. Number 0 is the empty mask."""
 
     def __init__(self, n_tokens: int) -> None:
+        """n_tokens : the size of the vocabulary."""
         self.pool, self.sizes = closing.new_pool(n_tokens)
 
     def without_nodes(self) -> Closure:
-        """The masks so far, with no automaton that uses them."""
+        """The masks collected so far, as a closure of node 0 alone."""
         none = np.zeros(0, np.int32)
         return Closure(np.zeros(0, np.int64), none, none, *self._masks(), 1, 0)
 
@@ -80,7 +95,13 @@ class MaskCollector:
         )
 
     def add_groups(self, members: Int32, member_start: Int64, groups: Int32, starts: Int64) -> Int32:
-        """Mask numbers of unions of groups of tokens: groups[starts[i] : starts[i + 1]] for each i."""
+        """The masks of some unions of groups of tokens: (n,) int32 numbers.
+
+        members : (n_members,) int32; token ids, sorted by group.
+        member_start : (n_groups + 1,) int64; where each group begins in `members`.
+        groups : int32; the groups of all unions, end to end.
+        starts : (n + 1,) int64; union i consists of groups[starts[i] : starts[i + 1]].
+        """
         out = np.zeros(len(starts) - 1, np.int32)
         done = 0
         while True:
@@ -101,17 +122,23 @@ def close(
 ) -> Closure:
     """Close the automaton over all stacks.
 
-    roots : for each root node, 1, 2, ..., the distinct roots of `configuration_sets` that it holds and their masks.
+    configuration_sets : the sets, closed over all stacks.
+    roots : for each root node, 1, 2, ..., two arrays (n_items,) int32: the distinct roots of
+        `configuration_sets` that it holds, and their masks.
+    collector : has these masks. The masks of edges are added to it.
+    progress : called with the visits made and the visits known so far.
+    edge_budget, bytes_budget : most edges, and most bytes of the tables.
 
-    Raises LimitError when there would be more than `edge_budget` edges or the tables would take more than `bytes_budget` bytes. The
-    collector has the masks that it had before then, for `MaskCollector.without_nodes`; no masks can be added to it any more.
+    Raises: LimitError if there are more edges or bytes than the budget. The collector then has the
+        masks that it had before, for `MaskCollector.without_nodes`, but no masks can be added any
+        more.
     """
     widest = max(max((len(items) for items, _ in roots), default=0), 1)
     item_start = np.concatenate([[0], np.cumsum([len(items) for items, _ in roots])]).astype(np.int64)
     none = np.zeros(0, np.int32)
     item_root = np.concatenate([none, *(items for items, _ in roots)])
     item_mask = np.concatenate([none, *(masks for _, masks in roots)])
-    # INVARIANT: the collector's pool and sizes change together, and only where the closing succeeds
+    # INVARIANT: the collector's pool and sizes change together, and only if closing succeeds
     sizes = collector.sizes.copy()
     c = closing.new_closing(
         len(configuration_sets.parser.action), len(roots), widest, collector.pool, sizes, FIRST_CAPACITY

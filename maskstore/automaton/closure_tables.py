@@ -1,4 +1,8 @@
-"""What the closing of a stack automaton knows, as tuples of arrays that compiled code reads and writes. See `exploration_tables`."""
+"""The tables of the closing of a stack automaton, as tuples of arrays for kernels.
+
+They grow as those of `exploration_tables` do. A field `slots` is the hash table of a tuple's rows:
+int32, a power of two long, -1 where free.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +19,13 @@ Int64 = npt.NDArray[np.int64]
 UInt32 = npt.NDArray[np.uint32]
 
 FIRST_DENSE, FIRST_IDS = 1 << 10, 1 << 20
-"""Dense masks, and tokens of sparse ones, that a pool has room for at first."""
+"""Dense masks, and tokens of sparse masks, that a pool has room for at first."""
 
 NO_MASK = 0
 DECIDED = 0
-"""The node in which no token is undecided, and the mask with no token."""
+"""The mask with no token, and the node in which no token is undecided."""
 
-# what kernels return; the FULL_ codes as in `exploration_tables`
+# codes of full tables that kernels return, besides DONE and PAUSED of `exploration_tables`
 FULL_MASKS, FULL_DENSE, FULL_IDS, FULL_NODES, FULL_ITEMS, FULL_EDGES, FULL_VISITS, FULL_CELLS = 1, 2, 3, 4, 5, 6, 7, 8
 
 # indices of `sizes`
@@ -29,10 +33,15 @@ N_MASKS, N_DENSE, N_IDS, N_NODES, N_ITEMS, N_EDGES, N_VISITS, NEXT_VISIT, NEXT_R
 
 
 class Pool(NamedTuple):
-    """Masks by number.
+    """Distinct masks by number.
 
-    limit : a mask of more tokens is kept as a bitmask, which is smaller then. words : (n_words,) uint32; zero, to make a mask in.
-    hashes : int64. n_ids : int32; tokens of a sparse mask, at ids[begin:]; -1 for a dense one, row `begin` of dense. begin : int64.
+    limit : a mask of more tokens is dense: kept as a bitmask, which is smaller then.
+    words : (n_words,) uint32, all zero between calls; the mask that is being made.
+    hashes : (capacity,) int64; of a mask's words.
+    n_ids : (capacity,) int32; tokens of a sparse mask; -1 for a dense one.
+    begin : (capacity,) int64; where a sparse mask begins in `ids`, or the row of a dense mask.
+    dense : (dense_capacity, n_words) uint32.
+    ids : (ids_capacity,) int32; ascending in each mask.
     """
 
     limit: int
@@ -46,7 +55,11 @@ class Pool(NamedTuple):
 
 
 class Nodes(NamedTuple):
-    """Node n has the items start[n] : start[n + 1]. hashes : int64; of a node's items."""
+    """Nodes by number: node n has the items start[n] : start[n + 1].
+
+    hashes : (capacity,) int64; of a node's items.
+    start : (capacity + 1,) int64.
+    """
 
     hashes: Int64
     start: Int64
@@ -54,14 +67,22 @@ class Nodes(NamedTuple):
 
 
 class Items(NamedTuple):
-    """The items of nodes. state, mask : int32; a configuration set, ascending in each node, and the mask that hangs on it."""
+    """The items of nodes: configuration sets, each with the tokens that hang on it.
+
+    state : (capacity,) int32; the configuration set, ascending in each node.
+    mask : (capacity,) int32; its tokens.
+    """
 
     state: Int32
     mask: Int32
 
 
 class Edges(NamedTuple):
-    """keys : int64; node * n_cells + cell. node, mask : int32; what the edge leads to, and adds."""
+    """Edges by number.
+
+    keys : (capacity,) int64; node * n_cells + cell.
+    node, mask : (capacity,) int32; the node that the edge leads to, and its mask.
+    """
 
     keys: Int64
     node: Int32
@@ -70,19 +91,25 @@ class Edges(NamedTuple):
 
 
 class Visits(NamedTuple):
-    """The agenda, and what was on it. keys : int64; node * n_cells + the last cell read."""
+    """The agenda: pairs of a node and the last cell read. The first sizes[NEXT_VISIT] are done.
+
+    keys : (capacity,) int64; node * n_cells + cell.
+    """
 
     keys: Int64
     slots: Int32
 
 
 class Scratch(NamedTuple):
-    """What one node is made in.
+    """Memory in which the edges of one node are made.
 
-    states, masks, accepted, several, more_states, more_masks : int32.
-    equal_edge : int64; for each edge of a root an earlier one that is equal, or -1. hashes : uint64; of
-        its outcomes.
-    by_cell : (capacity, 2) int32, cell_start : (n_cells + 1,) int64; a root's outcomes by their cell.
+    states, masks : (width,) int32; the items of the node that an edge leads to.
+    accepted : (width,) int32; the masks that an edge accepts.
+    several, more_states, more_masks : (width,) int32; to unite and to sort items.
+    equal_edge : int64; for each edge of a root an earlier equal edge of it, or -1.
+    hashes : (n_cells + 1,) uint64; for each edge of a root, of the results at its cell.
+    by_cell : (capacity, 2) int32; the masks and results of a root's items, sorted by cell.
+    cell_start : (n_cells + 1,) int64; see `_closure_kernels.sort_by_cell`.
     """
 
     states: Int32
@@ -98,7 +125,11 @@ class Scratch(NamedTuple):
 
 
 class Closing(NamedTuple):
-    """All of it. n_cells : LR states. sizes : (16,) int64; rows of the tables, by the indices above."""
+    """All tables of a closing.
+
+    n_cells : LR states.
+    sizes : (16,) int64; how many rows of each table are in use, by the indices above.
+    """
 
     n_cells: int
     pool: Pool
@@ -111,11 +142,12 @@ class Closing(NamedTuple):
 
     @property
     def n_bytes(self) -> int:
+        """Bytes of all arrays but the scratch."""
         parts = self.pool, self.nodes, self.items, self.edges, self.visits
         return sum(array.nbytes for part in parts for array in part if isinstance(array, np.ndarray))
 
     def with_room(self, full: int) -> Closing:
-        """The same with a larger table. full : one of the FULL_ codes."""
+        """The same tables with one of them twice as large. full : one of the FULL_ codes."""
         if full in (FULL_MASKS, FULL_DENSE, FULL_IDS):
             return self._replace(pool=pool_with_room(self.pool, full, self.sizes))
         if full == FULL_CELLS:
@@ -123,7 +155,8 @@ class Closing(NamedTuple):
         name, size = _TABLES[full]
         n, first = int(self.sizes[size]), 0
         if full == FULL_NODES:
-            # BOUND: number 0 and the roots have no items and are in no slot; all nodes behind them have items
+            # BOUND: node 0 and the roots have no items and are in no slot; all later nodes have
+            # items
             first = int(np.append(np.flatnonzero(np.diff(self.nodes.start[: n + 1])), n)[0])
         return self._replace(**{name: grown(getattr(self, name), n, first)})
 
@@ -134,11 +167,14 @@ _TABLES = {
     FULL_EDGES: ("edges", N_EDGES),
     FULL_VISITS: ("visits", N_VISITS),
 }
-"""By code: the table, and where `sizes` counts its rows."""
+"""By FULL_ code: the name of the table, and the index of `sizes` that counts its rows."""
 
 
 def new_pool(n_tokens: int) -> tuple[Pool, Int64]:
-    """A pool with the empty mask, number 0; and `sizes`."""
+    """A pool with only the empty mask, number 0; and `sizes`, (16,) int64.
+
+    n_tokens : the size of the vocabulary.
+    """
     capacity = 1 << 16
     width = n_words(n_tokens)
     sizes = np.zeros(16, np.int64)
@@ -157,7 +193,10 @@ def new_pool(n_tokens: int) -> tuple[Pool, Int64]:
 
 
 def pool_with_room(pool: Pool, full: int, sizes: Int64) -> Pool:
-    """The same with more room. full : FULL_MASKS, FULL_DENSE or FULL_IDS."""
+    """The same pool with more room. full : FULL_MASKS, FULL_DENSE or FULL_IDS.
+
+    sizes : (16,) int64; `Closing.sizes`.
+    """
     if full == FULL_DENSE:
         return pool._replace(dense=doubled(pool.dense))
     if full == FULL_IDS:
@@ -168,7 +207,14 @@ def pool_with_room(pool: Pool, full: int, sizes: Int64) -> Pool:
 
 
 def new_closing(n_cells: int, n_roots: int, widest: int, pool: Pool, sizes: Int64, first_capacity: int) -> Closing:
-    """One that has no edges yet. widest : the most items of a root. first_capacity : edges and visits that there is room for at first."""
+    """Tables with the root nodes and no edges yet.
+
+    n_cells : LR states.
+    n_roots : root nodes, which `sizes` counts from now on.
+    widest : the most items of a root.
+    pool, sizes : from `new_pool`.
+    first_capacity : edges, and visits, that there is room for at first: a power of two.
+    """
     capacity = 1 << max(14, (2 * n_roots + 2).bit_length())
     sizes[N_NODES] = 1 + n_roots
     nodes = Nodes(np.zeros(capacity, np.int64), np.zeros(capacity + 1, np.int64), free_slots(capacity))

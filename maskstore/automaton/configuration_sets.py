@@ -1,19 +1,23 @@
-"""What has to be seen of a parser's stack before it is known whether the parser accepts a sequence.
+"""How much of its stack a parser must see before it is decided whether it accepts a continuation.
 
-Take an LR parser that knows nothing of its stack. To read a sequence it asks for one cell (LR
-state) after the other, from the top down. Between two cells it is in a *configuration*: some cells
-still to discard, a nonterminal to push on the next one, and the continuation, which is what is left
-of the sequence. With conflicts, or where several terminals of a lookahead set are asked for, it is
-in a *configuration set*. All of these sets are followed here once, over all stacks that the LR(0)
-automaton allows. Then
+Take an LR parser that knows nothing of its stack. To read a continuation it asks for one cell (LR
+state) after the other, from the top down. Between two cells it is in a *configuration*: a number of
+cells still to discard, a nonterminal to push onto the next cell, and what is left of the
+continuation. With conflicts, or with several terminals in a lookahead set, it can be in several
+configurations at once: a *configuration set*. This module follows all of these sets once, over all
+stacks that the LR(0) automaton allows. Then
 
 - a set that accepts, or refuses, every stack that can still follow is decided early;
 - sets that agree on all stacks that can follow their last cell are merged.
 
-The configuration sets are the states of an automaton that reads stacks; code calls them states.
-Equivalent continuations are explored once (`equivalence`).
+Example: with `[` on top of the stack, a JSON parser reads NUMBER and RSQB of the continuation
+NUMBER, RSQB, RBRACE, and reduces the list. Whether RBRACE may follow depends on the next cell. On
+the stack of `{"k": [` it is `:`, and RBRACE is accepted.
 
-At the first cell the results are the facts "always", "never" and "jointly legal" of streamlining.
+The configuration sets are the states of an automaton that reads stacks, and the code calls them
+states. Of equivalent continuations only one is explored (`equivalence`).
+
+The results at the first cell are the verdicts of streamlining: always, never and jointly legal.
 """
 
 from __future__ import annotations
@@ -51,13 +55,23 @@ Int64 = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class ConfigurationSets:
-    """All configuration sets of some continuations, closed over all stacks, decided early and merged.
+    """The configuration sets of some continuations, closed over all stacks.
 
-    root_of : for each root that was asked about, its number among the distinct ones, or NEVER_LEGAL.
-    root_start : (n_distinct + 1,) int64. root_cell, root_state : int32; the cells on which a distinct root is not refused by every stack
-        below, and what it becomes there: ACCEPTED or a configuration set.
-    steps : state * n_cells + cell -> REFUSED, ACCEPTED or a state, the least of its class.
-    n_pairs, n_classes : pairs of state and last cell, before and after merging. n_early : pairs decided early.
+    Pairs (configuration set, last cell read) are decided early where possible; the others are
+    merged. A *root* is a continuation with the states that can be on top where it begins.
+    Equivalent roots share one number: they are one *distinct* root.
+
+    root_of : (n_roots,) int32; the number of each root among the distinct ones, or NEVER_LEGAL.
+    root_start : (n_distinct + 1,) int64. The rows of distinct root r are root_start[r] to
+        root_start[r + 1].
+    root_cell, root_state : (n_rows,) int32; a first cell on which some stack accepts the root, and
+        the result there: ACCEPTED or a configuration set.
+    steps : (configuration set, cell) -> REFUSED, ACCEPTED or the next configuration set. Of
+        equivalent sets it is the one with the least number.
+    n_states, n_edges : configuration sets, and the edges between pairs.
+    n_pairs, n_classes : pairs (configuration set, last cell), and the classes of those that are not
+        decided.
+    n_early : pairs that are decided early.
     """
 
     parser: Parser
@@ -74,7 +88,7 @@ class ConfigurationSets:
 
 
 class _Work:
-    """An exploration under way."""
+    """An exploration in progress."""
 
     def __init__(
         self,
@@ -95,11 +109,14 @@ class _Work:
             terminal_set(row, self.x.sets, self.x.sizes)
 
     def size(self, which: int) -> int:
-        """The rows of a table. which : a place of `Exploration.sizes`."""
+        """The number of rows in use. which : an index of `Exploration.sizes`."""
         return int(self.x.sizes[which])
 
     def go_on(self, code: int) -> None:
-        """Prepare another call of a kernel that stopped. Raises LimitError where none helps."""
+        """Make ready for another call of a kernel that stopped with a code.
+
+        Raises: LimitError if another call cannot help, or the tables are past their limit.
+        """
         if code == exploring.ENDLESS:
             raise LimitError(
                 f"while a token is read the grammar's parser reduces more than {exploring.MAX_STEPS} times, or has more than "
@@ -107,7 +124,8 @@ class _Work:
                 "rules less ambiguous, load the grammar with conflicts='shift', or use a vocabulary without such tokens"
             )
         if code == exploring.TOO_DEEP:
-            # BOUND: a shift adds one cell for each of a continuation's symbols, and between two there are at most MAX_STEPS
+            # BOUND: each of a continuation's symbols adds one cell when it is shifted, and at most
+            # MAX_STEPS actions come between two shifts
             scratch = self.x.scratch
             self.x = self.x._replace(scratch=exploring.new_scratch(2 * len(scratch.stack), len(scratch.bits)))
         if code > 0:
@@ -115,19 +133,23 @@ class _Work:
             self.check_size()
 
     def check_size(self) -> None:
-        """Raises LimitError past the limit of bytes."""
+        """Raises: LimitError if the tables take more than the limit of bytes."""
         if self.x.n_bytes > self.bytes_limit:
             raise LimitError(
                 f"the parses of this grammar's sequences suspend in too many ways (more than {self.bytes_limit >> 20} MiB of tables)"
             )
 
     def add_outcomes(self, column: int, continuations: Int32, results: Int32) -> None:
-        """As `Equivalence.add`."""
+        """See `Equivalence.add`."""
         self.equivalence.add(column, continuations, results)
         self.x = self.x._replace(outcomes=self.equivalence.outcomes)
 
     def learn(self, continuation_of: Int32, top_of: Int32, continuation_after: Int32) -> None:
-        """Add facts for `continuation_after`: with this state on top, the first continuation is equivalent to the second."""
+        """Note facts for `continuation_after`: pairs of continuations that are equivalent.
+
+        continuation_of, top_of, continuation_after : (n,) int32; a continuation, the state on top,
+            and the equivalent continuation.
+        """
         codes = np.where(
             continuation_of >= 0, continuation_of.astype(np.int64) * 2, -continuation_of.astype(np.int64) * 2 + 1
         )
@@ -145,10 +167,13 @@ class _Work:
 
 BYTES_LIMIT = 3 << 30
 PAUSE = 1 << 20
-"""Work after which a kernel comes back, some tenths of a second at most: a pause in which Ctrl-C is obeyed."""
+"""Units of work after which a kernel returns, so that Ctrl-C is obeyed.
+
+It takes some tenths of a second at most.
+"""
 
 STEPS = 100
-"""Of the progress that is reported for one length of continuations: half while their first steps are made, half for what follows them."""
+"""Steps of progress for each length of continuations: half for first cells, half for the rest."""
 
 _NO_CONTINUATION = 1 << 30
 
@@ -164,15 +189,20 @@ def explore(
 ) -> ConfigurationSets:
     """Close the configuration sets of some roots over all stacks.
 
-    mode_of_state : (n_states,) int32; a continuation's symbol past the columns, n_columns + m, asks for mode m on top.
-    roots : each a continuation and a row of `allowed`. allowed : (n_kinds, n_states) bool; the states
-        that can be on top where a root's continuation begins.
+    Shorter continuations are explored first. What is learned about them merges longer ones that end
+    in them.
 
-    progress : called with the steps done and all steps, STEPS for each length of continuations, at least at each PAUSE.
+    mode_of_state : (n_states,) int32; the lexing mode of each LR state. Symbol n_columns + m of a
+        continuation requires a state of mode m on top.
+    roots : each a continuation and its kind, a row of `allowed`.
+    allowed : (n_kinds, n_states) bool; the states that can be on top where a root of each kind
+        begins.
+    progress : called with the steps done and the steps in all, STEPS for each length of
+        continuations, at least once in each PAUSE.
+    bytes_limit : most bytes of the tables of the exploration.
 
-    Shorter continuations come first: what they are equivalent to after each state makes the longer ones that end in them fewer.
-
-    Raises LimitError where one token takes too many reductions or readings, or the tables more than `bytes_limit` bytes.
+    Raises: LimitError if one token takes too many reductions or readings, or the tables take more
+        than `bytes_limit` bytes.
     """
     n_columns = tables.action.shape[1]
     columns = sorted({symbol for symbol in continuations.symbols if symbol < n_columns})
@@ -202,7 +232,7 @@ def explore(
         classes.extend(work.n_cells, work.size(exploring.N_PAIRS), pairs.keys, pairs.edge_start, work.x.edges.after)
         found.append((continuation_new, top_new, pair_new))
         mine = classes.of_pair[pair_new]
-        # the first continuation met in a class stands for all
+        # the first continuation that was met in a class represents all of it
         while len(first_continuation) <= classes.n_classes + FIRST_STATE:
             first_continuation = np.concatenate(
                 [first_continuation, np.full_like(first_continuation, _NO_CONTINUATION)]
@@ -221,7 +251,7 @@ def explore(
 
 
 class _Within:
-    """Progress within one level, of which nobody knows beforehand how much it is: it never goes back."""
+    """Reports the progress within one level, whose work nobody knows beforehand. It never falls."""
 
     def __init__(self, level: int, n_levels: int, progress: Progress | None) -> None:
         self._begin, self._total = STEPS * level, STEPS * n_levels
@@ -241,9 +271,10 @@ class _Within:
 
 
 def _explore_tops(work: _Work, continuation_of: Int32, top_of: Int32, report: _Within) -> Int32:
-    """What becomes of continuations, each with a state on top: REFUSED, ACCEPTED or FIRST_STATE + a pair.
+    """The results of continuations, each with a state on top: (n,) int32.
 
-    Of equivalent ones only the representative is explored.
+    A result is REFUSED, ACCEPTED or FIRST_STATE + a pair. Of equivalent continuations only the
+    representative is explored.
     """
     representative_of = np.zeros(len(continuation_of), np.int32)
     next_index = np.zeros(1, np.int64)
@@ -274,11 +305,12 @@ def _explore_tops(work: _Work, continuation_of: Int32, top_of: Int32, report: _W
 def _merged(
     work: _Work, classes: PairClasses, levels: Levels, continuation_of: Int32, top_of: Int32, pair_of: Int32
 ) -> ConfigurationSets:
+    """The result. Steps lead to the least state of each class, and equal roots share a number."""
     steps = work.x.steps
     n_steps = work.size(exploring.N_STEPS)
     kernels.merge_steps(n_steps, work.n_cells, steps, work.x.pairs, classes.of_pair, classes.least)
     state = classes.least[classes.of_pair[pair_of]]
-    _, order = np.unique(np.stack([continuation_of, top_of]), axis=1, return_index=True)  # by continuation, then by top
+    _, order = np.unique(np.stack([continuation_of, top_of]), axis=1, return_index=True)  # by continuation, then top
     continuations, begins = np.unique(continuation_of[order], return_index=True)
     of_continuation = {
         int(continuation): order[begin:end]

@@ -1,30 +1,32 @@
 """Which continuations are equivalent, so that only one of them is explored (`configuration_sets`).
 
-Two continuations are *equivalent* at a position if the parser accepts both or neither, whatever lies
-deeper on its stack. One of them, the representative, is explored, and its result is used for all.
-Example: a soft keyword and NAME are equivalent wherever the grammar takes both in the same way.
+Two continuations are *equivalent* at a position if the parser accepts both or neither, whatever
+lies deeper on its stack. One of them, the representative, is explored, and its result is used for
+all. Example: a soft keyword and NAME are equivalent wherever the grammar takes both in the same
+way.
 
-A *position* is where a parser goes on reading: a state on top of the stack; or, where a configuration
-waits for the next cell, the last cell read, how many cells are still to be discarded below it, and
-the nonterminal to push then. At a position some states can be on top; reductions before the first
-symbol lead to others. Two continuations are equivalent if in each of these states
+A *position* is where a parser goes on reading. It is either a state on top of the stack; or, where
+a configuration waits for the next cell, the last cell read, the number of cells still to discard
+below it, and the nonterminal to push then. At a position some states can be on top, and reductions
+before the first symbol lead to others. Two continuations are equivalent if in each of these states
 
 - their first symbols do the same: nothing, the same reductions, or shifts, and
-- what follows a shift comes to the same, whatever state was entered: it is decided alike, or it is
+- in every state entered by a shift, what follows has the same result: it is decided alike, or it is
   the same configuration set.
 
 The first is the *shape* of a symbol at a position. The second are the *outcomes* of a continuation,
 in the order in which the shape meets its shifts. Both are numbered, so finding a representative
-takes one look-up. Without this, each of sql's hundred soft keywords has configuration sets of its own.
+takes one look-up. Without this, each of sql's hundred soft keywords has configuration sets of its
+own.
 
-The states on top are over-approximated: the cells below are all that the LR(0) automaton allows, as
-in `feasible`.
+The states on top are over-approximated: all stacks of the LR(0) automaton count, as in `feasible`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -38,16 +40,22 @@ Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 
 STATE = 1 << 29
-"""In a shape: this + s begins what state s does."""
+"""In a shape: STATE + s begins the part that says what state s does."""
 
 
 class Positions:
-    """Where a parse may read on, and the states that can be on top there.
+    """Where a parser may go on reading, and the states that can be on top there.
 
-    start : (n_states + 1,) int32. keys, numbers : int32; behind a cell there are the positions start[cell] : start[cell + 1], each with its
-    key, nonterminal * MAX_POPS + cells to discard, and the number of its set of states.
-    set_start, members : int32; the sets of states; the first n_states are the single ones.
-    rule_start, rules, set_after : int32; for each state the rules that it may reduce by and the set of what is on top after each.
+    start : (n_states + 1,) int32; after cell c was read, the positions are start[c] : start[c + 1].
+    keys, numbers : (n_positions,) int32; each position's key, nonterminal * MAX_POPS + cells to
+        discard, and the number of its set of states.
+    set_start, members : (n_sets + 1,), (n,) int32; the sets of states. Set s is
+        members[set_start[s] : set_start[s + 1]]. Set s < n_states is state s alone.
+    rule_start, rules, set_after : (n_states + 1,), (n,), (n,) int32; for each state the rules that
+        it may reduce by, and for each rule the set of states that can be on top after the
+        reduction.
+
+    tables : the LALR tables, which have passed `exploration_tables.check_size`.
     """
 
     def __init__(self, tables: LrTables) -> None:
@@ -65,7 +73,8 @@ class Positions:
             new = [key for under in below[cell] if pops and (key := (pops - 1, pushed, under)) not in met]
             met.update(new)
             agenda += new
-        # as bits, fewer cells to discard first: what can be on top is what can be there from each cell below
+        # sets of states as bits. Positions with fewer cells to discard come first: what can be on
+        # top is the union over the cells that can lie below
         tops: dict[tuple[int, int, int], int] = {}
         for pops, pushed, cell in sorted(agenda):
             found = 0
@@ -94,17 +103,18 @@ class Positions:
 
     @property
     def n_sets(self) -> int:
+        """The number of sets of states."""
         return len(self.set_start) - 1
 
 
 def _bits(number: int) -> Int64:
-    """The positions of the bits of a number."""
+    """The indices of the bits of a number, ascending."""
     data = np.frombuffer(number.to_bytes((number.bit_length() + 7) // 8, "little"), np.uint8)
     return np.flatnonzero(np.unpackbits(data, bitorder="little"))
 
 
 def rules_of(tables: LrTables, state: int) -> list[int]:
-    """The rules that a state may reduce by, ascending."""
+    """The rules by which a state may reduce before some terminal, ascending."""
     if tables.default_rule[state] >= 0:
         return [int(tables.default_rule[state])]
     codes = np.unique(tables.action[state]).tolist()
@@ -121,19 +131,25 @@ def rules_of(tables: LrTables, state: int) -> list[int]:
 
 
 class Equivalence:
-    """The shapes of some symbols everywhere, and the outcomes of the continuations met so far.
+    """The shapes of some symbols at all positions, and the outcomes of continuations met so far.
 
     positions : for the kernels.
-    outcomes : int32; outcomes[continuation] is where the continuation's part begins, -1 if it has
-        none. The part has a number for each list of states that the first symbol is shifted to: equal
-        numbers for equal outcomes, 0 where all are refused.
+    outcomes : (capacity,) int32; outcomes[continuation] is the index in this array at which the
+        continuation's part begins, or -1 if it has none. The part has one number for each list of
+        states that the first symbol is shifted to. Equal numbers mean equal outcomes, 0 means that
+        all are refused.
     """
 
     def __init__(self, tables: LrTables, n_continuations: int, columns: Iterable[int]) -> None:
+        """columns : the columns with which continuations begin."""
         positions = Positions(tables)
         shape_of = np.full((tables.action.shape[1], positions.n_sets, 2), -1, np.int32)
         self._lists: dict[int, list[Int32]] = {}
-        """For each column the lists of positions among the states entered by it; the last position stands for accepting."""
+        """For each column the lists of states that it is shifted to.
+
+        A state is an index among the states that the column enters. The index after the last one
+        stands for accepting.
+        """
         shapes: dict[tuple[int, bytes], int] = {}
         for column in columns:
             found, lists = self._shapes_of(tables, positions, column)
@@ -151,7 +167,10 @@ class Equivalence:
 
     @staticmethod
     def _shapes_of(tables: LrTables, positions: Positions, column: int) -> tuple[list[bytes], list[bytes]]:
-        """For each set of states on top the column's shape, and the positions of the states that it is shifted to."""
+        """For each set of states on top: the column's shape, and the states that it is shifted to.
+
+        Both as bytes of int32. The states are indices as in `_lists`.
+        """
         entered = np.flatnonzero(tables.accessing == column)
         position = np.full(tables.n_states, -1, np.int32)
         position[entered] = np.arange(len(entered), dtype=np.int32)
@@ -160,9 +179,9 @@ class Equivalence:
         bits = np.zeros((positions.n_sets, max(1, (len(acting) + 63) // 64)), np.uint64)
         for i, state in enumerate(acting.tolist()):
             bits[state, i >> 6] |= np.uint64(1 << (i & 63))
-        table = column, tables.action, tables.alternatives, tables.default_rule
+        acts = _Acts(column, tables.action, tables.alternatives, tables.default_rule)
         _close(
-            *table,
+            acts,
             positions.rule_start,
             positions.rules,
             positions.set_after,
@@ -175,16 +194,17 @@ class Equivalence:
         while True:
             shape, shifts = np.zeros(capacity, np.int32), np.zeros(capacity, np.int32)
             order = np.full(len(entered) + 1, -1, np.int32)
-            if _write_shapes(*table, acting, bits, position, order, shape_start, shape, shift_start, shifts):
+            if _write_shapes(acts, acting, bits, position, order, shape_start, shape, shift_start, shifts):
                 break
             capacity *= 2
         return _cut(shape, shape_start), _cut(shifts, shift_start)
 
     def add(self, column: int, continuations: Int32, results: Int32) -> None:
-        """Add continuations that begin with a column.
+        """Add the outcomes of continuations that begin with a column.
 
-        results : (n_continuations, n_entered) int32. What follows the column comes to this, in each state
-            entered by it.
+        continuations : (n,) int32.
+        results : (n, n_entered) int32; for each state entered by the column, in ascending order,
+            the result of what follows: REFUSED, ACCEPTED or a configuration set.
         """
         lists = self._lists[column]
         results = np.concatenate([results, np.full((len(continuations), 1), ACCEPTED, np.int32)], axis=1)
@@ -202,16 +222,29 @@ class Equivalence:
 
 
 def _cut(data: Int32, starts: Int64) -> list[bytes]:
+    """The runs of an array, as bytes. starts : (n + 1,) int64."""
     whole = data.tobytes()
     bounds = (starts * data.itemsize).tolist()
     return [whole[begin:end] for begin, end in pairwise(bounds)]
 
 
+class _Acts(NamedTuple):
+    """What the parser does before one column; the arrays are those of `LrTables`."""
+
+    column: int
+    action: Int32
+    alternatives: Int32
+    default: Int32
+
+
 @kernel
-def _close(  # type: ignore[no-untyped-def]
-    column, action, alternatives, default, rule_start, rules, set_after, set_start, members, bits
-):  # fmt: skip
-    """Add to the acting states of each set those that reductions before the column lead to. bits : (n_sets, n_words) uint64."""
+def _close(acts, rule_start, rules, set_after, set_start, members, bits):  # type: ignore[no-untyped-def]
+    """Add to each set of acting states those that reductions before the column lead to.
+
+    bits : (n_sets, n_words) uint64; bit i of a set's row is acting state i. Changed until nothing
+        is added.
+    """
+    column, action, alternatives, default = acts
     n_states = action.shape[0]
     grew = True
     while grew:
@@ -241,16 +274,20 @@ def _close(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _write_shapes(  # type: ignore[no-untyped-def]
-    column, action, alternatives, default, acting, bits, position, order, shape_start, shape, shift_start, shifts
-):  # fmt: skip
-    """Write each set's acting states with what they do: -1 - rule, or the number of a shift's target.
+def _write_shapes(acts, acting, bits, position, order, shape_start, shape, shift_start, shifts):  # type: ignore[no-untyped-def]
+    """Write each set's acting states with what they do: -1 - rule, or the number of a target.
 
-    Targets are numbered in the order in which a set meets them.
+    Targets are the states that the column is shifted to. Each set numbers its own, in the order in
+    which it meets them.
 
-    position : (n_states,) int32; of the states entered by the column. order : (n_entered + 1,) int32,
-        all -1; scratch. Returns whether there was room.
+    position : (n_states,) int32; the index of each state among those entered by the column, else
+        -1.
+    order : (n_entered + 1,) int32, all -1; scratch.
+    Written: shape_start, shift_start : (n_sets + 1,) int64; shape, shifts : int32.
+
+    Returns whether there was room.
     """
+    column, action, alternatives, _ = acts
     n_shape = 0
     n_shifts = 0
     for number in range(bits.shape[0]):

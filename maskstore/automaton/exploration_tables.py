@@ -1,7 +1,9 @@
-"""What an exploration of configuration sets knows, as tuples of arrays that compiled code reads and writes.
+"""The tables of an exploration of configuration sets, as tuples of arrays for kernels.
 
-An `Exploration` is a tuple of tuples of arrays. Python makes tables larger between two calls (`Exploration.with_room`); compiled code
-writes into them, and their numbers of rows into `sizes`.
+An `Exploration` is a tuple of tuples of arrays. Kernels write rows into them and count the rows in
+`sizes`. Python makes full tables larger between two calls (`Exploration.with_room`).
+
+A field `slots` is the hash table of a tuple's rows: int32, a power of two long, -1 where free.
 """
 
 from __future__ import annotations
@@ -22,22 +24,22 @@ UInt64 = npt.NDArray[np.uint64]
 REFUSED = 0
 ACCEPTED = 1
 FIRST_STATE = 2
-"""ConfigurationSets states are numbered from here."""
+"""Configuration sets are numbered from here, and so are the pairs that edges lead to."""
 
 NOTHING = -1
-"""In place of a nonterminal to push: the parse has not begun."""
+"""Instead of a nonterminal to push: the parse has not begun."""
 
 REFUSED_CONTINUATION = -(1 << 30)
-"""In place of a continuation: no stack accepts it."""
+"""Instead of a continuation: no stack accepts it."""
 
-# what kernels return in place of a number
+# codes that kernels return instead of a number
 DONE = 0
 PAUSED = -1
-"""To be called again, for nothing but a pause."""
+"""The kernel has paused. Call it again."""
 ENDLESS = -2
-"""Reductions did not come to an end."""
+"""A parse takes too many steps (MAX_STEPS) or readings (MAX_BRANCHES, MAX_FOUND)."""
 TOO_DEEP = -3
-"""A parse needs longer scratch stacks; the same call with such ones goes on."""
+"""A parse needs longer scratch stacks. The same call with longer ones goes on."""
 FULL_CONFIGURATIONS, FULL_SETS, FULL_STATES, FULL_STEPS, FULL_PAIRS, FULL_EDGES, FULL_REPRESENTATIVES = (
     1,
     2,
@@ -47,10 +49,10 @@ FULL_CONFIGURATIONS, FULL_SETS, FULL_STATES, FULL_STEPS, FULL_PAIRS, FULL_EDGES,
     6,
     7,
 )
-"""A table may be full before the next step; the same call with a larger one goes on."""
+"""A table may be full before the next step. The same call with a larger table goes on."""
 
 IS_ACCEPTED = -1
-"""In place of a number of configurations: whatever lies below, the continuation is accepted."""
+"""Instead of a number of configurations: the continuation is accepted, whatever lies below."""
 
 # indices of `sizes`
 N_CONFIGURATIONS, N_STATES, N_MEMBERS, N_SETS, N_STEPS, N_PAIRS, N_EDGES, NEXT_PAIR, N_REPRESENTATIVES, N_KNOWN = range(
@@ -58,20 +60,24 @@ N_CONFIGURATIONS, N_STATES, N_MEMBERS, N_SETS, N_STEPS, N_PAIRS, N_EDGES, NEXT_P
 )
 
 MAX_POPS = 4096
-"""More than the cells that a rule discards."""
+"""Rules must be shorter: the key of a configuration has 12 bits for the cells to discard."""
 MAX_NONTERMINALS = 1 << 18
+"""There must be fewer nonterminals: the key of a configuration has 18 bits for them."""
 
 FIRST_CAPACITY = 1 << 16
+"""Rows that each table has room for at first."""
 FIRST_DEPTH = 512
+"""Cells that a scratch stack has room for at first."""
 MAX_FOUND = 256
-"""Configurations that one step may lead to."""
+"""Most configurations in which one step can end."""
 MAX_BRANCHES = 64
+"""Most readings that one step follows at once."""
 MAX_STEPS = 100_000
-"""Without a shift, or with other readings still to follow."""
+"""Most actions of one step since the last shift that left no other reading waiting."""
 
 
 class Parser(NamedTuple):
-    """LALR tables, as `LrTables` has them. mode : (n_states,) int32; the lexing mode of each state."""
+    """LALR tables, as in `LrTables`. mode : (n_states,) int32; the lexing mode of each state."""
 
     action: Int32
     goto: Int32
@@ -85,9 +91,9 @@ class Parser(NamedTuple):
 
 
 class Continuations(NamedTuple):
-    """Continuation r is the symbol symbol[r], and then continuation after[r].
+    """Continuation r is symbol[r], then continuation after[r]. See `tokens.continuations`.
 
-    symbol, after : (n_continuations,) int32; see `tokens.continuations`.
+    symbol, after : (n_continuations,) int32.
     """
 
     symbol: Int32
@@ -97,11 +103,12 @@ class Continuations(NamedTuple):
 class Positions(NamedTuple):
     """Where a parse may go on reading, see `equivalence`.
 
-    start : (n_states + 1,) int32. The positions after a cell was read are start[cell] to start[cell + 1].
-    keys, numbers : int32; each position's key, nonterminal * MAX_POPS + cells to discard, and the
-        number of the set of states that can be on top there.
-    shape : (n_columns, n_sets, 2) int32. Where one of a set of states is on top: the number of a
-        column's shape, and the number of the list of states that it is shifted to.
+    start : (n_states + 1,) int32; after cell c was read, the positions are start[c] : start[c + 1].
+    keys, numbers : (n_positions,) int32; each position's key, nonterminal * MAX_POPS + cells to
+        discard, and the number of the set of states that can be on top there.
+    shape : (n_columns, n_sets, 2) int32; for a column and a set of states on top, the number of the
+        column's shape and the number of the list of states that the column is shifted to. -1 for
+        columns that no continuation reads.
     """
 
     start: Int32
@@ -113,7 +120,8 @@ class Positions(NamedTuple):
 class Known(NamedTuple):
     """Facts: with a certain state on top, a continuation is equivalent to another.
 
-    keys : int64; `continuation_key`. continuation : int32; the other one.
+    keys : (capacity,) int64; `continuation_key`.
+    continuation : (capacity,) int32; the other continuation.
     """
 
     keys: Int64
@@ -122,9 +130,10 @@ class Known(NamedTuple):
 
 
 class Representatives(NamedTuple):
-    """Which of equivalent continuations was met first.
+    """The representative of each class of equivalent continuations: the first that was met.
 
-    keys : int64; the shape of the first symbol and the outcomes. continuation : int32; the first one with this key.
+    keys : (capacity,) int64; the number of the first symbol's shape, and of the outcomes.
+    continuation : (capacity,) int32; the representative.
     """
 
     keys: Int64
@@ -133,7 +142,12 @@ class Representatives(NamedTuple):
 
 
 class Configurations(NamedTuple):
-    """parts : (capacity, 3) int32; the continuation to read, the cells to discard before that, and the nonterminal to push then."""
+    """Configurations by number.
+
+    keys : (capacity,) int64; the three parts as one number.
+    parts : (capacity, 3) int32; the continuation to read, the cells to discard before that, and the
+        nonterminal to push then, or NOTHING.
+    """
 
     keys: Int64
     parts: Int32
@@ -141,7 +155,11 @@ class Configurations(NamedTuple):
 
 
 class TerminalSets(NamedTuple):
-    """Sets of terminals. hashes : int64. bits : (capacity, n_words) uint64."""
+    """Sets of terminals by number: lookahead sets, and parts of them.
+
+    hashes : (capacity,) int64.
+    bits : (capacity, n_words) uint64; bit i of word w is column 64 w + i.
+    """
 
     hashes: Int64
     bits: UInt64
@@ -149,7 +167,12 @@ class TerminalSets(NamedTuple):
 
 
 class States(NamedTuple):
-    """State s is the configuration set items[start[s] : start[s + 1]], ascending."""
+    """Configuration sets by number: set s is items[start[s] : start[s + 1]], ascending.
+
+    hashes : (capacity,) int64; of a set's items.
+    start : (capacity + 1,) int64.
+    items : (capacity,) int32; numbers of configurations.
+    """
 
     hashes: Int64
     start: Int64
@@ -158,7 +181,11 @@ class States(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """keys : int64; state * n_cells + cell. result : int32; REFUSED, ACCEPTED or the state that follows."""
+    """The steps that are known.
+
+    keys : (capacity,) int64; state * n_cells + cell.
+    result : (capacity,) int32; REFUSED, ACCEPTED or the next state.
+    """
 
     keys: Int64
     result: Int32
@@ -166,7 +193,11 @@ class Steps(NamedTuple):
 
 
 class Pairs(NamedTuple):
-    """Pairs (state, last cell read). keys : int64; state * n_cells + cell. edge_start : int64; where each pair's edges begin."""
+    """Pairs (state, last cell read) by number.
+
+    keys : (capacity,) int64; state * n_cells + cell.
+    edge_start : (capacity + 1,) int64; where each pair's edges begin.
+    """
 
     keys: Int64
     edge_start: Int64
@@ -174,16 +205,24 @@ class Pairs(NamedTuple):
 
 
 class Edges(NamedTuple):
-    """after : int32; for each predecessor of a pair's cell REFUSED, ACCEPTED or FIRST_STATE + the pair that follows."""
+    """Edges between pairs.
+
+    after : (capacity,) int32; for each predecessor of a pair's cell REFUSED, ACCEPTED or
+        FIRST_STATE + the pair that follows.
+    """
 
     after: Int32
 
 
 class Scratch(NamedTuple):
-    """Stacks that one step works on.
+    """Memory that one step works in.
 
-    stack : (depth,) int32. branches : (MAX_BRANCHES, depth) int32; parses still to be followed, with their heights and continuations.
-    found : (MAX_FOUND,) int32; configurations. bits : (n_words,) uint64.
+    stack : (depth,) int32; the stack of the parse in progress.
+    branches : (MAX_BRANCHES, depth) int32; the stacks of parses still to be followed.
+    heights, continuations : (MAX_BRANCHES,) int32; the heights of these stacks, and what is left to
+        read.
+    found : (MAX_FOUND,) int32; the configurations in which the step ends.
+    bits : (n_words,) uint64; a set of terminals.
     """
 
     stack: Int32
@@ -195,9 +234,10 @@ class Scratch(NamedTuple):
 
 
 class Exploration(NamedTuple):
-    """All of an exploration.
+    """All tables of an exploration.
 
-    outcomes : int32, see `equivalence.Equivalence`. sizes : (16,) int64; how many rows of each table are in use, by the indices above.
+    outcomes : (capacity,) int32; see `equivalence.Equivalence`.
+    sizes : (16,) int64; how many rows of each table are in use, by the indices above.
     """
 
     parser: Parser
@@ -216,13 +256,14 @@ class Exploration(NamedTuple):
     sizes: Int64
 
     def with_room(self, full: int) -> Exploration:
-        """The same with a larger table. full : one of the FULL_ codes."""
+        """The same exploration with one table twice as large. full : one of the FULL_ codes."""
         name, size = _TABLES[full]
         first = FIRST_STATE if full == FULL_STATES else 0
         return self._replace(**{name: grown(getattr(self, name), int(self.sizes[size]), first)})
 
     @property
     def n_bytes(self) -> int:
+        """Bytes of all arrays."""
         return sum(array.nbytes for part in self for array in (part if isinstance(part, tuple) else (part,)))
 
 
@@ -235,13 +276,17 @@ _TABLES = {
     FULL_EDGES: ("edges", N_EDGES),
     FULL_REPRESENTATIVES: ("representatives", N_REPRESENTATIVES),
 }
-"""By code: the table, and where `sizes` counts its rows."""
+"""By FULL_ code: the name of the table, and the index of `sizes` that counts its rows."""
 
 
 def new_exploration(
     parser: Parser, continuations: Continuations, positions: Positions, outcomes: Int32, n_words: int
 ) -> Exploration:
-    """One that knows nothing yet. n_words : of a set of terminals."""
+    """An exploration that knows nothing yet.
+
+    outcomes : (capacity,) int32; see `equivalence.Equivalence`.
+    n_words : 64-bit words of a set of terminals.
+    """
     n = FIRST_CAPACITY
     keys, numbers = np.zeros((5, n), np.int64), np.zeros((5, n), np.int32)
     sizes = np.zeros(16, np.int64)
@@ -265,7 +310,7 @@ def new_exploration(
 
 
 def new_scratch(depth: int, n_words: int) -> Scratch:
-    """For stacks of up to `depth` cells."""
+    """Scratch for stacks of up to `depth` cells. n_words : 64-bit words of a set of terminals."""
     return Scratch(
         np.zeros(depth, np.int32),
         np.zeros((MAX_BRANCHES, depth), np.int32),
@@ -277,7 +322,11 @@ def new_scratch(depth: int, n_words: int) -> Scratch:
 
 
 def check_size(tables: LrTables) -> None:
-    """Raises LimitError if the numbers of some tables do not fit the keys of configurations."""
+    """Refuse tables whose numbers do not fit the keys of configurations.
+
+    Raises: LimitError if there are MAX_NONTERMINALS nonterminals or more, or a rule of MAX_POPS
+        symbols or more.
+    """
     longest = int(tables.rule_length.max(initial=0))
     if tables.n_nonterminals >= MAX_NONTERMINALS or longest >= MAX_POPS:
         raise LimitError(
@@ -287,6 +336,9 @@ def check_size(tables: LrTables) -> None:
 
 
 def parser_of(tables: LrTables, mode_of_state: Int32) -> Parser:
-    """The tables for kernels. BOUND: they have been through `check_size`."""
+    """The tables for kernels. mode_of_state : (n_states,) int32; the lexing mode of each state.
+
+    BOUND: the tables have passed `check_size`.
+    """
     arrays: list[Any] = [getattr(tables, name) for name in Parser._fields[:-1]]
     return Parser(*(np.array(array, np.int32) for array in (*arrays, mode_of_state)))

@@ -1,4 +1,4 @@
-"""The order in which continuations are explored: shorter ones first, and of equivalent ones only one.
+"""The order in which continuations are explored: shorter ones first, one of equivalent ones.
 
 In: roots. Out: for each length the continuations to explore.
 """
@@ -21,11 +21,13 @@ Int64 = npt.NDArray[np.int64]
 class Levels:
     """The continuations to explore, shorter ones first, each with the states that can be on top.
 
-    Continuations that begin with the same symbol, and go on in equivalent ways whatever state that
-    symbol leads to, are equivalent. Only the one with the least number, the leader, is explored.
+    Two continuations that begin with the same symbol are equivalent if what follows has the same
+    result in every state that the symbol leads to. Only the first of them, the *leader*, is
+    explored. Shorter continuations come before longer ones, and those of one length in the order of
+    their numbers.
 
     next_continuation : (n_continuations,) int32; the leader of what follows the first symbol.
-    leader : continuation -> leader, or REFUSED_CONTINUATION.
+    leader : continuation -> its leader, or REFUSED_CONTINUATION if no stack accepts it.
     """
 
     def __init__(
@@ -67,11 +69,11 @@ class Levels:
             if continuation != WHATEVER:
                 self._levels[length[continuation]].append(continuation)
         n_columns = tables.action.shape[1]
-        # also modes that no state asks for any more, once states of dead ends are gone
+        # without the states of dead ends there may be modes that no state is in any more
         n_modes = max(int(mode_of_state.max()) + 1, max(continuations.symbols, default=0) - n_columns + 1)
         self.n_columns = n_columns
         in_mode = [mode_of_state == mode for mode in range(n_modes)]
-        # a mode that is asked for stands on top before and after
+        # a mode symbol reads nothing: the state on top stays
         self._accessed: list[list[int]] = [np.flatnonzero(tables.accessing == c).tolist() for c in range(n_columns)]
         self._accessed += [np.flatnonzero(states).tolist() for states in in_mode]
         self._acts = np.concatenate([tables.action != 0, np.stack(in_mode, axis=1)], axis=1)
@@ -79,7 +81,13 @@ class Levels:
         self._inner: dict[int, npt.NDArray[np.bool_]] = {}
 
     def begin(self, level: int) -> tuple[Int32, Int32]:
-        """The leaders of a level's continuations, each with every state that can be on top."""
+        """The pairs (leader, state on top) to explore for the continuations of a level.
+
+        A pair that was explored for a root only is here again if a longer continuation now ends in
+        it, so that its result is learned.
+
+        Returns two arrays (n,) int32: the leaders and the states.
+        """
         wanted: dict[int, tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]] = {}
         n_states = len(self._acts)
         for continuation in self._levels[level]:
@@ -108,8 +116,9 @@ class Levels:
         fresh: dict[int, Int64] = {}
         for leader, (outer, inner) in wanted.items():
             if leader >= 0:
-                outer &= self._acts[:, self.symbols[leader]]  # elsewhere it is refused at once
-            # a place that was a root's only, and is now inside a longer continuation, is explored again to be learned
+                outer &= self._acts[:, self.symbols[leader]]  # the other states refuse it at once
+            # a pair that was a root's only, and is now inside a longer continuation, is explored
+            # again
             fresh[leader] = np.flatnonzero((outer & ~self._explored[leader]) | (inner & ~self._inner[leader]))
             self._inner[leader] |= inner
             self._explored[leader] |= outer | inner
@@ -119,20 +128,27 @@ class Levels:
         )
 
     def is_inner(self, continuation_of: Int32, top_of: Int32) -> npt.NDArray[np.bool_]:
-        """For each continuation and top whether some longer continuation can get there."""
+        """For each continuation and state on top, whether a longer continuation can get there.
+
+        continuation_of, top_of : (n,) int32. Returns (n,) bool.
+        """
         continuations, inverse = np.unique(continuation_of, return_inverse=True)
         table = np.stack([self._inner[continuation] for continuation in continuations.tolist()])
         return np.asarray(table[inverse.reshape(-1), top_of], np.bool_)
 
     def met(self) -> Iterator[tuple[int, Int32, Int32]]:
-        """The leaders since the last call: the column that they begin with, they, and the results of what follows in each state entered."""
+        """The leaders since the last call, by the column that they begin with.
+
+        Yields the column; the leaders, (n,) int32; and the results of what follows, (n, n_entered)
+        int32, one for each state entered by the column.
+        """
         for column, found in sorted(self._met.items()):
             leaders = np.array([leader for leader, _ in found], np.int32)
             yield column, leaders, np.array([results for _, results in found], np.int32).reshape(len(found), -1)
         self._met = {}
 
     def _results_behind(self, symbol: int, after: int) -> tuple[int, ...]:
-        """What comes of a continuation in each state that a symbol leads to."""
+        """The result of continuation `after` in each state that a symbol leads to."""
         accessed = self._accessed[symbol]
         if after < 0 and after in (WHATEVER, REFUSED_CONTINUATION):
             return (ACCEPTED if after == WHATEVER else REFUSED,) * len(accessed)
@@ -140,7 +156,11 @@ class Levels:
         return tuple([known[after, top] for top in accessed])
 
     def learn(self, continuation_of: Int32, top_of: Int32, results: Int32) -> None:
-        """What comes of a continuation behind a state: REFUSED, ACCEPTED or a configuration set."""
+        """Note the results of continuations with a state on top.
+
+        continuation_of, top_of, results : (n,) int32; a result is REFUSED, ACCEPTED or a
+            configuration set.
+        """
         self._known.update(
             zip(zip(continuation_of.tolist(), top_of.tolist(), strict=True), results.tolist(), strict=True)
         )

@@ -1,6 +1,9 @@
-"""The classes of pairs (configuration set, last cell): which are decided whatever lies below, and which agree on all stacks below.
+"""The classes of pairs (configuration set, last cell read).
 
-They grow with the exploration. What is known of a pair stays: its edges lead to pairs that were there when it was explored.
+A pair is decided if all stacks below agree: all are accepted, or all are refused. Two other pairs
+are in one class if they agree on every stack below. The classes grow with the exploration. The
+class of a pair is final once found, because its edges lead to pairs that were there when it was
+explored.
 """
 
 from __future__ import annotations
@@ -17,11 +20,11 @@ Int32 = npt.NDArray[np.int32]
 
 NO_STATE = 1 << 30
 PAUSE = 1 << 20
-"""Edges after which the kernel comes back: a pause in which Ctrl-C is obeyed."""
+"""Edges after which the kernel returns, so that Ctrl-C is obeyed."""
 
 
 class PairClasses:
-    """of_pair : (n_pairs + 2,) int32; the classes of REFUSED, ACCEPTED and the pairs; those two are the first."""
+    """The classes of the pairs explored so far. Class 0 is REFUSED, class 1 ACCEPTED."""
 
     def __init__(self) -> None:
         self._cursor = np.zeros(8, np.int64)
@@ -32,25 +35,32 @@ class PairClasses:
 
     @property
     def n_classes(self) -> int:
-        """The classes of pairs that are not decided."""
+        """The number of classes of pairs that are not decided."""
         return int(self._cursor[kernels.N_CLASSES]) - FIRST_STATE
 
     @property
     def of_pair(self) -> Int32:
+        """(n_pairs + 2,) int32; the classes of REFUSED, of ACCEPTED and of each pair."""
         return self._tables.of_pair[: FIRST_STATE + int(self._cursor[kernels.N_SORTED])]
 
     @property
     def least(self) -> Int32:
-        """(n_classes + 2,) int32; what REFUSED, ACCEPTED and the classes come to: decided, or the least state of the class."""
+        """(n_classes + 2,) int32; REFUSED, ACCEPTED, and the least set of each class."""
         least = self._tables.least[: int(self._cursor[kernels.N_CLASSES])]
         least[:FIRST_STATE] = REFUSED, ACCEPTED
         return least
 
     def extend(self, n_cells: int, pairs: int, keys: npt.NDArray[np.int64], *edges: npt.NDArray[Any]) -> None:
-        """Classes of more pairs, of which the first `pairs` count. keys, and edges (their starts, and they): see `exploration_tables`.
+        """Find the classes of the pairs that are new since the last call.
 
-        Cost: O(edges of the new pairs); for a new component on a cycle times its rounds of refinement, and for each known cycle that it
-        leads to the classes of that cycle, of which those that have such an edge are compared with the component.
+        n_cells : LR states.
+        pairs : how many pairs there are now.
+        keys : (capacity,) int64; `exploration_tables.Pairs.keys`.
+        edges : the arrays `Pairs.edge_start` and `Edges.after` of `exploration_tables`.
+
+        Cost: O(edges of the new pairs). For a new component on a cycle it is multiplied by the
+            rounds of refinement. For each known cycle that the component leads to, the classes of
+            that cycle are added; those that have such an edge are compared with the component.
         """
         cursor = self._cursor
         n_new = pairs - int(cursor[kernels.N_SORTED])
@@ -62,7 +72,8 @@ class PairClasses:
         graph = kernels.Pairs(n_cells, keys, *edges)
         while (code := kernels.classify(pairs, graph, self._tables, search, cursor, PAUSE)) != 0:
             if code == kernels.UNDECIDABLE:
-                raise AssertionError("a configuration set can never be decided")  # INVARIANT: every stack has a bottom
+                # INVARIANT: every stack has a bottom, and nothing waits for a cell below it
+                raise AssertionError("a configuration set can never be decided")
 
     def _reserve(self, capacity: int) -> None:
         before = self._tables

@@ -1,11 +1,12 @@
-"""From a grammar and a vocabulary to the closed stack automaton: everything that a decoder looks up.
+"""From a grammar and a vocabulary to the closed stack automaton.
 
-lexer (transducer), LALR tables -> requirements (what tokens ask of the parser) -> configuration sets -> closure.
+lexer (transducer), LALR tables -> requirements of tokens -> configuration sets -> closure. The
+result is all that a decoder looks up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,7 +25,7 @@ from maskwright.maskstore.automaton.closure import BYTES_BUDGET, EDGE_BUDGET, Cl
 from maskwright.maskstore.automaton.configuration_sets import NEVER_LEGAL, ConfigurationSets, explore
 from maskwright.maskstore.automaton.exploration_tables import check_size
 from maskwright.maskstore.tokens.continuations import WHATEVER
-from maskwright.maskstore.tokens.requirements import LineBreak, Requirements
+from maskwright.maskstore.tokens.requirements import DepthCase, LineBreak, Requirements, StateTokens
 from maskwright.maskstore.vocabulary import Vocabulary
 
 Int32 = npt.NDArray[np.int32]
@@ -33,7 +34,12 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class Lookup:
-    """One question to the automaton: behind `line_breaks` start at node `root`; the tokens of mask `own` are allowed anyway."""
+    """One question of a lexer state to the stack automaton.
+
+    line_breaks : the list of line breaks that come first, by its number.
+    root : the node at which the walk begins, or 0 if there is none; -1 - n for open root n.
+    own : the mask of the tokens that are allowed whatever the stack is.
+    """
 
     line_breaks: int
     root: int
@@ -42,11 +48,17 @@ class Lookup:
 
 @dataclass(frozen=True)
 class StackAutomaton:
-    """depth_cases[q][d] : the look-ups of lexer state q while d brackets are open; the last d for any more.
+    """A closed stack automaton with its parser, lexer and look-ups.
 
-    open_roots : continuations and their masks, for automata that went over a budget: the parser is asked about each, exactly but slowly. A
-        look-up's root is then -1 - n for number n. () where the automaton is closed.
+    required : the lexer, and the requirements of all tokens.
+    tables : the LALR tables.
     line_breaks : the lists of line breaks, see `Requirements`; number 0 is empty.
+    depth_cases : depth_cases[q][d] are the look-ups of lexer state q while d brackets are open. The
+        last d stands for any more.
+    closure : nodes, edges and masks.
+    open_roots : () where the automaton is closed. If it went over a budget, each open root is two
+        arrays (n,) int32: continuations and their masks. The parser is asked about each
+        continuation, which is exact but slow. A look-up's root is then -1 - n for open root n.
     counts : sizes on the way, for reports.
     """
 
@@ -63,8 +75,11 @@ class StackAutomaton:
 class LexerAndParser:
     """What reads texts of a grammar.
 
-    tables : its LALR tables, bisimilar states merged, without dead ends. origin : (n_states,) int32; the merged state that each state is,
-        several where only some of its stacks lead into dead ends. live : which stacks of the merged tables do; None if none do.
+    tables : the LALR tables, with bisimilar states merged and without dead ends.
+    modes, transducer : the lexer.
+    origin : (n_states,) int32; the merged state from which each state was made. A merged state
+        becomes several states if only some of its stacks lead into dead ends.
+    live : which stacks of the merged tables lead into dead ends; None if none do.
     """
 
     tables: LrTables
@@ -75,9 +90,14 @@ class LexerAndParser:
 
 
 def build_lexer_and_parser(grammar: Grammar) -> LexerAndParser:
-    """Raises as `build_merged_tables`, `lexing_modes`, `refuse_split` and `build_transducer`, and LimitError as `Live`.
+    """The lexer and the parser of a grammar with lexing "longest" or "contextual".
 
-    What competes where is up to the merged tables, as it is for Lark's parser; that dead ends are left out changes no lexeme.
+    The merged tables decide which terminals compete where, as in Lark. Leaving out dead ends
+    changes no lexeme.
+
+    Raises: GrammarError if conflicts are decided by a shift and then no text comes to an end;
+        LimitError for string literals, tables or dead ends past a limit. Also what
+        `build_merged_tables`, `lexing_modes`, `refuse_split` and `build_transducer` raise.
     """
     check_literals(grammar, STATE_LIMIT)
     merged = build_merged_tables(grammar, grammar.conflicts)
@@ -110,7 +130,11 @@ def build_lexer_and_parser(grammar: Grammar) -> LexerAndParser:
 
 @dataclass(frozen=True)
 class Budget:
-    """What a closed automaton may take. edges : of the automaton. bytes : of the tables while it is made."""
+    """What a closed automaton may take.
+
+    edges : most edges of the automaton.
+    bytes : most bytes of the tables while it is made.
+    """
 
     edges: int = EDGE_BUDGET
     bytes: int = BYTES_BUDGET
@@ -119,7 +143,17 @@ class Budget:
 def build_automaton(
     grammar: Grammar, vocabulary: Vocabulary, progress: Progress | None = None, budget: Budget | None = None
 ) -> StackAutomaton:
-    """Close the stack automaton of a grammar with lexing "longest" or "contextual". Raises as `build_store`."""
+    """Close the stack automaton of a grammar with lexing "longest" or "contextual".
+
+    If it goes over the budget, it has open roots instead (`StackAutomaton.open_roots`).
+
+    progress : called with the name of the step ("walk", "parses" or "closure"), how much is done,
+        and how much there is.
+
+    Raises: GrammarError for lexing "nfa"; VocabularyError for a vocabulary without text; LimitError
+        for tables past `exploration_tables.check_size`. Also what `build_lexer_and_parser` and
+        `Requirements` raise.
+    """
     if grammar.lexing == "nfa":
         raise GrammarError(
             f"grammar {grammar.name}: lexing 'nfa' keeps several hypotheses and has no stack automaton; load it with lexing='longest'"
@@ -144,7 +178,50 @@ def build_automaton(
     return _Builder(grammar, vocabulary, tables, required, budget or Budget()).build(report)
 
 
+class _RootNodes:
+    """The nodes at which walks begin, and the pool of their masks.
+
+    items : for each node, 1, 2, ..., its distinct roots and their masks. Equal nodes are one.
+    """
+
+    def __init__(self, distinct: Int32, n_continuations: int, n_tokens: int) -> None:
+        """distinct : as of `_Builder._distinct`; its lookahead sets begin at n_continuations."""
+        self.collector = MaskCollector(n_tokens)
+        self.items: list[tuple[Int32, Int32]] = []
+        self._distinct = distinct
+        self._n_continuations = n_continuations
+        self._number: dict[tuple[bytes, bytes], int] = {}
+
+    def lookup(self, state: StateTokens, depth_case: DepthCase, breaks: int) -> Lookup | None:
+        """The look-up of the tokens that have certain line breaks; None if it allows no token."""
+        here = depth_case.group_line_breaks == breaks
+        continuation, group = depth_case.group_continuation[here], depth_case.group[here]
+        is_free = continuation == WHATEVER
+        at = np.where(continuation >= 0, continuation, self._n_continuations - continuation - 1)
+        root = np.where(is_free, NEVER_LEGAL, self._distinct[int(breaks > 0), at])
+        own = int(self._masks(state, group[is_free], [0, is_free.sum()])[0])
+        kept = root != NEVER_LEGAL
+        order = np.argsort(root[kept], kind="stable")
+        roots, starts = np.unique(root[kept][order], return_index=True)
+        masks = self._masks(state, group[kept][order], [*starts.tolist(), len(order)])
+        node = 0
+        if len(roots):
+            node = self._number.setdefault((roots.tobytes(), masks.tobytes()), len(self._number) + 1)
+            if node > len(self.items):
+                self.items.append((roots.astype(np.int32), masks))
+        return Lookup(breaks, node, own) if node or own else None
+
+    def _masks(self, state: StateTokens, groups: Int32, starts: Sequence[int]) -> Int32:
+        """The masks of groups[starts[i] : starts[i + 1]], for each i."""
+        return self.collector.add_groups(state.members, state.member_start, groups, np.array(starts, np.int64))
+
+
 class _Builder:
+    """One automaton under way.
+
+    number : (continuation, kind) -> root. kind : 1 if line breaks come before the continuation.
+    """
+
     def __init__(
         self, grammar: Grammar, vocabulary: Vocabulary, tables: LrTables, required: Requirements, budget: Budget
     ) -> None:
@@ -156,84 +233,33 @@ class _Builder:
         self.number: dict[tuple[int, int], int] = {}
 
     def _root(self, continuation: int, kind: int) -> int:
+        """The number of a root: a continuation, and whether line breaks come before it (kind 1)."""
         return self.number.setdefault((continuation, kind), len(self.number))
 
     def build(self, report: Callable[[str], Callable[[int, int], None] | None]) -> StackAutomaton:
+        """Explore what is asked, make the nodes at which walks begin, and close the automaton."""
         required = self.required
-        n_entries = 0
-        seen: set[tuple[int, int]] = set()
-        for state in required.states:
-            for depth_case in state.depth_cases:
-                n_entries += len(depth_case.group)
-                pairs = np.unique(np.stack([depth_case.group_line_breaks > 0, depth_case.group_continuation]), axis=1)
-                seen |= set(zip(pairs[1].tolist(), pairs[0].tolist(), strict=True))
-        for continuation, kind in sorted(seen):
-            if continuation != WHATEVER:
-                self._root(continuation, kind)
+        n_entries = self._ask_all()
         gates = [self._gates(breaks) for breaks in range(len(required.line_breaks))]
-        allowed = np.ones((2, len(self.tables.action)), np.bool_)
-        if self.grammar.layout is not None:
-            inserted = (self.grammar.layout.newline, self.grammar.layout.indent, self.grammar.layout.dedent)
-            allowed[1] = np.isin(self.tables.accessing, self.tables.terminal_column[list(inserted)])
-        configuration_sets: ConfigurationSets | None
-        try:
-            configuration_sets = explore(
-                self.tables, required.modes.of_state, required.continuations, list(self.number), allowed, report("parses"),
-                self.budget.bytes,
-            )  # fmt: skip
-            root_of = configuration_sets.root_of
-        except LimitError:
-            configuration_sets = None
-            root_of = np.arange(len(self.number), dtype=np.int32)
+        configuration_sets = self._explore(report("parses"))
+        root_of = (
+            np.arange(len(self.number), dtype=np.int32) if configuration_sets is None else configuration_sets.root_of
+        )
         passable = [all(root_of[gate] != NEVER_LEGAL for gate in breaks) for breaks in gates]
-        # distinct root of each continuation, by kind
         n_continuations = len(required.continuations.symbols)
-        distinct = np.full((2, n_continuations + len(required.continuations.sets) + 1), NEVER_LEGAL, np.int32)
-        for (continuation, kind), root in self.number.items():
-            distinct[kind, continuation if continuation >= 0 else n_continuations - continuation - 1] = root_of[root]
-        collector = MaskCollector(self.vocabulary.size)
-        roots: dict[tuple[bytes, bytes], int] = {}
-        items: list[tuple[Int32, Int32]] = []
-        depth_cases = []
-        for state in required.states:
-            of_state = []
-            for depth_case in state.depth_cases:
-                lookups = []
-                for breaks in depth_case.line_breaks:
-                    if not passable[breaks]:
-                        continue
-                    here = depth_case.group_line_breaks == breaks
-                    continuation, group = depth_case.group_continuation[here], depth_case.group[here]
-                    own = collector.add_groups(
-                        state.members,
-                        state.member_start,
-                        group[continuation == WHATEVER],
-                        np.array([0, (continuation == WHATEVER).sum()], np.int64),
-                    )[0]
-                    root = distinct[
-                        int(breaks > 0), np.where(continuation >= 0, continuation, n_continuations - continuation - 1)
-                    ]
-                    root[continuation == WHATEVER] = NEVER_LEGAL
-                    kept = root != NEVER_LEGAL
-                    order = np.argsort(root[kept], kind="stable")
-                    sorted_roots, starts = np.unique(root[kept][order], return_index=True)
-                    masks = collector.add_groups(
-                        state.members,
-                        state.member_start,
-                        group[kept][order],
-                        np.append(starts, len(order)).astype(np.int64),
-                    )
-                    node = 0
-                    if len(sorted_roots):
-                        key = (sorted_roots.tobytes(), masks.tobytes())
-                        node = roots.setdefault(key, len(roots) + 1)
-                        if node > len(items):
-                            items.append((sorted_roots.astype(np.int32), masks))
-                    if node or own:
-                        lookups.append(Lookup(breaks, node, int(own)))
-                of_state.append(tuple(lookups))
-            depth_cases.append(tuple(of_state))
-        closure, open_roots = self._close(configuration_sets, items, collector, root_of, report("closure"))
+        nodes = _RootNodes(self._distinct(root_of), n_continuations, self.vocabulary.size)
+        depth_cases = [
+            tuple(
+                tuple(
+                    lookup
+                    for breaks in depth_case.line_breaks
+                    if passable[breaks] and (lookup := nodes.lookup(state, depth_case, breaks)) is not None
+                )
+                for depth_case in state.depth_cases
+            )
+            for state in required.states
+        ]
+        closure, open_roots = self._close(configuration_sets, nodes.items, nodes.collector, root_of, report("closure"))
         if open_roots:
             depth_cases = [
                 tuple(tuple(Lookup(one.line_breaks, -one.root, one.own) for one in lookups) for lookups in of_state)
@@ -247,7 +273,7 @@ class _Builder:
             "suspended": configuration_sets.n_states if configuration_sets else 0,
             "pairs": configuration_sets.n_pairs if configuration_sets else 0,
             "classes": configuration_sets.n_classes if configuration_sets else 0,
-            "roots": len(items),
+            "roots": len(nodes.items),
             "open": len(open_roots),
             "nodes": closure.n_nodes,
             "edges": len(closure.edge_key),
@@ -257,6 +283,48 @@ class _Builder:
             required, self.tables, tuple(required.line_breaks), tuple(depth_cases), closure, open_roots, counts
         )
 
+    def _ask_all(self) -> int:
+        """Number the roots of all groups of tokens.
+
+        Returns how many pairs of a group and a continuation there are, in all depth cases.
+        """
+        n_entries = 0
+        seen: set[tuple[int, int]] = set()
+        for state in self.required.states:
+            for depth_case in state.depth_cases:
+                n_entries += len(depth_case.group)
+                pairs = np.unique(np.stack([depth_case.group_line_breaks > 0, depth_case.group_continuation]), axis=1)
+                seen |= set(zip(pairs[1].tolist(), pairs[0].tolist(), strict=True))
+        for continuation, kind in sorted(seen):
+            if continuation != WHATEVER:
+                self._root(continuation, kind)
+        return n_entries
+
+    def _explore(self, report: Callable[[int, int], None] | None) -> ConfigurationSets | None:
+        """The configuration sets of all roots; None past a limit."""
+        allowed = np.ones((2, len(self.tables.action)), np.bool_)
+        if self.grammar.layout is not None:
+            inserted = (self.grammar.layout.newline, self.grammar.layout.indent, self.grammar.layout.dedent)
+            allowed[1] = np.isin(self.tables.accessing, self.tables.terminal_column[list(inserted)])
+        modes, continuations = self.required.modes.of_state, self.required.continuations
+        try:
+            return explore(self.tables, modes, continuations, list(self.number), allowed, report, self.budget.bytes)
+        except LimitError:
+            return None
+
+    def _distinct(self, root_of: Int32) -> Int32:
+        """By kind the distinct root of each continuation, then of each lookahead set.
+
+        Returns (2, n_continuations + n_sets + 1) int32. Lookahead set
+        -1 - n is at n_continuations + n.
+        """
+        continuations = self.required.continuations
+        distinct = np.full((2, len(continuations.symbols) + len(continuations.sets) + 1), NEVER_LEGAL, np.int32)
+        for (continuation, kind), root in self.number.items():
+            at = continuation if continuation >= 0 else len(continuations.symbols) - continuation - 1
+            distinct[kind, at] = root_of[root]
+        return distinct
+
     def _close(
         self,
         configuration_sets: ConfigurationSets | None,
@@ -265,7 +333,7 @@ class _Builder:
         root_of: Int32,
         report: Callable[[int, int], None] | None,
     ) -> tuple[Closure, tuple[tuple[Int32, Int32], ...]]:
-        """The closed automaton; or, over a budget, an empty one and all roots open."""
+        """The closed automaton and (). Over a budget: an empty automaton, and all roots open."""
         if configuration_sets is not None:
             try:
                 return close(configuration_sets, items, collector, report, self.budget.edges, self.budget.bytes), ()
@@ -279,7 +347,11 @@ class _Builder:
         return empty, tuple((continuation_of_root[roots], masks) for roots, masks in items)
 
     def _gates(self, breaks: int) -> list[int]:
-        """Roots that must be legal somewhere for line breaks to be passable: what is read before each newline, and the newline."""
+        """Roots that must be legal on some stack; otherwise no text has these line breaks.
+
+        One root for each newline with symbols before it: these symbols, then the newline. breaks :
+        the number of the list of line breaks.
+        """
         newline = self.required.column_of[self.required.newline] if self.grammar.layout else -1
         found = []
         for index, (before, _) in enumerate(self.required.line_breaks[breaks]):

@@ -1,5 +1,6 @@
 """What does each token begin, under lexing "nfa"?
 
-In: the lexer's NFA and a vocabulary. Out: entries (sequences of terminals with their tokens), and which of them never, always or
-interchangeably follow. Knows nothing of longest match.
+In: the lexer's NFA, a vocabulary, and verdicts on terminal sequences. Out: an `EntryTable`, that is
+entries (lexer state, terminal sequence) -> tokens, without those that the verdicts make
+superfluous. Knows nothing of the lexing "longest" or "contextual".
 """

@@ -1,4 +1,4 @@
-"""A grammar of lexing "nfa" and a vocabulary to an `EntryTable`: all entries over all tokens, streamlined."""
+"""Builds the `EntryTable` of a grammar of lexing "nfa" and a vocabulary."""
 
 from __future__ import annotations
 
@@ -33,7 +33,17 @@ def build_entry_table(
     rules: Rules = "normalised",
     progress: Progress | None = None,
 ) -> EntryTable:
-    """The table of a grammar of lexing "nfa"; raises GrammarError for another, else as `build_store`."""
+    """The entry table of a grammar of lexing "nfa" and a vocabulary.
+
+    streamlined : False keeps every entry.
+    rules : what always-verdicts are judged on, see `Judge`.
+    progress : called with "walk" or a step of `streamline`, how much of it is done, and how much
+        there is.
+
+    Raises: GrammarError if the grammar has another lexing or, unless streamlined is False, no text.
+    VocabularyError if no token stands for text. TerminalError if a terminal cannot be compiled.
+    LimitError if the lexer has too many states. MaskwrightError if `rules` is unknown.
+    """
     need_rules(rules)
     _check_lexing(grammar)
     nfa = build_terminal_nfa(compile_terminals(grammar))
@@ -49,7 +59,13 @@ def build_entry_table(
 def walk_vocabulary(
     grammar: Grammar, nfa: TerminalNfa, vocabulary: Vocabulary, progress: Progress | None = None
 ) -> Entries:
-    """All entries over the true bytes of all tokens that stand for text."""
+    """The entries of all lexer states, over the bytes of all tokens that stand for text.
+
+    progress : called with "walk", the number of lexer states done, and the number of all of them.
+
+    Raises: GrammarError if the grammar's lexing is not "nfa". VocabularyError if no token stands
+    for text. LimitError if too many terminals are alive together (`build_union_dfa`).
+    """
     _check_lexing(grammar)
     ids = vocabulary.text_ids()
     if not len(ids):
@@ -68,7 +84,10 @@ def _check_lexing(grammar: Grammar) -> None:
 
 
 def contexts_of(grammar: Grammar, entries: Entries) -> list[Context]:
-    """What each lexer state's sequences are to be judged after: its own left symbol, and each known last terminal for dependent states."""
+    """The left symbols after which each lexer state's sequences must be judged.
+
+    These are the state's own left symbol and, for a dependent state, each of its `known_lefts`.
+    """
     contexts = [Context(state.left, state.sequences) for state in entries.states]
     for state in dependent_states(grammar, entries):
         contexts += [Context(left, state.sequences) for left in known_lefts(grammar, entries, state)]
@@ -76,13 +95,21 @@ def contexts_of(grammar: Grammar, entries: Entries) -> list[Context]:
 
 
 def dependent_states(grammar: Grammar, entries: Entries) -> list[StateEntries]:
-    """The states that say nothing about what stands to their left, by themselves."""
+    """The states whose own terminal does not tell what the parser saw last.
+
+    These are the states inside ignored terminals and, with layout, inside newlines.
+    """
     n = entries.walk.nfa.n_states
     return [s for s in entries.states if s.state < n and int(entries.walk.nfa.terminal[s.state]) != s.left]
 
 
 def known_lefts(grammar: Grammar, entries: Entries, state: StateEntries) -> list[int]:
-    """The terminals that a parser can have seen last in a dependent state, START among them where the text may have just begun."""
+    """The terminals that a parser can have seen last in a dependent state.
+
+    Inside a newline this is only the newline itself: it holds outside brackets. Inside an ignored
+    terminal it is START, for a text that has just begun, and every terminal that a text can spell
+    and that is not ignored.
+    """
     newline = grammar.newline
     if int(entries.walk.nfa.terminal[state.state]) == newline:
         return [newline]
@@ -95,7 +122,11 @@ def known_lefts(grammar: Grammar, entries: Entries, state: StateEntries) -> list
 def assemble(
     grammar: Grammar, vocabulary: Vocabulary, entries: Entries, result: Streamlined | None, rules: str
 ) -> EntryTable:
-    """The table's arrays. result : None keeps the entries as they were walked."""
+    """The entry table of some entries.
+
+    result : how `streamline` maps the sequences. None keeps all entries.
+    rules : recorded in the table.
+    """
     builder = _TableBuilder(vocabulary, entries)
     nfa = entries.walk.nfa
     cell_of_state = np.full(nfa.n_states + 1, NO_CELL, np.int32)
@@ -127,7 +158,7 @@ def assemble(
 
 
 class _TableBuilder:
-    """Cells, sequences and masks, each once."""
+    """Collects distinct cells, sequences and masks."""
 
     def __init__(self, vocabulary: Vocabulary, entries: Entries) -> None:
         self.vocabulary = vocabulary
@@ -138,7 +169,10 @@ class _TableBuilder:
         self.mask_of: dict[tuple[int, bytes], int] = {}
 
     def add(self, state: StateEntries, mapping: npt.NDArray[np.int32]) -> int:
-        """The number of the cell with the state's entries under a mapping of sequences (negative: deleted)."""
+        """The number of the cell with the state's entries, their sequences mapped.
+
+        mapping : (n_sequences,) int32; sequence number -> sequence number, negative to delete it.
+        """
         targets = mapping[state.sequence_of]
         kept = targets >= 0
         n_groups = max(1, state.groups.n_groups)
@@ -156,6 +190,7 @@ class _TableBuilder:
         return self.cells.setdefault(tuple(sorted(cell)), len(self.cells))
 
     def _mask(self, state: StateEntries, groups: npt.NDArray[np.int64]) -> int:
+        """The provisional number of the mask with the tokens of some groups."""
         key = (id(state.groups), groups.tobytes())
         if key not in self.mask_of:
             words = np.zeros(n_words(self.vocabulary.size), np.uint32)
@@ -166,6 +201,7 @@ class _TableBuilder:
         return self.mask_of[key]
 
     def build(self, **rest: object) -> EntryTable:
+        """The table with all cells that were added. rest : the table's other members."""
         masks, final = self.pool.build()
         sequences = [self.entries.table[old] for old in self.sequence_number]
         flat = [entry for cell in self.cells for entry in cell]

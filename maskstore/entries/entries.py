@@ -1,4 +1,4 @@
-"""The entries of every lexer state, before any are streamlined: which tokens may begin which sequences."""
+"""The entries of every lexer state before streamlining: which tokens may begin which sequences."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.legality.deciders import ANYWHERE
 from maskwright.analysis.legality.verdict import START
 from maskwright.analysis.lexing.terminal_nfa import TerminalNfa
-from maskwright.maskstore.entries.streamline import SequenceTable
+from maskwright.maskstore.entries.sequences import SequenceTable
 from maskwright.maskstore.entries.walk import StateGroups, Walk
 
 Reading = Literal["sound", "post"]
@@ -23,9 +23,12 @@ Reading = Literal["sound", "post"]
 class StateEntries:
     """One lexer state's entries.
 
-    left : what stands to the left of the sequences: the state's terminal, START, or ANYWHERE if the state does not tell.
+    state : the lexer state; `nfa.n_states` is the start of the text.
+    left : what stands just before the sequences, see `left_of`.
+    groups : the groups of tokens in the state. States in which every token begins afresh share one
+        object.
     sequences : (n,) int64, ascending; numbers of the distinct sequences that begin in the state.
-    group_of, sequence_of : (n_pairs,) int64; each sequence of each group of tokens.
+    group_of, sequence_of : (n_pairs,) int64; a pair for each sequence of each group of tokens.
     """
 
     state: int
@@ -38,11 +41,13 @@ class StateEntries:
 
 @dataclass(frozen=True)
 class Entries:
-    """All lexer states' entries.
+    """The entries of all lexer states.
 
-    states : the resting states in order, the start of the text last.
-    token_ids : (n_tokens,) int32; vocabulary id of each of the walk's tokens.
-    n_token_nfa_rows : (state, token, sequence, end state) quadruples: the size of the token NFA.
+    table : the sequences by number.
+    states : the resting states in ascending order, then the start of the text.
+    token_ids : (n_tokens,) int32; the vocabulary id of each of the walk's tokens.
+    n_token_nfa_rows : the size of the token NFA: the number of quadruples (state, token, sequence,
+        end state).
     """
 
     walk: Walk
@@ -53,7 +58,11 @@ class Entries:
 
 
 def left_of(grammar: Grammar, nfa: TerminalNfa, state: int) -> int:
-    """What is known to stand to the left of a sequence that begins in a lexer state."""
+    """The terminal that stands just before every sequence that begins in a lexer state.
+
+    Returns START at the start of the text. Returns ANYWHERE inside an ignored terminal and inside
+    the layout's newline: the parser may have seen some other terminal last there.
+    """
     if state == nfa.n_states:
         return START
     terminal = int(nfa.terminal[state])
@@ -68,7 +77,13 @@ def collect_entries(
     token_ids: npt.NDArray[np.int32],
     progress: Callable[[int, int], None] | None = None,
 ) -> Entries:
-    """Walk all resting states. progress : called with the states done and to do. Cost: O(states * bytes of the vocabulary)."""
+    """The entries of all resting states.
+
+    token_ids : (n_tokens,) int32; the vocabulary id of each of the walk's tokens.
+    progress : called with the number of states done, and the number of all states.
+
+    Cost: O(states * bytes of the vocabulary).
+    """
     table = SequenceTable()
     of_set: dict[tuple[int, int], npt.NDArray[np.int64]] = {}
     done: dict[int, tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64], int]] = {}

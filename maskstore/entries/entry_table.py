@@ -1,6 +1,7 @@
-"""What a decoder of lexing "nfa" reads: for every lexer state, which tokens are allowed if the parser accepts which sequence.
+"""The table that a decoder of lexing "nfa" reads: in each lexer state, sequences and their tokens.
 
-Flat arrays, which `build` makes and a file holds.
+The tokens of an entry are allowed if the parser accepts its sequence. The table consists of flat
+arrays, which `build` makes and a file holds.
 """
 
 from __future__ import annotations
@@ -24,18 +25,29 @@ NO_CELL = -1
 class EntryTable:
     """Masks by lexer state and terminal sequence.
 
-    A *cell* is a list of entries: what one lexer state needs after one terminal. States with equal entries share a cell.
+    A *cell* is a list of entries: those of one lexer state after one terminal. States with equal
+    entries share a cell.
 
-    cell_start : (n_cells + 1,) int64. entry_sequence, entry_mask : (n_entries,) int32; cell c's entries are cell_start[c] ..
-        cell_start[c + 1]; their sequences are distinct.
-    cell_of_state : (n_states + 1,) int32, NO_CELL for states in which no text can stand between tokens; the last is the start.
-    dependent : (n_dependent,) int32, ascending; the states whose own terminal does not tell what the parser saw last, that is those
-        inside ignored terminals and, with layout, inside newlines.
-    cell_of_last : (n_dependent, n_terminals + 1) int32; for a dependent state the cell if the parser has seen a certain terminal last
-        (the last column: none, the text has just begun), NO_CELL where only cell_of_state holds. A newline state has just one such
-        cell, under the newline itself: it holds outside brackets.
-    sequence_start : (n_sequences + 1,) int32. sequence_symbols : int32; terminals and layout's events (`EventCodes`). Sequence 0 is empty.
-    counts : step name -> (n_resting,) int32 entries of each resting state after the step; "original" first. Statistics only.
+    codes : the meaning of the symbols in `sequence_symbols`.
+    rules : the rules on which always-verdicts were judged, see `Judge`.
+    cell_start : (n_cells + 1,) int64; the entries of cell c are cell_start[c] .. cell_start[c + 1].
+    entry_sequence, entry_mask : (n_entries,) int32; each entry's sequence and mask, by number. The
+        sequences of a cell are distinct.
+    cell_of_state : (n_states + 1,) int32; the last is the cell of the start of the text. NO_CELL
+        for states in which no text can stand between tokens.
+    dependent : (n_dependent,) int32, ascending; the states whose own terminal does not tell what
+        the parser saw last: those inside ignored terminals and, with layout, inside newlines. Empty
+        if the table is not streamlined.
+    cell_of_last : (n_dependent, n_terminals + 1) int32; the cell of a dependent state if the parser
+        has seen a certain terminal last. The last column holds where it has seen none, since the
+        text has just begun. NO_CELL where only `cell_of_state` holds. A state inside a newline has
+        just one such cell, under the newline itself: it holds outside brackets.
+    sequence_start : (n_sequences + 1,) int32; the symbols of sequence n are
+        sequence_symbols[sequence_start[n] : sequence_start[n + 1]]. Sequence 0 is empty.
+    sequence_symbols : (n_symbols,) int32; terminals and the layout's events (`EventCodes`).
+    masks : the masks by number.
+    counts : step -> (n_resting,) int32; the number of entries of each resting state after the step,
+        "original" first. Statistics only.
     """
 
     grammar: Grammar
@@ -56,23 +68,30 @@ class EntryTable:
 
     @property
     def is_streamlined(self) -> bool:
+        """Whether the entries have been streamlined."""
         return len(self.counts) > 1
 
     @property
     def n_cells(self) -> int:
+        """The number of distinct cells."""
         return len(self.cell_start) - 1
 
     @property
     def n_entries(self) -> int:
-        """Entries in all cells; shared cells count once."""
+        """The number of entries in all cells. A shared cell counts once."""
         return len(self.entry_sequence)
 
     def sequence(self, number: int) -> tuple[int, ...]:
+        """The symbols of a sequence: terminals and the layout's events."""
         begin, end = self.sequence_start[number : number + 2].tolist()
         return tuple(self.sequence_symbols[begin:end].tolist())
 
     def cell(self, state: int, last: int | None = None) -> int:
-        """The cell of a lexer state. last : the terminal that the parser has seen last, START, or None if that is not to be used."""
+        """The cell of a lexer state; NO_CELL if no text can stand there between tokens.
+
+        last : the terminal that the parser has seen last, or START. In a `dependent` state it
+            chooses the cell. None if it must not be used.
+        """
         if last is not None:
             row = int(np.searchsorted(self.dependent, state))
             if row < len(self.dependent) and self.dependent[row] == state:
@@ -82,6 +101,9 @@ class EntryTable:
         return int(self.cell_of_state[state])
 
     def entries(self, cell: int) -> list[tuple[tuple[int, ...], int]]:
-        """The cell's entries: sequence and mask number, the empty sequence first if it is there."""
+        """The entries of a cell: each a sequence and the number of its mask.
+
+        The empty sequence comes first if the cell has it.
+        """
         rows = range(int(self.cell_start[cell]), int(self.cell_start[cell + 1]))
         return [(self.sequence(int(self.entry_sequence[row])), int(self.entry_mask[row])) for row in rows]

@@ -1,7 +1,10 @@
-"""What a second terminal of context would save: entries per lexer state when the last two terminals are known, not one.
+"""Counts the entries that a second terminal of context would save in each lexer state.
 
-This is the streamlining post's first "future work". A store keyed by pairs would have (lexer states x predecessors) cells; a decoder can
-make the ones that occur, lazily. Here they are only counted.
+This is the first "future work" of the streamlining post. A store keyed by the last two terminals
+would have a cell for each lexer state and each terminal before the state's own. A decoder could
+make those that occur, lazily. Here they are only counted.
+
+Source: Tran-Thien's streamlining post (2025).
 """
 
 from __future__ import annotations
@@ -13,14 +16,21 @@ import numpy as np
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.legality.judge import Case, Judge
 from maskwright.maskstore.entries.entries import Entries
-from maskwright.maskstore.entries.streamline import Streamlined, spoken_sequence
+from maskwright.maskstore.entries.sequences import spoken_sequence
+from maskwright.maskstore.entries.streamline import Streamlined
 
 
 @dataclass(frozen=True, slots=True)
 class PairSavings:
-    """Mean entries over all (lexer state, possible terminal before the state's own), judged after one terminal and after both.
+    """Mean entries of a lexer state, judged after one terminal and after two.
 
-    n_contexts : such combinations; states inside ignored terminals and newlines, which have no terminal of their own, are left out.
+    The mean is over all pairs of a lexer state and a terminal that can stand before the state's
+    own. The start of the text is left out, and so are states inside ignored terminals and newlines:
+    they have no left terminal.
+
+    n_contexts : the number of pairs.
+    mean_after_one : mean entries if only the state's own terminal is known; 0.0 without pairs.
+    mean_after_two : mean entries if the terminal before it is known too; 0.0 without pairs.
     """
 
     n_contexts: int
@@ -29,7 +39,11 @@ class PairSavings:
 
 
 def pair_savings(grammar: Grammar, entries: Entries, result: Streamlined, judge: Judge) -> PairSavings:
-    """Count what never- and always-verdicts after two terminals leave of the streamlined entries.
+    """Count the entries that never- and always-verdicts after two terminals leave.
+
+    entries : the entries before streamlining.
+    result : how they were streamlined.
+    judge : the grammar's judge.
 
     Cost: about 5 us for each (pair of terminals, sequence); 2 s for python.lark at V = 32k.
     """

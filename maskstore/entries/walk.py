@@ -1,12 +1,19 @@
-"""The vocabulary walk: from every lexer state, every token, to the terminal sequences that it may begin and the states it may end in.
+"""The vocabulary walk: which terminal sequences each token may begin in each lexer state.
 
-Longest match inside a token, all alternatives at its end. A lexeme that begins at some byte of a token runs on as far as any terminal
-that began there is alive. If all die, it ended at the last place where some terminal accepted (any terminal that accepts there: none
-has priority). If some are alive at the token's end, each of them may be the one; and because each may still fail in the next
-token, a shorter accepted lexeme remains possible, unless one accepts at the end itself: ``..`` is an unfinished ELLIPSIS, or DOT DOT.
+The walk goes from every lexer state over every token. It also finds the lexer states in which the
+token may end.
 
-A terminal counts when it is entered: sequences hold the terminals that *begin* in the token. The terminal under way has been accepted
-before, so the empty sequence needs no parser.
+Inside a token the longest match decides; at the token's end all alternatives are kept. A lexeme
+that begins at some byte of a token runs on as long as a terminal that began there is alive. If all
+of them die, the lexeme ended after the last byte at which a terminal accepted. Every terminal that
+accepts there counts, since none has priority. If some terminals are alive at the token's end, the
+lexeme may become each of them. It may also still fail in the next token. So a shorter accepted
+lexeme remains possible too, unless a terminal accepts at the token's very end.
+
+Example: the token ``..`` is an unfinished ELLIPSIS, or DOT DOT.
+
+A terminal is part of a sequence if it *begins* in the token. The terminal under way before the
+token has been accepted before, so the empty sequence needs no parser.
 
 Source: Tran-Thien's streamlining post (2025); Domino (arXiv 2403.06988), section 3.3.
 """
@@ -28,7 +35,7 @@ from maskwright.maskstore.tokens.events import ABSOLUTE, EventCodes, Move, Moves
 
 Sequence = tuple[int, ...]
 Outcome = tuple[Sequence, int]
-"""A terminal sequence begun by some bytes, and the lexer state after them."""
+"""A terminal sequence that begins in some bytes, and the lexer state after them."""
 
 NO_OUTCOME = 0
 """The number of the empty outcome set."""
@@ -36,13 +43,15 @@ NO_OUTCOME = 0
 
 @dataclass(frozen=True)
 class StateGroups:
-    """What the tokens do in one lexer state: tokens that do the same form a group.
+    """The tokens in one lexer state, grouped: tokens that do the same form a group.
 
-    end_state : (n_groups,) int32; the terminal under way goes on and ends up there, or -1.
-    leave : (n_groups,) int32; symbol for the newline that is left, or -1 (not a newline, or not left).
-    outcome_set : (n_groups,) int32; number of the outcome set of what is left of the token once the terminal under way
-        has ended, or NO_OUTCOME.
-    members : (n_alive,) int32; indices of the walk's tokens, sorted by group, then ascending. A token in no group is never allowed.
+    end_state : (n_groups,) int32; the lexer state after the token if the terminal under way goes on
+        to the token's end; -1 if it cannot.
+    leave : (n_groups,) int32; the event "leave" if the token ends a newline under way, else -1.
+    outcome_set : (n_groups,) int32; if the terminal under way ends inside or before the token, the
+        number of the outcome set of the token's bytes from there on, else NO_OUTCOME.
+    members : (n_alive,) int32; indices of the walk's tokens, sorted by group, then ascending. A
+        token in no group is never allowed.
     member_start : (n_groups + 1,) int64; group i is members[member_start[i] : member_start[i + 1]].
     """
 
@@ -54,17 +63,27 @@ class StateGroups:
 
     @property
     def n_groups(self) -> int:
+        """The number of groups."""
         return len(self.end_state)
 
 
 class Walk:
     """The walk of one vocabulary over one lexer.
 
-    tokens : the byte strings walked, none empty; the caller keeps track of their ids.
-    layout : the grammar's, or None to treat the newline as any terminal.
+    nfa : the lexer.
+    layout : the grammar's layout; None if it has none.
+    tokens : the byte strings to walk, none empty. The caller keeps track of their ids.
+    data : (n_bytes,) uint8; the bytes of all tokens end to end.
+    offsets : (n_tokens + 1,) int64; token i is data[offsets[i] : offsets[i + 1]].
+    union : the subset automaton of the lexer, which reads a fresh lexeme.
+    codes : the symbols of the sequences: terminals and the layout's events.
+    moves : (n_moves, 33) int32; see `Moves.table`.
+    outcome_sets : the distinct outcome sets by number, each a sorted tuple. Number NO_OUTCOME is
+        the empty set.
+    outcome_of : (n_bytes,) int32; for each byte the outcome set of the bytes from there to the
+        token's end, if a fresh lexeme begins there.
 
-    outcome_sets[n] : outcomes, sorted; equal sets have one number. outcome_of : (n_bytes,) int32; for each byte of each
-    token the outcome set of the text from there to the token's end, a fresh lexeme beginning there.
+    Raises: LimitError if too many terminals are alive together (`build_union_dfa`).
     """
 
     def __init__(self, grammar: Grammar, nfa: TerminalNfa, tokens: list[bytes]) -> None:
@@ -81,13 +100,14 @@ class Walk:
         self.outcome_of = self._intern_outcomes()
 
     def _intern_outcomes(self) -> npt.NDArray[np.int32]:
+        """`outcome_of`; fills `outcome_sets`."""
         accept_sets = list(dict.fromkeys([(), *self.union.accepting]))
         accept_number = {terminals: number for number, terminals in enumerate(accept_sets)}
         accepts = np.array([accept_number[terminals] for terminals in self.union.accepting], np.int32)
         newline = self.layout.newline if self.layout else -1
         counts_columns = np.array([newline in terminals for terminals in accept_sets], np.bool_)
         n = len(self.data)
-        end_set, cut, accepted, move = (np.empty(n, np.int32) for _ in range(4))
+        end_set, cut, accepted, move = found = np.empty((4, n), np.int32)
         _kernels.scan_fresh(
             self.union.next_state,
             accepts,
@@ -96,14 +116,12 @@ class Walk:
             self.codes.moves.find(Move(ABSOLUTE)),
             self.data,
             self.offsets,
-            end_set,
-            cut,
-            accepted,
-            move,
+            found,
         )
         outcome_of = np.zeros(n, np.int32)
         known: dict[tuple[int, int, int, int], int] = {}
-        # shorter rests first: a rest's outcomes are built from those of the rest after its first lexeme
+        # shorter suffixes of tokens first: the outcomes of a suffix are built from those of the
+        # suffix after its first lexeme
         remaining = np.repeat(self.offsets[1:], np.diff(self.offsets)) - np.arange(n)
         order = np.argsort(remaining, kind="stable")
         bounds = np.searchsorted(remaining[order], np.arange(1, int(remaining.max(initial=0)) + 2))
@@ -124,6 +142,13 @@ class Walk:
     def _outcome_set(
         self, end_set: int, accepted: int, move: int, rest: int, accept_sets: list[tuple[int, ...]], newline: int
     ) -> int:
+        """The number of the outcome set of a suffix of a token.
+
+        end_set : the set of terminals alive at the token's end, or -1.
+        accepted, move : the terminals that accept the first lexeme, by number in `accept_sets`, and
+            its move if the newline is among them.
+        rest : the outcome set of the bytes after the first lexeme, or -1.
+        """
         outcomes: set[Outcome] = set()
         if end_set >= 0:
             outcomes |= {((int(self.nfa.terminal[state]),), state) for state in self.union.members[end_set]}
@@ -143,11 +168,22 @@ class Walk:
 
     @cached_property
     def resting_states(self) -> list[int]:
-        """The lexer states in which a text can stand between tokens, the start of the text (numbered n_states) last."""
+        """The lexer states in which a text can stand between two tokens, ascending.
+
+        The last is `nfa.n_states`, which stands for the start of the text.
+        """
         return [*np.flatnonzero(self.nfa.is_resting).tolist(), self.nfa.n_states]
 
     def groups(self, state: int) -> StateGroups:
-        """The groups of tokens in a lexer state; `nfa.n_states` is the start of the text. Cost: O(bytes of the vocabulary)."""
+        """The groups of tokens in a lexer state.
+
+        state : `nfa.n_states` is the start of the text.
+
+        Raises: LimitError if there are too many lexer states, events and outcome sets to number
+        their combinations in 64 bits.
+
+        Cost: O(bytes of the vocabulary).
+        """
         if state == self.nfa.n_states:
             return self._fresh_groups
         n_tokens = len(self.tokens)
@@ -171,12 +207,14 @@ class Walk:
 
     @cached_property
     def _fresh_groups(self) -> StateGroups:
+        """The groups where every token begins with a fresh lexeme."""
         none = np.full(len(self.tokens), -1, np.int32)
         return self._group(none, none, self.outcome_of[self.offsets[:-1]])
 
     def _group(
         self, end_state: npt.NDArray[np.int32], leave: npt.NDArray[np.int32], outcome_set: npt.NDArray[np.int32]
     ) -> StateGroups:
+        """Group tokens by what they do: end_state, leave and outcome_set are (n_tokens,) int32."""
         alive = np.flatnonzero((end_state >= 0) | (outcome_set != NO_OUTCOME))
         radix_leave = self.codes.n_symbols + 1
         radix_set = len(self.outcome_sets)
@@ -200,7 +238,10 @@ class Walk:
         )
 
     def outcomes(self, groups: StateGroups, number: int) -> list[Outcome]:
-        """What the tokens of a group lead to: sequence and end state."""
+        """The outcomes of a group's tokens: each a terminal sequence and the lexer state after it.
+
+        number : the group.
+        """
         found: list[Outcome] = []
         if groups.end_state[number] >= 0:
             found.append(((), int(groups.end_state[number])))

@@ -1,4 +1,5 @@
 """How is a store kept?
 
-In: what a store holds. Out: one memory-mapped safetensors file; and back, with checks, since a file may come from anyone.
+In: what a store holds. Out: one memory-mapped safetensors file; and back. The reader checks
+everything, since a file may come from anyone.
 """

@@ -1,4 +1,4 @@
-"""What must hold of the values in a store file, so that they lead no decoder astray: checks for `fileformat`."""
+"""Checks of the values in a store file, so that they cannot lead a decoder astray."""
 
 from __future__ import annotations
 
@@ -28,11 +28,18 @@ def check_arrays(
     steps: Mapping[str, int],
     arrays: Mapping[str, Array],
 ) -> None:
-    """Every index is in range, and the arrays obey what `EntryTable`, `TerminalNfa` and `MaskPool` say of them.
+    """Check that indices are in range and that the arrays obey the rules of their classes.
 
-    arrays : as named in `fileheader.TENSORS`, in the dtypes of memory, their lengths already found to agree.
+    The classes are `EntryTable`, `TerminalNfa` and `MaskPool`.
 
-    Raises: StoreError naming the tensor, what it holds and what was expected. Cost: O(total size).
+    where : the file, for messages.
+    grammar, vocabulary, codes : of the file.
+    steps : streamlining step -> number of entries left after it.
+    arrays : as named in `fileheader.TENSORS`, in the dtypes of memory; their lengths have been
+        checked to agree.
+
+    Raises: StoreError naming the tensor, what it holds and what was expected.
+    Cost: O(total size).
     """
     check = _Checks(where, grammar, arrays)
     check.lexer()
@@ -52,7 +59,7 @@ class _Checks:
         return refuse(self.where, found)
 
     def within(self, name: str, low: int, high: int) -> Array:
-        """The tensor, all of whose values are low .. high."""
+        """The tensor. Its values must be low .. high."""
         array = self.arrays[name]
         outside = (array < low) | (array > high)
         if outside.any():
@@ -62,16 +69,16 @@ class _Checks:
         return array
 
     def offsets(self, name: str, of: str) -> Array:
-        """The tensor, which never falls from 0 to the length of another."""
+        """The tensor. It must rise, or stay level, from 0 to the length of another tensor."""
         array, end = self.arrays[name], len(self.arrays[of])
         if array[0] != 0 or array[-1] != end or (array[1:] < array[:-1]).any():
             raise self.refuse(f"tensor {name} does not ascend from 0 to {end}, the length of {of}")
         return array
 
     def ascending(self, name: str, starts: Array) -> None:
-        """The tensor's values ascend strictly between starts.
+        """The tensor must ascend strictly from each start to the next.
 
-        BOUND: the values have been checked not to be negative, so no difference overflows.
+        BOUND: the values have been checked to be at least 0, so no difference overflows.
         """
         array = self.arrays[name]
         rises = np.diff(array) > 0
@@ -81,10 +88,12 @@ class _Checks:
             raise self.refuse(f"tensor {name} does not ascend: {array[at - 1]} is followed by {array[at]} at [{at}]")
 
     def each_once(self, what: str, contents: list[bytes]) -> None:
+        """The contents must be distinct."""
         if len(set(contents)) != len(contents):
             raise self.refuse(f"two {what} are equal, expected each once")
 
     def each_true(self, holds: Array, describe: Callable[[int], str]) -> None:
+        """All must hold; `describe` says of the first index that does not hold what is wrong."""
         if not holds.all():
             raise self.refuse(describe(int(holds.argmin())))
 

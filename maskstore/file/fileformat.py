@@ -1,32 +1,37 @@
-"""Store files: one `.safetensors` file a store; equal stores, equal bytes; nothing is used before it is checked.
+"""Store files: one `.safetensors` file a store, whose content is checked before it is used.
 
-Format version 3. Words in capitals as in RFC 2119.
+Equal stores give equal bytes. This is format version 3. Words in capitals as in RFC 2119.
 
-- A store file MUST be a safetensors file whose metadata has the key ``maskwright`` and no other. (safetensors keeps
-  metadata in a hash map, whose order would reach the bytes.)
-- The key's value MUST be JSON in canonical form (keys sorted, ASCII, no blanks, no key twice) with the members of
-  `fileheader.FACTS` for its `kind` and no others: "entries" for an `EntryTable` (lexing "nfa"), "automaton" for an
-  `EngineTable` (all other lexings).
-- `grammar` MUST be `Grammar.to_dict`, text included, and the tensors ``vocabulary.*`` MUST be `Vocabulary.to_arrays`: a
-  store is complete in itself. Their digests MUST be `grammar_sha256` and `vocabulary.sha256`.
-- `steps` MUST be the streamlining steps, ``original`` first, each with the entries left after it in all resting states
-  together. They and `counts` are statistics: a decoder MUST NOT depend on them.
+- A store file MUST be a safetensors file whose metadata has the key ``maskwright`` and no other.
+  (safetensors keeps metadata in a hash map, whose order would change the bytes.)
+- The key's value MUST be JSON in canonical form (keys sorted, ASCII, no blanks, no key twice) with
+  the members of `fileheader.FACTS` for its `kind` and no others. The kind is "entries" for an
+  `EntryTable` (lexing "nfa") and "automaton" for an `EngineTable` (all other lexings).
+- `grammar` MUST be `Grammar.to_dict`, text included, and the tensors ``vocabulary.*`` MUST be
+  `Vocabulary.to_arrays`, so that a store is complete in itself. Their digests MUST be
+  `grammar_sha256` and `vocabulary.sha256`.
+- `steps` MUST be the streamlining steps, ``original`` first, each with the number of entries left
+  after it in all resting states together. They and `counts` are statistics: a decoder MUST NOT
+  depend on them.
 - A file MUST NOT hold times, paths or anything else about the machine that wrote it.
-- The tensors MUST be those of `fileheader.TENSORS` or `AUTOMATON_TENSORS`, with lengths that agree. Integers MAY be
-  narrower on disk than in memory, in any dtype that widens without loss; a writer SHOULD take the narrowest. Truth
-  values are U8, 0 or 1. `table` MUST be I32: it is mapped into memory as it is.
-- `table_checksum` MUST be the sum of (2 i + 1) v_i modulo 2^64 in 16 hex digits, v_i being the table's value i as an
-  unsigned 32-bit number.
-- `sha256` MUST be the SHA-256, in hex, of the canonical JSON without that member, followed for each tensor but `table`, in the
-  order of names, by a line feed, name, blank, dtype as numpy writes it (``<i2``, ``|u1``), blank, shape (``817,256``),
-  line feed and the values, little end first. It tells damage, not who wrote the file: a reader MUST NOT trust a file
-  for it.
-- The values MUST obey all that `check_arrays` or `check_table` checks. A reader MUST check it all, and refuse other versions.
+- The tensors MUST be those of `fileheader.TENSORS` or `AUTOMATON_TENSORS`, with lengths that agree.
+  Integers MAY be narrower on disk than in memory, in any dtype that widens without loss; a writer
+  SHOULD take the narrowest. Truth values are U8, 0 or 1. `table` MUST be I32, because it is mapped
+  into memory without conversion.
+- `table_checksum` MUST be the sum of (2 i + 1) v_i modulo 2^64 in 16 hex digits, v_i being the
+  table's value i as an unsigned 32-bit number.
+- `sha256` MUST be the SHA-256, in hex, of the canonical JSON without that member, followed by each
+  tensor but `table`, in the order of names. A tensor is written as a line feed, name, blank, dtype
+  as numpy writes it (``<i2``, ``|u1``), blank, shape (``817,256``), line feed, and its values in
+  little-endian order. The digest shows damage, not who wrote the file: a reader MUST NOT trust a
+  file because of it.
+- The values MUST obey all that `check_arrays` or `check_table` checks. A reader MUST check it all,
+  and MUST refuse other versions.
 - Tensors MAY stand in the file in any order and alignment that safetensors allows.
-- Whoever loads a store of kind "automaton" uses the file's own pages; it MUST NOT be altered in place (`save_store`
-  never does: it puts a new file in its place).
-- A change after which old readers would misread, or old files not load, MUST raise `FORMAT_VERSION`, once for each version that is
-  released.
+- A loaded store of kind "automaton" uses the file's own pages. The file MUST NOT be altered in
+  place. (`save_store` never does that: it puts a new file in its place.)
+- A change after which old readers would misread new files, or old files would not load, MUST raise
+  `FORMAT_VERSION`, once for each version that is released.
 """
 
 from __future__ import annotations
@@ -79,10 +84,13 @@ from maskwright.maskstore.vocabulary.masks import MaskPool
 Array = npt.NDArray[Any]
 
 ATTEMPTS = 20
-"""How often a file that is being replaced is read again."""
+"""How often a file that is being replaced is read before the reader gives up."""
 
 _BLOCK = 1 << 14
-"""PERF: places that the checksum takes at a time, few enough for a core's cache: 2.5 ms for the 10 MB of python.lark's table."""
+"""PERF: integers of the table that the checksum takes at a time.
+
+They fit into a core's cache: 2.5 ms for the 10 MB of python.lark's table.
+"""
 
 _NARROW = [np.dtype(code) for code in ("|u1", "|i1", "<u2", "<i2", "<i4", "<i8")]
 
@@ -90,12 +98,15 @@ _NARROW = [np.dtype(code) for code in ("|u1", "|i1", "<u2", "<i2", "<i4", "<i8")
 def save_store(store: EntryTable | EngineTable, path: str | os.PathLike[str], *, mode: int = 0o666) -> None:
     """Write the store's file. Equal stores give equal bytes (under one version of safetensors).
 
-    mode : the rights of the new file, less those that the umask takes away.
+    store : what a store holds; a `Store` or `EntryStore` is one.
+    path : the file to write or replace.
+    mode : the permissions of the new file, less those that the umask takes away.
 
-    The file is written beside `path` and then takes its place: whoever reads `path` meanwhile, or after an error or
-    Ctrl-C, finds the old file or the new one, whole.
+    The file is written beside `path` under another name, and then renamed to `path`. A reader of
+    `path` therefore finds the old file or the new one, whole, also after an error or Ctrl-C.
 
-    Raises: StoreError if the folder does not exist, `path` is something else than a file, or the system refuses.
+    Raises: StoreError if the folder does not exist, `path` is not a file, or the system refuses;
+    MaskwrightError if `store` is not a store, or `path` or `mode` has the wrong type.
     Cost: O(size of the file).
     """
     if not isinstance(store, EntryTable | EngineTable):
@@ -143,7 +154,16 @@ def save_store(store: EntryTable | EngineTable, path: str | os.PathLike[str], *,
 def read_store(
     path: str | os.PathLike[str], vocabulary: VocabularySource | None = None, grammar: GrammarSource | None = None
 ) -> tuple[EntryTable | EngineTable, Origin]:
-    """What `save_store` wrote, and the file that it is from; see `maskwright.load_store`."""
+    """What `save_store` wrote, and the file that it is from.
+
+    path : the file.
+    vocabulary, grammar : if given, the store must have been made for equal ones, and then holds
+        these very objects. Names, paths and the like are accepted too.
+
+    Raises: as `maskwright.load_store`; and as `load_grammar` and `load_vocabulary` for names and
+    paths.
+    Cost: O(size of the file).
+    """
     need_path("a store", path)
     path = where = os.fsdecode(path)
     grammar = None if grammar is None else as_grammar(grammar)
@@ -159,7 +179,8 @@ def read_store(
             break
     else:
         raise StoreError(f"{where} was replaced each time while it was read; load it when its writers have finished")
-    origin = replace(before, sha256=header.facts["sha256"])  # a file that was replaced since has another stamp
+    # the stamp is from before reading: a file that was replaced since then has another one
+    origin = replace(before, sha256=header.facts["sha256"])
     named = header.facts["vocabulary"]
     if grammar is not None:
         _check_made_for(where, "grammar", (header.grammar.name, header.grammar.digest), grammar)
@@ -217,14 +238,22 @@ def _engine_table(
 
 
 def as_table(source: EntryTable | EngineTable | str | os.PathLike[str]) -> EntryTable | EngineTable:
-    """What a store holds, or what `read_store` finds in a file."""
+    """What a store holds: the source itself, or what `read_store` finds in a file.
+
+    Raises: as `read_store`.
+    """
     return read_store(source)[0] if isinstance(source, str | bytes | os.PathLike) else source
 
 
 def store_info(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What a store file says about itself, ready for JSON. The arrays are not read, so they are not checked either.
+    """What a store file says about itself, ready for JSON.
 
-    Raises: StoreError as `load_store`, for what can be seen without the arrays. Cost: O(size of the header).
+    path : the file.
+
+    Of the arrays only the table's sizes are read, so the values are not checked.
+
+    Raises: StoreError as `load_store`, for whatever shows without the arrays.
+    Cost: O(size of the header).
     """
     need_path("a store", path)
     path = os.fsdecode(path)
@@ -283,6 +312,7 @@ def _automaton_info(where: str, header: Header, table: Array | None) -> dict[str
 
 @contextlib.contextmanager
 def _opened(path: str | os.PathLike[str]) -> Iterator[Any]:
+    """The opened safetensors file, as a context; its errors become StoreErrors."""
     where = os.fspath(path)
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):  # a pipe would block, a folder cannot be mapped
@@ -303,6 +333,7 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[Any]:
 
 
 def _check_made_for(where: str, what: str, own: tuple[str, str], given: Grammar | Vocabulary) -> None:
+    """Raise StoreError unless the digest in the file is that of the given object."""
     name, digest = own
     if digest != given.digest:
         raise StoreError(
@@ -322,14 +353,16 @@ def _vocabulary(where: str, named: Mapping[str, Any], arrays: Mapping[str, Array
 
 
 def _members(arrays: Mapping[str, Array], group: str) -> dict[str, Any]:
+    """The arrays of one group, by their names without the group."""
     return {name.removeprefix(f"{group}."): array for name, array in arrays.items() if name.startswith(f"{group}.")}
 
 
 def _content_digest(facts: Mapping[str, Any], tensors: Mapping[str, Array]) -> str:
+    """The `sha256` of the format. facts : without the member `sha256`."""
     state = hashlib.sha256(canonical(facts).encode("ascii"))
     for name, array in sorted(tensors.items()):
         if name == TABLE:
-            continue  # it has a checksum of its own, at a memory's pace
+            continue  # it has a checksum of its own, which is as fast as memory
         ordered = array.astype(array.dtype.newbyteorder("<"), copy=False)
         state.update(f"\n{name} {ordered.dtype.str} {','.join(map(str, ordered.shape))}\n".encode("ascii"))
         state.update(ordered.tobytes())
@@ -337,7 +370,10 @@ def _content_digest(facts: Mapping[str, Any], tensors: Mapping[str, Array]) -> s
 
 
 def _table_checksum(table: Array) -> str:
-    """See the format. Odd weights: no change of a single place goes unseen."""
+    """The `table_checksum` of the format.
+
+    The weights are odd, so a change of a single integer always changes the sum.
+    """
     places = table.view(np.uint32)
     weights = np.arange(1, 2 * _BLOCK, 2, dtype=np.uint64)
     total = 0
@@ -349,7 +385,10 @@ def _table_checksum(table: Array) -> str:
 
 
 def _narrowed(array: Array) -> Array:
-    """The same values, C-contiguous, in the smallest dtype for them; unsigned ones, bits and bytes, as they are."""
+    """The same values, C-contiguous, in the smallest integer dtype that holds them.
+
+    Unsigned arrays (bits and bytes) keep their dtype, and truth values become uint8.
+    """
     if array.dtype.kind == "u":
         return np.ascontiguousarray(array)
     if array.dtype.kind == "b":
@@ -360,6 +399,7 @@ def _narrowed(array: Array) -> Array:
 
 
 def _widened(where: str, name: str, dtype: type[np.generic], array: Array) -> Array:
+    """The tensor in its dtype of memory, read-only. Raises StoreError for a truth value above 1."""
     if dtype is np.bool_ and array.max(initial=0) > 1:
         raise refuse(where, f"tensor {name} holds {array.max()}, expected 0 or 1")
     wide: Array = array.astype(dtype)

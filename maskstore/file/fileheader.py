@@ -1,6 +1,7 @@
-"""What stands in a store file before its arrays: facts in JSON, and the tensors' names, dtypes and lengths.
+"""What a store file holds before its arrays: facts in JSON; the tensors' names, dtypes and shapes.
 
-In: a file that safetensors has opened. Out: a `Header`, checked as far as can be without the arrays.
+In: a file that safetensors has opened. Out: a `Header`, checked as far as is possible without the
+arrays.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ FORMAT_VERSION = 3
 METADATA_KEY = "maskwright"
 
 ENTRIES, AUTOMATON = "entries", "automaton"
-"""The kinds of stores: `EntryTable` and `EngineTable`."""
+"""The kinds of stores: of an `EntryTable` and of an `EngineTable`."""
 
 _COMMON: Mapping[str, Any] = {
     "format": str,
@@ -48,7 +49,10 @@ FACTS: Mapping[str, Mapping[str, Any]] = {
 }
 
 TensorShapes = Mapping[str, tuple[type[np.generic], tuple[str, ...]]]
-"""Tensor -> dtype in memory, and what its lengths count: the same word, the same number; `x+1` is one more than x."""
+"""Tensor -> its dtype in memory, and for each dimension a word for what it counts.
+
+Dimensions with the same word have the same length. `x+1` is one more than `x`.
+"""
 
 _VOCABULARY: TensorShapes = {
     "vocabulary.byte_pieces": (np.int32, ("byte pieces",)),
@@ -83,7 +87,10 @@ TENSORS: TensorShapes = {
 }
 
 TABLE = "table"
-"""The tensor of an engine's table. It is mapped, not read, so its values are as wide on disk as in memory."""
+"""The tensor of an engine's table.
+
+It is mapped, not read, so its values are as wide on disk as in memory.
+"""
 
 #: The tensors of a store of kind "automaton".
 AUTOMATON_TENSORS: TensorShapes = {TABLE: (np.int32, ("places",)), **_VOCABULARY}
@@ -96,7 +103,14 @@ TensorHeads = Mapping[str, tuple[str, tuple[int, ...]]]
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """facts : the JSON, and `text` as it stands in the file. sizes : what the words in `TENSORS` stand for."""
+    """What a store file holds before its arrays.
+
+    text : the JSON as it stands in the file.
+    facts : the same, parsed.
+    grammar : the grammar in it.
+    tensors : the dtype and shape of each tensor on disk.
+    sizes : word of `TensorShapes` -> its length.
+    """
 
     text: str
     facts: Mapping[str, Any]
@@ -106,9 +120,13 @@ class Header:
 
 
 def read_header(where: str, file: Any) -> Header:
-    """The header of an open safetensors file. where : what messages call the file.
+    """The header of an open safetensors file.
 
-    Raises: StoreError for whatever breaks the format, see `fileformat`. Cost: O(size of the header).
+    where : the file, for messages.
+    file : what `safetensors.safe_open` gives.
+
+    Raises: StoreError if it breaks the format of `fileformat`.
+    Cost: O(size of the header).
     """
     metadata = file.metadata() or {}
     facts = read_facts(where, metadata)
@@ -136,7 +154,7 @@ def read_header(where: str, file: Any) -> Header:
 
 
 def tensors_of(kind: str) -> TensorShapes:
-    """The tensors of a store of a kind."""
+    """The tensors of a store of a kind, `ENTRIES` or `AUTOMATON`."""
     return TENSORS if kind == ENTRIES else AUTOMATON_TENSORS
 
 
@@ -154,7 +172,14 @@ def _check_entries_facts(where: str, facts: Mapping[str, Any], grammar: Grammar)
 
 
 def read_facts(where: str, metadata: Mapping[str, str]) -> Mapping[str, Any]:
-    """The JSON in a safetensors file's metadata, of this format and version and of the shape of `FACTS`."""
+    """The JSON in a safetensors file's metadata, whose members have the shape of `FACTS`.
+
+    where : the file, for messages.
+    metadata : of the safetensors file.
+
+    Raises: StoreError if the metadata is not that of a mask store, is not canonical JSON, or has
+    another format, version, kind or shape.
+    """
     if list(metadata) != [METADATA_KEY]:
         raise StoreError(
             f"{where} is a safetensors file, but not a mask store: its metadata has the keys {clip(sorted(metadata))}, "
@@ -194,10 +219,12 @@ def read_facts(where: str, metadata: Mapping[str, str]) -> Mapping[str, Any]:
 
 
 def misfit(value: object, shape: Any, at: str) -> str | None:
-    """The first place where a JSON value is not of a shape, and what is wrong there; None if it fits.
+    """Where a JSON value first differs from a shape, and how; None if it fits.
 
-    A shape is a type (bool is no int), a list with one shape (any number of such), a longer list (exactly these), or a
-    mapping (exactly these members).
+    value : the JSON value.
+    shape : a type (bool is not int), a list of one shape (any number of values of that shape), a
+        longer list (exactly these), or a mapping (exactly these members).
+    at : what to call the value.
 
     >>> misfit({"a": [1, 2.0]}, {"a": [int]}, "x")
     'x.a[1] is 2.0, expected int'
@@ -222,7 +249,10 @@ def misfit(value: object, shape: Any, at: str) -> str | None:
 
 
 def canonical(value: object) -> str:
-    """JSON, each value in one form only."""
+    """JSON in which each value has one spelling only: keys sorted, ASCII, no blanks.
+
+    Raises: ValueError for NaN and infinities.
+    """
     return json.dumps(value, sort_keys=True, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
 
 
@@ -246,7 +276,7 @@ def _read_grammar(where: str, facts: Mapping[str, Any]) -> Grammar:
 
 
 def _sizes(where: str, shapes: TensorShapes, tensors: TensorHeads, known: Mapping[str, int]) -> dict[str, int]:
-    """The numbers of the words in `TENSORS`. Raises StoreError for a wrong dtype, rank or length."""
+    """The length of each word in `shapes`. Raises StoreError for a wrong dtype, rank or length."""
     sizes = dict(known)
     for name, (dtype, words) in shapes.items():
         code, shape = tensors[name]

@@ -1,4 +1,4 @@
-"""A tensor of a safetensors file as the file's own pages: nothing is copied, and processes share them."""
+"""A tensor of a safetensors file as the file's own pages: no copy, and processes share them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,14 @@ from maskwright.maskstore.file.fileheader import METADATA_KEY, Header
 
 
 def map_tensor(path: str | os.PathLike[str], name: str, header: Header) -> npt.NDArray[np.int32] | None:
-    """A tensor of dtype I32, read-only; None if the file is no longer the one whose header was read.
+    """A tensor of dtype I32, read-only; None if the file is not the one of this header any more.
 
-    The file's header has been checked by safetensors; here it is read once more for the tensor's place, which safetensors does not tell.
-    A tensor that does not lie at a multiple of four bytes is copied.
+    path : the file.
+    name : the tensor.
+    header : what was read of the file before.
+
+    safetensors has checked the file's header, but does not tell where a tensor lies. So we read the
+    header once more. A tensor that does not begin at a multiple of four bytes is copied.
 
     Raises: OSError or ValueError as opening and mapping do.
     """
@@ -37,7 +41,7 @@ def map_tensor(path: str | os.PathLike[str], name: str, header: Header) -> npt.N
             mapped: npt.NDArray[np.int32] = np.zeros(shape, np.int32)
         else:
             mapped = np.memmap(file, "<i4", "r", begin, shape).view(np.ndarray)
-    # PERF: compiled code is made for native, aligned arrays; elsewhere this is a copy, here it is none
+    # PERF: compiled code is made for native, aligned arrays; this copies only arrays that are not
     array = np.require(mapped, np.int32, ["C", "A"])
     array.setflags(write=False)
     return array

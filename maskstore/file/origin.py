@@ -1,4 +1,4 @@
-"""Where a store was loaded from, and whether that file is still what it was."""
+"""The file that a store was loaded from, and whether it has changed since."""
 
 from __future__ import annotations
 
@@ -8,8 +8,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The file that a store was loaded from. path : absolute. sha256 : what the file says of its content; it covers the table's checksum.
-    stamp : the file's place, size and time of change when it was loaded."""
+    """The file that a store was loaded from.
+
+    path : its absolute path.
+    sha256 : the digest that the file states of its content; it covers the table's checksum.
+    stamp : the file's device, inode, size and time of change when it was loaded; () if it could not
+        be looked at.
+    """
 
     path: str
     sha256: str
@@ -17,10 +22,14 @@ class Origin:
 
     @classmethod
     def of(cls, path: str | os.PathLike[str], sha256: str) -> Origin:
+        """The origin of the file that is at `path` now.
+
+        sha256 : the digest that the file states.
+        """
         return cls(os.path.abspath(path), sha256, _stamp(path))
 
     def is_there(self) -> bool:
-        """Whether nobody has replaced or altered the file since."""
+        """True if the file is still there, not replaced or altered since."""
         return bool(self.stamp) and _stamp(self.path) == self.stamp
 
 

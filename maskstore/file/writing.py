@@ -1,4 +1,4 @@
-"""Files written as a whole: beside their place first, which they then take, so that nobody ever reads half a file."""
+"""Files written whole: under another name first, then renamed, so that nobody reads half a file."""
 
 from __future__ import annotations
 
@@ -18,16 +18,23 @@ from maskwright.analysis.errors import StoreError
 from maskwright.maskstore.damaged import reason
 
 TEMPORARY = re.compile(r"\.maskwright-[0-9a-f]{16}\.tmp")
-"""What files are called while they are written."""
+"""The names of files while they are written."""
 
 ABANDONED = 60
-"""Seconds after which a file that is being written, but that no process holds, is taken for what a killed one left."""
+"""Seconds after which a file that is being written counts as left by a killed process.
+
+It counts as such only if no process holds it.
+"""
 
 
 def replace_file(path: Path, data: bytes, mode: int = 0o666) -> None:
-    """Make `data` the file's content, all at once. mode : the new file's rights, less those that the umask takes away.
+    """Make `data` the content of a file, all at once.
 
-    Raises: StoreError if the folder does not exist, `path` is something else than a file, or the system refuses.
+    path : the file, there or not.
+    data : its new content.
+    mode : the new file's permissions, less those that the umask takes away.
+
+    Raises: StoreError if the folder does not exist, `path` is not a file, or the system refuses.
     """
     temporary = path.parent / f".maskwright-{secrets.token_hex(8)}.tmp"
     try:
@@ -40,13 +47,13 @@ def replace_file(path: Path, data: bytes, mode: int = 0o666) -> None:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-            if fcntl is not None:  # while it is held, so that nobody sweeps it away
+            if fcntl is not None:  # rename it while we hold it, so that nobody sweeps it away
                 os.replace(temporary, path)
         if fcntl is None:
             os.replace(temporary, path)
     except StoreError:
         raise
-    except BaseException as error:  # Ctrl-C too must leave nothing behind
+    except BaseException as error:  # also after Ctrl-C no half-written file may stay
         with contextlib.suppress(OSError):
             temporary.unlink()
         if isinstance(error, OSError | ValueError):
@@ -55,9 +62,11 @@ def replace_file(path: Path, data: bytes, mode: int = 0o666) -> None:
 
 
 def why_not_writable(path: Path) -> str | None:
-    """Why no file can be written there, as far as can be told before: for who works long before writing. None: it can.
+    """Why no file can be written at a path; None if nothing speaks against it.
 
-    Raises: OSError or ValueError for a path that cannot be looked at.
+    For callers that work long before they write. Writing may fail nevertheless.
+
+    Raises: OSError or ValueError if the path cannot be looked at.
     """
     folder = path.absolute().parent
     if path.exists() and not path.is_file():
@@ -70,7 +79,10 @@ def why_not_writable(path: Path) -> str | None:
 
 
 def sweep(folder: Path) -> None:
-    """Delete what killed processes left half-written. What a live one writes is held by it, and stays."""
+    """Delete the half-written files of killed processes in a folder.
+
+    A process holds the file that it is writing, so such a file stays. Does nothing on Windows.
+    """
     if fcntl is None:
         return
     with contextlib.suppress(OSError):
@@ -86,7 +98,10 @@ def sweep(folder: Path) -> None:
 
 
 def _hold(handle: int, must: bool = False) -> None:
-    """Hold an open file as long as it is open. must : OSError if another process holds it, or if it cannot be held there."""
+    """Hold an open file for as long as it is open.
+
+    must : raise OSError if another process holds it, or it cannot be held.
+    """
     if fcntl is not None:
         with contextlib.suppress(*(() if must else (OSError,))):
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

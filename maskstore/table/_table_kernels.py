@@ -1,4 +1,4 @@
-"""The jitted loops that lay out the engine's table, and how its hash table of edges is addressed."""
+"""Compiled loops that lay out the engine's table, and its hash function for edges."""
 
 from __future__ import annotations
 
@@ -9,15 +9,19 @@ from maskwright.analysis.jit import kernel
 
 @kernel
 def edge_slot(key, n_slots):  # type: ignore[no-untyped-def]
-    """Where the search for an edge begins. key : int32, not negative."""
-    # numba widens a product of two uint32 to 64 bits
+    """The slot at which the search for an edge begins. key : int32, not negative."""
+    # Numba widens a product of two uint32 to 64 bits
     h = (np.uint64(key) * np.uint64(0x9E3779B1)) & np.uint64(0xFFFFFFFF)
     return np.int64((h * np.uint64(n_slots)) >> np.uint64(32))
 
 
 @kernel(allocates=True)
 def choose_defaults(node_of, number, nodes):  # type: ignore[no-untyped-def]
-    """nodes[n, 0] : the most common number among node n's edges, the least of several. node_of, number : (n_edges,), sorted by node."""
+    """Write the most common number among each node's edges to nodes[n, 0]. The least wins a tie.
+
+    node_of, number : (n_edges,); each edge's node, ascending, and its number.
+    nodes : (n_nodes, 2) int32. A node without edges is left as it is.
+    """
     begin = 0
     n_edges = node_of.shape[0]
     while begin < n_edges:
@@ -38,7 +42,11 @@ def choose_defaults(node_of, number, nodes):  # type: ignore[no-untyped-def]
 
 @kernel
 def fill_edges(keys, number, slots):  # type: ignore[no-untyped-def]
-    """The hash table of edges: slots (size, 2) int32 with key and number; -1 = free."""
+    """Enter edges into the hash table.
+
+    keys, number : (n_edges,) int32; keys are distinct and not negative.
+    slots : (n_slots, 2) int32; key and number; -1 where free, at least one slot more than edges.
+    """
     n_slots = slots.shape[0]
     for i in range(keys.shape[0]):
         at = edge_slot(keys[i], n_slots)
@@ -50,7 +58,12 @@ def fill_edges(keys, number, slots):  # type: ignore[no-untyped-def]
 
 @kernel
 def write_rows(count, at, dense, ids, words):  # type: ignore[no-untyped-def]
-    """words[i] : mask i of a closure as a row; a row of `dense` if its count is -1, else count ids."""
+    """Write masks of a closure as bitmasks.
+
+    count, at : (n,); of the masks, as `Closure.mask_count` and `Closure.mask_at`.
+    dense, ids : `Closure.dense`, `Closure.mask_ids`.
+    words : (n, n_words) uint32, zero before; word row i becomes mask i.
+    """
     for i in range(count.shape[0]):
         if count[i] < 0:
             for w in range(words.shape[1]):
@@ -71,7 +84,7 @@ def bits_of(word):  # type: ignore[no-untyped-def]
 
 @kernel(allocates=True)
 def row_sizes(words):  # type: ignore[no-untyped-def]
-    """Tokens of each row, (n,) int64."""
+    """The number of tokens of each row: (n,) int64. words : (n, n_words) uint32."""
     sizes = np.zeros(words.shape[0], np.int64)
     for i in range(words.shape[0]):
         for w in range(words.shape[1]):
@@ -81,10 +94,21 @@ def row_sizes(words):  # type: ignore[no-untyped-def]
 
 @kernel
 def share_rows(words, sizes, order, done, row_of, rows, kept, n_rows, most):  # type: ignore[no-untyped-def]
-    """Give each mask, from order[done] on, the row that it differs from least; or a row of its own.
+    """Give each mask, from order[done] on, the row from which it differs least, or a new row.
 
-    A row is what all its masks have in common; none has more than `most` tokens beside it. kept : (n, 2); for each row, its tokens, and
-    the most that a mask of it has beside it. Returns how many are done (fewer than all: rows is full) and the number of rows.
+    A row is the intersection of its masks. No mask may have more than `most` tokens that its row
+    lacks.
+
+    words : (n, n_words) uint32; the masks.
+    sizes : (n,) int64; their tokens.
+    order : (n,); the masks in the order in which they choose a row.
+    row_of : (n,) int32, written; the row of each mask.
+    rows : (capacity, n_words) uint32, written; the rows.
+    kept : (capacity, 2), written; for each row its tokens, and the most tokens that one of its
+        masks has beside it.
+    n_rows : the rows so far.
+
+    Returns how many masks are done (fewer than all if `rows` is full) and the number of rows.
     """
     n_words = words.shape[1]
     for at in range(done, order.shape[0]):

@@ -1,10 +1,18 @@
-"""What must hold of an engine's table (see `schema`) so that no engine that reads it leaves it, whoever made it: checks for `fileformat`.
+"""Checks of an engine's table, after which no engine that reads it leaves it, whoever made it.
 
-What is proved: every offset, column, state, rule, node, mask and token that an engine finds in the table is in range, and no stack
-that the LALR tables can build is popped below its bottom or has no goto. Not proved: that the masks are right (the checksum tells damage,
-and whoever may write the file may write other masks into it), nor that a parse under made-up tables ends, nor that a lexer that backs up
-comes to the end of what it reads anew, nor that a walk of the stack automaton ends before the stack does: there an engine counts its steps
-(`decoding/engine/constants.BELOW`), or ends where the stack does. What no engine counts, since a lexer's step bounds it, is bounded here.
+The checks prove that every offset, column, state, rule, node, mask and token that an engine finds
+in the table (see `schema`) is in range. They also prove that no stack that the LALR tables can
+build is popped below its bottom or lacks a goto. `fileformat` runs them on tables from files.
+
+They do not prove that the masks are right: the checksum finds damage, but whoever may write the
+file may write other masks into it. They also do not prove
+
+- that a parse under made-up tables ends,
+- that a lexer that backs up comes to the end of what it reads anew, or
+- that a walk of the stack automaton ends before the stack does.
+
+There an engine counts its steps (`decoding/engine/constants.BELOW`), or ends where the stack ends.
+What no engine counts, because a step of the lexer bounds it, is bounded here.
 """
 
 from __future__ import annotations
@@ -43,32 +51,48 @@ Int32 = npt.NDArray[np.int32]
 Truths = npt.NDArray[np.bool_]
 
 MOST_ALTERNATIVES = 16
-"""BOUND: an engine makes room for so many actions of one conflict before it follows them."""
+"""BOUND: most actions of one conflict. An engine has room for so many before it follows them."""
 
 MOST_PROBES = 1 << 14
-"""BOUND: slots of the hash table of edges that are looked at for one edge. In python's store of 527,574 slots, 122."""
+"""BOUND: most slots of the hash table of edges that one look-up visits.
+
+In python's store of 527,574 slots a look-up visits at most 122.
+"""
 
 WORK_LIMIT = 1 << 23
-"""Steps back over stacks, some 400 MB of them; python.lark takes 10,000, and a grammar of Python 3.13 of 1,365 states 27,000."""
+"""Most steps back over stacks. So many steps take some 400 MB.
+
+python.lark takes 10,000, and a grammar of Python 3.13 with 1,365 states takes 27,000.
+"""
 
 
 def part_bytes(where: str, table: Int32) -> dict[str, int]:
-    """Bytes of the header and of each part, in the order of the table."""
+    """Bytes of the header and of each part, by name, in the order of the table.
+
+    where : what the table belongs to, as errors name it.
+    table : (n,) int32.
+
+    Raises: StoreError if the table is shorter than its header, or its parts do not lie end to end.
+    """
     spans = _spans(where, table)
     return {"header": 4 * HEADER, **{PARTS[offset].name: 4 * (end - begin) for offset, (begin, end) in spans.items()}}
 
 
 def table_sizes(table: Int32) -> dict[str, int]:
-    """What the header says of sizes, by the names of `schema.NUMBERS`."""
+    """The numbers of the header, by the names of `schema.NUMBERS`. table : (n,) int32."""
     return {entry.name: int(table[offset]) for offset, entry in NUMBERS.items()}
 
 
 def check_table(where: str, grammar: Grammar, vocabulary: Vocabulary, table: Int32) -> None:
-    """Refuse a table that could lead an engine out of it or below its stack.
+    """Refuse a table that could lead an engine out of it, or below its stack.
 
+    where : what the table belongs to, as errors name it.
+    grammar, vocabulary : those that the table must be for.
     table : (n,) int32, C-contiguous.
 
-    Raises: StoreError naming the part, what it holds and what was expected. Cost: one pass over the table.
+    Raises: StoreError naming the part, what it holds and what was expected.
+
+    Cost: one pass over the table.
     """
     check = _Checks(where, grammar, vocabulary, table)
     check.types()
@@ -82,7 +106,7 @@ def check_table(where: str, grammar: Grammar, vocabulary: Vocabulary, table: Int
 
 
 def _spans(where: str, table: Int32) -> dict[int, tuple[int, int]]:
-    """Where each part begins and ends."""
+    """Where each part begins and ends, by its offset in the header."""
     if len(table) < HEADER:
         raise refuse(where, f"tensor table has {len(table)} places, expected {HEADER} or more")
     offsets = [int(table[offset]) for offset in PARTS] + [len(table)]
@@ -92,6 +116,8 @@ def _spans(where: str, table: Int32) -> dict[int, tuple[int, int]]:
 
 
 class _Checks:
+    """The checks of one table."""
+
     def __init__(self, where: str, grammar: Grammar, vocabulary: Vocabulary, table: Int32) -> None:
         self.where = where
         self.grammar = grammar
@@ -101,14 +127,16 @@ class _Checks:
         self.sizes = self._sizes()
 
     def refuse(self, found: str) -> StoreError:
+        """The error for something found in the table."""
         return refuse(self.where, f"the table's {found}")
 
     def part(self, offset: int) -> Int32:
+        """The integers of a part, flat."""
         begin, end = self.spans[offset]
         return self.table[begin:end]
 
     def _sizes(self) -> dict[str, int]:
-        """The numbers of the words in `PARTS`; each part has the length that they give."""
+        """How many things each word of `PARTS` counts. Refuses a part whose length does not fit."""
         sizes = table_sizes(self.table)
         for entry in NUMBERS.values():
             if sizes[entry.name] < entry.least:
@@ -144,7 +172,7 @@ class _Checks:
         return sizes
 
     def types(self) -> None:
-        """Each column of each part is of its type. Of `Coded` ones nothing is said here."""
+        """Check each column of each part against its type, except `Coded` columns."""
         for offset, part in PARTS.items():
             width = len(part.columns)
             for column, values in enumerate(part.columns):
@@ -160,6 +188,7 @@ class _Checks:
                     self._bits(offset, values)
 
     def _starts(self, offset: int, runs: Starts) -> None:
+        """Check starts of runs: they ascend from 0 to the end, and runs have the right lengths."""
         starts, last = self.part(offset).astype(np.int64), self.sizes[runs.of]
         lengths = np.diff(starts)
         most = np.full(len(lengths), last if runs.most is None else runs.most)
@@ -175,6 +204,7 @@ class _Checks:
             self._wrong(offset, len(starts) - 1, f"{last}, where the last run ends")
 
     def _bits(self, offset: int, members: Bits) -> None:
+        """Check that no bit past the last member is set."""
         n, words = self.sizes[members.of], _count(PARTS[offset].shape[1], self.sizes)
         if words == 0:
             return
@@ -185,6 +215,7 @@ class _Checks:
             self._wrong(offset, words * int(is_wrong.argmax()) + words - 1, f"no bit past {n - 1}")
 
     def _wrong(self, offset: int, found: int, expected: str) -> None:
+        """Refuse the integer with index `found` of a part."""
         part = PARTS[offset]
         at: list[int] = []
         rest = found
@@ -196,6 +227,7 @@ class _Checks:
         raise self.refuse(f"part {part.name} holds {int(self.part(offset)[found])} at [{shown}], expected {expected}")
 
     def settings(self) -> None:
+        """Check the settings against the grammar."""
         layout = self.grammar.layout
         column = self.part(schema.SYMBOL_COLUMN)
         none = schema.NONE
@@ -222,7 +254,7 @@ class _Checks:
             )
 
     def actions(self) -> None:
-        """Each action is plain or a list of plain ones."""
+        """Check that each action is plain, or a list of plain actions."""
         action, alternatives = self.part(schema.ACTION), self.part(schema.ALTERNATIVES)
         n_states, n_rules = self.sizes["states"], self.sizes["rules"]
         is_plain = _plain(action, n_states, n_rules)
@@ -235,7 +267,7 @@ class _Checks:
             self._wrong(schema.ACTION, found, f"one of {n_states} states, of {n_rules} rules or of the alternatives")
 
     def reductions(self) -> None:
-        """No stack is popped below its bottom, or has no goto."""
+        """Check that no stack is popped below its bottom, or lacks a goto."""
         action, alternatives, goto = map(self.part, (schema.ACTION, schema.ALTERNATIVES, schema.GOTO))
         default, lhs, length = map(self.part, (schema.DEFAULT, schema.RULE_LHS, schema.RULE_LENGTH))
         try:
@@ -248,12 +280,14 @@ class _Checks:
             )
 
     def endings(self) -> None:
+        """Check that each state's run is a list of endings."""
         starts, endings = self.part(schema.ENDING_START).tolist(), self.part(schema.ENDINGS).tolist()
         found = _bad_ending(starts, endings, self.sizes["sets"], self.grammar.n_terminals)
         if found >= 0:
             self._wrong(schema.ENDINGS, found, "a set, a number of terminals and so many terminals")
 
     def lexer(self) -> None:
+        """Check what the types do not say of the lexer and the line breaks."""
         self._restarts()
         if self.grammar.layout is None:
             self._newlines()
@@ -263,7 +297,7 @@ class _Checks:
             self._wrong(schema.LINE_BREAKS, 5 * int(wrong[0]), f"{breaks[wrong[0], 1]} at most")
 
     def _newlines(self) -> None:
-        """Without a layout no ending has the newline in its set."""
+        """Check that without a layout no ending has the newline in its set."""
         endings = self.part(schema.ENDINGS).tolist()
         for at, end in pairwise(self.part(schema.ENDING_START).tolist()):
             while at < end:
@@ -272,7 +306,11 @@ class _Checks:
                 at += 2 + endings[at + 1]
 
     def _restarts(self) -> None:
-        """A lexer with one mode reads nothing anew; at its end, one with several has something to read anew where it says so."""
+        """Check where a lexer reads bytes anew.
+
+        A lexer with one mode never does. A lexer with several modes has bytes to read anew wherever
+        the end of the text says so.
+        """
         n_modes, n_classes = self.sizes["modes"], self.sizes["classes"]
         again = self.table[schema.AGAIN]
         has_pending = np.diff(self.part(schema.PENDING_START)) > 0
@@ -292,8 +330,10 @@ class _Checks:
             )
 
     def edges(self) -> None:
+        """Check the hash table of edges: free slots, runs of full slots, keys and numbers."""
         n_keys, n_pairs = self.sizes["nodes"] * self.sizes["states"], self.sizes["pairs"]
-        # PERF: as unsigned numbers, so that one comparison does for both ends; -1, a free slot, is the greatest
+        # PERF: as unsigned numbers, one comparison checks both ends; -1, a free slot, is then the
+        # greatest
         edges = self.part(schema.EDGES).view(np.uint32)
         keys, numbers = edges[::2], edges[1::2]
         is_free = keys == np.uint32(0xFFFFFFFF)
@@ -309,7 +349,7 @@ class _Checks:
             self._wrong(schema.EDGES, found, f"-1, or 0 to {n_keys - 1} followed by 0 to {n_pairs - 1}")
 
     def automaton(self) -> None:
-        """No run comes to a root again, and no sequence of an open root is endless."""
+        """Check that no walk comes to a root again, and that each continuation ends."""
         n_roots = self.sizes["roots"]
         targets = self.part(schema.EDGE_PAIRS)[::2]
         wrong = np.flatnonzero((targets > 0) & (targets <= n_roots))
@@ -325,6 +365,7 @@ class _Checks:
             )
 
     def masks(self) -> None:
+        """Check that masks lie within MASK_IDS, and that each of their tokens may be in a mask."""
         masks = self.part(schema.MASKS).reshape(-1, 3).astype(np.int64)
         wrong = np.flatnonzero(masks[:, 1] + masks[:, 2] > self.sizes["ids"])
         if len(wrong):
@@ -347,7 +388,7 @@ class _Checks:
             self._wrong(schema.MASK_IDS, int(is_allowed.argmin()), "a token that stands for text or ends it")
 
     def tokens(self) -> None:
-        """The tokens' bytes are the vocabulary's."""
+        """Check that the tokens' bytes are those of the vocabulary."""
         data = b"".join(self.vocabulary.tokens)
         starts = np.zeros(self.vocabulary.size + 1, np.int64)
         np.cumsum(np.fromiter(map(len, self.vocabulary.tokens), np.int64, self.vocabulary.size), out=starts[1:])
@@ -369,15 +410,22 @@ _CODED: Mapping[int, Callable[[_Checks], None]] = {
     schema.TOKEN_START: _Checks.tokens,
     schema.TOKEN_BYTES: _Checks.tokens,
 }
-"""What checks a part with a column of type `Coded`. A part that is not here is an error for whoever opens any store."""
+"""The check of each part with a `Coded` column.
+
+A part that is missing here is an error for whoever opens any store.
+"""
 
 
 def _is_coded(part: Part) -> bool:
+    """Whether a part has a `Coded` column."""
     return any(isinstance(column, Coded) for column in part.columns)
 
 
 def range_of(values: Values, sizes: Mapping[str, int]) -> tuple[int, int] | None:
-    """The least value of a type, and one more than the greatest; None for what is no number. sizes : of all words in `values`."""
+    """The least value of a type, and one more than the greatest; None if it is no single number.
+
+    sizes : how many things each word counts.
+    """
     match values:
         case Index(of, codes):
             return -len(codes), _count(of, sizes)
@@ -392,6 +440,7 @@ def range_of(values: Values, sizes: Mapping[str, int]) -> tuple[int, int] | None
 
 
 def _count(word: str, sizes: Mapping[str, int]) -> int:
+    """How many things a word counts, as "states" or "states+1" or "256"."""
     counted, _, more = word.partition("+")
     return (int(counted) if counted.isdigit() else sizes[counted]) + int(more or 0)
 
@@ -403,7 +452,10 @@ def _plain(actions: Int32, n_states: int, n_rules: int) -> Truths:
 
 
 def _followed(alternatives: Int32, is_plain: Truths) -> Truths:
-    """(n + 1,): whether a conflict's list of actions, its length before it, begins at each offset; at none past the last."""
+    """For each offset, whether a conflict's list of actions begins there: (n + 1,) bool.
+
+    The list has its length first. False past the last offset.
+    """
     count, offset = alternatives.astype(np.int64), np.arange(len(alternatives))
     holds = (count >= 1) & (count <= MOST_ALTERNATIVES) & (offset + count < len(alternatives))
     n_wrong = np.append(0, np.cumsum(~is_plain))
@@ -413,7 +465,10 @@ def _followed(alternatives: Int32, is_plain: Truths) -> Truths:
 
 
 def _bad_ending(starts: list[int], endings: list[int], n_sets: int, n_terminals: int) -> int:
-    """The first offset of the endings that is not as the engine reads it, or -1. starts : ascending to endings' length."""
+    """The first offset of the endings at which they are not as the engine reads them, or -1.
+
+    starts : ascending, up to the length of `endings`.
+    """
     for at, end in pairwise(starts):
         while at < end:
             if not -1 <= endings[at] < 2 * n_sets or at + 1 >= end:

@@ -1,4 +1,4 @@
-"""What a decoder of longest-match lexing reads: a closed stack automaton as one table, with its grammar and vocabulary."""
+"""What the engine reads: a closed stack automaton as one table, with grammar and vocabulary."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.maskstore.vocabulary.masks import n_words
 
 Progress = Callable[[str, int, int], None]
-"""Called with what is being done, how much of it is done, and how much there is."""
+"""Called with the name of the step, how much of it is done, and how much there is."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class EngineTable:
     """Exact masks for a grammar and a vocabulary.
 
     table : (n,) int32, read-only; see `maskwright.maskstore.table.schema`.
-    counts : sizes on the way to the closed automaton; statistics only.
+    counts : sizes on the way to the closed automaton, by name; statistics only.
     """
 
     grammar: Grammar
@@ -33,11 +33,18 @@ class EngineTable:
 
     @property
     def n_words(self) -> int:
-        """Words of a bitmask: ceil(V / 32)."""
+        """The number of 32-bit words of a mask: ceil(V / 32)."""
         return n_words(self.vocabulary.size)
 
 
 def build_engine_table(grammar: Grammar, vocabulary: Vocabulary, progress: Progress | None = None) -> EngineTable:
-    """Compile a grammar and a vocabulary completely. Raises as `build_store`. Cost for python.lark: 10 CPU-s at V = 32k."""
+    """Compile a grammar and a vocabulary completely.
+
+    progress : see `Progress`.
+
+    Raises: as `build_automaton` and `engine_table`.
+
+    Cost: 10 CPU-s for python.lark at V = 32k.
+    """
     automaton = build_automaton(grammar, vocabulary, progress)
     return EngineTable(grammar, vocabulary, engine_table(grammar, vocabulary, automaton), automaton.counts)

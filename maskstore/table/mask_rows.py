@@ -1,8 +1,9 @@
-"""The masks of an engine's table: rows that several masks share, and each mask as a row and a few ids more.
+"""The masks of an engine's table: rows that masks share, and for each mask a row and a few ids.
 
-The masks of a grammar are unions of the same large sets (all that goes on with a name, all that goes on with a string ...) and a few
-tokens; written out, those of python.lark take 47 MB at V = 131,072, as rows and ids 5. Small enough for a processor's cache, that is
-where the time goes.
+The masks of a grammar are unions of the same large sets and a few tokens. Such a set is all tokens
+that go on with a name, or all that go on with a string. With V = 131,072 tokens, the masks of
+python.lark take 47 MB as bitmasks, and 5 MB as rows and ids. This is small enough for a processor's
+cache, and reading masks is where the time goes.
 """
 
 from __future__ import annotations
@@ -20,9 +21,12 @@ Int32 = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True)
 class MaskRows:
-    """Mask m is rows[row[m]], or nothing if row[m] is -1, and ids[begin[m] : begin[m] + count[m]].
+    """Masks by number: mask m is a row and some ids.
 
-    rows : (n_rows, n_words) uint32; bit i of word w, the little end first, is token 32 w + i. row, begin, count : (n_masks,) int32.
+    It is rows[row[m]], or nothing if row[m] is -1, and ids[begin[m] : begin[m] + count[m]].
+
+    rows : (n_rows, n_words) uint32; bit i of word w, the little end first, is token 32 w + i.
+    row, begin, count : (n_masks,) int32.
     ids : (n_ids,) int32, ascending within a mask.
     """
 
@@ -34,17 +38,24 @@ class MaskRows:
 
 
 def most_ids(n_words: int) -> int:
-    """A mask of more tokens gets a row: so many ids take as long to add as a row. (2 ns an id, 1 ns for 8 words.)"""
+    """The most tokens of a mask without a row.
+
+    So many ids take as long to add as a row: 2 ns for an id, 1 ns for 8 words. n_words : words of a
+    row.
+    """
     return max(8, n_words // 16)
 
 
 def most_ids_more(n_words: int) -> int:
-    """Ids that a mask may have beside a row."""
+    """The most ids that a mask has beside its row. n_words : words of a row."""
     return max(4, n_words // 32)
 
 
 def share_rows(closure: Closure) -> MaskRows:
-    """The masks of a closure. The rows are not the fewest possible: each mask joins the row that suits it best, larger masks first.
+    """The masks of a closure as rows and ids.
+
+    The rows are not the fewest possible: each mask joins the row that suits it best, larger masks
+    first.
 
     Cost: O(masks x rows of like size x n_words), 0.3 s for python.lark at V = 131,072.
     """

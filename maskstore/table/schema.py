@@ -1,14 +1,17 @@
-"""The schema of the engine's table: every number and every part of it, where it is, what it means, and which values are right.
+"""The schema of the engine's table: where each number and part is, and what it may hold.
 
-A table is one flat int32 array, because a call from Python to compiled code pays for each array, and because the same layout can be copied
-to a GPU as it is. It begins with a header of `HEADER` integers. Some are numbers (how many states there are), some are settings (how far a
-tab goes), the others say where a part begins. The parts follow one another without a gap, in the order of `PARTS`.
+A table is one flat int32 array. A call from Python to compiled code pays for each array, and this
+layout can be copied to a GPU as it is. The table begins with a header of `HEADER` integers. Some of
+them are numbers (how many states there are), some are settings (how far a tab goes), and the others
+say where a part begins. The parts follow one another without a gap, in the order of `PARTS`.
 
-This is the only description. `write` fills a table by these names, `check` holds a table from a file against these types, compiled code
-takes the offsets from here, and docs/internals/table.md is this file as a page. Offsets are written out, since they are in files: a new
-entry gets a free offset, and none ever changes its own.
+This is the only description. `write` fills a table by these names. `check` compares a table from a
+file with these types. Compiled code takes the offsets from here. docs/internals/table.md is this
+file as a page. Offsets are written out because they are in files: a new entry gets a free offset,
+and no entry ever changes its offset.
 
-Example: `table[table[RULE_LHS] + r]` is the left side of rule r, since `table[RULE_LHS]` says where that part begins.
+Example: `table[table[RULE_LHS] + r]` is the left side of rule r, since `table[RULE_LHS]` says where
+that part begins.
 """
 
 from __future__ import annotations
@@ -20,19 +23,27 @@ from maskwright.analysis.lexing.transducer import MAX_PENDING
 from maskwright.maskstore.tokens.events import ABSOLUTE
 
 HEADER = 96
-"""Integers before the first part; so many offsets there can be."""
+"""Integers before the first part. There can be no more offsets than these."""
 
 MOST_AT_ONCE = 1024
-"""BOUND: symbols that one step of the lexer emits, and integers of a state's endings. A lexer backs up over a dozen lexemes at most."""
+"""BOUND: symbols that one step of the lexer emits, and integers of a state's endings.
+
+A lexer backs up over a dozen lexemes at most.
+"""
 
 
-# Types of values. They count by words: "states" are as many as the header's number of that name says, "outputs" as many as the part has
-# rows whose shape begins with that word.
+# Types of values. They name what they count by a word. There are as many "states" as the header's
+# number of that name says. A word without a number, as "outputs", counts the rows of the part whose
+# shape begins with it.
 
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """Which of some there are: 0 to their number less one. codes : what -1, -2, ... mean."""
+    """An index among some things: from 0 to their number less one.
+
+    of : the word for the things.
+    codes : the meanings of -1, -2, ...
+    """
 
     of: str
     codes: tuple[str, ...] = ()
@@ -40,7 +51,7 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class Either:
-    """n >= 0: which of `first`; below: which of `second`, -1 for its member 0, -2 for its member 1, ..."""
+    """An index of one of two kinds: n >= 0 is number n of `first`, -1 - n number n of `second`."""
 
     first: str
     second: str
@@ -48,16 +59,23 @@ class Either:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """How many of some, or where a run of them begins or ends: 0 to their number, that included."""
+    """A count of some things, or where a run of them begins or ends: from 0 to their number.
+
+    Their number itself is allowed. of : the word for the things.
+    """
 
     of: str
 
 
 @dataclass(frozen=True, slots=True)
 class Starts:
-    """Where each run of some begins, and last where the last run ends: an ascent from 0 to their number.
+    """Where each run of some things begins, and last where the last run ends.
 
-    least, most : members of a run. is_first_empty : whether the first run has none.
+    The values ascend from 0 to the number of the things.
+
+    of : the word for the things.
+    least, most : how many members a run has. most : None for no limit.
+    is_first_empty : whether the first run must be empty.
     """
 
     of: str
@@ -68,7 +86,7 @@ class Starts:
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """least to most. Not an index."""
+    """A number from `least` to `most`, both included. It is not an index."""
 
     least: int
     most: int
@@ -76,14 +94,20 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Bits:
-    """32 members of a set, the least in the lowest bit; no bit past the last of them."""
+    """32 members of a set as bits, the least in the lowest bit.
+
+    No bit past the last member is set. of : the word for the members.
+    """
 
     of: str
 
 
 @dataclass(frozen=True, slots=True)
 class Coded:
-    """Several things in one integer. `check` has a function for each part with such a column. says : what they are."""
+    """Several things in one integer; `check` has a function for each part with such a column.
+
+    says : what they are.
+    """
 
     says: str
 
@@ -93,9 +117,13 @@ Values: TypeAlias = Index | Either | Bound | Starts | Number | Bits | Coded
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """shape : what each axis counts; "states+1" is one more than there are states; a word that no number has counts this part's rows.
+    """A part of the table.
 
-    columns : the type of each column of the last axis, or one for all.
+    name : its name on the page and in errors.
+    shape : what each axis counts, as a word. "states+1" is one more than there are states. A word
+        that no number has counts this part's rows.
+    columns : the type of each column of the last axis, or one type for all of them.
+    says : what the part means.
     """
 
     name: str
@@ -106,7 +134,12 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A number or a setting in the header. least : the least that a number may be."""
+    """A number or a setting in the header.
+
+    name : its name on the page and in errors, and for a number the word that it counts.
+    says : what it means.
+    least : the least value that a number may have.
+    """
 
     name: str
     says: str
@@ -116,17 +149,19 @@ class Entry:
 NUMBERS: dict[int, Entry] = {}
 SETTINGS: dict[int, Entry] = {}
 PARTS: dict[int, Part] = {}
-"""By offset in the header; the parts in the order in which they follow one another."""
+"""By offset in the header. The parts are in the order in which they follow one another."""
 
 SECTIONS: dict[str, list[int]] = {}
-"""The offsets of all of them, as the page presents them."""
+"""The offsets of all entries by section, as the page presents them."""
 
 
 def _section(title: str) -> None:
+    """Begin a section of the page."""
     SECTIONS[title] = []
 
 
 def _claim(offset: int) -> None:
+    """Put an offset into the last section. No other entry may have it."""
     if not 0 <= offset < HEADER or offset in NUMBERS or offset in SETTINGS or offset in PARTS:
         raise AssertionError(f"offset {offset} of the header is taken or outside of it")
     SECTIONS[next(reversed(SECTIONS))].append(offset)
@@ -354,4 +389,4 @@ LARK_TABS, CONSISTENT_TABS = 0, 1
 MAY_END_NEWLINE, IS_NEWLINE = 1, 2
 
 NONE = -9
-"""A terminal, and a column, that no text has."""
+"""Instead of a terminal or a column: there is none."""

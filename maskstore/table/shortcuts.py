@@ -1,7 +1,8 @@
-"""LR tables on which a parser takes fewer steps and comes to the same stacks.
+"""LR tables on which a parser takes fewer steps and reaches the same stacks.
 
-Most reductions of an expression only rename: a name becomes an atom, a power, a factor, and so on up to a test, one rule of one symbol
-after the other, because the next terminal ends each of them. Where these steps are the same whatever lies below, one step does for all.
+Most reductions of an expression only rename: a name becomes an atom, then a power, a factor, and so
+on up to a test. Each is a rule of one symbol, and the next terminal decides on all of them. Where
+these steps are the same whatever lies below, one step replaces them.
 """
 
 from __future__ import annotations
@@ -20,25 +21,27 @@ Int64 = npt.NDArray[np.int64]
 
 
 def shortened(tables: LrTables) -> LrTables:
-    """Tables for decoders: a parser that ends a step by shifting a terminal has the same stacks as under `tables`.
+    """Tables for decoders. After each shift of a terminal, stacks are the same as under `tables`.
 
-    Rules of no grammar are added: such a one pops as many states as the first of the rules that it stands for, and goes on by the left
-    side of the last.
+    We add synthetic rules that do several unit reductions at once. Such a rule pops as many states
+    as the first of its reductions, and pushes the left side of the last.
     """
     return _past_units(replace(tables, goto=_past_chains(tables)), tables)
 
 
 def _past_chains(tables: LrTables) -> Int32:
-    """Gotos past states that only reduce one symbol to another: (n_states, n_nonterminals) int32, -1 = none.
+    """Gotos past states that only reduce one symbol to another.
 
-    Whatever comes next, such a state gives way to the goto of the other symbol; so no stack that has shifted a terminal holds it on
-    account of that goto.
+    Whatever comes next, such a state is replaced by the goto of the other symbol. So no stack after
+    a shift has the state because of this goto.
+
+    Returns (n_states, n_nonterminals) int32, -1 for none.
     """
     goto = tables.goto.copy()
     side = np.where(tables.rule_length[tables.default_rule] == 1, tables.rule_lhs[tables.default_rule], -1)
     side[tables.default_rule < 0] = -1
     rows, columns = np.nonzero(goto >= 0)
-    # each round goes twice as far; a cycle of such states would reduce for ever, which `loops` refuses
+    # each round goes twice as far. A cycle of such states would reduce for ever; `loops` refuses it
     while len(rows):
         further = np.where(side[goto[rows, columns]] >= 0, goto[rows, side[goto[rows, columns]]], -1)
         rows, columns = rows[further >= 0], columns[further >= 0]
@@ -47,14 +50,15 @@ def _past_chains(tables: LrTables) -> Int32:
 
 
 def _past_units(shorter: LrTables, tables: LrTables) -> LrTables:
-    """Reductions that take those by rules of one symbol along that must follow before the same terminal.
+    """Reductions that also do the unit reductions which must follow before the same terminal.
 
-    shorter : to be changed. tables : what the parser is to do.
+    shorter : the tables to change. tables : what the parser must do.
     """
     action = tables.action.copy()
     lengths, sides = tables.rule_length.tolist(), tables.rule_lhs.tolist()
     rule_of: dict[tuple[int, int], int] = {}
-    for state in np.flatnonzero(tables.default_rule < 0).tolist():  # elsewhere what comes next is not looked at
+    # the other states reduce by their default rule, without a look at the next terminal
+    for state in np.flatnonzero(tables.default_rule < 0).tolist():
         row = tables.action[state]
         for code in np.unique(row[row < 0]).tolist():
             rule = -code - 1
@@ -72,12 +76,17 @@ def _past_units(shorter: LrTables, tables: LrTables) -> LrTables:
 
 
 def _renamed(tables: LrTables, below: Int32, columns: Int64, pushed: int) -> Iterator[tuple[Int64, int]]:
-    """What a nonterminal pushed on one of some states is renamed to, whichever it is: columns, and the last name before them.
+    """What unit reductions turn a nonterminal into, by the next terminal.
 
-    Columns before which nothing is renamed are left out.
+    below : (n,) int32; the states on which the nonterminal is pushed.
+    columns : the next terminals.
+    pushed : the nonterminal.
+
+    Yields columns, and the nonterminal that the stack ends with before them. It is the same on all
+    states of `below`. Columns before which nothing is renamed are left out.
     """
     is_unit = np.append(tables.rule_length == 1, False)
-    # columns before which the same has been done so far, and what is to be pushed then
+    # columns with the same reductions so far, the nonterminal to push then, and those before it
     agenda = [(columns, pushed, frozenset[int]())]
     while agenda:
         columns, pushed, met = agenda.pop()

@@ -1,8 +1,11 @@
-"""Whether LALR tables reduce on a stack that is too short, or down to a state without the goto: (state, rule), or None if never.
+"""Whether LALR tables reduce on a stack that is too short, or to a state without the goto.
 
-A stack is a path of gotos and shifts from state 0. So walking back from a state, as far as a rule is long, meets every state that the
-reduction can uncover. All states are walked back from at once, a step a round: a file's tables come from anyone, and NumPy is quicker
-here than compiled code is to load.
+A stack is a path of gotos and shifts from state 0. So walking back from a state, as far as a rule
+is long, meets every state that the reduction can uncover. We walk back from all states at once, one
+step a round.
+
+A table from a file may come from anyone, so each load checks it. NumPy does this faster than
+compiled code can be loaded.
 """
 
 from __future__ import annotations
@@ -20,14 +23,18 @@ Pairs = tuple[Array, Array]
 
 
 class Work:
-    """Steps that may still be taken, so that made-up tables take neither for ever nor all memory."""
+    """A budget of steps, so that made-up tables take neither for ever nor all memory."""
 
     def __init__(self, limit: int) -> None:
+        """limit : the steps in all."""
         self.limit = limit
         self.left = limit
 
     def spend(self, steps: int) -> None:
-        """Raises: LimitError, before the arrays for the steps are made."""
+        """Take steps from the budget, before the arrays for them are made.
+
+        Raises: LimitError if too few are left.
+        """
         self.left -= steps
         if self.left < 0:
             raise LimitError(f"reductions cannot be checked in {self.limit:,} steps")
@@ -44,9 +51,13 @@ def bad_reduction(
 ) -> tuple[int, int] | None:
     """A state and a rule by which it reduces where it must not; None if there is none.
 
-    All arrays are int32, flat, as `LrTables` has them, every number in them in range. limit : steps of the search, each some 50 bytes.
+    All arrays are int32 and flat, as in `LrTables`. Every number in them is in range.
 
-    Raises: LimitError past that limit. Cost: O(states x what they are reached from, for each round; log for sorting).
+    limit : the most steps of the search, each some 50 bytes.
+
+    Raises: LimitError if more steps are needed.
+
+    Cost: O(states x what they are reached from) for each round, with a log for sorting.
     """
     n_states, n_rules = len(default_rule), len(rule_lhs)
     work = Work(limit)
@@ -55,7 +66,8 @@ def bad_reduction(
     reduces, defaults = value < 0, np.flatnonzero(default_rule >= 0)
     keys = [state[reduces] * n_rules - value[reduces] - 1, defaults * n_rules + default_rule[defaults]]
     state, rule = np.divmod(np.unique(np.concatenate(keys)), max(1, n_rules))
-    # what lies `depth` below the tops of stacks, sorted by those tops, as long as these reduce by longer rules
+    # `top` is what lies `depth` below the states `origin`, sorted by `origin`, which still have
+    # longer rules to reduce by
     origin = top = np.unique(state)
     depth = 0
     while len(state):
@@ -80,7 +92,7 @@ def bad_reduction(
 
 
 def _actions(action: Array, alternatives: Array, n_states: int, work: Work) -> Pairs:
-    """States and their actions, int64, those of conflicts one by one."""
+    """States and their plain actions, one pair for each action of a conflict: int64."""
     index = np.flatnonzero(action)
     state, value = index // (len(action) // n_states), action[index].astype(np.int64)
     is_conflict = value >= CONFLICT
@@ -92,7 +104,10 @@ def _actions(action: Array, alternatives: Array, n_states: int, work: Work) -> P
 
 
 def _below(state: Array, value: Array, goto: Array, n_states: int) -> Pairs:
-    """The states that can lie directly below each state on a stack: (n_states + 1,) starts, and the states."""
+    """The states that can lie directly below each state on a stack.
+
+    Returns where each state's run begins, (n_states + 1,), and the states below.
+    """
     shifts = (value > 0) & (value < ACCEPT)
     index = np.flatnonzero(goto >= 0)
     keys = [
@@ -104,7 +119,7 @@ def _below(state: Array, value: Array, goto: Array, n_states: int) -> Pairs:
 
 
 def _each(begins: Array, ends: Array, work: Work) -> Pairs:
-    """For each i and each index in begins[i] .. ends[i] - 1: i, and the index."""
+    """For each i and each index from begins[i] to ends[i] - 1: i, and the index. Two arrays."""
     counts = ends - begins
     work.spend(int(counts.sum(dtype=np.int64)))
     which = np.repeat(np.arange(len(counts)), counts)

@@ -1,4 +1,7 @@
-"""Writes the table that decoders read (see `schema`) of a closed stack automaton, its parser and lexer, and a vocabulary."""
+"""Write the engine's table (see `schema`).
+
+In: a closed stack automaton with its parser and lexer, and a vocabulary. Out: one int32 array.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ Int32 = npt.NDArray[np.int32]
 
 
 class _Table:
-    """Parts end to end behind a header."""
+    """The parts of a table end to end, behind a header."""
 
     def __init__(self) -> None:
         self.header = np.zeros(schema.HEADER, np.int32)
@@ -53,7 +56,11 @@ class _Table:
 
 
 def engine_table(grammar: Grammar, vocabulary: Vocabulary, automaton: StackAutomaton) -> Int32:
-    """The table of a closed stack automaton: (n,) int32, read-only, as `schema` describes it."""
+    """The table of a stack automaton: (n,) int32, read-only, as `schema` describes it.
+
+    Raises: LimitError if it would have 2^31 integers or more, the automaton has too many nodes to
+        number its edges in 31 bits, or the vocabulary has 2 GiB of text or more.
+    """
     tables, required = automaton.tables, automaton.required
     transducer = required.transducer
     table = _Table()
@@ -93,6 +100,7 @@ def engine_table(grammar: Grammar, vocabulary: Vocabulary, automaton: StackAutom
 
 
 def _add_parser(table: _Table, tables: LrTables) -> None:
+    """Add the LALR tables."""
     header = table.header
     header[schema.N_STATES], header[schema.N_COLUMNS] = tables.action.shape
     header[schema.N_NONTERMINALS] = tables.goto.shape[1]
@@ -108,9 +116,11 @@ def _add_parser(table: _Table, tables: LrTables) -> None:
 
 
 def _add_modes(table: _Table, grammar: Grammar, automaton: StackAutomaton) -> None:
-    """Contextual lexing: the mode of each LR state, where lexemes begin in each mode, and what a lexer that backs up reads anew.
+    """Add what depends on lexing modes.
 
-    FALLBACK : by lexer state where OUTPUT_SYMBOLS has the terminal to emit, -1 for an ignored one.
+    These are the mode of each LR state, the lexer state in which lexemes begin in each mode, and
+    what a lexer that backs up reads anew. FALLBACK says for each lexer state where OUTPUT_SYMBOLS
+    has the terminal to emit; -1 if none is emitted.
     """
     transducer = automaton.required.transducer
     table.header[schema.N_MODES] = transducer.n_modes
@@ -127,16 +137,21 @@ def _add_modes(table: _Table, grammar: Grammar, automaton: StackAutomaton) -> No
     starts, pending = flat(transducer.pending)
     table.add(schema.PENDING_START, starts)
     table.add(schema.PENDING, pending)
-    # BOUND: each byte read anew may make the lexer back up over one lexeme's pending bytes again
+    # BOUND: each byte read anew may make the lexer back up again, over one lexeme's pending bytes
     table.header[schema.AGAIN] = 0 if transducer.n_modes == 1 else 4 * (transducer.longest_pending + 2)
 
 
 def _add_endings(table: _Table, automaton: StackAutomaton) -> None:
-    """What the lexeme under way may become, by lexer state: (twice the set's number + whether a newline is in it, or -1 for anything;
-    how many terminals come first; those terminals)."""
+    """Add what the lexeme under way may become, by lexer state.
+
+    An ending is a list of alternatives. Each has a code, a count n, and n terminals that come
+    first. The code is twice the number of a lookahead set + whether the newline is in it, or -1 for
+    anything.
+    """
     required, tables = automaton.required, automaton.tables
     ending_of, endings = required.endings
-    # the sets of open continuations have the numbers that they have there; number 0 stands for "whatever comes" and is not asked for
+    # lookahead sets of open continuations keep their numbers. Number 0 stands for "whatever comes":
+    # no decoder looks it up
     sets: dict[frozenset[int], int] = {}
     if automaton.open_roots:
         sets = {columns: number for number, columns in enumerate(required.continuations.sets)}
@@ -144,7 +159,8 @@ def _add_endings(table: _Table, automaton: StackAutomaton) -> None:
     places: list[list[int]] = []
     for ending in endings:
         place: list[int] = []
-        # a contextual lexer asks the parser where it backs up, so decoders read what is pending anew themselves
+        # a lexer with modes asks the parser where it backs up, so decoders read the pending bytes
+        # anew themselves
         for symbols, members in ending if required.transducer.n_modes == 1 else ending[:1]:
             code = -1
             if members is not None:
@@ -163,6 +179,7 @@ def _add_endings(table: _Table, automaton: StackAutomaton) -> None:
 
 
 def _bits(members: list[list[int]], words: int) -> Int32:
+    """Sets of columns as bits: (n_sets, words) int32."""
     bits = np.zeros((len(members), words), np.uint32)
     for row, columns in enumerate(members):
         for column in columns:
@@ -171,6 +188,7 @@ def _bits(members: list[list[int]], words: int) -> Int32:
 
 
 def _add_lookups(table: _Table, automaton: StackAutomaton) -> None:
+    """Add the look-ups of each lexer state and depth case, and the line breaks that they use."""
     used = [
         breaks
         for depth_case in automaton.depth_cases
@@ -204,8 +222,8 @@ def _add_open(table: _Table, automaton: StackAutomaton) -> None:
     """Add what an automaton that is not closed leaves to the parser.
 
     These are the continuations, and for each open root its pairs of a continuation and a mask. A
-    look-up's root is -1 - n for open root n. A continuation is as in `Continuations`: a symbol and the
-    continuation after it, or -1 - the number of a set.
+    look-up's root is -1 - n for open root n. A continuation is as in `Continuations`: a symbol and
+    the continuation after it, or -1 - the number of a set.
     """
     continuations = automaton.required.continuations
     is_open = bool(automaton.open_roots)
@@ -220,10 +238,12 @@ def _add_open(table: _Table, automaton: StackAutomaton) -> None:
 
 
 def _add_edges(table: _Table, closure: Closure) -> None:
-    """Edges by number of their distinct (target, mask); number 0 is (0, 0), which decides all and adds nothing.
+    """Add the edges by number: rows of roots, then defaults and exceptions of the other nodes.
 
-    A root's edges are a dense row: cells that it does not list refuse all. Another node's most common edge is its default, the others
-    are in a hash table of (node * n_cells + cell, number).
+    A number stands for a distinct (node, mask). Number 0 is (0, 0), which decides everything and
+    allows nothing more. A root's edges are a dense row: cells that it does not list refuse all
+    tokens. The most common edge of another node is its default. Its other edges are in a hash table
+    of (node * n_cells + cell, number).
     """
     n_cells = int(table.header[schema.N_STATES])
     n_roots = closure.n_roots
@@ -248,8 +268,9 @@ def _add_edges(table: _Table, closure: Closure) -> None:
     is_exception = number[cut:] != nodes[node_of, 0]
     nodes[np.unique(node_of[is_exception]), 1] = 1
     keys = key[cut:][is_exception].astype(np.int32)
-    # PERF: every other key that is asked for has the default, and is looked for up to the next free place: six places on if seven tenths
-    # are full, 2.5 if half are, but the table should stay small
+    # PERF: every other key that is looked up has the default, and its search ends at the next free
+    # slot. It takes six slots if seven tenths are full, and 2.5 if half are. But the table should
+    # stay small
     slots = np.full((max(8, len(keys) * 10 // 7), 2), -1, np.int32)
     kernels.fill_edges(keys, number[cut:][is_exception], slots)
     table.header[schema.N_NODES] = closure.n_nodes
@@ -259,7 +280,7 @@ def _add_edges(table: _Table, closure: Closure) -> None:
 
 
 def _add_masks(table: _Table, masks: MaskRows) -> None:
-    """Masks by number: the number of a row or -1, where in MASK_IDS the ids beside it begin, and how many they are."""
+    """Add the masks. Each is a row or -1, where its ids begin in MASK_IDS, and their count."""
     table.header[schema.N_MASKS] = len(masks.row)
     table.add(schema.MASKS, np.stack([masks.row, masks.begin, masks.count], axis=1))
     table.add(schema.ROWS, masks.rows.view(np.int32))
@@ -267,6 +288,7 @@ def _add_masks(table: _Table, masks: MaskRows) -> None:
 
 
 def _add_tokens(table: _Table, vocabulary: Vocabulary) -> None:
+    """Add the tokens' bytes, and the end-of-text tokens."""
     text = set(vocabulary.text_ids())
     tokens = [token if i in text else b"" for i, token in enumerate(vocabulary.tokens)]
     data = b"".join(tokens)

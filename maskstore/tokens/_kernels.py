@@ -1,7 +1,7 @@
-"""The jitted loops of the vocabulary walk. Callers own all arrays and have checked them.
+"""Compiled loops of the vocabulary walk. Callers own all arrays and have checked them.
 
-A vocabulary is flat here: token i is data[offsets[i] : offsets[i + 1]]; a *position* is an index into `data`, and stands for the rest
-of its token from there on.
+A vocabulary is flat here: token i is data[offsets[i] : offsets[i + 1]]. An index into `data`, in
+the code a `position`, stands for the token's bytes from there on.
 """
 
 from __future__ import annotations
@@ -16,15 +16,25 @@ SPACE = 32
 
 
 @kernel
-def scan_fresh(next_set, accepts, counts_columns, moves, absolute, data, offsets, end_set, cut, accepted, move):  # type: ignore[no-untyped-def]
-    """Where the lexeme that begins at each position of each token gets to by longest match.
+def scan_fresh(next_set, accepts, counts_columns, moves, absolute, data, offsets, found):  # type: ignore[no-untyped-def]
+    """How far the lexeme that begins at each byte of each token goes by longest match.
 
-    next_set : (n_sets, 256) int32, -1 = nothing alive; set 0 is the start. accepts : (n_sets,) int32, 0 = no terminal ends there.
-    counts_columns : (n_accepts,) bool; whether the newline terminal is among those that end. moves : see `Moves.table`; absolute : the
-    number of the move of a line feed.
-    Written, each (n_positions,) int32: end_set, the set alive at the token's end or -1; cut, the position after the longest accepted
-    lexeme if it ends before the token does, else -1; accepted, who ends there; move, a newline lexeme's, by number, or NO_COLUMN.
+    next_set : (n_sets, 256) int32; the sets of the union automaton. Set 0 is the start, -1 means
+        that nothing is alive.
+    accepts : (n_sets,) int32; the number of the set of terminals that end there, 0 for none.
+    counts_columns : (n_accepts,) bool; whether such a set of terminals has the newline.
+    moves : (n_moves, 33) int32; see `Moves.table`.
+    absolute : the number of the move of a line feed.
+    data, offsets : (n_bytes,) uint8, (n_tokens + 1,) int64; the tokens.
+
+    found : (4, n_bytes) int32, written. Its rows are
+
+    end_set : the set alive at the token's end, or -1.
+    cut : the index behind the longest accepted lexeme, if that ends before the token does; else -1.
+    accepted : the number of the set of terminals that end there, else 0.
+    move : the number of its move, if it is a newline with a line feed; else NO_COLUMN.
     """
+    end_set, cut, accepted, move = found[0], found[1], found[2], found[3]
     for token in range(offsets.shape[0] - 1):
         last = offsets[token + 1]
         for begin in range(offsets[token], last):
@@ -57,7 +67,10 @@ def scan_fresh(next_set, accepts, counts_columns, moves, absolute, data, offsets
 
 @kernel
 def move_after(data, begin, end, moves, number):  # type: ignore[no-untyped-def]
-    """The number of a move with the bytes from `begin` to `end` behind it. moves : see `Moves.table`."""
+    """The number of the move that goes on from move `number` over the bytes `begin` to `end` - 1.
+
+    moves : (n_moves, 33) int32; see `Moves.table`.
+    """
     for position in range(begin, end):
         if data[position] <= SPACE:
             number = moves[number, data[position]]
@@ -68,9 +81,16 @@ def move_after(data, begin, end, moves, number):  # type: ignore[no-untyped-def]
 def scan_state(next_state, is_accepting, state, data, offsets, end_state, cut):  # type: ignore[no-untyped-def]
     """What each token does to the terminal under way in lexer state `state`.
 
-    Written, each (n_tokens,) int32: end_state, where the terminal's automaton stands after the whole token, or -1; cut, the position
-    where the terminal ends by longest match if that is before the token's end (offsets[i]: before its first byte), else -1.
-    Returns whether some token was read on by even one byte.
+    next_state, is_accepting : the automaton of that terminal, with -1 for a dead end.
+    data, offsets : the tokens, as in `scan_fresh`.
+
+    Written, each (n_tokens,) int32:
+
+    end_state : the state of the terminal's automaton after the whole token, or -1.
+    cut : the index in `data` at which the terminal ends by longest match, if that is before the
+        token's end (offsets[i]: before its first byte); else -1.
+
+    Returns whether any token has a byte that the terminal reads.
     """
     read_on = False
     for token in range(offsets.shape[0] - 1):
@@ -94,9 +114,11 @@ def scan_state(next_state, is_accepting, state, data, offsets, end_state, cut): 
 
 @kernel
 def leave_newline(data, offsets, cut, table, moves):  # type: ignore[no-untyped-def]
-    """How a newline lexeme under way ends, where a token cuts it.
+    """The move of the part of each token that belongs to the newline under way.
 
-    table : see `Moves.table`. Written: moves, (n_tokens,) int32, the number of the move of the token's part. Left alone where cut is -1.
+    cut : (n_tokens,) int32; as from `scan_state`.
+    table : (n_moves, 33) int32; see `Moves.table`.
+    moves : (n_tokens,) int32, written; the number of the move. Left alone where cut is -1.
     """
     for token in range(offsets.shape[0] - 1):
         if cut[token] >= 0:
@@ -105,10 +127,12 @@ def leave_newline(data, offsets, cut, table, moves):  # type: ignore[no-untyped-
 
 @kernel
 def group_equal(keys, group, firsts, slots):  # type: ignore[no-untyped-def]
-    """Number equal keys alike, in the order of first occurrence; returns the number of groups.
+    """Number equal keys alike, in the order of first occurrence. Returns the number of groups.
 
-    keys : (n,) int64. Written: group, (n,) int32; firsts, (n,) int32, the first index of each group.
-    slots : int32, scratch, a power of two and at least 2n long, all -1.
+    keys : (n,) int64.
+    group : (n,) int32, written; the number of each key.
+    firsts : (n,) int32, written; the first index of each group.
+    slots : int32, scratch; a power of two and at least 2n long, all -1.
     """
     mask = slots.shape[0] - 1
     n_groups = 0
@@ -132,10 +156,11 @@ def group_equal(keys, group, firsts, slots):  # type: ignore[no-untyped-def]
 
 @kernel
 def stable_order(keys, starts, order):  # type: ignore[no-untyped-def]
-    """Sort small numbers by counting, equal ones in the order in which they come.
+    """Sort small numbers by counting. Equal ones stay in their order.
 
-    keys : (n,) int32, below n_keys. Written: starts, (n_keys + 1,) int64, zero before: where each number begins; order, (n,) int64: the
-    index of what comes at each place.
+    keys : (n,) int32, from 0 to n_keys - 1.
+    starts : (n_keys + 1,) int64, zero before, written; where each number begins in `order`.
+    order : (n,) int64, written; the indices of the keys, sorted.
     """
     for i in range(keys.shape[0]):
         starts[keys[i] + 1] += 1
@@ -151,7 +176,14 @@ def stable_order(keys, starts, order):  # type: ignore[no-untyped-def]
 
 @kernel
 def union_of_groups(members, member_start, groups, token_ids, words):  # type: ignore[no-untyped-def]
-    """Set the bits of all tokens of some groups; returns how many. words : (n_words,) uint32, zero before; groups do not overlap."""
+    """Set the bits of all tokens of some groups. Returns how many tokens they are.
+
+    members, member_start : the groups; group g is members[member_start[g] : member_start[g + 1]].
+        Groups do not overlap.
+    groups : the numbers of the groups.
+    token_ids : (n_tokens,) int32; the id of each token.
+    words : (n_words,) uint32, zero before.
+    """
     count = 0
     for group in groups:
         for index in range(member_start[group], member_start[group + 1]):

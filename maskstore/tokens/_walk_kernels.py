@@ -1,6 +1,6 @@
-"""The jitted loops of the longest-match walk: what every token does in a lexer state. Callers own all arrays and have checked them.
+"""Compiled loops of the longest-match walk: what every token does in a lexer state.
 
-`w` is a `Walk`, see `walk_tables`.
+Callers own all arrays and have checked them. `w` is a `Walk`, see `walk_tables`.
 """
 
 from __future__ import annotations
@@ -25,23 +25,28 @@ from maskwright.maskstore.tokens.walk_tables import (
 )
 
 FULL = -1
+"""Instead of a sequence: the table has no room for it."""
 UNKNOWN = -1
+"""Instead of a set of states: it has not been worked out."""
 NOT_READ = -2
-"""In place of a sequence: no parser reads it."""
+"""Instead of a sequence: no parser reads it."""
 ALIVE = 1 << 30
-"""In place of the depth at which a token died: it did not."""
+"""Instead of the depth at which a token died: it did not."""
 
 
 @kernel
 def hash_of(number, symbol, slots):  # type: ignore[no-untyped-def]
-    """The key of two numbers, and where its search begins."""
+    """The key of two numbers, and the slot at which its search begins."""
     key = (np.uint64(number) << np.uint64(32)) | np.uint64(symbol)
     return key, np.int64((key * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(33)) & (slots.shape[0] - 1)
 
 
 @kernel
 def extend_sequence(sequence, symbol, sequences):  # type: ignore[no-untyped-def]
-    """The number of a sequence with one more symbol; FULL if the table must grow."""
+    """The number of a sequence with one more symbol, a new one if there is none.
+
+    Returns FULL if there is no room.
+    """
     slots = sequences.slots
     _, h = hash_of(sequence, symbol, slots)
     while slots[h] >= 0:
@@ -61,7 +66,7 @@ def extend_sequence(sequence, symbol, sequences):  # type: ignore[no-untyped-def
 
 @kernel
 def refill_sequences(sequences):  # type: ignore[no-untyped-def]
-    """Fill an empty slot table; sequence 0 is in no slot."""
+    """Enter all sequences but number 0 into an empty hash table."""
     slots = sequences.slots
     for i in range(1, sequences.sizes[0]):
         _, h = hash_of(sequences.parent[i], sequences.last[i], slots)
@@ -72,7 +77,7 @@ def refill_sequences(sequences):  # type: ignore[no-untyped-def]
 
 @kernel
 def find_after(states, symbol, after):  # type: ignore[no-untyped-def]
-    """The number of the set of the parser's states after a symbol (see `feasible`); UNKNOWN if that has not been worked out."""
+    """The set of the parser's states after a symbol (see `feasible`), or UNKNOWN."""
     key, h = hash_of(states, symbol, after.keys)
     while after.keys[h] != 0:
         if after.keys[h] == key:
@@ -83,7 +88,7 @@ def find_after(states, symbol, after):  # type: ignore[no-untyped-def]
 
 @kernel
 def set_after(states, symbol, found, after):  # type: ignore[no-untyped-def]
-    """Note what `find_after` is to find."""
+    """Note the set after a symbol, for `find_after`. It is not noted yet, and there is room."""
     key, h = hash_of(states, symbol, after.keys)
     while after.keys[h] != 0:
         h = (h + 1) & (after.keys.shape[0] - 1)
@@ -93,7 +98,7 @@ def set_after(states, symbol, found, after):  # type: ignore[no-untyped-def]
 
 @kernel
 def refill_after(old, after):  # type: ignore[no-untyped-def]
-    """Note in larger tables what is in smaller ones."""
+    """Enter all that is noted in old tables into larger, empty ones."""
     for i in range(old.keys.shape[0]):
         if old.keys[i] != 0:
             set_after(old.keys[i] >> np.uint64(32), old.keys[i] & np.uint64(0xFFFFFFFF), old.sets[i], after)
@@ -101,7 +106,12 @@ def refill_after(old, after):  # type: ignore[no-untyped-def]
 
 @kernel(forceinline=True)
 def emit(out, sequence, move, w):  # type: ignore[no-untyped-def]
-    """The sequence with what the lexer emits, or NOT_READ; and DONE, or what is in the way."""
+    """Add to a sequence the terminals that the lexer emits.
+
+    out : the number of the output. move : the number of the move so far, for a newline.
+
+    Returns the new sequence, or NOT_READ; and DONE, or the code of what is missing.
+    """
     sequences = w.sequences
     for i in range(w.lexer.output_start[out], w.lexer.output_start[out + 1]):
         symbol = np.int64(w.lexer.output_symbols[i])
@@ -123,15 +133,18 @@ def emit(out, sequence, move, w):  # type: ignore[no-untyped-def]
 
 @kernel
 def walk_longest(start, prefixes, ends, w):  # type: ignore[no-untyped-def]
-    """Read every token from lexer state `start`, as far as some parser can read what the lexer emits.
+    """Read every token from lexer state `start`, as far as some parser can read what is emitted.
 
-    prefixes : scratch. ends : written. Returns DONE, FULL_SEQUENCES, or UNKNOWN_AFTER.
+    prefixes : `Prefixes`, scratch. ends : `Ends`, written.
+
+    Returns DONE, FULL_SEQUENCES or UNKNOWN_AFTER.
     """
     lexer, tokens = w.lexer, w.tokens
     prefixes.state[0] = start
     prefixes.sequence[0] = 0
     prefixes.move[0] = 0
-    dead_at = ALIVE  # the depth at which the token before died
+    # the index of the byte at which the token before died. A token that shares this byte dies too
+    dead_at = ALIVE
     for token in range(w.cursor[TOKEN], tokens.offsets.shape[0] - 1):
         common = tokens.shared[token]
         if common > dead_at:
@@ -170,7 +183,10 @@ def walk_longest(start, prefixes, ends, w):  # type: ignore[no-untyped-def]
 
 @kernel
 def shared_bytes(data, offsets, shared):  # type: ignore[no-untyped-def]
-    """For each token the leading bytes that it shares with the one before it. shared : (n_tokens,) int32, zero before."""
+    """How many leading bytes each token shares with the one before it.
+
+    Written: shared : (n_tokens,) int32, zero before.
+    """
     for token in range(1, offsets.shape[0] - 1):
         before = offsets[token - 1]
         begin = offsets[token]
@@ -183,7 +199,7 @@ def shared_bytes(data, offsets, shared):  # type: ignore[no-untyped-def]
 
 @kernel(forceinline=True)
 def begin_token(token, start, rows, tokens):  # type: ignore[no-untyped-def]
-    """Row 0 becomes a token at its first byte."""
+    """Make row 0 the parse of a token, before its first byte."""
     begin = tokens.offsets[token]
     rows.length[0] = tokens.offsets[token + 1] - begin
     for i in range(rows.length[0]):
@@ -197,15 +213,19 @@ def begin_token(token, start, rows, tokens):  # type: ignore[no-untyped-def]
 
 @kernel(forceinline=True)
 def last_looked_at(row, size, rows):  # type: ignore[no-untyped-def]
-    """The last byte of the token that a row has looked at; what is read anew is so because of byte again[row]."""
+    """The index of the last byte of the token that a row has looked at.
+
+    It has looked at the byte again[row] if it reads bytes before that anew.
+    """
     return size - rows.length[row] + max(rows.position[row], rows.again[row])
 
 
 @kernel(forceinline=True)
 def begin_lexeme(row, n_rows, rows, contexts, sets, w):  # type: ignore[no-untyped-def]
-    """Follow each mode that a lexeme may be read in, the first in the row itself, the others in new ones.
+    """Follow each mode in which a lexeme may be read: the first in the row, the others in new rows.
 
-    Returns the new number of rows, which is n_rows - 1 if there is no mode; and DONE, or what is in the way.
+    Returns the new number of rows, which is n_rows - 1 if there is no mode; and DONE, or the code
+    of what is missing.
     """
     sequences = w.sequences
     here = rows.sequence[row]
@@ -250,7 +270,10 @@ def begin_lexeme(row, n_rows, rows, contexts, sets, w):  # type: ignore[no-untyp
 
 @kernel(forceinline=True)
 def back_up(row, rows, contexts):  # type: ignore[no-untyped-def]
-    """Put the bytes behind a lexeme's last end before those that are not read yet. Returns whether there was room."""
+    """Put the bytes behind a lexeme's last end before those that are not read yet.
+
+    Returns whether there was room.
+    """
     begin = contexts.pending_start[rows.state[row]]
     n = contexts.pending_start[rows.state[row] + 1] - begin
     position = rows.position[row]
@@ -275,7 +298,10 @@ def back_up(row, rows, contexts):  # type: ignore[no-untyped-def]
 
 @kernel(forceinline=True)
 def read_byte(row, rows, contexts, w):  # type: ignore[no-untyped-def]
-    """One step of a row. Returns whether it lives on; and DONE, or what is in the way."""
+    """Read one byte in a row.
+
+    Returns whether the row lives on; and DONE, or the code of what is missing.
+    """
     byte = rows.text[row, rows.position[row]]
     klass = w.lexer.byte_class[byte]
     target = w.lexer.next_state[rows.state[row], klass]
@@ -301,15 +327,22 @@ def read_byte(row, rows, contexts, w):  # type: ignore[no-untyped-def]
 
 @kernel
 def walk_contextual(start, rows, found, contexts, sets, w):  # type: ignore[no-untyped-def]
-    """`walk_longest` where the parser's state chooses what competes: wherever a lexeme begins, each mode is followed that it may be in.
+    """Read every token from lexer state `start`, where the parser's state chooses what competes.
 
-    A sequence says which mode each of its lexemes was read in. rows : scratch. found : written. sets : `ModesOfSets`. Also returns
-    FULL_FOUND if that is full, FULL_ROWS if there are too many parses, UNKNOWN_MODES.
+    Wherever a lexeme begins, each mode that it may be read in is followed. The sequence says in
+    which mode each lexeme was read.
+
+    rows : `Rows`, scratch. found : `Found`, written.
+    contexts, sets : `Contexts`, `ModesOfSets`.
+
+    Returns as `walk_longest`; also FULL_FOUND or FULL_ROWS without room for more ways or parses,
+    and UNKNOWN_MODES.
     """
-    # INVARIANT: a row changes only when nothing is in the way of its next step any more, so a walk goes on where it has stopped
+    # INVARIANT: a row changes only when its next step lacks nothing, so a walk that has stopped
+    # goes on from its rows
     cursor, tokens = w.cursor, w.tokens
     n_rows = cursor[N_ROWS]
-    # the last byte that a parse of the token before looked at, if none was left
+    # the last byte at which a parse of the token before looked, if that token has no parse
     deepest = cursor[DEEPEST] if n_rows > 0 else -1
     found_before = cursor[FOUND_BEFORE]
     for token in range(cursor[TOKEN], tokens.offsets.shape[0] - 1):

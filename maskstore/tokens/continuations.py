@@ -1,4 +1,7 @@
-"""What tokens ask of the parser, as numbers: sequences of terminals that share their ends."""
+"""Continuations by number: terminals to read, then one terminal of a lookahead set.
+
+Continuations that end alike share their ends: each is a symbol and the continuation after it.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +11,24 @@ import numpy as np
 import numpy.typing as npt
 
 WHATEVER = -1
-"""A continuation with nothing left to read: accepted."""
+"""The continuation with nothing left to read: accepted by every stack."""
 
 
 class Continuations:
-    """Sequences to be read, sharing their ends. A continuation is a number >= 0, or -1 - n for the lookahead set terminal set n.
+    """The continuations of a vocabulary, by number.
 
-    Set 0 stands for "whatever comes" (`WHATEVER`).
+    Continuation n >= 0 reads symbols[n], then goes on as continuation nexts[n]. Continuation -1 - s
+    asks for one terminal of lookahead set sets[s]. Set 0 stands for "whatever comes" (`WHATEVER`).
+
+    Symbols are the parser's columns. Symbol n_columns + m reads nothing: it requires lexing mode m.
+
+    n_words : 64-bit words of a set of columns.
+    symbols, nexts : by continuation.
+    sets : by number; each a set of columns.
     """
 
     def __init__(self, n_columns: int) -> None:
+        """n_columns : the parser's columns, with that for the end of the text."""
         self.n_words = (n_columns + 63) // 64
         self.symbols: list[int] = []
         self.nexts: list[int] = []
@@ -26,7 +37,7 @@ class Continuations:
         self._set_number: dict[frozenset[int], int] = {}
 
     def end(self, terminals: frozenset[int]) -> int:
-        """The continuation of which some terminal of a set must be acceptable."""
+        """The continuation that asks for one terminal of a set. terminals : their columns."""
         number = self._set_number.get(terminals)
         if number is None:
             number = self._set_number[terminals] = len(self.sets)
@@ -34,7 +45,10 @@ class Continuations:
         return -1 - number
 
     def before(self, symbols: Sequence[int], continuation: int) -> int:
-        """The continuation that reads some columns, then another continuation."""
+        """The continuation that reads some symbols, then goes on as `continuation`.
+
+        Raises: ValueError if a symbol is below 0.
+        """
         for symbol in reversed(symbols):
             if symbol < 0:
                 raise ValueError("a terminal that occurs in no rule has no column to read")
@@ -48,6 +62,7 @@ class Continuations:
         return continuation
 
     def set_bits(self) -> npt.NDArray[np.uint64]:
+        """The lookahead sets: (n_sets, n_words) uint64; bit i of word w is column 64 w + i."""
         bits = np.zeros((len(self.sets), self.n_words), np.uint64)
         for row, members in enumerate(self.sets):
             for column in members:

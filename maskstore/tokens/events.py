@@ -1,13 +1,18 @@
-"""The symbols of the sequences in a mask store: terminals, and what indentation needs to know about newlines.
+"""The symbols of the sequences in a mask store: terminals, and events of newlines.
 
-Whether a newline is followed by an indent, a dedent or nothing depends on its column, and two tokens that spell the same terminals may
-leave a newline at different columns. So for a grammar with layout a sequence holds, beside terminals that begin in the token,
+Whether a newline is followed by an indent, a dedent or nothing depends on its column. Two tokens
+that emit the same terminals may leave a newline at different columns. So under a layout a sequence
+has two kinds of symbols beside the terminals that begin in the token:
 
-- "newline that ended after this move", where the newline terminal begins and ends in the token;
-- first of all, "the newline under way ends after this move", where the token leaves a newline.
+- "newline_at": a newline that begins and ends in the token ended after this move;
+- "leave": the newline under way before the token ends after this move. It is always the first
+  symbol.
 
-A *move* is what a piece of a newline does to the column before it. A newline that has begun and goes on past the token is the plain
-terminal.
+A *move* is what a piece of a newline does to the column before it. A newline that begins in the
+token and goes on past its end is the plain terminal.
+
+The walk of longest-match lexing (`token_walk`) has only the first kind of event, for each newline
+that ends in the token, wherever it began.
 """
 
 from __future__ import annotations
@@ -30,15 +35,22 @@ _OTHERS = bytes(set(range(256)) - {LINE_FEED, SPACE, TAB, FORM_FEED})
 
 
 class Move(NamedTuple):
-    """A function of columns, in its one form.
+    """A function from columns to columns, in normal form.
 
-    stop : PLAIN: both columns grow by `wide` and `narrow`. 0 to 7: after so many blanks comes a tab, which leads to a multiple of 8, and
-        `wide` more follow; `narrow` grows as before. ABSOLUTE: the piece holds a line feed, and both columns are as counted from it;
-        RESET: as counted from a form feed, and there is no line feed.
+    stop : which kind of function it is.
+    wide, narrow : columns that are added, or the columns themselves, by `stop`.
+
+    - PLAIN: `wide` and `narrow` are added to the two columns.
+    - 0 to 7: the wide column grows by `stop`, then to the next multiple of 8 by a tab, then by
+      `wide`. The narrow column grows by `narrow`.
+    - ABSOLUTE: the piece has a line feed. The columns are `wide` and `narrow`, counted from it.
+    - RESET: the piece has a form feed but no line feed. The columns are counted from the form feed.
 
     >>> layout = Layout(0, 1, 2, (), tabs="consistent")
-    >>> move_of(layout, b" \\t"), move_of(layout, b" " * 9 + b"\\t"), move_of(layout, b" \\t ").after(Column(7, 7))
-    (Move(stop=1, wide=0, narrow=2), Move(stop=1, wide=8, narrow=10), Column(wide=17, narrow=10))
+    >>> move_of(layout, b" \\t"), move_of(layout, b" " * 9 + b"\\t")
+    (Move(stop=1, wide=0, narrow=2), Move(stop=1, wide=8, narrow=10))
+    >>> move_of(layout, b" \\t ").after(Column(7, 7))
+    Column(wide=17, narrow=10)
     """
 
     stop: int = PLAIN
@@ -46,6 +58,7 @@ class Move(NamedTuple):
     narrow: int = 0
 
     def after(self, column: Column) -> Column:
+        """The column after a piece with this move. column : the column before it."""
         if self.stop <= RESET:
             return Column(self.wide, self.narrow)
         wide = column.wide
@@ -54,14 +67,14 @@ class Move(NamedTuple):
         return Column(wide + self.wide, column.narrow + self.narrow)
 
     def then(self, byte: int, layout: Layout) -> Move:
-        """The move of a piece with one more byte."""
+        """The move of the piece with one more byte. byte : 0 .. 255."""
         if byte == LINE_FEED:
             return Move(ABSOLUTE)
         if layout.tabs == "consistent":
             if byte == FORM_FEED:
                 return Move(min(self.stop, RESET))
             if byte == TAB and self.stop == PLAIN:
-                # eight blanks before the tab are as good as eight behind it
+                # eight blanks before the tab do the same as eight after it
                 return Move(self.wide % TAB_STOP, self.wide // TAB_STOP * TAB_STOP, self.narrow + 1)
         return Move(self.stop, *Column(self.wide, self.narrow).step(byte, layout.tabs, layout.tab_length))
 
@@ -75,9 +88,20 @@ def move_of(layout: Layout, piece: bytes) -> Move:
 
 
 class Moves:
-    """Numbers for moves: 0 for none at all, then those of all beginnings of some tokens, then others as they are asked for."""
+    """Numbers for moves. Number 0 is `Move()`, which changes no column.
+
+    Then come the moves of all beginnings of some tokens, then others when they are asked for.
+
+    layout : the grammar's layout. None: nothing moves.
+    members : the moves by number.
+    """
 
     def __init__(self, layout: Layout | None, tokens: Iterable[bytes] = ()) -> None:
+        """Number the moves of all beginnings of some tokens.
+
+        layout : the grammar's layout, or None.
+        tokens : the bytes of the tokens.
+        """
         self.layout = layout
         self.members: list[Move] = [Move()]
         self._number = {Move(): 0}
@@ -97,17 +121,18 @@ class Moves:
     __hash__ = None  # type: ignore[assignment]
 
     def number(self, move: Move) -> int:
+        """The number of a move, a new one if it has none yet."""
         found = self._number.setdefault(move, len(self.members))
         if found == len(self.members):
             self.members.append(move)
         return found
 
     def find(self, move: Move) -> int:
-        """The number of a move; -1 if it has none yet."""
+        """The number of a move, or -1 if it has none yet."""
         return self._number.get(move, -1)
 
     def step(self, number: int, byte: int) -> int:
-        """The number of a move with one more byte."""
+        """The number of the move with one more byte. Without a layout it is 0."""
         if self.layout is None:
             return 0
         if (number, byte) not in self._next:
@@ -115,7 +140,10 @@ class Moves:
         return self._next[number, byte]
 
     def table(self) -> npt.NDArray[np.int32]:
-        """(n_moves, 33) int32: `step` for the bytes up to the blank; others move nothing. -1 for what no beginning of a token does."""
+        """`step` for all bytes up to the blank: (n_moves, 33) int32. Other bytes move nothing.
+
+        -1 stands for moves with no number because no token begins so.
+        """
         table = np.full((len(self.members), SPACE + 1), -1, np.int32)
         moving = {LINE_FEED, SPACE, TAB, FORM_FEED} if self.layout else set()
         for byte in set(range(SPACE + 1)) - moving:
@@ -127,7 +155,7 @@ class Moves:
 
 @dataclass(frozen=True, slots=True)
 class EventCodes:
-    """Numbers for the symbols: terminals keep theirs, and two follow for each move.
+    """Numbers for symbols: terminals keep theirs, and two numbers follow for each move.
 
     >>> EventCodes(n_terminals=10).decode(15)
     ('leave', 2)
@@ -138,17 +166,19 @@ class EventCodes:
 
     @property
     def n_symbols(self) -> int:
-        """Terminals and the events of the moves that are known."""
+        """How many symbols there are: terminals, and the events of the moves known so far."""
         return self.n_terminals + (2 * len(self.moves) if self.moves.layout else 0)
 
     def newline_at(self, move: int) -> int:
+        """The symbol of a newline that begins and ends in the token, after this move."""
         return self.n_terminals + 2 * move
 
     def leave(self, move: int) -> int:
+        """The symbol of a newline under way before the token that ends in it, after this move."""
         return self.n_terminals + 2 * move + 1
 
     def decode(self, symbol: int) -> tuple[Kind, int]:
-        """What a symbol is, and the number of its terminal or move."""
+        """The kind of a symbol, and the number of its terminal or move."""
         if symbol < self.n_terminals:
             return "terminal", symbol
         move, is_leave = divmod(symbol - self.n_terminals, 2)

@@ -1,10 +1,10 @@
-"""Terminal sequences that every stack refuses, and sequences that every stack accepts.
+"""Terminal sequences that every stack refuses, and terminals that every stack accepts.
 
 Only the state on top of the stack is followed; below it anything may lie.
 
 The sequences of the walk (`token_walk`) grow symbol by symbol. Each has a set of states that the
-parser can be in after it: where a state must reduce, the parser may come to any state that the
-LR(0) automaton allows below. A sequence without such a state is not followed. Exploring all stacks
+parser can be in after it: where a state must reduce, the parser may be in any state that the LR(0)
+automaton allows afterwards. A sequence without such a state is not followed. Exploring all stacks
 (`configuration_sets`) finds more, but this is found at each step of the walk, before sequences
 multiply. Under lexing with modes most ways to read a token lead nowhere.
 """
@@ -25,14 +25,15 @@ Int32 = npt.NDArray[np.int32]
 Words = npt.NDArray[np.uint32]
 
 NOWHERE, ANYWHERE = 0, 1
-"""The first sets of states: none, and all."""
+"""The numbers of the first two sets of states: the empty set, and the set of all states."""
 
 
 class Feasible:
-    """Sets of the parser's states, by number, and which follows which.
+    """Sets of the parser's states by number, and the set that follows each after a symbol.
 
-    Symbols below n_terminals are terminals, from `mode_code` on they ask for a mode, and those between are newlines of the layout, which
-    may be dropped, and behind which anything may be on top.
+    A symbol below n_terminals is a terminal. From `mode_code` on a symbol asks for a mode. The
+    symbols between are newlines of the layout: they may be dropped, and after them any state may be
+    on top.
 
     after_table, modes_of_sets : what has been worked out, for the kernels of the walk.
     """
@@ -40,6 +41,14 @@ class Feasible:
     def __init__(
         self, tables: LrTables, column_of: Sequence[int], mode_of_state: Int32, mode_code: int, n_modes: int
     ) -> None:
+        """Begin with the empty set and the set of all states.
+
+        tables : the LALR tables.
+        column_of : the parser's column of each terminal, -1 for a terminal in no rule.
+        mode_of_state : (n_states,) int32; the lexing mode of each LR state.
+        mode_code : the symbol of mode 0.
+        n_modes : how many modes there are.
+        """
         self._tables = tables
         self._column_of = column_of
         self._mode_code = mode_code
@@ -59,18 +68,24 @@ class Feasible:
         )
 
     def states(self, number: int) -> Int32:
-        """The members of a set, ascending."""
+        """The members of a set, ascending: (n,) int32."""
         return self._sets[number]
 
     def after(self, states: int, symbol: int) -> int:
-        """The set after a symbol; NOWHERE if no parser can read it in one of some states."""
+        """The set of states after a symbol; NOWHERE if no parser in a state of the set can read it.
+
+        states : the number of the set before.
+        """
         if states == NOWHERE:
             return NOWHERE
         found = int(_walk_kernels.find_after(states, symbol, self.after_table))
         return self.learn(states, symbol) if found == _walk_kernels.UNKNOWN else found
 
     def learn(self, states: int, symbol: int) -> int:
-        """Work out what is after a symbol, and note it in `after_table`, where it is not yet. states : not NOWHERE."""
+        """Work out the set after a symbol, and note it in `after_table`, where it is missing.
+
+        states : the number of the set before; not NOWHERE. Returns the number of the set after.
+        """
         if 2 * self._n_after >= len(self.after_table.keys):
             old, n = self.after_table, 2 * len(self.after_table.keys)
             self.after_table = After(np.zeros(n, np.uint64), np.zeros(n, np.int32))
@@ -81,7 +96,7 @@ class Feasible:
         return found
 
     def learn_modes(self, states: int) -> None:
-        """Note in `modes_of_sets` the modes of a set, and what is left of it in each."""
+        """Note in `modes_of_sets` the modes of a set, and the subset of its states in each mode."""
         members = self._sets[states]
         modes = np.unique(self._mode_of_state[members]).tolist()
         left = [self._intern(members[self._mode_of_state[members] == mode]) for mode in modes]
@@ -95,7 +110,7 @@ class Feasible:
         self.modes_of_sets = ModesOfSets(begins, ends, mode_of, after_mode)
 
     def _read(self, states: int, symbol: int) -> int:
-        """The set after a symbol."""
+        """The set after a symbol, worked out."""
         if symbol >= self._mode_code:
             members = self._sets[states]
             return self._intern(members[self._mode_of_state[members] == symbol - self._mode_code])
@@ -111,6 +126,7 @@ class Feasible:
         return self._intern(found)
 
     def _intern(self, states: Int32) -> int:
+        """The number of a set, a new one if it has none."""
         key = states.tobytes()
         number = self._number.get(key)
         if number is None:
@@ -124,10 +140,14 @@ class Feasible:
 
 
 def surely_shifted(tables: LrTables) -> Words:
-    """The terminals that a parser with a state on top shifts, after whatever reductions, whatever lies below.
+    """For each state on top, the terminals that every parser shifts, whatever lies below.
 
-    (n_states, ceil(columns / 32)) uint32; bit i of word w, the little end first, is column 32 w + i. Where the actions of a cell conflict,
-    one of them does. The greatest solution: a parse that never meets an error shifts, since none reduces for ever (`loops`).
+    Any reductions may come first. Where the actions of a cell conflict, one of them must lead to
+    the shift. This is the greatest solution of its equations: a parse that never meets an error
+    ends in a shift, since none reduces for ever (`loops`).
+
+    Returns (n_states, ceil(n_columns / 32)) uint32; bit i of word w, the little end first, is
+    column 32 w + i.
     """
     starts, rules, target_start, targets = _reductions(tables)
     n_words = (tables.action.shape[1] + 31) // 32
@@ -141,7 +161,7 @@ def surely_shifted(tables: LrTables) -> Words:
             shifts[state, column] = any(0 < each < ACCEPT for each in actions)
             reduces[mine, column] = np.isin(-1 - rules[mine], actions)
     shifted, found = _words(shifts, n_words), _words((tables.action != 0) & (tables.action != ACCEPT), n_words)
-    # a reduction that leads nowhere is one that no stack comes to
+    # no stack comes to a reduction that leads to no state
     leads = np.flatnonzero(np.diff(target_start))
     state_of = np.repeat(np.arange(tables.n_states), np.diff(starts))[leads]
     columns = _words(reduces[leads], n_words)
@@ -156,7 +176,7 @@ def surely_shifted(tables: LrTables) -> Words:
 
 
 def _words(truths: npt.NDArray[np.bool_], n_words: int) -> Words:
-    """Rows of truths as bits."""
+    """Rows of truths as bits: (n_rows, n_words) uint32."""
     padded = np.zeros((len(truths), 32 * n_words), np.bool_)
     padded[:, : truths.shape[1]] = truths
     return np.packbits(padded, axis=1, bitorder="little").view("<u4").astype(np.uint32)
@@ -165,7 +185,7 @@ def _words(truths: npt.NDArray[np.bool_], n_words: int) -> Words:
 def _reductions(tables: LrTables) -> tuple[Int32, Int32, Int32, Int32]:
     """For each state its reductions, and the states that the parser may be in after each.
 
-    Returns starts : (n_states + 1,), rules : (n,), target_start : (n + 1,), targets.
+    Returns starts : (n_states + 1,), rules : (n,), target_start : (n + 1,), targets; all int32.
     """
     starts, rules, target_start, targets = [0], [], [0], []
     for state in range(tables.n_states):
@@ -191,7 +211,10 @@ def _reductions(tables: LrTables) -> tuple[Int32, Int32, Int32, Int32]:
 
 @kernel(allocates=True)
 def states_below(state, depth, predecessor_start, predecessors):  # type: ignore[no-untyped-def]
-    """The states, ascending, that can lie so far below a state on a stack."""
+    """The states that can lie `depth` cells below a state on a stack: ascending, int32.
+
+    predecessor_start, predecessors : see `LrTables`.
+    """
     n_states = predecessor_start.shape[0] - 1
     here = np.zeros(n_states, np.bool_)
     here[state] = True
@@ -207,7 +230,10 @@ def states_below(state, depth, predecessor_start, predecessors):  # type: ignore
 
 @kernel(allocates=True)
 def _step(states, column, action, alternatives, starts, rules, target_start, targets):  # type: ignore[no-untyped-def]
-    """The states, ascending, after a terminal column has been shifted from one of some states, all reductions before it done."""
+    """The states after any reductions and a shift of a column, from any of some states.
+
+    Returns int32, ascending. starts, rules, target_start, targets : see `_reductions`.
+    """
     n_states = action.shape[0]
     seen = np.zeros(n_states, np.bool_)
     shifted = np.zeros(n_states, np.bool_)

@@ -1,8 +1,9 @@
-"""What each token requires of the parser, in every lexer state: the walk of a vocabulary under longest-match lexing.
+"""What each token requires of the parser, in every lexer state under longest-match lexing.
 
-A token makes the lexer emit terminals and leaves it in another state. It is allowed if the parser accepts what was emitted, and then
-some terminal that the lexeme under way may still become (or what a backed-up lexer would emit instead). So a token requires one of
-some *continuations*: terminals to read, then one terminal of a lookahead set.
+A token makes the lexer emit terminals and leaves it in another state. The token is allowed if the
+parser accepts these terminals, and then some terminal that the lexeme under way may still become,
+or what the lexer emits if it backs up. So a token requires one of some *continuations*: terminals
+to read, then one terminal of a lookahead set.
 
 Under a layout this depends on how many brackets are open. Inside brackets newlines are dropped.
 Outside they are followed by an indent, dedents or nothing, which only the columns decide. So each
@@ -10,6 +11,8 @@ lexer state has several *depth cases*, one for each number of open brackets that
 In each case the tokens are sorted by their *line breaks*, the newlines that they end outside
 brackets: what they emit before each, and the column. A decoder brings a copy of its parser behind
 the line breaks and asks there.
+
+Example: with a number under way, JSON's token `]}` requires NUMBER, RSQB, RBRACE.
 """
 
 from __future__ import annotations
@@ -36,7 +39,7 @@ Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 
 LineBreak = tuple[tuple[int, ...], Move]
-"""Terminals read before a newline that ends in the token, and what the token does to its column."""
+"""Symbols read before a newline that ends in the token, and what the token does to its column."""
 LineBreaks = tuple[LineBreak, ...]
 
 NO_LINE_BREAKS = 0
@@ -46,10 +49,14 @@ NO_LINE_BREAKS = 0
 class DepthCase:
     """A lexer state's tokens while a certain number of brackets is open.
 
-    line_breaks : numbers of the lists of line breaks that occur, ascending.
-    group_line_breaks, group_continuation, group : (n,) int32. The tokens of group[i] are allowed where
-        the parser accepts continuation group_continuation[i] behind the line breaks group_line_breaks[i].
-        A group may be there more than once.
+    The tokens of group[i] are allowed where the parser accepts continuation group_continuation[i]
+    behind line breaks group_line_breaks[i]. A group may occur more than once: one of its
+    continuations is enough.
+
+    line_breaks : the numbers of the lists of line breaks that occur, ascending.
+    group_line_breaks : (n,) int32; the number of a list of line breaks.
+    group_continuation : (n,) int32; a continuation, see `Continuations`.
+    group : (n,) int32; a group, see `StateTokens`.
     """
 
     line_breaks: tuple[int, ...]
@@ -62,9 +69,9 @@ class DepthCase:
 class StateTokens:
     """The groups of tokens that do the same in a lexer state, and its depth cases.
 
-    members : (n_allowed,) int32; ids of tokens, sorted by group and ascending within. Group i is
-        members[member_start[i] : member_start[i + 1]].
-    depth_cases[d] : with d brackets open; the last one for any more.
+    members : (n_allowed,) int32; ids of tokens, sorted by group and ascending within.
+    member_start : (n_groups + 1,) int64; group i is members[member_start[i] : member_start[i + 1]].
+    depth_cases : depth_cases[d] is for d open brackets, the last one for any more.
     """
 
     members: Int32
@@ -73,9 +80,18 @@ class StateTokens:
 
 
 class Requirements:
-    """All lexer states' tokens by what they require.
+    """The requirements of all tokens in all lexer states.
 
-    line_breaks : the distinct lists of line breaks; number 0 is empty. states[q] : state q of the transducer.
+    states : states[q] has the tokens of state q of the transducer.
+    line_breaks : the distinct lists of line breaks; number 0 is empty.
+    continuations : the continuations of all states.
+    grammar, transducer, modes : as given.
+    n_columns : the parser's columns, with that for the end of the text.
+    column_of : the parser's column of each terminal, -1 for a terminal in no rule.
+    newline : the layout's newline terminal, below 0 if there is no layout.
+    bracket : 1 for each opening bracket of the layout, -1 for each closing one.
+    codes : the symbols of sequences: terminals and newline events.
+    n_sequences : how many distinct sequences the walk has met.
     """
 
     def __init__(
@@ -89,7 +105,15 @@ class Requirements:
         eos: Sequence[int] = (),
         progress: Progress | None = None,
     ) -> None:
-        """tokens, token_ids : those that stand for text. eos : those that end it."""
+        """Walk the vocabulary from each state of the transducer.
+
+        tokens : the bytes of the tokens that stand for text.
+        token_ids : (n_tokens,) int32; their ids.
+        eos : the ids of the tokens that end the text.
+        progress : called with the lexer states done, and all of them.
+
+        Raises: LimitError for a token that can be read in too many ways under contextual lexing.
+        """
         self.grammar = grammar
         self._tables = tables
         self.transducer = transducer
@@ -103,23 +127,27 @@ class Requirements:
         layout = grammar.layout
         self.newline = grammar.newline
         self.after_newline = frozenset(range(tables.n_terminals + 1))
-        """What can come once a newline's column has been dealt with: anything but an indent, or the end of the text."""
+        """Columns that can be next after a newline's indent or dedents: all but the indent."""
         if layout:
             self.after_newline -= {self.column_of[layout.indent]}
         self.bracket = {opening: 1 for opening, _ in layout.brackets} if layout else {}
         self.bracket |= {closing: -1 for _, closing in layout.brackets} if layout else {}
         self.codes = EventCodes(grammar.n_terminals, Moves(layout, tokens))
         self.mode_code = self.codes.n_symbols
-        """In sequences: this + m says that the next lexeme is read in mode m. Not used with one mode."""
+        """In sequences: mode_code + m says that the next lexeme is read in mode m.
+
+        Not used if there is only one mode.
+        """
         order = sorted(range(len(tokens)), key=tokens.__getitem__)
         self._walk_all([tokens[i] for i in order], token_ids[np.array(order, np.int64)], progress)
         if len(eos):
             self._add_eos(np.array(sorted(eos), np.int32), tables.n_terminals)
 
     def _add_eos(self, eos: Int32, end_column: int) -> None:
-        """The end of the text is one more group: of the tokens that say so.
+        """Add the end-of-text tokens to each state, as one more group.
 
-        Under layout dedents come before the end, as many as are open; here it is only asked whether one of either can come.
+        Under a layout, as many dedents come before the end as blocks are open. Here it is only
+        asked whether a dedent or the end can be next.
         """
         layout = self.grammar.layout
         last = (
@@ -163,6 +191,7 @@ class Requirements:
             self.states[number] = StateTokens(members, np.append(state.member_start, len(members)), tuple(depth_cases))
 
     def _rest_to_end(self, symbols: tuple[int, ...], depth: int, last: int, end_column: int) -> list[int]:
+        """The continuations, one or none, of emitted symbols and then the end of the text."""
         columns = []
         for symbol in symbols:
             if symbol >= self.mode_code:
@@ -175,13 +204,18 @@ class Requirements:
         return [self.continuations.before(columns if last != WHATEVER else [*columns, end_column], last)]
 
     def _fallback(self, state: int) -> tuple[int, ...]:
+        """The terminal emitted if the lexeme under way fails; () if it is ignored."""
         terminal = self.transducer.fallback[state]
         return () if terminal in self.grammar.ignored else (terminal,)
 
     @cached_property
     def endings(self) -> tuple[Int32, list[tuple[tuple[tuple[int, ...], frozenset[int] | None], ...]]]:
-        """For each state of the transducer the number of its ending, and the endings: alternatives of terminals to read and then one
-        of a set (None: whatever comes)."""
+        """What the lexeme under way may still become, in each state of the transducer.
+
+        Returns (n_states,) int32, the number of each state's ending; and the endings. An ending is
+        a tuple of alternatives: terminals to read, and then one terminal of a set (None: whatever
+        comes).
+        """
         number: dict[tuple[tuple[tuple[int, ...], frozenset[int] | None], ...], int] = {}
         ending_of = np.zeros(self.transducer.n_states, np.int32)
         for state in range(self.transducer.n_states):
@@ -190,13 +224,18 @@ class Requirements:
         return ending_of, list(number)
 
     def columns_of(self, lookahead: frozenset[int]) -> frozenset[int]:
-        """The parser's columns of what may come (see `Transducer.lookahead`). Dedents may come before the end of the text."""
+        """The parser's columns of a lookahead set (see `Transducer.lookahead`).
+
+        The end of the text is a column too. Under a layout a dedent may come before it, so the
+        dedent's column is added then. Terminals in no rule are left out.
+        """
         known = self._columns_of.get(lookahead)
         if known is None:
             known = self._columns_of[lookahead] = self._find_columns(lookahead)
         return known
 
     def _find_columns(self, lookahead: frozenset[int]) -> frozenset[int]:
+        """`columns_of`, worked out."""
         found = {self.column_of[terminal] for terminal in lookahead if terminal < self.grammar.n_terminals}
         if self.grammar.n_terminals in lookahead:
             found.add(self.n_columns - 1)
@@ -205,6 +244,7 @@ class Requirements:
         return frozenset(found) - {-1}
 
     def _ending(self, state: int) -> list[tuple[tuple[int, ...], frozenset[int] | None]]:
+        """The alternatives of a state's ending: its lookahead set, and those after backing up."""
         lookahead = self.transducer.lookahead[state]
         if lookahead is None:
             return [((), None)]
@@ -223,7 +263,10 @@ class Requirements:
         return found
 
     def _read(self, data: bytes, state: int, symbols: tuple[int, ...]) -> list[tuple[int, tuple[int, ...]]]:
-        """The ways to read some bytes from a state, one for each mode where a lexeme begins: state, and what is emitted after `symbols`."""
+        """The ways to read some bytes from a state: the state after them, and the symbols emitted.
+
+        There is one way for each mode in which a lexeme may begin. symbols : emitted before.
+        """
         if not data:
             return [(state, symbols)]
         transducer = self.transducer
@@ -243,6 +286,7 @@ class Requirements:
         return [] if after < 0 else self._read(data[1:], after, symbols)
 
     def _walk_all(self, tokens: list[bytes], ids: Int32, progress: Progress | None) -> None:
+        """Walk the vocabulary from each state, and group its tokens."""
         transducer = self.transducer
         feasible = Feasible(self._tables, self.column_of, self.modes.of_state, self.mode_code, len(self.modes))
         walk = TokenWalk(self.grammar.name, transducer, self.modes, self.codes, feasible, self.newline, tokens, ids)
@@ -266,10 +310,13 @@ class Requirements:
         self._number_keys(keys_of_state, endings)
 
     def sequence(self, number: int) -> tuple[int, ...]:
-        """A sequence's symbols (terminals and newline events, see `codes`)."""
+        """The symbols of a sequence: terminals, newline events and modes.
+
+        See `codes` for the events. Symbol `mode_code` + m is mode m.
+        """
         found = self._symbols.get(number)
         if found is None:
-            # step by step: a token may hold thousands of terminals, more than Python nests calls
+            # a loop, since a token may hold thousands of terminals, more than Python's calls nest
             ahead, at = [], number
             while (known := self._symbols.get(at)) is None:
                 ahead.append(self._last[at])
@@ -282,7 +329,7 @@ class Requirements:
         keys_of_state: list[tuple[Int64, Int32, Int64]],
         endings: list[tuple[tuple[tuple[int, ...], frozenset[int] | None], ...]],
     ) -> None:
-        """Work out what each distinct (sequence, ending) requires with each number of brackets open, and the states' views."""
+        """Work out what each distinct (sequence, ending) requires, and the states' depth cases."""
         distinct = np.unique(np.concatenate([keys for keys, _, _ in keys_of_state]))
         depths = np.ones(len(distinct), np.int64)
         required: list[list[list[tuple[int, int]]]] = []
@@ -300,7 +347,7 @@ class Requirements:
                 per_depth.append(list(found))
             depths[i] = n_depth_cases
             required.append(per_depth)
-        # (view, distinct key) -> its alternatives, flat
+        # (depth, distinct key) -> its alternatives, flat
         n_depth_cases = int(depths.max(initial=1))
         flat_start = np.zeros((n_depth_cases, len(distinct) + 1), np.int64)
         flat_line_breaks: list[Int32] = []
@@ -329,7 +376,10 @@ class Requirements:
     def _n_depth_cases(
         self, symbols: tuple[int, ...], ending: tuple[tuple[tuple[int, ...], frozenset[int] | None], ...]
     ) -> int:
-        """How many numbers of open brackets make a difference: from the last on, every newline is dropped."""
+        """How many numbers of open brackets make a difference.
+
+        From the last of them on, every newline is dropped.
+        """
         deepest = 0
         for more, last in ending:
             depth = lowest = 0
@@ -343,7 +393,10 @@ class Requirements:
         return deepest + 1
 
     def _alternative(self, symbols: tuple[int, ...], last: frozenset[int] | None, depth: int) -> tuple[int, int] | None:
-        """Line breaks and continuation of a sequence while `depth` brackets are open; None if the parser can never take it."""
+        """Line breaks and continuation of a sequence while `depth` brackets are open.
+
+        None if the parser can never take the sequence.
+        """
         breaks: list[LineBreak] = []
         part: list[int] = []
         for symbol in symbols:
@@ -367,7 +420,8 @@ class Requirements:
         if last is not None and depth > 0 and self.newline in last:
             last = None
         if last is None:
-            # no indent can come any more after a newline whose column is known, and nothing else may be acceptable
+            # after a newline whose column is known no indent can come any more, and perhaps nothing
+            # else is acceptable
             nothing_read = all(column >= self.n_columns for column in part)
             continuation = self.continuations.before(
                 part, self.continuations.end(self.after_newline) if breaks and nothing_read else WHATEVER

@@ -1,4 +1,8 @@
-"""The walk of a vocabulary under longest-match lexing: which terminals each token makes the lexer emit, and where it leaves it."""
+"""The walk of a vocabulary under longest-match lexing.
+
+In: the lexer and the tokens. Out: for each lexer state the terminals that each token makes the
+lexer emit, and the state in which it leaves the lexer.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +21,19 @@ from maskwright.maskstore.tokens.feasible import ANYWHERE, Feasible
 Int32 = npt.NDArray[np.int32]
 
 MOST_ROWS = 1 << 14
+"""A token that needs more rows, parses followed at once, is read in too many ways."""
 FIRST_CAPACITY = 1 << 17
 """Sequences that there is room for at first."""
 
 
 class TokenWalk:
-    """Walks from one lexer state after another.
+    """Walks the vocabulary from one lexer state after the other.
 
-    sequences : those that have been met. Only those that some parser can read are numbered, as far as `feasible` knows: most ways to read
-    a token lead nowhere, and there would be very many of them where lexing has modes.
+    A *sequence* is what a token makes the lexer emit, with the modes of its lexemes. It has a
+    number only if some parser can read it, as far as `feasible` knows. Most ways to read a token
+    lead nowhere, and under lexing with modes there would be very many of them.
+
+    sequences : the sequences met so far.
     """
 
     def __init__(
@@ -39,7 +47,14 @@ class TokenWalk:
         tokens: Sequence[bytes],
         ids: Int32,
     ) -> None:
-        """name : the grammar's. newline : the layout's terminal, below 0 if there is none. tokens : sorted; ids : theirs."""
+        """Prepare the tables of the walk.
+
+        name : the grammar's, for errors.
+        codes, feasible : the symbols of sequences, and the states that a parser can be in after
+            them.
+        newline : the layout's newline terminal, below 0 if there is no layout.
+        tokens, ids : the bytes of the tokens, sorted; and their ids, (n_tokens,) int32.
+        """
         self._name = name
         self._transducer = transducer
         self._modes = modes
@@ -79,12 +94,16 @@ class TokenWalk:
 
     @property
     def n_sequences(self) -> int:
+        """The number of sequences met so far. Sequence 0 is empty."""
         return int(self.sequences.sizes[0])
 
     def outcomes(self, state: int) -> tuple[Int32, Int32, Int32]:
-        """What can be read from a lexer state: token ids, ascending; the states that they lead to; the sequences emitted on the way.
+        """The ways to read tokens from a lexer state.
 
-        Raises LimitError for a token that can be read in too many ways.
+        Returns three arrays (n,) int32: token ids, ascending; the state that each way leads to; and
+        the sequence emitted. With several modes a token may be there more than once.
+
+        Raises: LimitError for a token that can be read in too many ways.
         """
         if self._transducer.n_modes == 1:
             self._walk(lambda walk: _walk_kernels.walk_longest(state, self._prefixes, self._ends, walk))
@@ -92,7 +111,8 @@ class TokenWalk:
             read = self._by_id[end_state[self._by_id] >= 0]
             return self._ids[read], end_state[read], end_sequence[read]
         self._found.n[0] = 0
-        if state not in self._transducer.mode_state:  # no text stands there: it has been read from START, mode and all
+        # no text is in a mode's own start state: it is in START_STATE until a mode is chosen
+        if state not in self._transducer.mode_state:
             self._walk(
                 lambda walk: _walk_kernels.walk_contextual(
                     state, self._rows, self._found, self._contexts, self._feasible.modes_of_sets, walk
@@ -104,6 +124,7 @@ class TokenWalk:
         return self._ids[token[order]], end_state[order], end_sequence[order]
 
     def _walk(self, go_on: Callable[[walk_tables.Walk], int]) -> None:
+        """Call a kernel until it is done, and make the room, or learn the facts, that it lacks."""
         cursor = np.zeros(6, np.int64)
         while True:
             walk = walk_tables.Walk(self._lexer, self._tokens, self.sequences, self._feasible.after_table, cursor)
@@ -129,7 +150,7 @@ class TokenWalk:
                 self._rows = walk_tables.Rows(*(np.concatenate([array, array]) for array in self._rows))
 
     def _make_room(self) -> None:
-        """Twice as much for sequences."""
+        """Make room for twice as many sequences."""
         parent, last, states_of = (np.concatenate([array, np.full_like(array, -1)]) for array in self.sequences[:3])
         slots = np.full(2 * len(self.sequences.slots), -1, np.int32)
         self.sequences = walk_tables.Sequences(parent, last, states_of, slots, self.sequences.sizes)
@@ -137,6 +158,6 @@ class TokenWalk:
 
 
 def flat(sequences: Sequence[Sequence[int]]) -> tuple[Int32, Int32]:
-    """Sequences end to end: (n + 1,) starts and the members."""
+    """Sequences end to end: where each begins, (n + 1,) int32, and the members, int32."""
     starts = np.concatenate([[0], np.cumsum([len(one) for one in sequences])]).astype(np.int32)
     return starts, np.array([member for one in sequences for member in one], np.int32)

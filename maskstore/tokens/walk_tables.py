@@ -1,4 +1,4 @@
-"""What the walk of a vocabulary reads and writes, as tuples of arrays for compiled code."""
+"""The tables of the walk of a vocabulary, as tuples of arrays for kernels."""
 
 from __future__ import annotations
 
@@ -11,17 +11,28 @@ Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
 
-# what a walk returns: that it is done, or what is in its way
+# codes that a walk returns: it is done, or what it lacks before it can go on
 DONE, FULL_SEQUENCES, UNKNOWN_AFTER, FULL_FOUND, FULL_ROWS, UNKNOWN_MODES = range(6)
 
-# indices of `Walk.cursor`: where to go on after a return that is not DONE, and what is asked
+# indices of `Walk.cursor`: where to go on after a return that is not DONE, and what is to learn
 TOKEN, N_ROWS, DEEPEST, FOUND_BEFORE, SET, SYMBOL = range(6)
-"""TOKEN : the first that is not done. N_ROWS : parses of it under way. DEEPEST : see `walk_contextual`. FOUND_BEFORE : outcomes of the
-tokens before. SET, SYMBOL : what is after this set and symbol is not known, or the set's modes are not."""
+"""What each entry of the cursor is.
+
+TOKEN : the first token that is not done.
+N_ROWS : parses of that token that are in progress.
+DEEPEST : see `walk_contextual`.
+FOUND_BEFORE : rows of `Found` before that token.
+SET, SYMBOL : with UNKNOWN_AFTER, the set of states and the symbol after which the next set is not
+    known. With UNKNOWN_MODES, the set whose modes are not known.
+"""
 
 
 class Lexer(NamedTuple):
-    """As `Transducer`; output o emits output_symbols[output_start[o] : output_start[o + 1]]."""
+    """The transducer. Output o emits output_symbols[output_start[o] : output_start[o + 1]].
+
+    next_state, output, byte_class : see `Transducer`.
+    output_start, output_symbols : (n_outputs + 1,), (n,) int32.
+    """
 
     next_state: Int32
     output: Int32
@@ -31,8 +42,14 @@ class Lexer(NamedTuple):
 
 
 class Contexts(NamedTuple):
-    """Lexing by context. mode_state : (n_modes,) int32; where a lexeme begins in each. can_follow : (n_terminals, n_modes) bool; the
-    modes that there can be after a terminal. code : the symbol of mode 0. pending_start, pending : see `Transducer.pending`."""
+    """Lexing with several modes.
+
+    mode_state : (n_modes,) int32; the state in which a lexeme begins, by mode.
+    can_follow : (n_terminals, n_modes) bool; whether the lexeme after a terminal may be read in a
+        mode.
+    code : the symbol of mode 0.
+    pending_start, pending : (n_states + 1,) int32, (n,) uint8; see `Transducer.pending`.
+    """
 
     mode_state: Int32
     can_follow: npt.NDArray[np.bool_]
@@ -42,9 +59,14 @@ class Contexts(NamedTuple):
 
 
 class Tokens(NamedTuple):
-    """data, offsets : their bytes, sorted. shared : (n_tokens,) int32; leading bytes that a token shares with the one before it.
+    """The vocabulary.
 
-    newline : the layout's newline terminal, or -1. after_newline : the code of a newline that ends after move 0. moves : `Moves.table`.
+    data, offsets : (n_bytes,) uint8, (n_tokens + 1,) int64; the sorted tokens end to end. Token i
+        is data[offsets[i] : offsets[i + 1]].
+    shared : (n_tokens,) int32; the leading bytes that a token shares with the one before it.
+    newline : the layout's newline terminal, or -1.
+    after_newline : the symbol of a newline that ends after move 0, or -1.
+    moves : (n_moves, 33) int32; `Moves.table`.
     """
 
     data: Bytes
@@ -56,10 +78,13 @@ class Tokens(NamedTuple):
 
 
 class Sequences(NamedTuple):
-    """Symbols that have been emitted: sequence s is sequence parent[s] and then the symbol last[s]; number 0 is empty.
+    """Sequences of symbols by number: parent[s], then the symbol last[s]. Sequence 0 is empty.
 
-    states_of : int32; the set of the parser's states after each (see `feasible`). slots : int32, a power of two and at least twice the
-    capacity, -1 = free. sizes : (1,) int64; how many there are.
+    parent, last : (capacity,) int32.
+    states_of : (capacity,) int32; the set of the parser's states after each (see `feasible`).
+    slots : (n_slots,) int32; the hash table, a power of two and at least twice the capacity, -1
+        where free.
+    sizes : (1,) int64; how many sequences there are.
     """
 
     parent: Int32
@@ -70,15 +95,25 @@ class Sequences(NamedTuple):
 
 
 class After(NamedTuple):
-    """What is after a set of the parser's states and a symbol. keys : uint64, a power of two, 0 = free (sets are above 0)."""
+    """Hash table: a set of the parser's states, and a symbol -> the set after the symbol.
+
+    keys : (n,) uint64; n is a power of two, 0 is free (no key has set 0).
+    sets : (n,) int32.
+    """
 
     keys: npt.NDArray[np.uint64]
     sets: Int32
 
 
 class ModesOfSets(NamedTuple):
-    """begin, end : (n_sets,) int32. mode, left : int32; set s has the modes mode[begin[s] : end[s]], ascending, and in each of them what
-    is left of it. begin -1: not worked out."""
+    """The modes of each set of the parser's states.
+
+    The modes of set s are mode[begin[s] : end[s]], ascending. left[i] is the set of those states of
+    s whose mode is mode[i].
+
+    begin, end : (n_sets,) int32; begin is -1 where not worked out yet.
+    mode, left : (capacity,) int32.
+    """
 
     begin: Int32
     end: Int32
@@ -87,8 +122,15 @@ class ModesOfSets(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """Parses of one token that are under way, the last one first. By row: text : (n_rows, width); what is to be read, length bytes, of
-    which those before again[row] are read anew. position : the next one. state, sequence, move : where it is."""
+    """The parses of one token that are in progress, one per row. The last row is followed first.
+
+    text : (n_rows, width) uint8; the bytes to read: the first `length` of a row.
+    length : (n_rows,) int32.
+    again : (n_rows,) int32; the bytes before this index are read anew after backing up.
+    position : (n_rows,) int32; the index of the next byte.
+    state, sequence, move : (n_rows,) int32; the lexer's state, what was emitted, and the move so
+        far.
+    """
 
     text: Bytes
     length: Int32
@@ -100,7 +142,11 @@ class Rows(NamedTuple):
 
 
 class Prefixes(NamedTuple):
-    """Of the token that is read, where the lexer is after each number of its bytes. (longest token + 1,) int32."""
+    """Where the lexer is after each number of bytes of the token that is read.
+
+    state, sequence, move : (longest token + 1,) int32; the lexer's state, what was emitted, and the
+        move so far.
+    """
 
     state: Int32
     sequence: Int32
@@ -108,14 +154,23 @@ class Prefixes(NamedTuple):
 
 
 class Ends(NamedTuple):
-    """By token, int32: the lexer's state behind it, -1 if lexer or parser refuse it, and its sequence."""
+    """Where each token leaves the lexer.
+
+    state : (n_tokens,) int32; the lexer's state, -1 if lexer or parser refuse the token.
+    sequence : (n_tokens,) int32; what the lexer emitted.
+    """
 
     state: Int32
     sequence: Int32
 
 
 class Found(NamedTuple):
-    """Ways to read a token: token, state, sequence : (capacity,) int32. n : (1,) int64; how many."""
+    """The ways to read tokens.
+
+    token, state, sequence : (capacity,) int32; the token's index, the lexer's state after it, and
+        what the lexer emitted.
+    n : (1,) int64; how many there are.
+    """
 
     token: Int32
     state: Int32
@@ -124,7 +179,10 @@ class Found(NamedTuple):
 
 
 class Walk(NamedTuple):
-    """What both walks read. cursor : (6,) int64, zeros to begin with."""
+    """What both walks read.
+
+    cursor : (6,) int64, all 0 at first; see the indices above.
+    """
 
     lexer: Lexer
     tokens: Tokens

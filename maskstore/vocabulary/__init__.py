@@ -1,7 +1,7 @@
-"""What are a tokenizer's tokens, as bytes; how is a set of them kept?
+"""What are a tokenizer's tokens, as bytes, and how is a set of them kept?
 
-In: a tokenizer's file, object or name. Out: a `Vocabulary`: the bytes of each token, the special ones, the ends of text. Knows nothing of
-grammars.
+In: a tokenizer's file, object or name. Out: a `Vocabulary`, that is the bytes of each token, the
+special tokens, and the tokens that end a text. Knows nothing of grammars.
 """
 
 from maskwright.maskstore.vocabulary.vocabulary import (

@@ -1,4 +1,4 @@
-"""From a text to the ids of a tokenizer: its own encoder, and the ids whose bytes are exactly the text's."""
+"""From a text to token ids: a tokenizer's own encoder, and ids that spell the text exactly."""
 
 from __future__ import annotations
 
@@ -16,20 +16,31 @@ from maskwright.maskstore.vocabulary.tokenizer_values import package_errors, par
 from maskwright.maskstore.vocabulary.vocabulary import Vocabulary, _locate, load_vocabulary
 
 LONGEST_PART = 200_000
-"""Characters that an encoder gets at once. tiktoken's regular expressions overflow their stack on a million blanks."""
+"""Most characters that an encoder gets at once.
+
+tiktoken's regular expressions overflow their stack on a million blanks.
+"""
 
 RANK_FILE_PATTERN = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-"""cl100k_base's. How a tiktoken rank file cuts words is not in the file; another cut gives other tokens of the same text."""
+"""How cl100k_base cuts words.
+
+A tiktoken rank file does not say how it cuts words. Another pattern gives other tokens of the same
+text.
+"""
 
 _RESYNC_TOKENS = 64
 _RESYNC_BYTES = 1024
 _SURE_BYTES = 12
-"""So many equal bytes behind a stretch that differs end it."""
+"""Bytes that must agree after a difference, before text and tokens count as in step again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """tokens : ids whose bytes, one after the other, are the text. respelled : bytes of the text whose tokens are not the encoder's own."""
+    """A text in tokens.
+
+    tokens : ids whose bytes, joined, are the text.
+    respelled : bytes of the text that are spelled with other tokens than the encoder's own.
+    """
 
     tokens: list[int]
     respelled: int
@@ -39,16 +50,21 @@ class Spelling:
 class Encoder:
     """A tokenizer's own encoder with its vocabulary. It can be pickled.
 
-    cut : a text to ids, without special tokens before and after it.
+    vocabulary : the tokenizer's tokens as bytes.
+    cut : a function from a text to its ids, without special tokens before and after.
     """
 
     vocabulary: Vocabulary
     cut: Callable[[str], list[int]] = field(repr=False)
 
     def encode(self, text: str) -> list[int]:
-        """The tokenizer's ids of a text. Its bytes may differ from the text's: a blank before the first word, normal forms, unknowns.
+        """The tokenizer's ids of a text.
 
-        Texts past `LONGEST_PART` characters are cut, behind a line feed if there is one, and encoded part by part.
+        Their bytes may differ from the text's: a blank before the first word, normal forms, unknown
+        characters. A text of more than `LONGEST_PART` characters is encoded in parts. Each part
+        ends after the last line feed in its second half, if there is one.
+
+        Raises: VocabularyError if the encoder's package fails.
         """
         return [token for part in _parts(text) for token in self._cut(part)]
 
@@ -57,9 +73,13 @@ class Encoder:
             return self.cut(part)
 
     def exact_tokens(self, text: str) -> Spelling:
-        """Ids whose bytes are exactly the text's UTF-8: the encoder's own, and where these do not spell the text the longest that do.
+        """Ids whose bytes are exactly the text's UTF-8.
 
-        Raises VocabularyError if no tokens spell the text (a vocabulary that lacks bytes), or if it holds half a surrogate pair.
+        These are the encoder's own ids. Where their bytes differ from the text, the longest tokens
+        that spell it take their place.
+
+        Raises: VocabularyError if no tokens spell the text (the vocabulary lacks bytes), the text
+        holds half a surrogate pair, or the encoder's package fails.
         Cost: the encoder's, and some 50 ns a token.
         """
         tokens: list[int] = []
@@ -79,9 +99,13 @@ class Encoder:
         return Spelling(tokens, respelled)
 
     def longest_tokens(self, data: bytes) -> list[int]:
-        """Ids that spell some bytes, each the longest that goes on from the left; where that leads nowhere, the fewest.
+        """Ids that spell the given bytes: at each offset, from the left, the longest fitting token.
 
-        Raises VocabularyError if no tokens spell them.
+        If that reaches an offset at which no token fits, the ids are instead a spelling with the
+        fewest tokens.
+
+        Raises: VocabularyError if no tokens spell the bytes.
+        Cost: O(len(data) x number of distinct token lengths) look-ups.
         """
         ids, lengths = self._longest
         found = []
@@ -98,6 +122,7 @@ class Encoder:
         return found
 
     def _fewest_tokens(self, data: bytes) -> list[int]:
+        """A spelling with the fewest tokens, by dynamic programming over the end offset."""
         ids, lengths = self._longest
         counts = [0, *[len(data) + 1] * len(data)]
         last = [0] * (len(data) + 1)
@@ -120,7 +145,7 @@ class Encoder:
 
     @cached_property
     def _longest(self) -> tuple[Mapping[bytes, int], list[int]]:
-        """Bytes -> id, the least of several; the lengths that there are, longest first."""
+        """Bytes -> the least id that has them; and the distinct token lengths, longest first."""
         ids: dict[bytes, int] = {}
         for token, data in enumerate(self.vocabulary.tokens):
             ids.setdefault(data, token)
@@ -128,7 +153,11 @@ class Encoder:
         return ids, sorted(set(map(len, ids)), reverse=True)
 
     def _respell(self, tokens: list[int], data: bytes) -> tuple[list[int], int]:
-        """Keep the tokens whose bytes follow the text, and spell the stretches between with the longest ones."""
+        """The ids with the stretches that differ from the text respelled, and the bytes respelled.
+
+        Tokens whose bytes are those of the text at the current offset are kept. The longest tokens
+        spell the stretches between them.
+        """
         pieces = [self.vocabulary.tokens[token] for token in tokens]
         found: list[int] = []
         respelled = at = index = 0
@@ -153,9 +182,12 @@ class Encoder:
 
 
 def _resynchronise(pieces: list[bytes], index: int, data: bytes, at: int) -> tuple[int, int]:
-    """Where text and tokens go on alike behind a difference: (byte, token), the nearest; the ends of both if there is none near."""
+    """The nearest (byte offset, token index) after a difference, from which text and tokens agree.
+
+    The ends of both if there is no such point near.
+    """
     piece = pieces[index]
-    if piece[:1] == b" " and data.startswith(piece[1:], at):  # the blank that SentencePiece puts before a text
+    if piece[:1] == b" " and data.startswith(piece[1:], at):  # SentencePiece's dummy prefix
         return at + len(piece) - 1, index + 1
     window = pieces[index : index + _RESYNC_TOKENS + _SURE_BYTES]
     ahead = b"".join(window)
@@ -174,6 +206,7 @@ def _resynchronise(pieces: list[bytes], index: int, data: bytes, at: int) -> tup
 
 
 def _parts(text: str) -> Iterator[str]:
+    """The text in parts of at most `LONGEST_PART` characters."""
     begin = 0
     while len(text) - begin > LONGEST_PART:
         end = text.rfind("\n", begin, begin + LONGEST_PART) + 1
@@ -185,10 +218,13 @@ def _parts(text: str) -> Iterator[str]:
 
 
 def load_encoder(source: str | os.PathLike[str] | object) -> Encoder:
-    """The encoder of a tokenizer, given as `load_vocabulary` takes it: a built-in name, a file, a folder, or an object.
+    """The encoder of a tokenizer.
 
-    Raises as `load_vocabulary`, and MissingExtraError if the package that encodes is not installed.
-    Cost: the tokenizer is read twice; Mistral 7B v0.1 some 100 ms, tekken a second.
+    source : a built-in name, a file, a folder or an object, as for `load_vocabulary`.
+
+    Raises: as `load_vocabulary`; MissingExtraError if the package that encodes is not installed;
+    VocabularyError if no encoder can be made of the tokenizer.
+    Cost: the tokenizer is read twice. Mistral 7B v0.1 takes some 100 ms, tekken a second.
     """
     vocabulary = load_vocabulary(source)
     if not isinstance(source, str | os.PathLike):
@@ -213,9 +249,11 @@ def _of_file(vocabulary: Vocabulary, path: Path) -> Callable[[str], list[int]]:
 
 
 def check_belongs(encoder: Encoder, vocabulary: Vocabulary) -> None:
-    """See that every id of the encoder has the same bytes in a store's vocabulary, which may be longer (padding).
+    """Check that every id has the same bytes in the encoder's vocabulary and in a store's.
 
-    Raises VocabularyError naming the first id that differs.
+    Either may have more ids at its end, if these stand for no text (padding).
+
+    Raises: VocabularyError if an id differs; it names the first.
     """
     own, wanted = encoder.vocabulary.tokens, vocabulary.tokens
     size = min(len(own), len(wanted))
@@ -241,7 +279,7 @@ class _Tokenizers:
     tokenizer: Any
 
     def __call__(self, text: str) -> list[int]:
-        # PERF: without the offsets that `encode` keeps
+        # PERF: `encode_batch_fast` leaves out the offsets that `encode` computes
         return self.tokenizer.encode_batch_fast([text], add_special_tokens=False)[0].ids  # type: ignore[no-any-return]
 
 
@@ -283,7 +321,7 @@ def _of_ranks(vocabulary: Vocabulary, pattern: str, where: str) -> _Tiktoken:
 
 
 def _of_object(source: Any) -> Callable[[str], list[int]]:
-    """The encoder inside an object that `read_object` has read."""
+    """The encoder inside an object that `read_object` accepts."""
     packages = [base.__module__.partition(".")[0] for base in type(source).__mro__]
     if "mistral_common" in packages:
         for inner in ("instruct_tokenizer", "tokenizer"):

@@ -1,4 +1,4 @@
-"""The pool of token masks: each distinct mask once, as a bitmask or, where that is smaller, as a list of ids."""
+"""The pool of token masks: each distinct mask once, as a bitmask or, if smaller, a list of ids."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ def n_words(n_tokens: int) -> int:
 class MaskPool:
     """Token masks by number.
 
-    dense : (n_dense, n_words) uint32; mask m < n_dense. Bit i of word w, the little end first, is token 32 w + i.
-    sparse_start : (n_sparse + 1,) int64; sparse_ids : (n_ids,) int32, ascending within a mask; mask n_dense + k is
-        sparse_ids[sparse_start[k] : sparse_start[k + 1]].
+    dense : (n_dense, n_words) uint32; row m is mask m < n_dense. Bit i of word w, counted from the
+        lowest, is token 32 w + i.
+    sparse_start : (n_sparse + 1,) int64; mask n_dense + k is sparse_ids[sparse_start[k] :
+        sparse_start[k + 1]].
+    sparse_ids : (n_ids,) int32; token ids, ascending within a mask.
     n_tokens : V, the size of the vocabulary.
 
     INVARIANT: no mask is empty, and no two are equal.
@@ -36,7 +38,7 @@ class MaskPool:
         return len(self.dense) + len(self.sparse_start) - 1
 
     def ids(self, mask: int) -> npt.NDArray[np.int32]:
-        """The token ids of a mask, ascending."""
+        """The token ids of a mask: (n,) int32, ascending."""
         if mask >= len(self.dense):
             k = mask - len(self.dense)
             return self.sparse_ids[self.sparse_start[k] : self.sparse_start[k + 1]]
@@ -44,7 +46,11 @@ class MaskPool:
         return np.flatnonzero(bits).astype(np.int32)
 
     def or_into(self, words: npt.NDArray[np.uint32], mask: int) -> None:
-        """Add a mask's tokens to a bitmask, (n_words,) uint32, in place."""
+        """Add the tokens of a mask to a bitmask.
+
+        words : (n_words,) uint32, changed.
+        mask : number of the mask.
+        """
         if mask < len(self.dense):
             np.bitwise_or(words, self.dense[mask], out=words)
         else:
@@ -53,11 +59,15 @@ class MaskPool:
 
     @property
     def n_bytes(self) -> int:
+        """Bytes of all arrays together."""
         return self.dense.nbytes + self.sparse_ids.nbytes + self.sparse_start.nbytes
 
 
 class MaskPoolBuilder:
-    """Collects masks; `add` numbers equal ones alike. Numbers are provisional until `build`, which returns the final ones."""
+    """Collects masks. `add` numbers them provisionally, and `build` gives the final numbers.
+
+    n_tokens : V, the size of the vocabulary.
+    """
 
     def __init__(self, n_tokens: int) -> None:
         self.n_tokens = n_tokens
@@ -65,7 +75,11 @@ class MaskPoolBuilder:
         self._counts: list[int] = []
 
     def add(self, words: npt.NDArray[np.uint32], count: int) -> int:
-        """words : (n_words,) uint32, with `count` bits set, at least one."""
+        """The provisional number of a mask. Equal masks get the same number.
+
+        words : (n_words,) uint32.
+        count : the number of bits set in `words`, at least one.
+        """
         content = words.tobytes()
         number = self._number.setdefault(content, len(self._counts))
         if number == len(self._counts):
@@ -73,7 +87,12 @@ class MaskPoolBuilder:
         return number
 
     def build(self) -> tuple[MaskPool, npt.NDArray[np.int32]]:
-        """The pool, and for each provisional number the final one. An id list of n tokens takes 4 n bytes, a bitmask V / 8."""
+        """The pool, and the final number of each provisional one: (n_masks,) int32.
+
+        A mask becomes a list of ids if that is not longer than its bitmask: n tokens take 4 n
+        bytes, a bitmask V / 8. Bitmasks come first, then lists; within each the order of `add` is
+        kept.
+        """
         contents = list(self._number)
         is_dense = np.array(self._counts, np.int64) * BITS > self.n_tokens
         order = np.concatenate([np.flatnonzero(is_dense), np.flatnonzero(~is_dense)]).astype(np.int64)

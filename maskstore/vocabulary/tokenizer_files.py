@@ -1,4 +1,4 @@
-"""Tokenizer files and folders, known by their content, not by their names."""
+"""Readers of tokenizer files and folders, recognised by their content, not by their names."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from maskwright.maskstore.vocabulary.tokenizer_values import (
     parse_json,
 )
 
-#: What a folder is searched for, in this order; where a pattern fits several files, that is an error.
+#: What a folder is searched for, in this order. It is an error if a pattern fits several files.
 IN_FOLDER = ("tokenizer.json", "tekken*.json", "tokenizer.model", "*.model", "*.model.v*", "*.tiktoken")
 
 MAX_BYTES = 128 << 20
-"""A longer file is no tokenizer; the largest in use have some 35 MB."""
+"""The most bytes of a file that is read as a tokenizer's. The largest in use have some 35 MB."""
 
 _RANK_LINE = re.compile(rb"[A-Za-z0-9+/]+={0,2} [0-9]+\r?(\n|$)")
 
@@ -34,13 +34,17 @@ _RANK_LINE = re.compile(rb"[A-Za-z0-9+/]+={0,2} [0-9]+\r?(\n|$)")
 def read_path(path: Path, special: Mapping[str, int]) -> TokenTable:
     """The table of a tokenizer file, or of the folder that holds one.
 
-    Beside `tokenizer.json` and `tokenizer.model` the files `tokenizer_config.json`, `special_tokens_map.json`,
-    `added_tokens.json`, `generation_config.json` (or else `config.json`) are read: added tokens that the tokenizer file
-    does not have, and which tokens end a text.
+    path : the file or folder.
+    special : name -> id of special tokens that the file does not hold.
 
-    special : special tokens by name that the file does not hold
-    Raises: VocabularyError if the file cannot be read exactly; MissingExtraError for a SentencePiece model without the
-    package sentencepiece.
+    For a folder, and for a file called `tokenizer.json` or `tokenizer.model`, the files beside it
+    are read too: `tokenizer_config.json`, `special_tokens_map.json`, `added_tokens.json`, and
+    `generation_config.json` (or else `config.json`). They say which tokens were added and which
+    tokens end a text.
+
+    Raises: VocabularyError if the file cannot be read exactly, or a folder holds no tokenizer file
+    or several of one kind; MissingExtraError for a SentencePiece model if the package sentencepiece
+    is not installed.
     """
     folder: Path | None = None
     if path.is_dir():
@@ -55,7 +59,10 @@ def read_path(path: Path, special: Mapping[str, int]) -> TokenTable:
 
 
 def file_bytes(path: Path) -> bytes:
-    """All bytes of a tokenizer file. Raises: VocabularyError if it cannot be read, is no file, or is too long."""
+    """All bytes of the tokenizer file at a path.
+
+    Raises: VocabularyError if it cannot be read, is not a file, or has more than `MAX_BYTES` bytes.
+    """
     try:
         return read_file_bytes(path, MAX_BYTES, "a tokenizer file", VocabularyError)
     except OSError as error:
@@ -63,7 +70,14 @@ def file_bytes(path: Path) -> bytes:
 
 
 def read_bytes(data: bytes, where: str, special: Mapping[str, int]) -> TokenTable:
-    """The table of a tokenizer file's content; which kind it is, the content tells."""
+    """The table of a tokenizer file's content, which also tells the kind of the file.
+
+    data : the content.
+    where : the file, for messages.
+    special : name -> id of special tokens that the file does not hold.
+
+    Raises: as `read_path`.
+    """
     if data.lstrip()[:1] == b"{":
         content = parse_json(data, where)
         model, config, vocab = content.get("model"), content.get("config"), content.get("vocab")
@@ -89,7 +103,11 @@ def read_bytes(data: bytes, where: str, special: Mapping[str, int]) -> TokenTabl
 def read_sentencepiece(data: bytes, where: str) -> TokenTable:
     """The table of a serialised SentencePiece model.
 
-    Raises: MissingExtraError without the package sentencepiece; VocabularyError if it refuses the bytes.
+    data : the model's bytes.
+    where : the file, for messages.
+
+    Raises: MissingExtraError if the package sentencepiece is not installed; VocabularyError if it
+    refuses the bytes.
     """
     try:
         import sentencepiece
@@ -111,10 +129,16 @@ def read_sentencepiece(data: bytes, where: str) -> TokenTable:
 
 
 def table_of_sentencepiece(processor: Any, where: str) -> TokenTable:
-    """The table of a SentencePieceProcessor: `▁` is a space, `<0x0A>` a byte; control and unknown pieces are special.
+    """The table of a SentencePieceProcessor.
 
-    Unused pieces, which the encoder never gives, stand for no text. User-defined ones are text as any. That every piece
-    is there once, and is not empty, the package has seen to when it loaded the model.
+    processor : the loaded model.
+    where : the file or object, for messages.
+
+    `▁` is a space, and `<0x0A>` is a byte. Control and unknown pieces are special. Unused pieces,
+    which the encoder never gives, stand for no text. User-defined pieces are ordinary text. The
+    package has checked at loading that pieces are distinct and not empty.
+
+    Raises: as `TokenTable.from_ids`; VocabularyError if a piece holds half a surrogate pair.
     """
     ids = list(range(processor.vocab_size()))
     pieces: list[str] = processor.id_to_piece(ids)
@@ -143,6 +167,7 @@ def table_of_sentencepiece(processor: Any, where: str) -> TokenTable:
 
 
 def _file_in(folder: Path) -> Path:
+    """The tokenizer file of a folder: the one file that fits the first fitting pattern."""
     for pattern in IN_FOLDER:
         found = sorted(path for path in folder.glob(pattern) if path.is_file())
         if len(found) > 1:
@@ -154,9 +179,10 @@ def _file_in(folder: Path) -> Path:
 
 
 def _add_tokens(table: TokenTable, folder: Path) -> None:
-    """Add what `added_tokens_decoder` and `added_tokens.json` have beyond the tokenizer file, and mark special tokens.
+    """Add the tokens that the files beside the tokenizer have beyond it, and mark special tokens.
 
-    The tokenizer file is believed about the text of ids that it has.
+    They are `added_tokens_decoder` of `tokenizer_config.json`, and `added_tokens.json`. For an id
+    that the tokenizer file has, that file decides the text.
     """
     added: dict[int, tuple[str, bool]] = {}
     for name, token in _config(folder, "added_tokens.json").items():
@@ -178,7 +204,7 @@ def _add_tokens(table: TokenTable, folder: Path) -> None:
 
 
 def _set_eos(table: TokenTable, folder: Path) -> None:
-    """Take as eos what the files beside the tokenizer name, all of them together; if none does, leave it as it is."""
+    """Replace eos by all tokens that the files beside the tokenizer name, if they name any."""
     ends: list[str | int] = []
     for name in ("tokenizer_config.json", "special_tokens_map.json"):
         end = _config(folder, name).get("eos_token")
@@ -193,6 +219,7 @@ def _set_eos(table: TokenTable, folder: Path) -> None:
 
 
 def _config(folder: Path, name: str) -> Mapping[str, Any]:
+    """The JSON object of a file in the folder; empty if there is no such file."""
     path = folder / name
     if not path.exists():
         return {}

@@ -1,4 +1,4 @@
-"""Hugging Face `tokenizer.json`: what each id adds to a text, read off the decoder that the file itself states."""
+"""Hugging Face `tokenizer.json`: the bytes of each id, as the decoder in the file states them."""
 
 from __future__ import annotations
 
@@ -18,16 +18,20 @@ from maskwright.maskstore.vocabulary.tokenizer_values import (
     package_errors,
 )
 
-#: One step of a decoder, on one piece: text on to the next step, or bytes, which are final.
+#: One step of a decoder, on one piece. It gives text for the next step, or bytes, which are final.
 Step = Callable[[str], str | bytes]
 
 _BYTE_PIECE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 
 
 def byte_level_alphabet() -> dict[str, int]:
-    """Character -> byte of the byte-level alphabet: printable Latin-1 is itself, the other 68 bytes are U+0100 on.
+    """Character -> byte of the byte-level alphabet, 256 of them.
 
-    Source: OpenAI, gpt-2, encoder.py, bytes_to_unicode; tokenizers, pre_tokenizers/byte_level.rs, bytes_char.
+    A byte that is printable in Latin-1 is written as that character. The other 68 bytes are written
+    as U+0100 and the following characters.
+
+    Source: OpenAI, gpt-2, encoder.py, bytes_to_unicode; tokenizers, pre_tokenizers/byte_level.rs,
+    bytes_char.
 
     >>> alphabet = byte_level_alphabet()
     >>> len(alphabet), alphabet["a"], alphabet["Ġ"], alphabet["Ċ"]
@@ -42,16 +46,23 @@ _ALPHABET = byte_level_alphabet()
 
 
 def read_tokenizer_json(content: Mapping[str, Any], text: str, where: str) -> TokenTable:
-    """The table of a parsed `tokenizer.json`; `text` is the file itself, for the encoder of the package tokenizers.
+    """The table of a parsed `tokenizer.json`.
 
-    A piece of the model is read by the decoder, step by step. An added token that is not special is its literal text;
-    the decoder reads it if the model has the same piece at the same id, or if the decoder turns `▁` into a space.
-    Special added tokens and the model's unknown token are special.
+    content : the parsed JSON.
+    text : the file itself, for the encoder of the package tokenizers.
+    where : the file or object, for messages.
 
-    Raises: VocabularyError for a missing or mistyped field, ids that two pieces have, empty pieces, a decoder that does
-    not give every piece a text of its own (BPEDecoder, CTC, Replace by regular expression), and if the package
-    tokenizers refuses the file or numbers its added tokens otherwise.
-    Cost: O(file); with tokenizers installed the file is read a second time by it, which takes most of the time.
+    The decoder's steps turn each piece of the model into bytes. Special added tokens and the
+    model's unknown token are special. An added token that is not special stands for its literal
+    text. Two exceptions go through the decoder: an added token that the model has as the same piece
+    at the same id, and every added token if the decoder has a step Metaspace or Replace.
+
+    Raises: VocabularyError if a field is missing or of another type, two pieces have one id, a
+    piece is empty, the decoder does not give every piece a text of its own (BPEDecoder, CTC,
+    Replace by regular expression), or the package tokenizers refuses the file or numbers its added
+    tokens otherwise.
+    Cost: O(file). If tokenizers is installed, it reads the file a second time, which takes most of
+    the time.
     """
     model = as_object(content.get("model"), f"{where}: model")
     pieces = _pieces(model, where)
@@ -81,7 +92,10 @@ def read_tokenizer_json(content: Mapping[str, Any], text: str, where: str) -> To
 
 
 def _pieces(model: Mapping[str, Any], where: str) -> dict[int, str]:
-    """Id -> piece of the model: a mapping of piece to id (BPE, WordPiece, WordLevel) or a list of [piece, score]."""
+    """Id -> piece of the model.
+
+    The model holds piece -> id (BPE, WordPiece, WordLevel) or a list of [piece, score] (Unigram).
+    """
     vocab = model.get("vocab")
     if isinstance(vocab, dict):
         pairs = list(vocab.items())
@@ -122,7 +136,7 @@ def _added_tokens(content: Mapping[str, Any], where: str) -> dict[int, tuple[str
 def _unknown(
     model: Mapping[str, Any], pieces: Mapping[int, str], added: Mapping[int, tuple[str, bool]], where: str
 ) -> dict[int, str]:
-    """Id -> name of the unknown token, at most one: `unk_token` by name, or `unk_id` (Unigram)."""
+    """Id -> name of the unknown token, at most one: by `unk_id` (Unigram) or by `unk_token`."""
     if (token := model.get("unk_id")) is not None:
         if check_id(token, f"{where}: model.unk_id") not in pieces:
             raise VocabularyError(f"{where}: model.unk_id is {token}, which is no piece of model.vocab")
@@ -135,7 +149,7 @@ def _unknown(
 
 
 def _decoder(content: Mapping[str, Any], where: str) -> Mapping[str, Any]:
-    """The decoder; in files that state none, the inverse of a byte-level or Metaspace pre-tokenizer."""
+    """The decoder; if the file states none, its byte-level or Metaspace pre-tokenizer, inverted."""
     decoder = content.get("decoder")
     if decoder is not None:
         return as_object(decoder, f"{where}: decoder")
@@ -151,7 +165,10 @@ def _decoder(content: Mapping[str, Any], where: str) -> Mapping[str, Any]:
 
 
 def _flat(decoder: Mapping[str, Any], where: str) -> Iterator[Mapping[str, Any]]:
-    """The steps of a decoder in order, up to Fuse; what follows it works on whole texts (Strip: the dummy prefix)."""
+    """The steps of a decoder in order, up to Fuse.
+
+    What follows Fuse works on whole texts, for example Strip on the dummy prefix.
+    """
     parts = decoder.get("decoders") if decoder.get("type") == "Sequence" else [decoder]
     for part in as_list(parts, f"{where}: decoder.decoders"):
         step = as_object(part, f"{where}: decoder")
@@ -164,6 +181,7 @@ def _flat(decoder: Mapping[str, Any], where: str) -> Iterator[Mapping[str, Any]]
 
 
 def _step(part: Mapping[str, Any], where: str) -> Step:
+    """The function of one decoder step."""
     match part:
         case {"type": "ByteLevel"}:
             return _byte_level
@@ -182,7 +200,7 @@ def _step(part: Mapping[str, Any], where: str) -> Step:
 
 
 def _byte_level(piece: str) -> str | bytes:
-    # A piece with a character outside the alphabet is taken as it is, whole, as tokenizers does.
+    # As in the package tokenizers, a piece with a character outside the alphabet stays as it is.
     try:
         return bytes([_ALPHABET[character] for character in piece])
     except KeyError:
@@ -195,6 +213,8 @@ def _byte_fallback(piece: str) -> str | bytes:
 
 
 def _piece_reader(steps: list[Step], where: str) -> Callable[[str], bytes]:
+    """The function from a piece to its bytes: all steps in order, until one gives bytes."""
+
     def read(piece: str) -> bytes:
         text: str | bytes = piece
         for step in steps:
@@ -213,6 +233,7 @@ def _reference(
     kinds: list[Mapping[str, Any]],
     where: str,
 ) -> Reference | None:
+    """The encoder of the package tokenizers for this file; None if it is not installed."""
     try:
         import tokenizers
     except ImportError:
@@ -233,7 +254,7 @@ def _reference(
     tokenizer.no_padding()
     decoders = tokenizers.decoders
     for part in kinds:
-        if part["type"] == "WordPiece":  # without its clean-up, which moves spaces about in the finished text
+        if part["type"] == "WordPiece":  # its clean-up would move spaces in the whole text
             tokenizer.decoder = decoders.WordPiece(prefix=part["prefix"], cleanup=False)
     if tokenizer.decoder is None:  # the pre-tokenizer's, as in _decoder
         mark = kinds[0].get("replacement")
@@ -243,7 +264,7 @@ def _reference(
     def encode(sample: str) -> list[int] | None:
         try:
             return list(tokenizer.encode(sample, add_special_tokens=False).ids)
-        except Exception:  # the package raises Exception itself where there is no token, not even an unknown one
+        except Exception:  # the package raises Exception itself if it has not even an unknown token
             return None
 
     return Reference(

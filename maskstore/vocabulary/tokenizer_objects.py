@@ -1,4 +1,7 @@
-"""Tokenizer objects of transformers, tokenizers, sentencepiece, tiktoken, mistral-common; none of them is imported."""
+"""Readers of tokenizer objects of other packages, none of which is imported.
+
+The packages are transformers, tokenizers, sentencepiece, tiktoken and mistral-common.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,12 @@ from maskwright.maskstore.vocabulary.tokenizer_values import encode_text, packag
 
 
 def read_object(source: Any) -> TokenTable:
-    """The table of a tokenizer object, told by the package that its class or a base of it comes from.
+    """The table of a tokenizer object, recognised by the package of its class or of a base class.
 
-    Raises: VocabularyError for any other object, and if the tokenizer cannot be read exactly.
+    source : the object.
+
+    Raises: VocabularyError if it is no such object, or the tokenizer cannot be read exactly;
+    MissingExtraError as the readers of files.
     """
     where = f"{type(source).__name__} object"
     packages = [base.__module__.partition(".")[0] for base in type(source).__mro__]
@@ -38,7 +44,10 @@ def read_object(source: Any) -> TokenTable:
 
 
 def _read_mistral(source: Any, where: str) -> TokenTable:
-    """A MistralTokenizer, its instruct tokenizer, or the Tekkenizer or SentencePieceTokenizer inside."""
+    """The table of a MistralTokenizer, or of a tokenizer inside it.
+
+    These are its instruct tokenizer, its Tekkenizer and its SentencePieceTokenizer.
+    """
     for inner in ("instruct_tokenizer", "tokenizer"):
         source = getattr(source, inner, source)
     processor = getattr(source, "_model", None)
@@ -70,13 +79,18 @@ def _read_tiktoken(source: Any, where: str) -> TokenTable:
 
 
 def _read_tokenizers(source: Any, where: str) -> TokenTable:
-    with package_errors(where, "cannot be written as tokenizer.json"):  # parts written in Python, for example
+    # parts written in Python, for example, cannot be written
+    with package_errors(where, "cannot be written as tokenizer.json"):
         text = source.to_str()
     return read_tokenizer_json(parse_json(text.encode(), where), text, where)
 
 
 def _read_transformers(source: Any, where: str) -> TokenTable:
-    """A fast tokenizer by its backend; one in Python by its SentencePiece, byte-level or tiktoken model."""
+    """The table of a transformers tokenizer.
+
+    A fast tokenizer is read by its backend, one in Python by its SentencePiece, byte-level or
+    tiktoken model.
+    """
     inner = getattr(source, "tokenizer", None)
     packages = {base.__module__.partition(".")[0] for base in type(inner).__mro__}
     if "mistral_common" in packages:
@@ -99,7 +113,7 @@ def _read_transformers(source: Any, where: str) -> TokenTable:
 
 
 def _read_slow(source: Any, where: str) -> TokenTable:
-    """A transformers tokenizer written in Python, over a SentencePiece model or the byte-level alphabet."""
+    """A transformers tokenizer in Python, over a SentencePiece model or the byte-level alphabet."""
     model = getattr(source, "sp_model", None)
     special: dict[int, str] = {}
     texts: dict[int, bytes] = {}

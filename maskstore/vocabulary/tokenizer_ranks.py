@@ -1,4 +1,4 @@
-"""Byte-level vocabularies written as ranks: tekken json (Mistral) and tiktoken files, tokens in base64."""
+"""Byte-level vocabularies written as ranks, tokens in base64: tekken json and tiktoken files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from maskwright.analysis.errors import VocabularyError
 from maskwright.maskstore.vocabulary.tokenizer_table import SAMPLES, Reference, TokenTable
 from maskwright.maskstore.vocabulary.tokenizer_values import ID_LIMIT, as_list, check_id, package_errors
 
-#: Special tokens of tekken files that do not list them (up to version 7), by id. Source: mistral-common, tekken.py.
+#: Special tokens, by id, of tekken files that do not list them (up to version 7).
+#: Source: mistral-common, tekken.py.
 TEKKEN_SPECIAL = (
     *("<unk>", "<s>", "</s>", "[INST]", "[/INST]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]", "[TOOL_RESULTS]"),
     *("[/TOOL_RESULTS]", "[TOOL_CALLS]", "[IMG]", "<pad>", "[IMG_BREAK]", "[IMG_END]", "[PREFIX]", "[MIDDLE]"),
@@ -21,8 +22,9 @@ TEKKEN_SPECIAL = (
 _END = "<|endoftext|>"
 _QWEN = (_END, "<|im_start|>", "<|im_end|>", *(f"<|extra_{i}|>" for i in range(205)))
 
-#: SHA-256 of a published rank file -> its special tokens, which such a file does not hold.
-#: Source: tiktoken_ext/openai_public.py of tiktoken 0.14 (hashes and ids); tokenizers/qwen_tokenizer.py of dashscope.
+#: SHA-256 of a published rank file -> its special tokens (name -> id), which the file lacks.
+#: Source: tiktoken_ext/openai_public.py of tiktoken 0.14 (hashes and ids);
+#: tokenizers/qwen_tokenizer.py of dashscope.
 KNOWN_RANK_FILES: Mapping[str, Mapping[str, int]] = {
     "306cd27f03c1a714eca7108e03d66b7dc042abe8c258b44c199a7ed9838dd930": {_END: 50256},  # r50k_base
     "94b5ca7dff4d00767bc256fdd1b27e5b17361d7b8a5f968547f9f23eb70d2069": {_END: 50256},  # p50k_base
@@ -42,15 +44,23 @@ KNOWN_RANK_FILES: Mapping[str, Mapping[str, int]] = {
     },
 }
 
-# How a rank file cuts words is not in the file. Which cut is taken changes the ids of a text, never its bytes.
+# A rank file does not say how it cuts words. Another cut gives other ids, but never other bytes, so
+# any cut serves to check the bytes.
 _ANY_CUT = r"\s+|\S+"
 
 
 def read_tekken(content: Mapping[str, Any], where: str) -> TokenTable:
-    """A tekken json: ids are the special tokens first, then `vocab` in order, cut off at config.default_vocab_size.
+    """The table of a tekken json.
 
-    Raises: VocabularyError for a missing or mistyped field, an entry out of order, bytes that are not base64, empty or
-    given twice, and for fewer entries than the config asks for.
+    content : the parsed JSON.
+    where : the file, for messages.
+
+    The special tokens have the first ids. The entries of `vocab` follow in order, up to
+    `config.default_vocab_size` ids in all.
+
+    Raises: VocabularyError if a field is missing or of another type, an entry is out of order,
+    bytes are not base64, empty or given twice, or `vocab` has fewer entries than the config asks
+    for; and as `table_of_ranks`.
     """
     config, vocab = content["config"], content["vocab"]
     n_special = _count(config, "default_num_special_tokens", where)
@@ -88,9 +98,14 @@ def read_tekken(content: Mapping[str, Any], where: str) -> TokenTable:
 
 
 def read_tiktoken(data: bytes, where: str, special: Mapping[str, int]) -> TokenTable:
-    """A tiktoken rank file: lines of base64, space, rank.
+    """The table of a tiktoken rank file, whose lines are a token in base64, a space and its rank.
 
-    Raises: VocabularyError for a line of another form, a rank or bytes given twice, and as `table_of_ranks`.
+    data : the content.
+    where : the file, for messages.
+    special : name -> id of its special tokens.
+
+    Raises: VocabularyError if a line has another form, or a rank or bytes are given twice; and as
+    `table_of_ranks`.
     """
     ranks: dict[bytes, int] = {}
     for number, line in enumerate(data.splitlines(), 1):
@@ -106,10 +121,16 @@ def read_tiktoken(data: bytes, where: str, special: Mapping[str, int]) -> TokenT
 def table_of_ranks(
     ranks: Mapping[bytes, int], special: Mapping[str, int], pattern: str | None, where: str
 ) -> TokenTable:
-    """The table of byte strings with ids in order of merging, and special tokens beside them.
+    """The table of byte strings with ids in order of merging, and of special tokens.
 
-    Raises: VocabularyError if one of the 256 single bytes is missing (byte-level tokenizers have them all), for an id
-    that two tokens have, and as `TokenTable.from_ids`.
+    ranks : bytes -> id.
+    special : name -> id.
+    pattern : the regular expression that cuts words; None if it is not known.
+    where : the file or object, for messages.
+
+    Raises: VocabularyError if one of the 256 single bytes is missing (byte-level tokenizers have
+    them all), two tokens have one id, or the pattern is no regular expression; and as
+    `TokenTable.from_ids`.
     """
     texts = {token: text for text, token in ranks.items()}
     if len(texts) != len(ranks):
@@ -135,11 +156,14 @@ def table_of_ranks(
 
 
 def _reference(ranks: Mapping[bytes, int], pattern: str | None, where: str) -> Reference | None:
-    """tiktoken's encoder, with only those tokens that occur in the samples.
+    """tiktoken's encoder with only the tokens that can occur in the samples; None without tiktoken.
 
-    A merge is a token that is a substring of the text, so no other token can have a part in how a sample is cut.
-    PERF: load_vocabulary("tekken"), 131,072 tokens: 16 to 37 ms in this function over six runs on a machine shared with
-    other work; the encoder over all tokens 150 ms (AMD EPYC, one thread, tiktoken 0.14).
+    Each merge makes a token that is a substring of the text. Other tokens therefore cannot change
+    how a sample is cut.
+
+    PERF: load_vocabulary("tekken"), 131,072 tokens: 16 to 37 ms in this function over six runs on a
+    machine shared with other work; the encoder over all tokens 150 ms (AMD EPYC, one thread,
+    tiktoken 0.14).
     """
     try:
         import tiktoken
@@ -154,6 +178,7 @@ def _reference(ranks: Mapping[bytes, int], pattern: str | None, where: str) -> R
 
 
 def _add_rank(ranks: dict[bytes, int], text: bytes, token: int, where: str) -> None:
+    """Decode a token, check it, and add it to `ranks` with its id."""
     try:
         decoded = binascii.a2b_base64(text, strict_mode=True)
     except binascii.Error as error:
@@ -167,6 +192,7 @@ def _add_rank(ranks: dict[bytes, int], text: bytes, token: int, where: str) -> N
 
 
 def _count(config: Mapping[str, Any], key: str, where: str) -> int:
+    """A number of tokens in the config."""
     value = config.get(key)
     if not isinstance(value, int) or not 0 <= value < ID_LIMIT:
         raise VocabularyError(f"{where}: config.{key} is {clip(value)}, expected a number of tokens")

@@ -1,4 +1,4 @@
-"""What the readers of tokenizers hand on: bytes per id, and the tokenizer's own encoder to check them with."""
+"""What the readers of tokenizers return: the bytes of each id, and an encoder to check them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from maskwright.analysis.arguments import clip, integer, refuse_argument
 from maskwright.analysis.errors import VocabularyError
 from maskwright.maskstore.vocabulary.tokenizer_values import ID_LIMIT, check_id, encode_text, package_errors
 
-#: Names of end-of-text tokens, for tokenizers that do not say which of their special tokens ends a text.
+#: Names of end-of-text tokens, for tokenizers that do not say which special token ends a text.
 KNOWN_EOS = (
     "</s>",
     "<eos>",
@@ -24,7 +24,8 @@ KNOWN_EOS = (
     "[EOS]",
 )
 
-# U+E000 to U+F8FF are private: no normaliser changes them.
+# (first, end, step) of code points that together have every byte of UTF-8. U+E000 to U+F8FF are
+# private: no normaliser changes them.
 _CODES = (
     (0, 0x80, 1),
     (0x80, 0x800, 0x41),
@@ -34,7 +35,8 @@ _CODES = (
 )
 _EVERY_UTF8_BYTE = "".join(chr(code) for first, end, step in _CODES for code in range(first, end, step))
 
-#: Texts that a tokenizer must give back. Plain code, layout, line ends, several scripts, emoji, every byte of UTF-8.
+#: Texts that a tokenizer must give back: plain code, layout, line ends, several scripts, emoji,
+#: every byte of UTF-8.
 SAMPLES = (
     "def f(x):\n    return x + 1\n",
     "if a:\n\tb = [1, 22, 333]\n\t\tc = {'k': \"v\"}  # note\n\n\n",
@@ -50,10 +52,11 @@ SAMPLES = (
 class Reference:
     """A tokenizer's own encoder, as the check needs it.
 
-    encode : text -> ids, without any special token; None for a text that it refuses
-    expected : text -> the text after the tokenizer's normaliser, `▁` written as a space
-    decode : ids -> text, the tokenizer's own decoder
-    unknown : ids that the encoder gives for what it has no token for
+    encode : text -> ids, without any special token; None for a text that it refuses.
+    expected : text -> the text as the tokenizer's normaliser leaves it, with `▁` written as a
+        space.
+    decode : ids -> text, by the tokenizer's own decoder; None if there is none.
+    unknown : ids that the encoder gives for parts of a text for which it has no token.
     """
 
     encode: Callable[[str], list[int] | None]
@@ -64,7 +67,13 @@ class Reference:
 
 @dataclass
 class TokenTable:
-    """A vocabulary while it is being read. `where` is the file or object, for messages; fields as in Vocabulary."""
+    """A vocabulary while it is being read.
+
+    where : the file or object, for messages.
+    reference : the tokenizer's own encoder; None if its package is not installed.
+
+    The other fields are those of `Vocabulary`.
+    """
 
     where: str
     tokens: list[bytes]
@@ -81,9 +90,14 @@ class TokenTable:
         special: Mapping[int, str],
         remedy: str = "the file is empty or damaged",
     ) -> TokenTable:
-        """Lay the tokens out by id; special ones get b"". remedy : what is wrong where no token has text.
+        """The table of tokens given by id. Special ones get b"".
 
-        Raises: as `add` and `name_special`, and VocabularyError if there is no token with text.
+        where : the file or object, for messages.
+        texts : id -> bytes.
+        special : id -> name.
+        remedy : how the message ends if no token has text.
+
+        Raises: VocabularyError if no token has text; and as `add` and `name_special`.
         """
         if not any(texts.values()):
             raise VocabularyError(f"{where}: has no token that stands for a text; {remedy}")
@@ -93,10 +107,16 @@ class TokenTable:
         return table
 
     def add(self, texts: Mapping[int, bytes], taken: Mapping[int, str] | None = None) -> None:
-        """Add tokens with text behind those that are there; `taken` are ids that will be special.
+        """Add tokens with text after the present ones.
 
-        Raises: VocabularyError for an id out of range, and if ids below the last one are left to no token. (Between the
-        last token with text and special ones further up there may be room: tokenizers do leave some.)
+        texts : id -> bytes.
+        taken : id -> name; ids that will be special, which therefore need no text.
+
+        Gaps are allowed only between the last token with text and special tokens with higher ids;
+        some tokenizers have them.
+
+        Raises: VocabularyError if an id is out of range, or an id below the last one of `texts` has
+        no token.
         """
         for token in texts:
             check_id(token, self.where)
@@ -112,9 +132,11 @@ class TokenTable:
         self.tokens += [texts.get(token, b"") for token in range(len(self.tokens), size)]
 
     def name_special(self, special: Mapping[int, str]) -> None:
-        """Make these ids special, under these names; they may lie past the end.
+        """Make these ids special, under these names. They may lie past the end.
 
-        Raises: VocabularyError for an id out of range, or a name that is no text.
+        special : id -> name.
+
+        Raises: VocabularyError if an id is out of range, or a name holds half a surrogate pair.
         """
         for token, name in special.items():
             check_id(token, f"{self.where}: special token {name!r}")
@@ -125,9 +147,12 @@ class TokenTable:
             self.special[token] = name
 
     def set_eos(self, ends: Iterable[str | int]) -> None:
-        """Replace the eos tokens by those given by name or id; they become special.
+        """Replace the eos tokens by those given. They become special.
 
-        Raises: VocabularyError for a name that is no token's, or an id out of range.
+        ends : names or ids.
+
+        Raises: VocabularyError if `ends` is no list of names and ids, a name is no token's, or an
+        id is out of range.
         """
         ids = {name: token for token, name in self.special.items()}
         if isinstance(ends, str | bytes) or not isinstance(ends, Iterable):
@@ -146,19 +171,25 @@ class TokenTable:
             self.make_eos(token, end if isinstance(end, str) else self.tokens[token].decode(errors="replace"))
 
     def make_eos(self, token: int, name: str) -> None:
-        """Let this id end a text. It becomes special, under its old name if it has one."""
+        """Make this id end a text. It becomes special, under its old name if it has one.
+
+        token : the id.
+        name : its name if it has none.
+
+        Raises: as `name_special`.
+        """
         self.eos.add(token)
         self.name_special({token: self.special.get(token, name)})
 
     def guess_eos(self) -> None:
-        """Take the special tokens with well-known names as eos, if nothing else said which."""
+        """If there are no eos tokens, take the special tokens with well-known names as eos."""
         if not self.eos:
             self.eos = {token for token, name in self.special.items() if name in KNOWN_EOS}
 
     def pad(self, size: int) -> None:
-        """Fill up to `size` ids with b"".
+        """Add ids with b"" until there are `size`.
 
-        Raises: VocabularyError if there are more ids than that, or it is no sensible size.
+        Raises: VocabularyError if there are more ids than that, or `size` is above `ID_LIMIT`.
         """
         if not len(self.tokens) <= size <= ID_LIMIT:
             raise VocabularyError(
@@ -168,20 +199,24 @@ class TokenTable:
         self.tokens += [b""] * (size - len(self.tokens))
 
     def _find(self, name: str) -> int:
+        """The first id whose bytes are these; -1 if there is none."""
         text = encode_text(name, self.where)
         return self.tokens.index(text) if text in self.tokens else -1
 
 
 def check_round_trip(table: TokenTable) -> bool:
-    """encode(text) through table.tokens gives the text back, for every sample. False: there is no encoder to ask.
+    """True if encoding each sample and joining table.tokens gives the sample back.
 
-    The bytes of the ids must be the text, or the text as the tokenizer's normaliser leaves it; one space before it, the
-    dummy prefix, is let through. Tokenizers that lose white space behind the normaliser (WordPiece, T5) may differ from
-    it by white space, if their own decoder gives the very bytes. Samples that the tokenizer has no tokens for are
-    passed over.
+    False if there is no encoder to ask.
 
-    Raises: VocabularyError with the text, the ids and the bytes.
-    Cost: 2 kB of text through the encoder.
+    The bytes must be the text, or the text as the tokenizer's normaliser leaves it. One space
+    before it, the dummy prefix, is allowed. Tokenizers that lose white space after the normaliser
+    (WordPiece, T5) may differ in white space if their own decoder gives exactly these bytes.
+    Samples for which the tokenizer lacks tokens are skipped.
+
+    Raises: VocabularyError if a sample does not come back (it shows the text, the ids and the
+    bytes), or the encoder's package fails.
+    Cost: encoding 2 kB of text.
     """
     reference = table.reference
     if reference is None:
@@ -202,6 +237,7 @@ def check_round_trip(table: TokenTable) -> bool:
 
 
 def _gives_back(tokens: list[bytes], ids: list[int], text: str, reference: Reference) -> bool:
+    """Whether the bytes of these ids count as the text."""
     if not all(0 <= token < len(tokens) for token in ids):
         return False
     got = b"".join(tokens[token] for token in ids)
@@ -215,5 +251,6 @@ def _gives_back(tokens: list[bytes], ids: list[int], text: str, reference: Refer
 
 
 def _some(names: Iterable[str]) -> str:
+    """The first eight names in order, for a message."""
     ordered = sorted(names)
     return ", ".join(ordered[:8]) + (", ..." if len(ordered) > 8 else "") or "none"

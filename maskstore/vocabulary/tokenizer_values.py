@@ -1,4 +1,7 @@
-"""Values from tokenizer files, checked as they are taken: JSON, objects, lists, ids, texts. Refusals name the place."""
+"""Values from tokenizer files, checked as they are read: JSON, objects, lists, ids, texts.
+
+In all functions `where` says which value of which file it is; messages begin with it.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,16 @@ from typing import Any
 from maskwright.analysis.arguments import clip
 from maskwright.analysis.errors import MaskwrightError, VocabularyError
 
-#: Ids from here on are taken for damage; the largest vocabulary in use has about 262,000.
+#: Ids from here on are taken as a sign of damage. The largest vocabulary in use has about 262,000.
 ID_LIMIT = 1 << 22
 
 
 def parse_json(data: bytes, where: str) -> Any:
-    """The JSON value. Raises: VocabularyError for bytes that are not UTF-8, not JSON, or have an object's key twice."""
+    """The JSON value.
+
+    Raises: VocabularyError if the bytes are not UTF-8 or not JSON, an object has a key twice, an
+    integer has thousands of digits, or the nesting is too deep.
+    """
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
@@ -40,21 +47,30 @@ def parse_json(data: bytes, where: str) -> Any:
 
 
 def as_list(value: Any, where: str) -> list[Any]:
-    """The value itself. Raises: VocabularyError unless it is a list."""
+    """The value itself.
+
+    Raises: VocabularyError unless it is a list.
+    """
     if not isinstance(value, list):
         raise VocabularyError(f"{where} is {clip(value)}, expected a list")
     return value
 
 
 def as_object(value: Any, where: str) -> Mapping[str, Any]:
-    """The value itself. Raises: VocabularyError unless it is a JSON object."""
+    """The value itself.
+
+    Raises: VocabularyError unless it is a JSON object.
+    """
     if not isinstance(value, dict):
         raise VocabularyError(f"{where} is {clip(value)}, expected an object")
     return value
 
 
 def check_id(token: object, where: str) -> int:
-    """The id itself. Raises: VocabularyError unless it is an int from 0 to ID_LIMIT - 1."""
+    """The id itself.
+
+    Raises: VocabularyError unless it is an int from 0 to ID_LIMIT - 1.
+    """
     if not isinstance(token, int) or isinstance(token, bool) or not 0 <= token < ID_LIMIT:
         raise VocabularyError(
             f"{where}: id {clip(token)} is out of range; expected an integer from 0 to {ID_LIMIT - 1}"
@@ -64,9 +80,16 @@ def check_id(token: object, where: str) -> int:
 
 @contextmanager
 def package_errors(where: str, what: str, then: str = "") -> Iterator[None]:
-    """Whatever a tokenizer's package raises inside becomes a VocabularyError: "where: what: its message" and `then`.
+    """A context in which every error of a tokenizer's package becomes a VocabularyError.
 
-    Packages written in Rust raise Exception itself, or panic where a file is odd; a panic is a BaseException.
+    what : what fails.
+    then : how the message ends.
+
+    The message is "where: what: the package's message", then `then`. Packages written in Rust raise
+    Exception itself, or panic on odd files. A panic is a BaseException.
+
+    Raises: VocabularyError if the package raises. MaskwrightError and MemoryError pass unchanged,
+    and so do exceptions that are no Exception, such as KeyboardInterrupt.
     """
     try:
         yield
@@ -79,7 +102,10 @@ def package_errors(where: str, what: str, then: str = "") -> Iterator[None]:
 
 
 def encode_text(text: str, where: str) -> bytes:
-    """The UTF-8 bytes. Raises: VocabularyError for half a surrogate pair, which no text holds."""
+    """The UTF-8 bytes of a text.
+
+    Raises: VocabularyError if it holds half a surrogate pair, which UTF-8 cannot write.
+    """
     try:
         return text.encode()
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""The bytes that every token id of a tokenizer stands for, exactly; nothing about how a text is cut into tokens."""
+"""The exact bytes of every token id of a tokenizer; nothing about how a text is cut into tokens."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ from maskwright.maskstore.vocabulary.tokenizer_objects import read_object
 from maskwright.maskstore.vocabulary.tokenizer_table import TokenTable, check_round_trip
 
 LONGEST_TOKEN = 1 << 14
-"""Bytes of the longest token of a vocabulary. Real tokenizers' longest have some hundreds."""
+"""The most bytes that a token may have. The longest of real tokenizers have some hundreds."""
 
 _logger = logging.getLogger(__name__)
 
-#: Built-in name -> (package, file or folder inside it). Those of Mistral come with mistral-common (Apache-2.0).
+#: Built-in name -> (package, file or folder inside it). The three Mistral vocabularies are files of
+#: the package mistral-common (Apache-2.0).
 BUILT_IN: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "mistral-7b-v0.1": ("mistral_common", "data/tokenizer.model.v1"),
@@ -42,25 +43,30 @@ BUILT_IN: Mapping[str, tuple[str, str]] = MappingProxyType(
 
 @dataclass(frozen=True, repr=False)
 class Vocabulary:
-    """tokens[id] is the byte string that id adds to a text; b"" where it adds none.
+    """A tokenizer's tokens: id i adds the bytes tokens[i] to a text, or nothing if they are b"".
 
-    name : what it was loaded as; not part of the digest and not of equality
-    tokens : index = token id; b"" for ids that stand for no text (special, control, unused, padding)
-    special : id -> name of the special and control tokens, read-only, ids ascending
-    eos : the ids that end a text, ascending; all of them are special
-    byte_pieces : ids of byte-fallback pieces such as `<0x0A>`; empty for byte-level tokenizers
-    checked : True if the tokenizer's own encoder was at hand when it was loaded and gave the sample texts back through
-        these bytes; False if it was not installed (also logged at level DEBUG). Not part of the digest or of equality.
+    name : str; what it was loaded as. Not part of the digest, and not compared by ==.
+    tokens : tuple of V byte strings, by token id. b"" for ids that stand for no text (special,
+        control, unused, padding).
+    special : id -> name of the special and control tokens; read-only, ids ascending.
+    eos : the ids that end a text, ascending. All of them are special.
+    byte_pieces : ids of byte-fallback pieces such as `<0x0A>`; empty for byte-level tokenizers.
+    checked : True if the tokenizer's own encoder was available at loading, and these bytes gave
+        back the sample texts that it encoded. False if there was no encoder: its package is not
+        installed (also logged at level DEBUG), or the vocabulary was made of bytes, of arrays, or
+        of another vocabulary. Not part of the digest, and not compared by ==.
 
-    Two ids may have equal bytes (a byte piece and a normal piece); that is common and legal.
+    Two ids may have equal bytes (a byte piece and a normal piece). That is common and legal.
 
-    Units: a token is bytes, not characters: it may hold a part of a UTF-8 sequence. A SentencePiece `▁` is the byte
-    0x20, wherever it stands. That most SentencePiece tokenizers put such a space before the first word of a text (the
-    dummy prefix) and take it away again when they decode is a habit of theirs at the start of a text, not a property
-    of the token, and is not applied here: the first token generated may be b" def" where the text shows "def".
+    Unit: a token is bytes, not characters. It may hold a part of a UTF-8 sequence. A SentencePiece
+    `▁` is the byte 0x20, wherever it stands. Most SentencePiece tokenizers put such a space before
+    the first word of a text (the dummy prefix), and remove it when they decode. That is a habit at
+    the start of a text, not a property of the token, so it is not applied here. The first token
+    generated may therefore be b" def" where the text shows "def".
 
-    Raises: VocabularyError if an id of `special`, `eos` or `byte_pieces` is out of range, a special id has bytes, an
-    eos id is not special, a byte piece is not one byte, or a token has more than 16,384 bytes.
+    Raises: VocabularyError if an argument has the wrong type, an id of `special`, `eos` or
+    `byte_pieces` is out of range, a special id has bytes, an eos id is not special, a byte piece is
+    not one byte, or a token has more than 16,384 bytes.
     Cost: O(total bytes) to build.
 
     >>> vocabulary = Vocabulary("ab", (b"", b"a", b"b", b"ab"), {0: "</s>"}, (0,))
@@ -125,7 +131,8 @@ class Vocabulary:
         return hash(self.digest)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # A read-only mapping cannot be pickled or copied as it is; engines do send vocabularies to worker processes.
+        # A read-only mapping cannot be pickled or copied. Engines send vocabularies to worker
+        # processes, so we give a plain dict instead.
         return type(self), (self.name, self.tokens, dict(self.special), self.eos, self.byte_pieces, self.checked)
 
     @classmethod
@@ -139,10 +146,14 @@ class Vocabulary:
     ) -> Vocabulary:
         """The vocabulary whose id i stands for tokens[i]; b"" for an id that stands for no text.
 
-        eos : the ids, or names, of the tokens that end a text; they become special, and stand for no text. special : other special tokens,
-        by name. Without eos no mask ever allows an end.
+        tokens : the bytes of each token, by id.
+        eos : ids or names of the tokens that end a text. They become special, and stand for no
+            text. Without eos no mask ever allows an end.
+        special : name -> id of other special tokens.
+        name : what to call the vocabulary.
 
-        Raises: VocabularyError for a token that is not bytes, or if `special` or `eos` does not fit.
+        Raises: VocabularyError if a token is not bytes, no token has text, or `special` or `eos`
+        does not fit.
 
         >>> Vocabulary.from_tokens([b"<eos>", b"a", b"b", b"ab"], eos=[0])
         <Vocabulary <tokens>: 4 ids, 1 special, eos 0>
@@ -156,14 +167,17 @@ class Vocabulary:
 
     @property
     def is_byte_complete(self) -> bool:
-        """Every one-byte string is a token, so that every byte string can be written in tokens."""
+        """True if every single byte is a token, so that tokens can spell every byte string."""
         return {bytes((byte,)) for byte in range(256)} <= set(self.tokens)
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256, in hex, of all that `to_arrays` gives. Equal digests: equal ids, bytes, special and eos tokens.
+        """SHA-256, in hex, of all arrays of `to_arrays`.
 
-        Independent of the name, of where it was loaded from, and of the hash seed. Cost: O(total bytes), once.
+        Equal digests mean equal ids, bytes, special and eos tokens. The digest does not depend on
+        the name, the source, or the hash seed.
+
+        Cost: O(total bytes), once.
         """
         state = hashlib.sha256(b"maskwright vocabulary 1\n")
         for key, array in sorted(self.to_arrays().items()):
@@ -172,15 +186,24 @@ class Vocabulary:
         return state.hexdigest()
 
     def text_ids(self) -> npt.NDArray[np.int32]:
-        """(n,) int32, ascending: the ids whose bytes are not empty, the only ones a mask can allow beside eos."""
+        """The ids whose bytes are not empty: (n,) int32, ascending.
+
+        Beside the eos tokens, these are the only ids that a mask can allow.
+        """
         return np.fromiter((i for i, token in enumerate(self.tokens) if token), np.int32)
 
     def to_arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """The vocabulary as flat arrays (for a safetensors file); `from_arrays` is the inverse. Names are not kept.
+        """The vocabulary as flat arrays, for a safetensors file. `from_arrays` is the inverse.
 
-        token_offsets : (V + 1,) int64, token_bytes : (total,) uint8; token i is token_bytes[offsets[i]:offsets[i + 1]]
-        special_ids : (n,) int32 ascending, special_offsets : (n + 1,) int64, special_bytes : uint8, names in UTF-8
-        eos, byte_pieces : int32 ascending
+        The name and `checked` are not kept. The arrays:
+
+        token_offsets : (V + 1,) int64; token i is token_bytes[token_offsets[i] : token_offsets[i +
+            1]].
+        token_bytes : (total,) uint8; the bytes of all tokens, by id.
+        special_ids : (n_special,) int32, ascending.
+        special_offsets : (n_special + 1,) int64; where each name begins in `special_bytes`.
+        special_bytes : (total,) uint8; the names in UTF-8.
+        eos, byte_pieces : (n,) int32, ascending.
         """
         token_offsets, token_bytes = _flatten(self.tokens)
         special_offsets, special_bytes = _flatten([name.encode() for name in self.special.values()])
@@ -196,9 +219,13 @@ class Vocabulary:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]], *, name: str) -> Self:
-        """The vocabulary that `to_arrays` wrote. The arrays may come from a damaged or hostile file.
+        """The vocabulary that `to_arrays` wrote, checked: the arrays may come from a hostile file.
 
-        Raises: VocabularyError if an array is missing, has another dtype or shape, or indexes out of range.
+        arrays : as `to_arrays` names them.
+        name : what to call the vocabulary; messages begin with it.
+
+        Raises: VocabularyError if an array is missing, has another dtype or shape, or indexes out
+        of range; and as `Vocabulary`.
         """
         tokens = _unflatten(arrays, "token_offsets", "token_bytes", name)
         names = _unflatten(arrays, "special_offsets", "special_bytes", name)
@@ -217,7 +244,7 @@ class Vocabulary:
 
 
 VocabularySource: TypeAlias = Vocabulary | str | os.PathLike[str] | Sequence[bytes] | object
-"""A vocabulary, or what `load_vocabulary` takes."""
+"""A vocabulary, or anything that `load_vocabulary` takes."""
 
 
 def load_vocabulary(
@@ -228,28 +255,36 @@ def load_vocabulary(
     special: Mapping[str, int] | None = None,
     eos: Iterable[str | int] | None = None,
 ) -> Vocabulary:
-    """The vocabulary of a tokenizer, given by built-in name, file, folder, object, or by its tokens themselves.
+    """The vocabulary of a tokenizer, given by name, file, folder or object, or by its tokens.
 
     source : one of
-        a built-in name: `python-tiny`, which the bundled model reads, or `mistral-7b-v0.1`, `mistral-7b-v0.3`, `tekken` (files of the
-        package mistral-common);
-        a file, known by its content: SentencePiece model, tekken json, tiktoken ranks, Hugging Face `tokenizer.json`;
-        a folder with one of these; `tokenizer_config.json`, `special_tokens_map.json` and `generation_config.json`
-        beside it are read for added, special and eos tokens;
+        a built-in name: `python-tiny`, which the bundled model reads, or `mistral-7b-v0.1`,
+            `mistral-7b-v0.3`, `tekken` (files of the package mistral-common);
+        a file, recognised by its content: a SentencePiece model, tekken json, tiktoken ranks, or a
+            Hugging Face `tokenizer.json`;
+        a folder with one of these; `tokenizer_config.json`, `special_tokens_map.json`,
+            `added_tokens.json` and `generation_config.json` beside it give added, special and eos
+            tokens;
         an object of transformers, tokenizers, sentencepiece, tiktoken or mistral-common;
-        a list of bytes, token by token (see `Vocabulary.from_tokens`); or a Vocabulary.
-    size : V, if the model's embedding has more rows than the tokenizer has ids; the rest is b""
-    name : what to call it; by default the built-in name or the file's or folder's
-    special : special tokens by name, added to what the source says (a tiktoken rank file says nothing about them)
-    eos : ids or names of the tokens that end a text; replaces what the source says. They become special.
+        a list of bytes, token by token (see `Vocabulary.from_tokens`);
+        a Vocabulary.
+    size : V, in tokens, if the model's embedding has more rows than the tokenizer has ids. The
+        additional ids stand for b"".
+    name : what to call it. Default: the built-in name, the name of the file or folder, the type of
+        the object, "<tokens>" for a list, or the name of the given Vocabulary.
+    special : name -> id of special tokens, added to those of the source (a tiktoken rank file names
+        none).
+    eos : ids or names of the tokens that end a text. They replace those of the source, and become
+        special.
 
-    A token's bytes are what the tokenizer's decoder makes of it in the middle of a text. The tokenizer's own encoder,
-    if installed, is run on sample texts and must agree (see `Vocabulary.checked`).
+    A token's bytes are what the tokenizer's decoder makes of it in the middle of a text. If the
+    tokenizer's own encoder is installed, it encodes sample texts, and the result must agree with
+    these bytes (see `Vocabulary.checked`).
 
-    Raises: UnknownNameError for a source that is neither a built-in name nor a path; MissingExtraError if the package
-    that reads it is not installed; VocabularyError if the source cannot be read exactly, or `size`, `special` or `eos`
-    does not fit it.
-    Cost: O(file). Mistral 7B v0.1 some 50 ms, tekken some 400 ms.
+    Raises: UnknownNameError if the source is neither a built-in name nor a path; MissingExtraError
+    if the package that reads it is not installed; VocabularyError if the source cannot be read
+    exactly, or `size`, `special` or `eos` does not fit it.
+    Cost: O(file). Mistral 7B v0.1 takes some 50 ms, tekken some 400 ms.
     """
     need_type("name", name, (str, NoneType), "a str or None", VocabularyError)
     size = None if size is None else integer("size", size, VocabularyError)
@@ -295,13 +330,15 @@ def _special(special: Mapping[str, int] | None) -> dict[str, int]:
 
 
 def post_tokens(vocabulary: Vocabulary) -> list[tuple[int, bytes]]:
-    """(id, bytes) in the streamlining post's reading: leading spaces stripped, special and byte pieces left out.
+    """(id, bytes) of each token as the streamlining post reads it: without leading spaces.
 
-    All leading spaces of a piece go (`▁▁x` would become `x`), and a piece that is nothing but spaces goes with them.
-    Mistral-7B v0.1: 32,000 ids - 3 special - 256 byte pieces - 15 pieces of spaces only = 31,726. Stripping one space
-    only would keep 14 of the 15, 31,740. Not what decoding uses: that is the true bytes of all tokens.
+    Special and byte pieces are left out. All leading spaces of a piece go (`▁▁x` becomes `x`), and
+    a piece of spaces only is left out. Mistral-7B v0.1: 32,000 ids - 3 special - 256 byte pieces -
+    15 pieces of spaces only = 31,726. If only one space were stripped, 14 of the 15 would stay:
+    31,740. Decoding does not use this reading. It uses the true bytes of all tokens.
 
-    >>> post_tokens(Vocabulary("v", (b"", b" a", b"  ", b"a", b"\\n"), {0: "</s>"}, (0,), frozenset({4})))
+    >>> tokens = (b"", b" a", b"  ", b"a", b"\\n")
+    >>> post_tokens(Vocabulary("v", tokens, {0: "</s>"}, (0,), frozenset({4})))
     [(1, b'a'), (3, b'a')]
     """
     stripped = ((i, token.lstrip(b" ")) for i, token in enumerate(vocabulary.tokens) if i not in vocabulary.byte_pieces)
@@ -309,6 +346,7 @@ def post_tokens(vocabulary: Vocabulary) -> list[tuple[int, bytes]]:
 
 
 def _locate(source: str | os.PathLike[str]) -> tuple[Path, str]:
+    """The path of a built-in name, file or folder, and what to call its vocabulary."""
     if source in BUILT_IN:
         package, inside = BUILT_IN[str(source)]
         spec = importlib.util.find_spec(package)
@@ -336,7 +374,10 @@ def _locate(source: str | os.PathLike[str]) -> tuple[Path, str]:
 
 
 def as_vocabulary(source: VocabularySource) -> Vocabulary:
-    """The vocabulary itself, or the one that `load_vocabulary` makes of a name, a path, a tokenizer or a list of bytes."""
+    """The vocabulary itself, or what `load_vocabulary` makes of a name, path, tokenizer or list.
+
+    Raises: as `load_vocabulary`.
+    """
     return source if isinstance(source, Vocabulary) else load_vocabulary(source)
 
 

@@ -108,11 +108,14 @@ _HOME = {
     "store_info": "maskwright.maskstore.file.fileformat",
     "validate": "maskwright.validation",
 }
-"""Public name -> the module that has it. Modules are imported when a name is first used: `maskwright --help` needs none of them."""
+"""Public name -> module that defines it.
+
+A module is imported when one of its names is first used. `maskwright --help` needs none of them.
+"""
 
 
 _OLD = {"AutomatonStore": "Store", "MaskStore": "EntryStore"}
-"""What names were called before."""
+"""Deprecated name -> current name."""
 
 
 def __getattr__(name: str) -> Any:

@@ -1,7 +1,9 @@
-"""Completing a prompt with a local language model such that prompt and completion are a text of the grammar.
+"""Completes a prompt with a local language model, so that both together are a text of the grammar.
 
-In: a store, a prompt, a model. Out: a `Generation` (maskwright.decoding.generation). The prompt is read by the matcher first, its last
-tokens are healed, and the model's vocabulary is held against the store's.
+In: a store, a prompt, a model. Out: a `Generation` (maskwright.decoding.generation).
+
+This module compares the model's vocabulary with the store's, reads the prompt with a matcher, and
+heals the prompt's last tokens. The generation itself is in `maskwright.decoding.generation`.
 """
 
 from __future__ import annotations
@@ -30,8 +32,9 @@ from maskwright.analysis.errors import (
 )
 from maskwright.decoding.adapters.huggingface import check_same_tokens, check_stores
 from maskwright.decoding.engine.arguments import plain_bytes
-from maskwright.decoding.generation.generation import Completion, Generation, ModelReader, Sampler, generate
+from maskwright.decoding.generation.generation import Completion, Generation, generate
 from maskwright.decoding.generation.healing import split_for_healing
+from maskwright.decoding.generation.logits import ModelReader, Sampler
 from maskwright.decoding.logits import apply_mask, need_torch
 from maskwright.maskstore.vocabulary import Vocabulary, load_vocabulary
 from maskwright.models import BUNDLED, model_folder
@@ -46,8 +49,12 @@ if TYPE_CHECKING:
 class LanguageModel:
     """A causal language model of transformers with its tokenizer.
 
-    vocabulary : what its tokens stand for. context : tokens that it can see, 0 if its configuration does not say.
-    begin : tokens put before every prompt, beside those that the tokenizer itself puts there.
+    name : the name or folder it was loaded by.
+    model : the model, an object of transformers.
+    tokenizer : the model's tokenizer, an object of transformers.
+    vocabulary : the tokens as bytes.
+    context : the most tokens that the model sees at once; 0 if its configuration does not say.
+    begin : token ids to put before every prompt, in addition to those that the tokenizer adds.
     """
 
     name: str
@@ -58,7 +65,13 @@ class LanguageModel:
     begin: tuple[int, ...] = ()
 
     def tokens_of(self, text: str) -> list[int]:
-        """What the model sees of a prompt; never empty."""
+        """The token ids that the model reads for a prompt; never empty.
+
+        text : the prompt. If it gives no tokens, the result is one beginning-of-text token, or an
+            end-of-text token if the tokenizer has no beginning-of-text token.
+
+        Raises: MaskwrightError if there are no tokens and the tokenizer has neither of the two.
+        """
         tokens = [*self.begin, *self.tokenizer(text)["input_ids"]]
         if not tokens:
             tokenizer = self.tokenizer
@@ -72,12 +85,18 @@ class LanguageModel:
 
 
 def load_model(name: str | os.PathLike[str] = BUNDLED, device: str | None = None) -> LanguageModel:
-    """A model by the name of a bundled one (python-tiny), by folder, or by its name on the Hugging Face hub.
+    """Load a language model and its tokenizer.
 
-    device : "cpu", "cuda", ...; by default CUDA if there is a device. On the CPU weights of 16-bit floats become 32-bit ones.
+    No code that comes with a model is executed.
 
-    Nothing is executed that comes with a model. Raises MissingExtraError without torch and transformers, UnknownNameError if there is no
-    such model (or the hub cannot be reached), MaskwrightError if it cannot be loaded.
+    name : the bundled model (python-tiny), a folder, or a name on the Hugging Face hub.
+    device : "cpu", "cuda", ...; by default CUDA if there is such a device, else the CPU. On the
+        CPU float16 weights become float32.
+
+    Raises: MissingExtraError if torch or transformers is not installed; UnknownNameError if there
+        is no such model, or if the hub cannot be reached; MaskwrightError if a folder's model
+        cannot be loaded, or if it cannot be put on the device; VocabularyError if the model has
+        fewer logits than its tokenizer has tokens; and as `load_vocabulary`.
     """
     need_type("the name of a model", name, (str, os.PathLike), "a str or a Path")
     need_type("device", device, (str, NoneType), "a str or None")
@@ -118,7 +137,11 @@ def load_model(name: str | os.PathLike[str] = BUNDLED, device: str | None = None
 
 
 def check_model_name(name: str | os.PathLike[str]) -> None:
-    """Raises MissingExtraError or UnknownNameError where `load_model` is sure to, without importing what models need."""
+    """Check what can be checked of a model's name without importing torch or transformers.
+
+    Raises: MissingExtraError if torch or transformers is not installed; UnknownNameError if the
+        name is a path that is no model's folder. `load_model` would raise the same errors.
+    """
     for package in ("torch", "transformers"):
         if importlib.util.find_spec(package) is None:
             raise MissingExtraError(
@@ -128,7 +151,13 @@ def check_model_name(name: str | os.PathLike[str]) -> None:
 
 
 def vocabulary_of(name: str | os.PathLike[str]) -> Vocabulary | None:
-    """The vocabulary of a model, from the files in its folder alone; None where only the loaded model can tell."""
+    """The vocabulary of a model, read from the files in its folder, or None.
+
+    None means that the model must be loaded to find out: it is a name on the hub, or its files give
+    no vocabulary, or no end-of-text token.
+
+    Raises: UnknownNameError if the name is a path that is no model's folder.
+    """
     source = _source(name)
     if not Path(source).is_dir():
         return None
@@ -140,7 +169,12 @@ def vocabulary_of(name: str | os.PathLike[str]) -> Vocabulary | None:
 
 
 def check_model(store: Store, model: LanguageModel) -> None:
-    """Raises VocabularyError unless the store was built for the model's tokenizer."""
+    """Check that a store was built for a model's tokenizer.
+
+    Raises: VocabularyError if a token id stands for different bytes in the two vocabularies, or if
+        the model has end-of-text tokens and none of them is one of the store's; MaskwrightError for
+        a store of lexing "nfa".
+    """
     check_stores([store])
     check_same_tokens(store.vocabulary, model.vocabulary)
     ours, theirs = set(store.vocabulary.eos), set(model.vocabulary.eos)
@@ -160,13 +194,20 @@ def start_completion(
     heal: bool = True,
     **options: Any,
 ) -> Generation:
-    """A completion of a prompt, to be iterated over; options are those of `generate`.
+    """Start the completion of a prompt; the result is an iterator over its steps.
 
-    constrained : under the grammar's masks; else the same loop runs free.
-    heal : take back the prompt's last tokens where a longer token might stand, see `maskwright.decoding.generation.healing`.
+    store : a store for the model's tokenizer.
+    prompt : the beginning of a text of the grammar; bytes must be UTF-8.
+    model : the language model.
+    constrained : whether to generate under the grammar's masks. False runs the same loop without
+        masks; the prompt is checked all the same.
+    heal : whether to take back the prompt's last tokens where a longer token could replace them,
+        see `maskwright.decoding.generation.healing`.
+    options : the other options of `generate`.
 
-    Raises IllegalTokenError if the prompt is no beginning of a legal text, saying where, why and what could stand there; VocabularyError
-    if the store is not for the model's tokenizer; and as `generate`.
+    Raises: IllegalTokenError if no legal text begins with the prompt; the message says where it
+        goes wrong and which bytes could come there. VocabularyError if the store is not for the
+        model's tokenizer. MaskwrightError if the prompt is not UTF-8. And as `generate`.
     """
     constrained, heal = boolean("constrained", constrained), boolean("heal", heal)
     check_model(store, model)
@@ -181,7 +222,8 @@ def start_completion(
     tail = b""
     if heal:
         kept, tail = split_for_healing(model.vocabulary, tokens)
-        # a tokenizer may put a blank before the text, which is not ours to take back
+        # A tokenizer may put a blank before the text. That blank is not part of the prompt, so it
+        # cannot be taken back.
         if tail and data.endswith(tail) and kept:
             tokens = kept
             matcher = store.matcher()
@@ -199,17 +241,28 @@ def complete(
     model: LanguageModel | str | os.PathLike[str] = BUNDLED,
     **options: Any,
 ) -> Completion:
-    """`start_completion(...)`, run to its end: prompt and `data` of the result are a legal text.
+    """Complete a prompt: the prompt followed by the result's `data` is a legal text.
 
-    store : a store, or its file. model : a model, or what `load_model` takes.
+    Runs `start_completion` to its end. With `constrained=False` the text may be illegal, and with
+    `close=False` it may be incomplete.
+
+    store : a store, or its file.
+    prompt : the beginning of a text of the grammar; bytes must be UTF-8.
+    model : a loaded model, or what `load_model` takes.
+    options : as for `start_completion`.
+
+    Raises: as `start_completion`, `load_store` and `load_model`.
     """
-    compiled: Any = as_store(store)  # check_model refuses one without masks
+    compiled: Any = as_store(store)  # `check_model` refuses an EntryStore
     loaded = model if isinstance(model, LanguageModel) else load_model(model)
     return start_completion(compiled, prompt, loaded, **options).run()
 
 
 class ModelDraw:
-    """Draws the next token by a model, text by text; equal numbers of texts draw equally, whatever was drawn before."""
+    """Draws the next token with a model, for one text after the other.
+
+    The draws depend on the seed, the number of the text and its tokens, not on earlier texts.
+    """
 
     def __init__(self, model: LanguageModel, temperature: float, seed: int) -> None:
         self._model, self._temperature, self._seed = model, temperature, seed
@@ -218,11 +271,16 @@ class ModelDraw:
         self.begin_text(0)
 
     def begin_text(self, number: int) -> None:
-        """Another text is drawn from here on."""
+        """Begin the text of this number: seed the sampler again with the seed and the number."""
         self._sampler = Sampler(self._temperature, 0, 1.0, (self._seed, number))
         self._reader = None
 
     def __call__(self, tokens: Sequence[int], words: npt.NDArray[np.uint32]) -> int:
+        """The next token id.
+
+        tokens : the token ids of the text so far.
+        words : (ceil(V / 32),) uint32; the mask of the tokens allowed next.
+        """
         if self._reader is not None and len(tokens) == len(self._read) + 1 and list(tokens[:-1]) == self._read:
             self._reader.push(tokens[-1])
         else:
@@ -234,14 +292,25 @@ class ModelDraw:
 
 
 def next_token_of(model: LanguageModel, temperature: float = 0.8, seed: int = 0) -> ModelDraw:
-    """Draws the next token by a model: from the tokens so far and the mask, (ceil(V / 32),) uint32, of those allowed. For `validate`."""
+    """A function that draws the next token with a model, for `next_token` of `validate`.
+
+    It takes the token ids so far and the mask of the tokens allowed next, (ceil(V / 32),) uint32.
+
+    temperature : 0 takes the likeliest token.
+    seed : equal seeds draw equally.
+    """
     return ModelDraw(model, temperature, seed)
 
 
 def read_prompt(matcher: Matcher, data: bytes, name: str = "the prompt") -> None:
-    """Advance a matcher at the start of a text by a prompt.
+    """Advance a matcher, which is at the start of a text, by a prompt.
 
-    Raises IllegalTokenError with the first byte that cannot stand where it does, by offset and as line:column with a caret, and what could.
+    matcher : advanced in place.
+    data : the prompt in UTF-8.
+    name : what error messages call the prompt.
+
+    Raises: IllegalTokenError if no legal text begins with the prompt. The message has the first
+        wrong byte by offset and by line:column with a caret, and the bytes that could come there.
     """
     try:
         matcher.advance_bytes(data)
@@ -250,8 +319,9 @@ def read_prompt(matcher: Matcher, data: bytes, name: str = "the prompt") -> None
 
 
 def _refusal(matcher: Matcher, data: bytes, name: str) -> str:
-    """Why a prompt is refused. The matcher is left behind its longest legal beginning."""
-    good, bad = 0, len(data)  # data[:good] has been read; data[:bad] is no beginning of a legal text
+    """The message that says why a prompt is refused. Advances the matcher as far as it is legal."""
+    # INVARIANT: the matcher has read data[:good], and no legal text begins with data[:bad]
+    good, bad = 0, len(data)
     while bad - good > 1:
         middle = (good + bad) // 2
         if matcher._allows_bytes(0, data[good:middle]):
@@ -287,7 +357,7 @@ def _refusal(matcher: Matcher, data: bytes, name: str) -> str:
 
 
 def _listed(allowed: Sequence[int]) -> str:
-    """Bytes in words: letters, digits and what is not ASCII by kind, the others one by one."""
+    """Bytes in words: letters, digits and non-ASCII bytes as one kind each, others singly."""
     found = {byte for byte in allowed if byte < 0x80}
     parts = []
     for what, members in (("letters", {*range(65, 91), *range(97, 123)}), ("digits", set(range(48, 58)))):
@@ -303,7 +373,7 @@ def _listed(allowed: Sequence[int]) -> str:
 
 
 def _source(name: str | os.PathLike[str]) -> str:
-    """What `from_pretrained` is to be given."""
+    """The argument for `from_pretrained`: a folder, or a name on the hub."""
     if name == BUNDLED:
         return str(model_folder(BUNDLED))
     path = Path(name).expanduser()
@@ -324,7 +394,10 @@ def _source(name: str | os.PathLike[str]) -> str:
 
 
 def _check_hub(name: str) -> None:
-    """Raises UnknownNameError at once if a model is not in the hub's cache and the hub cannot be found: it would be tried for minutes."""
+    """Raises UnknownNameError at once if a model is not cached and the hub cannot be reached.
+
+    transformers would try for minutes.
+    """
     from huggingface_hub import constants, try_to_load_from_cache
 
     if isinstance(try_to_load_from_cache(name, "config.json"), str) or any(
@@ -356,7 +429,7 @@ def _explained(name: str | os.PathLike[str], source: str, error: Exception) -> M
 
 
 def _ends(tokenizer: Any, model: Any) -> list[int]:
-    """The ids that end a text by the tokenizer or by the model's generation configuration."""
+    """End-of-text ids, from the tokenizer and from the model's generation configuration."""
     config = getattr(model, "generation_config", None)
     found = [tokenizer.eos_token_id]
     named = getattr(config, "eos_token_id", None)

@@ -7,8 +7,9 @@ from functools import cache
 
 @cache
 def version() -> str:
-    """Its number, or "0+unknown" for a source tree that was never installed."""
-    # PERF: 28 ms of processor time, most of it to import what reads metadata; `import maskwright` takes 5 ms without
+    """The version number, or "0+unknown" for a source tree that was never installed."""
+    # PERF: 28 ms of processor time, most of it for the import of importlib.metadata.
+    # `import maskwright` takes 5 ms without it.
     from importlib import metadata
 
     try:

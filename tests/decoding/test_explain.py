@@ -28,7 +28,8 @@ from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.loading import parse_grammar
 from maskwright.decoding.explain import explain_id, explain_next, explain_text, explain_token
 from maskwright.decoding.explain.explanation import Explanation
-from maskwright.decoding.explain.retrace import Retrace, machine_of
+from maskwright.decoding.explain.machine import machine_of
+from maskwright.decoding.explain.retrace import Retrace
 from maskwright.stores.build import compile_store
 from maskwright.stores.store import Store
 

@@ -14,8 +14,9 @@ import pytest
 from maskwright.analysis.errors import LimitError, MaskwrightError
 from maskwright.analysis.loading import parse_grammar
 from maskwright.decoding.endings import ending
-from maskwright.decoding.generation.generation import Completion, Sampler, generate
+from maskwright.decoding.generation.generation import Completion, generate
 from maskwright.decoding.generation.healing import Healing, split_for_healing
+from maskwright.decoding.generation.logits import Sampler
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.stores.build import compile_store
 from maskwright.stores.store import Store

@@ -38,7 +38,8 @@ from maskwright.analysis.lexing.terminals import compile_terminals
 from maskwright.analysis.loading import parse_grammar
 from maskwright.decoding.reference import ReferenceDecoder
 from maskwright.maskstore.entries.build import contexts_of, walk_vocabulary
-from maskwright.maskstore.entries.streamline import DELETED, STEPS, SequenceTable, Streamlined, streamline
+from maskwright.maskstore.entries.sequences import SequenceTable
+from maskwright.maskstore.entries.streamline import DELETED, STEPS, Streamlined, streamline
 from maskwright.maskstore.table.compiled import Progress
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.stores.build import compile_entry_store
@@ -308,7 +309,7 @@ def test_exact_is_left_out_on_demand_and_past_its_limit(monkeypatch: pytest.Monk
     assert with_step.exact_verdicts is not None and sum(with_step.exact_verdicts.values()) > 0
     without = streamlined(grammar, vocabulary, exact=False)
     with monkeypatch.context() as patch:
-        patch.setattr("maskwright.maskstore.entries.streamline.EXACT_BYTES", 0)
+        patch.setattr("maskwright.maskstore.entries.exact_outcomes.EXACT_BYTES", 0)
         limited = streamlined(grammar, vocabulary)
     for result in (without, limited):
         assert result.exact_verdicts is None

@@ -1,8 +1,11 @@
-"""Which tokens does another engine allow wrongly, or refuse wrongly? In: an engine, a grammar, a corpus. Out: an `AuditReport`.
+"""Which tokens does another engine allow wrongly, or refuse wrongly?
 
-The engine under audit runs in a process of its own (`host`), in any Python that has it; `engines` knows how to drive it. `run` reads the
-corpus with both engines and holds each mask against the exact one, `sequences` says which terminals a token spells, `shrink` makes the
-texts that show a difference as short as can be.
+In: an engine, a grammar, a corpus. Out: an `AuditReport`.
+
+The engine under audit runs in a process of its own (`host`), under any Python that has it.
+`engines` knows how to drive it. `run` reads the corpus with both engines and compares each mask
+with the exact one. `sequences` says which terminals a token spells. `shrink` makes the texts that
+show a difference as short as possible.
 """
 
 from maskwright.audit.remote import EngineFailed

@@ -1,10 +1,14 @@
-"""Two engines read texts in step, and their masks are compared, bit by bit.
+"""Two engines read texts in step, and their masks are compared bit by bit.
 
-A token is *over-constrained* if the exact mask has it and the other has not, *under-constrained* the other way round. End-of-text tokens
-count as one; other special tokens are not compared. The engine has left a text where it refuses the true next token, and the text leaves
-the grammar where the exact engine does: both are compared there, and no further.
+A token is *over-constrained* if the exact mask has it and the other mask does not. It is
+*under-constrained* if only the other mask has it. End-of-text tokens count as one token. Other
+special tokens are not compared.
 
-Differences of one kind at one place of the grammar (terminal before, terminals spelled; see `sequences`) are counted together.
+The engine has left a text where it refuses the true next token. The text leaves the grammar where
+the exact engine refuses that token. The masks are compared there, and no further.
+
+Differences with the same kind, terminal before and terminals spelled (`sequences`) are counted
+together.
 """
 
 from __future__ import annotations
@@ -44,7 +48,12 @@ MOST_RESTARTS = 5
 
 @dataclass(frozen=True)
 class EncodedText:
-    """name : in the corpus. text : what it says. tokens : the tokenizer's, spelling it exactly."""
+    """A text of the corpus.
+
+    name : in the corpus.
+    text : what it says.
+    tokens : (n,) int32; the tokenizer's ids, which spell it exactly.
+    """
 
     name: str
     text: str
@@ -53,7 +62,20 @@ class EncodedText:
 
 @dataclass
 class Seen:
-    """A difference while it is counted. at : text and position of the best example; token : there, -1 for none."""
+    """A difference while it is counted.
+
+    kind : one of `report.ORDER`.
+    before : the terminal before, in words.
+    number : of the tokens' sequence (`TokenSequences`); None where the mask as a whole is wrong or
+        the engine failed.
+    message : what the engine said.
+    positions : masks with it.
+    tokens : tokens with it, over all these masks.
+    true_refusals : texts that it ended.
+    at : text and position of the best example.
+    token : the token there; -1 for none.
+    cost : of the example; lower is better. True refusals come first, then early positions.
+    """
 
     kind: str
     before: str = ""
@@ -71,9 +93,18 @@ _Key = tuple[str, str, int | None, str]
 
 
 class Comparison:
-    """Reads texts with both engines. seen : the differences. counts : of masks and tokens. nanoseconds : of each mask.
+    """Reads texts with both engines and counts the differences.
 
-    texts_by_outcome : how many texts ended how. gave_up : why the rest was not read, or "".
+    store : of the exact engine.
+    remote : the engine under audit.
+    texts : with their tokens.
+    progress : called with (what, done, total).
+
+    seen : the differences.
+    texts_by_outcome : how many texts ended in which way.
+    counts : masks and tokens, and those with each kind of difference.
+    nanoseconds : time of each mask, "theirs" and "ours".
+    gave_up : why texts were left unread, or "".
     """
 
     def __init__(
@@ -118,14 +149,20 @@ class Comparison:
     # --- reading ---
 
     def warm_up(self) -> None:
-        """A mask of both that is not timed: compiled code is loaded, automata are begun."""
+        """Make one mask with both engines that is not timed.
+
+        This loads compiled code and begins automata.
+        """
         with contextlib.suppress(EngineFailed):
             self.stand_at([])
             self.fill_ours()
             self.remote.fill()
 
     def read(self, max_positions: int, seed: int) -> None:
-        """Compare all positions of the texts, or so many drawn from them."""
+        """Compare the masks at all positions of the texts, or at `max_positions` drawn ones.
+
+        seed : of the draw.
+        """
         ends = np.cumsum([len(text.tokens) + 1 for text in self.texts])
         total = int(ends[-1]) if len(ends) else 0
         chosen = np.arange(total)
@@ -152,10 +189,12 @@ class Comparison:
             self._tell(end)
 
     def _tell(self, done: int) -> None:
+        """Report progress."""
         if self.progress is not None:
             self.progress("masks", done, self.total)
 
     def _read_text(self, tokens: Tokens, wanted: Sequence[int]) -> str:
+        """Compare the masks at some positions of one text. Returns the outcome."""
         self.at = 0
         self.remote.reset()
         self.matcher.reset()
@@ -183,7 +222,7 @@ class Comparison:
         return WHOLE if self.matcher.is_accepting() else OUTSIDE
 
     def _take(self, tokens: Tokens) -> int:
-        """Our engine reads tokens until one is illegal; how many it took."""
+        """Let our engine read tokens until one is illegal. Returns how many it took."""
         if len(tokens) > 1:
             return replay(self.matcher, tokens)
         try:
@@ -194,7 +233,7 @@ class Comparison:
         return len(tokens)
 
     def stand_at(self, tokens: Tokens) -> bool:
-        """Bring both engines behind some tokens; False if one of them refuses."""
+        """Make both engines read some tokens from the start; False if one of them refuses."""
         self.matcher.reset()
         if replay(self.matcher, tokens) < len(tokens):
             return False
@@ -202,7 +241,10 @@ class Comparison:
         return self.remote.advance(tokens)[0] == len(tokens)
 
     def fill_ours(self) -> int:
-        """Our mask, and the nanoseconds it took."""
+        """Fill our mask, and return the nanoseconds that it took.
+
+        At a dead end the mask is empty and -1 is returned.
+        """
         begin = time.perf_counter_ns()
         try:
             self.matcher.fill(self.ours)
@@ -212,8 +254,14 @@ class Comparison:
         return time.perf_counter_ns() - begin
 
     def _compare(self, at: int, true: int | None, is_refused: bool = False) -> bool:
-        """Compare the masks where both engines stand. true : the next token, None for the end of the text. is_refused : by the engine's
-        advance. Whether the engine refuses it though it is legal."""
+        """Compare the masks after the tokens that both engines have read.
+
+        at : position in the text, in tokens.
+        true : the next token; None for the end of the text.
+        is_refused : whether the engine's `advance` has refused it.
+
+        Returns whether the engine refuses the true token although it is legal.
+        """
         self.at = at
         ours_took = self.fill_ours()
         theirs, theirs_took = self.remote.fill()
@@ -258,10 +306,17 @@ class Comparison:
         return is_wrong
 
     def has(self, words: Words, token: int | None) -> bool:
+        """Whether a mask has a token; None stands for any end-of-text token.
+
+        words : (ceil(V / 32),) uint32.
+        """
         return any(int(words[one >> 5]) >> (one & 31) & 1 for one in (self.eos if token is None else [token]))
 
     def whole(self, theirs: Words) -> str | None:
-        """What is wrong with a mask as a whole."""
+        """The fault of a mask as a whole: EMPTY, UNCONSTRAINED or None.
+
+        theirs : (ceil(V / 32),) uint32; compared with `ours`.
+        """
         if not ((theirs & self.text_bits).any() or self.has(theirs, None)):
             return EMPTY if (self.ours & self.text_bits).any() or self.has(self.ours, None) else None
         if not (~theirs & self.text_bits).any():
@@ -269,7 +324,13 @@ class Comparison:
         return None
 
     def differing(self, theirs: Words, is_over: bool) -> tuple[npt.NDArray[np.int64], int]:
-        """Tokens in which the masks differ, the shortest first; and 1 if the end of the text is one of them."""
+        """The tokens in which the masks differ, the shortest first.
+
+        theirs : (ceil(V / 32),) uint32; compared with `ours`.
+        is_over : tokens that only ours has; else tokens that only theirs has.
+
+        Returns (n,) int64 ids, and 1 if the end of the text differs too, else 0.
+        """
         more, less = (self.ours, theirs) if is_over else (theirs, self.ours)
         ends = int(self.has(more, None) and not self.has(less, None))
         words = more & ~less & self.text_bits
@@ -291,6 +352,7 @@ class Comparison:
         token: int = -1,
         true_refusals: int = 0,
     ) -> None:
+        """Count a difference at the current position."""
         seen = self.seen.setdefault((kind, before, number, message), Seen(kind, before, number, message))
         seen.positions += 1
         seen.tokens += tokens
@@ -300,6 +362,7 @@ class Comparison:
             seen.cost, seen.at, seen.token = cost, (self.text, self.at), token
 
     def _fail(self, error: EngineFailed) -> None:
+        """Count a failure of the engine."""
         self.counts["failed"] += 1
         self._count(error.kind, message=cause(error))
         if error.kind != EXCEPTION:
@@ -309,6 +372,9 @@ class Comparison:
 
 
 def cause(error: EngineFailed) -> str:
-    """What an engine says, without what differs from text to text."""
+    """The first line of what an engine says, with all numbers replaced.
+
+    So equal failures on different texts have equal messages.
+    """
     lines = str(error).splitlines()
     return re.sub(r"\d+", "N", lines[0] if lines else "")[:200]

@@ -1,17 +1,21 @@
-"""Engines that write masks, behind one interface: a grammar and a vocabulary give sessions with `reset`, `fill` and `advance`.
+"""Engines that write masks, behind one interface: sessions with `reset`, `fill` and `advance`.
 
-This file is also run by interpreters that have the engine but not maskwright (`host`): it imports NumPy and the standard library, and the
-engine itself only when that is asked for.
+A grammar and a vocabulary give the sessions of an engine. Interpreters that have the engine but not
+maskwright run this file too (`host`). So it imports only NumPy and the standard library, and an
+engine only when that engine is asked for.
 
-What a user's own engine looks like (`module:function`):
+A user's own engine is given as `module:function`. It looks like this:
 
-    def function(grammar_text, vocabulary):   # the text of a grammar file; an object with name, tokens, special, eos and encode
+    # grammar_text: the text of a grammar file
+    # vocabulary: has name, tokens, special, eos, path and encode (`EngineVocabulary`)
+    def function(grammar_text, vocabulary):
         return Session                        # called without arguments for each session
 
     class Session:
-        def reset(self): ...                  # back to the start of the text
-        def fill(self, words): ...            # uint32[ceil(V / 32)], zero: set bit i of word w if token 32 w + i may come next
-        def advance(self, token): ...         # add a token to the text; whether it was taken
+        def reset(self): ...                  # go back to the start of the text
+        def fill(self, words): ...            # words: (ceil(V / 32),) uint32, all 0
+                                              # set bit i of word w if token 32 w + i may come
+        def advance(self, token): ...         # add a token; return whether it was taken
 """
 
 from __future__ import annotations
@@ -27,15 +31,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 BUILT_IN = "builtin:"
-"""Before the name of a grammar that an engine brings along."""
+"""Prefix of the name of a grammar that an engine brings along."""
 
 
 class UnsupportedError(Exception):
-    """The engine cannot run this grammar or vocabulary; the message says why."""
+    """The engine cannot run this grammar or vocabulary. The message says why."""
 
 
 class MissingError(Exception):
-    """A package is not there. package : what to install."""
+    """A package is missing. package : what to install."""
 
     def __init__(self, package: str, why: str) -> None:
         super().__init__(why)
@@ -43,9 +47,14 @@ class MissingError(Exception):
 
 
 class EngineVocabulary(NamedTuple):
-    """What an engine gets to know of a tokenizer. tokens : id -> bytes, b"" for special ones. special : id -> name. eos : ids.
+    """A tokenizer's vocabulary, as an engine gets it.
 
-    path : the tokenizer's own file, or "". encode : bytes to the tokens that the tokenizer spells them with.
+    name : the vocabulary's name.
+    tokens : id -> bytes; b"" for special tokens.
+    special : id -> name.
+    eos : ids of end-of-text tokens.
+    path : the tokenizer's own file, or "".
+    encode : bytes -> the tokens with which the tokenizer spells them.
     """
 
     name: str
@@ -56,16 +65,22 @@ class EngineVocabulary(NamedTuple):
     encode: Callable[[bytes], list[int]] = list
 
     def end(self, engine: str) -> int:
-        """The one end-of-text token that an engine can do with."""
+        """The end-of-text token for an engine that takes only one.
+
+        Raises: UnsupportedError if the vocabulary has none.
+        """
         if not self.eos:
             raise UnsupportedError(f"{engine} needs an end-of-text token, and vocabulary {self.name} has none")
         return self.eos[0]
 
 
 class EngineGrammar(NamedTuple):
-    """text : of the grammar, in Lark's language. own : the grammar in the engine's language, if there is one; own_name : its file's name.
+    """A grammar, in Lark's language and perhaps in the engine's.
 
-    `own_name` says the language by its suffix; with BUILT_IN before it, it is the name of a grammar that comes with the engine.
+    text : the grammar in Lark's language.
+    own : the grammar in the engine's language, or None.
+    own_name : name of its file, whose suffix tells the language. After the prefix BUILT_IN: name of
+        a grammar that comes with the engine.
     """
 
     text: str
@@ -74,18 +89,24 @@ class EngineGrammar(NamedTuple):
 
     @property
     def built_in(self) -> str | None:
+        """The name of a grammar that comes with the engine; None if it is another one."""
         return self.own_name[len(BUILT_IN) :] if self.own_name.startswith(BUILT_IN) else None
 
     @property
     def source(self) -> str:
+        """The text in the engine's language, or else in Lark's."""
         return self.text if self.own is None else self.own
 
     @property
     def suffix(self) -> str:
-        """The language of `source`, as a file's suffix."""
+        """The language of `source`, as a file's suffix in lower case."""
         return ".lark" if self.own is None else os.path.splitext(self.own_name)[1].lower()
 
     def no_built_in(self, engine: str) -> None:
+        """Refuse a built-in grammar, for an engine that has none.
+
+        Raises: UnsupportedError if `built_in` is set.
+        """
         if self.built_in is not None:
             raise UnsupportedError(f"{engine} comes with no grammars, so there is no {self.own_name}")
 
@@ -94,15 +115,18 @@ class EngineGrammar(NamedTuple):
 
 
 class _LlguidanceTokenizer:
-    """What `TokenizerWrapper` asks for. llguidance encodes the bytes that a grammar forces, and its masks are then of what it gets: a
-    tokenizer that gives nothing makes them wrong."""
+    """A tokenizer as `TokenizerWrapper` takes it.
+
+    llguidance encodes the bytes that a grammar forces, and its masks depend on the result. With a
+    tokenizer that encodes nothing they are wrong.
+    """
 
     bos_token_id = None
 
     def __init__(self, vocabulary: EngineVocabulary) -> None:
         special = vocabulary.special
         self.eos_token_id = vocabulary.end("llguidance")
-        # llguidance marks special tokens by a leading byte 0xFF
+        # llguidance marks special tokens by a leading byte 0xFF.
         self.tokens = [b"\xff" + special[i].encode() if i in special else t for i, t in enumerate(vocabulary.tokens)]
         self.special_token_ids = sorted(special)
         self._encode = vocabulary.encode
@@ -118,7 +142,7 @@ class _LlguidanceSession:
         self.reset()
 
     def reset(self) -> None:
-        # deep_copy shares the lexer's automaton, so that a new text does not start cold
+        # deep_copy shares the lexer's automaton, so a new text does not start cold.
         self.matcher = self.first.deep_copy()
 
     def fill(self, words: Any) -> None:
@@ -131,7 +155,13 @@ class _LlguidanceSession:
 
 
 def llguidance(grammar: EngineGrammar, vocabulary: EngineVocabulary) -> Callable[[], Any]:
-    """`LLMatcher` with its default limits. Reads a dialect of Lark, JSON Schemas (.json) and regular expressions (.regex)."""
+    """A function that makes sessions of `LLMatcher`, with its default limits.
+
+    It reads a dialect of Lark, JSON Schemas (.json) and regular expressions (.regex).
+
+    Raises: MissingError if llguidance is missing; UnsupportedError if it refuses the grammar or
+        vocabulary.
+    """
     package = _package("llguidance")
     grammar.no_built_in("llguidance")
     tokenizer = package.LLTokenizer(
@@ -160,7 +190,7 @@ class _XgrammarSession:
     def fill(self, words: Any) -> None:
         if words is not self.words:
             self.words, self.bitmask = words, self.torch.from_numpy(words.view(np.int32)).reshape(1, -1)
-        # it leaves the bitmask alone, and says so, where every token is allowed
+        # Where every token is allowed it leaves the bitmask alone, and returns False.
         if self.matcher.fill_next_token_bitmask(self.bitmask, 0) is False:
             words[:] = 0xFFFFFFFF
 
@@ -169,7 +199,15 @@ class _XgrammarSession:
 
 
 def xgrammar(grammar: EngineGrammar, vocabulary: EngineVocabulary) -> Callable[[], Any]:
-    """`GrammarMatcher`. Reads EBNF, GBNF, a dialect of Lark (.lark), JSON Schemas (.json), regular expressions (.regex); builtin:json."""
+    """A function that makes sessions of `GrammarMatcher`.
+
+    It reads EBNF, GBNF, a dialect of Lark (.lark), JSON Schemas (.json), regular expressions
+    (.regex), and builtin:json.
+
+    Raises: MissingError if xgrammar or torch is missing; UnsupportedError if the vocabulary has no
+        end of text, if this version does not read the language, or if there is no such built-in
+        grammar.
+    """
     package = _package("xgrammar")
     _package("torch", "xgrammar torch")
     vocabulary.end("xgrammar")
@@ -210,13 +248,19 @@ class _OutlinesSession:
     def advance(self, token: int) -> bool:
         try:
             self.guide.advance(token, return_tokens=False)
-        except ValueError:  # how it says that a token is not allowed
+        except ValueError:  # it raises this if a token is not allowed
             return False
         return True
 
 
 def outlines(grammar: EngineGrammar, vocabulary: EngineVocabulary) -> Callable[[], Any]:
-    """`Guide` of outlines-core. Reads regular expressions and JSON Schemas (.json)."""
+    """A function that makes sessions of outlines-core's `Guide`.
+
+    It reads regular expressions and JSON Schemas (.json).
+
+    Raises: MissingError if outlines-core is missing; UnsupportedError if the vocabulary has no end
+        of text, or if the grammar is in Lark's language or built in.
+    """
     package = _package("outlines_core", "outlines-core")
     grammar.no_built_in("outlines")
     if grammar.suffix == ".lark":
@@ -226,7 +270,7 @@ def outlines(grammar: EngineGrammar, vocabulary: EngineVocabulary) -> Callable[[
     for token, text in enumerate(vocabulary.tokens):
         if text:
             ids.setdefault(text, []).append(token)
-    # the line feed at the end of a file is an editor's, not the expression's
+    # The line feed at the end of a file is an editor's, not part of the expression.
     is_schema = grammar.suffix == ".json"
     source = grammar.source
     expression = package.json_schema.build_regex_from_schema(source) if is_schema else source.rstrip("\r\n")
@@ -237,7 +281,10 @@ def outlines(grammar: EngineGrammar, vocabulary: EngineVocabulary) -> Callable[[
 
 
 class _SyncodeSession:
-    """It has no advance: each mask reads the whole text so far. When its parser fails it masks nothing and says nothing."""
+    """SynCode has no `advance`: each mask reads the whole text so far.
+
+    When its parser fails it masks nothing and reports nothing.
+    """
 
     def __init__(self, torch: Any, constrainer: Any, vocabulary: EngineVocabulary) -> None:
         self.torch, self.constrainer, self.vocabulary = torch, constrainer, vocabulary
@@ -247,7 +294,8 @@ class _SyncodeSession:
 
     def reset(self) -> None:
         self.constrainer.reset()
-        # the tokens of the text are appended to one prompt token; what it is first asked about is the prompt, to be left unread
+        # The tokens of the text are appended to one prompt token. SynCode takes what it is first
+        # asked about as the prompt, which it does not read.
         self.length = 1
         self.constrainer.mask_scores(self.ids[:, :1], self.scores)
 
@@ -267,7 +315,13 @@ class _SyncodeSession:
 
 
 def syncode(grammar: EngineGrammar, vocabulary: EngineVocabulary) -> Callable[[], Any]:
-    """`GrammarConstrainer` of SynCode. Reads Lark; builtin:NAME for its own grammars (python, json, go, ...)."""
+    """A function that makes sessions of SynCode's `GrammarConstrainer`.
+
+    It reads Lark, and builtin:NAME for its own grammars (python, json, go, ...).
+
+    Raises: MissingError if syncode, torch or transformers is missing; UnsupportedError if the
+        vocabulary has no file or no end of text, or if SynCode has no such grammar.
+    """
     _package("syncode")
     torch, transformers = _package("torch"), _package("transformers")
     if not vocabulary.path:
@@ -294,13 +348,16 @@ ENGINES: dict[str, tuple[Callable[[EngineGrammar, EngineVocabulary], Callable[[]
     "syncode": (syncode, "syncode"),
     "xgrammar": (xgrammar, "xgrammar"),
 }
-"""Name -> what makes sessions, and the distribution."""
+"""Name -> function that makes sessions, and the distribution to install."""
 
 
 def make_sessions(engine: str, grammar: EngineGrammar, vocabulary: EngineVocabulary) -> Callable[[], Any]:
-    """What makes sessions of an engine, by name or as `module:function`.
+    """A function that makes the sessions of an engine.
 
-    Raises UnsupportedError, MissingError, or what the engine raises.
+    engine : a key of ENGINES, or `module:function`.
+
+    Raises: UnsupportedError if the engine cannot run the grammar or vocabulary, or if there is no
+        such function; MissingError if its package is missing; whatever the engine raises.
     """
     if engine in ENGINES:
         return ENGINES[engine][0](grammar, vocabulary)
@@ -335,7 +392,10 @@ def version_of(engine: str) -> str:
 
 
 def _package(name: str, install: str = "") -> Any:
-    """Raises MissingError naming the distribution, and what it lacks in its turn."""
+    """Import a package.
+
+    Raises: MissingError with the distribution, and with what that lacks in its turn.
+    """
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:

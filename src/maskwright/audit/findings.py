@@ -1,4 +1,4 @@
-"""From the differences that were counted to findings: the worst first, each with the shortest text found that shows it."""
+"""From counted differences to findings: the worst first, each with the shortest text found."""
 
 from __future__ import annotations
 
@@ -15,20 +15,31 @@ from maskwright.maskstore.vocabulary.encoders import Encoder
 from maskwright.validation.replay import place_of, replay
 
 _CRASH_TESTS = 30
-"""Texts that are tried to shorten one that kills the engine: each costs a start."""
+"""Texts that are tried to shorten one that kills the engine. Each costs a start."""
 
 
 class Findings:
-    """What a comparison has seen, put in order and made short. encoder : spells the texts that are tried."""
+    """The differences of a comparison, put in order and with short texts.
+
+    comparison : after it has read its texts.
+    encoder : spells the texts that are tried.
+    shown_token : a shortest token with the difference last found; -1 for none.
+    """
 
     def __init__(self, comparison: Comparison, encoder: Encoder) -> None:
         self.comparison, self.encoder = comparison, encoder
         self.shown_token = -1
 
     def differences(self, examples: int, seconds: float) -> tuple[tuple[Difference, ...], dict[str, int]]:
-        """The differences, so many of each kind with a shortest text; and how many are counted only."""
+        """The differences in order, at most `examples` of each kind, each with a shortest text.
+
+        seconds : for shortening one text.
+
+        Returns the differences, and kind -> how many more were only counted.
+        """
         seen = sorted(self.comparison.seen.values(), key=lambda one: (-one.positions, one.cost))
-        # one cause often shows at many places: other terminals first, then the same ones at other places
+        # One cause often shows in many parts of a grammar. So different terminals come first, then
+        # the same ones after other terminals.
         alike: Counter[tuple[str, int | None]] = Counter()
         turn = {}
         for one in seen:
@@ -51,13 +62,14 @@ class Findings:
         return tuple(found), dict(unlisted)
 
     def _difference(self, seen: Seen, others: Sequence[bytes], seconds: float) -> Difference:
+        """The finding for one difference. others : texts to try first when shortening."""
         text, at = self.comparison.texts[seen.at[0]], seen.at[1]
         tokens = text.tokens[:at].tolist()
         prefix = b"".join(self.comparison.vocabulary.tokens[token] for token in tokens)
         line, column = place_of(text.text, len(prefix))
         token = seen.token
         is_shortest = False
-        # one more time-out costs as much as it did
+        # One more time-out would cost as much as the first.
         if seen.kind != TIMEOUT and self._shows(seen, prefix):
             tests = {"tests": _CRASH_TESTS} if seen.kind == CRASH else {}
             prefix = shrink(prefix, lambda data: self._shows(seen, data), others=others, seconds=seconds, **tests)
@@ -86,7 +98,7 @@ class Findings:
         )
 
     def _shows(self, seen: Seen, prefix: bytes) -> bool:
-        """Whether a difference of one kind at one place of the grammar shows behind a text. `shown_token`: its shortest token, or -1."""
+        """Whether the same difference shows after a text. Sets `shown_token`."""
         try:
             tokens = self.encoder.longest_tokens(prefix)
             if not self.comparison.stand_at(tokens):
@@ -118,4 +130,5 @@ class Findings:
 
 
 def _kind(seen: Seen) -> str:
+    """The kind that is reported: an over-constraint that ended a text has a kind of its own."""
     return TRUE_REFUSED if seen.kind == OVER and seen.true_refusals else seen.kind

@@ -1,10 +1,12 @@
-"""The process that an audited engine runs in: requests on standard input, answers on standard output.
+"""The process that an audited engine runs in: requests on standard input, answers on output.
 
     PYTHON host.py
 
-It first writes GREETING. A request is an operation (one byte), a length (uint32, little-endian as everything) and so many bytes; an answer
-is a status (one byte), a length and so many bytes. Before it answers it may ask for tokens itself, by status ENCODE and some bytes; it then
-wants a length and token ids (int32). Any Python from 3.9 on that has NumPy and the engine will do; maskwright is not needed.
+It first writes GREETING. A request is an operation (one byte), a length (uint32, little-endian like
+everything) and so many bytes. An answer is a status (one byte), a length and so many bytes. Before
+it answers it may ask for tokens itself, with status ENCODE and some bytes. It then expects a length
+and token ids (int32). Any Python from 3.9 on with NumPy and the engine will do; maskwright is not
+needed.
 
 | operation | bytes | answer |
 |---|---|---|
@@ -13,7 +15,8 @@ wants a length and token ids (int32). Any Python from 3.9 on that has NumPy and 
 | FILL | | nanoseconds (int64), words (uint32) |
 | ADVANCE | token ids (int32) | nanoseconds (int64), how many were taken (int64) |
 
-Status OK, or a JSON object with `message`, and for MISSING `package`. What an engine prints goes to standard error.
+The status is OK, or the answer is a JSON object with `message` and, for MISSING, `package`. What an
+engine prints goes to standard error.
 """
 
 from __future__ import annotations
@@ -36,9 +39,13 @@ LENGTH = struct.Struct("<I")
 
 
 class Host:
-    """engines : the module `engines`. One session at a time, made anew when a text before ended in an error.
+    """Runs one session of an engine at a time.
 
-    Times are without what the other side takes to encode.
+    If a text ended in an error, the next one gets a new session. Times do not include what the
+    other side takes to encode.
+
+    engines : the module `engines`.
+    requests, answers : the two ends of the pipe.
     """
 
     def __init__(self, engines: Any, requests: BinaryIO, answers: BinaryIO) -> None:
@@ -49,6 +56,7 @@ class Host:
         self.words: Any = None
 
     def start(self, data: bytes) -> bytes:
+        """Build the engine from a START request. Returns the answer's bytes."""
         import numpy as np
 
         facts = json.loads(data.decode("utf-8"))
@@ -76,7 +84,7 @@ class Host:
         return json.dumps(answer).encode()
 
     def encode(self, data: bytes) -> list[int]:
-        """The tokens that spell some bytes; () if none do."""
+        """The tokens that spell some bytes; [] if none do."""
         begin = time.perf_counter_ns()
         self.answers.write(HEAD.pack(ENCODE, len(data)) + data)
         self.answers.flush()
@@ -86,12 +94,14 @@ class Host:
         return list(tokens)
 
     def reset(self, data: bytes) -> bytes:
+        """Go back to the start of the text. Makes a new session after an error."""
         if self.session is None:
             self.session = self.sessions()
         self.session.reset()
         return b""
 
     def fill(self, data: bytes) -> bytes:
+        """The answer to FILL: nanoseconds and the mask."""
         self.words[:] = 0
         self.encoding = 0
         begin = time.perf_counter_ns()
@@ -99,6 +109,10 @@ class Host:
         return ONE.pack(time.perf_counter_ns() - begin - self.encoding) + bytes(self.words.tobytes())
 
     def advance(self, data: bytes) -> bytes:
+        """The answer to ADVANCE: nanoseconds and the tokens taken.
+
+        A session that returns None has taken the token.
+        """
         taken, spent = 0, 0
         self.encoding = 0
         for token in struct.unpack(f"<{len(data) // 4}i", data):
@@ -111,11 +125,12 @@ class Host:
         return TWO.pack(spent - self.encoding, taken)
 
     def answer(self, operation: int, data: bytes) -> tuple[int, bytes]:
+        """The status of a request and the answer's bytes."""
         try:
             return OK, (self.start, self.reset, self.fill, self.advance)[operation](data)
         except (KeyboardInterrupt, SystemExit, GeneratorExit):
             raise
-        except BaseException as error:  # a panic of Rust's is no Exception
+        except BaseException as error:  # a panic of Rust is no Exception
             self.session = None
             if isinstance(error, self.engines.MissingError):
                 return MISSING, json.dumps({"message": str(error), "package": error.package}).encode()
@@ -125,12 +140,16 @@ class Host:
 
 
 def _message(error: BaseException) -> str:
+    """An error in one line: its type and what it says."""
     text = str(error).strip()
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def _engines() -> Any:
-    """The module `engines`, which this interpreter may know under no name."""
+    """The module `engines`, loaded by its path.
+
+    This interpreter may not know it under any name.
+    """
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "engines.py")
     spec = importlib.util.spec_from_file_location("maskwright_audit_engines", path)
     assert spec is not None and spec.loader is not None
@@ -141,20 +160,22 @@ def _engines() -> Any:
 
 
 def _read(stream: BinaryIO, size: int) -> bytes:
+    """Read a number of bytes. The process ends if there are fewer."""
     data = stream.read(size)
-    if len(data) < size:  # whoever asked is gone
+    if len(data) < size:  # the asking process is gone
         sys.exit(0)
     return data
 
 
 def main() -> None:
-    # this file's folder is no place to import from: its files are called what packages may be called
+    """Answer requests until standard input ends."""
+    # Do not import from this file's folder: its files have names that packages may have.
     folder = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [path for path in sys.path if os.path.abspath(path or os.curdir) != folder]
     requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
-    os.dup2(2, 1)  # what an engine prints is no answer
+    os.dup2(2, 1)  # what an engine prints must not look like an answer
     answers.write(GREETING)
     answers.flush()
     host: Host | None = None

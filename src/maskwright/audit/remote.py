@@ -1,4 +1,4 @@
-"""An audited engine seen from here: a process that is asked for masks, and what it may do instead of answering."""
+"""An audited engine as seen from here: a process that is asked for masks, and how it may fail."""
 
 from __future__ import annotations
 
@@ -26,16 +26,20 @@ from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.maskstore.vocabulary.masks import n_words
 
 EXCEPTION, CRASH, TIMEOUT = "exception", "crash", "no answer in time"
+"""Kinds of failure of an engine."""
 
 COMPILE_FACTOR = 10
-"""A grammar may take so many times as long as a call."""
+"""How many times as long as a call a grammar may take."""
 _SAID = 2000
-"""Bytes of the end of what an engine printed that are looked at."""
+"""Bytes that are read from the end of what an engine printed."""
 _CALLABLE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 
 
 class EngineFailed(Exception):
-    """The engine raised an exception, died or did not answer. kind : EXCEPTION, CRASH or TIMEOUT."""
+    """The engine raised an exception, died or did not answer.
+
+    kind : EXCEPTION, CRASH or TIMEOUT.
+    """
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
@@ -43,7 +47,10 @@ class EngineFailed(Exception):
 
 
 def check_engine(engine: str) -> None:
-    """Raises UnknownNameError for what is neither a known engine nor `module:function`."""
+    """Check the name of an engine.
+
+    Raises: UnknownNameError if it is neither a known engine nor `module:function`.
+    """
     if engine not in ENGINES and not _CALLABLE.fullmatch(engine):
         raise UnknownNameError(
             f"no engine is named {engine[:80]!r}: expected {', '.join(ENGINES)}, or a function of your own as module:function"
@@ -51,13 +58,23 @@ def check_engine(engine: str) -> None:
 
 
 class RemoteEngine:
-    """One engine with one grammar, reading one text at a time.
+    """One engine with one grammar, which reads one text at a time.
 
-    engine : a name of `ENGINES`, or `module:function`. encode : bytes to the tokenizer's tokens.
-    path : the tokenizer's file, or "". python : the interpreter that has the engine.
-    timeout : seconds that a call may take. After CRASH and TIMEOUT the next `reset` starts a new process.
+    After CRASH and TIMEOUT the next `reset` starts a new process. Use it as a context manager, or
+    call `close`.
 
-    Raises UnknownNameError, MissingExtraError, and MaskwrightError if the engine cannot be started with the grammar.
+    engine : a name of `ENGINES`, or `module:function`.
+    grammar : in Lark's language and perhaps in the engine's.
+    vocabulary : the tokens.
+    encode : bytes -> the tokenizer's tokens.
+    path : the tokenizer's file, or "".
+    python : the interpreter that has the engine; None for this one.
+    timeout : seconds that a call may take.
+    facts : what the engine says of itself: version, python, seconds of its start.
+
+    Raises: UnknownNameError if the engine is not known; MissingExtraError if a package is missing;
+        MaskwrightError if the engine cannot be started with the grammar. `reset`, `fill` and
+        `advance` raise EngineFailed if the engine fails.
     """
 
     def __init__(
@@ -105,18 +122,21 @@ class RemoteEngine:
         self.close()
 
     def reset(self) -> None:
-        """Back to the start of a text."""
+        """Go back to the start of the text. Starts the process if it has ended."""
         if self._process is None:
             self._start()
         self._ask(host.RESET)
 
     def fill(self) -> tuple[npt.NDArray[np.uint32], int]:
-        """The mask at the end of the text so far, and the nanoseconds that it took."""
+        """The mask after the text so far, (ceil(V / 32),) uint32, and the nanoseconds it took."""
         data = self._ask(host.FILL)
         return np.frombuffer(data, np.dtype("<u4"), self.n_words, host.ONE.size), int(host.ONE.unpack_from(data)[0])
 
     def advance(self, tokens: Sequence[int]) -> tuple[int, int]:
-        """Add tokens to the text until one is refused: how many were taken, and the nanoseconds that it took."""
+        """Add tokens to the text until one is refused.
+
+        Returns how many were taken, and the nanoseconds it took.
+        """
         if not tokens:
             return 0, 0
         spent, taken = host.TWO.unpack(self._ask(host.ADVANCE, np.asarray(tokens, "<i4").tobytes()))
@@ -139,11 +159,12 @@ class RemoteEngine:
     # --- the process ---
 
     def _start(self) -> dict[str, Any]:
+        """Start the process and the engine. Returns what the engine says of itself."""
         self.close()
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - `close` closes it
         command = [self.python, str(Path(host.__file__))]
         try:
-            # a session of its own: Ctrl-C is for this process, which ends the other one
+            # A session of its own: Ctrl-C reaches only this process, which then ends the other one.
             self._process = subprocess.Popen(
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, start_new_session=True
             )
@@ -174,6 +195,7 @@ class RemoteEngine:
             raise
 
     def _ask(self, operation: int, data: bytes = b"", limit: float | None = None) -> bytes:
+        """Send a request and return the answer. limit : seconds, by default `timeout`."""
         if self._process is None:
             raise EngineFailed(CRASH, "its process has ended")
         self._send(host.HEAD.pack(operation, len(data)) + data)
@@ -198,6 +220,7 @@ class RemoteEngine:
         raise EngineFailed(EXCEPTION, facts["message"])
 
     def _send(self, data: bytes) -> None:
+        """Write to the process."""
         assert self._process is not None and self._process.stdin is not None
         try:
             self._process.stdin.write(data)
@@ -206,6 +229,7 @@ class RemoteEngine:
             self._died()
 
     def _receive(self, size: int, limit: float) -> bytes:
+        """Read a number of bytes. limit : seconds."""
         assert self._process is not None and self._process.stdout is not None
         source = self._process.stdout.fileno()
         end = time.monotonic() + limit
@@ -223,6 +247,7 @@ class RemoteEngine:
         return b"".join(parts)
 
     def _died(self) -> NoReturn:
+        """Raise EngineFailed with the exit code and the last line that the process printed."""
         assert self._process is not None
         try:
             code = self._process.wait(1)
@@ -239,6 +264,7 @@ class RemoteEngine:
         raise EngineFailed(CRASH, f"its process ended ({how}){': ' * bool(said)}{said}")
 
     def _last_line(self) -> str:
+        """The last line that the process printed to standard error, or ""."""
         size = self._log.seek(0, os.SEEK_END)
         self._log.seek(max(0, size - _SAID))
         lines = self._log.read().decode("utf-8", "replace").strip().splitlines()

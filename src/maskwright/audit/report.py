@@ -1,4 +1,4 @@
-"""What an audit found: counts and rates, times, and each kind of difference with the shortest text that shows it."""
+"""The result of an audit: counts, rates, times, and each difference with a shortest text."""
 
 from __future__ import annotations
 
@@ -22,20 +22,29 @@ ORDER = (TRUE_REFUSED, UNCONSTRAINED, EMPTY, INCONSISTENT, "exception", "crash",
 """Kinds of difference, the worst first."""
 
 SHOWN = 5
-"""Differences of each kind that are shown in a terminal."""
+"""Differences of each kind that a terminal shows."""
 _TAIL = 160
-"""Characters of a long text's end that are shown."""
+"""Characters that are shown of the end of a long text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One way in which the engine differs: a kind, at one place of the grammar.
+    """One way in which the engine differs: a kind, a terminal before, and the terminals spelled.
 
-    before : the terminal before. sequence : the terminals that the tokens spell, from the lexeme under way on; the last may be unfinished.
-    positions : masks with it. tokens : tokens with it, over all those masks. true_refusals : texts that it ended.
-    prefix : a text after which it shows; as short as could be found if `is_shortest`. token : id and bytes there, None for end of text
-    and where the mask as a whole is wrong. message : what the engine said. why : what our engine says of the token.
-    place : where in the corpus the first one is, as name:line:column.
+    kind : one of `ORDER`.
+    before : the terminal before, in words.
+    sequence : the terminals that the tokens spell, from the lexeme under way on. The last one may
+        be unfinished.
+    positions : masks with it.
+    tokens : tokens with it, over all these masks.
+    true_refusals : texts that it ended.
+    prefix : a text after which it shows.
+    token : id and bytes of a token with it; None for the end of the text, and where the mask as a
+        whole is wrong.
+    is_shortest : whether `prefix` was made as short as possible.
+    place : of an example in the corpus, as name:line:column.
+    message : what the engine said.
+    why : what our engine says of the token.
     """
 
     kind: str
@@ -52,6 +61,7 @@ class Difference:
     why: str = ""
 
     def to_dict(self) -> dict[str, Any]:
+        """The difference, ready for JSON. Bytes are given as text and in hexadecimal."""
         token = None
         if self.token is not None:
             token = {"id": self.token[0], "text": shown(self.token[1]), "bytes": self.token[1].hex()}
@@ -73,11 +83,15 @@ class Difference:
 
 
 def shown(data: bytes) -> str:
+    """Bytes as text; bytes that are not UTF-8 as escapes."""
     return data.decode("utf-8", "backslashreplace")
 
 
 def spread(nanoseconds: np.typing.NDArray[np.int64]) -> dict[str, float]:
-    """Percentiles, maximum and mean of times, in us."""
+    """Percentiles, maximum and mean of times, in us; {} if there are none.
+
+    nanoseconds : (n,) int64.
+    """
     if not len(nanoseconds):
         return {}
     percentiles = np.percentile(nanoseconds, (50, 90, 99)) / 1e3
@@ -88,12 +102,20 @@ def spread(nanoseconds: np.typing.NDArray[np.int64]) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class AuditReport:
-    """engine : name, version, python, seconds of its start, grammar. store : grammar and vocabulary. settings : the audit's options.
+    """The result of an audit.
 
-    texts : outcome -> texts. unreadable : (name, why) of texts that could not be compared. counts : masks compared, and those with each
-    kind of difference; tokens likewise. microseconds : per mask, ours and theirs. differences : the worst kind first, then the most
-    frequent, but the same terminals at other places come later. unlisted : kind -> differences that are counted only. gave_up : why the
-    audit ended early, or "".
+    engine : name, version, python, seconds of its start, grammar.
+    store : grammar, vocabulary, lexing.
+    settings : the audit's options.
+    texts : outcome -> how many texts.
+    unreadable : (name, reason) of texts that could not be compared.
+    counts : masks compared, and those with each kind of difference; tokens likewise.
+    microseconds : spread of the times of one mask, "theirs" and "ours".
+    differences : the worst kind first, then the most frequent. Differences with the same terminals
+        as an earlier one come later.
+    unlisted : kind -> differences that were only counted.
+    gave_up : why the audit ended early, or "".
+    seconds : wall time of the audit.
     """
 
     engine: Mapping[str, Any]
@@ -110,18 +132,19 @@ class AuditReport:
 
     @property
     def agrees(self) -> bool:
-        """Whether all texts could be compared, and no difference was found."""
+        """Whether all texts could be compared and no difference was found."""
         could_not = self.unreadable or self.gave_up or self.counts["over_limit"]
         return not (self.differences or self.unlisted or could_not)
 
     @property
     def rates(self) -> dict[str, float]:
-        """Shares of the masks compared that have each kind of difference."""
+        """For each kind of difference the share of the compared masks that have it."""
         masks = max(1, self.counts["masks"])
         names = ("masks_over", "masks_under", "true_refused", "unconstrained", "empty", "failed")
         return {name: round(self.counts[name] / masks, 6) for name in names}
 
     def to_dict(self) -> dict[str, Any]:
+        """The report, ready for JSON."""
         return {
             "agrees": self.agrees,
             "engine": dict(self.engine),
@@ -164,6 +187,7 @@ class AuditReport:
         yield Styled(f"\n{self.engine['name']}: {verdict}", style="bold green" if self.agrees else "bold red")
 
     def _table(self) -> Table:
+        """Engine, store, outcomes and counts."""
         table = Table(show_header=False, box=None, pad_edge=False, padding=(0, 2, 0, 0))
         table.add_column(max_width=60)
         table.add_column()
@@ -196,6 +220,7 @@ class AuditReport:
         return table
 
     def _times(self) -> Table:
+        """Times a mask."""
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
         table.add_column("us a mask")
         for name in ("p50", "p90", "p99", "max", "mean"):
@@ -206,6 +231,7 @@ class AuditReport:
 
 
 def _render(difference: Difference) -> RenderableType:
+    """A difference in lines for a terminal."""
     one = difference
     lines = []
     head = f"  after {one.before}: {one.sequence}" if one.sequence else f"  {one.message or one.kind}"

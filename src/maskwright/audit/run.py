@@ -1,4 +1,7 @@
-"""`audit`: a corpus, an engine and the exact masks put together. In: a store, paths, an engine's name. Out: an `AuditReport`."""
+"""`audit`: compare an engine's masks with exact masks on a corpus.
+
+In: a store, paths, an engine's name. Out: an `AuditReport`.
+"""
 
 from __future__ import annotations
 
@@ -56,20 +59,29 @@ def audit(
     shrink_seconds: float = 5.0,
     progress: Progress | None = None,
 ) -> AuditReport:
-    """Hold an engine's masks against a store's on the texts of a corpus.
+    """Compare an engine's masks with a store's on the texts of a corpus.
 
-    store : exact masks, of lexing "longest" or "contextual". paths, suffixes, field, limit : the corpus, as `validate` takes it.
-    engine : "llguidance", "outlines", "syncode", "xgrammar", or `module:function` (see `engines`). grammar_text : the grammar as Lark reads
-        it, for engines that read it too. engine_grammar : a file with it in the engine's own language, or builtin:NAME.
-    tokenizer : what encodes the texts, as for `load_encoder`; by default the built-in tokenizer of the store's vocabulary.
-    python : the interpreter that has the engine, by default this one. timeout : seconds that the engine has for a mask, ten times as
-        many for the grammar.
-    max_positions : masks compared; drawn at random (seed) from all positions of the corpus if there are more.
-    examples : differences of each kind for which a shortest text is looked for, shrink_seconds for each at most.
+    store : has the exact masks; of lexing "longest" or "contextual".
+    paths, suffixes, field, limit : the corpus, as `validate` takes it.
+    engine : "llguidance", "outlines", "syncode", "xgrammar", or `module:function` (`engines`).
+    grammar_text : the grammar as Lark reads it, for engines that read it too.
+    tokenizer : encodes the texts; as for `load_encoder`. By default the built-in tokenizer of the
+        store's vocabulary.
+    engine_grammar : a file with the grammar in the engine's own language, or builtin:NAME.
+    python : the interpreter that has the engine; by default this one.
+    timeout : seconds that the engine has for a mask. It has ten times as many for the grammar.
+    max_positions : masks compared. If the corpus has more positions, they are drawn at random.
+    seed : of this draw.
+    examples : differences of each kind that are reported, each with a shortest text.
+    shrink_seconds : most seconds for shortening one text.
     progress : called with (what, done, total).
 
-    Raises UnknownNameError for an engine that is not known, MissingExtraError if its package is missing, CorpusError if there are no texts,
-    VocabularyError if the tokenizer is not the store's, MaskwrightError if the engine refuses grammar or vocabulary.
+    Returns an `AuditReport`.
+    Raises: UnknownNameError if the engine is not known; MissingExtraError if its package is
+        missing; CorpusError if there are no texts; VocabularyError if the tokenizer is not the
+        store's, or if none is given and the store's vocabulary is not built in; GrammarError if the
+        store's lexing is "nfa"; MaskwrightError if a number is out of range, or if the engine
+        refuses the grammar or the vocabulary.
     Cost: the engine's, and less than 0.5 ms a mask for the pipe and the comparison.
     """
     check_engine(engine)
@@ -125,9 +137,14 @@ def audit(
 
 
 _OUTCOMES = (WHOLE, REFUSED, OUTSIDE, FAILED, OVER_LIMIT, NOT_DRAWN)
+"""The outcomes of a text, in the order of the report."""
 
 
 def _engine_grammar(text: str, own: str | os.PathLike[str] | None) -> EngineGrammar:
+    """The grammar for the engine.
+
+    own : a file with it in the engine's language, or builtin:NAME; None if there is neither.
+    """
     if own is None:
         return EngineGrammar(text)
     name = os.fspath(own)
@@ -135,7 +152,7 @@ def _engine_grammar(text: str, own: str | os.PathLike[str] | None) -> EngineGram
 
 
 def _encoder(store: Store, source: Any) -> tuple[Encoder, str]:
-    """What encodes texts, and the tokenizer's file where there is one."""
+    """The encoder of the texts, and the tokenizer's file; "" if there is none."""
     if isinstance(source, Encoder):
         encoder, path = source, ""
     else:
@@ -154,7 +171,7 @@ def _encoder(store: Store, source: Any) -> tuple[Encoder, str]:
 
 
 def _encode(encoder: Encoder, data: bytes) -> list[int]:
-    """The tokens that spell some bytes; none where no tokens do."""
+    """The tokens that spell some bytes; [] if no tokens do."""
     try:
         try:
             return encoder.exact_tokens(data.decode()).tokens
@@ -173,6 +190,7 @@ def _read_corpus(
     limit: int | None,
     progress: Progress | None,
 ) -> tuple[list[EncodedText], list[tuple[str, str]]]:
+    """The texts of the corpus with their tokens, and (name, reason) of the unusable ones."""
     corpus = find_corpus(paths, tuple(suffixes) or suffixes_of(store.grammar.name), field)
     texts: list[EncodedText] = []
     unreadable: list[tuple[str, str]] = []

@@ -1,7 +1,9 @@
-"""Which terminals does each token spell in a lexer state? All tokens of a vocabulary at once, through the lexer of a store's table.
+"""Which terminals each token spells in a lexer state, for all tokens of a vocabulary at once.
 
-A token's *sequence* is what the lexer emits over its bytes, from the lexeme under way on, and what is begun at its end. With the terminal
-before it, it names the place of the grammar where two engines differ, whatever the names and numbers in the text.
+The tokens run through the lexer of a store's table. A token's *sequence* is what the lexer emits
+over its bytes, from the lexeme under way on, and what is begun at its end. The sequence and the
+terminal before it tell in which part of the grammar two engines differ, whatever names and numbers
+the text has.
 """
 
 from __future__ import annotations
@@ -24,15 +26,24 @@ from maskwright.stores.store import Store
 Int32 = npt.NDArray[np.int32]
 
 END_OF_TEXT = -1
-"""The sequence of end-of-text tokens."""
+"""The number of the sequence of end-of-text tokens."""
 
 _CUT, _NOTHING, _BEGUN = 1 << 20, 1 << 21, 1 << 22
+"""Steps that are no emission.
+
+_CUT: the parser would have to choose what comes next. _NOTHING + state: the lexer refuses a byte
+there. _BEGUN + state: the token ends inside a lexeme there.
+"""
 _KEPT = 256
 """Lexer states whose sequences are kept."""
 
 
 class Configuration(NamedTuple):
-    """Where a text stands. lexer : state, the lexeme under way. before : state of the parser, which the last terminal led to."""
+    """The state of a text.
+
+    lexer : state of the lexer, with the lexeme under way.
+    before : state of the parser, which the last terminal led to.
+    """
 
     lexer: int
     before: int
@@ -41,7 +52,10 @@ class Configuration(NamedTuple):
 class TokenSequences:
     """The sequences of a store's tokens, by number.
 
-    A sequence is kept as numbers of terminals, and of marks below 0: of what a lexeme that is begun may become, and others.
+    A sequence is kept as numbers of terminals and marks below 0. Marks say, for example, what a
+    lexeme that is begun may become.
+
+    store : its table has the lexer.
     """
 
     def __init__(self, store: Store) -> None:
@@ -61,7 +75,7 @@ class TokenSequences:
         self._steps: list[tuple[int, ...]] = [()]
         self._known: dict[int, Int32] = {}
         columns = self._part(table, schema.SYMBOL_COLUMN, self.grammar.n_terminals).tolist()
-        # terminals that the parser treats alike share a column
+        # Terminals that the parser treats alike share a column.
         self._of_column = {
             column: [terminal for terminal, other in enumerate(columns) if other == column]
             for column in sorted(set(columns))
@@ -73,11 +87,12 @@ class TokenSequences:
 
     @staticmethod
     def _part(table: Int32, configuration: int, size: int) -> Int32:
+        """A part of the table. configuration : index of its offset."""
         begin = int(table[configuration])
         return table[begin : begin + size]
 
     def _terminals_before(self) -> dict[int, tuple[int, ...]]:
-        """State of the parser -> terminals that it is reached by."""
+        """State of the parser -> the terminals whose shift leads to it."""
         table = self._table
         states, columns = int(table[N_STATES]), int(table[N_COLUMNS])
         found: dict[int, set[int]] = {}
@@ -94,7 +109,7 @@ class TokenSequences:
         return {state: tuple(sorted(terminals)) for state, terminals in found.items()}
 
     def configuration(self, matcher: Any) -> Configuration:
-        """Where a matcher stands."""
+        """The configuration of a matcher. If it has several stacks, that of the first."""
         memory, region = matcher._memory, int(matcher._regions[0])
         arena = region + int(memory[region + constants.ARENA])
         stacks = int(memory[region + constants.STACKS])
@@ -105,7 +120,10 @@ class TokenSequences:
         return Configuration(lexer, top)
 
     def numbers(self, configuration: Configuration) -> Int32:
-        """(V,) int32: for each token the number of its sequence at a place. Cost: O(bytes of the vocabulary) for a new lexer state."""
+        """(V,) int32: for each token the number of its sequence.
+
+        Cost: O(bytes of the vocabulary) for a new lexer state.
+        """
         found = self._known.get(configuration.lexer)
         if found is None:
             if len(self._known) >= _KEPT:
@@ -114,6 +132,10 @@ class TokenSequences:
         return found
 
     def _walk(self, state: int) -> Int32:
+        """(V,) int32: for each token the number of its sequence.
+
+        All tokens run through the lexer in step.
+        """
         size = len(self._lengths)
         number = np.zeros(size, np.int32)
         states = np.full(size, state, np.int64)
@@ -125,7 +147,7 @@ class TokenSequences:
             after, output = self._next[now, classes], self._output[now, classes]
             self._add(number, alive, output, output != 0)
             self._add(number, alive, _NOTHING + now, after == DEAD)
-            # where the parser chooses what competes next, the bytes alone do not say
+            # Where the parser chooses what competes next, the bytes alone do not tell.
             is_cut = (after < 0) & (after != DEAD)
             if self._has_modes:
                 is_cut |= (after == 0) & (self._lengths[alive] > at + 1)
@@ -142,7 +164,7 @@ class TokenSequences:
     def _add(
         self, number: Int32, tokens: npt.NDArray[Any], step: npt.NDArray[Any], where: npt.NDArray[np.bool_]
     ) -> None:
-        """Some tokens' sequences grow by a step."""
+        """Append a step to the sequences of some tokens."""
         tokens, step = tokens[where], step[where].astype(np.int64)
         if not len(tokens):
             return
@@ -158,7 +180,11 @@ class TokenSequences:
         number[tokens] = np.array(grown, np.int32)[which.reshape(-1)]
 
     def _of_step(self, step: int) -> tuple[int, ...]:
-        """Terminals, or a mark. A lexeme that could end where the token does is what it is now; else it is only begun."""
+        """The terminals of a step, or its mark.
+
+        A lexeme that could end where the token ends counts as what it is now. Otherwise it is only
+        begun.
+        """
         if step < _CUT:
             return self._outputs(step)
         if step < _NOTHING:
@@ -177,6 +203,7 @@ class TokenSequences:
         return (-_BEGUN - begun,)
 
     def _outputs(self, number: int) -> tuple[int, ...]:
+        """The terminals of an output."""
         begin, end = self._part(self._table, schema.OUTPUT_START, number + 2)[number:].tolist()
         symbols = int(self._table[schema.OUTPUT_SYMBOLS])
         return tuple(self._table[symbols + begin : symbols + end].tolist())
@@ -199,7 +226,7 @@ class TokenSequences:
         return " ".join(words) or "ignored text"
 
     def _may_become(self, state: int) -> tuple[int, ...]:
-        """The terminals that may be emitted first from a lexer state on. () for ignored ones."""
+        """The terminals that may be emitted first from a lexer state on; () for ignored ones."""
         found: set[int] = set()
         seen, agenda = {state}, [state]
         while agenda:
@@ -219,6 +246,7 @@ class TokenSequences:
 
 
 def _names(grammar: Any, terminals: Sequence[int]) -> str:
+    """Names of up to three terminals; "the start" for none."""
     if not terminals:
         return "the start"
     shown = " or ".join(grammar.display_name(terminal) for terminal in terminals[:3])

@@ -1,7 +1,10 @@
-"""The shortest text found that still shows something: delta debugging over lines, words and characters, and over pairs of brackets.
+"""Shorten a text while it still shows something: delta debugging.
 
-Source: Zeller and Hildebrandt, Simplifying and Isolating Failure-Inducing Input (2002), ddmin; we remove chunks only (never test a chunk
-alone), first try ends of the text and other texts that are known to be short, and remove brackets two by two.
+We remove lines, words, characters, and pairs of brackets.
+
+Source: Zeller and Hildebrandt, Simplifying and Isolating Failure-Inducing Input (2002), ddmin.
+PAPER: we only remove chunks and never test a chunk alone. We first try ends of the text, and other
+texts that are known to be short. We remove brackets two by two.
 """
 
 from __future__ import annotations
@@ -12,18 +15,19 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 Shows = Callable[[bytes], bool]
+"""Whether a text shows it."""
 
 TESTS = 4_000
 """Texts that are tried at most."""
 WINDOWED = 40
-"""Words, and characters, of a text of which every stretch is tried."""
+"""Most words, or characters, of a text of which every stretch is tried."""
 
 _LINES = re.compile(rb"[^\n]*\n|[^\n]+")
 _WORDS = re.compile(rb"(?:\w|[\xc0-\xff][\x80-\xbf]*)+|[ \t]+|[^\w \t]", re.ASCII)
 _CHARACTERS = re.compile(rb"[\x00-\x7f]|[\xc0-\xff][\x80-\xbf]*|[\x80-\xbf]")
 _PAIRS = {ord("("): ord(")"), ord("["): ord("]"), ord("{"): ord("}")}
 _SHORT = (b"0", b"a")
-"""What may stand for something in brackets."""
+"""Replacements for a pair of brackets and its content."""
 
 
 class _OverError(Exception):
@@ -32,6 +36,8 @@ class _OverError(Exception):
 
 @dataclass
 class _Search:
+    """`shows` with a memory and a budget. tests : left. end : time to stop at."""
+
     shows: Shows
     tests: int
     end: float
@@ -49,11 +55,16 @@ class _Search:
 def shrink(
     text: bytes, shows: Shows, *, others: Iterable[bytes] = (), tests: int = TESTS, seconds: float = 10.0
 ) -> bytes:
-    """A text no longer than `text` that shows what it shows; without any one line, word, character or pair of brackets it shows it no more,
-    and, if it is short, without any one stretch.
+    """A minimal witness: a text that still shows it, as short as we can make it.
 
-    shows : whether a text does; it must be true of `text`. others : shorter texts to begin with. tests, seconds : after which the
-    shortest text so far is returned, whether or not more could be removed.
+    Removing any one line, word, character or pair of brackets loses what it shows. In a short text
+    removing any one stretch does too.
+
+    text : must show it.
+    shows : whether a text shows it.
+    others : short texts that are tried first.
+    tests, seconds : the budget. When it is spent, the shortest text so far is returned, which may
+        not be minimal.
     """
     search = _Search(shows, tests, time.monotonic() + seconds)
     best = [text]
@@ -89,6 +100,7 @@ def _end_of(best: list[bytes], search: _Search) -> None:
 
 
 def _remove_chunks(best: list[bytes], units: re.Pattern[bytes], search: _Search) -> None:
+    """Remove ever smaller chunks of units, down to single ones."""
     pieces = units.findall(best[0])
     size = len(pieces) // 2
     while size:
@@ -101,14 +113,17 @@ def _remove_chunks(best: list[bytes], units: re.Pattern[bytes], search: _Search)
                 best[0] = b"".join(pieces)
             else:
                 at += size
-        # what could not go before may go now that others are gone
+        # What could not go before may go now that others are gone.
         size = size if is_shorter and size == 1 else size // 2
     if len(pieces) == 1 and search(b""):
         best[0] = b""
 
 
 def _remove_windows(best: list[bytes], search: _Search) -> None:
-    """Any stretch of a short text: what can only go together, like a line and the indentation of the next."""
+    """Try to remove each stretch of a short text.
+
+    This finds what can only go together, such as a line and the indentation of the next one.
+    """
     for units in (_WORDS, _CHARACTERS):
         pieces = units.findall(best[0])
         n = len(pieces)
@@ -122,7 +137,10 @@ def _remove_windows(best: list[bytes], search: _Search) -> None:
 
 
 def _remove_pairs(best: list[bytes], search: _Search) -> None:
-    """Brackets with what they hold, or around what they hold; or something short in their place, where there must be something."""
+    """Remove brackets with or without their content, or replace both by something short.
+
+    The latter is for brackets where there must be something.
+    """
     is_shorter = True
     while is_shorter:
         is_shorter = False
@@ -138,6 +156,7 @@ def _remove_pairs(best: list[bytes], search: _Search) -> None:
 
 
 def _brackets(text: bytes) -> Sequence[tuple[int, int]]:
+    """The pairs of matching brackets, as offsets, the longest first."""
     found, opened = [], []
     for at, byte in enumerate(text):
         if byte in _PAIRS:

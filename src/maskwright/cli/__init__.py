@@ -1,7 +1,9 @@
-"""The command line: `maskwright analyze | audit | complete | explain | export | info | lint | list | validate`.
+"""The command line, `maskwright COMMAND`; each command has a module here.
 
-Exit codes: 0 fine, 1 a check failed, 2 usage or bad input (nothing is written), 130 interrupted,
-141 nobody reads the output any more (a closed pipe, which is no error).
+Commands: analyze, audit, complete, explain, export, info, lint, list, validate.
+
+Exit codes: 0 success; 1 a check failed; 2 wrong usage or bad input, and nothing was written; 130
+interrupted; 141 the reader of standard output has closed the pipe, which is no error.
 """
 
 from __future__ import annotations
@@ -26,7 +28,10 @@ def __getattr__(name: str) -> Any:
 
 
 def _application() -> typer.Typer:
-    """The application with all its commands. To import them takes a while, in which Ctrl-C is to be obeyed too."""
+    """The application with all its commands.
+
+    The imports take a while. They are inside a function so that `main` can handle Ctrl-C meanwhile.
+    """
     from maskwright.cli import analyze, audit, complete, explain, export, info, lint, list_names, validate  # noqa: F401
     from maskwright.cli.common import app
 
@@ -34,12 +39,12 @@ def _application() -> typer.Typer:
 
 
 def main() -> None:
-    """The console script."""
+    """Run the command line and end the process with its exit code; the console script."""
     interrupts = Interrupts()
     interrupts.install()
     try:
         _run()
-    except KeyboardInterrupt:  # outside the commands
+    except KeyboardInterrupt:  # inside a command, `clean_errors` handles it
         with suppress(OSError, AttributeError):
             sys.stderr.write("interrupted; nothing was written\n")
         _leave(130)
@@ -49,11 +54,12 @@ def main() -> None:
 
 def _run() -> None:
     app = _application()
-    if sys.stdout is None:  # closed by who called
+    if sys.stdout is None:  # the caller has closed it
         _fail("standard output is closed")
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # a character that it has not is no reason to fail; UTF-8 has not what stands for the bytes of odd names
+            # A character that the stream cannot encode must not end the command. Even UTF-8 lacks
+            # the surrogates that stand for bytes of file names that are not UTF-8.
             stream.reconfigure(errors="backslashreplace")
     try:
         try:
@@ -61,7 +67,7 @@ def _run() -> None:
         finally:
             sys.stdout.flush()
     except SystemExit as ended:
-        if isinstance(ended.__context__, BrokenPipeError):  # as the libraries below end for one
+        if isinstance(ended.__context__, BrokenPipeError):  # typer and click raise it so
             _leave(141)
         raise
     except BrokenPipeError:
@@ -73,6 +79,7 @@ def _run() -> None:
 
 
 _OF_OUTPUT = (errno.ENOSPC, errno.EIO, errno.EBADF, errno.EFBIG, errno.EDQUOT)
+"""Error numbers of a write to standard output that failed."""
 
 
 def _fail(message: str) -> NoReturn:
@@ -83,7 +90,10 @@ def _fail(message: str) -> NoReturn:
 
 
 def _leave(code: int) -> NoReturn:
-    """End the process with what could not be written thrown away, or Python would try once more and complain."""
+    """End the process and discard the output that is still buffered.
+
+    Otherwise Python would try to write it once more at exit, and print an error.
+    """
     with suppress(OSError, ValueError, AttributeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(code)

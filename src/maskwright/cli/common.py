@@ -1,4 +1,4 @@
-"""What the commands share: the application, options, clean errors, progress, output."""
+"""What all commands use: the application, common options, error messages, progress, output."""
 
 from __future__ import annotations
 
@@ -63,20 +63,21 @@ def _options(
 
 
 def _names_of_grammars(incomplete: str) -> list[str]:
-    """For the shell: grammars that come along, and files."""
+    """Shell completion for GRAMMAR: names of the library's grammars, folders and .lark files."""
     from maskwright.analysis.loading.names import known_grammars
 
     return [name for name in known_grammars() if name.startswith(incomplete)] + _files(incomplete, ".lark")
 
 
 def _names_of_tokenizers(incomplete: str) -> list[str]:
+    """Shell completion for --tokenizer: built-in names, folders and files."""
     from maskwright.maskstore.vocabulary.vocabulary import BUILT_IN
 
     return [name for name in BUILT_IN if name.startswith(incomplete)] + _files(incomplete)
 
 
 def _files(incomplete: str, suffix: str = "") -> list[str]:
-    """The folders, and files with a suffix, whose paths begin so."""
+    """The folders, and the files with a suffix, whose paths begin with `incomplete`."""
     found = sorted(glob.glob(f"{glob.escape(incomplete)}*"))
     return [
         path + "/" if os.path.isdir(path) else path for path in found if os.path.isdir(path) or path.endswith(suffix)
@@ -158,9 +159,13 @@ RefreshOption = Annotated[bool, typer.Option("--refresh", help="Build anew even 
 
 @contextmanager
 def clean_errors() -> Iterator[None]:
-    """Turn what users can cause into a message on standard error and exit code 2; Ctrl-C into 130.
+    """Turn the errors that users can cause into a message and exit code 2, and Ctrl-C into 130.
 
-    No file is read within that `check_writable` was told of as an output.
+    The message goes to standard error. Inside this context `check_writable` declares the outputs;
+    a declared output cannot be read as an input.
+
+    Raises: typer.Exit with code 2 for a MaskwrightError or a MemoryError, with 130 for a
+        KeyboardInterrupt.
     """
     try:
         with keeping_inputs():
@@ -181,7 +186,10 @@ def clean_errors() -> Iterator[None]:
 
 @contextmanager
 def progress_bars() -> Iterator[Any]:
-    """A progress callback (what, done, total) that draws bars on standard error while it is a terminal."""
+    """A progress callback (what, done, total) that draws bars on standard error.
+
+    It draws nothing if standard error is no terminal.
+    """
     console = Console(stderr=True)
     columns = (
         SpinnerColumn(),
@@ -205,14 +213,23 @@ def progress_bars() -> Iterator[Any]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file whole or not at all. What no text in UTF-8 has, the odd bytes of a file's name, is escaped as in JSON."""
+    """Write a text to a file in UTF-8, the whole of it or nothing.
+
+    Unpaired surrogates, which stand for bytes of file names that are not UTF-8, become backslash
+    escapes.
+    """
     from maskwright.maskstore.file.writing import replace_file
 
     replace_file(path, text.encode("utf-8", "backslashreplace"))
 
 
 def write_json(target: Path, facts: Any) -> None:
-    """Facts as JSON to a file, or to standard output for `-`."""
+    """Write facts as JSON.
+
+    target : a file, or `-` for standard output. Standard output gets ASCII only if its encoding is
+        not a Unicode one.
+    facts : anything that `json.dumps` takes.
+    """
     text = json.dumps(facts, indent=2, ensure_ascii=False) + "\n"
     if str(target) == "-":
         if not is_unicode(sys.stdout):
@@ -223,7 +240,7 @@ def write_json(target: Path, facts: Any) -> None:
 
 
 def is_unicode(stream: Any) -> bool:
-    """Whether a stream can write any character of a text."""
+    """Whether a stream's encoding is a Unicode one, so that it can write any character."""
     try:
         return codecs.lookup(stream.encoding or "utf-8").name.startswith("utf")
     except (AttributeError, LookupError, TypeError):
@@ -231,15 +248,22 @@ def is_unicode(stream: Any) -> bool:
 
 
 def seconds_since(begin: float) -> float:
+    """Processor seconds since `begin`, a result of `time.process_time`, rounded to 1 ms."""
     return round(time.process_time() - begin, 3)
 
 
 def check_writable(*paths: Path | None, inputs: Iterable[object] = (), model: str | None = None) -> None:
-    """Fail before the work is done, not after: each output can be written, and is no input nor another output.
+    """Check before the work begins that each output can be written, and is no other file in use.
 
-    inputs : what the command reads: files, or names that are none; None is passed over. What these name in turn (imports, the files of a
-        tokenizer's folder) is found out when it is read: `declare_outputs`. For texts see `check_not_texts`.
-    model : a language model, of whose folder nobody here knows which files are read: nothing is written there.
+    paths : the outputs; None and `-` are skipped.
+    inputs : what the command reads: paths, or names that are no paths; None is skipped. The files
+        that an input names in turn (imports, the files of a tokenizer's folder) are checked when
+        they are read, see `declare_outputs`. For the texts of a corpus see `check_not_texts`.
+    model : the name of a language model. No output may be in its folder, because transformers
+        chooses which of the files there it reads.
+
+    Raises: MaskwrightError if an output cannot be written, is an input, is in the model's folder,
+        or is named twice.
     """
     from maskwright.maskstore.file.writing import why_not_writable
 
@@ -265,7 +289,13 @@ def check_writable(*paths: Path | None, inputs: Iterable[object] = (), model: st
 
 
 def check_not_texts(outputs: Iterable[Path | None], paths: Iterable[str], suffixes: Iterable[str]) -> None:
-    """Raises MaskwrightError for an output that is one of the texts of a corpus, or would be once it is there."""
+    """Check that no output is a text of the corpus, now or once it is written.
+
+    outputs : the outputs; None and `-` are skipped.
+    paths, suffixes : of the corpus, as for `find_corpus`.
+
+    Raises: MaskwrightError for the first such output.
+    """
     from maskwright.validation.corpus import takes
 
     for path in outputs:
@@ -276,7 +306,7 @@ def check_not_texts(outputs: Iterable[Path | None], paths: Iterable[str], suffix
 
 
 def _is_of_model(path: Path, model: str) -> bool:
-    """Whether a file lies in a model's folder, or is what a link there leads to."""
+    """Whether a file is in a model's folder, or is the target of a link there."""
     from maskwright.models import BUNDLED, model_folder
 
     folder = model_folder() if model == BUNDLED else Path(model).expanduser()
@@ -297,18 +327,24 @@ def _are_one_file(path: Path, other: str) -> bool:
 
 
 def files_of_reference(reference: str | None) -> list[str]:
-    """What may be files in the name of a reference parser: its executable, or the words of its command."""
+    """The parts of a reference parser's name that may be files: executable, words of a command.
+
+    reference : as for `make_reference`; None gives [].
+    """
     if reference is None:
         return []
     try:
         words = shlex.split(reference)
-    except ValueError:  # said when the command is read
+    except ValueError:  # `make_reference` reports it
         words = []
     return [reference.partition(":")[2], *words]
 
 
 def is_grammar(source: str) -> bool:
-    """Whether an argument names a grammar; else it is a store file."""
+    """Whether a command's argument is a grammar: a name, lark:NAME, a .lark file, or its text.
+
+    Anything else is a store file.
+    """
     from maskwright.analysis.grammar.lark_files import is_text
     from maskwright.analysis.loading.names import known_grammars
 
@@ -316,14 +352,20 @@ def is_grammar(source: str) -> bool:
 
 
 def standard_input() -> Any:
-    """Standard input as bytes. Raises MaskwrightError if whoever called has closed it."""
+    """Standard input as a binary stream.
+
+    Raises: MaskwrightError if the caller of the command has closed it.
+    """
     if sys.stdin is None:
         raise MaskwrightError("standard input is closed")
     return sys.stdin.buffer
 
 
 class GrammarOptions(NamedTuple):
-    """How a grammar is read: the arguments of `load_grammar`."""
+    """The options that say how a grammar is read; they are arguments of `load_grammar`.
+
+    None stands for the default. The help texts of the options say what each means.
+    """
 
     start: str | None = None
     lexing: Any = None
@@ -333,20 +375,34 @@ class GrammarOptions(NamedTuple):
     restrict: list[str] | None = None
 
     def load(self, source: str) -> Grammar:
+        """The grammar that a command's argument names, read with these options.
+
+        Raises: as `load_grammar`.
+        """
         from maskwright.analysis.loading import load_grammar
 
-        # a file's name may have a line feed, as the text of a grammar has
+        # `load_grammar` takes a string with a line feed for a grammar's text, but a file's name may
+        # have one too.
         return load_grammar(Path(source) if "\n" in source and os.path.isfile(source) else source, **self._asdict())
 
 
 def load_inputs(grammar: str, tokenizer: str | None, options: GrammarOptions) -> tuple[Grammar, Vocabulary | None]:
+    """The grammar, and the vocabulary of the tokenizer if one is given.
+
+    Raises: as `load_grammar` and `load_vocabulary`.
+    """
     from maskwright.maskstore.vocabulary import load_vocabulary
 
     return options.load(grammar), None if tokenizer is None else load_vocabulary(tokenizer)
 
 
 def check_no_grammar_options(source: str, options: GrammarOptions) -> None:
-    """Raises MaskwrightError for options that say how a grammar is read, beside a store that was built from one."""
+    """Check that no option for reading a grammar is given together with a store file.
+
+    source : the store file, for the message.
+
+    Raises: MaskwrightError naming the first such option. The store's grammar is fixed.
+    """
     if options.restrict:
         raise MaskwrightError(
             f"{source} is a store, whose grammar is what it is: restrict the grammar, and build a store of it"
@@ -365,7 +421,18 @@ def load_or_build_store(
     rules: Any = "normalised",
     refresh: bool = False,
 ) -> EntryStore | Store:
-    """The store of a store file, or of a grammar and a tokenizer (from the cache if it is there)."""
+    """The store in a file, or that of a grammar and a tokenizer, from the cache if it is there.
+
+    source : a store file if `tokenizer` is None, else a grammar.
+    tokenizer : None, or a tokenizer as for `load_vocabulary`.
+    options : how the grammar is read.
+    rules : as for `cached_store`.
+    refresh : build the store even if the cache has it.
+
+    Raises: MaskwrightError if `source` is a grammar and no tokenizer is given, or if it is a store
+        file and options for a grammar are given; and as `load_store`, `load_grammar`,
+        `load_vocabulary` and `cached_store`.
+    """
     if tokenizer is None:
         from maskwright.stores.store import load_store
 

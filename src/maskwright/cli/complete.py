@@ -53,6 +53,7 @@ REASONS = {
     "tokens": "the token budget was used up",
     "seconds": "the time was up",
 }
+"""Reason why a completion ended -> words for the summary."""
 
 
 @app.command(epilog="Example: maskwright complete python 'def mean(numbers):' --compare")
@@ -146,7 +147,7 @@ def complete(
         check_options(**options)
         if reference is not None:
             _check_reference(reference)
-        # all that can be told without the model is told before it takes its time
+        # check all that does not need the model before the model is loaded, which takes long
         of_grammar = GrammarOptions(start, lexing, reserved, conflicts, soft, restrict)
         grammar: Grammar | None = None
         compiled: Store | None = None
@@ -268,7 +269,7 @@ def _load(source: str, tokenizer: str | None) -> Store:
 
 
 def _check_prompt(store: Store, text: str, max_tokens: int, close: bool) -> None:
-    """A prompt that some text begins with, and a budget that its ending fits in."""
+    """Check that a legal text begins with the prompt, and that its ending fits into the budget."""
     from maskwright.completion import read_prompt
     from maskwright.decoding.endings.ending import short_ending
     from maskwright.decoding.generation.generation import EARLY, check_budget
@@ -280,7 +281,10 @@ def _check_prompt(store: Store, text: str, max_tokens: int, close: bool) -> None
 
 
 def _is_other(store: Store | None, model: LanguageModel) -> bool:
-    """Whether the model's own objects say otherwise what its tokens are than its files did."""
+    """Whether the store must be built for the loaded model's vocabulary.
+
+    True if there is no store yet, or if the loaded tokenizer differs from the model's files.
+    """
     return store is None or store.vocabulary.digest != model.vocabulary.digest
 
 
@@ -293,7 +297,10 @@ def _decodes(source: str, store: Store | EntryStore) -> Store:
 
 
 def _stream(prompt: str, generation: Generation) -> Completion:
-    """Print the prompt and what comes as it comes; UTF-8 sequences that tokens cut are held until they are whole."""
+    """Print the prompt, then each step of the generation as it comes.
+
+    A UTF-8 sequence that is split between tokens is held back until it is whole.
+    """
     console = Console(highlight=False, soft_wrap=True)
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     is_terminal = console.is_terminal
@@ -304,7 +311,7 @@ def _stream(prompt: str, generation: Generation) -> Completion:
             shown = decoder.decode(step.data)
             _write(console, shown, "yellow" if is_terminal and step.is_closing else "")
             last = shown[-1:] or last
-    except BaseException:  # what is said of it, Ctrl-C included, begins on a line of its own
+    except BaseException:  # also Ctrl-C: its message must begin on a line of its own
         if last not in ("", "\n"):
             _write(console, "\n", "")
         raise
@@ -317,7 +324,7 @@ def _stream(prompt: str, generation: Generation) -> Completion:
 def _write(console: Console, text: str, style: str) -> None:
     if console.is_terminal:
         console.print(Text(text, style=style), end="")
-    else:  # exactly the text, for files and pipes
+    else:  # files and pipes get exactly the text
         sys.stdout.write(text)
         sys.stdout.flush()
 
@@ -389,7 +396,7 @@ def _summary(found: Completion, facts: dict[str, Any]) -> str:
 
 
 def _silence_transformers() -> None:
-    """Its progress bars and advice would stand in the middle of the text."""
+    """Switch off the progress bars and warnings of transformers, which would interrupt the text."""
     try:
         from transformers.utils import logging
     except ImportError:

@@ -42,9 +42,10 @@ printf 'x = (1, 2' | maskwright explain lark:python --text - --token "']'"
 Exit codes: 0 the text is the beginning of a legal one, and the token may come; 1 not so; 2 usage or bad input; 130 interrupted."""
 
 MOST_DIGITS = 1_000
-"""Digits of a token's id: what is longer is no id and too long for a message."""
+"""Most digits of a token's id; a longer number is no id, and too long for a message."""
 
 _MARKS = {b"\xff\xfe\x00\x00": "UTF-32", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16", b"\x00\x00\xfe\xff": "UTF-32"}
+"""Byte order mark -> encoding; UTF-32 comes before the UTF-16 mark that it begins with."""
 
 
 @app.command(epilog=_EPILOG)
@@ -108,7 +109,7 @@ def explain(
 
 
 def _load(source: str, tokenizer: str | None, options: GrammarOptions, refresh: bool) -> tuple[Grammar, Store | None]:
-    """The grammar, and the store where there is one."""
+    """The grammar and the store; the store is None for a grammar without a tokenizer."""
     from_grammar = is_grammar(source)
     if from_grammar and tokenizer is None:
         return load_inputs(source, None, options)[0], None
@@ -123,7 +124,7 @@ def _load(source: str, tokenizer: str | None, options: GrammarOptions, refresh: 
 
 
 def _read(source: str) -> bytes:
-    """The bytes of a text, which must be UTF-8."""
+    """The bytes of a text from a file or, for `-`, from standard input; they are valid UTF-8."""
     try:
         if source == "-":
             data = read_stream(standard_input(), "standard input", MAX_TEXT, "a text")
@@ -148,7 +149,7 @@ def _read(source: str) -> bytes:
 
 
 def _token(shown: str) -> int | bytes:
-    """A token's id, or the bytes of a literal."""
+    """The value of --token: an id, or the non-empty bytes of a Python string or bytes literal."""
     if shown.isdecimal() and shown.isascii() and len(shown) <= MOST_DIGITS:
         return int(shown)
     try:

@@ -1,12 +1,16 @@
-"""Ctrl-C, obeyed where it does no harm.
+"""Handles Ctrl-C: raises KeyboardInterrupt only where it does no harm.
 
-Python raises KeyboardInterrupt wherever the main thread happens to be. In a function that C code has called there is nobody to pass it on
-to: it is printed and swallowed, or what was called for is missing later. Between the C functions of a library it can lose track of
-who owns what, which ends in a crash. Numba loads compiled code through such places, in each command's first second.
+Python raises KeyboardInterrupt wherever the main thread happens to be. In a callback, which C code
+has called, the exception cannot propagate. It is printed and dropped, or the result of the callback
+is missing later. Between two calls into a C library it can leave the ownership of an object
+unclear, and the process crashes. Numba runs such code when it loads compiled functions, in the
+first second of each command.
 
-So the interrupted stack is looked at first. While one of its frames must not be left, the signal is only noted, and the stack is looked at
-again a few milliseconds later. All else is interrupted at once: Numba's compilation is Python for the most part, and each of LLVM's
-steps is short, so that Ctrl-C is obeyed within a second. Whoever presses it again while it is only noted leaves at once.
+So the handler looks at the interrupted stack first. While the stack has a frame that an exception
+must not leave, the handler only notes the signal, and looks again a few milliseconds later.
+Everything else is interrupted at once. Numba's compilation is mostly Python, and each step of LLVM
+is short, so Ctrl-C takes effect within a second. A second Ctrl-C while the first is only noted ends
+the process at once.
 """
 
 from __future__ import annotations
@@ -19,24 +23,30 @@ from contextlib import suppress
 from types import FrameType
 
 AGAIN = 0.003
-"""Seconds until a stack is looked at again."""
+"""Seconds until the handler looks at the stack again."""
 
 _MODULES = ("llvmlite.binding", "numba.core.codegen")
-"""LLVM's objects, and the callbacks and libraries that Numba makes of them; modules inside them too."""
+"""Modules, with submodules, of LLVM's objects and of Numba's callbacks and libraries for them."""
 _FUNCTIONS = (
-    "__del__",  # where Python calls it, nobody catches
-    "_get_module_lock.<locals>.cb",  # importlib's, called as a lock goes
-    "ExtensionFileLoader.create_module",  # C code that starts may import Python modules, and replaces their errors
+    "__del__",  # an exception cannot propagate from here
+    "_get_module_lock.<locals>.cb",  # of importlib, called when a lock is freed
+    # an extension module may import Python modules when it starts, and replaces their exceptions
+    "ExtensionFileLoader.create_module",
     "ExtensionFileLoader.exec_module",
     "WeakSet.__init__.<locals>._remove",
     "WeakKeyDictionary.__init__.<locals>.remove",
     "WeakValueDictionary.__init__.<locals>.remove",
     "finalize.__call__",
 )
+"""Qualified names of functions in which an exception would be lost; most are called by C code."""
 
 
 def must_not_be_left(frame: FrameType | None) -> bool:
-    """Whether an exception must not begin in a frame: C code called it or one that it returns to, or an object changes hands there."""
+    """Whether a KeyboardInterrupt raised in a frame could be lost or could crash the process.
+
+    True if the frame or one of its callers is in `_MODULES` or `_FUNCTIONS`: C code has called it,
+    or the ownership of an object changes there.
+    """
     while frame is not None:
         name = frame.f_globals.get("__name__") or ""
         if name.startswith(_MODULES) or frame.f_code.co_qualname in _FUNCTIONS:
@@ -46,7 +56,11 @@ def must_not_be_left(frame: FrameType | None) -> bool:
 
 
 class Interrupts:
-    """Handles SIGINT, and SIGALRM, which it sends to itself, in the process that made it; children have Python's own behaviour."""
+    """The handler of SIGINT, and of the SIGALRM by which it calls itself again.
+
+    It works in the process that created it. In a child process, which inherits it, it raises
+    KeyboardInterrupt at once, as Python does.
+    """
 
     def __init__(self) -> None:
         self._process = os.getpid()
@@ -54,7 +68,11 @@ class Interrupts:
         self._has_ended = False
 
     def install(self) -> None:
-        """Obey Ctrl-C from now on, unless whoever started the process had it ignored, or has another use for these signals."""
+        """Handle Ctrl-C from now on.
+
+        Does nothing if the process was started with SIGINT ignored, if either signal already has
+        another handler, or if the platform has no `signal.setitimer`.
+        """
         if not hasattr(signal, "setitimer") or signal.getsignal(signal.SIGALRM) != signal.SIG_DFL:
             return
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
@@ -63,10 +81,14 @@ class Interrupts:
             atexit.register(self._ignore)
 
     def end(self) -> None:
-        """The command has ended: there is nothing to interrupt any more. Should leaving take long, Ctrl-C twice still helps."""
+        """Stop raising KeyboardInterrupt, because the command has ended.
+
+        If the exit takes long, a second Ctrl-C still ends the process.
+        """
         self._has_ended = True
-        # CPython remembers a KeyboardInterrupt that left the text of an `exec`, though it was caught, and under `python -m` ends itself by
-        # SIGINT in place of the exit code; the next `exec` makes it forget
+        # CPython remembers a KeyboardInterrupt that has left the code of an `exec`, even if it was
+        # caught later. Under `python -m` it would then end the process by SIGINT instead of the
+        # exit code. The next `exec` clears this state.
         exec("")
 
     def _ignore(self) -> None:
@@ -90,7 +112,7 @@ class Interrupts:
 
 
 def leave() -> None:
-    """End the process with what it had to say, and without cleaning up."""
+    """End the process with exit code 130 at once: flush the output, run no cleanup."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(Exception):
             stream.flush()

@@ -59,7 +59,8 @@ def lint(
             loaded, vocabulary = load_inputs(
                 grammar, tokenizer, GrammarOptions(start, lexing, reserved, conflicts, soft, restrict)
             )
-        except EmptyLanguageError as error:  # a finding like others; the tokenizer has nothing to add to it
+        except EmptyLanguageError as error:
+            # lint reports this as a finding; no check with a tokenizer applies then
             loaded, vocabulary = cast("Grammar", error.grammar), None
         report = lint_grammar(
             loaded, vocabulary, file=grammar if grammar.endswith(".lark") else loaded.name, allow=allow or ()

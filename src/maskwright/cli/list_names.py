@@ -36,7 +36,7 @@ def list_names(json_file: JsonOption = None) -> None:
 
 
 def _grammars() -> list[dict[str, Any]]:
-    """Each name, and what its file begins with."""
+    """Each grammar's name and language; the language is the first clause of the file's comment."""
     from maskwright.analysis.loading.names import grammar_text, known_grammars
 
     found = []
@@ -50,7 +50,7 @@ def _grammars() -> list[dict[str, Any]]:
 
 
 def _first_clause(text: str) -> str:
-    """Of the comment that a grammar's file begins with."""
+    """The first clause of the comment that a grammar's file begins with."""
     lines = []
     for line in text.splitlines():
         if not line.startswith("//"):

@@ -1,4 +1,7 @@
-"""What is wrong with a grammar, before anything is decoded with it? In: a grammar, perhaps a vocabulary. Out: a report of findings."""
+"""What is wrong with a grammar, before anything is decoded with it?
+
+In: a grammar, perhaps a vocabulary. Out: a report of findings.
+"""
 
 from maskwright.lint.finding import CODES, Finding, Report, Severity
 from maskwright.lint.run import lint_grammar

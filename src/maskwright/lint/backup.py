@@ -11,22 +11,26 @@ from maskwright.lint.facts import Facts
 from maskwright.lint.finding import Finding, listed, shown
 
 MANY_LEXEMES = 2
-"""Backing up over more lexemes than this is worth a word."""
+"""Backing up over more lexemes than this is reported."""
 MANY_BYTES = 8
+"""Backing up over more bytes than this is reported."""
 
 
 def backing_up(facts: Facts) -> Iterator[Finding]:
-    """What building the transducer says: no bound on the bytes to back up over, or a large one. Raises LimitError, GrammarError.
+    """Findings on backing up: no bound on how far the lexer backs up, or a large one.
 
-    Literals are counted first: of a grammar of so many lint does not make the parser's tables, and would not come to the transducer.
+    The transducer is built for this. Literals are counted first. If a grammar has too many of them,
+    lint refuses to make the parser's tables and would not come to the transducer.
+
+    Raises: LimitError and GrammarError as `check_literals` and `Facts.modes`.
     """
     grammar = facts.grammar
     check_literals(grammar, STATE_LIMIT)
-    _ = facts.modes  # an error of these is not the transducer's
+    _ = facts.modes  # compute these first: their errors are not the transducer's
     try:
         transducer = facts.transducer
     except LimitError as error:
-        # where two terminals differ too late, at the one that goes on
+        # Two terminals may differ too late. The finding is placed at the one that goes on.
         terminals = error.terminals[:2] if isinstance(error, BackupError) else ()
         yield facts.finding(
             "endless-backup" if isinstance(error, BackupError) else "too-large",
@@ -53,7 +57,7 @@ def backing_up(facts: Facts) -> Iterator[Finding]:
 
 
 def _long(facts: Facts, transducer: Transducer) -> Iterator[Finding]:
-    """For each terminal the most lexemes, or bytes, that are read again when what seemed to continue it does not."""
+    """For each terminal how much is read again when a longer lexeme fails, if it is much."""
     lexemes = [0] * transducer.n_states
     most: dict[int, tuple[int, int, int]] = {}  # terminal -> lexemes, bytes, state
     for state, fallback in enumerate(transducer.fallback):
@@ -62,7 +66,7 @@ def _long(facts: Facts, transducer: Transducer) -> Iterator[Finding]:
         again = transducer.again[state]
         n_bytes = len(transducer.pending[state])
         if again is not None:
-            # an earlier state: what is read again was there first
+            # The state after reading again has a lower number, so its count is known.
             lexemes[state] = len(again[0]) + 1 + lexemes[again[1]]
         found = lexemes[state], n_bytes, state
         most[fallback] = max(most.get(fallback, (0, 0, 0)), found)
@@ -82,7 +86,7 @@ def _long(facts: Facts, transducer: Transducer) -> Iterator[Finding]:
 
 
 def newline_without_line_feed(facts: Facts) -> Iterator[Finding]:
-    """Whether the layout's newline matches texts that have no line feed: they have no column."""
+    """Whether the layout's newline matches texts without a line feed. These have no column."""
     layout = facts.grammar.layout
     example = facts.no_newline
     if layout is not None and example is not None:

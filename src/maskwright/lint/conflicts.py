@@ -1,10 +1,12 @@
-"""LALR(1) conflicts as texts: how the parser gets there, and where there is one a text with two readings.
+"""LALR(1) conflicts as texts: how the parser gets there, and a text with two readings if any.
 
-A conflict's two actions are followed side by side, over symbols that both can read, until the stacks are equal again: then whatever
-completes one completes the other, and the text has two derivations. The search goes by the length of the text, terminals and
-nonterminals alike being read in one step, without look-ahead: every derivation found is one of the grammar's.
+We follow the two actions of a conflict side by side, over symbols that both can read, until their
+stacks are equal. What completes one then completes the other, and the text has two derivations. The
+search goes by the length of the text. It reads terminals and nonterminals alike in one step,
+without lookahead, so every derivation found is one of the grammar's.
 
-Source: Isradisaikul and Myers, Finding counterexamples from parsing conflicts (2015), the search for unifying counterexamples.
+Source: Isradisaikul and Myers, Finding counterexamples from parsing conflicts (2015), the search
+    for unifying counterexamples.
 """
 
 from __future__ import annotations
@@ -19,12 +21,12 @@ from maskwright.analysis.lr.conflicts import Conflict, conflicts
 from maskwright.analysis.lr.encoding import ACCEPT
 from maskwright.lint.facts import Facts
 from maskwright.lint.finding import Finding, Severity, listed, plural, shown
-from maskwright.lint.places import place_of_name
+from maskwright.lint.places import Place, place_of_name
 from maskwright.lint.remedies import one_action, one_lexing
 from maskwright.lint.texts import Tree, TreeStack, states_of
 
 MAX_GROUPS = 12
-"""Groups of conflicts for which texts are looked for; the rest are reported without."""
+"""Groups of conflicts for which texts are searched. Further groups are reported without texts."""
 MAX_STEPS = 60_000
 """Pairs of stacks made for all conflicts together."""
 MAX_DEPTH = 60
@@ -32,7 +34,7 @@ MAX_DEPTH = 60
 MAX_STACKS = 100
 """Stacks of one text that are followed."""
 MAX_BRANCHES = 8
-"""Of these, for each of two actions that are held against each other."""
+"""Stacks that are followed after each of the two actions compared."""
 
 
 FREE = "it costs nothing: what one reading can go on with the other can too, so that only one is followed, and no mask is smaller"
@@ -40,14 +42,17 @@ FREE = "it costs nothing: what one reading can go on with the other can too, so 
 
 @dataclass(frozen=True, slots=True)
 class Ambiguity:
-    """One sentence, two derivations of it."""
+    """Two derivations of one sentence."""
 
     first: Tree
     second: Tree
 
 
 def conflict_findings(facts: Facts) -> Iterator[Finding]:
-    """Each group of conflicts of the same rules, with a text that leads there, and one with two readings if it was found."""
+    """A finding for each group of conflicts between the same rules.
+
+    It shows a text that leads there and, if one was found, a text with two readings.
+    """
     found = conflicts(facts.grammar)
     groups: dict[tuple[str, tuple[tuple[str, ...], ...]], list[Conflict]] = {}
     for conflict in found:
@@ -59,7 +64,10 @@ def conflict_findings(facts: Facts) -> Iterator[Finding]:
 
 
 def mode_findings(facts: Facts) -> Iterator[Finding]:
-    """A conflict with parses for which different terminals compete. One lexer cannot follow both (`lr.splits`)."""
+    """A conflict with parses for which different terminals compete.
+
+    One lexer cannot follow both (`analysis.lr.splits`).
+    """
     grammar = facts.grammar
     found = facts.split
     if found is None:
@@ -85,6 +93,7 @@ def mode_findings(facts: Facts) -> Iterator[Finding]:
 
 
 def _finding(facts: Facts, search: _Search | None, members: list[Conflict]) -> Finding:
+    """The finding for one group of conflicts. search : None if no texts are searched."""
     first = min(members, key=lambda c: (c.example is None, len(c.example or ())))
     reducing = next(action for action in first.actions if action.kind == "reduce")
     rule = rule_name(reducing.items[0].partition(" :")[0])
@@ -111,37 +120,9 @@ def _finding(facts: Facts, search: _Search | None, members: list[Conflict]) -> F
     is_free = policy == "all" and not any(facts.is_followed(c.state, c.terminal) for c in members)
     nothing = facts.grammar.lexing == "nfa"
     if ambiguity is not None:
-        text = _text_of(facts, ambiguity.first)
-        one, two = _apart(ambiguity)
-        if text is None:
-            what += f"\nsentence: {' '.join(map(facts.name, ambiguity.first.terminals()))}"
-        readings = f"\nreading 1: {bracketed(facts, one)}\nreading 2: {bracketed(facts, two)}"
-        severity: Severity = "warning" if policy == "all" or nothing else "info"
-        decoding, remedy = (
-            "the parser shifts rather than reduces, and reduces by the first rule: one reading is left, and the text is allowed",
-            "write the rules so that one reading is left (a rule for each level of precedence), or say that this is meant: "
-            "// lint: allow ambiguity",
-        )
-        if (
-            policy == "shift"
-            and not nothing
-            and search is not None
-            and not search.is_taken(ambiguity.first.terminals())
-        ):
-            severity, decoding = (
-                "warning",
-                "the parser shifts rather than reduces, and reduces by the first rule: that leaves none of both, and the text is refused",
-            )
-            remedy = "write the rules so that one reading is left" + _or_all(facts)
-        if is_free and not nothing:
-            severity, decoding = "info", FREE
-            remedy = "none for masks; for a parser that makes trees give each level of precedence a rule"
-        elif policy == "all":
-            decoding = (
-                "both readings are followed on stacks of their own; each such place in a text adds stacks, and past the limit on readings "
-                "a text is refused with a LimitError"
-            )
-        return facts.finding("ambiguity", severity, place, what + readings, decoding, remedy, text or "")
+        is_shifted = policy == "shift" and not nothing
+        is_taken = not is_shifted or search is None or search.is_taken(ambiguity.first.terminals())
+        return _ambiguity(facts, ambiguity, place, what, is_taken, is_free and not nothing)
     if is_free and not nothing:
         return facts.finding("conflict", "info", place, what, FREE, "none for masks", lead)
     if policy == "all" or nothing:
@@ -171,22 +152,59 @@ def _finding(facts: Facts, search: _Search | None, members: list[Conflict]) -> F
     )
 
 
+def _ambiguity(facts: Facts, ambiguity: Ambiguity, place: Place, what: str, is_taken: bool, is_free: bool) -> Finding:
+    """The finding for a conflict by which a text has two readings.
+
+    is_taken : whether the parser, where it shifts, takes the text in one of the two ways.
+    is_free : whether following all actions costs nothing.
+    """
+    policy, nothing = facts.grammar.conflicts, facts.grammar.lexing == "nfa"
+    text = _text_of(facts, ambiguity.first)
+    one, two = _apart(ambiguity)
+    if text is None:
+        what += f"\nsentence: {' '.join(map(facts.name, ambiguity.first.terminals()))}"
+    readings = f"\nreading 1: {bracketed(facts, one)}\nreading 2: {bracketed(facts, two)}"
+    severity: Severity = "warning" if policy == "all" or nothing else "info"
+    decoding, remedy = (
+        "the parser shifts rather than reduces, and reduces by the first rule: one reading is left, and the text is allowed",
+        "write the rules so that one reading is left (a rule for each level of precedence), or say that this is meant: "
+        "// lint: allow ambiguity",
+    )
+    if not is_taken:
+        severity, decoding = (
+            "warning",
+            "the parser shifts rather than reduces, and reduces by the first rule: that leaves none of both, and the text is refused",
+        )
+        remedy = "write the rules so that one reading is left" + _or_all(facts)
+    if is_free:
+        severity, decoding = "info", FREE
+        remedy = "none for masks; for a parser that makes trees give each level of precedence a rule"
+    elif policy == "all":
+        decoding = (
+            "both readings are followed on stacks of their own; each such place in a text adds stacks, and past the limit on readings "
+            "a text is refused with a LimitError"
+        )
+    return facts.finding("ambiguity", severity, place, what + readings, decoding, remedy, text or "")
+
+
 def _or_all(facts: Facts) -> str:
+    """Advice to follow all actions, if the grammar allows it."""
     return ", or load the grammar with conflicts='all' (--conflicts all)" if facts.can_follow_all else ""
 
 
 def _leading_text(facts: Facts, conflict: Conflict) -> str:
+    """A text that leads to a conflict, or ""."""
     if conflict.example is None:
         return ""
     try:
         text = facts.text(conflict.example)
-    except ValueError:  # no lexer: the terminals' names have to do
+    except ValueError:  # without a lexer only the terminals' names can be shown
         return ""
     return "" if text is None else shown(text)
 
 
 def _text_of(facts: Facts, tree: Tree) -> str | None:
-    """A sentence as a text, if it is read as that sentence."""
+    """A sentence as a text; None if the text is not accepted."""
     try:
         text = facts.writer.text(tuple(tree.terminals()))
         return None if text is None or not facts.reader.read(text).accepted else shown(text)
@@ -195,7 +213,7 @@ def _text_of(facts: Facts, tree: Tree) -> str | None:
 
 
 def _apart(ambiguity: Ambiguity) -> tuple[Tree, Tree]:
-    """The least constituent that the two derivations read differently."""
+    """The smallest subtrees in which the two derivations differ."""
     one, two = ambiguity.first, ambiguity.second
     while one.symbol == two.symbol and one.children is not None and two.children is not None:
         if [c.symbol for c in one.children] != [c.symbol for c in two.children]:
@@ -208,7 +226,10 @@ def _apart(ambiguity: Ambiguity) -> tuple[Tree, Tree]:
 
 
 def bracketed(facts: Facts, tree: Tree) -> str:
-    """A derivation on one line: ``expr[expr[1 + 1] + 1]``; chains of rules with one part as ``a>..>z[...]``; empty parts are left out."""
+    """A derivation on one line, such as ``expr[expr[1 + 1] + 1]``.
+
+    A chain of rules with one part each is written as ``a>..>z[...]``. Empty parts are left out.
+    """
     rules = facts.parsed
     try:
         lexemes = facts.writer.lexemes
@@ -242,7 +263,7 @@ def bracketed(facts: Facts, tree: Tree) -> str:
 
 
 class _Search:
-    """Texts of conflicts. One budget of steps for all of them, spent in the order of the conflicts."""
+    """Searches texts of conflicts, in order, with one budget of steps for all of them."""
 
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
@@ -252,7 +273,7 @@ class _Search:
         self.n_steps = MAX_STEPS
 
     def reduce(self, stack: TreeStack, rule: int) -> TreeStack | None:
-        """The stack after a reduction; None if it is not the automaton's."""
+        """The stack after a reduction; None if the automaton has no such stack."""
         children: list[Tree] = []
         below: TreeStack | None = stack
         for _ in self.rules.rules[rule].rhs:
@@ -267,7 +288,7 @@ class _Search:
         return None if after < 0 else (after, Tree(lhs, tuple(children[::-1])), below)
 
     def closed(self, stacks: list[TreeStack], terminal: int) -> list[TreeStack]:
-        """The stacks and all that reductions before a terminal make of them."""
+        """The stacks, and all stacks that reductions before a terminal make of them."""
         found: dict[tuple[int, ...], TreeStack] = {}
         agenda = list(stacks)
         for stack in agenda:  # grows while it is read
@@ -281,6 +302,7 @@ class _Search:
         return list(found.values())
 
     def shifted(self, stacks: list[TreeStack], terminal: int) -> list[TreeStack]:
+        """The stacks after a terminal."""
         found: list[TreeStack] = []
         for stack in self.closed(stacks, terminal):
             for action in self.tables.actions(stack[0], terminal):
@@ -289,7 +311,7 @@ class _Search:
         return found
 
     def stacks_before(self, conflict: Conflict) -> list[TreeStack]:
-        """The stacks with the conflict's state on top, after its example and before its terminal."""
+        """The stacks with the conflict's state on top, after its example, before its terminal."""
         if conflict.example is None or len(conflict.example) > MAX_DEPTH:
             return []
         is_end = conflict.terminal == self.n_terminals
@@ -299,7 +321,10 @@ class _Search:
         return [stack for stack in self.closed(stacks, conflict.terminal) if stack[0] == conflict.state]
 
     def branches(self, conflict: Conflict, stack: TreeStack) -> list[list[TreeStack]]:
-        """For each action of the conflict the stacks after it and the conflict's terminal; after it alone at the end of the text."""
+        """For each action of the conflict the stacks after it and after the conflict's terminal.
+
+        At the end of the text these are the stacks after the action alone.
+        """
         found = []
         for action in self.tables.actions(conflict.state, conflict.terminal):
             if action == ACCEPT:
@@ -319,7 +344,10 @@ class _Search:
         return [stacks for stacks in found if stacks]
 
     def ambiguity(self, conflict: Conflict, stacks: list[TreeStack]) -> Ambiguity | None:
-        """A sentence with a derivation through each of two of the conflict's actions; None if none was found within the budget."""
+        """A sentence with a derivation through each of two actions of the conflict.
+
+        Returns None if none was found within the budget.
+        """
         for stack in stacks[:3]:
             branches = self.branches(conflict, stack)
             for i, left in enumerate(branches):
@@ -330,7 +358,7 @@ class _Search:
         return None
 
     def _meet(self, pairs: list[tuple[TreeStack, TreeStack]]) -> Ambiguity | None:
-        """Read on with both stacks until they are equal, then complete them."""
+        """Read on with both stacks of a pair until they are equal, then complete them."""
         try:
             writer = self.facts.writer
         except ValueError:
@@ -374,7 +402,7 @@ class _Search:
         return None
 
     def is_taken(self, terminals: Iterable[int]) -> bool:
-        """Whether the parser as decoding has it, one action a cell, takes a sentence."""
+        """Whether decoding's parser, with one action a cell, accepts a sentence."""
         tables, stack = self.facts.tables, [0]
         for terminal in (*terminals, self.n_terminals):
             for _ in range(MAX_STEPS):
@@ -392,7 +420,7 @@ class _Search:
         return False
 
     def refused(self, conflict: Conflict, stacks: list[TreeStack]) -> str | None:
-        """A text of the rules, by an action that the parser does not take, that the parser refuses."""
+        """A text that the parser refuses, though an action that it does not take derives it."""
         try:
             writer, reader = self.facts.writer, self.facts.reader
         except ValueError:

@@ -1,4 +1,8 @@
-"""A grammar of which no text can be finished, although its rules derive some: longest match joins or takes what all of them need."""
+"""Grammars of which no text can be finished, although their rules derive some.
+
+The longest match joins or takes lexemes that every text needs, or conflicts decided by a shift
+leave no text.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +19,7 @@ from maskwright.maskstore.table.compiled import build_engine_table
 from maskwright.maskstore.vocabulary import Vocabulary
 
 _BYTES = Vocabulary("bytes", (b"", *(bytes([byte]) for byte in range(256))), {0: "</s>"}, (0,))
+"""A vocabulary with a token for each byte."""
 
 _SUSPICIOUS = frozenset(
     {
@@ -27,14 +32,21 @@ _SUSPICIOUS = frozenset(
         "stuck-after-terminal",
     }
 )
-"""What can take all texts from a grammar. Where none of it was found the check, which compiles the grammar, is spared."""
+"""Findings that show what can take all texts from a grammar.
+
+If there is none of them, we skip the check, which compiles the grammar.
+"""
 
 
 def no_text(facts: Facts, found: Sequence[Finding]) -> list[Finding]:
-    """The finding that no text can be finished whatever the tokenizer: one that holds each byte is tried.
+    """The finding that no text can be finished, whatever the tokenizer; [] if some text can.
 
-    found : the findings of lexing. Cost: a store of 257 tokens, and a shortest ending, if one of them makes it likely; where conflicts are
-    decided by a shift, what `Live` costs.
+    We try a vocabulary that has a token for each byte.
+
+    found : the findings of lexing.
+
+    Cost: where conflicts are decided by a shift, that of `Live`. If `found` makes it likely, also a
+        store of 257 tokens and a shortest ending.
     """
     try:
         if _is_emptied_by_shifts(facts.grammar):
@@ -49,7 +61,7 @@ def no_text(facts: Facts, found: Sequence[Finding]) -> list[Finding]:
                 )
             ]
     except (GrammarError, LimitError):
-        pass  # the checks of the parser have met it too
+        pass  # the checks of the parser report it too
     if not any(finding.code in _SUSPICIOUS and finding.severity != "info" for finding in found):
         return []
     try:
@@ -66,13 +78,14 @@ def no_text(facts: Facts, found: Sequence[Finding]) -> list[Finding]:
             )
         ]
     except (GrammarError, LimitError) as error:
-        # unless it is said by a check of lexing, which has met it too
+        # A check of lexing may have reported the same error.
         if not any(facts.without_name(error) in finding.message for finding in found):
             facts.notes.append(f"whether any text can be finished: {facts.without_name(error)}")
     return []
 
 
 def _is_emptied_by_shifts(grammar: Grammar) -> bool:
+    """Whether deciding conflicts by a shift leaves no text."""
     if grammar.conflicts != "shift" or grammar.lexing == "nfa":
         return False
     merged = build_merged_tables(grammar, grammar.conflicts)

@@ -1,4 +1,4 @@
-"""What the checks share, each found once and when it is first asked for: automata, tables, shortest texts."""
+"""Shared results of the checks: automata, tables, shortest texts. Each is computed on first use."""
 
 from __future__ import annotations
 
@@ -36,16 +36,26 @@ from maskwright.lint.remembered import remembered
 from maskwright.lint.texts import Writer
 
 MAX_CELLS = 1 << 25
-"""States of the parser times symbols that are looked at: 128 MiB a table, of which there are several."""
+"""Cells of a parser table (states times symbols) that lint looks at.
+
+These take 128 MiB a table, and there are several tables.
+"""
 
 LONGEST_NAME = 200
-"""Characters of a terminal's name in a finding."""
+"""Characters of a terminal's name that a finding shows."""
 
 
 class Facts:
     """A grammar and what is known of it.
 
-    faulty : terminal -> (code, why) for those that have no automaton a lexer can use. file : what findings call the grammar's file.
+    grammar : as loaded.
+    file : what findings call the grammar's file.
+    automata : for each terminal its automaton; None if it has none.
+    faulty : terminal -> (code, why), for terminals without an automaton that a lexer can use.
+
+    Most members raise what they depend on: LimitError past a limit, and GrammarError or another
+    MaskwrightError where something cannot be built. The same error is then raised again on each
+    use.
     """
 
     def __init__(self, grammar: Grammar, file: str) -> None:
@@ -54,7 +64,7 @@ class Facts:
         self.trials: Trials | None = None
         """Where remedies are tried; None while one is being tried."""
         self.notes: list[str] = []
-        """What a check left out since it would be too much."""
+        """Parts of checks that were left out because they would have been too much."""
         self.automata: list[Dfa | None] = []
         self.faulty: dict[int, tuple[str, str]] = {}
         for number, terminal in enumerate(grammar.terminals):
@@ -71,6 +81,7 @@ class Facts:
                 self.faulty[number] = self._fault(number, error)
 
     def _fault(self, number: int, error: MaskwrightError) -> tuple[str, str]:
+        """The code and the reason of a terminal that could not be compiled."""
         if isinstance(error, LimitError):
             return "too-large", str(error)
         terminal = self.grammar.terminals[number]
@@ -82,20 +93,26 @@ class Facts:
 
     @remembered
     def reduced(self) -> Grammar:
+        """The grammar without rules and symbols that no text uses."""
         return reduce(self.grammar)
 
     @remembered
     def parsed(self) -> Grammar:
-        """The rules that the parser has: the reduced ones themselves, or without endless derivations."""
+        """The rules that the parser has.
+
+        These are the reduced rules. With conflicts "all" they are rewritten without endless
+        derivations.
+        """
         return without_endless(self.reduced) if self.grammar.conflicts == "all" else self.reduced
 
     @remembered
     def automaton(self) -> Automaton:
+        """The LR(0) automaton of the parsed rules."""
         return build_automaton(self.parsed)
 
     @remembered
     def larks_tables(self) -> LrTables:
-        """The tables of the author's rules as Lark's parser has them, which shifts rather than reduces."""
+        """The tables of the author's rules in Lark's parser, which shifts rather than reduces."""
         automaton = self.automaton if self.parsed is self.reduced else build_automaton(self.reduced)
         sets = self.lookaheads if automaton is self.automaton else lookaheads(automaton)
         self._refuse_large(automaton, sets, "shift")
@@ -103,22 +120,26 @@ class Facts:
 
     @remembered
     def lookaheads(self) -> Lookaheads:
+        """The LALR(1) lookaheads of the automaton."""
         return lookaheads(self.automaton)
 
     @remembered
     def tables(self) -> LrTables:
-        """The LALR(1) tables as decoding has them; state numbers are those of `automaton`."""
+        """The LALR(1) tables that decoding uses. States have the numbers of `automaton`."""
         self._refuse_large(self.automaton, self.lookaheads, self.grammar.conflicts)
         return tables_of(self.automaton, self.lookaheads, self.grammar.conflicts)
 
     @remembered
     def all_tables(self) -> LrTables:
-        """The same with all actions of every cell."""
+        """The tables with all actions of every cell."""
         self._refuse_large(self.automaton, self.lookaheads, "all")
         return tables_of(self.automaton, self.lookaheads, "all")
 
     def _refuse_large(self, automaton: Automaton, sets: Lookaheads, conflicts: Conflicts) -> None:
-        """Raises LimitError if a store's tables would be too large, else GrammarError past MAX_CELLS of the tables looked at here."""
+        """Refuse tables that are too large.
+
+        Raises: LimitError if a store's tables would be too large; else GrammarError past MAX_CELLS.
+        """
         n_cells = automaton.n_states * (automaton.n_symbols + 1)
         if n_cells <= MAX_CELLS:
             return
@@ -131,11 +152,15 @@ class Facts:
 
     @remembered
     def _followed(self) -> LrTables:
-        """The tables of all actions that a decoder follows: without superfluous ones."""
+        """The tables of all actions that a decoder follows, without superfluous ones."""
         return prune(self.automaton, self.all_tables)
 
     def is_followed(self, state: int, terminal: int) -> bool:
-        """Whether a decoder follows several actions in a cell, the state being one of `automaton`; if not, one does for all."""
+        """Whether a decoder follows several actions in a cell. If not, one action does for all.
+
+        state : of `automaton`.
+        terminal : column of the tables.
+        """
         tables = self._followed
         at = int(np.searchsorted(tables.origin, state))
         if at == tables.n_states or tables.origin[at] != state:
@@ -144,7 +169,10 @@ class Facts:
 
     @remembered
     def split(self) -> Disagreement | None:
-        """A conflict with parses for which different terminals compete, its state being one of `automaton`."""
+        """A conflict with parses for which different terminals compete; None if there is none.
+
+        Its state is one of `automaton`.
+        """
         if self.grammar.lexing == "nfa" or len(self.modes) < 2:
             return None
         tables = self._followed
@@ -153,49 +181,63 @@ class Facts:
 
     @remembered
     def can_follow_all(self) -> bool:
-        """Whether a store can be made that follows all actions of conflicts, as far as lexing goes."""
+        """Whether lexing allows a store that follows all actions of conflicts."""
         return self.split is None and not is_lexed_by_endless_rules(self.grammar)
 
     @remembered
     def acceptable(self) -> npt.NDArray[np.bool_]:
-        """(n_states, n_terminals + 1) bool: the columns that each state of the parser has an action for; the last one is the end."""
+        """(n_states, n_terminals + 1) bool: for each parser state the columns with an action.
+
+        The last column is the end of the text.
+        """
         acceptable: npt.NDArray[np.bool_] = self.tables.action != 0
         return acceptable
 
     @remembered
     def can_follow(self) -> Callable[[int, int], bool]:
-        """`encoding.can_follow` of the tables."""
+        """Whether one terminal may follow another; over-approximated (`encoding.can_follow`)."""
         return can_follow(self.tables)
 
     @remembered
     def transducer(self) -> Transducer:
-        """Raises LimitError, GrammarError as `build_transducer`."""
+        """The transducer that decoding uses.
+
+        Raises: LimitError and GrammarError as `build_transducer`.
+        """
         return build_transducer(self.grammar, self.can_follow, self.modes)
 
     @property
     def reading_lexing(self) -> Literal["longest", "contextual"]:
-        """The lexing in which texts are read here: the grammar's own, and "longest" for one of lexing "nfa"."""
+        """The lexing in which lint reads texts: the grammar's own; "longest" for "nfa"."""
         return "contextual" if self.grammar.lexing == "contextual" else "longest"
 
     @remembered
     def modes(self) -> Modes:
-        """Which terminals compete where."""
+        """The terminals that compete in each mode, under `reading_lexing`."""
         return self.modes_of(self.reading_lexing)
 
     def modes_of(self, lexing: Literal["longest", "contextual"]) -> Modes:
+        """The modes under a given lexing."""
         tables = self.tables
         grammar = replace(self.grammar, lexing=lexing)
         return lexing_modes(grammar, self.acceptable, tables.terminal_column, tables.accessing)
 
     @remembered
     def lexemes(self) -> list[Dfa | None]:
-        """The automata, but of the layout's newline what can be one: `with_line_feed`."""
+        """For each terminal the automaton of its lexemes.
+
+        This is the terminal's automaton. For the layout's newline it keeps only texts with a line
+        feed (`with_line_feed`).
+        """
         newline = self.grammar.layout.newline if self.grammar.layout else -1
         return [with_line_feed(dfa) if t == newline else dfa for t, dfa in enumerate(self.automata)]
 
     @remembered
     def no_newline(self) -> bytes | None:
-        """A shortest text that the layout's newline matches and that is none: it has no line feed. None if there is none."""
+        """A shortest text that the layout's newline matches although it has no line feed.
+
+        Such a text is no newline. None if there is no such text.
+        """
         newline = self.grammar.layout.newline if self.grammar.layout else -1
         matched = self.automata[newline] if newline >= 0 else None
         if matched is None:
@@ -206,7 +248,11 @@ class Facts:
 
     @remembered
     def lexer(self) -> Lexer:
-        """Raises GrammarError if a terminal is faulty, LimitError if the terminals together have too many states."""
+        """The union automaton of the terminals.
+
+        Raises: GrammarError if a terminal is faulty; LimitError if the terminals together have too
+            many states.
+        """
         if self.faulty:
             names = ", ".join(self.grammar.terminals[t].name for t in self.faulty)
             raise GrammarError(f"there is no lexer while some terminals cannot be compiled ({names})")
@@ -230,22 +276,29 @@ class Facts:
 
     @remembered
     def follows(self) -> list[int]:
-        """For each terminal, as bits, those that stand directly after it in some sentence. Exact, since the rules are reduced."""
+        """For each terminal, as bits, the terminals that stand directly after it in some sentence.
+
+        This is exact because the rules are reduced.
+        """
         return follow_pairs(self.reduced)
 
     def text(self, terminals: Sequence[int]) -> bytes | None:
-        """The beginning of a text with these terminals, if it is read as them; None if it cannot be written so, or not found to be."""
+        """The beginning of a text with these terminals.
+
+        Returns None if it cannot be written, or if what was written is not read in full.
+        """
         text = self.writer.text(terminals)
         return text if text is not None and self.reader.read(text).reached == len(text) else None
 
     def name(self, terminal: int) -> str:
+        """A terminal's display name, shortened; number n_terminals is the end of the text."""
         if terminal == self.grammar.n_terminals:
             return "the end of the text"
         name = self.grammar.display_name(terminal)
         return name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME]}..."
 
     def without_name(self, error: MaskwrightError) -> str:
-        """What an error says, without the name of the grammar before it: findings are of one grammar."""
+        """An error's message without the grammar's name, since all findings are of one grammar."""
         return str(error).removeprefix(f"grammar {self.grammar.name}: ")
 
     def finding(
@@ -258,25 +311,35 @@ class Facts:
         remedy: str,
         example: str = "",
     ) -> Finding:
+        """A `Finding` in this grammar's file."""
         return Finding(code, severity, self.file, *place, message, decoding, remedy, example)
 
     def remedy(self, otherwise: str, *remedies: Remedy) -> str:
-        """Those of the remedies that help, and what the author may do otherwise."""
+        """The remedies that help when tried, then `otherwise`, which the author may do instead."""
         helpful = [] if self.trials is None else [remedy.text for remedy in remedies if self.trials.helps(remedy)]
         return "; or ".join([*helpful, otherwise])
 
     def at_terminal(self, number: int) -> Place:
+        """The place of a terminal."""
         return place_of_terminal(self.grammar, number)
 
     def at_rule(self, symbol: int) -> Place:
-        """The place of a nonterminal of the grammar itself (not of the reduced one)."""
+        """The place of a nonterminal's rule.
+
+        symbol : its number in the grammar itself, not in the reduced one.
+        """
         return place_of_rule(self.grammar, symbol)
 
 
 def follow_pairs(grammar: Grammar) -> list[int]:
-    """For each terminal of a reduced grammar, as bits, the terminals that stand directly after it in some sentence.
+    """For each terminal, as bits, the terminals that stand directly after it in some sentence.
 
-    X before Y is there iff some rule has ``.. B w C ..`` with w nullable, X in LAST(B), Y in FIRST(C). Cost: O(size * length) unions.
+    Y can follow X if and only if some rule has ``.. B w C ..`` with w nullable, X in LAST(B) and Y
+    in FIRST(C).
+
+    grammar : reduced.
+
+    Cost: O(size * length) unions.
     """
     n_terminals, n = grammar.n_terminals, grammar.n_terminals + grammar.n_nonterminals
     nullable = nullable_symbols(grammar)
@@ -295,7 +358,7 @@ def follow_pairs(grammar: Grammar) -> list[int]:
                 if union != found[rule.lhs]:
                     found[rule.lhs] = union
                     grew = True
-    after_last: dict[int, int] = {}  # LAST set -> FIRST sets that come after it
+    after_last: dict[int, int] = {}  # LAST set -> union of the FIRST sets after it
     for rule in grammar.rules:
         for i, left in enumerate(rule.rhs):
             for right in rule.rhs[i + 1 :]:

@@ -1,4 +1,4 @@
-"""What a lint says: findings, each with its place, its severity, what comes of it at decoding time, and a remedy."""
+"""Findings of a lint: each has a place, a severity, its effect on decoding, and a remedy."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any, Literal
 Severity = Literal["error", "warning", "info"]
 
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
+"""The severities, the worst first."""
 
 CODES: Mapping[str, str] = MappingProxyType(
     {
@@ -51,15 +52,21 @@ CODES: Mapping[str, str] = MappingProxyType(
         "vocabulary-dead-end": "a text that masks allow and that no token sequence completes",
     }
 )
-"""Code -> what it says, in a few words. docs/linting.md has a section on each."""
+"""Code -> its meaning in a few words. docs/linting.md has a section on each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
     """Something in a grammar that its author should know.
 
-    line, column : counted from 1; 0 if the grammar's text does not hold the place. example : a text that shows it, or "". decoding :
-    what happens when masks are made with it.
+    code : a key of `CODES`.
+    severity : "error", "warning" or "info".
+    file : what the report calls the grammar's file.
+    line, column : counted from 1; 0 if the place is not in the grammar's text.
+    message : what was found.
+    decoding : what it means for masks.
+    remedy : what to do.
+    example : a text that shows the finding, or "".
     """
 
     code: str
@@ -74,7 +81,7 @@ class Finding:
 
     @property
     def place(self) -> str:
-        """``file:line:col``, as far as it is known."""
+        """``file:line:column``, without the parts that are not known."""
         return ":".join([self.file, *(str(part) for part in (self.line, self.column) if part)])
 
     def __str__(self) -> str:
@@ -87,8 +94,16 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """findings : in the order of their places. skipped : checks that were not done, and why. n_allowed : findings that the grammar's own
-    comments or the caller allow; they are not among `findings`."""
+    """The result of a lint.
+
+    grammar : its name.
+    lexing, conflicts : the grammar's options.
+    tokenizer : the vocabulary's name; None without a vocabulary.
+    findings : in the order of their places; those without a place come last.
+    skipped : checks that were not run, and why.
+    n_allowed : findings that comments in the grammar or the caller allow. They are not in
+        `findings`.
+    """
 
     grammar: str
     lexing: str
@@ -100,15 +115,19 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        """No error and no warning."""
+        """Whether there is no error and no warning."""
         return all(finding.severity == "info" for finding in self.findings)
 
     @property
     def counts(self) -> dict[Severity, int]:
+        """The number of findings of each severity."""
         return {severity: sum(f.severity == severity for f in self.findings) for severity in SEVERITIES}
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready. `version` changes when a member is renamed or dropped, not when one is added."""
+        """The report, ready for JSON.
+
+        `version` changes when a member is renamed or dropped, not when one is added.
+        """
         return {
             "version": 1,
             "grammar": self.grammar,
@@ -131,7 +150,8 @@ class Report:
 
 
 def plural(n: int, noun: str) -> str:
-    """
+    """A number with its noun.
+
     >>> plural(1, "error"), plural(2, "error"), plural(2, "info")
     ('1 error', '2 errors', '2 info')
     """
@@ -139,7 +159,7 @@ def plural(n: int, noun: str) -> str:
 
 
 def listed(names: list[str], most: int = 8) -> str:
-    """The names with commas, the first few of them if they are many.
+    """Names with commas; at most `most` of them, then how many were left out.
 
     >>> listed(list("abc"), 2)
     'a, b and 1 more'
@@ -149,7 +169,7 @@ def listed(names: list[str], most: int = 8) -> str:
 
 
 def shown(data: bytes | str, most: int = 120) -> str:
-    """A text as a Python literal, in the middle cut out if it is long."""
+    """A text as a Python literal. A text of more than `most` characters is cut in the middle."""
     text = data if isinstance(data, str) else data.decode("utf-8", "backslashreplace")
     if len(text) > most:
         text = f"{text[: most // 2]}...{text[-most // 2 :]}"

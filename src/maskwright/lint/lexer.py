@@ -1,7 +1,8 @@
-"""The lexemes of a grammar: which terminal wins on which bytes, and which terminals can stand side by side.
+"""The lexemes of a grammar: which terminal wins on which bytes, and which can stand side by side.
 
-In: the terminals' automata and the sets of them that compete. Out: shortest lexemes, side-by-side pairs. Longest match; ties as in
-`analysis.lexing.transducer`. Knows nothing of rules.
+In: the terminals' automata and the sets of terminals that compete. Out: shortest lexemes, and pairs
+that can stand side by side. Lexing is longest match, with ties as in `analysis.lexing.transducer`.
+Knows nothing of rules.
 """
 
 from __future__ import annotations
@@ -21,19 +22,26 @@ from maskwright.analysis.lr.automaton import bits
 from maskwright.analysis.regex.dfa import Dfa
 
 MAX_PAIRS = 20_000
-"""Pairs of states looked at to find whether one terminal can stand before another; past it they are taken to."""
+"""Pairs of states looked at to decide whether one terminal can stand before another.
+
+Past this number we assume that it can.
+"""
 
 _READABLE = (string.ascii_lowercase + string.digits + string.ascii_uppercase + string.punctuation + " \n\t\r").encode()
 BYTE_ORDER = bytes(dict.fromkeys(_READABLE + bytes(range(0xC2, 0xF5)) + bytes(range(0x80, 0xC2)) + bytes(range(256))))
-"""All bytes, those first that are good to read in an example."""
+"""All bytes; those that are good to read in an example come first."""
 
 Edges = list[tuple[int, int]]
+"""Transitions of one state: (byte, next state)."""
 
 
 class Lexer:
     """The union automaton of a grammar's terminals, and what wins in its states.
 
-    automata : of the lexemes (see `Facts.lexemes`). competing : for each mode the terminals that compete; one mode for lexing "longest".
+    automata : for each terminal the automaton of its lexemes (`Facts.lexemes`), or None.
+    competing : for each mode the terminals that compete. Lexing "longest" has one mode, with all.
+    winner : for each state the terminal that wins there; -1 for none.
+    rows : for each state and byte the next state; -1 for none.
     """
 
     def __init__(
@@ -57,26 +65,33 @@ class Lexer:
 
     @property
     def n_states(self) -> int:
+        """The number of states of the union automaton."""
         return len(self.winner)
 
     @cached_property
     def representatives(self) -> list[int]:
-        """A byte of each class; bytes of one class do the same in all states."""
+        """One byte of each class, ascending. Bytes of one class do the same in all states."""
         return sorted(np.unique(self._table, axis=1, return_index=True)[1].tolist())
 
     @cached_property
     def _columns(self) -> list[list[int]]:
-        """For each state where the representatives lead."""
+        """For each state the next states on the representatives."""
         columns: list[list[int]] = self._table[:, self.representatives].tolist()
         return columns
 
     @cached_property
     def edges(self) -> list[Edges]:
-        """For each state its successors, each once, with the byte best to read that leads there, in the order of `BYTE_ORDER`."""
+        """For each state its next states, each once, in the order of `BYTE_ORDER`.
+
+        With each comes the byte that leads there and is best to read.
+        """
         return self.usable_edges(None)
 
     def usable_edges(self, usable: npt.NDArray[np.bool_] | None) -> list[Edges]:
-        """The same over usable bytes only."""
+        """`edges` over usable bytes only.
+
+        usable : (256,) bool; None for all bytes.
+        """
         found = []
         order = np.frombuffer(BYTE_ORDER, np.uint8)
         if usable is not None:
@@ -89,7 +104,10 @@ class Lexer:
 
     @cached_property
     def shortest_paths(self) -> dict[int, bytes]:
-        """State -> a shortest lexeme under way that leads to it from some mode's start; in order of length."""
+        """State -> a shortest byte string that leads to it from some mode's start.
+
+        The states are in the order of length.
+        """
         found = dict.fromkeys(self.union.starts, b"")
         agenda = list(found)
         for state in agenda:  # grows while it is read
@@ -100,7 +118,10 @@ class Lexer:
         return found
 
     def lexemes(self, usable: npt.NDArray[np.bool_] | None = None) -> dict[int, bytes]:
-        """Terminal -> a shortest text that is lexed as it, over usable bytes only; terminals that always lose are missing."""
+        """Terminal -> a shortest text that is lexed as it. Terminals that always lose are missing.
+
+        usable : (256,) bool; the bytes that the text may have. None for all bytes.
+        """
         edges = self.edges if usable is None else self.usable_edges(usable)
         found: dict[int, bytes] = {}
         known = dict.fromkeys(self.union.starts, b"")
@@ -116,7 +137,7 @@ class Lexer:
 
     @cached_property
     def ends(self) -> dict[int, list[int]]:
-        """Terminal -> the states in which it wins, for some lexeme that leads there."""
+        """Terminal -> the states in which it wins."""
         found: dict[int, list[int]] = {}
         for state, winner in enumerate(self.winner):
             if winner >= 0:
@@ -124,7 +145,10 @@ class Lexer:
         return found
 
     def live(self, usable: npt.NDArray[np.bool_] | None = None) -> npt.NDArray[np.bool_]:
-        """(n_states, n_terminals) bool: which terminals win in a state or somewhere after it."""
+        """(n_states, n_terminals) bool: which terminals win in a state or somewhere after it.
+
+        usable : (256,) bool; the bytes that may be read. None for all bytes.
+        """
         live = np.zeros((self.n_states, self.grammar.n_terminals), np.bool_)
         for state, winner in enumerate(self.winner):
             if winner >= 0:
@@ -144,7 +168,11 @@ class Lexer:
         return live
 
     def may_become(self, terminal: int, lexeme: bytes, usable: npt.NDArray[np.bool_] | None = None) -> set[int]:
-        """What a lexeme of a terminal may still be lexed as if more usable bytes follow."""
+        """The terminals that a lexeme may still be lexed as if more usable bytes follow.
+
+        terminal, lexeme : what it is lexed as without them, and its bytes.
+        usable : (256,) bool; None for all bytes.
+        """
         if usable is None:
             live, edges = self._all_live, self.edges
         else:
@@ -164,10 +192,12 @@ class Lexer:
         return self.live()
 
     def side_by_side(self, wanted: Iterable[tuple[int, int]]) -> list[int]:
-        """For each terminal, as bits, those of the second ones wanted after it whose beginning can stand directly after its lexeme.
+        """For each terminal, as bits, the wanted terminals that can begin right after its lexeme.
 
-        wanted : (first terminal, second terminals as bits). A bit not set is a proof: whatever is written, the longest match takes bytes
-        of the second into the first's lexeme, or loses both.
+        A bit that is not set is a proof: in every text the longest match takes bytes of the second
+        lexeme into the first, or loses both.
+
+        wanted : pairs of a first terminal and second terminals as bits.
         """
         n = self.grammar.n_terminals
         begin_with = [0] * 256
@@ -197,7 +227,10 @@ class Lexer:
         return found
 
     def _parts(self, first: int, second: int) -> bool:
-        """Whether some beginning of the second makes the lexeme of the first fail before it could end later."""
+        """Whether some beginning of the second makes the first's lexeme fail in time.
+
+        In time means before the longer lexeme could end.
+        """
         dfa = self.automata[second]
         if dfa is None:
             return True
@@ -219,10 +252,10 @@ class Lexer:
         return False
 
     def _edges_of(self, terminal: int, dfa: Dfa) -> list[Edges]:
-        """For each state of a terminal's own automaton the bytes it reads, one of each class, and where they lead."""
+        """For each state of a terminal's automaton its transitions, one for each byte class."""
         found = self._terminal_edges.get(terminal)
         if found is None:
-            # bytes that the union does not tell apart are one to each terminal in it
+            # Bytes that the union does not tell apart do the same in each of its terminals.
             is_in_union = any(terminal in mode for mode in self.competing)
             bytes_read = self.representatives if is_in_union else list(range(256))
             found = self._terminal_edges[terminal] = [
@@ -232,9 +265,11 @@ class Lexer:
         return found
 
     def after(self, terminal: int, lexeme: bytes, more: bytes) -> tuple[int, int] | None:
-        """What the longest match gives on a lexeme and more bytes, in the first mode in which the lexeme alone is the terminal's.
+        """The longest match on a lexeme and more bytes.
 
-        Its terminal and end, as `longest` gives them; None if there is no such mode.
+        This is asked of the first mode in which the lexeme alone is lexed as the terminal.
+
+        Returns a terminal and an end as `longest` does; None if there is no such mode.
         """
         for mode in range(len(self.competing)):
             if self.longest(mode, lexeme, 0) == (terminal, len(lexeme)):
@@ -242,9 +277,13 @@ class Lexer:
         return None
 
     def longest(self, mode: int, text: bytes, begin: int) -> tuple[int, int]:
-        """The terminal that the longest match at `begin` gives, and its end; (-1, begin) if none.
+        """The terminal of the longest match at an offset, and its end; (-1, begin) if none.
 
-        None too if the text ends inside a lexeme that only the end of the text could make fail, such as an open string: it is unfinished.
+        There is none either if the text ends inside an unfinished lexeme: one that only the end of
+        the text could make fail, such as an open string.
+
+        mode : lexing mode.
+        begin : offset in bytes.
         """
         state = self.union.starts[mode]
         best = -1, begin
@@ -267,7 +306,10 @@ class Lexer:
         return state >= 0
 
     def _may_fail(self, under_way: int, pending: bytes) -> bool:
-        """Whether some bytes make the lexeme under way fail before it could end, while the pending ones and they can be lexed anew."""
+        """Whether some bytes make the lexeme under way fail before it could end.
+
+        The pending bytes and these bytes must then be lexable again from a start.
+        """
         positions = set(self.union.starts)
         for byte in pending:
             positions = {after for position in positions for after in self._anew(position, byte)}
@@ -278,7 +320,7 @@ class Lexer:
         return known
 
     def _may_part(self, under_way: int, positions: set[int]) -> bool:
-        """`_may_fail` where the pending bytes have been lexed anew, up to one of some states."""
+        """`_may_fail` once the pending bytes have been lexed again, up to one of some states."""
         agenda = [
             (under_way, position) for position in sorted(positions) if (under_way, position) not in self._never_fails
         ]
@@ -303,7 +345,7 @@ class Lexer:
         return False
 
     def _anew(self, position: int, byte: int) -> list[int]:
-        """Where a lexer can be after a byte, if each lexeme may end wherever it could."""
+        """The states that a byte can lead to if each lexeme may end wherever it could."""
         after = self.rows[position][byte]
         if after < 0:
             return []
@@ -311,9 +353,12 @@ class Lexer:
 
 
 class PlainLexer:
-    """The same longest match without the union automaton: nothing is built, each text costs more. For lexings that are only looked at.
+    """The same longest match without the union automaton.
 
-    is_open : a text ended inside a lexeme that could have ended before; whether it is unfinished there is not known here.
+    Nothing is built, and each text costs more. This is for lexings that are only compared.
+
+    is_open : whether a text ended inside a lexeme that could have ended before. This lexer cannot
+        tell whether such a lexeme is unfinished.
     """
 
     def __init__(self, grammar: Grammar, automata: Sequence[Dfa | None], competing: Sequence[frozenset[int]]) -> None:
@@ -325,7 +370,10 @@ class PlainLexer:
         self.is_open = False
 
     def longest(self, mode: int, text: bytes, begin: int) -> tuple[int, int]:
-        """As `Lexer.longest`."""
+        """The terminal of the longest match at an offset, and its end; (-1, begin) if none.
+
+        Unlike `Lexer.longest` it does not look for unfinished lexemes; it sets `is_open` instead.
+        """
         alive = [(t, dfa, 0) for t, dfa in self.competing[mode]]
         best = -1, begin
         for at in range(begin, len(text)):

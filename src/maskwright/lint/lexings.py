@@ -1,8 +1,9 @@
 """Texts that longest match, contextual lexing and Lark's own lexers read differently.
 
-Candidates are texts in which the lexings have something to disagree about: a text of a terminal that another one wins, two terminals that
-run together, a lexeme that begins with one of a terminal that Lark tries first. Each is read with each lexing by the same LALR tables,
-and the shortest on which two disagree is kept.
+Candidates are texts in which the lexings have something to disagree about: a text of a terminal
+that another one wins, two terminals that run together, or a lexeme that begins with one of a
+terminal that Lark tries first. Each lexing reads each candidate with the same LALR tables. The
+shortest text on which two lexings disagree is reported.
 """
 
 from __future__ import annotations
@@ -35,24 +36,35 @@ from maskwright.lint.reading import Reader, Stack
 from maskwright.lint.texts import Tree, TreeStack, Writer
 
 MAX_CANDIDATES = 400
-"""Texts that are read with every lexing. A number, not a time: findings must not depend on the machine."""
+"""Texts that are read with every lexing.
+
+A number, not a time, because findings must not depend on the machine.
+"""
 
 MAX_MADE = 2_000
-"""Texts that are written to find those."""
+"""Texts that are written to find the candidates."""
 
 MAX_PAIRS = 500_000
 """Pairs of neighbours that are looked at to find some that run together."""
 
 MAX_REDUCTIONS = 1_000
-"""Reductions before one terminal, beside one for each state on the stack. A parser that shifts may reduce by empty rules for ever."""
+"""Reductions before one terminal, in addition to one for each state on the stack.
+
+A parser that shifts rather than reduces may reduce by empty rules for ever.
+"""
 
 MAX_VARIANTS = 4
-"""Texts of one terminal that others lay claim to."""
+"""Texts of one terminal that other terminals match too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """accepted : the text is a whole text. terminals : as far as read, without what layout inserts. is_unfinished : as in `Reading`."""
+    """The result of reading a text with one lexing.
+
+    accepted : whether it is a whole text.
+    terminals : as far as it was read, without those that the layout inserts.
+    is_unfinished : as in `Reading`.
+    """
 
     accepted: bool
     terminals: tuple[int, ...]
@@ -60,7 +72,10 @@ class Outcome:
 
 
 def lexing_findings(facts: Facts) -> Iterator[Finding]:
-    """The shortest text for which another lexing than the grammar's own says something else."""
+    """The shortest candidate that another lexing reads differently than the grammar's own.
+
+    There is one finding for each such lexing.
+    """
     grammar = facts.grammar
     own = facts.reading_lexing
     other: Literal["longest", "contextual"] = "contextual" if own == "longest" else "longest"
@@ -70,7 +85,7 @@ def lexing_findings(facts: Facts) -> Iterator[Finding]:
         lexer = PlainLexer(grammar, facts.lexemes, modes.competing)
         readers[other] = _Ours(Reader(grammar, lexer, modes, facts.tables))
     except LimitError:
-        pass  # too many modes: contextual lexing cannot be had
+        pass  # contextual lexing would have too many modes
     readers["Lark's contextual"] = _Larks(facts, is_contextual=True)
     readers["Lark's basic"] = _Larks(facts, is_contextual=False)
     best: dict[str, tuple[int, bytes, Outcome, Outcome]] = {}
@@ -84,7 +99,7 @@ def lexing_findings(facts: Facts) -> Iterator[Finding]:
             if name == own or (name in best and best[name][:2] <= (len(text), text)):
                 continue
             theirs = reader.read(text)
-            if theirs is None:  # not known
+            if theirs is None:  # what this lexing does is not known
                 continue
             if mine.accepted != theirs.accepted or (mine.accepted and mine.terminals != theirs.terminals):
                 best[name] = len(text), text, mine, theirs
@@ -111,6 +126,7 @@ def lexing_findings(facts: Facts) -> Iterator[Finding]:
 
 
 def _says(facts: Facts, outcome: Outcome) -> str:
+    """The result of a lexing, in words."""
     names = " ".join(facts.name(t) for t in outcome.terminals) or "no terminal"
     if outcome.accepted:
         return f"reads {names}"
@@ -125,7 +141,8 @@ def candidates(facts: Facts) -> list[bytes]:
     acceptable = facts.acceptable
     paths = list(writer.paths().items())
     found: dict[bytes, None] = {}
-    # each terminal at the nearest place that takes it, and at the nearest that does not take what wins over it
+    # Write each contested terminal at the nearest parser state that takes it and a rival, and at
+    # the nearest that takes it and no rival.
     contested = _contested(facts)
     for terminal, variants in contested.items():
         for lexeme, rivals in variants:
@@ -166,7 +183,11 @@ def candidates(facts: Facts) -> list[bytes]:
 
 
 def _contested(facts: Facts) -> dict[int, list[tuple[bytes, list[int]]]]:
-    """Terminal -> short texts of it that are also another's, or begin with a lexeme of one that Lark tries first; with these others."""
+    """Terminal -> short texts of it that other terminals claim, each with these terminals.
+
+    Another terminal claims a text if it matches all of it, or if Lark tries it first and it matches
+    a beginning.
+    """
     lexer = facts.lexer
     grammar = facts.grammar
     order = _lark_order(grammar)
@@ -194,7 +215,7 @@ def _contested(facts: Facts) -> dict[int, list[tuple[bytes, list[int]]]]:
 
 
 def _lark_order(grammar: Grammar) -> list[int]:
-    """For each terminal its place in the order in which Lark's lexers try them."""
+    """For each terminal its rank in the order in which Lark's lexers try them."""
     definitions = {d.name: d for d in _definitions(grammar)}
 
     def key(number: int) -> tuple[int, int, int, str]:
@@ -210,7 +231,10 @@ def _lark_order(grammar: Grammar) -> list[int]:
 def _texts(
     facts: Facts, writer: Writer, symbols: tuple[int, ...], terminal: int, lexeme: bytes, is_glued: bool = False
 ) -> list[bytes]:
-    """The text of a viable prefix and the lexeme, completed."""
+    """The text of a viable prefix and a lexeme, completed to a whole text; [] if none is found.
+
+    is_glued : whether the lexeme may run together with what is before it.
+    """
     before = writer.yield_of(symbols)
     if before is None or len(before) > 40:
         return []
@@ -235,7 +259,7 @@ def _texts(
 
 
 def _completion(writer: Writer, stack: Stack) -> tuple[int, ...] | None:
-    """Terminals that complete a text from a stack of states."""
+    """Terminals that complete a text from a stack of states; None if none are found."""
     states = []
     at: Stack | None = stack
     while at is not None:
@@ -243,12 +267,14 @@ def _completion(writer: Writer, stack: Stack) -> tuple[int, ...] | None:
         at = at[1]
     built: TreeStack = (0, None, None)
     for state in states[-2::-1]:
-        built = (state, Tree(-1), built)  # what has been read is not written again
+        built = (state, Tree(-1), built)  # What has been read is not written again.
     tree = writer.completion(built)
     return None if tree is None else tuple(t for t in tree.terminals() if t >= 0)
 
 
 class _Ours:
+    """A lexing of this project, with the grammar's parser."""
+
     def __init__(self, reader: Reader) -> None:
         self.reader = reader
         self.lexer = reader.lexer
@@ -256,6 +282,7 @@ class _Ours:
         self.inserted = () if layout is None else (layout.indent, layout.dedent)
 
     def read(self, text: bytes) -> Outcome | None:
+        """Read a text. None where it is not known whether a lexeme is unfinished."""
         if isinstance(self.lexer, PlainLexer):
             self.lexer.is_open = False
         reading = self.reader.read(text)
@@ -267,6 +294,7 @@ class _Ours:
 
 
 def _definitions(grammar: Grammar) -> list[TerminalDef]:
+    """The terminals as Lark defines them."""
     found = []
     for terminal in grammar.terminals:
         if terminal.pattern is None:
@@ -278,7 +306,10 @@ def _definitions(grammar: Grammar) -> list[TerminalDef]:
 
 
 class _Larks:
-    """Lark's own lexers and `Indenter` before our LALR tables, which shift rather than reduce, as Lark's do."""
+    """Lark's own lexers and `Indenter`, in front of our LALR tables.
+
+    The tables shift rather than reduce, as Lark's do.
+    """
 
     def __init__(self, facts: Facts, is_contextual: bool) -> None:
         grammar = self.grammar = facts.grammar
@@ -301,7 +332,7 @@ class _Larks:
         self.n_rules = list(zip(self.tables.rule_lhs.tolist(), self.tables.rule_length.tolist(), strict=True))
 
     def read(self, text: bytes) -> Outcome | None:
-        """None where the parser would reduce for ever, as Lark's does."""
+        """Read a text. None where the parser would reduce for ever, as Lark's would."""
         try:
             return self._read(text)
         except _EndlessError:
@@ -326,7 +357,8 @@ class _Larks:
                     terminals.append(terminal)
                 position.position = stack[-1]
         except (LexError, UnexpectedInput, DedentError, IndexError, AssertionError):
-            # the last two are the Indenter's: a newline without a line feed, a text that ends inside brackets
+            # The Indenter raises the last two: for a newline without a line feed, and for a text
+            # that ends inside brackets.
             return Outcome(False, tuple(terminals))
         return Outcome(self._shift(stack, self.grammar.n_terminals), tuple(terminals))
 
@@ -344,10 +376,13 @@ class _Larks:
 
 
 class _EndlessError(Exception):
+    """The parser reduces for ever."""
+
     pass
 
 
 def _indenter(grammar: Grammar, layout: Layout) -> Any:
+    """Lark's `Indenter` for a layout."""
     names = [terminal.name for terminal in grammar.terminals]
     members = {
         "NL_type": names[layout.newline],

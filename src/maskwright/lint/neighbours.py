@@ -1,4 +1,4 @@
-"""Terminals that the rules put side by side and that no text can have so; places from which nothing leads on."""
+"""Terminals that can follow one another in the rules but in no text, and what is stuck for it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,13 @@ from maskwright.lint.remedies import contextual, ignored_blanks
 
 @dataclass(frozen=True)
 class Sides:
-    """next_to : for each terminal, as bits, those that can stand directly after it in a text. apart : those that can stand after it with
-    ignored text between. after_ignored : the same with a given ignored terminal, and more ignored text, between."""
+    """The neighbours that each terminal can have in a text.
+
+    next_to : for each terminal, as bits, the terminals that can stand directly after it.
+    apart : for each terminal, as bits, those that can stand after it with ignored text between.
+    after_ignored : for each ignored terminal, as bits, those that can stand after it, directly or
+        with more ignored text between.
+    """
 
     next_to: list[int]
     apart: list[int]
@@ -22,7 +27,7 @@ class Sides:
 
 
 def sides_of(facts: Facts) -> Sides:
-    """What can stand beside what in texts, by longest match alone."""
+    """The neighbours of each terminal in texts, as far as the longest match decides."""
     grammar, lexer = facts.grammar, facts.lexer
     n = grammar.n_terminals
     ignored = sorted(grammar.ignored)
@@ -32,7 +37,7 @@ def sides_of(facts: Facts) -> Sides:
     if layout is not None:
         inserted = 1 << layout.indent | 1 << layout.dedent
         if layout.brackets:
-            separators.append(layout.newline)  # between brackets it is as good as ignored
+            separators.append(layout.newline)  # between brackets it is dropped like ignored text
     everything = [t for t, dfa in enumerate(facts.automata) if dfa is not None]
     written = _union(1 << t for t in everything)
     wanted = [(x, facts.follows[x] & written) for x in everything]
@@ -53,14 +58,17 @@ def sides_of(facts: Facts) -> Sides:
 
 
 def adjacent(facts: Facts) -> Iterator[Finding]:
-    """What longest match joins though the rules part it, and what can begin where nothing leads on."""
+    """Findings on terminals that the longest match joins, and on ignored ones that cannot go on."""
     sides = sides_of(facts)
     yield from never_adjacent(facts, sides)
     yield from stuck_after_ignored(facts, sides)
 
 
 def never_adjacent(facts: Facts, sides: Sides) -> Iterator[Finding]:
-    """Pairs that follow one another by the rules while longest match joins them, and nothing ignorable may stand between."""
+    """Terminals that follow one another in the rules but in no text.
+
+    The longest match joins them, and nothing that is ignored can stand between them.
+    """
     n = facts.grammar.n_terminals
     declared = {t for t, dfa in enumerate(facts.automata) if dfa is None}
     stuck = _stuck_states(facts, sides)
@@ -109,7 +117,10 @@ def never_adjacent(facts: Facts, sides: Sides) -> Iterator[Finding]:
 
 
 def _is_idle(facts: Facts, x: int) -> bool:
-    """Whether at the nearest place that takes a terminal twice all that may come then may come after one."""
+    """Whether a second lexeme of a terminal allows nothing new after it.
+
+    This is asked at the nearest parser state that takes the terminal.
+    """
     reader = facts.reader
     for state, symbols in facts.writer.paths().items():
         if facts.acceptable[state, x] and (before := facts.writer.yield_of(symbols)) is not None:
@@ -120,7 +131,10 @@ def _is_idle(facts: Facts, x: int) -> bool:
 
 
 def _stuck_states(facts: Facts, sides: Sides) -> dict[int, str]:
-    """Terminal -> a shortest text that ends with it and after which the rules take only what cannot stand there."""
+    """Terminal -> a shortest text that ends with it and cannot go on.
+
+    After it the rules take only terminals that cannot stand there.
+    """
     found: dict[int, str] = {}
     n = facts.grammar.n_terminals
     writer = facts.writer
@@ -135,7 +149,7 @@ def _stuck_states(facts: Facts, sides: Sides) -> dict[int, str]:
         before = writer.yield_of(symbols)
         if before is None or x not in writer.lexemes:
             continue
-        # a longer lexeme may come of it where that is allowed
+        # A longer lexeme may come of it if that lexeme is allowed there.
         instead = facts.lexer.may_become(x, writer.lexemes[x])
         if instead & (facts.reader.next_terminals(before[:-1]) | facts.grammar.ignored):
             continue
@@ -145,7 +159,10 @@ def _stuck_states(facts: Facts, sides: Sides) -> dict[int, str]:
 
 
 def stuck_after_ignored(facts: Facts, sides: Sides) -> Iterator[Finding]:
-    """Ignored terminals, such as comments, that can begin where nothing that can end them is allowed."""
+    """Ignored terminals that can begin where nothing that can come after them is allowed.
+
+    Example: a comment where the rules take only what a comment cannot be followed by.
+    """
     grammar, lexer = facts.grammar, facts.lexer
     n = grammar.n_terminals
     layout = grammar.layout
@@ -155,12 +172,12 @@ def stuck_after_ignored(facts: Facts, sides: Sides) -> Iterator[Finding]:
     for i in sorted(grammar.ignored):
         if i not in lexer.ends:
             continue
-        may_become = 0  # what a text that begins like it may still be lexed as
+        may_become = 0  # terminals that its lexeme may become if more bytes follow
         for state in lexer.ends[i]:
             for terminal in live[state].nonzero()[0].tolist():
                 may_become |= 1 << terminal
         may_become |= _union(sides.after_ignored[j] for j in bits(may_become) if j in sides.after_ignored and j != i)
-        # outside brackets a newline is not ignored
+        # Outside brackets a newline is not ignored.
         after = _after_outside(facts, sides, i)
         places: list[str] = []
         n_places = 0
@@ -191,7 +208,10 @@ def stuck_after_ignored(facts: Facts, sides: Sides) -> Iterator[Finding]:
 
 
 def _after_outside(facts: Facts, sides: Sides, i: int) -> int:
-    """What can stand after an ignored terminal, more ignored text between, where newlines are not dropped."""
+    """As bits, what can stand after an ignored terminal outside brackets.
+
+    More ignored text may stand between. Newlines are not dropped there.
+    """
     chain = [i]
     for at in chain:  # grows while it is read
         chain += [j for j in sorted(facts.grammar.ignored) if sides.next_to[at] >> j & 1 and j not in chain]
@@ -199,6 +219,7 @@ def _after_outside(facts: Facts, sides: Sides, i: int) -> int:
 
 
 def _union(sets: Iterable[int]) -> int:
+    """The union of sets that are given as bits."""
     found = 0
     for one in sets:
         found |= one

@@ -1,4 +1,4 @@
-"""Where the symbols of a grammar stand in its text, and what its comments allow."""
+"""Where a grammar's symbols stand in its text, and which findings its comments allow."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.grammar.lark_files import line_and_column, offsets_of, position_of, rule_name
 
 Place = tuple[int, int]
+"""Line and column, counted from 1; (0, 0) where the text does not hold it."""
 
 _ALLOW = re.compile(
     r"(?://|\#)[ \t]*lint:[ \t]*(?P<what>allow|allow-file)[ \t]+(?P<codes>[a-z-]+(?:[ \t]*,[ \t]*[a-z-]+)*)"
@@ -16,24 +17,29 @@ _ALLOW = re.compile(
 
 
 def place_of_rule(grammar: Grammar, symbol: int) -> Place:
-    """Line and column of a nonterminal's rule; (0, 0) if the text does not hold it."""
+    """Line and column at which the text defines, imports or first uses a rule; else (0, 0)."""
     name = rule_name(grammar.symbol_name(symbol))
     found = position_of(grammar.text, name)
-    # an imported rule is called module__name
+    # An imported rule is called module__name.
     return found if found != (0, 0) or "__" not in name else position_of(grammar.text, name.rpartition("__")[2])
 
 
 def place_of_terminal(grammar: Grammar, number: int) -> Place:
+    """Line and column at which the text defines, imports or first uses a terminal; else (0, 0)."""
     terminal = grammar.terminals[number]
     return terminal.line, terminal.column
 
 
 def place_of_name(grammar: Grammar, name: str) -> Place:
+    """Line and column at which the text defines, imports or first uses a name; else (0, 0)."""
     return position_of(grammar.text, name)
 
 
 def rules_in_text(grammar: Grammar) -> dict[str, tuple[Place, tuple[str, ...]]]:
-    """Each rule that the text defines, in its order: where, and which names stand in its definition."""
+    """The rules that the text defines, in its order.
+
+    Returns name -> (place, names that stand in its definition).
+    """
     named = offsets_of(grammar.text)
     definitions = sorted((at, name) for name, offsets in named.definitions.items() for at in offsets)
     uses = sorted((at, name) for name, offsets in named.uses.items() for at in offsets)
@@ -54,7 +60,10 @@ def rules_in_text(grammar: Grammar) -> dict[str, tuple[Place, tuple[str, ...]]]:
 
 
 def allowed_by_comments(text: str) -> tuple[frozenset[str], frozenset[tuple[int, str]]]:
-    """The codes that comments of a grammar allow: in the whole file, and at lines (the comment's own and the one after).
+    """The codes of findings that a grammar's comments allow.
+
+    Returns the codes allowed in the whole file, and (line, code) pairs: a comment allows its codes
+        on its own line and the next.
 
     >>> allowed_by_comments("// lint: allow ambiguity, conflict\\nstart: x")[1] == {
     ...     (line, code) for line in (1, 2) for code in ("ambiguity", "conflict")}

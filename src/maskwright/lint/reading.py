@@ -1,6 +1,7 @@
-"""Does the grammar take this text? The lexer's longest match and the LALR tables, read plainly; for the short texts of findings.
+"""Whether a grammar accepts a text: the lexer's longest match and the LALR tables, in plain code.
 
-Where conflicts leave several actions each is followed, on threads of its own; with contextual lexing each thread lexes for itself.
+This is for the short texts of findings. Where conflicts leave several actions, each is followed on
+a thread of its own. With contextual lexing each thread lexes for itself.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from maskwright.analysis.lr.encoding import ACCEPT, LrTables
 from maskwright.lint.lexer import Lexer, PlainLexer
 
 Stack: TypeAlias = "tuple[int, Stack | None]"
+"""State on top, and the stack below it (None at the bottom)."""
 
 MAX_THREADS = 2_000
 """Steps of all threads over one text."""
@@ -24,8 +26,13 @@ MAX_STACKS = 100
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What became of a text. accepted : it is a whole text. reached : how many bytes some thread lexed and parsed. terminals : those of the
-    thread that came furthest, what layout inserts among them. is_unfinished : the text ends inside a lexeme that more text may complete."""
+    """The result of reading a text.
+
+    accepted : whether it is a whole text.
+    reached : bytes that were lexed and parsed, by the thread that came furthest.
+    terminals : those of this thread, with those that the layout inserts.
+    is_unfinished : whether the text ends inside a lexeme that more text may complete.
+    """
 
     accepted: bool
     reached: int
@@ -35,6 +42,13 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class _Thread:
+    """One way to read a text.
+
+    at : offset in bytes.
+    columns : of the open blocks.
+    depth : open brackets.
+    """
+
     at: int
     stack: Stack
     columns: tuple[Column, ...] = (FIRST_COLUMN,)
@@ -43,7 +57,13 @@ class _Thread:
 
 
 class Reader:
-    """Texts under a grammar with lexing "longest" or "contextual"."""
+    """Reads texts under a grammar with lexing "longest" or "contextual".
+
+    grammar : its layout and ignored terminals apply.
+    lexer : finds the longest match.
+    modes : the lexing modes of the tables' states.
+    tables : of the parser.
+    """
 
     def __init__(self, grammar: Grammar, lexer: Lexer | PlainLexer, modes: Modes, tables: LrTables) -> None:
         self.grammar, self.lexer, self.tables = grammar, lexer, tables
@@ -53,6 +73,10 @@ class Reader:
         self.change = {} if layout is None else {o: 1 for o, _ in layout.brackets} | {c: -1 for _, c in layout.brackets}
 
     def read(self, text: bytes) -> Reading:
+        """Read a text from its start. The first thread that accepts ends the search.
+
+        text : bytes.
+        """
         agenda = [_Thread(0, (0, None))]
         best = agenda[0]
         is_unfinished = False
@@ -74,19 +98,22 @@ class Reader:
         return Reading(False, best.at, best.terminals, is_unfinished)
 
     def stacks_after(self, terminals: tuple[int, ...]) -> list[Stack]:
-        """The parser's stacks after a terminal sequence, what layout inserts being part of it; none if it is no beginning of a text."""
+        """The parser's stacks after a terminal sequence; [] if no sentence begins with it.
+
+        terminals : with those that the layout inserts.
+        """
         stacks: list[Stack] = [(0, None)]
         for terminal in terminals:
             stacks = [after for stack in stacks for after in self.shift(stack, terminal)][:MAX_STACKS]
         return stacks
 
     def next_terminals(self, terminals: tuple[int, ...]) -> set[int]:
-        """The terminals that the parser takes after a sequence."""
+        """The terminals that the parser takes after a terminal sequence."""
         stacks = self.stacks_after(terminals)
         return {t for t in range(self.tables.n_terminals) if any(self.shift(stack, t) for stack in stacks)}
 
     def shift(self, stack: Stack, terminal: int) -> list[Stack]:
-        """The stacks after a terminal; the end of the text is number n_terminals."""
+        """The stacks after a terminal. The end of the text has the number n_terminals."""
         found: list[Stack] = []
         agenda = [stack]
         for current in agenda:  # grows while it is read
@@ -108,7 +135,11 @@ class Reader:
         return found
 
     def step(self, thread: _Thread, terminal: int, end: int, lexeme: bytes, is_last: bool) -> list[_Thread]:
-        """The threads after a lexeme."""
+        """The threads after a lexeme.
+
+        end : its end in bytes.
+        is_last : whether it ends the text.
+        """
         layout = self.grammar.layout
         if terminal in self.grammar.ignored:
             return [_Thread(end, thread.stack, thread.columns, thread.depth, thread.terminals)]
@@ -117,7 +148,7 @@ class Reader:
         if layout is not None and terminal == layout.newline:
             if thread.depth:
                 return [_Thread(end, thread.stack, columns, thread.depth, thread.terminals)]
-            # blanks that end the text have no column
+            # Blanks that end the text have no column.
             column = FIRST_COLUMN if is_last else layout.column_after(lexeme)
             order = layout.compare(column, columns[-1])
             if order == 1:
@@ -136,6 +167,7 @@ class Reader:
         return [_Thread(end, stack, columns, depth, terminals) for stack in stacks]
 
     def _may_end(self, thread: _Thread) -> bool:
+        """Whether the text may end here, after the dedents that close its blocks."""
         stacks = [thread.stack]
         layout = self.grammar.layout
         for _ in thread.columns[1:]:

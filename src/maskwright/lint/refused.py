@@ -1,7 +1,9 @@
-"""Terminals that no rule takes, and prefixes that can only become them: a mask lets them begin, and nothing leads out.
+"""Terminals that no rule takes, and prefixes that can only become such a terminal.
 
-Past a lexeme of X the lexer may be inside what can only become a refused terminal, and take it for X and the beginning of something
-else as long as that is possible. A mask asks whether this other reading can go on, not whether the longer lexeme always wins in the end.
+A mask lets such a prefix begin, and nothing leads out of it. Past a lexeme of X the lexer may be
+inside what can only become a refused terminal. The mask still takes it for X and the beginning of
+another lexeme, as long as that is possible. It asks whether this other reading can go on, not
+whether the longer lexeme always wins in the end.
 """
 
 from __future__ import annotations
@@ -14,9 +16,9 @@ from maskwright.lint.finding import Finding, listed, shown
 
 
 def refused_dead_ends(facts: Facts) -> Iterator[Finding]:
-    """For each refused terminal a shortest prefix found, of those that masks allow and from which every way on is refused.
+    """For each refused terminal a shortest prefix that masks allow and from which nothing leads on.
 
-    Not looked for where lexing has several modes.
+    These are searched only if lexing has one mode.
     """
     grammar = facts.grammar
     layout = grammar.layout
@@ -48,10 +50,10 @@ def refused_dead_ends(facts: Facts) -> Iterator[Finding]:
 
 
 def _paths(transducer: Transducer) -> dict[int, bytes]:
-    """State -> a shortest lexeme under way that leads there with nothing emitted; in order of length."""
+    """State -> a shortest byte string that leads there with nothing emitted, in order of length."""
     byte_of = [0] * transducer.next_state.shape[1]
     for byte in (*range(256), *range(0x20), *range(0x7E, 0x40, -1), *range(0x7A, 0x60, -1), *range(0x39, 0x2F, -1)):
-        byte_of[int(transducer.byte_class[byte])] = byte  # the last one is the best to read
+        byte_of[int(transducer.byte_class[byte])] = byte  # the last byte of a class is the best to read
     empty = transducer.outputs.index(())
     rows: list[list[int]] = transducer.next_state.tolist()
     outputs: list[list[int]] = transducer.output.tolist()
@@ -66,7 +68,10 @@ def _paths(transducer: Transducer) -> dict[int, bytes]:
 
 
 def _dead_text(facts: Facts, transducer: Transducer, refused: frozenset[int], state: int, path: bytes) -> bytes | None:
-    """A text that ends with the path, is allowed by masks, and from which nothing leads on; None if there is none."""
+    """A text that ends with the path, that masks allow, and from which nothing leads on.
+
+    Returns None if there is none.
+    """
     grammar = facts.grammar
     first = transducer.fallback[state]
     again = transducer.again[state]
@@ -92,7 +97,10 @@ def _dead_text(facts: Facts, transducer: Transducer, refused: frozenset[int], st
 
 
 def _escapes(transducer: Transducer, state: int) -> set[int]:
-    """What may come behind the terminal that the lexer backs up to once the lexeme under way has failed; -1 for anything."""
+    """The terminals that may come next once the lexeme under way has failed; -1 for any terminal.
+
+    They come after the terminal to which the lexer backs up.
+    """
     first = transducer.fallback[state]
     found: set[int] = set()
     seen = {state}
@@ -105,7 +113,8 @@ def _escapes(transducer: Transducer, state: int) -> set[int]:
         for target, number in zip(transducer.next_state[at].tolist(), transducer.output[at].tolist(), strict=True):
             emitted = transducer.outputs[number]
             if target < START_STATE or emitted[:1] not in ((), (first,)):
-                continue  # the lexer refuses the byte, or the parser the terminal that has come of it
+                # The lexer refuses the byte, or the parser refuses the terminal.
+                continue
             if len(emitted) > 1:
                 found.add(emitted[1])
             elif emitted:

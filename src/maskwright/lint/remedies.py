@@ -1,7 +1,9 @@
-"""Remedies that are tried before they are offered: the grammar is changed as they say and linted again.
+"""Remedies that are tried before they are offered: the changed grammar is linted again.
 
-A remedy is offered if there are fewer errors and warnings then, and no more errors. What only the author can do (to make two patterns
-differ) is offered untried. What is information only is not counted, nor are conflicts, but those that leave a grammar without a store.
+A remedy is offered if it lowers the number of errors and warnings together and does not raise the
+number of errors. What only the author can do, such as making two patterns differ, is offered
+untried. Informational findings do not count. Conflicts do not count either, except those that leave
+a grammar without a store.
 """
 
 from __future__ import annotations
@@ -13,22 +15,30 @@ from maskwright.analysis.grammar.grammar import Grammar, Terminal
 from maskwright.analysis.lr.splits import default_conflicts
 
 MAX_TRIALS = 12
-"""Grammars that are linted to try remedies, for all findings together; what comes after them is not offered."""
+"""Changed grammars that are linted for all findings together. Later remedies are not offered."""
 
 Counts = tuple[int, int]
-"""Errors, warnings."""
+"""Number of errors, number of warnings."""
 
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """text : what to do. changed : the grammar with it done, None if it cannot be."""
+    """Something that may help.
+
+    text : what to do.
+    changed : the grammar with the remedy applied; None if it cannot be applied.
+    """
 
     text: str
     changed: Grammar | None
 
 
 class Trials:
-    """The remedies tried so far. count : how many errors and warnings a grammar has; None where its checks cannot all be run."""
+    """The remedies tried so far.
+
+    grammar : as it is.
+    count : returns the errors and warnings of a grammar, or None if its checks cannot all be run.
+    """
 
     def __init__(self, grammar: Grammar, count: Callable[[Grammar], Counts | None]) -> None:
         self._grammar = grammar
@@ -37,7 +47,10 @@ class Trials:
         self._known: dict[Grammar, bool] = {}
 
     def helps(self, remedy: Remedy) -> bool:
-        """Whether a remedy lowers the number of findings."""
+        """Whether a remedy lowers the number of errors and warnings without adding errors.
+
+        False too if it cannot be applied, or once MAX_TRIALS grammars have been linted.
+        """
         changed = remedy.changed
         if changed is None:
             return False
@@ -52,7 +65,7 @@ class Trials:
 
 
 def higher_priority(grammar: Grammar, terminal: int, above: list[int]) -> Remedy:
-    """A terminal above some others."""
+    """Give a terminal a higher priority than some others."""
     priority = 1 + max(grammar.terminals[other].priority for other in above)
     terminals = list(grammar.terminals)
     terminals[terminal] = replace(terminals[terminal], priority=priority)
@@ -61,7 +74,7 @@ def higher_priority(grammar: Grammar, terminal: int, above: list[int]) -> Remedy
 
 
 def contextual(grammar: Grammar) -> Remedy:
-    """Only terminals compete that the parser can take."""
+    """Let only those terminals compete that the parser can take. For lexing "longest" only."""
     options = "--lexing contextual"
     changed = None
     if grammar.lexing == "longest":
@@ -73,17 +86,19 @@ def contextual(grammar: Grammar) -> Remedy:
 
 
 def one_lexing(grammar: Grammar) -> Remedy:
+    """Let the same terminals compete everywhere. For lexing "contextual" only."""
     changed = replace(grammar, lexing="longest") if grammar.lexing == "contextual" else None
     return Remedy("let the same terminals compete everywhere (--lexing longest)", changed)
 
 
 def one_action(grammar: Grammar) -> Remedy:
+    """Let the parser shift rather than reduce. For conflicts "all" only."""
     changed = replace(grammar, conflicts="shift") if grammar.conflicts == "all" else None
     return Remedy("load the grammar with conflicts='shift' (--conflicts shift)", changed)
 
 
 def ignored_blanks(grammar: Grammar) -> Remedy:
-    """Blanks between lexemes."""
+    """Let blanks stand between lexemes. Not if the grammar has a blank as a terminal."""
     text = 'let blanks stand between them (%ignore " ")'
     n = grammar.n_terminals
     if any(grammar.terminals[t].literal == " " for t in range(n)):

@@ -1,4 +1,4 @@
-"""What is found once, also where it cannot be found."""
+"""A cached property that remembers errors too."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ T = TypeVar("T")
 
 
 class remembered(Generic[T]):
-    """As `functools.cached_property`, but a `MaskwrightError` is kept too, and raised again whenever the value is asked for.
+    """Like `functools.cached_property`, but a `MaskwrightError` is remembered and raised again.
 
-    INVARIANT: the error kept is a copy that nobody has raised: one that was raised holds the frames that it came through, and their values.
+    INVARIANT: the remembered error is a copy that was never raised. A raised error holds the frames
+    that it passed through, and their values.
 
-    PERF: each check asks for the lexer; one over a limit would be built up to the limit for each of them.
+    PERF: each check asks for the lexer. Without this, a lexer over a limit would be built up to the
+    limit for each check.
     """
 
     def __init__(self, find: Callable[[Any], T]) -> None:
@@ -40,6 +42,7 @@ class remembered(Generic[T]):
         except MaskwrightError as error:
             failures[self._name] = copy(error)
             raise
-        # a value among the instance's own attributes is found before this descriptor, which sets nothing
+        # The value becomes an attribute of the instance, which Python finds before this descriptor,
+        # because it defines no `__set__`.
         known[self._name] = found
         return found

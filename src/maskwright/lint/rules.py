@@ -1,4 +1,4 @@
-"""Rules and terminals that do nothing, or that nothing can come of."""
+"""Rules and terminals that do nothing, or from which no text can come."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ def unproductive(facts: Facts) -> Iterator[Finding]:
 
 
 def unreachable(facts: Facts) -> Iterator[Finding]:
-    """Rules that the text defines and that the start symbol does not lead to; with each the rules that only it uses."""
+    """Rules that the text defines and the start symbol does not lead to.
+
+    A finding also names the rules that only such a rule uses.
+    """
     grammar = facts.grammar
     defined = rules_in_text(grammar)
     start = grammar.symbol_name(grammar.start)
@@ -47,8 +50,9 @@ def unreachable(facts: Facts) -> Iterator[Finding]:
     restrictions = read_options(grammar.text, lambda message, _: message).restrictions
     live |= {
         new for restriction in restrictions for new in restriction.replacements
-    }  # compiled where they are asked for
-    # a template leaves a nonterminal for each of its calls, and none of its own where all calls are inside others
+    }  # they are compiled when they are asked for
+    # A template leaves a nonterminal for each of its calls. It leaves none of its own if all calls
+    # are inside other templates.
     agenda = [name for name in defined if name in live]
     for name in agenda:  # grows while it is read
         for used in defined[name][1]:
@@ -80,7 +84,7 @@ def unreachable(facts: Facts) -> Iterator[Finding]:
 
 
 def unused_terminals(facts: Facts) -> Iterator[Finding]:
-    """Terminals that nothing needs."""
+    """Terminals that nothing needs, and layout terminals that no rule takes."""
     for name in facts.grammar.unused_terminals:
         yield facts.finding(
             "unused-terminal",
@@ -94,7 +98,7 @@ def unused_terminals(facts: Facts) -> Iterator[Finding]:
     layout = facts.grammar.layout
     members = () if layout is None else (layout.newline, layout.indent, layout.dedent)
     options = read_options(facts.grammar.text, lambda message, _: message)
-    # no rule takes them, and that is meant
+    # The author means that no rule takes these.
     refused = {*options.refused, *(new for one in options.restrictions for old, new in one.pairs if not old)}
     for number, terminal in enumerate(facts.grammar.terminals):
         if terminal.name in refused:
@@ -120,7 +124,7 @@ def unused_terminals(facts: Facts) -> Iterator[Finding]:
 
 
 def ignored_in_rules(facts: Facts) -> Iterator[Finding]:
-    """Terminals that are ignored and that rules wait for all the same."""
+    """Terminals that are ignored although rules wait for them."""
     grammar = facts.grammar
     for number in sorted(grammar.ignored & facts.used):
         where = dict.fromkeys(rule_name(grammar.symbol_name(rule.lhs)) for rule in grammar.rules if number in rule.rhs)
@@ -162,14 +166,15 @@ def endless_derivations(facts: Facts) -> Iterator[Finding]:
 
 
 def unbalanced_layout(facts: Facts) -> Iterator[Finding]:
-    """Rules in which indents and dedents do not pair, or that open a block without a newline."""
+    """Rules in which indents and dedents do not pair."""
     layout = facts.grammar.layout
     if layout is None:
         return
     rules = facts.reduced
     depth = [0] * rules.n_terminals
     depth[layout.indent], depth[layout.dedent] = 1, -1
-    # the balance of each nonterminal, from its shortest yields outward; a second, other balance is a fault
+    # The balance of each nonterminal is found from its shortest yields outward. A second, different
+    # balance is a fault.
     balance: dict[int, int] = {t: depth[t] for t in range(rules.n_terminals)}
     reported: set[str] = set()
     grew = True

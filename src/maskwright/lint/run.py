@@ -1,4 +1,4 @@
-"""All checks of a grammar, in order; what cannot be checked is said."""
+"""Run all checks of a grammar, in order, and report which could not be run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ OF_RULES: tuple[Check, ...] = (
     terminals.faulty,
     whitespace.endless_whitespace,
 )
+"""Checks of rules and terminals. They need no parser and no lexer."""
 OF_PARSING: tuple[Check, ...] = (rules.endless_derivations, conflicts.conflict_findings)
+"""Checks of derivations and of the parser's conflicts."""
 OF_LEXING: tuple[Check, ...] = (
     terminals.equal,
     terminals.never_lexed,
@@ -46,7 +48,7 @@ OF_LEXING: tuple[Check, ...] = (
     lexings.lexing_findings,
     conflicts.mode_findings,
 )
-"""Checks of a lexer that takes the longest match: not of lexing "nfa"."""
+"""Checks of a lexer that takes the longest match. Not for lexing "nfa"."""
 
 
 def lint_grammar(
@@ -56,13 +58,18 @@ def lint_grammar(
     file: str | os.PathLike[str] | None = None,
     allow: Iterable[str] = (),
 ) -> Report:
-    """What is wrong with a grammar, and with a vocabulary what its tokens cannot write.
+    """Report what is wrong with a grammar and, given a vocabulary, what its tokens cannot write.
 
-    file : what findings call the grammar's file; by default the grammar's name. allow : codes of findings to leave out, as a comment
-    ``// lint: allow CODE`` in the grammar does for its own line and the next, ``allow-file CODE`` for all.
+    grammar, vocabulary : as `load_grammar` and `load_vocabulary` take them, or loaded ones.
+    file : what findings call the grammar's file; by default the grammar's name.
+    allow : codes of findings to leave out. A comment ``// lint: allow CODE`` in the grammar does
+        the same for its own line and the next, ``// lint: allow-file CODE`` for the whole file.
 
-    The same findings in the same order for the same grammar and vocabulary, on every machine.
-    Raises UnknownNameError for a code that there is not. Cost: python.lark takes some 3 CPU seconds.
+    Returns a `Report`. It has the same findings in the same order for the same grammar and
+        vocabulary, on every machine.
+    Raises: UnknownNameError if `allow` has an unknown code; MaskwrightError if `allow` or `file` is
+        of another kind; the errors of loading a grammar or vocabulary.
+    Cost: 3 CPU seconds for python.lark.
     """
     wanted = frozenset(strings("allow", allow, "a list of codes of findings"))
     if file is not None:
@@ -97,7 +104,7 @@ def lint_grammar(
     everywhere, at_line = allowed_by_comments(grammar.text)
     unique = list(dict.fromkeys(found))
     kept = [f for f in unique if f.code not in wanted and f.code not in everywhere and (f.line, f.code) not in at_line]
-    # those without a place come last
+    # Findings without a place come last.
     kept.sort(key=lambda f: (f.line == 0, f.line, f.column, SEVERITIES.index(f.severity), f.code, f.message))
     return Report(
         grammar=grammar.name,
@@ -111,7 +118,10 @@ def lint_grammar(
 
 
 def _counts(grammar: Grammar) -> Counts | None:
-    """For `Trials`: the errors and warnings of a grammar of which at most a remedy has changed something."""
+    """The errors and warnings of a grammar that a remedy has changed, for `Trials`.
+
+    Returns None if the checks cannot all be run.
+    """
     try:
         facts = Facts(grammar, grammar.name)
         lexing = OF_LEXING if grammar.lexing != "nfa" and not facts.faulty else ()
@@ -125,7 +135,11 @@ def _counts(grammar: Grammar) -> Counts | None:
 
 
 def _run(facts: Facts, checks: Iterable[Check], skipped: list[str]) -> list[Finding]:
-    """The findings of the checks. One that a limit ends is left out, and the limit is said."""
+    """The findings of some checks.
+
+    A check that exceeds a limit gives one finding that says so. A check that cannot be run is added
+    to `skipped`.
+    """
     found: list[list[Finding]] = []
     for check in checks:
         try:
@@ -138,6 +152,7 @@ def _run(facts: Facts, checks: Iterable[Check], skipped: list[str]) -> list[Find
 
 
 def _too_large(facts: Facts, error: MaskwrightError) -> Finding:
+    """The finding for an exceeded limit."""
     return facts.finding(
         "too-large",
         "error",

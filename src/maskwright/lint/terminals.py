@@ -1,4 +1,4 @@
-"""Terminals by themselves and against each other: which can never be lexed, which take texts from others."""
+"""Terminals alone and against each other: which are never lexed, which take others' texts."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ _REMEDIES = {
     "unsupported-pattern": "write the pattern without the construct that the message names",
     "too-large": "shorten the pattern's repetitions",
 }
+"""Code of a fault -> remedy."""
 
 
 def faulty(facts: Facts) -> Iterator[Finding]:
@@ -45,7 +46,11 @@ def faulty(facts: Facts) -> Iterator[Finding]:
 
 
 def equal(facts: Facts) -> Iterator[Finding]:
-    """Terminals with the same language. Of the lexer's only; those that lose by it are here and not among `never_lexed`."""
+    """Terminals that match the same texts.
+
+    Only terminals that the lexer has. Those that always lose for this reason are reported here, not
+    by `never_lexed`.
+    """
     for number, other in equal_terminals(facts).items():
         is_exclusive = facts.grammar.lexing == "longest" and number not in facts.lexer.ends
         if facts.grammar.lexing == "nfa":
@@ -66,7 +71,10 @@ def equal(facts: Facts) -> Iterator[Finding]:
 
 
 def equal_terminals(facts: Facts) -> dict[int, int]:
-    """Each terminal that another one with the same texts goes before, in some mode where both compete -> that other one."""
+    """Each terminal that an equal one is preferred to -> that other terminal.
+
+    Only if both compete in some mode.
+    """
     rank = terminal_rank(facts.grammar.terminals)
     earlier: dict[Dfa, list[int]] = {}
     found = {}
@@ -83,7 +91,10 @@ def equal_terminals(facts: Facts) -> dict[int, int]:
 
 
 def _compete(facts: Facts, one: int, other: int) -> bool:
-    """Whether two terminals compete somewhere: a verbatim one does so only where the parser can take it."""
+    """Whether two terminals compete in some mode.
+
+    A verbatim terminal competes only where the parser can take it.
+    """
     if facts.grammar.lexing == "nfa":
         return True
     return any(one in mode and other in mode for mode in facts.modes.competing)
@@ -99,7 +110,9 @@ def never_lexed(facts: Facts) -> Iterator[Finding]:
             continue
         winners = _winners_over(lexer, number)
         if not winners:
-            continue  # a layout's newline that never has a line feed: `backup.newline_without_line_feed` says so
+            # This is a layout's newline that never has a line feed.
+            # `backup.newline_without_line_feed` reports it.
+            continue
         names = [facts.name(winner) for winner in winners]
         what = "each text of it is also a text of" if len(names) == 1 else "each text of it is also one of"
         reason = f"; {why_wins(facts, winners[0], number)}" if len(winners) == 1 else ""
@@ -124,6 +137,7 @@ def never_lexed(facts: Facts) -> Iterator[Finding]:
 
 
 def _winners_over(lexer: Lexer, terminal: int) -> list[int]:
+    """The terminals that win on the texts of a terminal."""
     found: dict[int, None] = {}
     for state, accepting in enumerate(lexer.union.accepting):
         if terminal in accepting:
@@ -132,7 +146,7 @@ def _winners_over(lexer: Lexer, terminal: int) -> list[int]:
 
 
 def why_wins(facts: Facts, winner: int, loser: int) -> str:
-    """Why of two terminals that match the same text the first wins."""
+    """Why the first of two terminals that match the same text wins, in words."""
     first, second = facts.grammar.terminals[winner], facts.grammar.terminals[loser]
     name = facts.name(winner)
     if first.priority != second.priority:
@@ -143,7 +157,10 @@ def why_wins(facts: Facts, winner: int, loser: int) -> str:
 
 
 def reserved_words(facts: Facts) -> Iterator[Finding]:
-    """Patterns and the string literals that they match: these are reserved, unless a rule offers both. Verbatim ones reserve nothing."""
+    """Patterns that match string literals. These literals are reserved, unless a rule offers both.
+
+    Verbatim terminals reserve nothing.
+    """
     grammar, lexer = facts.grammar, facts.lexer
     alone: dict[int, set[int]] = {}
     for rule in facts.reduced.rules:
@@ -185,7 +202,7 @@ def reserved_words(facts: Facts) -> Iterator[Finding]:
 
 
 def _refused_name(facts: Facts, pattern: int, literals: list[int]) -> bytes | None:
-    """A short text in which a literal stands where the rules take the pattern only."""
+    """A short text with a literal where the rules take only the pattern; None if none is found."""
     writer, acceptable = facts.writer, facts.acceptable
     n_tried = 0
     for state, symbols in writer.paths().items():
@@ -203,7 +220,7 @@ def _refused_name(facts: Facts, pattern: int, literals: list[int]) -> bytes | No
 
 
 def idle_priorities(facts: Facts) -> Iterator[Finding]:
-    """Priorities without which every text is lexed alike."""
+    """Priorities that change no lexeme."""
     lexer, grammar = facts.lexer, facts.grammar
     tied = [accepting for accepting in lexer.union.accepting if len(accepting) > 1]
     for number, terminal in enumerate(grammar.terminals):
@@ -226,7 +243,10 @@ def idle_priorities(facts: Facts) -> Iterator[Finding]:
 
 
 def open_lookaheads(facts: Facts) -> Iterator[Finding]:
-    """Look-aheads that may reach past the lexeme's end, where an automaton of the lexeme cannot see."""
+    """Look-aheads that may reach past the lexeme's end.
+
+    The automaton of the lexeme cannot see what is there.
+    """
     grammar = facts.grammar
     for number, terminal in enumerate(grammar.terminals):
         if terminal.is_declared or number in facts.faulty:
@@ -250,7 +270,10 @@ def open_lookaheads(facts: Facts) -> Iterator[Finding]:
 
 
 def open_lookbehinds(facts: Facts) -> Iterator[Finding]:
-    """Look-behinds that may look before the lexeme, where an automaton of the lexeme sees the beginning of a text."""
+    """Look-behinds that may look before the lexeme.
+
+    There the automaton of the lexeme sees the beginning of a text.
+    """
     for number, terminal in enumerate(facts.grammar.terminals):
         if terminal.is_declared or number in facts.faulty:
             continue
@@ -267,7 +290,10 @@ def open_lookbehinds(facts: Facts) -> Iterator[Finding]:
 
 
 def _unseen(facts: Facts, number: int) -> bytes | None:
-    """A text in which the automaton ends a lexeme of the terminal where re does not, and that the parser takes all the same."""
+    """A text in which the automaton ends a lexeme where Python's `re` does not.
+
+    The parser accepts the text so far. Returns None if none is found.
+    """
     grammar, lexer, writer = facts.grammar, facts.lexer, facts.writer
     terminal = grammar.terminals[number]
     lexeme = writer.lexemes.get(number)
@@ -299,12 +325,15 @@ def _unseen(facts: Facts, number: int) -> bytes | None:
                         continue
                     if facts.reader.read(text).reached == len(text):
                         return text
-        return None  # the nearest place is as good as any
+        return None  # the nearest parser state is as good as any
     return None
 
 
 def _other_lexemes(facts: Facts, number: int) -> list[bytes]:
-    """A few more lexemes of a terminal, one for each first byte class and each state in which it wins."""
+    """A few more lexemes of a terminal, at most 12.
+
+    There is one for each state in which it wins. Single bytes that are lexemes follow.
+    """
     lexer = facts.lexer
     found: dict[bytes, None] = {}
     for state, path in lexer.shortest_paths.items():
@@ -319,7 +348,7 @@ def _other_lexemes(facts: Facts, number: int) -> list[bytes]:
 
 
 def verbatim_brackets(facts: Facts) -> Iterator[Finding]:
-    """Verbatim terminals that look like brackets of the layout and are none."""
+    """Verbatim terminals that look like brackets of the layout but are none."""
     grammar = facts.grammar
     if grammar.layout is None or grammar.lexing == "nfa":
         return

@@ -1,8 +1,11 @@
-"""Shortest texts: of a symbol, up to a state of the parser, from a stack to the end of a text; and how terminals are written side by side.
+"""Shortest texts: of a symbol, up to a parser state, or from a stack to the end of a text.
 
-A text is written with the shortest lexeme of each terminal, and an ignored lexeme where two would run together. Layout is written as
-lines that are indented by one space a level. What is written is always read again by the caller, so a text that does not come out as it
-was meant is never shown.
+A text is written with the shortest lexeme of each terminal. Where two lexemes would run together,
+an ignored lexeme is put between them. Layout is written as lines that are indented by one space a
+level.
+
+The caller always reads again what was written. So a text that does not come out as meant is never
+shown.
 """
 
 from __future__ import annotations
@@ -25,12 +28,17 @@ MAX_COMPLETIONS = 3_000
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """A derivation: a symbol and what its rule derives. children is None for a terminal."""
+    """A derivation: a symbol, and the derivations of its rule's symbols.
+
+    symbol : number of a terminal or nonterminal.
+    children : None for a terminal.
+    """
 
     symbol: int
     children: tuple[Tree, ...] | None = None
 
     def terminals(self) -> Iterator[int]:
+        """The terminals of the derived sentence, in order."""
         agenda = [self]
         while agenda:
             tree = agenda.pop()
@@ -41,6 +49,7 @@ class Tree:
 
 
 TreeStack: TypeAlias = "tuple[int, Tree | None, TreeStack | None]"
+"""State on top, derivation of its symbol, stack below; the last two are None at the bottom."""
 
 
 def states_of(stack: TreeStack | None) -> tuple[int, ...]:
@@ -53,10 +62,16 @@ def states_of(stack: TreeStack | None) -> tuple[int, ...]:
 
 
 class Writer:
-    """Texts of a grammar's reduced rules.
+    """Writes texts of a grammar's reduced rules.
 
-    lexemes : terminal -> how it is written; a terminal without one is in no text that is written here.
-    cost : of each symbol its shortest yield, in bytes and one for each lexeme; -1 if it has none.
+    grammar : its layout and ignored terminals apply.
+    automaton : LR(0) automaton of the rules.
+    lexer : tells which lexemes run together.
+    lexemes : terminal -> how it is written. A terminal without a lexeme is in no text that is
+        written here.
+    cost : for each symbol the cost of its cheapest yield: its bytes, and one for each lexeme; -1 if
+        it has none.
+    body : for each nonterminal the right-hand side that its cheapest yield begins with.
     """
 
     def __init__(self, grammar: Grammar, automaton: Automaton, lexer: Lexer, lexemes: dict[int, bytes]) -> None:
@@ -69,7 +84,10 @@ class Writer:
         self._paths: dict[frozenset[int], dict[int, tuple[int, ...]]] = {}
 
     def yield_of(self, symbols: Iterable[int]) -> tuple[int, ...] | None:
-        """A shortest terminal sequence of the symbols in a row; None if there is none, or past MAX_LENGTH terminals."""
+        """A cheapest terminal sequence that some symbols in a row derive.
+
+        Returns None if there is none, or if it has more than MAX_LENGTH terminals.
+        """
         word: list[int] = []
         agenda = list(symbols)[::-1]
         while agenda:
@@ -83,7 +101,7 @@ class Writer:
         return tuple(word)
 
     def tree_of(self, symbol: int) -> Tree:
-        """The derivation of a shortest yield. The symbol has one."""
+        """The derivation of a symbol's cheapest yield. The symbol must have one."""
         known = self._trees.get(symbol)
         if known is not None:
             return known
@@ -104,7 +122,7 @@ class Writer:
 
     @cached_property
     def moves(self) -> list[list[tuple[int, int]]]:
-        """For each state of the automaton its (symbol, next state), of symbols that have a text."""
+        """For each state of the automaton its (symbol, next state), if the symbol has a text."""
         found: list[list[tuple[int, int]]] = [[] for _ in range(self.automaton.n_states)]
         automaton = self.automaton
         for source, s, target in zip(
@@ -115,7 +133,12 @@ class Writer:
         return found
 
     def paths(self, avoiding: frozenset[int] = frozenset()) -> dict[int, tuple[int, ...]]:
-        """State -> the symbols of a viable prefix with a shortest text that leads there, without the symbols to avoid; by length."""
+        """State -> the symbols of a viable prefix with a shortest text that leads there.
+
+        The states are in the order of their texts' cost.
+
+        avoiding : symbols that the prefixes must not contain.
+        """
         known = self._paths.get(avoiding)
         if known is not None:
             return known
@@ -138,9 +161,12 @@ class Writer:
         return done
 
     def completion(self, stack: TreeStack) -> Tree | None:
-        """The derivation of a whole text that begins with what the stack holds, as short as possible; None if none is found.
+        """The derivation of a whole text that begins with what the stack holds.
 
-        Each step takes an item that is under way on top of the stack to its end by shortest yields, and reduces by it.
+        It is as short as possible. Each step completes an item that is under way on top of the
+        stack by cheapest yields, and reduces by its rule.
+
+        Returns None if no derivation is found within MAX_COMPLETIONS stacks.
         """
         items, rules = self.automaton.items, self.rules
         agenda: list[tuple[int, int, TreeStack]] = [(0, 0, stack)]
@@ -156,7 +182,8 @@ class Writer:
                 return current[1]
             for item in self.automaton.kernels[current[0]]:
                 number = items.rule[item]
-                if number == len(rules.rules):  # the whole text: its end is the accepting state, or the start
+                # The whole text: its end is the accepting state, or the start.
+                if number == len(rules.rules):
                     if item == items.start:
                         following = self._finished(current, 0, rules.start, (rules.start,))
                         price = self.cost[rules.start]
@@ -174,7 +201,7 @@ class Writer:
         return None
 
     def _finished(self, stack: TreeStack, dot: int, lhs: int, rest: Sequence[int]) -> TreeStack | None:
-        """The stack after `rest` has been read and the rule reduced by, `dot` of whose symbols are on it."""
+        """The stack after reading `rest` and reducing; `dot` symbols of the rule are on it."""
         children: list[Tree] = []
         below: TreeStack | None = stack
         for _ in range(dot):
@@ -192,9 +219,11 @@ class Writer:
         return None if after < 0 else (after, tree, below)
 
     def text(self, terminals: Sequence[int], instead: Mapping[int, bytes] | None = None) -> bytes | None:
-        """The terminals written as a text; None if some of them cannot be, or cannot be kept apart.
+        """Write terminals as a text.
 
-        instead : position -> what is written there, in place of the terminal's own lexeme.
+        instead : position -> what is written there instead of the terminal's own lexeme.
+
+        Returns None if a terminal cannot be written, or two lexemes cannot be kept apart.
         """
         layout = self.grammar.layout
         written: list[tuple[int, bytes]] = []
@@ -204,7 +233,7 @@ class Writer:
                 level += 1 if terminal == layout.indent else -1
                 if not written or written[-1][0] != layout.newline or level < 0:
                     if position and terminal == layout.dedent and position >= len(terminals) - level - 1:
-                        continue  # what is open at the end is closed there
+                        continue  # the end of the text closes what is open
                     return None
                 newline = written[-1][1]
                 written[-1] = layout.newline, newline[: newline.rfind(b"\n") + 1] + b" " * level
@@ -226,14 +255,18 @@ class Writer:
         return text
 
     def _stays(self, left: tuple[int, bytes], right: tuple[int, bytes]) -> bool:
-        """Whether the left lexeme is still lexed as it is with the right one directly after it, in some mode."""
+        """Whether a lexeme is still lexed as it is with another one directly after it.
+
+        This is asked of the first mode in which it is lexed so.
+        """
         if left[0] == right[0] == self.lexer.newline:
             return True
         found = self.lexer.after(*left, right[1])
-        # None: the left one is to be misread, or is only begun
+        # None: the left lexeme is meant to be misread, or is only begun.
         return found is None or found == (left[0], len(left[1]))
 
     def _separator(self, left: tuple[int, bytes], right: tuple[int, bytes]) -> bytes | None:
+        """The shortest ignored lexeme that keeps two lexemes apart; None if there is none."""
         candidates = [(self.lexemes[i], i) for i in self.grammar.ignored if i in self.lexemes]
         for lexeme, terminal in sorted(candidates, key=lambda pair: (len(pair[0]), pair)):
             if self._stays(left, (terminal, lexeme)) and self._stays((terminal, lexeme), right):
@@ -242,7 +275,11 @@ class Writer:
 
 
 def _shortest_yields(grammar: Grammar, costs: dict[int, int]) -> tuple[list[int], list[tuple[int, ...]]]:
-    """For each symbol the cost of a cheapest yield, -1 if it has none, and the body it begins with; of several, by the first rule.
+    """The cost of each symbol's cheapest yield (-1: none), and the right-hand side that begins it.
+
+    Of several rules with the same cost the first one is taken.
+
+    costs : of the terminals that can be written.
 
     Source: D. Knuth, A generalization of Dijkstra's algorithm (1977).
     """

@@ -1,7 +1,9 @@
-"""A grammar against a vocabulary: bytes that no token holds, and texts that masks allow and no token sequence completes.
+"""A grammar against a vocabulary: missing bytes, and allowed texts that no tokens complete.
 
-Bytes count as writable if some token holds them. A terminal is writable if one of its lexemes is made of such bytes alone, and a symbol if
-it derives writable terminals alone. A dead end is a text of writable bytes that the grammar can go on with and that no writable text does.
+Bytes count as writable if some token holds them. A terminal is writable if one of its lexemes has
+only such bytes. A symbol is writable if it derives writable terminals only.
+
+A dead end is a text of writable bytes with which the grammar can go on, but no writable text can.
 """
 
 from __future__ import annotations
@@ -23,13 +25,14 @@ from maskwright.lint.texts import Writer
 from maskwright.maskstore.vocabulary import Vocabulary
 
 MAX_CANDIDATES = 200
-"""Prefixes that are held against the grammar of writable terminals."""
+"""Prefixes that are compared with the grammar of writable terminals."""
 
 Usable = npt.NDArray[np.bool_]
+"""(256,) bool: the bytes that some token holds."""
 
 
 def vocabulary_findings(facts: Facts, vocabulary: Vocabulary) -> Iterator[Finding]:
-    """Bytes, dead ends, special tokens, end of text."""
+    """Findings on missing bytes, dead ends, special tokens and the end of text."""
     usable = np.zeros(256, np.bool_)
     usable[np.frombuffer(b"".join(vocabulary.tokens), np.uint8)] = True
     yield from _special(facts, vocabulary)
@@ -74,6 +77,7 @@ def _bytes(found: list[int]) -> str:
 
 
 def _special(facts: Facts, vocabulary: Vocabulary) -> Iterator[Finding]:
+    """A missing end-of-text token, and literals that spell a special token."""
     if not vocabulary.eos:
         yield facts.finding(
             "no-eos",
@@ -98,6 +102,7 @@ def _special(facts: Facts, vocabulary: Vocabulary) -> Iterator[Finding]:
 
 
 def _dead_ends(facts: Facts, vocabulary: Vocabulary, usable: Usable, lexemes: dict[int, bytes]) -> Iterator[Finding]:
+    """Dead ends of the vocabulary. lexemes : terminal -> a lexeme of usable bytes."""
     grammar = facts.grammar
     inserted = set() if grammar.layout is None else {grammar.layout.indent, grammar.layout.dedent}
     writable = frozenset(lexemes) | inserted
@@ -135,7 +140,7 @@ def _dead_ends(facts: Facts, vocabulary: Vocabulary, usable: Usable, lexemes: di
 
 
 def _stuck_lexeme(facts: Facts, usable: Usable, writer: Writer) -> bytes | None:
-    """A shortest text that ends inside a lexeme which usable bytes cannot bring to an end, though others can."""
+    """A shortest text that ends inside a lexeme which only unusable bytes can complete."""
     lexer = facts.lexer
     live, live_usable = lexer.live(), lexer.live(usable)
     paths = writer.paths()
@@ -156,7 +161,10 @@ def _stuck_lexeme(facts: Facts, usable: Usable, writer: Writer) -> bytes | None:
 
 
 def _unfinished_paths(facts: Facts, usable: Usable) -> dict[int, bytes]:
-    """State of the lexer -> shortest usable bytes that lead there from a start past no place where a lexeme could end."""
+    """State of the lexer -> a shortest string of usable bytes that leads there from a start.
+
+    On the way there is no offset at which a lexeme could end.
+    """
     lexer = facts.lexer
     edges = lexer.usable_edges(usable)
     found = dict.fromkeys(lexer.union.starts, b"")
@@ -170,13 +178,13 @@ def _unfinished_paths(facts: Facts, usable: Usable) -> dict[int, bytes]:
 
 
 def _begins(facts: Facts, text: bytes, path: bytes) -> bool:
-    """Whether a lexeme begun after the text is read as one begun there."""
+    """Whether the bytes after the text are lexed as a lexeme that begins there."""
     reading = facts.reader.read(text + path)
     return reading.reached == len(text)
 
 
 def _stuck_rule(facts: Facts, restricted: Grammar, writer: Writer, usable: Usable) -> bytes | None:
-    """A shortest text after which the rules want what cannot be written, or only begun."""
+    """A shortest text after which the rules want what cannot be written, or can only be begun."""
     try:
         tables = build_lr_tables(reduce(restricted), facts.grammar.conflicts)
     except (GrammarError, LimitError):
@@ -192,11 +200,12 @@ def _stuck_rule(facts: Facts, restricted: Grammar, writer: Writer, usable: Usabl
             continue
         n = next((n for n in range(1, len(before) + 1) if not reader.stacks_after(before[:n])), None)
         if n is not None:
-            text = writer.text(before[:n])  # the shortest beginning that is stuck already
+            text = writer.text(before[:n])  # the shortest prefix that is stuck
             last = before[n - 1]
             instead = facts.lexer.may_become(last, writer.lexemes.get(last, b""), usable)
             if instead & (reader.next_terminals(before[: n - 1]) | facts.grammar.ignored):
-                text = _ended(facts, text, writer)  # a longer lexeme may come of it, unless it is ended
+                # A longer lexeme may come of it, so we end it.
+                text = _ended(facts, text, writer)
             if text is not None and facts.reader.read(text).reached == len(text):
                 found.append(text)
             continue
@@ -225,7 +234,10 @@ def _begun(
     live: list[set[int]],
     live_usable: list[set[int]],
 ) -> bytes | None:
-    """Shortest usable bytes that begin a wanted terminal and that can come to nothing possible."""
+    """A shortest string of usable bytes that begins a wanted terminal and is then stuck.
+
+    It can become no terminal that is possible.
+    """
     lexer = facts.lexer
     known = dict.fromkeys(lexer.union.starts, b"")
     agenda = list(known)
@@ -242,7 +254,10 @@ def _begun(
 
 
 def _prefixes(facts: Facts, restricted: Grammar, writer: Writer) -> Iterator[tuple[int, ...]]:
-    """Viable prefixes of writable symbols that stand directly before a symbol that cannot be written, the cheapest first."""
+    """Viable prefixes of writable symbols, each directly before a symbol that cannot be written.
+
+    The cheapest come first; there are at most MAX_CANDIDATES.
+    """
     rules: Grammar = facts.parsed
     cost = writer.cost
     uses: dict[int, list[tuple[Rule, int]]] = {}

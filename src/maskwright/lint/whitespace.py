@@ -1,4 +1,4 @@
-"""Places where blanks may be emitted without end: nothing in the grammar stops a model that has begun to."""
+"""Where blanks may be emitted without end: nothing stops a model that has begun to emit them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from maskwright.lint.facts import Facts
 from maskwright.lint.finding import Finding, listed
 
 BLANKS = b" \t\n\r\f\v"
+"""The bytes that count as blanks."""
 
 
 def endless_whitespace(facts: Facts) -> Iterator[Finding]:
-    """Ignored terminals, terminals and rules that match blanks of any length."""
+    """Ignored terminals, other terminals, and rules that match blanks of any length."""
     grammar = facts.grammar
     layout = grammar.layout
     inserted = () if layout is None else (layout.indent, layout.dedent)
@@ -42,7 +43,7 @@ def endless_whitespace(facts: Facts) -> Iterator[Finding]:
             "write the blanks that are needed into the rules, optional and bounded, in place of %ignore; or bound them by a restriction",
         )
     for terminal, is_long in blank.items():
-        # a verbatim terminal is text within a text, where blanks are as good as anything
+        # A verbatim terminal is text within a text, where blanks are like any other bytes.
         if is_long and terminal in facts.used - grammar.ignored - grammar.verbatim:
             yield facts.finding(
                 "endless-whitespace",
@@ -56,24 +57,24 @@ def endless_whitespace(facts: Facts) -> Iterator[Finding]:
 
 
 def only_blanks(dfa: Dfa) -> Dfa:
-    """The texts of the automaton that are blanks alone."""
+    """The automaton of the texts that are blanks only."""
     table = dfa.next_state.copy()
     table[:, np.setdiff1d(np.arange(256), np.frombuffer(BLANKS, np.uint8))] = -1
     return Dfa.minimal(table, dfa.is_accepting)
 
 
 def _is_infinite(dfa: Dfa) -> bool:
-    """Whether the automaton, all of whose states are of use, has a cycle."""
+    """Whether an automaton whose states are all useful has a cycle."""
     successors = [np.unique(row[row >= 0]).tolist() for row in dfa.next_state]
     return _cyclic(dict(enumerate(successors))) is not None
 
 
 def _endless_rules(facts: Facts, blank: set[int]) -> Iterator[Finding]:
-    """Rules that repeat themselves around blanks alone."""
+    """Rules that repeat themselves around blanks only."""
     rules = facts.reduced
     visible = {t for t in blank if facts.automata[t] is not None}
-    derives: set[int] = set(blank)  # symbols that derive some blanks, or nothing
-    something: set[int] = set(visible)  # of these, with at least one blank
+    derives: set[int] = set(blank)  # symbols that derive some string of blanks, or the empty string
+    something: set[int] = set(visible)  # those of them that derive a string of at least one blank
     grew = True
     while grew:
         grew = False
@@ -114,6 +115,7 @@ def _endless_rules(facts: Facts, blank: set[int]) -> Iterator[Finding]:
 
 
 def _reaches(graph: dict[int, list[int]], source: int, target: int) -> bool:
+    """Whether a path leads from a node to another."""
     agenda = [source]
     seen = {source}
     for node in agenda:  # grows while it is read
@@ -126,7 +128,10 @@ def _reaches(graph: dict[int, list[int]], source: int, target: int) -> bool:
 
 
 def _cyclic(graph: dict[int, list[int]]) -> int | None:
-    """A node on or before a cycle; None if there is none. Nodes without a way on are taken away until none is left."""
+    """A node on a cycle, or before one; None if there is no cycle.
+
+    Nodes that no edge leaves are removed until none is left.
+    """
     n_ways = {node: len(targets) for node, targets in graph.items()}
     before: dict[int, list[int]] = {}
     for node, targets in graph.items():

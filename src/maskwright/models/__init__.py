@@ -1,7 +1,9 @@
-"""Language models that come with maskwright: folders in the Hugging Face layout, found by name. In: a name. Out: a folder.
+"""Language models that are bundled with maskwright. In: a name. Out: a folder.
 
-`python-tiny` has seen the Python standard library but for the files that `is_held_out` names, which are there to try it on.
-It is made by scripts/train_model.py; its README.md says from what, how, and how well it predicts.
+Each folder has the Hugging Face layout. `python-tiny` was trained on the Python standard library,
+except for the files that `is_held_out` names. Those files are for testing the model.
+scripts/train_model.py makes the model. Its README.md describes the data, the training and how well
+it predicts.
 """
 
 from __future__ import annotations
@@ -13,15 +15,18 @@ from pathlib import Path, PurePosixPath
 from maskwright.analysis.errors import UnknownNameError
 
 BUNDLED = "python-tiny"
+"""Name of the model that is used by default."""
 
 
 def model_folder(name: str = BUNDLED) -> Path:
-    """The folder of the bundled model `name`, for `from_pretrained` and `load_vocabulary`.
+    """The folder of a bundled model, as `from_pretrained` and `load_vocabulary` take it.
 
-    Raises UnknownNameError if there is no such model.
+    name : the model's name.
 
-    >>> sorted(path.suffix for path in model_folder("python-tiny").iterdir() if path.stem == "model")
-    ['.safetensors']
+    Raises: UnknownNameError if no model of this name is bundled.
+
+    >>> (model_folder("python-tiny") / "model.safetensors").is_file()
+    True
     """
     here = Path(str(files("maskwright.models")))
     names = sorted(path.parent.name for path in here.glob("*/config.json"))
@@ -32,10 +37,12 @@ def model_folder(name: str = BUNDLED) -> Path:
 
 
 def is_held_out(relative_path: str | PurePosixPath) -> bool:
-    """SHA-256 of a file's path within its library has a first byte divisible by 16: the model was not trained on that file.
+    """Whether the bundled model was not trained on a file of the standard library.
 
-    relative_path : relative to the standard library's folder, with forward slashes; the same in all versions of Python,
-    so a file is held out of all or of none.
+    A file is held out if the first byte of the SHA-256 of its path is divisible by 16. The decision
+    does not depend on the version of Python: a file is held out of all versions or of none.
+
+    relative_path : path from the standard library's folder to the file, with forward slashes.
 
     >>> [name for name in ("ast.py", "heapq.py", "json/decoder.py") if is_held_out(name)]
     []

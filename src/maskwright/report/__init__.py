@@ -1,1 +1,1 @@
-"""Reports for people and machines. In: a grammar, a vocabulary, a store. Out: facts, pages, tables."""
+"""Reports for people and machines. In: a grammar, a vocabulary, a store. Out: facts and pages."""

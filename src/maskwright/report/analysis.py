@@ -1,4 +1,8 @@
-"""Analyse a grammar, alone or with a vocabulary: all facts that the reports show, in one JSON-ready dictionary."""
+"""Analyses a grammar, alone or with a vocabulary.
+
+In: a grammar, perhaps a vocabulary. Out: one JSON-ready dictionary with all facts that the reports
+show (`AnalysisReport.facts`).
+"""
 
 from __future__ import annotations
 
@@ -38,14 +42,19 @@ if TYPE_CHECKING:
     from maskwright.stores.store import Store
 
 RULES: tuple[Rules, ...] = ("lark", "normalised")
+"""The forms of the rules on which sequences are judged."""
 READINGS: tuple[Reading, ...] = ("post", "sound")
+"""The ways to count entries, see `analyze`."""
 
 
 @dataclass(frozen=True)
 class AnalysisReport:
-    """What an analysis found. `facts` is JSON-ready; `store`, if a vocabulary was given, is the streamlined store of the sound reading.
+    """The result of `analyze`.
 
-    engine : the store of the grammar's own lexing, if it was asked for.
+    facts : everything that was found; JSON-ready.
+    store : the streamlined store of the sound reading, on normalised rules; None without a
+        vocabulary.
+    engine : the store of the grammar's own lexing; None unless `exact` was given.
     """
 
     facts: dict[str, Any]
@@ -53,10 +62,11 @@ class AnalysisReport:
     engine: Store | None = None
 
     def to_dict(self) -> dict[str, Any]:
+        """`facts` itself, not a copy."""
         return self.facts
 
     def to_html(self) -> str:
-        """One self-contained page with inline SVG; opens without a network."""
+        """The report as one HTML page that needs no network and no further files."""
         from maskwright.report.html import render_html
 
         return render_html(self.facts)
@@ -68,7 +78,7 @@ class AnalysisReport:
 
 
 class _Clock:
-    """CPU seconds of this process by part of the work, and wall seconds of it all."""
+    """Measures the CPU seconds of each part of the work, and CPU and wall seconds of the whole."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = dict.fromkeys(("lexer", "walk", "store", "legality", "streamline"), 0.0)
@@ -77,6 +87,7 @@ class _Clock:
 
     @contextmanager
     def measure(self, part: str) -> Iterator[None]:
+        """Add the CPU seconds of the `with` block to a part."""
         begin = time.process_time()
         try:
             yield
@@ -84,6 +95,7 @@ class _Clock:
             self.seconds[part] = self.seconds.get(part, 0.0) + time.process_time() - begin
 
     def to_dict(self) -> dict[str, float]:
+        """CPU seconds by part; `total`, `wall`: CPU and wall seconds since the beginning."""
         total = {"total": time.process_time() - self._begin, "wall": time.perf_counter() - self._begin_wall}
         return {part: round(value, 4) for part, value in {**self.seconds, **total}.items()}
 
@@ -98,24 +110,34 @@ def analyze(
     lint: bool = False,
     progress: Progress | None = None,
 ) -> AnalysisReport:
-    """Facts about a grammar; with a vocabulary also what streamlining makes of its mask store.
+    """Facts about a grammar and, with a vocabulary, about what streamlining saves in its store.
 
-    The entries are counted in two readings and judged on two forms of the rules.
+    The entries are counted in two readings, and sequences are judged on two forms of the rules, as
+    loaded and normalised.
 
-    Readings: "post" is the streamlining post's, which reproduces its figures (characters of `string.printable`, the leading spaces of
-    pieces stripped, layout ignored); "sound" is what decoding uses (true bytes of all tokens, layout obeyed).
+    Readings: "post" is the one of the streamlining post, and reproduces its figures. It takes the
+    characters of `string.printable`, strips the leading spaces of tokens, and ignores layout.
+    "sound" is the one that decoding uses. It takes the true bytes of all tokens and obeys layout.
 
-    Lexing: entries, lexer states and parser calls are those of lexing "nfa", whatever lexing the grammar was loaded with: it is
-    the one that streamlining is about. The facts say so under `figures_for`. So keywords are not soft in them: "nfa" takes a keyword and a
-    pattern alike without that.
+    Lexing: entries, lexer states and parser calls are those of lexing "nfa", whatever lexing the
+    grammar was loaded with, because streamlining is about that lexing. The facts say so under
+    `figures_for`. No keyword is soft in these figures: "nfa" reads a soft keyword as a keyword and
+    as the pattern without being told.
 
-    pairs : also count what a second terminal of context would save.
-    exact : also build the store of the grammar's own lexing, "longest" or "contextual", and give its sizes under `engine`; some 10
-        CPU seconds more for python.lark at V = 32k.
-    lint : also say what is wrong with the grammar (`maskwright.lint`), first in the reports; some 3 CPU seconds more for python.lark.
-    forecast : also say what the engine will cost with tokenizers of two sizes (`maskwright.report.forecast`), without a vocabulary.
+    grammar : a grammar, or what `load_grammar` takes.
+    vocabulary : a vocabulary, what `load_vocabulary` takes, or None.
+    pairs : whether to count what a second terminal of context would save.
+    exact : whether to build the store of the grammar's own lexing, "longest" or "contextual", too,
+        and to give its sizes under `engine`; some 10 CPU seconds more for python.lark at V = 32k.
+    forecast : whether to estimate what the engine will cost with tokenizers of two sizes
+        (`maskwright.report.forecast`); this needs no vocabulary.
+    lint : whether to include the findings of `maskwright.lint`, which come first in the reports;
+        some 3 CPU seconds more for python.lark.
+    progress : called with (what, done, total).
 
-    Raises as `build_store`. Cost for python.lark: 15 CPU seconds at V = 32k (reports/record/2026-11-22-streamlining.json).
+    Raises: GrammarError if `exact` is given without a vocabulary or for a grammar of lexing "nfa";
+        and as `build_store`.
+    Cost: 15 CPU seconds for python.lark at V = 32k (reports/record/2026-11-22-streamlining.json).
     """
     pairs, exact = boolean("pairs", pairs), boolean("exact", exact)
     forecast, lint = boolean("forecast", forecast), boolean("lint", lint)
@@ -141,7 +163,8 @@ def analyze(
         try:
             lexers["post"] = build_terminal_nfa(post_terminals(grammar))
         except TerminalError:
-            lexers["post"] = None  # a terminal without printable text has no place in the post's reading
+            # a terminal matches no printable text, so the post reading cannot lex it
+            lexers["post"] = None
     facts["lexer"] = _lexer_facts(grammar, lexers)
     if lint:
         with clock.measure("lint"):
@@ -173,7 +196,7 @@ def analyze(
 
 
 def _lint_facts(grammar: Grammar) -> dict[str, Any]:
-    """What lint says, the gravest first; within a severity by place."""
+    """The findings of lint by severity, the gravest first, and by place within a severity."""
     from maskwright.lint import lint_grammar
     from maskwright.lint.finding import SEVERITIES
 
@@ -227,7 +250,11 @@ def _interchange_facts(grammar: Grammar) -> dict[str, Any]:
 
 
 def _pair_facts(judges: dict[Rules, Judge]) -> dict[str, Any]:
-    """The verdict on each pair of terminals; a row of `matrix` is a left terminal, a digit in it a right one."""
+    """The verdict on each pair of terminals that occur in a text.
+
+    `matrix` has a row for each left terminal and one for the start of the text. A digit of a row is
+    the verdict on a right terminal, see `legend`.
+    """
     tables = {rules: pair_verdicts(judge.always_deciders) for rules, judge in judges.items()}
     live = list(judges["lark"].always_deciders.live_terminals)
     table = tables["normalised"]
@@ -243,7 +270,10 @@ def _pair_facts(judges: dict[Rules, Judge]) -> dict[str, Any]:
 
 
 def _lexer_facts(grammar: Grammar, lexers: dict[Reading, TerminalNfa | None]) -> dict[str, Any]:
-    """Sizes in each reading, the post's first; and the look-aheads past a terminal's end, which the automata leave open."""
+    """Sizes of the lexer in each reading; at the top level those of the post reading if it has any.
+
+    `open_lookaheads` has the look-aheads past a terminal's end, which the automata do not enforce.
+    """
     found: dict[str, Any] = {
         reading: {"states": nfa.n_nfa_states, "transitions": nfa.n_transitions}
         for reading, nfa in lexers.items()
@@ -265,6 +295,7 @@ def _vocabulary_facts(
     clock: _Clock,
     progress: Progress | None,
 ) -> EntryStore:
+    """Add the facts that need a vocabulary; returns the streamlined store of the sound reading."""
     facts["token_nfa"] = {}
     facts["entries"] = []
     store: EntryStore | None = None
@@ -337,7 +368,11 @@ def _vocabulary_facts(
 def _entry_facts(
     reading: Reading, rules: Rules, counts: dict[str, npt.NDArray[np.int32]], result: Streamlined
 ) -> dict[str, Any]:
-    """Entries after each step. The sound reading's `original` has ignored terminals left out already; `walked` has them in."""
+    """The number of entries after each step, in one reading and one form of the rules.
+
+    In the sound reading, entries that differ only in ignored terminals are already counted once in
+    `original`. `walked` counts them separately.
+    """
     totals = {step: int(count.sum()) for step, count in counts.items()}
     walked = totals["original"]
     if reading == "sound":
@@ -354,7 +389,10 @@ def _entry_facts(
 
 
 def _mean_calls(entries: Entries, result: Streamlined, step: str) -> float:
-    """Sequences to ask the parser about for one mask, the empty one not among them: after a step, mean over lexer states."""
+    """Sequences to ask the parser about for one mask after a step, as a mean over lexer states.
+
+    The empty sequence is not counted.
+    """
     calls = []
     for state in entries.states:
         mapped = np.unique(result.mapping[state.left][step][state.sequences])
@@ -365,7 +403,11 @@ def _mean_calls(entries: Entries, result: Streamlined, step: str) -> float:
 def _state_facts(
     grammar: Grammar, entries: Entries, counts: dict[str, npt.NDArray[np.int32]], result: Streamlined
 ) -> list[dict[str, Any]]:
-    """Each lexer state: its terminal, a shortest text that leads there, its entries, and the terminals that begin most of what is left."""
+    """For each lexer state its terminal, a shortest text that leads there, entries and `causes`.
+
+    `causes` has the up to three terminals that begin most of the sequences left at the end, each
+    with the number of these sequences.
+    """
     texts = shortest_texts(entries.walk.nfa)
     found = []
     for index, state in enumerate(entries.states):
@@ -390,7 +432,15 @@ def _state_facts(
 
 
 def shortest_texts(nfa: TerminalNfa) -> list[bytes]:
-    """For each lexer state a shortest non-empty text that leads there from its terminal's initial state, printable bytes preferred."""
+    """A shortest non-empty text to each lexer state from its terminal's initial state.
+
+    Among texts of equal length printable bytes are preferred.
+
+    nfa : the lexer.
+
+    Returns: (n_states,) one text for each state; b"" for a state that no non-empty text leads to.
+    Cost: O(256 * n_states).
+    """
     order = sorted(range(256), key=lambda byte: (not 32 < byte < 127, byte))
     texts: list[bytes | None] = [None] * nfa.n_states
     agenda: deque[tuple[int, bytes]] = deque((int(state), b"") for state in nfa.initial if state >= 0)
@@ -405,7 +455,10 @@ def shortest_texts(nfa: TerminalNfa) -> list[bytes]:
 
 
 def _remembered_facts(store: EntryStore) -> dict[str, Any]:
-    """What it saves, inside ignored terminals and newlines, to remember the last terminal that the parser saw."""
+    """What the store saves by remembering the last terminal that the parser saw.
+
+    This matters inside ignored terminals and newlines, where the lexer state does not tell it.
+    """
     sizes = np.diff(store.cell_start)
     alone = [int(sizes[store.cell_of_state[state]]) for state in store.dependent]
     known = store.cell_of_last[store.cell_of_last >= 0]
@@ -418,7 +471,7 @@ def _remembered_facts(store: EntryStore) -> dict[str, Any]:
 
 
 def _engine_facts(store: Store, seconds: float) -> dict[str, Any]:
-    """Sizes on the way to the closed stack automaton, and of it."""
+    """Sizes of the closed stack automaton, of what it is built from, and of its table."""
     from maskwright.maskstore.table.check import table_sizes
 
     sizes = table_sizes(store.table)

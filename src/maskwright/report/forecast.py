@@ -1,8 +1,13 @@
-"""What a grammar will cost with a tokenizer not known yet: entries, undecided parses, stack reads, bytes; and the rules that cause it.
+"""Estimates what a grammar will cost with a tokenizer that is not known yet, and why.
 
-The grammar's automata are given a *generic vocabulary*: made-up tokens, as many of each kind as byte-level tokenizers of a size have, but
-of words only a sample, since one word does what the other does. For these everything is counted exactly. Figures are good to a small
-factor, and to compare grammars or versions of one; `reports/bench/forecast.py` holds them against measured ones.
+In: a grammar. Out: entries, undecided configurations, stack reads and bytes, and the rules and
+lexer states that cause them.
+
+The grammar's automata are built for a *generic vocabulary* of made-up tokens. It has as many tokens
+of each kind as byte-level tokenizers of a size have, except for words: of these it has only a
+sample, since one word acts like another. All counts are exact for this vocabulary. The figures are
+good to a small factor. They serve to compare grammars, or versions of one grammar.
+`reports/bench/forecast.py` compares them with measured figures.
 """
 
 from __future__ import annotations
@@ -30,7 +35,7 @@ from maskwright.maskstore.tokens.requirements import Requirements
 from maskwright.maskstore.vocabulary import Vocabulary
 
 SIZES = (32_768, 131_072)
-"""Tokenizer sizes that the forecast is for."""
+"""Tokenizer sizes, in tokens, that the forecast is for."""
 
 KINDS = {
     32_768: {"words": 700, "numbers": 20, "blanks": 34, "marks": 800, " marks": 260, "marks\n": 40, "marks word": 60},
@@ -44,56 +49,78 @@ KINDS = {
         "marks word": 1000,
     },
 }
-"""Tokens of each kind: of a small tokenizer, and those that a large one has besides. Words are a sample, and so are words behind marks.
+"""Tokenizer size -> kind of token -> how many tokens of this kind to draw.
 
-As counted in the vocabularies of Mistral-7B v0.1 and of Tekken.
+The large size lists only the tokens that it has in addition to those of the small size. The numbers
+are those counted in the vocabularies of Mistral-7B v0.1 and of Tekken, except that words, and words
+after punctuation, are a sample.
 """
 
 BYTES = {
     32_768: {"automaton": 1.0, "mask": 330, "token": 9.4},
     131_072: {"automaton": 1.5, "mask": 900, "token": 10.7},
 }
-"""By tokenizer size: how much larger the automaton is than that of the small generic vocabulary, bytes of a mask, bytes of a token.
+"""Tokenizer size -> constants of the estimate of a store's bytes.
 
-Set by eye so that JSON, python.lark and lark.lark come out right; the bench holds them against these and others (reports/record).
+automaton : the size of the automaton relative to that for the small generic vocabulary.
+mask : bytes of a mask.
+token : bytes of a token.
+
+Set by eye so that JSON, python.lark and lark.lark come out right. The benchmark compares the
+estimate with the measured bytes of these grammars and of others (reports/record).
 """
 
 MANY = 100_000
-"""Entries of the small generic vocabulary past which those of the larger one are not counted but taken to be GROWTH times as many."""
+"""Above so many entries of the small generic vocabulary, those of the large one are not counted.
+
+They are estimated as GROWTH times as many.
+"""
 
 GROWTH = 2.5
-"""Between that of JSON (1.6) and that of python.lark (3.8), as measured with the vocabularies of Mistral-7B v0.1 and of Tekken."""
+"""Estimate of the entries with a large tokenizer relative to those with a small one.
+
+It lies between the growth of JSON (1.6) and that of python.lark (3.8), as measured with the
+vocabularies of Mistral-7B v0.1 and of Tekken.
+"""
 
 BUDGET = Budget(edges=1_500_000, bytes=1 << 30)
-"""Beyond this an automaton is called open: the engine would ask the parser about each entry."""
+"""An automaton that needs more is called open: the engine would ask the parser about each entry."""
 
 RUNS = 2_000
-"""Stacks that are drawn to count reads."""
+"""Number of stacks that are drawn to count the cells that a mask reads."""
 DEEPEST = 200
+"""Most cells that are read of a drawn stack."""
 N_STATES = 5
+"""Number of lexer states listed as those with most entries."""
 N_CAUSES = 6
+"""Number of rules listed as causes, whether or not they are worth rewriting."""
 NOTABLE = 0.02
-"""Share of the stack reads past the first from which a rule is worth rewriting."""
+"""A rule with at least this share of the stack reads past the first is worth rewriting."""
 
 MUCH = 0.2
-"""Share of all entries from which a terminal is worth splitting."""
+"""A terminal with at least this share of all entries is worth splitting."""
 
 REWRITABLE = ("right recursion", "common beginning")
+"""Kinds of causes that a rewritten rule removes."""
 
 _TOKEN_PARTS = ("token_start", "token_bytes")
 _MASK_PARTS = ("rows", "masks", "mask_ids")
 _AUTOMATON_PARTS = ("edge_pairs", "roots", "nodes", "edges")
+"""Parts of the engine's table that grow with the tokens, with the masks and with the automaton."""
 
 _MARKS = "(((())))[[]]{{}},,,...::;;;''\"\"==--__//\\\\<<>>**##@!?&|%$$^~`+"
-"""Weighted by repeats, as code and data have them."""
+"""Punctuation to draw from; a mark is repeated according to its frequency in code and data."""
 _LETTERS = "eeeeettttaaaooiinnsshhrrddlluccmmwffggyyppbbvkjxqz"
 _WORD_LENGTHS = (1, 2, 2, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 6, 6, 7, 8, 9, 10, 12)
+"""Letters and lengths of words to draw from, repeated likewise."""
 
 
 def generic_tokens(grammar: Grammar) -> dict[int, list[bytes]]:
-    """For each size tokens without repeats, those of a smaller size first: bytes, the grammar's own words, then drawn ones.
+    """The generic vocabulary: tokenizer size of SIZES -> distinct tokens.
 
-    The same for the same grammar on every machine.
+    First come the 256 single bytes, then the grammar's literals with and without a leading blank,
+    then the drawn tokens. The tokens of the small size begin the list of the large size. Equal
+    grammars give equal tokens on every machine.
     """
     tokens = dict.fromkeys(bytes([byte]) for byte in range(256))
     for terminal in grammar.terminals:
@@ -111,6 +138,7 @@ def generic_tokens(grammar: Grammar) -> dict[int, list[bytes]]:
 
 
 def _drawn(rng: random.Random, kind: str) -> str:
+    """A random token of a kind of KINDS."""
     if kind == "words":
         word = _word(rng)
         return rng.choice(["", " "]) + (word.capitalize() if rng.random() < 0.25 else word)
@@ -131,7 +159,7 @@ def _word(rng: random.Random) -> str:
 
 
 def _marks(rng: random.Random, most: int) -> str:
-    """Punctuation; each mark is the one before with a chance of one in four."""
+    """Up to `most` punctuation marks; each repeats the one before with a chance of one in four."""
     found = rng.choice(_MARKS)
     for _ in range(min(most, rng.choice((1, 2, 2, 2, 3, 3, 4))) - 1):
         found += found[-1] if rng.random() < 0.25 else rng.choice(_MARKS)
@@ -139,13 +167,26 @@ def _marks(rng: random.Random, most: int) -> str:
 
 
 def forecast(grammar: Grammar) -> dict[str, Any]:
-    """The forecast, JSON-ready; of a grammar that can have no engine {"unavailable": why}. Lexing "nfa" is forecast as "longest".
+    """The forecast of a grammar's costs, JSON-ready.
 
-    lexer_states, parser_states : of the engine. entries : what tokens ask of the parser, over all lexer states, the mean of a state and the
-    worst one, for each of SIZES. undecided : configurations of parses that wait for the stack below what they know. nodes, edges : of the
-    stack automaton for the generic vocabulary, None if it is open. stack_reads : cells of the stack that a mask reads, mean, 99th
-    percentile and most, over drawn stacks. bytes : of the store, for each of SIZES. worst_states : lexer states with most entries. causes :
-    rules by the share of stack reads past the first cell that they make necessary. advice : in sentences.
+    A grammar of lexing "nfa" is forecast as one of lexing "longest". A grammar for which no engine
+    can be built gives {"unavailable": why}.
+
+    Returns: a dictionary with the members
+
+    - generic_tokens: number of tokens of the small generic vocabulary.
+    - lexer_states, parser_states: of the engine.
+    - entries: pairs of a group of tokens and a continuation that it requires, for each of SIZES:
+      over all lexer states, the mean of the states that have any, and the most of one state.
+    - undecided: number of configuration sets.
+    - is_open: whether the stack automaton needs more than BUDGET.
+    - nodes, edges: of the stack automaton for the small generic vocabulary; None if it is open.
+    - stack_reads: cells of the stack that a mask reads: mean, 99th percentile and maximum over
+      drawn stacks; None if the automaton is open.
+    - bytes: of the store's table, for each of SIZES.
+    - worst_states: the lexer states with most entries.
+    - causes: rules, by the share of the stack reads past the first cell that is due to them.
+    - advice: what could be rewritten, in sentences.
 
     Cost: 6 CPU-s for python.lark, 0.1 for JSON.
     """
@@ -182,11 +223,11 @@ def forecast(grammar: Grammar) -> dict[str, Any]:
     }
 
 
-# ---------------------------------------------------------------------------------------------------------- sizes
+# -------------------------------------------------------------------------------------------- sizes
 
 
 Entries = dict[int, list[int]]
-"""By tokenizer size the entries of each lexer state."""
+"""Tokenizer size -> (n_lexer_states,) number of entries of each lexer state."""
 
 
 def _entries(grammar: Grammar, automaton: StackAutomaton, generic: dict[int, list[bytes]]) -> Entries:
@@ -214,7 +255,11 @@ def _entry_facts(counts: list[int]) -> dict[str, float]:
 
 
 def _bytes(parts: dict[str, int], automaton: StackAutomaton, size: int) -> int:
-    """Bytes of a store's table: what grows with the automaton, with the masks, with the tokens, and what does not grow."""
+    """The estimated bytes of a store's table for a tokenizer size.
+
+    The sum of the parts that grow with the automaton, with the masks and with the tokens, and of
+    those that do not grow.
+    """
     grows = sum(parts[name] for name in _AUTOMATON_PARTS)
     fixed = sum(parts.values()) - grows - sum(parts[name] for name in (*_TOKEN_PARTS, *_MASK_PARTS))
     of = BYTES[size]
@@ -222,24 +267,33 @@ def _bytes(parts: dict[str, int], automaton: StackAutomaton, size: int) -> int:
     return round(fixed + grows * of["automaton"] + masks + of["token"] * size)
 
 
-# ---------------------------------------------------------------------------------------------------- stack reads
+# -------------------------------------------------------------------------------------- stack reads
 
 
 @dataclass(frozen=True)
 class _Runs:
-    """lengths : cells that each run read. undecided : LR states of the merged tables by how often a run had to go on past them."""
+    """Walks over drawn stacks.
+
+    lengths : (n_walks,) cells that each walk read.
+    undecided : LR state of the merged tables -> how many times a walk had to read past it.
+    """
 
     lengths: list[int]
     undecided: dict[int, int]
 
     def to_dict(self) -> dict[str, float]:
+        """Mean, 99th percentile and maximum of the lengths."""
         lengths = self.lengths or [0]
         percentile = float(np.percentile(lengths, 99))
         return {"mean": round(float(np.mean(lengths)), 2), "p99": round(percentile, 1), "most": max(lengths)}
 
 
 def _draw_runs(automaton: StackAutomaton) -> _Runs:
-    """Runs of the closed automaton over drawn stacks: a lexer state, a cell that its root knows, then any cell that can lie below."""
+    """Walks of the closed stack automaton over drawn stacks.
+
+    A stack is drawn from the top: a root, a cell for which the root has an edge, then each time any
+    LR state that can lie below the last one.
+    """
     closure, tables = automaton.closure, automaton.tables
     n_cells = tables.n_states
     order = np.argsort(closure.edge_key, kind="stable")
@@ -273,9 +327,10 @@ def _draw_runs(automaton: StackAutomaton) -> _Runs:
 
 
 def _causes(grammar: Grammar, runs: _Runs) -> list[dict[str, Any]]:
-    """The rules that were open where runs had to go on, the most frequent first, and those worth rewriting.
+    """The rules that make walks read on: the most frequent ones, and those worth rewriting.
 
-    A merged state is shown by the least of those that it stands for, and a state by its least item.
+    They are sorted by frequency. A merged LR state stands for several states; the one with the
+    smallest number is shown, by the item that `_kind` chooses.
     """
     tables = build_lr_tables(grammar, grammar.conflicts)
     lr = build_lr(parsed_grammar(grammar, grammar.conflicts)).restricted(tables.origin)
@@ -292,7 +347,10 @@ def _causes(grammar: Grammar, runs: _Runs) -> list[dict[str, Any]]:
 
 
 def _last_symbols(lr: Automaton) -> dict[int, set[int]]:
-    """For each nonterminal those with which its texts may end, itself included."""
+    """Nonterminal -> the nonterminals that can be last in its derivations, itself included.
+
+    Example: for `a: "x" b` and `b: "y"`, a has a and b, and b has b.
+    """
     grammar = lr.grammar
     last = {lhs: {rule.rhs[-1] for rule in rules if rule.rhs} for lhs, rules in grammar.rules_of.items()}
     found = {}
@@ -307,7 +365,7 @@ def _last_symbols(lr: Automaton) -> dict[int, set[int]]:
 
 
 def _kind(lr: Automaton, last_symbols: dict[int, set[int]], kernel: Sequence[int]) -> tuple[int, str, str]:
-    """The item that makes a parser look below a state, what it is, and what to do about it."""
+    """The item that makes a parser look below an LR state, its kind, and a remedy or a reason."""
     items, grammar = lr.items, lr.grammar
     open_items = [(i, grammar.rules[items.rule[i]], i - items.first[items.rule[i]]) for i in kernel if i < items.start]
     for item, rule, dot in open_items:
@@ -339,10 +397,11 @@ def _kind(lr: Automaton, last_symbols: dict[int, set[int]], kernel: Sequence[int
     return item, "inside a rule", f"a token may close {name} and go on with what stands around it"
 
 
-# --------------------------------------------------------------------------------------------------- lexer states
+# ------------------------------------------------------------------------------------- lexer states
 
 
 def _worst_states(grammar: Grammar, automaton: StackAutomaton, entries: Entries) -> list[dict[str, Any]]:
+    """The lexer states with most entries: a text that leads there, its terminals, its entries."""
     transducer = automaton.required.transducer
     texts = _shortest_texts(automaton)
     counts = entries[SIZES[0]]
@@ -359,7 +418,7 @@ def _worst_states(grammar: Grammar, automaton: StackAutomaton, entries: Entries)
 
 
 def _shortest_texts(automaton: StackAutomaton) -> dict[int, bytes]:
-    """For each lexer state a shortest lexeme's beginning that leads there, printable bytes preferred."""
+    """Lexer state -> a shortest beginning of a lexeme that leads there, printable if possible."""
     transducer = automaton.required.transducer
     order = sorted(range(256), key=lambda byte: (not 32 < byte < 127, byte))
     texts = {START_STATE: b""} | {int(state): b"" for state in transducer.mode_state.tolist()}
@@ -378,7 +437,7 @@ def _shortest_texts(automaton: StackAutomaton) -> dict[int, bytes]:
 def _advice(
     grammar: Grammar, automaton: StackAutomaton, entries: Entries, causes: Sequence[dict[str, Any]], is_open: bool
 ) -> list[str]:
-    """What would make it cheaper, in sentences; nothing where nothing stands out."""
+    """What would make the grammar cheaper, in sentences; [] if nothing stands out."""
     found = []
     if is_open:
         found.append(

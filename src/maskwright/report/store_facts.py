@@ -1,4 +1,4 @@
-"""What a store file holds, for a terminal. In: the facts of `maskwright.maskstore.file.fileformat.store_info`. Out: a rich table."""
+"""Shows what a store file holds. In: the facts of `store_info`. Out: a table for a terminal."""
 
 from __future__ import annotations
 
@@ -8,11 +8,18 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 
 _SMALL = 0.01
-"""Parts of the table that take less than this share of it are shown together."""
+"""Parts that take a smaller share of the table than this are shown as one row."""
 
 
 def render_store_facts(facts: dict[str, Any]) -> RenderableType:
-    """The facts in two columns; then the entries after each streamlining step, or the bytes of the table by part."""
+    """A store's facts in two columns, followed by a second table that depends on the kind of store.
+
+    The second table has the bytes of each part of the engine's table, or, for a streamlined store
+    of entries, the number of entries after each step.
+
+    facts : of `maskwright.maskstore.file.fileformat.store_info`. If they have `cpu_seconds` too,
+        that time is shown as "ready in".
+    """
     grammar, vocabulary = facts["grammar"], facts["vocabulary"]
     rows = {
         "grammar": f"{grammar['name']} ({grammar['terminals']} terminals, {grammar['nonterminals']} nonterminals, "
@@ -57,6 +64,7 @@ def _automaton_rows(facts: dict[str, Any]) -> dict[str, str]:
 
 
 def _steps(facts: dict[str, Any]) -> Table | None:
+    """The entries after each streamlining step; None for a store that is not streamlined."""
     if len(facts["steps"]) == 1:
         return None
     steps = Table(title="entries of all lexer states after each step", title_justify="left", box=None, pad_edge=False)

@@ -1,7 +1,8 @@
-"""The report's pictures: small SVG, one function a picture. In: numbers of the facts. Out: markup for a page.
+"""Draws the report's pictures as SVG, one function for each. In: numbers of the facts. Out: markup.
 
-Markup is made by `node` only, which escapes whatever is not `Markup` already: no text of a grammar can become a tag. What
-is drawn has classes; `PICTURE_STYLE` gives them colours from the page's variables, in light and dark.
+Only `node` makes markup. It escapes everything that is not `Markup` already, so no text of a
+grammar can become a tag. The elements of a picture have classes. `PICTURE_STYLE` gives them colours
+from the page's variables, in light and dark.
 """
 
 from __future__ import annotations
@@ -14,8 +15,12 @@ from html import escape
 from typing import Any
 
 WIDTH = 460
+"""Width of most pictures, in SVG units."""
 MATRIX_LIMIT = 250
-"""Terminals that the matrix draws at most: beyond, cells are too small to see, and the page grows past a megabyte."""
+"""Most terminals that the matrix draws.
+
+With more, its cells would be too small to see, and the page larger than a megabyte.
+"""
 
 STEP_LABELS = {
     "original": "original",
@@ -28,8 +33,11 @@ STEP_LABELS = {
     "joint": "jointly legal sequences merged",
     "exact": "merged by exact LR verdicts",
 }
+"""Streamlining step -> its words in the reports, in order."""
 RULES_LABELS = {"lark": "rules as loaded", "normalised": "rules normalised"}
+"""Form of the rules -> its words in the reports."""
 VERDICTS = ("never", "sometimes", "always")
+"""The words of the verdicts 0, 1 and 2."""
 
 PICTURE_STYLE = """
 svg { display: block; width: 100%; height: auto; font-family: inherit; }
@@ -53,22 +61,27 @@ svg .hit { fill: transparent; } svg .row:hover .hit { fill: var(--hover); }
 
 
 class Markup(str):
-    """Text that is markup already."""
+    """A string that is markup already, which `node` does not escape."""
 
     __slots__ = ()
 
 
 def printable(text: str) -> str:
-    """The text with each control, invisible or unpaired character as its Python escape: it can be seen and written."""
+    """The text with each character that is not printable written as a Python escape.
+
+    Control characters, invisible characters and unpaired surrogates are not printable.
+    """
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def node(name: str, *content: str, **attributes: str | float) -> Markup:
-    """One element of HTML or SVG. Content that is not `Markup` is made printable and escaped.
+    """One element of HTML or SVG.
 
-    attributes : ``class_`` stands for ``class``, and any other underscore for a hyphen.
+    name : the tag.
+    content : what is inside. Content that is not `Markup` is made printable and escaped.
+    attributes : ``class_`` stands for ``class``; an underscore inside a name stands for a hyphen.
 
     >>> node("td", "a < b", class_="n", data_value=0.5)
     '<td class="n" data-value="0.5">a &lt; b</td>'
@@ -86,17 +99,21 @@ def _shown(value: str | float) -> str:
 
 
 def joined(parts: Iterable[Markup], between: str = "") -> Markup:
+    """Pieces of markup in one. between : markup to put between them; it is not escaped."""
     return Markup(between.join(parts))
 
 
 def shortened(text: str, length: int) -> str:
-    """At most `length` characters of the text, the last three of them dots where some are missing."""
+    """The text, made printable and cut to `length` characters; a cut text ends in three dots."""
     text = printable(text)
     return text if len(text) <= length else text[: length - 3] + "..."
 
 
 def ladder(low: float, high: float) -> list[int]:
-    """The numbers 1, 2, 5, 10, 20, 50, ... from the last one <= low to the first one >= high, for a logarithmic axis.
+    """Ticks of a logarithmic axis: the numbers 1, 2, 5, 10, 20, 50, ... that enclose an interval.
+
+    They begin with the last one <= low, or 1, and end with the first one >= high. The largest is
+    5 * 10**12.
 
     >>> ladder(4067, 110140)
     [2000, 5000, 10000, 20000, 50000, 100000, 200000]
@@ -124,9 +141,9 @@ def _line(class_: str, x: float, y: float, to_x: float, to_y: float) -> Markup:
 
 
 def steps_picture(entry: dict[str, Any]) -> Markup:
-    """Entries after each step, as bars: what is left, and behind it what the step removed.
+    """Bars of the entries left after each step, each followed by what the step removed.
 
-    entry : one of the facts' `entries`.
+    entry : a member of the facts' `entries`.
     """
     steps = [step for step in STEP_LABELS if step != "ignored" or entry["ignored"] != entry["original"]]
     largest = max(1, entry["original"])
@@ -149,7 +166,12 @@ def steps_picture(entry: dict[str, Any]) -> Markup:
 
 
 def variants_picture(entries: Sequence[dict[str, Any]]) -> Markup:
-    """Entries after each step in every reading and form of the rules, as curves over a logarithmic axis."""
+    """Curves of the entries after each step, one for each reading and form of the rules.
+
+    The axis of the entries is logarithmic.
+
+    entries : the facts' `entries`.
+    """
     values = [max(1, entry[step]) for entry in entries for step in STEP_LABELS]
     ticks = ladder(min(values), max(values))
     left, right, top, bottom = 60.0, WIDTH - 50.0, 10.0, 232.0
@@ -161,7 +183,7 @@ def variants_picture(entries: Sequence[dict[str, Any]]) -> Markup:
     places = [left + (right - left) * i / (len(STEP_LABELS) - 1) for i in range(len(STEP_LABELS))]
     content = [_line("rule", left, at(tick), right, at(tick)) for tick in ticks]
     content += [_text(left - 6, at(tick) + 4, f"{tick:,}", "quiet", "end") for tick in ticks]
-    # on two lines in turn: on a phone neighbours would run into each other
+    # labels are on two lines in turn, since neighbours would overlap on a phone
     content += [
         _text(x, bottom + 16 + 14 * (i % 2), step, "quiet", "middle")
         for i, (x, step) in enumerate(zip(places, STEP_LABELS, strict=True))
@@ -187,7 +209,9 @@ def variants_picture(entries: Sequence[dict[str, Any]]) -> Markup:
 
 
 def power_bins(values: Iterable[int]) -> list[tuple[int, int]]:
-    """The bins 0, 1, 2-3, 4-7, ... (first and last value) that hold all values; the bin of 0 only if it is needed.
+    """The bins 0, 1, 2-3, 4-7, ... that hold all values, each as its first and last value.
+
+    values : integers >= 0. The bin of 0 is left out if no value is 0.
 
     >>> power_bins([1, 5])
     [(1, 1), (2, 3), (4, 7)]
@@ -198,7 +222,10 @@ def power_bins(values: Iterable[int]) -> list[tuple[int, int]]:
 
 
 def histogram_picture(before: Sequence[int], after: Sequence[int]) -> Markup:
-    """How many lexer states have how many entries, before and after, in bins that double."""
+    """A histogram of the lexer states by number of entries, in bins that double in width.
+
+    before, after : (n_states,) entries of each lexer state, originally and streamlined.
+    """
     bins = power_bins([*before, *after])
     counts = [[sum(low <= value <= high for value in values) for low, high in bins] for values in (before, after)]
     most = max(1, *map(max, counts))
@@ -233,7 +260,10 @@ def _legend() -> list[Markup]:
 
 
 def cumulative_picture(before: Sequence[int], after: Sequence[int]) -> Markup:
-    """The share of lexer states with at most so many entries, over a logarithmic axis, before and after."""
+    """The share of lexer states with at most n entries, over a logarithmic axis of n.
+
+    before, after : (n_states,) entries of each lexer state, originally and streamlined.
+    """
     left, right, top, bottom = 46.0, WIDTH - 14.0, 34.0, 236.0
     ticks = ladder(1, max(2, *before, *after))
     span = math.log(ticks[-1])
@@ -266,7 +296,11 @@ def cumulative_picture(before: Sequence[int], after: Sequence[int]) -> Markup:
 
 
 def bars_picture(rows: Sequence[tuple[str, float, str]], title: str) -> Markup:
-    """Horizontal bars. rows : a label, a value >= 0, and the value as it is to be read."""
+    """Horizontal bars, one below the other.
+
+    rows : for each bar its label, its value >= 0, and the text that shows the value.
+    title : the title of the picture.
+    """
     left, right = 112.0, WIDTH - 70.0
     largest = max((value for _, value, _ in rows), default=0.0) or 1.0
     content = []
@@ -282,16 +316,20 @@ def bars_picture(rows: Sequence[tuple[str, float, str]], title: str) -> Markup:
 
 
 def matrix_picture(pairs: dict[str, Any], texts: Sequence[str]) -> Markup:
-    """The verdict on each pair of terminals: a row is what stands on the left (the last one the start of the text).
+    """The matrix of the verdicts on pairs of terminals.
 
-    Neighbours of one verdict are drawn as one run, and each row has a tooltip in words.
-    pairs : the facts' `pairs`. texts : (n_terminals,), how to show each terminal.
+    A row is the left terminal; the last row is the start of the text. A column is the right
+    terminal. Neighbouring cells with the same verdict are drawn as one line. Each row has a tooltip
+    that says it in words. At most MATRIX_LIMIT terminals are drawn.
+
+    pairs : the facts' `pairs`.
+    texts : (n_terminals,) the spelling of each terminal.
     """
     matrix, live = pairs["matrix"], pairs["live"]
     kept = most_active(matrix, MATRIX_LIMIT)
     names = [texts[live[i]] for i in kept]
     size = max(3, min(16, 900 // max(1, len(kept))))
-    named = size >= 7  # smaller letters cannot be read
+    named = size >= 7  # names in smaller letters could not be read
     left, top = (92, 78) if named else (4, 4)
     width, gap, letters = size * len(kept), max(2, size // 3), min(11, size - 0.5)
     style = f"font-size:{letters}px"
@@ -333,7 +371,11 @@ def matrix_picture(pairs: dict[str, Any], texts: Sequence[str]) -> Markup:
 
 
 def most_active(matrix: Sequence[str], limit: int) -> list[int]:
-    """The numbers, in order, of the columns to draw: all, or the `limit` ones with most pairs that are not "never"."""
+    """The numbers of the columns to draw, ascending: those with most pairs that are not "never".
+
+    matrix : (n + 1,) strings of n digits, as in the facts' `pairs`.
+    limit : most columns to draw.
+    """
     n = len(matrix) - 1
     if n <= limit:
         return list(range(n))
@@ -342,7 +384,11 @@ def most_active(matrix: Sequence[str], limit: int) -> list[int]:
 
 
 def row_words(name: str, cells: str, names: Sequence[str], limit: int = 40) -> str:
-    """A row of the matrix in words, each list cut after `limit` names.
+    """A row of the matrix in words; each list is cut after `limit` names.
+
+    name : the left terminal.
+    cells : (n,) the digits of the row.
+    names : (n,) the right terminals.
 
     >>> row_words("DEF", "010", ["DEF", "NAME", "COLON"])
     'after DEF sometimes: NAME; never the other 2'
@@ -357,7 +403,10 @@ def row_words(name: str, cells: str, names: Sequence[str], limit: int = 40) -> s
 
 
 def _runs(cells: str, verdict: str, left: float, middle: float, size: float) -> str:
-    """The path along the middle of a row of the matrix that covers the runs of one verdict; its stroke is as wide as a cell."""
+    """The SVG path along the middle of a matrix row, over the cells with one verdict.
+
+    Its stroke must be as wide as a cell.
+    """
     moves, end = [f"M{_shown(left)} {_shown(middle)}"], 0
     for match in re.finditer(f"{verdict}+", cells):
         moves.append(f"m{_shown(size * (match.start() - end))} 0h{_shown(size * (match.end() - match.start()))}")

@@ -1,6 +1,7 @@
-"""The analysis report for a terminal: tables and bars of `rich` that fit 80 columns. Also the few numbers that both reports derive.
+"""Shows the analysis report in a terminal, as tables and bars of `rich` that fit 80 columns.
 
-In: the facts of an analysis. Out: something that a `rich.console.Console` prints, in colour or not, wide or narrow.
+In: the facts of an analysis. Out: an object that a `rich.console.Console` prints, in colour or not,
+wide or narrow. The functions for numbers that both reports derive from the facts are here too.
 """
 
 from __future__ import annotations
@@ -20,15 +21,19 @@ from rich.text import Text
 from maskwright.report.svg import STEP_LABELS, shortened
 
 Facts = dict[str, Any]
+"""The facts of an analysis, or a part of them."""
 
 N_LARGEST = 6
+"""Most lexer states that a list shows."""
 N_FINDINGS = 5
+"""Most findings of lint that are shown."""
 MAX_WIDTH = 100
+"""Most columns that the report uses."""
 BAR_WIDTH = 20
 
 
 def main_entry(facts: Facts) -> Facts:
-    """Of the facts' `entries`, those of the store that is built: the sound reading on normalised rules."""
+    """The member of `entries` for the store that is built: sound reading, normalised rules."""
     return next(e for e in facts["entries"] if (e["reading"], e["rules"]) == ("sound", "normalised"))
 
 
@@ -45,16 +50,19 @@ ENGINE_LABELS = {
     "parser_states": "states of the parser, equal ones merged",
     "table_bytes": "bytes of the table that an engine reads",
 }
-"""What the facts `engine` are."""
+"""Name of a size among the facts `engine` -> what it counts."""
 
 
 def engine_rows(facts: Facts) -> list[tuple[int, str]]:
-    """The engine's sizes with their words, in the order in which they come to be."""
+    """The engine's sizes, each with what it counts, in the order in which they are computed."""
     return [(facts["engine"][name], words) for name, words in ENGINE_LABELS.items() if name in facts["engine"]]
 
 
 def largest_step(entry: Facts) -> tuple[str, int]:
-    """The step that removes most entries, and how many."""
+    """The step that removes most entries, and how many it removes.
+
+    entry : a member of the facts' `entries`.
+    """
     steps = list(STEP_LABELS)
     removed = {step: entry[before] - entry[step] for before, step in pairwise(steps)}
     step = max(removed, key=lambda name: removed[name])
@@ -62,7 +70,10 @@ def largest_step(entry: Facts) -> tuple[str, int]:
 
 
 def main_causes(facts: Facts) -> list[tuple[str, int]]:
-    """Terminals by the number of entries left that begin with them, over all lexer states; each counts its first three."""
+    """Terminals, each with the number of entries left that begin with it, the largest number first.
+
+    The sum over all lexer states, each of which contributes only its three most frequent terminals.
+    """
     total: Counter[str] = Counter()
     for state in facts["states"]:
         total.update(dict(state["causes"]))
@@ -70,12 +81,19 @@ def main_causes(facts: Facts) -> list[tuple[str, int]]:
 
 
 def largest_states(facts: Facts, step: str, limit: int) -> list[Facts]:
-    """The lexer states with most entries after a step, ties by what is left of them in the end."""
+    """The lexer states with most entries after a step, at most `limit`.
+
+    Among equals, those with more entries left after the last step come first.
+    """
     return sorted(facts["states"], key=lambda s: (-s[step], -s["exact"], s["state"]))[:limit]
 
 
 def counted(n: int, one: str, many: str = "") -> str:
-    """A number with its noun.
+    """A number with its noun in the singular or plural.
+
+    n : the number.
+    one : the singular.
+    many : the plural; by default the singular with an s.
 
     >>> counted(1, "class", "classes"), counted(2, "class", "classes"), counted(1200, "rule")
     ('1 class', '2 classes', '1,200 rules')
@@ -84,13 +102,13 @@ def counted(n: int, one: str, many: str = "") -> str:
 
 
 def findings_line(facts: Facts) -> str:
-    """What lint counted."""
+    """The numbers of errors, warnings and info findings, in words."""
     counts = facts["lint"]["counts"]
     return f"{counted(counts['error'], 'error')}, {counted(counts['warning'], 'warning')}, {counts['info']:,} info"
 
 
 def times_fewer(before: float, after: float) -> str:
-    """How one number relates to another, smaller one, in words.
+    """How many times smaller a number has become, in words; "none left" if `after` is 0.
 
     >>> times_fewer(104517, 5166)
     '20.2 times fewer'
@@ -99,18 +117,21 @@ def times_fewer(before: float, after: float) -> str:
 
 
 def state_text(text: str) -> str:
-    """A text that leads to a lexer state, in quotes where spaces at its ends would not be seen."""
+    """A text that leads to a lexer state, in quotes if it begins or ends with a space."""
     return text if text == text.strip(" ") else f'"{text}"'
 
 
 def terminal_names(facts: Facts) -> dict[str, str]:
-    """Name of a terminal -> how to show it."""
+    """Name of a terminal -> its spelling in the report."""
     grammar = facts["grammar"]
     return dict(zip(grammar["terminal_names"], grammar["terminal_texts"], strict=True))
 
 
 def render_terminal(facts: Facts) -> RenderableType:
-    """The report for the facts of `maskwright.report.analysis.analyze`, with or without those that need a vocabulary."""
+    """The whole report.
+
+    facts : of `maskwright.report.analysis.analyze`, with or without a vocabulary.
+    """
     parts = [_headline(facts), *_findings(facts), _sizes(facts), *_classes(facts)]
     if "entries" in facts:
         parts += [*_entries(facts), *_states(facts, "exact", "most entries left")]
@@ -142,7 +163,7 @@ def _headline(facts: Facts) -> RenderableType:
 
 
 def _findings(facts: Facts) -> list[RenderableType]:
-    """What lint found, errors first: the first few, a line each."""
+    """The first errors and warnings of lint, a line each; errors come first."""
     if "lint" not in facts:
         return []
     found = facts["lint"]["findings"]
@@ -190,7 +211,7 @@ def _by_reading(found: Facts, readings: list[str], key: str) -> str:
 
 
 def _table(*heads: str) -> Table:
-    """A table without lines. heads : the columns' titles; one that begins with ">" stands right."""
+    """A table without lines. heads : the columns' titles; ">" at the beginning aligns right."""
     named = any(head.strip(">") for head in heads)
     table = Table(box=None, show_header=named, header_style="dim", padding=(0, 2, 0, 0), pad_edge=False)
     for head in heads:
@@ -263,7 +284,10 @@ def _engine(facts: Facts) -> list[RenderableType]:
 
 
 def forecast_rows(facts: Facts) -> list[tuple[str, list[str], str]]:
-    """What is forecast: its name, a number for each tokenizer size or one for both, and words."""
+    """The rows of the forecast: name, numbers, remark.
+
+    The numbers are strings, one for each tokenizer size, or a single one for all sizes.
+    """
     found = facts["forecast"]
     sizes = list(found["bytes"])
     entries = [found["entries"][size] for size in sizes]

@@ -1,4 +1,4 @@
-"""A grammar and a vocabulary to a store, by the grammar's lexing; a grammar that cannot finish any text gets none."""
+"""Builds the store of a grammar and a vocabulary; refuses a grammar that cannot finish any text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_voc
 from maskwright.stores.store import EntryStore, Store
 
 MOST_SAID = 3
-"""Findings of lint in the message of a grammar that cannot finish any text."""
+"""The most findings of lint that the refusal of a grammar shows."""
 
 
 def build_store(
@@ -27,18 +27,24 @@ def build_store(
     progress: Progress | None = None,
     allow_dead: bool = False,
 ) -> Store | EntryStore:
-    """The store of a grammar and a vocabulary, by the grammar's lexing: "longest" or "contextual" a `Store`, "nfa" an `EntryStore`.
+    """The store of a grammar and a vocabulary, of the kind that the grammar's lexing needs.
 
-    grammar, vocabulary : objects, or what `load_grammar` and `load_vocabulary` take: names, paths, a text, a tokenizer, a list of bytes.
-    streamlined : False keeps every entry; for comparison and tests. Lexing "nfa" only.
-    rules : what always-verdicts are judged on, see `Judge`. Lexing "nfa" only.
-    allow_dead : build a store too under which no text can be finished, for who wants to look at it. Under lexing "nfa" only an empty first
-        mask is found.
+    Lexing "longest" or "contextual" gives a `Store`, "nfa" an `EntryStore`.
 
-    Raises: DeadEndError for a grammar that cannot finish any text with the vocabulary, with what lint says; TerminalError for a
-        terminal that cannot be compiled; LimitError for an explosion; VocabularyError for a vocabulary without text; GrammarError
-        for options that the lexing does not have and, whatever `allow_dead` says, where conflicts are decided by a shift and no
-        text comes to an end then. Cost for python.lark at V = 32k: some 10 CPU s, under "nfa" 3.
+    grammar, vocabulary : objects, or what `load_grammar` and `load_vocabulary` accept: names,
+        paths, a text, a tokenizer, a list of bytes.
+    streamlined : False keeps every entry, for comparison and tests. Lexing "nfa" only.
+    rules : the rules on which always-verdicts are judged, see `Judge`. Lexing "nfa" only.
+    progress : called while the store is built, see `Progress`.
+    allow_dead : True also builds a store under which no text can be finished, so that one can look
+        at it. Under lexing "nfa" only an empty first mask is recognised.
+
+    Raises: DeadEndError if the grammar cannot finish any text with the vocabulary; it shows what
+    lint says. TerminalError if a terminal cannot be compiled. LimitError if a construction grows
+    past its limit. VocabularyError if the vocabulary has no text. GrammarError if the lexing does
+    not have one of the options; also if conflicts are decided by a shift and no text can be
+    finished as a result, whatever `allow_dead` says.
+    Cost: for python.lark at V = 32k some 10 CPU s, under "nfa" 3.
     """
     streamlined, allow_dead = boolean("streamlined", streamlined), boolean("allow_dead", allow_dead)
     need_rules(rules)
@@ -62,7 +68,7 @@ def build_store(
 
 
 def _refuse_dead(store: Store | EntryStore) -> None:
-    """Raises DeadEndError, with what lint says, for what no text can be finished under as far as that is quickly known."""
+    """Raise DeadEndError, with lint's findings, if a quick check finds that no text can end."""
     try:
         refuse_dead(store)
     except DeadEndError as error:
@@ -76,7 +82,12 @@ def _refuse_dead(store: Store | EntryStore) -> None:
 
 
 def compile_store(grammar: Grammar, vocabulary: Vocabulary, progress: Progress | None = None) -> Store:
-    """`build_store` for a grammar of longest-match lexing, whether or not any text can be finished."""
+    """`build_store` for lexing "longest" or "contextual", whether or not texts can be finished.
+
+    grammar, vocabulary, progress : see `build_store`.
+
+    Raises: as `build_store`, but no DeadEndError.
+    """
     return Store.of(build_engine_table(grammar, vocabulary, progress))
 
 
@@ -88,7 +99,12 @@ def compile_entry_store(
     rules: Rules = "normalised",
     progress: Progress | None = None,
 ) -> EntryStore:
-    """`build_store` for a grammar of lexing "nfa", whether or not any text can be finished; raises GrammarError for another lexing."""
+    """`build_store` for lexing "nfa", whether or not any text can be finished.
+
+    grammar, vocabulary, streamlined, rules, progress : see `build_store`.
+
+    Raises: as `build_store`, but no DeadEndError; GrammarError for another lexing.
+    """
     return EntryStore.of(
         build_entry_table(grammar, vocabulary, streamlined=streamlined, rules=rules, progress=progress)
     )

@@ -1,9 +1,11 @@
-"""Built stores, kept in the user's cache folder so that a grammar and a tokenizer are worked through once.
+"""Built stores in the user's cache folder, so that a grammar and a tokenizer are compiled once.
 
-A cached store is a store file like any other and is checked like any other when it is loaded. That tells damage, not who wrote it: a
-store with other masks passes, so the folder and its files are used only if nobody else can have written them (`trust`). Otherwise the
-cache is left alone, with a warning, and stores are built each time: a run must not fail for a folder that merely saves time, and must not
-use what another user put there. Any of the files can be deleted at any time; it is built again when it is needed.
+A cached store is a store file like any other, and is checked like any other when it is loaded. That
+check finds damage, but not who wrote the file: a store with other masks passes. So the folder and
+its files are used only if nobody else can have written them (`trust`). Otherwise the cache is not
+used, with a warning, and stores are built each time. A run must not fail because of a folder that
+merely saves time, and must not use what another user put there. Any of the files can be deleted at
+any time. It is built again when it is needed.
 """
 
 from __future__ import annotations
@@ -34,13 +36,21 @@ from maskwright.stores.trust import make_own_folder, why_not_trusted, why_not_tr
 from maskwright.version import version
 
 FOLDER_VARIABLE = "MASKWRIGHT_CACHE"
+"""The environment variable that names the cache folder."""
 
 BUILD_VERSION = 8
-"""To be raised when stores come out otherwise in a form that older readers take: 2, masks of contextual lexing had lacked tokens;
-3, tables have shortcuts of parses; 4, comments were allowed that led nowhere, and refused where they may begin the layout's newline;
-5, a grammar that cannot finish any text has no store, ambiguous ones are read on fewer stacks, and tabs and blanks had been compared
-otherwise than CPython does; 6, so is an `else` behind several `if`s; 7, masks of decided conflicts lead into no dead end; 8, a part of the
-table that nobody read is gone."""
+"""Raise this when stores change in a way that older readers accept. Its history:
+
+- 2: masks of contextual lexing had lacked tokens.
+- 3: tables have shortcuts of parses.
+- 4: comments that led nowhere had been allowed, and comments had been refused where they may begin
+  the layout's newline.
+- 5: a grammar that cannot finish any text has no store; ambiguous grammars are read on fewer
+  stacks; tabs and blanks had been compared otherwise than CPython does.
+- 6: an `else` after several open `if`s is read on one stack.
+- 7: masks of decided conflicts lead into no dead end.
+- 8: a part of the table that nobody read is gone.
+"""
 
 _OURS = re.compile(rf"store-[0-9a-f]{{64}}\.safetensors|{TEMPORARY.pattern}")
 
@@ -49,7 +59,11 @@ _warned: set[Path] = set()
 
 
 def cache_folder() -> Path:
-    """Where stores are kept, there or not: the folder that MASKWRIGHT_CACHE names, else this user's on this platform."""
+    """The folder in which stores are kept, whether or not it exists.
+
+    The environment variable MASKWRIGHT_CACHE names it. Otherwise it is this user's cache folder on
+    this platform.
+    """
     named = os.environ.get(FOLDER_VARIABLE)
     return Path(os.path.expanduser(named)) if named else platformdirs.user_cache_path("maskwright", appauthor=False)
 
@@ -64,14 +78,17 @@ def cached_store(
 ) -> EntryStore | Store:
     """`build_store(grammar, vocabulary, rules=rules)`, or the equal store from the cache.
 
-    refresh : build it anew even if it is there; for those who change maskwright itself.
+    grammar, vocabulary, rules, progress : see `build_store`.
+    refresh : build it anew even if it is in the cache; for developers of maskwright.
 
-    A store is found again by the same version of maskwright and of Unicode for an equal grammar, an equal vocabulary and equal rules.
-    A damaged file in the cache is built anew, with a warning in the log. If the folder cannot be written, or if others may write there,
-    stores are built each time, with one warning in the log. Processes may share the folder: each writes its own file and moves it into
-    place.
+    A store is found again by the same version of maskwright and of Unicode, for an equal grammar,
+    an equal vocabulary and equal rules. A file in the cache that is damaged, or that others may
+    have written, is built anew, with a warning in the log. If the folder cannot be written, or
+    others may write there, stores are built each time, with one warning in the log. Processes may
+    share the folder: each writes its own file and renames it.
 
-    Raises: as `build_store`. Cost: as `load_store` if it is in the cache, else as `build_store`.
+    Raises: as `build_store`.
+    Cost: as `load_store` if it is in the cache, else as `build_store`.
     """
     refresh = boolean("refresh", refresh)
     need_rules(rules)
@@ -98,7 +115,10 @@ def cached_store(
 
 
 def _usable_folder() -> Path | None:
-    """The cache folder without links in its path, made if it is not there; None, with a warning, if it cannot be used."""
+    """The cache folder, made if necessary, as a path without links.
+
+    None, with a warning, if it cannot be used.
+    """
     folder = cache_folder()
     try:
         folder = Path(os.path.realpath(folder))
@@ -114,9 +134,11 @@ def _usable_folder() -> Path | None:
 
 
 def clear_cache() -> int:
-    """Delete all stores in the cache folder, and what interrupted writers left there; other files stay.
+    """Delete all stores in the cache folder; returns the number of files deleted.
 
-    Returns the number of files deleted. Raises: StoreError if one cannot be deleted.
+    What interrupted writers left there is deleted too. Other files stay.
+
+    Raises: StoreError if a file cannot be deleted.
     """
     folder = cache_folder()
     if not os.path.isdir(folder):
@@ -133,14 +155,17 @@ def clear_cache() -> int:
 
 
 def _key(grammar: Grammar, vocabulary: Vocabulary, rules: str) -> str:
-    # the grammar's digest covers lexing and conflicts. The versions stand for the algorithms: a corrected one must not serve
-    # what its forerunner built. And what \w matches is a matter of the running Python's Unicode version
+    """The part of a cached store's file name that identifies what it was built from and by."""
+    # The grammar's digest covers lexing and conflicts. The versions stand for the algorithms: a
+    # corrected one must not serve what the wrong one built. What \w matches depends on the Unicode
+    # version of the running Python.
     versions = (str(FORMAT_VERSION), version(), str(BUILD_VERSION))
     facts = (grammar.digest, vocabulary.digest, *versions, rules, unicodedata.unidata_version)
     return hashlib.sha256(" ".join(facts).encode()).hexdigest()
 
 
 def _warn(folder: Path, what: str, reason: str, wanted: str = "a folder that can be") -> None:
+    """Warn once about a folder."""
     if folder in _warned:
         return
     _warned.add(folder)

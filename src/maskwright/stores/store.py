@@ -1,6 +1,7 @@
-"""Stores as users hold them: a `Store` makes matchers, both kinds are saved, loaded, copied and pickled.
+"""Stores as users hold them: made, saved, loaded, copied and pickled. A `Store` makes matchers.
 
-The data are those of `maskstore`, which knows nothing of decoders; here both come together.
+The data are those of `maskstore`, which knows nothing of decoders. This module joins data and
+decoders.
 """
 
 from __future__ import annotations
@@ -26,20 +27,24 @@ from maskwright.maskstore.vocabulary import VocabularySource
 
 
 class _Portable:
-    """What both kinds of store do when they are copied or pickled: by their file where they have one, else by content.
+    """Copying and pickling, for both kinds of store.
 
-    They are dataclasses with the fields `counts` and `origin`. A copy is the store itself.
+    Both are dataclasses with the fields `counts` and `origin`. A copy is the store itself. A pickle
+    names the store's file if that is still there unchanged; otherwise it has the content.
     """
 
     origin: Origin | None
 
     @classmethod
     def of(cls, table: EngineTable | EntryTable) -> Self:
-        """The store of what was built or read."""
+        """The store of a table that was built or read."""
         return cls(**{each.name: getattr(table, each.name) for each in dataclasses.fields(table)})
 
     def loaded_from(self, origin: Origin) -> Self:
-        """The store itself, which now knows its file. What `dataclasses.replace` makes of it is another one and knows none."""
+        """The store itself, which now knows its file.
+
+        `dataclasses.replace` makes another store, which knows no file.
+        """
         object.__setattr__(self, "origin", origin)
         return self
 
@@ -55,30 +60,47 @@ class _Portable:
             vocabulary = store.vocabulary
             return _load_again, (self.origin.path, self.origin.sha256, vocabulary.name, vocabulary.checked)
         values = {field.name: getattr(store, field.name) for field in dataclasses.fields(store) if field.init}
-        # a read-only mapping cannot be pickled; a mapped table is written out
+        # a read-only mapping cannot be pickled; a table mapped from a file is pickled by its values
         values["counts"] = dict(store.counts)
         return _put_together, (type(self), values)
 
 
 @dataclass(frozen=True, repr=False)
 class Store(EngineTable, _Portable):
-    """Exact masks for a grammar and a vocabulary; makes matchers. `build_store` and `load_store` make it.
+    """Exact masks for a grammar and a vocabulary. `build_store` and `load_store` make it.
 
-    table, counts : see `EngineTable`. origin : the file that it was loaded from; a pickle names it, and has the content otherwise.
+    table, counts : see `EngineTable`.
+    origin : the file that it was loaded from; None if it was built. A pickle names this file if it
+        is still there unchanged; otherwise it has the content.
     """
 
     origin: Origin | None = field(default=None, init=False, compare=False)
 
     def matcher(self, max_rollback: int = DEFAULT_ROLLBACK) -> Matcher:
-        """The state of one text, at its start. max_rollback : tokens that `rollback` can take back."""
+        """The state of one text, at its start.
+
+        max_rollback : how many tokens `rollback` can take back.
+
+        Raises: as `Matcher`.
+        """
         return Matcher(self, max_rollback)
 
     def batch(self, size: int, max_rollback: int = DEFAULT_ROLLBACK, n_threads: int = 1) -> Batch:
-        """The states of several texts, at their starts."""
+        """The states of several texts, at their starts.
+
+        size : the number of texts.
+        max_rollback : how many tokens of a text `rollback` can take back.
+        n_threads : how many threads work on the batch.
+
+        Raises: as `Batch`.
+        """
         return Batch(self, size, max_rollback, n_threads)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the store to a file; see `save_store`."""
+        """Write the store to the file at `path`.
+
+        Raises: as `save_store`.
+        """
         save_store(self, path)
 
     def __repr__(self) -> str:
@@ -90,23 +112,35 @@ class Store(EngineTable, _Portable):
 
 @dataclass(frozen=True, repr=False)
 class EntryStore(EntryTable, _Portable):
-    """Masks by lexer state and terminal sequence: what lexing "nfa" has. A `ReferenceDecoder` reads it.
+    """Masks by lexer state and terminal sequence, for lexing "nfa". A `ReferenceDecoder` reads it.
 
-    For its arrays see `EntryTable`. origin : the file that it was loaded from; a pickle names it, and has the content otherwise.
+    For its arrays see `EntryTable`.
+
+    origin : the file that it was loaded from; None if it was built. A pickle names this file if it
+        is still there unchanged; otherwise it has the content.
     """
 
     origin: Origin | None = field(default=None, init=False, compare=False)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the store to a file; see `save_store`."""
+        """Write the store to the file at `path`.
+
+        Raises: as `save_store`.
+        """
         save_store(self, path)
 
     def matcher(self, max_rollback: int = DEFAULT_ROLLBACK) -> NoReturn:
-        """Raises GrammarError: a `Store` has matchers."""
+        """Always refuses: only a `Store` has matchers.
+
+        Raises: GrammarError.
+        """
         self._no_engine("matcher")
 
     def batch(self, size: int, max_rollback: int = DEFAULT_ROLLBACK, n_threads: int = 1) -> NoReturn:
-        """Raises GrammarError: a `Store` has batches."""
+        """Always refuses: only a `Store` has batches.
+
+        Raises: GrammarError.
+        """
         self._no_engine("batch")
 
     def _no_engine(self, what: str) -> NoReturn:
@@ -129,16 +163,20 @@ def load_store(
     vocabulary: VocabularySource | None = None,
     grammar: GrammarSource | None = None,
 ) -> Store | EntryStore:
-    """The store that `save_store` wrote; or a StoreError: the whole file is checked, and may come from anyone.
+    """The store that `save_store` wrote. The whole file is checked, since it may come from anyone.
 
-    vocabulary, grammar : refuse a store that was not made for them; the store then holds these very objects. Names and paths are taken too.
+    path : the file.
+    vocabulary, grammar : refuse a store that was not made for them. The store then holds these very
+        objects. Names and paths are accepted too.
 
-    The arrays are read-only. `Vocabulary.checked` is not kept, being a fact about the machine that built the store. A
-    `Store`'s table is mapped: it is the file's own pages, of which processes that load the same file share one copy.
-    Whoever can alter the file in place can alter it after it was checked, so keep files that others may write elsewhere.
+    The arrays are read-only. `Vocabulary.checked` is not kept, because it is a fact about the
+    machine that built the store. A `Store`'s table is mapped: it is the file's own pages, and
+    processes that load the same file share one copy. Whoever can alter the file in place can do so
+    after the check. So copy files that others may write to a place of your own.
 
-    Raises: StoreError if there is no such file, or it cannot be read, is damaged, cut off, of another kind or version,
-    breaks a rule of the format, or was made for another grammar or vocabulary.
+    Raises: StoreError if there is no such file, or it cannot be read, is damaged, cut off, of
+    another kind or version, breaks a rule of the format, or was made for another grammar or
+    vocabulary.
     Cost: O(size of the file).
     """
     found, origin = read_store(path, vocabulary, grammar)
@@ -147,11 +185,15 @@ def load_store(
 
 
 def as_store(source: Store | EntryStore | str | os.PathLike[str]) -> Store | EntryStore:
-    """The store itself, or the one that `load_store` finds in a file."""
+    """The store itself, or what `load_store` finds in a file.
+
+    Raises: as `load_store`.
+    """
     return load_store(source) if isinstance(source, str | bytes | os.PathLike) else source
 
 
 def _load_again(path: str, sha256: str, name: str, checked: bool) -> Any:
+    """The store of a pickle that names its file. Raises StoreError if the file has another."""
     if not Path(path).exists():
         raise StoreError(
             f"the store was pickled by its file, and there is no file {path} here; put it there, or load the store from where it is"
@@ -168,6 +210,7 @@ def _load_again(path: str, sha256: str, name: str, checked: bool) -> Any:
 
 
 def _put_together(cls: type[Any], values: dict[str, Any]) -> Any:
+    """The store of a pickle that has its content."""
     for value in values.values():
         if isinstance(value, np.ndarray):
             value.setflags(write=False)

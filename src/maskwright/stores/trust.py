@@ -1,4 +1,7 @@
-"""Whether others may have written what is in a folder or file: asked before anything in the cache is believed, as ssh asks of its keys."""
+"""Whether others may have written a folder or a file.
+
+This is asked before anything in the cache is used, as ssh asks it of its keys.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +10,21 @@ import stat
 from pathlib import Path
 
 HAS_OWNERS = hasattr(os, "getuid")
-"""Elsewhere (Windows) a user's own folders are protected by lists of rights, and nothing is asked here."""
+"""False on Windows. There, access lists protect a user's folders, and nothing is checked here."""
 
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 def why_not_trusted(folder: Path) -> str | None:
-    """Why a folder may hold what others wrote; None if only this user, or root, can write there. folder : without links in its path.
+    """Why others may have written what is in a folder; None if only this user or root can.
 
-    The folder must belong to this user or root, and nobody else may write there. The same holds of the folders above it, where one
-    that all may write is fine if it is sticky, as /tmp is: there nobody can replace what is another's.
+    folder : a path without links.
 
-    Raises: OSError as `os.stat`.
+    The folder must belong to this user or root, and nobody else may write there. The same holds for
+    the folders above it, except that a sticky one, such as /tmp, may be writable for all: nobody
+    can replace another user's files there.
+
+    Raises: OSError as `os.lstat`.
     """
     if not HAS_OWNERS:
         return None
@@ -35,7 +41,10 @@ def why_not_trusted(folder: Path) -> str | None:
 
 
 def why_not_trusted_file(path: Path) -> str | None:
-    """The same of a file in a trusted folder. Raises: OSError as `os.stat`."""
+    """The same as `why_not_trusted`, for a file in a trusted folder.
+
+    Raises: OSError as `os.lstat`.
+    """
     if not HAS_OWNERS:
         return None
     facts = os.lstat(path)
@@ -49,14 +58,17 @@ def why_not_trusted_file(path: Path) -> str | None:
 
 
 def make_own_folder(folder: Path) -> None:
-    """Make a folder, and those above that are not there, for this user alone. Raises: OSError."""
+    """Make a folder, and the missing folders above it, for this user alone.
+
+    Raises: OSError if one cannot be made.
+    """
     for place in (*reversed(folder.parents), folder):
         try:
             place.mkdir(mode=0o700)
         except FileExistsError:
             continue
         except OSError:
-            if not place.is_dir():  # one above that is there may lie on a disk that is read-only
+            if not place.is_dir():  # an existing one above may lie on a read-only disk
                 raise
 
 

@@ -1,4 +1,7 @@
-"""Is a store right, on a user's own texts and by independent parsers? In: a store and texts. Out: a report of every doubt."""
+"""Is a store right? In: a store and a user's texts. Out: a report of every doubt.
+
+The answers of the store are compared with those of independent parsers.
+"""
 
 from maskwright.validation.report import Finding, ValidationReport
 from maskwright.validation.run import validate

@@ -1,4 +1,8 @@
-"""Texts to validate on: trees, files, globs, JSON Lines. In: paths. Out: texts by name, in a fixed order, or why one cannot be read."""
+"""Finds the texts to validate on. In: paths. Out: named texts in a fixed order.
+
+A path is a file, a folder, a glob or a file of JSON Lines. For a text that cannot be read there is
+an `Unreadable` with the reason.
+"""
 
 from __future__ import annotations
 
@@ -33,20 +37,24 @@ SUFFIXES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "lark": (".lark",),
     }
 )
-"""What a grammar's texts are called, by the beginning of the grammar's name."""
+"""Beginning of a grammar's name -> the suffixes of files with its texts."""
 
 _RECORDS = (".jsonl", ".jsonl.xz", ".ndjson")
+"""Suffixes of files with a text in each line."""
 
 
 class CorpusError(MaskwrightError):
-    """No texts were found where the user said that they are, or they are not of the form that is needed."""
+    """There are no texts where the user said, or they do not have the form that a check needs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """name : the file, or file:record, of a text. weight : bytes on the disk that it took, for progress.
+    """A text to validate on.
 
-    record : the other members of a JSON Lines record.
+    name : the file, or file:line for a record.
+    text : the text itself.
+    weight : bytes that it takes on the disk, for progress.
+    record : the other members of a JSON Lines record; None for the text of a whole file.
     """
 
     name: str
@@ -57,7 +65,12 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A text that cannot be read, and why."""
+    """A text that cannot be read.
+
+    name : the file, or file:line for a record.
+    reason : why it cannot be read.
+    weight : bytes that it takes on the disk, for progress; 0 if not known.
+    """
 
     name: str
     reason: str
@@ -66,10 +79,12 @@ class Unreadable:
 
 @dataclass(frozen=True)
 class Corpus:
-    """The texts of some files, read when they are iterated over.
+    """The texts of some files. They are read during iteration.
 
-    files : each once, in the order of the paths given, those of a folder or glob in the order of their names.
-    field : the member of a record that is its text. n_bytes : of all files.
+    files : the files, each once, in the order of the paths given. Those of a folder or glob are in
+        the order of their paths.
+    field : the member of a JSON record that is its text.
+    n_bytes : sizes of all files together, in bytes.
     """
 
     files: tuple[Path, ...]
@@ -86,7 +101,7 @@ class Corpus:
     def _records(self, path: Path) -> Iterator[Text | Unreadable]:
         done = number = 0
         try:
-            # `raw` says how far the file was read, which progress is measured by
+            # `raw` is kept for progress: it says how far the file on the disk has been read
             with (
                 open_file(path, None, "a file of texts", CorpusError) as raw,
                 lzma.LZMAFile(raw) if path.name.endswith(".xz") else nullcontext(raw) as stream,
@@ -121,12 +136,18 @@ class Corpus:
 
 
 def find_corpus(paths: Sequence[str | Path], suffixes: Sequence[str], field: str = "text") -> Corpus:
-    """The corpus of files, folders (all files below them with one of the suffixes, hidden ones left out) and globs.
+    """The corpus of some files, folders and globs.
 
-    Files that are named are taken whatever their suffix. `.jsonl` and `.jsonl.xz` hold a record a line; folders are not searched for
-    them unless the suffix says so.
+    A file that is named, or matched by a glob, is taken whatever its suffix. `.jsonl`, `.jsonl.xz`
+    and `.ndjson` files hold a record in each line.
 
-    Raises CorpusError for a path that is not there, a folder without files of these suffixes, or no paths at all.
+    paths : files, folders and globs.
+    suffixes : of the files to take from folders, at any depth; hidden files and folders are left
+        out. A folder is searched for `.jsonl` files only if the suffixes include that one.
+    field : the member of a JSON record that is its text.
+
+    Raises: CorpusError for a path that does not exist, for a folder without files of these
+        suffixes, for a folder if no suffixes are given, or if there are no paths.
     """
     found: dict[Path, None] = {}
     for given in paths:
@@ -153,7 +174,11 @@ def find_corpus(paths: Sequence[str | Path], suffixes: Sequence[str], field: str
 
 
 def takes(output: Path, paths: Sequence[str | Path], suffixes: Sequence[str]) -> bool:
-    """Whether `find_corpus` would take a file that is to be written, there already or not, for a text."""
+    """Whether an output is one of the files that `find_corpus` finds, now or once it is written.
+
+    output : the file that will be written; it may exist already.
+    paths, suffixes : as for `find_corpus`.
+    """
     try:
         facts: os.stat_result | None = os.stat(output)
     except (OSError, ValueError):
@@ -168,7 +193,7 @@ def takes(output: Path, paths: Sequence[str | Path], suffixes: Sequence[str]) ->
                 return True
         elif not folder.exists() and _fits(place.parts, _real_pattern(given)):
             return True
-        if facts is not None:  # by whatever links
+        if facts is not None:  # the output exists: a text may be a link to it
             found = _files_of(folder, suffixes) if is_folder else map(Path, glob.iglob(given, recursive=True))
             if any(file.exists() and os.path.samestat(file.stat(), facts) for file in found):
                 return True
@@ -180,21 +205,24 @@ def _files_of(folder: Path, suffixes: Sequence[str]) -> Iterator[Path]:
 
 
 def _is_text_of(path: Path, suffixes: Sequence[str]) -> bool:
-    """Whether a file of a folder is one of its texts. path : within the folder."""
+    """Whether a file of a folder is one of its texts. path : relative to the folder."""
     return path.name.endswith(tuple(suffixes)) and not any(part.startswith(".") for part in path.parts)
 
 
 def _real_pattern(pattern: str) -> tuple[str, ...]:
-    """The parts of a glob pattern, absolute, the part before the first wildcard without links."""
+    """The parts of a glob pattern, made absolute, with links before the first wildcard resolved."""
     parts = Path(os.path.abspath(pattern)).parts
     n = next((i for i, part in enumerate(parts) if glob.has_magic(part)), len(parts) - 1)
     return (*Path(os.path.realpath(os.path.join(*parts[:n]))).parts, *parts[n:])
 
 
 def _fits(parts: Sequence[str], pattern: Sequence[str]) -> bool:
-    """Whether `glob.glob(pattern, recursive=True)` finds a file once it is there.
+    """Whether `glob.glob(pattern, recursive=True)` finds a file once it exists.
 
-    >>> [_fits(name.split("/"), "a/**/*.x".split("/")) for name in ("a/b.x", "a/b/c/d.x", "a/.b/c.x", "a/b.y", "b.x")]
+    parts, pattern : the parts of the file's path and of the pattern.
+
+    >>> names = ("a/b.x", "a/b/c/d.x", "a/.b/c.x", "a/b.y", "b.x")
+    >>> [_fits(name.split("/"), "a/**/*.x".split("/")) for name in names]
     [True, True, False, False, False]
     """
     if not parts or not pattern:
@@ -206,14 +234,17 @@ def _fits(parts: Sequence[str], pattern: Sequence[str]) -> bool:
 
 
 def check_paths(paths: Sequence[str | Path]) -> None:
-    """Raises CorpusError, as `find_corpus` will, for a path that is not there: to be called before work that takes long."""
+    """Check that each path exists, or matches a file. Meant for use before work that takes long.
+
+    Raises: CorpusError for the first other path, as `find_corpus` would.
+    """
     for given in paths:
         if not Path(given).exists() and not any(map(os.path.isfile, glob.iglob(str(given), recursive=True))):
             raise CorpusError(f"{given}: there is no such file or folder, and as a pattern it fits no file")
 
 
 def suffixes_of(grammar: str) -> tuple[str, ...]:
-    """What files of a grammar are called, by its name; () if that is not known.
+    """The suffixes of files with a grammar's texts, by the grammar's name; () if not known.
 
     >>> suffixes_of("python.lark"), suffixes_of("mine.lark")
     (('.py', '.pyi'), ())
@@ -237,7 +268,7 @@ def _read_file(path: Path) -> Text | Unreadable:
     except OSError as error:
         return Unreadable(str(path), f"cannot be read: {error.strerror}", 0)
     try:
-        # a byte order mark says how the file is encoded; it is no part of the text
+        # utf-8-sig drops a byte order mark, which is no part of the text
         return Text(str(path), data.decode("utf-8-sig"), len(data))
     except UnicodeDecodeError as error:
         return Unreadable(str(path), f"not UTF-8 at byte {error.start}", len(data))

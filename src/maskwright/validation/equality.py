@@ -1,12 +1,15 @@
-"""Streamlined: the masks are those of the same store before anything was decided ahead of time. In: texts. Out: positions that differ.
+"""The check "streamlined": do the masks equal those of the store before streamlining?
 
-What is compared with what:
+In: texts. Out: the positions where masks differ. A store is compared with its *original*:
 
-- An automaton store against its *open* twin: the same lexer and LALR tables, and at each position the parser is asked about every entry of
-  the lexer state, one by one. Nothing of the twin is judged, merged, folded or closed, so this tests all that streamlining and the closed
-  automaton say, 300 to 1,000 parser questions a position.
-- A store of entries (lexing "nfa") against `build_store(streamlined=False)`, both read by the reference decoder, whose states come from the
-  definition and not from a store. Positions whose whole state was met before, stacks included, are counted but not made again.
+- For an automaton store, the original is the *open* store of the same grammar and vocabulary. It
+  has the same lexer and LALR tables, but no closed automaton. At each position it asks the parser
+  about every entry of the lexer state, one by one. Nothing in it is judged, merged, folded or
+  closed. So the check covers all that streamlining and the closed automaton say, with 300 to 1,000
+  parser questions for a position.
+- For a store of entries (lexing "nfa"), the original is `build_store(streamlined=False)`. The
+  reference decoder reads both. Its states come from the definition and not from a store. A position
+  whose whole state, stacks included, was met before is counted but not compared again.
 """
 
 from __future__ import annotations
@@ -43,10 +46,17 @@ SAME = "same masks"
 DIFFERENT = "different masks"
 
 Words = npt.NDArray[np.uint32]
+"""(ceil(V / 32),) uint32; a mask, where bit i of word w is token 32 w + i."""
 
 
 def original_store(store: Store | EntryStore, progress: Progress | None = None) -> Store | EntryStore:
-    """The store that streamlining begins with. Raises MaskwrightError if it is that store itself. Cost: as building the store."""
+    """The store of the same grammar and vocabulary before streamlining.
+
+    store : a store; progress : called with (what, done, total) while the original is built.
+
+    Raises: MaskwrightError for a store of entries that is not streamlined itself. Cost: as building
+        the store.
+    """
     if isinstance(store, EntryStore):
         if set(store.counts) == {"original"}:
             raise MaskwrightError(
@@ -60,11 +70,16 @@ def original_store(store: Store | EntryStore, progress: Progress | None = None) 
 
 @dataclass(frozen=True)
 class Equality:
-    """The check. Units are texts; a text is followed as far as its tokens are legal, and it is said which end early."""
+    """The check "streamlined". A unit of work is a text.
+
+    A text is followed as far as its tokens are legal. The outcome of a text that is not legal as a
+    whole is "ended early", unless masks differ before.
+    """
 
     name: str = "streamlined"
 
     def start(self, tools: Tools) -> Callable[[Any], Outcome]:
+        """The function that does this check for one text, see `Check.start`."""
         encoder = tools.encoder
         assert encoder is not None
         pair: _Engines | _Decoders
@@ -122,17 +137,19 @@ class Equality:
 
 
 class _Engines:
-    """Two automaton stores, a matcher each."""
+    """Two automaton stores, each with a matcher of its own."""
 
     def __init__(self, store: Store, original: Store) -> None:
         self._matchers = store.matcher(0), original.matcher(0)
         self._words = np.zeros(store.n_words, np.uint32), np.zeros(store.n_words, np.uint32)
 
     def reset(self) -> None:
+        """Go back to the start of a text."""
         for matcher in self._matchers:
             matcher.reset()
 
     def differing(self) -> tuple[Words, Words] | None:
+        """The masks of the store and of the original; None if they are equal."""
         for matcher, words in zip(self._matchers, self._words, strict=True):
             try:
                 matcher.fill(words)
@@ -141,25 +158,33 @@ class _Engines:
         return None if np.array_equal(*self._words) else self._words
 
     def advance(self, token: int) -> None:
+        """Read a token in both stores."""
         for matcher in self._matchers:
             matcher.advance(token)
 
     def is_accepting(self) -> bool:
+        """Whether the text is legal as it stands."""
         return self._matchers[0].is_accepting()
 
     def why(self, token: int, error: IllegalTokenError) -> str:
+        """Why `advance` refused a token."""
         return why_refused(self._matchers[0], token)
 
     def good_bytes(self, token: bytes) -> int:
+        """Number of a refused token's bytes that may come."""
         return good_bytes(self._matchers[0], token)
 
 
 class _Decoders:
-    """Two stores of entries under one state: the states do not depend on the store."""
+    """Two stores of entries with one state: the states do not depend on the store.
+
+    The methods mean the same as those of `_Engines`; `good_bytes` is not known and always 0.
+    """
 
     def __init__(self, store: EntryStore, original: EntryStore) -> None:
         self._decoder, self._other = ReferenceDecoder(store), ReferenceDecoder(original)
-        self._other.parser = self._decoder.parser  # stacks belong to the parser that made them
+        # stacks belong to the parser that made them, so both decoders must have the same parser
+        self._other.parser = self._decoder.parser
         self._known: set[tuple[Hypothesis, ...]] = set()
 
     def reset(self) -> None:
@@ -192,6 +217,7 @@ class _Decoders:
 def _difference(
     text: str, offset: int, token: int | None, vocabulary: Vocabulary, masks: tuple[Words, Words]
 ) -> Outcome:
+    """The facts of a position where masks differ: its place, and the tokens missing and added."""
     bits = [np.flatnonzero(np.unpackbits(mask.view(np.uint8), bitorder="little")) for mask in masks]
     lacking, added = np.setdiff1d(bits[1], bits[0]), np.setdiff1d(bits[0], bits[1])
     why = f"the store lacks {len(lacking)} tokens {lacking[:8].tolist()} and adds {len(added)} {added[:8].tolist()}"

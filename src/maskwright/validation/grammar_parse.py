@@ -1,9 +1,11 @@
-"""Does a grammar take a whole text? Longest match by Python's own `re`, Lark's LALR(1) item sets, Lark's layout; nothing of the engine.
+"""Does a grammar accept a whole text? In: a grammar and a text. Out: where it refuses the text.
 
-Which terminals compete where a lexeme begins may be up to the parser's state, as the oracle has it.
+This is the second opinion on a refusal of the engine, with which it shares no code. It uses the
+longest match by Python's own `re`, Lark's LALR(1) item sets and Lark's layout. As in the oracle,
+the parser's state may choose which terminals compete where a lexeme begins.
 
-It is the second opinion on a refusal. Where it refuses a text it says at which lexeme, and everything before that lexeme can be gone on
-with: an LR parser never shifts what cannot be continued.
+A refusal names a lexeme. Some legal text begins with everything before that lexeme: an LR parser
+never shifts what cannot be continued.
 """
 
 from __future__ import annotations
@@ -22,7 +24,12 @@ from maskwright.validation.oracle_patterns import Pattern
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Where a parse ended. begin, end : the characters of the lexeme that cannot come, or twice the text's length at its end."""
+    """Where a text is refused.
+
+    begin, end : offsets of the lexeme that cannot come, in characters. Both are the text's length
+        if only the end of the text is wrong.
+    why : the reason, in words.
+    """
 
     begin: int
     end: int
@@ -30,9 +37,10 @@ class Refused:
 
 
 class GrammarParse:
-    """Whole texts under a grammar of lexing "longest" or "contextual".
+    """Parses whole texts under a grammar of lexing "longest" or "contextual".
 
-    Raises GrammarError for the lexing "nfa", which cuts a text in many ways. Cost: 2 s for python.lark; then some 30 us a lexeme.
+    Raises: GrammarError for lexing "nfa", which cuts a text into lexemes in many ways.
+    Cost: 2 s for python.lark, then some 30 us for a lexeme.
     """
 
     def __init__(self, grammar: Grammar) -> None:
@@ -48,14 +56,17 @@ class GrammarParse:
         self._oracle: Oracle | None = None
 
     def refusal(self, text: str) -> Refused | None:
-        """Where the grammar refuses a text; None if it takes it. Raises LimitError for a text with too many readings."""
+        """Where the grammar refuses a text; None if it accepts the text.
+
+        Raises: LimitError for a text with too many readings.
+        """
         grammar, parser = self.grammar, self._parser
         configurations: list[Configuration] = [(0, parser.initial)]
         refused = Refused(0, 0, "the text cannot end here")
         while configurations:
-            if (
-                len(configurations) > 1
-            ):  # stacks on which different terminals compete; merged, they come by where they are
+            # There are several where stacks compete on different terminals. `merged` sorts them by
+            # offset, so the one that lags behind is read first.
+            if len(configurations) > 1:
                 configurations = merged(configurations)
             begin, parse = configurations.pop(0)
             if begin == len(text):
@@ -71,9 +82,8 @@ class GrammarParse:
                     continue
                 step = as_step(grammar.layout, (terminal, begin, end, mode), text)
                 if end == len(text) and step.column is not None:
-                    step = step._replace(
-                        column=Column()
-                    )  # what ends the text is behind its last line, whatever blanks it has
+                    # a newline that ends the text closes all indents, whatever its blanks
+                    step = step._replace(column=Column())
                 after = parser.step(parse, step)
                 if after is None:
                     name = grammar.display_name(terminal)
@@ -83,6 +93,7 @@ class GrammarParse:
         return refused
 
     def _longest(self, text: str, begin: int, mode: Mode) -> tuple[int | None, int]:
+        """The terminal of the longest match at an offset, None if there is none, and its end."""
         winner, longest = None, begin
         for number, pattern in self._patterns:
             if mode is None or number in mode:
@@ -92,7 +103,10 @@ class GrammarParse:
         return winner, longest
 
     def _ends_decided(self, text: str) -> bool:
-        """Whether no lexeme under way at the text's end is cut short. Only the oracle knows, with the package regex; without it, yes."""
+        """Whether the end of the text cuts no longer lexeme short.
+
+        Only the oracle knows this. True without asking it if the package regex is not installed.
+        """
         try:
             if self._oracle is None:
                 self._oracle = Oracle(self.grammar, self.grammar.conflicts)

@@ -1,4 +1,7 @@
-"""The log of results, JSON Lines: what is finished is not done again when a run is taken up."""
+"""The log of results. In: outcomes. Out: the outcomes of earlier runs, which need no second work.
+
+It is a file of JSON Lines, with a line for each outcome.
+"""
 
 from __future__ import annotations
 
@@ -12,20 +15,30 @@ from maskwright.analysis.errors import MaskwrightError
 from maskwright.analysis.files import open_file
 
 VERSION = 1
+"""Version of the lines' format."""
 
 
 MAX_LINE = 64 << 20
-"""A longer line is no result."""
+"""Most bytes of a line; a longer one is no result."""
 
 
 class ResultsLog:
-    """Outcomes by key, kept in a file as they come.
+    """Outcomes by key. Each new one is written to the file at once.
 
-    key : of a text or of a draw; the file may hold results of other stores, tokenizers and checks, whose keys differ.
+    A key stands for a text or a draw, with the store, tokenizer and check. So one file may hold the
+    results of different runs.
+
+    known : key -> outcome, of earlier runs and of this one.
     """
 
     def __init__(self, path: Path) -> None:
-        """Reads what is there. A last line that was not finished is cut off; any other that is no result is an error."""
+        """Open a log, or create it, and read the outcomes in it.
+
+        A last line without a line feed is cut off from the file: it was not finished.
+
+        Raises: MaskwrightError if the file cannot be read and written, if it is no regular file, or
+            if any other line is no result.
+        """
         self.path = path
         self.known: dict[str, Mapping[str, Any]] = {}
         try:
@@ -49,7 +62,7 @@ class ResultsLog:
             raise MaskwrightError(f"the log {path} cannot be read or written: {error.strerror}") from None
 
     def add(self, key: str, outcome: Mapping[str, Any]) -> None:
-        """Keep a result; it is in the file when this returns."""
+        """Add a JSON-ready outcome. It has been handed to the system when this returns."""
         self.known[key] = outcome
         line = json.dumps(
             {"version": VERSION, "key": key, "outcome": outcome}, ensure_ascii=True, separators=(",", ":")
@@ -58,6 +71,7 @@ class ResultsLog:
         self._file.flush()
 
     def close(self) -> None:
+        """Close the file."""
         self._file.close()
 
     def _take(self, line: bytes, number: int) -> None:
@@ -65,6 +79,7 @@ class ResultsLog:
         self.known[key] = outcome
 
     def _entry(self, line: bytes, number: int) -> tuple[str, Mapping[str, Any]]:
+        """Key and outcome of a line. number : the line's number, for the error."""
         try:
             entry = json.loads(line)
             if entry["version"] != VERSION:
@@ -81,7 +96,10 @@ class ResultsLog:
 
 
 def _is_cut(line: bytes) -> bool:
-    """Whether a line without its end is the beginning of a result: what else stands there is not ours to cut off."""
+    """Whether a line without a line feed is the beginning of a result.
+
+    Only such a line may be cut off; any other was written by someone else.
+    """
     begin = b'{"version":'
     if not (line.startswith(begin) or begin.startswith(line)):
         return False

@@ -1,7 +1,9 @@
-"""Negative: texts that go wrong at a known byte must be refused there, neither before nor after.
+"""The check "negative": is a text that goes wrong at a known byte refused at that byte?
 
-A case says between which bytes its first bad byte lies: `text[:k]` can be gone on with, `text[:k + 1]` cannot; k = the length of the text
-if only its end is wrong. Outside that interval the independent oracle decides whose fault it is, the engine's or the grammar's.
+In: cases. Out: whether each is refused at the right byte, too early or too late. A case gives an
+interval for its first bad byte k: some legal text begins with `text[:k]`, none begins with
+`text[:k + 1]`. If only the end of the text is wrong, k is its length. If a refusal lies outside the
+interval, the independent oracle decides whether the engine or the grammar is at fault.
 """
 
 from __future__ import annotations
@@ -23,11 +25,17 @@ LATE = "refused too late"
 LATE_GRAMMAR = "refused too late: the grammar takes it"
 
 Case = tuple[str, int, int]
-"""Text, and the least and the greatest byte at which it may go wrong."""
+"""A text, and the least and the greatest byte offset at which it may go wrong."""
 
 
 def case_of(text: Text) -> Case:
-    """The case of a record. Raises CorpusError if it does not say where the text goes wrong."""
+    """The case that a record describes.
+
+    text : a text with a record that has `first_bad_byte`, or `first_bad_lower` and
+        `first_bad_upper`: offsets in the text's UTF-8, at most its length.
+
+    Raises: CorpusError if the record does not say where the text goes wrong.
+    """
     record: Mapping[str, Any] = text.record or {}
     exact = record.get("first_bad_byte")
     lower, upper = record.get("first_bad_lower", exact), record.get("first_bad_upper", exact)
@@ -42,11 +50,12 @@ def case_of(text: Text) -> Case:
 
 @dataclass(frozen=True)
 class Negative:
-    """The check. Units are cases."""
+    """The check "negative". A unit of work is a case."""
 
     name: str = "negative"
 
     def start(self, tools: Tools) -> Callable[[Any], Outcome]:
+        """The function that does this check for one case, see `Check.start`."""
         store, encoder = tools.store, tools.encoder
         assert encoder is not None
         matcher = store.matcher(0)
@@ -61,7 +70,7 @@ class Negative:
             return oracles[0]
 
         def is_legal(prefix: bytes) -> bool | None:
-            """Whether the oracle takes a prefix; None if it cannot be asked."""
+            """Whether the oracle says that a prefix is legal; None if it gives no answer."""
             try:
                 found = oracle()
                 return None if found is None else found.is_legal_prefix(prefix)

@@ -1,4 +1,4 @@
-"""What `validate` can be told, checked before anything is read."""
+"""The options of `validate`. They are checked before anything is read."""
 
 from __future__ import annotations
 
@@ -27,7 +27,12 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class Options:
-    """What `validate` takes besides a store and paths; see there."""
+    """The options of `validate`, besides a store and paths; `validate` says what each means.
+
+    Raises: UnknownNameError for an unknown check; MaskwrightError for a value of another type or
+        out of range, for both `jobs` and `scheduler`, and for `next_token` together with `jobs`,
+        `scheduler` or `resume`.
+    """
 
     check: CheckName = "replay"
     tokenizer: Any = None

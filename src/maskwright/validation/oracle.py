@@ -1,20 +1,25 @@
-"""Which bytes are legal under `longest` and `contextual` lexing with layout, straight from the definition and from no fast code.
+"""Which texts and prefixes are legal, directly from the definition. In: a grammar. Out: verdicts.
 
-A prefix is legal iff *some* continuation C makes it a legal text. So the lexer here never simulates anything: it takes
-concrete continuations C, lexes prefix + C with Python's own `re`, and keeps the lexemes that begin in the prefix (a
-*reading*). Only two things come from elsewhere: `regex` with ``partial=True`` says whether a terminal's match could
-still change if the text went on, and Lark's own LALR analysis builds the item sets, which are driven over linked
-stacks that are never changed.
+The oracle shares no code with the engine. It covers lexing "longest" and "contextual", with layout.
 
-What is sound and what is bounded: every reading is that of a real continuation. The continuations that are tried are
-suffixes of sample strings of the terminals and one character of every class that the patterns distinguish, so a
-terminal that needs more than that to be completed or to fail would be missed (`_completing`, `_can_fail`).
+A prefix is legal iff *some* string C makes prefix + C a legal text. So the lexer does not simulate
+anything. It takes concrete strings C, lexes prefix + C with Python's own `re`, and keeps the
+lexemes that begin in the prefix (a *reading*). Two parts come from other packages: `regex` with
+``partial=True`` says whether a terminal's match could still change if the text went on, and Lark's
+LALR analysis builds the item sets. The parser runs these over linked stacks that never change.
 
-Where the terminals that compete are up to the parser's state, the parser takes every lexeme before the next one is read, also within
-prefix + C. Stacks on which different terminals compete read the text each in its own way, from *configurations* of their own.
+What is sound: every reading is that of a real text. What is bounded: the strings C that are tried
+are suffixes of sample strings of the terminals, and one character of every class that the patterns
+distinguish. A terminal that needs another string to be completed, or to fail, is missed
+(`_completing`, `_can_fail`).
 
-Assumed, as in the definition: after a terminal that the parser shifts some terminal can follow (checked only one
-terminal deep), and some continuation separates two lexemes of which the first is not ignored.
+If the parser's state chooses the terminals that compete, the parser takes each lexeme before the
+next one is read, within prefix + C too. Stacks on which different terminals compete may read the
+text in different ways, so each way has its own *configuration*.
+
+Assumed, as in the definition: some terminal can follow each terminal that the parser shifts (this
+is checked only one terminal deep), and some string separates two lexemes of which the first is not
+ignored.
 """
 
 from __future__ import annotations
@@ -28,15 +33,21 @@ from maskwright.analysis.grammar.grammar import Conflicts, Grammar
 from maskwright.validation.oracle_lexing import Reading, lexer_of
 from maskwright.validation.oracle_parsing import Configuration, Parse, merged, parser_of
 
-_CHUNK = 256  # bytes between two states that `Oracle.feed` remembers
+_CHUNK = 256
+"""Bytes between two states that `Oracle.feed` remembers."""
 
 
 class Oracle:
-    """Legality of texts, prefixes and tokens for one grammar; slow, and written to be believed.
+    """Decides whether texts, prefixes and tokens are legal under one grammar.
 
-    conflicts : what the parser does with conflicts, see `Grammar`; by default what the grammar says.
+    Written for correctness, not for speed.
 
-    Raises GrammarError for the lexing "nfa", MissingExtraError without the package regex.
+    grammar : a grammar of lexing "longest" or "contextual".
+    conflicts : what the parser does with conflicts, see `Grammar`; by default what the grammar
+        says.
+
+    Raises: GrammarError for lexing "nfa"; MissingExtraError if the package regex is not installed.
+        The methods raise LimitError for a text with more than `MAX_STACKS` readings.
     """
 
     def __init__(self, grammar: Grammar, conflicts: Conflicts | None = None) -> None:
@@ -52,18 +63,22 @@ class Oracle:
         self._trail: list[tuple[bytes, State]] = [(b"", self.root)]
 
     def is_legal_prefix(self, text: bytes) -> bool:
-        """Does some continuation make it a legal text?"""
+        """Whether some string of bytes makes the text, followed by it, a legal text."""
         return self.feed(text).is_legal
 
     def is_legal_text(self, text: bytes) -> bool:
-        """Does it lex into terminals that the parser accepts?"""
+        """Whether the text lexes into terminals that the parser accepts as a whole."""
         return self.feed(text).is_legal_text
 
     def is_allowed(self, prefix: bytes, token: bytes) -> bool:
+        """Whether prefix + token is a legal prefix."""
         return self.feed(prefix).allows(token)
 
     def feed(self, prefix: bytes) -> State:
-        """The state after `prefix`; resumes from the last prefix that was fed as far as the two agree."""
+        """The state after a prefix.
+
+        Resumes from a state that the last call left, as far as the two prefixes agree.
+        """
         while not prefix.startswith(self._trail[-1][0]):
             self._trail.pop()
         fed, state = self._trail[-1]
@@ -75,10 +90,14 @@ class Oracle:
 
 @dataclass(frozen=True)
 class State:
-    """After a text: what is decided has gone into the parses of `configurations` (none: illegal), the rest is `text` from there on.
+    """All that the oracle knows of a text. The lexemes that are decided are part of the parses.
 
-    places : one where all stacks read alike. text : a few decided characters that look-behinds may see, then the undecided ones.
-    rest : bytes of an incomplete last character.
+    oracle : the oracle that made the state.
+    configurations : pairs of an offset in `text` (characters) where the next lexeme begins, and the
+        parse before it. There is only one where all stacks read the text alike. () if the text is
+        illegal.
+    text : the undecided characters, after a few decided ones that look-behinds may see.
+    rest : the bytes of an incomplete last character.
     """
 
     oracle: Oracle = field(repr=False)
@@ -87,7 +106,7 @@ class State:
     rest: bytes = b""
 
     def feed(self, more: bytes) -> State:
-        """The state after some more bytes."""
+        """The state after more bytes. Bytes that are not UTF-8 make the text illegal."""
         if not self.configurations:
             return self
         decoder = codecs.getincrementaldecoder("utf-8")()
@@ -116,11 +135,12 @@ class State:
         return State(self.oracle, moved, text[cut:], decoder.getstate()[0])
 
     def allows(self, token: bytes) -> bool:
+        """Whether the text followed by a token is a legal prefix."""
         return self.feed(token).is_legal
 
     @property
     def is_legal(self) -> bool:
-        """Is the text so far a legal prefix?"""
+        """Whether the text so far is a legal prefix."""
         lexer, parser = self.oracle.lexer, self.oracle.parser
         texts = (
             [self.text + c for c in lexer.completions(self.rest)] if self.rest and self.configurations else [self.text]
@@ -134,6 +154,7 @@ class State:
 
     @property
     def is_legal_text(self) -> bool:
+        """Whether the text so far is a legal text."""
         lexer, parser = self.oracle.lexer, self.oracle.parser
         for start, parse in () if self.rest else self.configurations:
             for chain in lexer.at_end_of_text(self.text, start, parser, parse):
@@ -141,15 +162,15 @@ class State:
                 for lexeme in chain:
                     step = lexer.step(lexeme, self.text)
                     if lexeme[2] == len(self.text) and step.column is not None:
-                        step = step._replace(
-                            column=Column()
-                        )  # what ends the text is behind its last line, whatever blanks it has
+                        # a newline that ends the text closes all indents, whatever its blanks
+                        step = step._replace(column=Column())
                     after = None if after is None else parser.step(after, step)
                 if after is not None and parser.accepts_end(after):
                     return True
         return False
 
     def _leads_on(self, parse: Parse | None, reading: Reading) -> bool:
+        """Whether the parser accepts a reading, and the text may end or go on after it."""
         parser = self.oracle.parser
         for step in reading[:-1]:
             parse = None if parse is None else parser.step(parse, step)

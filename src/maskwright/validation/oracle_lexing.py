@@ -1,8 +1,11 @@
-"""The oracle's lexing: longest match among the terminals that compete, by Python's `re`, and all that a text may still become.
+"""The oracle's lexer: longest match by Python's `re`, and all lexemes that a prefix may become.
 
-The lexer here never simulates anything: it takes concrete continuations C, lexes prefix + C, and keeps the lexemes that begin in the
-prefix (a *reading*). Which terminals compete where a lexeme begins may be up to the parser's state (`competing`): then the parser takes
-every lexeme before the next one is read, and stacks among which different terminals compete read the text in different ways.
+In: a grammar, a prefix, a parse. Out: lexemes, readings.
+
+The lexer does not simulate anything. It takes concrete strings C, lexes prefix + C, and keeps the
+lexemes that begin in the prefix (a *reading*). The terminals that compete where a lexeme begins may
+depend on the parser's state (`competing`). The parser then takes each lexeme before the next one is
+read. Stacks on which different terminals compete may read the text in different ways.
 """
 
 from __future__ import annotations
@@ -21,40 +24,58 @@ from maskwright.validation.oracle_modes import Mode, Step, as_column
 from maskwright.validation.oracle_parsing import Parse, Parser
 from maskwright.validation.oracle_patterns import N_CODE_POINTS, Members, Pattern, with_flags
 
-Lexeme: TypeAlias = tuple[int, int, int, Mode]  # terminal, begin, end, what competed
+Lexeme: TypeAlias = tuple[int, int, int, Mode]
+"""Terminal, begin, end (offsets in characters), and the terminals that competed."""
 
-_MEMO_LENGTH = 120  # characters: longer tails are not worth remembering
+_MEMO_LENGTH = 120
+"""The readings of longer texts, in characters, are not worth remembering."""
 _MEMO_SIZE = 1 << 16
+"""Most texts whose readings are remembered."""
 
 Reading: TypeAlias = tuple[Step, ...]
-Head: TypeAlias = tuple[tuple[int, Mode], ...]  # the terminals of a reading, and what competed with each
-MayBackUp: TypeAlias = Callable[[str, int, int, int, Mode], bool]  # text, begin, terminal, end, what competed
+"""The lexemes that begin in a prefix, as the parser sees them."""
+Head: TypeAlias = tuple[tuple[int, Mode], ...]
+"""The terminals of a reading, each with the terminals that competed."""
+MayBackUp: TypeAlias = Callable[[str, int, int, int, Mode], bool]
+"""A function of text, begin, terminal, end and mode: whether the lexer may back up to `end`."""
 
 
 def as_step(layout: Layout | None, lexeme: Lexeme, text: str) -> Step:
-    """A lexeme as the parser sees it, if it is finished."""
+    """A finished lexeme as the parser sees it.
+
+    text : the text in which the lexeme's offsets are. A newline's column comes from it.
+    """
     terminal, begin, end, mode = lexeme
     if layout is None or terminal != layout.newline:
         return Step(terminal, mode)
     _, line_feed, margin = text[begin:end].rpartition("\n")
-    # Lark's Indenter counts all of what follows the line feed, be it a comment, and fails without a line feed
+    # Lark's Indenter counts all that follows the line feed, even a comment, and fails without one
     column = as_column(layout, margin)
     return Step(terminal, mode, column if line_feed else None)
 
 
 def may_end(layout: Layout | None, terminal: int, lexeme: str) -> bool:
-    """A newline of the layout without a line feed has no column and is none."""
+    """Whether a lexeme can end where it does.
+
+    False only for the layout's newline without a line feed: it has no column, so it is no newline.
+    """
     return layout is None or terminal != layout.newline or "\n" in lexeme
 
 
 @lru_cache(maxsize=8)
 def lexer_of(grammar: Grammar) -> Lexer:
-    """The lexer of a grammar. What it remembers does not change what it says. Cost: 3 s for python.lark, the first time."""
+    """The lexer of a grammar, from a cache of 8.
+
+    What a lexer remembers does not change its answers. Cost: 3 s for python.lark, the first time.
+    """
     return Lexer(grammar)
 
 
 class Lexer:
-    """Longest match over all terminals, and the readings of a text that may go on."""
+    """Longest match over the terminals that compete, and the readings of a text that may go on.
+
+    Raises: MissingExtraError if the package regex is not installed.
+    """
 
     def __init__(self, grammar: Grammar) -> None:
         self.layout = grammar.layout
@@ -74,8 +95,13 @@ class Lexer:
         self._readings: dict[tuple[str, int], list[Reading]] = {}
 
     def scan(self, text: str, begin: int, mode: Mode) -> tuple[int | None, int, list[int]]:
-        """The longest match at `begin` if the text ended here (terminal, end), and the terminals whose match there
-        could still change if it went on."""
+        """The longest match at `begin` if the text ended here.
+
+        text : the text. begin : an offset in it, in characters. mode : the terminals that compete.
+
+        Returns: (terminal, end, open). The terminal is None if nothing matches; `end` is `begin`
+            then. `open` has the terminals whose match at `begin` could change if the text went on.
+        """
         winner, longest, open_ones = None, begin, []
         for number in self._candidates(text[max(0, begin - self.context) : begin + 1], min(begin, self.context), mode):
             pattern = self.patterns[number]
@@ -87,7 +113,7 @@ class Lexer:
         return winner, longest, open_ones
 
     def _candidates(self, text: str, begin: int, mode: Mode) -> list[int]:
-        """The terminals that one character does not rule out, the strongest first."""
+        """The competing terminals that the character at `begin` does not rule out, by rank."""
         key = text, begin, mode
         if key not in self._beginning:
             patterns = ((n, self.patterns[n]) for n in self.ranked if mode is None or n in mode)
@@ -99,20 +125,29 @@ class Lexer:
         return self._beginning[key]
 
     def step(self, lexeme: Lexeme, text: str) -> Step:
+        """A finished lexeme as the parser sees it, see `as_step`."""
         return as_step(self.layout, lexeme, text)
 
     def at_end_of_text(self, text: str, start: int, parser: Parser, parse: Parse) -> Iterator[list[Lexeme]]:
-        """The lexemes of a whole text, once for each way in which the parser's stacks read it; nothing if it does not lex.
+        """The lexemes of a whole text, for each way in which the parser's stacks read it.
 
-        Where the longest match under way fails only because the text ends, it is backed up, unless nothing else could
-        have made it fail.
+        Nothing if the text does not lex. Where a longer match is under way and fails only because
+        the text ends, the lexer backs up, unless nothing but the end can make that match fail.
+
+        text : the text.
+        start : offset of the first lexeme, in characters.
+        parser, parse : the parser, and its parse before the first lexeme.
         """
         return self._chains(text, start, len(text), parser, parse, self._can_fail)
 
     def _chains(
         self, text: str, start: int, limit: int, parser: Parser, parse: Parse, may_back_up: MayBackUp
     ) -> Iterator[list[Lexeme]]:
-        """The lexemes that begin before `limit`; `may_back_up` is asked where the longest match could change."""
+        """The lexemes that begin before `limit`, for each way in which the stacks read the text.
+
+        may_back_up : asked where a longer match is still under way at the end of the text. If it
+            says no, that way is dropped.
+        """
         agenda: list[tuple[list[Lexeme], int, Parse]] = [([], start, parse)]
         while agenda:
             chain, begin, parse = agenda.pop()
@@ -132,12 +167,15 @@ class Lexer:
 
     @lru_cache(maxsize=4096)  # noqa: B019 (an oracle lives as long as its tests)
     def _can_fail(self, text: str, begin: int, terminal: int, end: int, mode: Mode) -> bool:
-        """Is there a continuation after which the lexeme at `begin` is this one and nothing else can become of it?"""
+        """Whether some string makes the lexeme at `begin` this one for good.
+
+        Tries one to four repetitions of one character of each class.
+        """
         tails = (c * times for times in range(1, 5) for c in self.representatives)
         return any(self.scan(text + tail, begin, mode) == (terminal, end, []) for tail in tails)
 
     def _behind(self, text: str, lexeme: Lexeme) -> frozenset[int] | None:
-        """The terminals that may begin where a lexeme ends; None if the next one may be ignored in its turn."""
+        """The terminals that may begin where a lexeme ends; None if one of them is ignored."""
         terminal, begin, end, mode = lexeme
         found: set[int] = set()
         for more in self.representatives if end == len(text) else ("",):
@@ -150,7 +188,12 @@ class Lexer:
         return frozenset(found)
 
     def readings(self, text: str, start: int, parser: Parser, parse: Parse) -> list[Reading]:
-        """All that continuations can make of the lexemes that begin in ``text[start:]``, where the parser stands at `start`."""
+        """All readings of ``text[start:]``, over all strings that could follow the text.
+
+        text : a prefix of a text.
+        start : offset of the first lexeme, in characters.
+        parser, parse : the parser, and its parse before the first lexeme.
+        """
         if len(text) > _MEMO_LENGTH or parser.is_modal:
             return self._find_readings(text, start, parser, parse)
         if (text, start) not in self._readings:
@@ -176,7 +219,7 @@ class Lexer:
         undecided: list[tuple[int, Head, int]] = []
         is_sure = True
         agenda: list[tuple[Head, int, Parse]] = [((), start, parse)]
-        while agenda:  # the lexemes if all that is under way fails
+        while agenda:  # the lexemes if each longer match under way fails
             head, begin, before = agenda.pop()
             for mode in parser.modes(before) if begin < len(text) else ():
                 terminal, end, open_ones = self.scan(text, begin, mode)
@@ -191,10 +234,11 @@ class Lexer:
         if not is_sure:
             for c in self.representatives:
                 add(self._decided(text + c, start, len(text), parser, parse), c)
-        for begin, head, number in undecided:  # the lexemes if this one is completed
+        for begin, head, number in undecided:  # the lexemes if this longer match is completed
             is_newline = self.layout is not None and number == self.layout.newline
             for suffix in self._completing(number, text, begin):
-                if head in heads and not is_newline:  # of a newline every column is wanted
+                # one reading for these terminals is enough, but of a newline every column is needed
+                if head in heads and not is_newline:
                     break
                 add(self._decided(text + suffix, start, len(text), parser, parse), suffix)
         return [
@@ -203,7 +247,7 @@ class Lexer:
         ]
 
     def _completing(self, number: int, text: str, begin: int) -> Iterator[str]:
-        """Continuations that complete this terminal's match at `begin`; the one that helped last comes first."""
+        """Strings that complete this terminal's match at `begin`; the last successful one first."""
         pattern = self.patterns[number]
         for suffix in (self._last_suffix.get(number, ""), *pattern.suffixes):
             match = pattern.complete.match(text + suffix, begin)
@@ -212,12 +256,13 @@ class Lexer:
                 yield suffix
 
     def _decided(self, text: str, start: int, limit: int, parser: Parser, parse: Parse) -> Iterator[list[Lexeme]]:
-        """The lexemes that begin before `limit`; nothing if they do not lex or are not decided yet."""
+        """The lexemes that begin before `limit`; nothing if they do not lex or are undecided."""
         return self._chains(text, start, limit, parser, parse, lambda *_: False)
 
     def _reading(
         self, chain: list[Lexeme], text: str, start: int, continuation: str, parser: Parser, parse: Parse
     ) -> Reading:
+        """Lexemes as the parser sees them; a last newline says what can still extend it."""
         steps = [self.step(lexeme, text + continuation) for lexeme in chain]
         if steps and self.layout is not None and steps[-1].terminal == self.layout.newline:
             terminal, begin, end, mode = chain[-1]
@@ -229,7 +274,10 @@ class Lexer:
         return tuple(steps)
 
     def completions(self, rest: bytes) -> list[str]:
-        """One character of every class among those whose UTF-8 begins with these bytes."""
+        """One character of each class among those whose UTF-8 begins with these bytes.
+
+        rest : the bytes of an incomplete character, at least one.
+        """
         return _completions(self, rest)
 
 
@@ -248,7 +296,7 @@ def _completions(lexer: Lexer, rest: bytes) -> list[str]:
 
 
 def rank(terminal: Terminal) -> tuple[int, bool, int, int, str]:
-    """What wins between matches of equal length comes first."""
+    """Sort key of terminals: among matches of equal length the terminal with the least key wins."""
     pattern = terminal.pattern or ""
     width = get_regexp_width(with_flags(pattern, terminal.flags))[1]
     length = len(pattern if terminal.literal is None else terminal.literal)
@@ -261,7 +309,10 @@ def _separators_first(character: str) -> tuple[int, int]:
 
 
 def _classes(members: list[Members]) -> NDArray[np.uint64]:
-    """(0x110000,) numbers, equal for characters that belong to the same sets."""
+    """(0x110000,) uint64; a number for each character, equal iff they belong to the same sets.
+
+    The numbers are random sums (XOR), so a false equality is possible but has no practical chance.
+    """
     draw = random.Random(0)
     found = np.zeros(N_CODE_POINTS, dtype=np.uint64)
     for distinct in {m.tobytes(): m for m in members}.values():

@@ -1,7 +1,8 @@
-"""The oracle's answer to: can a parser whose conflicts were decided still come to the end of some text?
+"""Can a parser whose conflicts were decided still finish some text? In: LR actions, a stack.
 
-From the definition, on the parser's own actions: for a state on top all that it may come to do below itself is collected until nothing
-is added. `analysis.lr.live` asks the same of tables, before anything is parsed.
+Written from the definition, on the parser's own actions. For each LR state on top, the module
+collects what the parser may come to do to the states below, until nothing is added.
+`analysis.lr.live` decides the same on tables, before any text is parsed.
 """
 
 from __future__ import annotations
@@ -10,18 +11,24 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 Stack: TypeAlias = "tuple[int, Stack | None]"
+"""The LR state on top, and the stack below it."""
 Outcome: TypeAlias = tuple[int, Hashable, Hashable] | None
-"""n, A, t: n states have been popped, A is to be pushed before the terminal t. None: the text has been accepted."""
+"""(n, A, t): n states must be popped, then the parser pushes A, with t as the next terminal.
+
+None: the text has been accepted.
+"""
 
 Node: TypeAlias = tuple[int, Hashable]
-"""A state on top, before a terminal."""
+"""An LR state on top, and the next terminal."""
 
 
 class Futures:
-    """What stacks can come to.
+    """Decides from which stacks of an LR parser some text can be finished.
 
-    shifts : state -> symbol -> the state after it, terminals and nonterminals alike. reduces : state -> terminal -> how many symbols are
-    reduced, and to what. ended : the state after the end of the text.
+    shifts : LR state -> symbol -> the state after it, for terminals and nonterminals.
+    reduces : LR state -> terminal -> pairs of the number of symbols to reduce and the nonterminal.
+    terminals : all terminals, with the one for the end of the text.
+    ended : the state after the end of the text.
     """
 
     def __init__(
@@ -49,6 +56,7 @@ class Futures:
                 agenda.update(self._readers[node])
 
     def _outcomes(self, node: Node) -> Iterator[Outcome]:
+        """The outcomes of a node, as far as those of the nodes above it are known so far."""
         state, terminal = node
         after = self.shifts[state].get(terminal)
         if after == self.ended:
@@ -63,10 +71,10 @@ class Futures:
                 yield from self._above(node, (self.shifts[state][symbol], terminal))
 
     def _above(self, reader: Node, node: Node) -> Iterator[Outcome]:
-        """What becomes of the reader's state when the node is above it."""
+        """The outcomes of the reader's node when another node is directly above its state."""
         seen = {node}
         agenda = [node]
-        for one in agenda:  # grows while it is read
+        for one in agenda:  # grows during the loop
             if one not in self.outcomes:
                 continue
             self._readers[one][reader] = None
@@ -82,10 +90,11 @@ class Futures:
                         agenda.append((pushed, outcome[2]))
 
     def is_live(self, stack: Stack) -> bool:
-        """Whether some text is accepted from a stack, before whichever terminal."""
+        """Whether the parser accepts some text from a stack, whichever terminal comes next."""
         agenda: list[tuple[Stack, Node]] = [(stack, (stack[0], terminal)) for terminal in self.before[stack[0]]]
         seen = {(id(stack), node) for _, node in agenda}
-        for at, node in agenda:  # grows while it is read; the node's state is on top of `at`
+        # INVARIANT: the state of a node is on top of the stack beside it
+        for at, node in agenda:  # grows during the loop
             for outcome in self.outcomes.get(node, ()):
                 if outcome is None:
                     return True

@@ -1,4 +1,7 @@
-"""What the oracle's parser tells its lexer, and what it gets: the terminals that compete where a lexeme begins, and lexemes."""
+"""What the oracle's parser and lexer exchange: modes in one direction, lexemes in the other.
+
+A mode is the set of the terminals that compete where a lexeme begins.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +14,20 @@ from maskwright.analysis.grammar.columns import Column
 from maskwright.analysis.grammar.grammar import Grammar, Layout, Terminal
 from maskwright.validation.oracle_patterns import first_bytes, with_flags
 
-Mode: TypeAlias = (
-    frozenset[int] | None
-)  # the terminals that compete where a lexeme begins; None: all of them, everywhere
+Mode: TypeAlias = frozenset[int] | None
+"""The terminals that compete where a lexeme begins; None: all of them, everywhere."""
 
 
 class Step(NamedTuple):
-    """A lexeme as the parser sees it, read by the stacks on which these terminals compete.
+    """A lexeme as the parser sees it.
 
-    Only of a newline: its column, and whether more spaces, tabs or form feeds may still follow. Only of an ignored lexeme that is the last
-    of a prefix: the terminals that may begin directly behind it, None for any.
+    terminal : its terminal.
+    mode : the terminals that competed; only stacks in this mode read the lexeme.
+    column : of a newline, the column that it ends at; else None, and None for a newline without a
+        line feed.
+    by_space, by_tab, by_form_feed : of a newline, whether it may go on with such a character.
+    behind : of an ignored lexeme that is the last one of a prefix, the terminals that may begin
+        directly after it; None for any, and for other lexemes.
     """
 
     terminal: int
@@ -33,7 +40,14 @@ class Step(NamedTuple):
 
 
 def as_column(layout: Layout, margin: str, begin: Column = Column()) -> Column:  # noqa: B008
-    """The columns that blanks and tabs lead to. As CPython has it, a form feed makes all before it forgotten."""
+    """The column that blanks and tabs lead to from another one.
+
+    layout : says how to count, see `Layout.tabs`. Under "consistent", as in CPython, a form feed
+        leads back to column 0.
+    margin : the text after the last line feed; characters other than blanks, tabs and form feeds do
+        not count.
+    begin : the column before the margin.
+    """
     if layout.tabs == "lark":
         column = begin.wide + margin.count(" ") + margin.count("\t") * layout.tab_length
         return Column(column, column)
@@ -45,16 +59,23 @@ def as_column(layout: Layout, margin: str, begin: Column = Column()) -> Column: 
 
 
 def is_modal(grammar: Grammar) -> bool:
-    """Is what competes where a lexeme begins up to the parser?"""
+    """Whether the parser's state decides which terminals compete where a lexeme begins."""
     return grammar.lexing == "contextual" or bool(grammar.verbatim)
 
 
 def competing(grammar: Grammar, takes: frozenset[int], refused: frozenset[int]) -> Mode:
-    """The terminals that compete where a lexeme begins and the parser has an action for those in `takes`.
+    """The terminals that compete where a lexeme begins, in a state of the parser.
 
-    Where it can take a verbatim terminal: those that it can take, but nothing ignored and no newline of the layout, and of the terminals
-    that it never takes (`refused`) those that begin like none of these verbatim ones. Elsewhere no verbatim ones; all others, or in
-    contextual lexing those that it can take, the ignored, the newline, the reserved ones and those in no rule.
+    If the state takes a verbatim terminal, these are: the terminals that it takes, without ignored
+    ones and the layout's newline; and those `refused` terminals that begin with another byte than
+    each of its verbatim terminals. Otherwise, under contextual lexing: the terminals that it takes,
+    the ignored ones, the newline, the reserved ones and those in no rule, but no verbatim ones.
+    Otherwise all but the verbatim ones.
+
+    takes : the terminals for which the parser has an action in the state.
+    refused : the terminals for which it has an action in no state.
+
+    Returns: None if all terminals compete in every state.
     """
     if not is_modal(grammar):
         return None
@@ -78,9 +99,11 @@ def _first_bytes(terminal: Terminal) -> frozenset[int]:
 
 @lru_cache(maxsize=8)
 def reserved(grammar: Grammar) -> frozenset[int]:
-    """String literals that a pattern also matches, and these patterns, but where rules that are alike otherwise offer both.
+    """The reserved terminals: literals that a pattern matches too, and these patterns.
 
-    Of the literals those that `Grammar.reserved` names.
+    `Grammar.reserved` says which literals count: none, words, or all. A pair of a literal and a
+    pattern does not count if the grammar has some rule both with the literal and, otherwise equal,
+    with the pattern instead.
     """
     if grammar.reserved == "none":
         return frozenset()

@@ -1,4 +1,7 @@
-"""The oracle's parsing: Lark's own LALR(1) item sets, driven over linked stacks that are never changed, with layout as Lark does it."""
+"""The oracle's parser. In: a grammar, lexemes. Out: parses.
+
+It runs Lark's own LALR(1) item sets over linked stacks that never change, with layout as in Lark.
+"""
 
 from __future__ import annotations
 
@@ -21,22 +24,29 @@ from maskwright.validation.oracle_live import Futures
 from maskwright.validation.oracle_modes import Mode, Step, as_column, competing, is_modal
 
 Stack: TypeAlias = "tuple[int, Stack | None]"
+"""The LR state on top, and the stack below it."""
 Stacks: TypeAlias = tuple[Stack, ...]
-Configuration: TypeAlias = "tuple[int, Parse]"  # where the next lexeme begins, and the parser before it
+Configuration: TypeAlias = "tuple[int, Parse]"
+"""The offset where the next lexeme begins (characters), and the parse before it."""
 
 
 MAX_STACKS = 2_000
-"""Readings of a text that are followed side by side."""
+"""Most stacks (readings of a text) that are followed side by side."""
 MAX_STEPS = 1_000_000
-"""Reductions before one terminal."""
+"""Most steps before one terminal."""
 
 
 ENDED = -1
-"""The state after the end of the text."""
+"""The LR state after the end of the text."""
 
 
 class Parse(NamedTuple):
-    """Where the parser stands: its stacks of LR states, the open columns (the innermost last), the open brackets."""
+    """What the parser knows after some lexemes.
+
+    stacks : its stacks of LR states; several if the text has several readings.
+    columns : the columns of the open indents, the innermost last; the first is column 0.
+    depth : number of open brackets.
+    """
 
     stacks: Stacks
     columns: tuple[Column, ...] = (Column(),)
@@ -45,15 +55,22 @@ class Parse(NamedTuple):
 
 @lru_cache(maxsize=8)
 def parser_of(grammar: Grammar, conflicts: Conflicts) -> Parser:
-    """The parser of a grammar, which never changes once it is made. Cost: 2 s for python.lark, the first time."""
+    """The parser of a grammar, from a cache of 8. A parser does not change once it is built.
+
+    Raises: as `Parser`. Cost: 2 s for python.lark, the first time.
+    """
     return Parser(grammar, conflicts)
 
 
 class Parser:
-    """Lark's LALR(1) item sets over stacks that are shared and never changed, with layout as Lark's `Indenter` does it.
+    """Lark's LALR(1) item sets, run over shared stacks, with layout as in Lark's `Indenter`.
 
-    conflicts : as in `Grammar`: "all" follows every action, "shift" shifts rather than reduces and reduces by the first rule.
-    Where following every action would not end the rules are those of `without_endless`, whose texts are the same.
+    If following every action would not end, the parser uses the rules of `without_endless`, which
+    have the same texts.
+
+    grammar : any grammar.
+    conflicts : as in `Grammar`. "all" follows every action. "shift" shifts rather than reduces, and
+        reduces by the first rule.
     """
 
     def __init__(self, grammar: Grammar, conflicts: Conflicts) -> None:
@@ -82,7 +99,8 @@ class Parser:
         analyzer.compute_reads_relations()
         analyzer.compute_includes_lookback()
         analyzer.compute_lookaheads()
-        number = {id(items): i for i, items in enumerate(analyzer.lr0_itemsets)}  # no result depends on the numbers
+        # the order of the item sets is not fixed, but no result depends on the numbers
+        number = {id(items): i for i, items in enumerate(analyzer.lr0_itemsets)}
         self.shifts: dict[int, dict[str, int]] = {}
         self.reduces: dict[int, dict[str, list[tuple[int, str]]]] = {}
         is_decided = False
@@ -103,15 +121,17 @@ class Parser:
         self.futures = (
             Futures(self.shifts, self.reduces, [*(f"T{t}" for t in range(n)), "$END"], ENDED) if is_decided else None
         )
-        """Asked of each stack where conflicts were decided, so that none from which no text ends is followed."""
+        """Says from which stacks a text can be finished; None if no conflict was decided."""
         self.initial = Parse(((number[id(first)], None),))
         inserted = () if self.layout is None else (self.layout.indent, self.layout.dedent)
         self.lexable = [number for number in range(n) if number not in inserted and number not in grammar.ignored]
 
     def shift(self, stacks: Stacks, symbol: str) -> Stacks:
-        """The stacks after a terminal, or after `$END` where the text may end; none if it is not accepted.
+        """The stacks after a terminal; () if no stack accepts it.
 
-        Raises LimitError if there are more than `MAX_STACKS`.
+        symbol : "T" and the terminal's number, or "$END" for the end of the text.
+
+        Raises: LimitError for more than `MAX_STACKS` stacks or `MAX_STEPS` steps.
         """
         found: list[Stack] = []
         agenda = list(stacks)
@@ -131,7 +151,8 @@ class Parser:
                 assert below is not None
                 reduced = self.shifts[below[0]][origin], below
                 if len(stacks) == 1 and not agenda and not found:
-                    agenda.append(reduced)  # most often there is one stack, and it ends in a shift
+                    # usually there is one stack, which ends in a shift; then `seen` is not needed
+                    agenda.append(reduced)
                 elif _add(seen, reduced):
                     agenda.append(reduced)
                 if len(seen) > MAX_STACKS or steps > MAX_STEPS:
@@ -139,7 +160,7 @@ class Parser:
         return tuple(found)
 
     def mode(self, state: int) -> Mode:
-        """The terminals that compete where a lexeme begins in this state of the parser."""
+        """The terminals that compete where a lexeme begins in an LR state."""
         if state not in self._modes:
             names = (*self.shifts[state], *self.reduces[state])
             takes = frozenset(int(name[1:]) for name in names if name.startswith("T"))
@@ -147,21 +168,27 @@ class Parser:
         return self._modes[state]
 
     def modes(self, parse: Parse) -> tuple[Mode, ...]:
-        """The ways in which the stacks read the next lexeme."""
+        """The distinct modes of the stacks; (None,) if all terminals compete everywhere."""
         return tuple(dict.fromkeys(self.mode(stack[0]) for stack in parse.stacks)) if self.is_modal else (None,)
 
     def only(self, parse: Parse, mode: Mode) -> Parse:
-        """Without the stacks on which other terminals compete."""
+        """The parse with only those stacks that are in a mode."""
         if not self.is_modal:
             return parse
         return parse._replace(stacks=tuple(stack for stack in parse.stacks if self.mode(stack[0]) == mode))
 
     def before_next(self, parse: Parse, step: Step) -> Parse | None:
-        """After a lexeme, as far as it matters to what the next one may be."""
+        """The parse after a lexeme, if the parser decides which terminals compete next.
+
+        If it does not, the parse is returned unchanged. None if the lexeme is not accepted.
+        """
         return self.step(parse, step) if self.is_modal else parse
 
     def step(self, parse: Parse, step: Step) -> Parse | None:
-        """After a lexeme that is finished, on the stacks that read it so: None if it is not accepted."""
+        """The parse after a finished lexeme, on the stacks in its mode; None if it is not accepted.
+
+        Raises: LimitError as `shift`.
+        """
         terminal, column = step.terminal, step.column
         parse = self.only(parse, step.mode)
         if terminal in self.grammar.ignored:
@@ -178,7 +205,10 @@ class Parser:
         return Parse(stacks, parse.columns, depth) if depth >= 0 else None
 
     def _indent(self, parse: Parse, column: Column) -> Parse | None:
-        """After a newline that ended at a column. Each of its two columns has to say the same of how far in the line is."""
+        """The parse after a newline that ends at a column; None if the column is refused.
+
+        The wide and the narrow column must agree on how far in the line is.
+        """
         assert self.layout is not None
         stacks, columns = parse.stacks, parse.columns
         if column.wide > columns[-1].wide:
@@ -190,7 +220,10 @@ class Parser:
         return parse._replace(stacks=stacks, columns=columns) if stacks and column == columns[-1] else None
 
     def last_step(self, parse: Parse, step: Step) -> Iterator[Parse]:
-        """All that can be after the last lexeme of a prefix: a newline may still come to stand at several columns."""
+        """All possible parses after the last lexeme of a prefix.
+
+        There are several if the lexeme is a newline that can still grow to other columns.
+        """
         columns: set[Column | None] = {step.column}
         if step.column is not None and (step.by_space or step.by_tab or step.by_form_feed):
             assert self.layout is not None
@@ -203,9 +236,13 @@ class Parser:
                 yield after
 
     def leads_on(self, parse: Parse, behind: frozenset[int] | None = None) -> bool:
-        """May the text end here, or is there a terminal that the parser accepts next, one of `behind` if given?"""
+        """Whether the text may end here, or the parser accepts some terminal next.
+
+        behind : the terminals that may come next; None for any.
+        """
         newline = -1 if self.layout is None or parse.depth == 0 else self.layout.newline
-        behind = None if behind is None or newline in behind else behind  # in brackets a newline is ignored too
+        # in brackets a newline is ignored, and anything may follow it
+        behind = None if behind is None or newline in behind else behind
         following = [n for n in self.lexable if n != newline and (behind is None or n in behind)]
         return self.accepts_end(parse) or any(
             self.shift(self.only(parse, mode).stacks, f"T{number}")
@@ -215,6 +252,7 @@ class Parser:
         )
 
     def accepts_end(self, parse: Parse) -> bool:
+        """Whether the text may end here, after a dedent for each open indent."""
         stacks = parse.stacks
         for _ in parse.columns[1:]:
             assert self.layout is not None
@@ -223,11 +261,11 @@ class Parser:
 
 
 def _further(step: Step, begin: Column, opened: tuple[Column, ...], layout: Layout) -> set[Column]:
-    """The open columns, and one further in than all of them, that more blanks and tabs lead to."""
+    """Columns that more blanks and tabs lead to: open ones, and ones further in than all open."""
     found = {column for column in opened if _leads_to(step, begin, column, layout)}
     top = opened[-1]
     for can, unit in ((step.by_space, " "), (step.by_tab, "\t")):
-        # as many as are needed one by one would take: the last of them makes the difference
+        # Doubling is enough: one column further in than all open ones stands for all such columns.
         n, column = 1, as_column(layout, unit, begin)
         while can and not (column.wide > top.wide and column.narrow > top.narrow):
             n *= 2
@@ -238,7 +276,7 @@ def _further(step: Step, begin: Column, opened: tuple[Column, ...], layout: Layo
 
 
 def _leads_to(step: Step, begin: Column, end: Column, layout: Layout) -> bool:
-    """Whether blanks and tabs, as far as the newline may go on with them, lead from one column to another."""
+    """Whether the blanks and tabs that a newline may go on with lead from one column to another."""
     wide, n = end.wide - begin.wide, end.narrow - begin.narrow
     if wide < 0 or n < 0 or (wide == 0) != (n == 0):
         return False
@@ -252,13 +290,17 @@ def _leads_to(step: Step, begin: Column, end: Column, layout: Layout) -> bool:
         return wide == n and step.by_space
     if not step.by_space:
         return end.wide % 8 == 0 and n == stops
-    # a tab or up to eight blanks (with or without a tab in place of the last) to each multiple of 8, and blanks behind
+    # To each multiple of 8 leads a tab, or up to eight blanks of which a tab may replace the last.
+    # Blanks lead on from there.
     first, last = 8 - begin.wide % 8, end.wide % 8
     return stops + last <= n <= first + 8 * (stops - 1) + last
 
 
 def merged(configurations: Iterable[Configuration]) -> list[Configuration]:
-    """The configurations, by where the next lexeme begins; parses that differ in their stacks alone become one."""
+    """Configurations in order of offset, with those that differ only in their stacks made one.
+
+    configurations : pairs of an offset and a parse, in any order.
+    """
     found: dict[tuple[int, tuple[Column, ...], int], list[Stack]] = {}
     for begin, parse in sorted(configurations, key=lambda configuration: configuration[0]):
         stacks = found.setdefault((begin, parse.columns, parse.depth), [])
@@ -268,7 +310,7 @@ def merged(configurations: Iterable[Configuration]) -> list[Configuration]:
 
 
 def _add(stacks: list[Stack], stack: Stack) -> bool:
-    """Add a stack unless an equal one is there."""
+    """Add a stack unless an equal one is there; returns whether it was added."""
     if any(_is_same(stack, other) for other in stacks):
         return False
     stacks.append(stack)
@@ -276,7 +318,7 @@ def _add(stacks: list[Stack], stack: Stack) -> bool:
 
 
 def _is_same(first: Stack | None, second: Stack | None) -> bool:
-    # not first == second, which would go down the stacks by recursion
+    # `first == second` would compare the stacks recursively, as deep as they are
     while first is not second:
         if first is None or second is None or first[0] != second[0]:
             return False

@@ -1,6 +1,8 @@
-"""The patterns of terminals as the oracle needs them: matches by Python's own `re`, and whether a match could still change.
+"""Patterns of terminals for the oracle: matches, and whether a match could still change.
 
-Second opinions only come from `regex`, whose ``partial=True`` says whether matching ran into the end of the text.
+In: a terminal. Out: compiled patterns, sample strings, first bytes. The matches are those of
+Python's own `re`. Whether a match could still change comes from the package `regex`: its
+``partial=True`` says whether matching ran into the end of the text.
 """
 
 from __future__ import annotations
@@ -18,20 +20,30 @@ from maskwright.analysis.grammar.grammar import Terminal
 
 sre: Any = importlib.import_module("re._parser")  # the parse trees of Python's own `re`
 
-Members: TypeAlias = NDArray[np.bool_]  # (0x110000,) which code points one character of a pattern stands for
+Members: TypeAlias = NDArray[np.bool_]
+"""(0x110000,) bool; the code points that a pattern for one character matches."""
 
 N_CODE_POINTS = 0x110000
 
 
 def with_flags(pattern: str, flags: str) -> str:
+    """The source of a pattern with its flags inside. flags : letters of `re`'s flags, or "".
+
+    >>> with_flags("a+", "i"), with_flags("a+", "")
+    ('(?i:a+)', 'a+')
+    """
     return f"(?{flags}:{pattern})" if flags else pattern
 
 
 class Pattern:
     """One terminal's pattern.
 
-    complete : Python's `re`. unfinished : matches partially iff the way to `complete`'s match (or to its failure) runs
-    into the end of the text, so that what follows may change it: an atomic copy of the pattern, then failure.
+    complete : the pattern, compiled by Python's `re`.
+    looks_back : most characters before a match that the pattern looks at.
+    looks_ahead : whether the pattern looks at characters after a match.
+    members : for each part of the pattern that matches one character, the characters it matches.
+
+    The last three have their values once `unfinished` has been read.
     """
 
     def __init__(self, terminal: Terminal) -> None:
@@ -45,6 +57,15 @@ class Pattern:
 
     @cached_property
     def unfinished(self) -> Any:
+        """A pattern of the package `regex` that never matches, but may match partially.
+
+        It matches partially iff `complete`, on its way to a match or to failure, runs into the end
+        of the text. More text could change the result then. It is an atomic copy of the pattern,
+        followed by a failure.
+
+        Raises: MissingExtraError if regex is not installed; LimitError for a part of the pattern
+            that the oracle does not know.
+        """
         try:
             import regex
         except ImportError:
@@ -55,20 +76,24 @@ class Pattern:
 
     @cached_property
     def suffixes(self) -> list[str]:
-        """Ends of sample strings, the shortest first."""
+        """All non-empty suffixes of the sample strings, the shortest first."""
         samples = self._samples(self._tree, self._tree.state.flags)
         suffixes = {sample[i:] for sample in samples for i in range(len(sample))}
         return sorted(suffixes, key=lambda suffix: (len(suffix), suffix))
 
     def _translate(self, nodes: Any, flags: int) -> str:
-        """The same pattern with every set of characters spelled out, since `regex` has other sets than `re`."""
+        """The pattern for `regex`, with each set of characters spelled out.
+
+        Some sets have other members in `regex` than in `re`.
+        """
         return "".join(self._translate_node(str(op), argument, flags) for op, argument in nodes)
 
     def _translate_node(self, op: str, argument: Any, flags: int) -> str:
         if op in _SINGLE:
             members = _members(_source(op, argument), flags & _MATTERS)
             self.members.append(members)
-            # `regex` misses partial matches where a repeated set stands at the end of the text, but not within a branch
+            # `regex` misses the partial match of a repeated set at the end of the text, unless the
+            # set is in a branch
             return f"(?:{_spell(members)}|(?!))"
         if op == "BRANCH":
             return "(?:" + "|".join(self._translate(nodes, flags) for nodes in argument[1]) + ")"
@@ -107,7 +132,7 @@ class Pattern:
         raise LimitError(f"terminal {self.name}: the oracle does not know {op} in {self.complete.pattern}")
 
     def _samples(self, nodes: Any, flags: int) -> list[str]:
-        """A few strings that show every part of the pattern at least once; the first is the plainest."""
+        """At most 100 strings that show the parts of a pattern; the plainest one comes first."""
         parts = [self._samples_of(str(op), argument, flags) for op, argument in nodes]
         plain = [part[0] for part in parts]
         found = ["".join(plain)]
@@ -137,21 +162,27 @@ class Pattern:
 
 
 def first_bytes(terminal: Terminal) -> frozenset[int]:
-    """The bytes with which the terminal's strings begin; what a look-ahead forbids is not asked."""
+    """The bytes with which the terminal's strings can begin.
+
+    Look-aheads are ignored, so bytes that one forbids may be included.
+    """
     tree = sre.parse(with_flags(terminal.pattern or "", terminal.flags))
     codes = np.flatnonzero(_first_characters(tree, tree.state.flags)[0])
     return frozenset(chr(code).encode("utf-8", "surrogatepass")[0] for code in {_like(code) for code in codes.tolist()})
 
 
 def _like(code: int) -> int:
-    """A code point that begins with the same byte in UTF-8, few for all."""
+    """A code point whose UTF-8 begins with the same byte.
+
+    There are only a few results for all code points.
+    """
     return (
         code if code < 0x80 else code & ~0x3F if code < 0x800 else code & ~0xFFF if code < 0x10000 else code & ~0x3FFFF
     )
 
 
 def _first_characters(nodes: Any, flags: int) -> tuple[Members, bool]:
-    """What a sequence may begin with, and whether it may be empty."""
+    """The characters that a sequence of nodes may begin with, and whether it may be empty."""
     found = np.zeros(N_CODE_POINTS, dtype=np.bool_)
     for op, argument in nodes:
         members, may_be_empty = _first_of(str(op), argument, flags)
@@ -179,7 +210,8 @@ def _first_of(op: str, argument: Any, flags: int) -> tuple[Members, bool]:
 
 _SINGLE = ("LITERAL", "NOT_LITERAL", "IN", "ANY")
 _REPEATS = {"MAX_REPEAT": "", "MIN_REPEAT": "?", "POSSESSIVE_REPEAT": "+"}
-_MATTERS = re.IGNORECASE | re.DOTALL | re.ASCII  # the flags on which a set of characters depends
+_MATTERS = re.IGNORECASE | re.DOTALL | re.ASCII
+"""The flags on which the members of a set of characters depend."""
 _CATEGORIES = {
     "CATEGORY_DIGIT": r"\d",
     "CATEGORY_NOT_DIGIT": r"\D",
@@ -196,7 +228,7 @@ def _combine(flags: int, added: int, deleted: int) -> int:
 
 
 def _source(op: str, argument: Any) -> str:
-    """The source of one character's pattern."""
+    """The source for `re` of a pattern that matches one character."""
     if op == "ANY":
         return "."
     if op != "IN":
@@ -224,6 +256,7 @@ def _all_characters() -> str:
 
 @lru_cache(maxsize=4096)
 def _members(source: str, flags: int) -> Members:
+    """The characters that a pattern for one character matches."""
     found = np.zeros(N_CODE_POINTS, dtype=np.bool_)
     for match in re.finditer(f"(?:{source})+", _all_characters(), flags):
         found[match.start() : match.end()] = True
@@ -232,13 +265,14 @@ def _members(source: str, flags: int) -> Members:
 
 
 def _spell(members: Members) -> str:
+    """A set of characters as ranges, for `regex`."""
     edges = np.flatnonzero(np.diff(np.concatenate(([False], members, [False])).astype(np.int8)))
     ranges = [f"\\U{low:08x}-\\U{high - 1:08x}" for low, high in edges.reshape(-1, 2).tolist()]
     return f"[{''.join(ranges)}]" if ranges else "(?!)"
 
 
 def _plainest(members: Members) -> list[str]:
-    """Some characters of a set: all of a small one, else a letter, a digit and another."""
+    """Some characters of a set: all of up to four, else a letter, a digit and others, as it has."""
     codes = np.flatnonzero(members)
     if len(codes) <= 4:
         return [chr(code) for code in codes] or [""]

@@ -1,7 +1,10 @@
-"""Oracle: sampled (prefix, token) pairs, half of the tokens allowed by the mask and half refused, put before an independent oracle.
+"""The check "oracle": does an independent oracle agree with the masks on sampled tokens?
 
-The prefixes end at random token boundaries of real texts. Half of the refused tokens begin with a byte that may come, so that it takes more
-than a look at the first byte to refuse them. At each prefix it is also asked whether the text may end there.
+In: texts. Out: pairs of a prefix and a token on which the two differ. The prefixes end at random
+token boundaries of real texts. At each prefix, half of the tokens are drawn from those that the
+mask allows, and half from those that it refuses. Half of the allowed tokens have at least four
+bytes. Half of the refused tokens begin with a byte that may come, so that the first byte alone does
+not show that they are illegal. At each prefix the check also compares whether the text may end.
 """
 
 from __future__ import annotations
@@ -34,28 +37,36 @@ FALSE_REFUSAL = "refused, but the oracle allows it"
 FALSE_PERMISSION = "allowed, but the oracle refuses it"
 
 LONGEST_PREFIX = 40_000
-"""Bytes: the oracle reads a text character by character."""
+"""Most bytes of a prefix. The oracle is slow: it reads a text character by character."""
 POSITIONS = 40
-"""Of one text."""
+"""Most prefixes of one text."""
 TOKENS = 16
-"""At one position."""
+"""Most tokens at one prefix."""
 
 
 @dataclass(frozen=True)
 class OraclePairs:
-    """The check. Units are texts. Needs the package regex."""
+    """The check "oracle". A unit of work is a text. Needs the package regex.
+
+    seed : with the text, it decides which pairs are drawn.
+    """
 
     seed: int = 0
     name: str = "oracle"
 
     def start(self, tools: Tools) -> Callable[[Any], Outcome]:
+        """The function that does this check for one text, see `Check.start`.
+
+        Raises: MissingExtraError if the package regex is not installed.
+        """
         store, encoder = tools.store, tools.encoder
         assert encoder is not None
         draw = _Draw(store)
         grammar = store.grammar
 
         def run(text: str) -> Outcome:
-            # a fresh oracle would be 2 s a text for python.lark; what it remembers of a text does not change what it says
+            # PERF: all texts share one oracle. A new one would take 2 s for each text under
+            # python.lark, and what an oracle remembers does not change its answers.
             rng = random.Random(f"{self.seed}:{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()}")
             counts: dict[str, int] = {}
             wrong: list[dict[str, Any]] = []
@@ -101,7 +112,7 @@ class OraclePairs:
 
 
 class _Draw:
-    """Pairs from the masks of a store."""
+    """Draws pairs of a prefix and a token from the masks of a store."""
 
     def __init__(self, store: Any) -> None:
         tokens = store.vocabulary.tokens
@@ -116,7 +127,7 @@ class _Draw:
         self.vocabulary = store.vocabulary
 
     def early_end(self, text: str, tokens: Sequence[int]) -> Outcome:
-        """Where the grammar refuses a text, as an outcome; empty if it takes the whole."""
+        """The outcome "ended early", with where the grammar refuses a text; {} if it accepts it."""
         stop = find_stop(self.matcher, list(tokens))
         if stop is None:
             return {}
@@ -124,7 +135,10 @@ class _Draw:
         return {"class": ENDED_EARLY, **facts_of_stop(text, tokens, stop, self.vocabulary, good)}
 
     def pairs(self, tokens: Sequence[int], rng: random.Random) -> Iterator[tuple[int, int | None, bool, str]]:
-        """(bytes of the prefix, token or None for the end, whether the mask allows it, how it was drawn)."""
+        """Pairs of one text, as (length of the prefix, token, is allowed, how it was drawn).
+
+        The length is in bytes. The token is None for the end of the text.
+        """
         ends = list(accumulate((len(self.vocabulary.tokens[token]) for token in tokens), initial=0))
         places = [place for place, end in enumerate(ends) if end <= LONGEST_PREFIX]
         matcher, fed = self.matcher, 0
@@ -135,7 +149,7 @@ class _Draw:
                     matcher.advance(token)
                 matcher.fill(self.words)
             except (IllegalTokenError, DeadEndError):
-                return  # the text leaves the grammar; the positions before are good
+                return  # the text leaves the grammar here; the prefixes before are valid
             fed = place
             bits = np.unpackbits(self.words.view(np.uint8), bitorder="little").astype(np.bool_)
             if self.vocabulary.eos:

@@ -1,7 +1,8 @@
-"""What a grammar reaches: is a text accepted, and if not, which byte is the first that cannot come? In: a grammar and bytes. Out: verdicts.
+"""Which texts does a grammar accept, and where does it refuse others? In: texts. Out: verdicts.
 
-The exact engine over the vocabulary of the 256 single bytes answers; no tokenizer has a say in it. So the answer is about the language
-that the grammar and its lexing define, which is what a reference parser's answer is held against.
+The exact engine answers, with the 256 single bytes as its vocabulary, so the answer does not depend
+on a tokenizer. It is about the language that the grammar and its lexing define, and can be compared
+with the answer of a reference parser.
 """
 
 from __future__ import annotations
@@ -25,20 +26,27 @@ LATE = "refused too late"
 OVER_LIMIT = "over a limit"
 
 Positive = tuple[str, bytes]
-"""Name, and a text that the reference accepts."""
+"""A name, and a text that the reference accepts."""
 Negative = tuple[str, bytes, int, int]
-"""Name, a text that the reference refuses, and the least and the greatest byte that may be the first that cannot come."""
+"""A name, a text that the reference refuses, and the interval of its first wrong byte.
+
+The interval is the least and the greatest offset at which the text may go wrong.
+"""
 
 
 def byte_vocabulary() -> Vocabulary:
-    """The 256 single bytes, each with its value as id, and an end of text."""
+    """A vocabulary of the 256 single bytes, with their values as ids; end of text has id 256."""
     return Vocabulary("bytes", (*(bytes([byte]) for byte in range(256)), b""), {256: "</s>"}, (256,))
 
 
 class ByteParser:
-    """The texts that a grammar accepts, and where it refuses the others.
+    """Decides which texts a grammar accepts, and where it refuses others.
 
-    Raises GrammarError for a grammar with lexing "nfa", which has no exact engine, and what `compile_store` raises.
+    grammar : a grammar of lexing "longest" or "contextual".
+    progress : called with (what, done, total) while the store is built.
+
+    Raises: GrammarError for a grammar of lexing "nfa", which has no exact engine; and as
+        `compile_store`.
 
     >>> from maskwright.analysis.loading import parse_grammar
     >>> parser = ByteParser(parse_grammar('start: "a" start "b" | "a" "b"'))
@@ -56,10 +64,16 @@ class ByteParser:
         self._matcher: Any = self.store.matcher(0)
 
     def refusal(self, data: bytes) -> int | None:
-        """The first byte that cannot come: data[:k] is a legal prefix and data[:k + 1] is not; len(data) if only the end is wrong.
+        """The offset k of the first byte that cannot come; None if the text is accepted.
 
-        None if the text is accepted. Raises LimitError for a text that is too ambiguous, DeadEndError if data[:k] has no continuation
-        at all, a defect of the grammar. Cost: some 0.5 us a byte.
+        data[:k] is a legal prefix, and data[:k + 1] is not. If only the end is wrong, k is
+        len(data).
+
+        data : the text.
+
+        Raises: LimitError for a text with too many readings; DeadEndError if nothing at all can
+            follow data[:k], which is a defect of the grammar.
+        Cost: some 0.5 us for a byte.
         """
         matcher = self._matcher
         matcher.reset()
@@ -67,16 +81,23 @@ class ByteParser:
         return None if good == len(data) and matcher.is_accepting() else good
 
     def accepts(self, data: bytes) -> bool:
-        """Whether the text is one of the language."""
+        """Whether the grammar accepts the text. Raises: as `refusal`."""
         return self.refusal(data) is None
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of one text.
+    """The result for one text.
 
-    verdict : ACCEPTED, REFUSED (in the interval that was given, if one was), EARLY, LATE or OVER_LIMIT. is_right : whether that is what
-    the reference says. at : the first byte that cannot come. expected : the interval that it should have been in.
+    name : the text's name.
+    verdict : ACCEPTED, REFUSED, EARLY, LATE or OVER_LIMIT. If an interval was given, REFUSED is
+        inside, EARLY before and LATE behind it.
+    is_right : whether this is what the reference says.
+    at : offset of the first byte that cannot come; None if the text is accepted or over a limit.
+    expected : the interval in which `at` should be; None for a text that should be accepted.
+    why : the error's message if the verdict is OVER_LIMIT.
+    shown : the text around `at`, or around where it should be; "" if the verdict is right or
+        OVER_LIMIT.
     """
 
     name: str
@@ -89,7 +110,7 @@ class Outcome:
 
 
 def judge_positive(parser: ByteParser, cases: Iterable[Positive]) -> Iterator[Outcome]:
-    """An outcome for each text that ought to be accepted, in their order."""
+    """Outcomes of texts that should be accepted, in the same order."""
     for name, data in cases:
         try:
             at = parser.refusal(data)
@@ -103,7 +124,10 @@ def judge_positive(parser: ByteParser, cases: Iterable[Positive]) -> Iterator[Ou
 
 
 def judge_negative(parser: ByteParser, cases: Iterable[Negative]) -> Iterator[Outcome]:
-    """An outcome for each text that ought to be refused, in their order."""
+    """Outcomes of texts that should be refused, in the same order.
+
+    Raises: MaskwrightError for a case whose interval is not within its text.
+    """
     for name, data, lower, upper in cases:
         if not 0 <= lower <= upper <= len(data):
             raise MaskwrightError(
@@ -128,7 +152,11 @@ def _verdict(at: int | None, lower: int, upper: int) -> str:
 
 
 def excerpt(data: bytes, at: int, width: int = 40) -> str:
-    """The bytes around a place, on one line, the place marked by a broken bar.
+    """The bytes around an offset, on one line, with a broken bar at the offset.
+
+    data : a text.
+    at : the offset.
+    width : most bytes before the offset; half as many are shown after it.
 
     >>> excerpt(b"first\\nx = = y", 10)
     'first\\\\nx = ¦= y'
@@ -139,14 +167,21 @@ def excerpt(data: bytes, at: int, width: int = 40) -> str:
 
 @dataclass(frozen=True)
 class Reach:
-    """The outcomes of one kind of text. known : name of a text -> why its outcome is another than the reference's."""
+    """The outcomes of one kind of text, and which wrong ones are known.
+
+    outcomes : the outcomes.
+    known : name of a text -> why the outcome differs from the reference.
+    """
 
     outcomes: tuple[Outcome, ...]
     known: Mapping[str, str]
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many texts there are and how many came out right, and of the others how many are known; then each verdict's count."""
+        """Numbers of texts, of right outcomes and of known wrong ones, then of each verdict.
+
+        Verdicts that do not occur are left out.
+        """
         verdicts = (ACCEPTED, REFUSED, EARLY, LATE, OVER_LIMIT)
         found = {verdict: sum(outcome.verdict == verdict for outcome in self.outcomes) for verdict in verdicts}
         return {
@@ -158,14 +193,15 @@ class Reach:
 
     @property
     def wrong(self) -> tuple[Outcome, ...]:
-        """The outcomes that differ from the reference's, whether known or not."""
+        """The outcomes that differ from what the reference says, known or not."""
         return tuple(outcome for outcome in self.outcomes if not outcome.is_right)
 
     @property
     def unexplained(self) -> tuple[Outcome, ...]:
+        """The wrong outcomes that are not known."""
         return tuple(outcome for outcome in self.wrong if outcome.name not in self.known)
 
     @property
     def stale(self) -> tuple[str, ...]:
-        """Texts of this kind that are listed as exceptions and came out right."""
+        """Names of texts that are listed as known exceptions, but have the right outcome."""
         return tuple(outcome.name for outcome in self.outcomes if outcome.is_right and outcome.name in self.known)

@@ -1,4 +1,8 @@
-"""What other parsers say of a text, each in a child process: accepted, refused, over a limit of theirs, crashed or hung."""
+"""Asks other parsers about a text. In: a text. Out: a verdict.
+
+Each parser runs in a child process, so that it may crash or hang. A verdict is: accepted, refused,
+over a limit of the parser, crashed or hung.
+"""
 
 from __future__ import annotations
 
@@ -21,21 +25,28 @@ from typing import IO, Literal, Protocol
 from maskwright.analysis.errors import MaskwrightError
 
 PYTHON_VERSIONS = {"python": (3, 13)}
-"""Grammar -> the version of Python whose texts it takes."""
+"""Name of a grammar -> the version of Python whose texts it accepts."""
 
 Answer = Literal["accepted", "refused", "limit", "crashed", "hung"]
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """limit : the parser gave up for a limit of its own that says nothing about the text. message : its own words."""
+    """What a parser says of a text.
+
+    answer : "accepted", "refused", "limit", "crashed" or "hung". "limit" means that the parser gave
+        up because of a limit of its own, which says nothing about the text.
+    message : the parser's own words.
+    """
 
     answer: Answer
     message: str = ""
 
     @property
     def cause(self) -> str:
-        """The message without names and numbers, so that refusals can be counted by it.
+        """The message's last line without quoted texts and numbers, for counting refusals by it.
+
+        The answer, if there is no message.
 
         >>> Verdict("refused", "SyntaxError: invalid syntax (line 3)").cause
         'SyntaxError: invalid syntax (line N)'
@@ -46,16 +57,21 @@ class Verdict:
 
 
 class Reference(Protocol):
-    """A parser that is not ours."""
+    """A parser that is independent of this project. name : as given to `make_reference`."""
 
     name: str
 
-    def judge(self, text: str) -> Verdict: ...
+    def judge(self, text: str) -> Verdict:
+        """The parser's verdict on a text."""
+        ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """End the parser's process, if it has one."""
+        ...
 
 
-# A parser that never ends: it answers each text by one line of JSON. Limits are those that CPython has beside its grammar.
+# The program of a child: it answers each text by one line of JSON until its input ends. LIMITS are
+# parts of messages about limits that CPython has in addition to its grammar.
 _SERVER = """
 import ast, json, sys, warnings
 warnings.simplefilter("ignore")
@@ -83,10 +99,16 @@ while (head := source.readline()):
 
 
 class ChildReference:
-    """CPython's own parser ("python", or "python:EXECUTABLE" for another version than this process has) or `json.loads` ("json"), in one
-    child that is started again after a crash or a hang.
+    """CPython's parser, or `json.loads`, in a child process.
 
-    `json.loads` takes NaN and Infinity, which JSON has not; what the grammar must not take, `--check negative` says.
+    The child is started again after a crash or a hang. `json.loads` accepts NaN and Infinity, which
+    are not JSON; the check "negative" can test that a grammar refuses them.
+
+    name : "python" for this process's version of Python, "python:EXECUTABLE" for another one, or
+        "json".
+    seconds : time that the child has for a text.
+
+    Raises: MaskwrightError if there is no such executable.
     """
 
     def __init__(self, name: str, seconds: float) -> None:
@@ -101,6 +123,7 @@ class ChildReference:
         self._child: subprocess.Popen[bytes] | None = None
 
     def judge(self, text: str) -> Verdict:
+        """The parser's verdict; "hung" or "crashed" if the child gives none."""
         data = text.encode("utf-8", "surrogatepass")
         child = self._started()
         assert child.stdin is not None and child.stdout is not None
@@ -121,6 +144,7 @@ class ChildReference:
         return Verdict(answer, message)
 
     def close(self) -> None:
+        """Kill the child. The next `judge` starts another one."""
         child, self._child = self._child, None
         if child is not None:
             child.kill()
@@ -141,9 +165,16 @@ class ChildReference:
 
 
 class CommandReference:
-    """A command that reads the text on standard input, or from the file whose name stands for `{}`; exit code 0 takes the text.
+    """A command that reads a text and accepts it by exit code 0.
 
-    Killed by a signal is a crash; any other exit code is a refusal, its message the last line of what the command wrote.
+    It reads the text from standard input or, if its words have `{}`, from the file whose name
+    replaces that. A death by a signal, or an exit code above 128, is a crash. Any other exit code
+    is a refusal; its message is the end of what the command wrote, at most 500 characters.
+
+    command : the words of the command, quoted as for a shell.
+    seconds : time that the command has for a text.
+
+    Raises: MaskwrightError if the command is empty or its quotes are not closed.
     """
 
     def __init__(self, command: str, seconds: float) -> None:
@@ -157,6 +188,7 @@ class CommandReference:
             raise MaskwrightError("the reference command is empty; expected python, json, none or a command")
 
     def judge(self, text: str) -> Verdict:
+        """The verdict on a text. Raises: MaskwrightError if the command cannot be run."""
         data = text.encode("utf-8", "surrogatepass")
         if not any("{}" in word for word in self._words):
             return self._run(self._words, data)
@@ -187,13 +219,18 @@ class CommandReference:
         return Verdict("refused", message[-500:] or f"exit code {done.returncode}")
 
     def close(self) -> None:
+        """Nothing to do: each text has a process of its own."""
         return None
 
 
 def make_reference(name: str, seconds: float = 10.0) -> Reference | None:
-    """The parser of a name: "python", "python:EXECUTABLE", "json", "none", or a command.
+    """The reference parser of a name; None for "none".
 
-    Raises MaskwrightError for one that cannot be run.
+    name : "python", "python:EXECUTABLE", "json", "none", or a command.
+    seconds : time that the parser has for a text, more than 0.
+
+    Raises: MaskwrightError if `seconds` is not positive, if there is no such executable, or if the
+        command is empty or its quotes are not closed.
     """
     if seconds <= 0:
         raise MaskwrightError(f"the reference's time limit is {seconds:g} s; expected more than 0")
@@ -205,10 +242,13 @@ def make_reference(name: str, seconds: float = 10.0) -> Reference | None:
 
 
 def reference_for(grammar: str) -> str:
-    """The reference for a grammar's texts by its name: its language's own parser where there is one at hand, else "none".
+    """The name of the reference parser for a grammar's texts: "python", "json" or "none".
 
-    For a grammar of one version of Python that is this process's Python, or else one on the PATH, that is not older; where there is none
-    it is "python" still: `is_too_old` says so.
+    For a grammar of a certain version of Python (`PYTHON_VERSIONS`) it is this process's Python or,
+    if that is older, "python:EXECUTABLE" for one on the PATH that is not. If there is none either,
+    it is "python" all the same; `is_too_old` tells.
+
+    grammar : the grammar's name.
     """
     stem = grammar.lower()
     name = next((name for name in ("python", "json") if stem.startswith(name)), "none")
@@ -218,19 +258,25 @@ def reference_for(grammar: str) -> str:
 
 
 def is_too_old(reference: str, grammar: str) -> bool:
-    """Whether a reference is this process's Python and older than the grammar's: what it refuses may be right."""
+    """Whether a reference is this process's Python, and older than the grammar's version of Python.
+
+    It may refuse texts that are legal then.
+    """
     return reference == "python" and sys.version_info[:2] < PYTHON_VERSIONS.get(grammar, (0, 0))
 
 
 def version_note(grammar: str) -> str:
-    """Why this process's Python cannot judge a grammar's texts."""
+    """A message that says why this process's Python cannot judge a grammar's texts.
+
+    grammar : a key of `PYTHON_VERSIONS`.
+    """
     ours, its = (".".join(map(str, version[:2])) for version in (sys.version_info, PYTHON_VERSIONS[grammar]))
     return f"the grammar is Python {its}'s and this is Python {ours}: name a newer one (--reference python:EXECUTABLE)"
 
 
 @functools.cache
 def _newer_python(version: tuple[int, int]) -> str | None:
-    """A Python on the PATH that is at least of a version, and runs."""
+    """A Python on the PATH that runs and is not older than a version, (major, minor); or None."""
     for minor in range(version[1], version[1] + 6):
         found = shutil.which(f"python{version[0]}.{minor}")
         if found is None:
@@ -244,7 +290,7 @@ def _newer_python(version: tuple[int, int]) -> str | None:
 
 
 def _read_line(pipe: IO[bytes], seconds: float) -> bytes | None:
-    """A line from a child: b"" at its end, None if it does not come in time."""
+    """A line from a child; b"" if its output has ended, None if no line comes in time."""
     until = time.monotonic() + seconds
     found = b""
     with selectors.DefaultSelector() as selector:

@@ -1,12 +1,18 @@
-"""Replay: every true next token of real texts must be allowed. In: a text. Out: replayed, outside the grammar, or a false refusal.
+"""The check "replay": is every next token of real texts allowed?
 
-A refusal is put before others that share no code with the engine:
+In: a text. Out: it was replayed, it is outside the grammar, or a refusal is false.
 
-- The grammar's own parse (`grammar_parse`) decides. If it takes the text, or goes on past the byte at which the engine refuses, the
-  refusal is false: the engine refused what the grammar takes. If it stops there too, the text is outside the grammar, and what the
-  reference parser says tells whose fault that is: the text's, or the grammar's, which is narrower than the language.
-- A token that the mask refuses though the engine takes its bytes one by one is refused falsely whatever others say.
-- Where that parse is undecided the reference decides: a text that it refuses is outside, any other refusal counts as false.
+Two parsers that share no code with the engine judge a refusal:
+
+- The grammar's own parse (`grammar_parse`) decides. If it accepts the text, or gets past the byte
+  that the engine refuses, the refusal is false: the engine refused what the grammar allows. If it
+  stops there too, the text is outside the grammar. The reference parser then tells why: it is no
+  text of the language, or the grammar is narrower than the language.
+- If the grammar's own parse is undecided, the reference parser decides. A text that it refuses is
+  outside; any other refusal counts as false.
+
+A token that the mask refuses, although the engine reads its bytes, is refused falsely whatever the
+parsers say.
 """
 
 from __future__ import annotations
@@ -32,16 +38,21 @@ FALSE_REFUSAL = "false refusal"
 NOT_SPELLED = "not spelled by the vocabulary"
 OVER_LIMIT = "over a limit of the engine"
 ENDED_EARLY = "ended early: the grammar refuses what comes"
-"""Of checks that follow a text as far as the grammar takes it."""
+"""A class of other checks, which follow a text only as far as the grammar allows it."""
 
 NOT_COMPLETE = "the text is not complete: its end is not allowed here"
 
 BEFORE = 60
-"""Characters of the text before a refusal that are shown."""
+"""Most characters of the text before a refusal that are shown."""
 
 
 class Stop(NamedTuple):
-    """Where the engine refuses. n_tokens : taken before. token : refused, None for the end of the text. why : in words."""
+    """Where the engine refuses a text.
+
+    n_tokens : number of tokens that it has read before.
+    token : the refused token; None for the end of the text.
+    why : the reason, in words.
+    """
 
     n_tokens: int
     token: int | None
@@ -49,9 +60,14 @@ class Stop(NamedTuple):
 
 
 def replay(matcher: Any, tokens: list[int]) -> int:
-    """Take tokens as long as the mask has the next one and it can be read; how many. The matcher stands before the first that is refused.
+    """Read tokens as long as the masks allow them; returns how many were read.
 
-    PERF: `Matcher.replay` is one compiled call; where it ends in an error, plain Python counts once more.
+    PERF: `Matcher.replay` is one compiled call. If it ends in an error, `plain_replay` counts once
+    more.
+
+    matcher : advanced to the first token that is refused. It is not advanced if the vocabulary
+        lacks one of the ids.
+    tokens : the token ids to read.
     """
     before = matcher.fork()
     try:
@@ -61,7 +77,10 @@ def replay(matcher: Any, tokens: list[int]) -> int:
 
 
 def plain_replay(matcher: Any, tokens: list[int]) -> int:
-    """`replay` from its definition: fill a mask, look the token up, advance."""
+    """The same as `replay`, from its definition: fill a mask, look up the token, advance.
+
+    Unlike `Matcher.replay`, it counts the tokens before a dead end or an id out of range.
+    """
     words = np.zeros(matcher.store.n_words, np.uint32)
     size = matcher.store.vocabulary.size
     for taken, token in enumerate(tokens):
@@ -76,9 +95,12 @@ def plain_replay(matcher: Any, tokens: list[int]) -> int:
 
 
 def find_stop(matcher: Any, tokens: list[int]) -> Stop | None:
-    """Where the engine refuses a whole text, read from its start; None if every mask, and the one after the text, allows what comes.
+    """Where the engine refuses a text; None if each mask allows the next token, or the end.
 
-    Raises LimitError for a text with too many readings.
+    matcher : reset first, then advanced to where the text is refused.
+    tokens : the token ids of the whole text.
+
+    Raises: LimitError for a text with too many readings.
     """
     matcher.reset()
     taken = replay(matcher, tokens)
@@ -99,6 +121,7 @@ def find_stop(matcher: Any, tokens: list[int]) -> Stop | None:
 
 
 def why_refused(matcher: Any, token: int) -> str:
+    """Why the mask refuses a token where the matcher stands, in words."""
     try:
         if matcher.is_allowed(token):
             return f"the mask refuses token {token}, which may come next"
@@ -108,9 +131,12 @@ def why_refused(matcher: Any, token: int) -> str:
 
 
 def good_bytes(matcher: Any, token: bytes) -> int:
-    """How many bytes of a token may come where the matcher stands. All of them, of a token that is refused: the masks are wrong."""
+    """Number of the token's bytes that may come where the matcher stands.
+
+    If a refused token gives all of its bytes, the mask is wrong.
+    """
     low, high = 0, len(token)
-    while low < high:  # every prefix of a legal prefix is one, so bisection finds the last
+    while low < high:  # each prefix of a legal prefix is legal, so bisection finds the longest
         middle = (low + high + 1) // 2
         fork = matcher.fork()
         try:
@@ -122,15 +148,28 @@ def good_bytes(matcher: Any, token: bytes) -> int:
 
 
 def facts_of_stop(text: str, tokens: Sequence[int], stop: Stop, vocabulary: Vocabulary, good: int) -> Outcome:
-    """Where a text is refused, as outcomes say it. good : the bytes of the refused token that may come (`good_bytes`)."""
+    """The members of an outcome that say where and why a text is refused.
+
+    text : the text.
+    tokens : its token ids.
+    stop : where the engine refuses it.
+    vocabulary : of the tokens.
+    good : number of the refused token's bytes that may come, see `good_bytes`.
+    """
     spelled = b"" if stop.token is None else vocabulary.tokens[stop.token]
     begin = sum(len(vocabulary.tokens[token]) for token in tokens[: stop.n_tokens])
     return facts_of_place(text, begin, begin + good % max(1, len(spelled)), stop.token, vocabulary) | {"why": stop.why}
 
 
 def facts_of_place(text: str, begin: int, offset: int, token: int | None, vocabulary: Vocabulary) -> Outcome:
-    """Where something is wrong with a token. begin, offset : in bytes; where the token begins, and what is wrong. token : None for the
-    text's end."""
+    """The members of an outcome that say where something is wrong.
+
+    text : the text.
+    begin : offset of the token, in bytes.
+    offset : offset of what is wrong, in bytes; in the token.
+    token : the token's id; None for the end of the text.
+    vocabulary : of the token.
+    """
     line, column = place_of(text, offset)
     return {
         "line": line,
@@ -142,21 +181,35 @@ def facts_of_place(text: str, begin: int, offset: int, token: int | None, vocabu
 
 
 def place_of(text: str, offset: int) -> tuple[int, int]:
-    """Line and column, from 1, of a byte offset; columns count characters."""
+    """Line and column of a byte offset, from 1. Columns count characters.
+
+    >>> place_of("ä\\nbc", 4)
+    (2, 2)
+    """
     before = text.encode()[:offset].decode("utf-8", "ignore")
     line = before.count("\n")
     return line + 1, len(before) - (before.rfind("\n") + 1) + 1
 
 
 class SecondOpinion:
-    """What others say of a text that the engine refuses."""
+    """Judges texts that the engine refuses, with the grammar's own parse and a reference parser.
+
+    grammar : a grammar of lexing "longest" or "contextual".
+    reference : the reference parser, or None.
+    """
 
     def __init__(self, grammar: Grammar, reference: Reference | None) -> None:
         self.reference = reference
         self.parse = GrammarParse(grammar)
 
     def judge(self, text: str, offset: int) -> tuple[str, list[str]]:
-        """The class of a refusal at a byte offset, and what was said."""
+        """The class of a refusal, and what each parser said.
+
+        text : the refused text.
+        offset : byte offset at which the engine refuses it.
+
+        Returns: FALSE_REFUSAL, OUTSIDE_TEXT, OUTSIDE_GRAMMAR or OUTSIDE; sentences.
+        """
         said = []
         stops: Literal["here", "later", "unknown"] = "unknown"
         try:
@@ -186,13 +239,18 @@ class SecondOpinion:
 
 @dataclass(frozen=True)
 class Replay:
-    """The check. Units are texts."""
+    """The check "replay". A unit of work is a text.
+
+    reference : the reference parser, as for `make_reference`.
+    reference_seconds : time that it has for a text, in seconds.
+    """
 
     reference: str = "none"
     reference_seconds: float = 10.0
     name: str = "replay"
 
     def start(self, tools: Tools) -> Callable[[Any], Outcome]:
+        """The function that does this check for one text, see `Check.start`."""
         store, encoder = tools.store, tools.encoder
         assert encoder is not None
         matcher = store.matcher(0)

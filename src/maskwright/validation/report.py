@@ -1,4 +1,7 @@
-"""What a validation found: counts by class, figures, and every finding with its place. For terminals, JSON and programs."""
+"""The report of a validation: counts by class, figures, and each finding with its place.
+
+In: outcomes. Out: a report for terminals, JSON and programs.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +14,27 @@ from rich.table import Table
 from rich.text import Text as Styled
 
 SHOWN = 5
-"""Findings of each class that are shown in a terminal."""
+"""Most findings of each class that are shown in a terminal."""
 _WIDEST = 600
+"""Most characters of a message that are shown."""
 _TAIL = 200
-"""Characters of a long text's end that are shown."""
+"""Characters shown of the end of a text that is longer than twice as many."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One text that did not come out as hoped.
+    """One text whose outcome is not the good one.
 
-    name : the file, or file:record, or the number of a sample. kind : its class. is_failure : whether it makes the check fail.
-    line, column, byte : where, counted from 1 (byte from 0); 0 if it has no place. before : the text before. token : id and text of the
-    token refused; None at the end of a text. why : in words. said : what other parsers say. more : the rest of the outcome.
+    name : the file, file:line for a record, or "sample" and the number of a sample.
+    kind : the class of the outcome.
+    is_failure : whether the class makes the check fail.
+    line, column : the place, from 1; 0 if there is none. Columns count characters.
+    byte : the place as a byte offset, from 0.
+    before : the last characters of the text before the place.
+    token : id and text of the refused token; None if there is none, as at the end of a text.
+    why : the reason, in words.
+    said : what other parsers say.
+    more : the other members of the outcome.
     """
 
     name: str
@@ -40,9 +51,11 @@ class Finding:
 
     @property
     def place(self) -> str:
+        """name:line:column, or the name alone if there is no place."""
         return f"{self.name}:{self.line}:{self.column}" if self.line else self.name
 
     def to_dict(self) -> dict[str, Any]:
+        """The finding, JSON-ready; the members of `more` are on the top level."""
         token = None if self.token is None else {"id": self.token[0], "text": self.token[1]}
         return {
             "name": self.name, "class": self.kind, "failure": self.is_failure, "line": self.line, "column": self.column,
@@ -54,10 +67,21 @@ class Finding:
 class ValidationReport:
     """The result of `maskwright.validate`.
 
-    check : replay, sample, streamlined, oracle or negative. settings : what was asked for. classes : class of outcome -> texts; those of
-    `failures` make the check fail. figures : sums over the texts. causes : refusals of the reference by its message, most frequent first.
-    whole : the class of texts that the grammar takes from beginning to end, of checks that need one to tell anything.
-    seconds : wall time; of this report only it differs from run to run.
+    `seconds` and `resumed` are the only members that can differ between equal runs.
+
+    check : "replay", "sample", "streamlined", "oracle" or "negative".
+    store : names and digests of the store's grammar and vocabulary, and its lexing.
+    settings : the options of the run.
+    classes : class of outcome -> number of texts.
+    failures : the classes that make the check fail.
+    figures : name -> sum over the texts.
+    causes : cause of refusal -> number of refused samples, the most frequent first; only for
+        "sample".
+    findings : the texts whose outcome is not the good one.
+    resumed : number of outcomes that were taken from the log.
+    seconds : wall time, in seconds.
+    whole : the class of texts that the grammar accepts as a whole; None for a check that proves
+        something without such a text.
     """
 
     check: str
@@ -74,18 +98,24 @@ class ValidationReport:
 
     @property
     def n_failures(self) -> int:
+        """Number of texts in the classes that make the check fail."""
         return sum(count for kind, count in self.classes.items() if kind in self.failures)
 
     @property
     def is_vacuous(self) -> bool:
-        """Whether texts were given and none could be followed to its end: it may be the wrong grammar, so this is no success."""
+        """Whether there were texts, but none could be followed to its end.
+
+        The grammar may be the wrong one, so this is no success.
+        """
         return self.whole is not None and sum(self.classes.values()) > 0 and not self.classes.get(self.whole)
 
     @property
     def passed(self) -> bool:
+        """Whether there are no failures, and the check is not vacuous."""
         return self.n_failures == 0 and not self.is_vacuous
 
     def to_dict(self) -> dict[str, Any]:
+        """The report, JSON-ready."""
         return {
             "check": self.check,
             "passed": self.passed,

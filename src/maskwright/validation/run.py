@@ -1,4 +1,7 @@
-"""`validate`: corpus, check and workers put together. In: a store and paths. Out: a `ValidationReport`."""
+"""Runs a check of a store on a corpus. In: a store and paths. Out: a `ValidationReport`.
+
+`validate` puts together the corpus, the check, the workers, the log of results and the report.
+"""
 
 from __future__ import annotations
 
@@ -45,6 +48,7 @@ from maskwright.validation.work import (
 from maskwright.version import version
 
 UNREADABLE = "unreadable"
+"""Class of texts that cannot be read."""
 
 CLASSES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "replay": (
@@ -71,25 +75,33 @@ CLASSES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         (negative.EARLY, negative.LATE, negative.LATE_GRAMMAR, replay.NOT_SPELLED, replay.OVER_LIMIT),
     ),
 }
-"""Check -> classes of outcomes that are fine, and those that make it fail."""
+"""Check -> (classes of outcomes that are fine, classes that make the check fail)."""
 GOOD = frozenset((replay.REPLAYED, sampling.ACCEPTED, equality.SAME, pairs.AGREED, negative.RIGHT))
-"""Outcomes that need no words."""
+"""Classes of outcomes that are no findings."""
 _WHOLE: Mapping[str, str] = {"replay": replay.REPLAYED, "streamlined": equality.SAME, "oracle": pairs.AGREED}
-"""Check -> the class of texts that the grammar takes from beginning to end. A run without one tells nothing."""
+"""Check -> the class of texts that the grammar accepts as a whole.
+
+A run without such a text proves nothing, so it counts as failed.
+"""
 ALWAYS_FAILING = (UNREADABLE, CRASHED)
+"""Classes that make every check fail."""
 
 AMOUNTS: Mapping[str, tuple[str, int]] = {
     "sample": ("samples", 1000),
     "streamlined": ("positions", 300_000),
     "oracle": ("pairs", 10_000),
 }
-"""Check -> what `amount` counts, and how many by default."""
+"""Check -> (what `amount` counts, the default amount)."""
 
 OUTCOMES = "2"
-"""To be raised when checks find other outcomes for equal texts, or logs would be taken up that say otherwise."""
+"""Version of the outcomes; part of the keys in a log of results.
+
+Change it when a check finds other outcomes than before for equal texts. Otherwise a resumed run
+would mix old and new outcomes.
+"""
 
 MINIMISED_CAUSES = 20
-"""Most frequent causes of refusal of which a sample is made as short as can be."""
+"""Number of causes of refusal, the most frequent ones, of which a sample is minimised."""
 
 _FIGURES = (
     "tokens",
@@ -102,7 +114,9 @@ _FIGURES = (
     "pairs",
     "disagreements",
 )
+"""Members of outcomes that the report sums up."""
 _PLACED = ("class", "line", "column", "byte", "before", "token", "why", "said")
+"""Members of outcomes for which `Finding` has fields."""
 
 
 def validate(
@@ -110,22 +124,40 @@ def validate(
     paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] = (),
     **options: Any,
 ) -> ValidationReport:
-    """Hold a store against texts. What each check means, its module says: `replay`, `sampling`, `equality`, `pairs`, `negative`.
+    """Check a store on texts.
 
-    store : a store, or its file. paths : files, folders, globs, `.jsonl` or `.jsonl.xz` files; only "sample" can do without.
-    check : "replay", "sample", "streamlined", "oracle" or "negative". tokenizer : what encodes the texts, as for `load_encoder`; by
-        default the built-in tokenizer of the store's vocabulary. It must be the store's.
-    reference : "python", "json", "none", or a command; by default by the grammar's name. reference_seconds : its time for a text.
-    suffixes : of files in folders; by default by the grammar's name. field : the member of a JSON record with the text.
-    limit : texts at most. amount : samples, positions or pairs at most (`AMOUNTS`). seed : of all that is drawn.
-    budget, cuts, next_token : of "sample", see `sampling.Sampling`. jobs : processes. scheduler : the address of a Dask scheduler instead.
-    resume : a log of results; texts that it holds results for are not done again.
-    progress : called with (what, done, total), in bytes of the corpus.
+    The modules of the checks say what each one means: `replay`, `sampling` ("sample"), `equality`
+    ("streamlined"), `pairs` ("oracle") and `negative`.
 
-    The report is the same for any `jobs` and `scheduler`, and after any interruption, but for its times.
+    The report does not depend on `jobs` or `scheduler`, nor on an interruption after which the run
+    was resumed. Only its members `seconds` and `resumed` differ.
 
-    Raises CorpusError if there are no texts; VocabularyError if the tokenizer is not the store's; MaskwrightError for what does not fit
-    together, and as the check says.
+    store : a store, or its file.
+    paths : files, folders, globs, `.jsonl` or `.jsonl.xz` files; only "sample" works without.
+    check : "replay" (the default), "sample", "streamlined", "oracle" or "negative".
+    tokenizer : the store's tokenizer, which encodes the texts, as for `load_encoder`; by default
+        the built-in tokenizer with the name of the store's vocabulary.
+    reference : the reference parser: "python", "python:EXECUTABLE", "json", "none" or a command; by
+        default chosen by the grammar's name. Only "replay" and "sample" ask it.
+    reference_seconds : time that the reference has for one text, in seconds; 10 by default.
+    suffixes : of the files taken from folders; by default chosen by the grammar's name.
+    field : the member of a JSON record that is its text; "text" by default.
+    limit : most texts that are read; None for all.
+    amount : number of samples; or the number of positions or pairs after which no further text is
+        taken. `AMOUNTS` has the defaults. The other checks take every text.
+    seed : seed of all that is drawn; 0 by default.
+    budget, cuts, next_token : for "sample", see `sampling.Sampling`.
+    jobs : number of processes; 1 by default.
+    scheduler : address of a Dask scheduler, to use its workers instead of processes here.
+    resume : file of a log of results. A text with a result in the log is not checked again; new
+        results are added.
+    progress : called with (what, done, total): samples, positions, pairs or, for "replay" and
+        "negative", bytes of the corpus.
+
+    Raises: UnknownNameError for an unknown option or check; CorpusError if there are no texts, or
+        if a text of "negative" does not say where it goes wrong; VocabularyError if the tokenizer
+        is not the store's; GrammarError for a store of lexing "nfa", except for "streamlined";
+        MaskwrightError for options that do not fit together; and as the check says.
     """
     known = {one.name for one in fields(Options)}
     if unknown := sorted(options.keys() - known):
@@ -140,6 +172,8 @@ def validate(
 
 
 class _Run:
+    """One run of `validate`. Units are numbered from 0, in the order in which they are made."""
+
     def __init__(self, store: Any, paths: list[str], options: Options) -> None:
         self.options = options
         self.begin = time.perf_counter()
@@ -165,7 +199,7 @@ class _Run:
         self.weights: list[int] = []
         self.done = 0
         self.resumed = 0
-        # how many of the first units have outcomes, and what these amount to
+        # units[:settled] have outcomes; `amount` is the sum of what `AMOUNTS` counts in these
         self.settled = 0
         self.amount = 0
 
@@ -228,7 +262,7 @@ class _Run:
         return self._wanted is not None and self.options.check != "sample" and self.amount >= self._wanted
 
     def _units(self, log: ResultsLog | None) -> Iterator[Unit]:
-        """What is still to be done; what is known is settled on the way."""
+        """The units that are still to do; settles unreadable texts and results of the log."""
         for number, (name, payload, weight, text) in enumerate(self._payloads()):
             if self._is_enough():
                 return
@@ -248,7 +282,7 @@ class _Run:
             yield Unit(number, key, payload, max(1, weight))
 
     def _payloads(self) -> Iterator[tuple[str, Any, int, str]]:
-        """(name, payload, weight, what makes it this unit and no other)."""
+        """For each unit (name, payload, weight, a string that identifies the unit's work)."""
         if self.options.check == "sample":
             texts = [text for text in self._texts() if isinstance(text, Text)]
             if self.corpus is not None and not texts:
@@ -297,6 +331,7 @@ class _Run:
     # --- the run ---
 
     def report(self) -> ValidationReport:
+        """Do all units, and report on them."""
         options = self.options
         with ExitStack() as stack:
             original: Any = None
@@ -333,13 +368,18 @@ class _Run:
         return self._summed(outcomes, causes)
 
     def _n_counted(self) -> int:
-        """Units that count: all, or the first that make up the amount wanted, so that how the work was spread does not show."""
+        """Number of units that count: all, or just enough to reach the amount wanted.
+
+        Workers may have done more units. These are dropped, so that the report does not depend on
+        how the work was spread.
+        """
         return self.settled if self._is_enough() else len(self.found)
 
     def _key(self) -> str:
-        """Equal for runs whose outcomes for equal texts are equal."""
+        """The run's key. Runs with equal keys have equal outcomes for equal texts."""
         encoder = "" if self.encoder is None else self.encoder.vocabulary.digest
-        # the version stands for the engine: what another one said of the same store is another result
+        # The version stands for the engine: another engine may find another outcome with the same
+        # store.
         parts = (
             version(),
             OUTCOMES,
@@ -357,6 +397,7 @@ class _Run:
         return state.hexdigest()
 
     def _causes(self, outcomes: list[Outcome]) -> dict[str, int]:
+        """Cause -> number of refused samples, the most frequent first; sets `cause` of outcomes."""
         found: Counter[str] = Counter()
         for outcome in outcomes:
             if outcome["class"] not in GOOD and self.options.check == "sample":
@@ -365,7 +406,7 @@ class _Run:
         return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
 
     def _minimise(self, outcomes: list[Outcome], causes: Sequence[str]) -> None:
-        """Make the first refused sample of each cause as short as can be."""
+        """Minimise the first refused sample of each cause; sets `minimal` of its outcome."""
         chosen: dict[str, int] = {}
         for number, outcome in enumerate(outcomes):
             if outcome.get("cause") in causes and outcome["class"] in sampling.CLOSED:
@@ -446,7 +487,7 @@ def _finding(name: str, outcome: Outcome, failures: frozenset[str]) -> Finding:
 
 
 def _as_file(store: Any, path: Path) -> StoreFile | None:
-    """A store as a file that other processes can map."""
+    """Save a store to a file that other processes can map; None for None."""
     if store is None:
         return None
     save_store(store, path)

@@ -1,8 +1,10 @@
-"""Sample: texts drawn under the masks, each closed with its shortest ending, must be texts of the grammar and of the language.
+"""The check "sample": are texts drawn under the masks texts of the grammar and of the language?
 
-Tokens are drawn uniformly from those allowed, or by a model. After a budget of tokens the text is closed with `shortest_ending`; so
-is each of some cut-offs, prefixes of the same text. What comes out is put before the grammar's own parse and the reference parser.
-Where texts are given, each sample goes on from a random place of one of them.
+In: a store, perhaps texts. Out: the samples that another parser refuses. Tokens are drawn uniformly
+from those allowed, or by a model. After a budget of tokens the text is closed with a short ending
+(`short_ending`). Some *cut-offs*, prefixes of the same text, are closed too. The grammar's own
+parse and the reference parser judge the closed texts. If texts are given, each sample begins with
+the first tokens of one of them, up to a random one.
 """
 
 from __future__ import annotations
@@ -30,24 +32,42 @@ NO_ENDING = "no ending"
 UNDECIDED = "the reference crashed or hung"
 
 NextToken = Callable[[Sequence[int], npt.NDArray[np.uint32]], int]
-"""From the tokens so far and the mask of those allowed (bit i of word w is token 32 w + i) to the next; an end-of-text id ends the text.
-If it has a method `begin_text`, that is called with the number of each sample: a sample that is drawn again to be made short must come
-out as it did before, in whatever order and process."""
+"""A function that draws the next token.
+
+It takes the token ids so far and the mask of the allowed tokens, (ceil(V / 32),) uint32, where bit
+i of word w is token 32 w + i. It returns a token id; an end-of-text id ends the text.
+
+If it has a method `begin_text`, the method is called with the number of each sample before the
+sample is drawn. A refused sample is drawn again to be minimised. It must come out as before then,
+whatever was drawn in between, and in whichever process.
+"""
 
 Draw = tuple[int, str | None, str | None]
-"""Number of a sample, the text that it goes on from, and the cause of its refusal if that is to be made short."""
+"""A sample to draw: its number, the text that it begins with, and a cause of refusal.
+
+The text and the cause may be None. With a cause, the refused sample is minimised.
+"""
 
 MINIMAL_STEPS = 64
-"""Prefixes that are tried in a first and in a second round to make a refused text short."""
+"""About how many prefixes are tried in a first round, to minimise a refused text."""
 
 CLOSED = frozenset((REFUSED_GRAMMAR, REFUSED_REFERENCE, NO_ENDING, UNDECIDED))
-"""Classes of refused closures, which can be made short. A text over a limit has none."""
+"""Classes of refused closed texts, which can be minimised. A sample over a limit has none."""
 _SEVERITY = (REFUSED_GRAMMAR, NO_ENDING, REFUSED_REFERENCE, UNDECIDED)
+"""The same classes, the gravest first."""
 
 
 @dataclass(frozen=True)
 class Sampling:
-    """The check. Units are draws. budget : tokens drawn for each. cuts : cut-offs of each."""
+    """The check "sample". A unit of work is a draw.
+
+    reference : the reference parser, as for `make_reference`.
+    reference_seconds : time that it has for a text, in seconds.
+    seed : seed of all that is drawn.
+    budget : most tokens that are drawn for a sample.
+    cuts : most cut-offs of a sample.
+    next_token : draws the next token; by default uniformly from the tokens allowed.
+    """
 
     reference: str = "none"
     reference_seconds: float = 10.0
@@ -58,11 +78,17 @@ class Sampling:
     name: str = "sample"
 
     def start(self, tools: Tools) -> Callable[[Any], Outcome]:
+        """The function that does this check for one draw, see `Check.start`.
+
+        It raises MaskwrightError if `next_token` chooses a token that the mask refuses.
+        """
         sampler = _Sampler(self, tools)
         return lambda draw: sampler.run(*draw)
 
 
 class _Sampler:
+    """Draws, closes and judges samples, in one process."""
+
     def __init__(self, check: Sampling, tools: Tools) -> None:
         self.check = check
         self.store = tools.store
@@ -75,6 +101,7 @@ class _Sampler:
         self.parse = GrammarParse(grammar)
 
     def run(self, number: int, text: str | None, cause: str | None) -> Outcome:
+        """The outcome of a sample: of its gravest closed text, see `Draw` and `_SEVERITY`."""
         rng = random.Random(f"{self.check.seed}:{number}")
         begin_text = getattr(self.check.next_token, "begin_text", None)
         if begin_text is not None:
@@ -106,8 +133,13 @@ class _Sampler:
         return facts
 
     def minimise(self, tokens: list[int], cause: str, facts: Outcome) -> None:
-        """Look for the shortest prefix whose closure is refused for the same cause, as that of all the tokens is; of long texts, for a
-        short one."""
+        """Look for a short prefix that, when closed, is refused for the same cause.
+
+        It is the shortest one if the text has at most MINIMAL_STEPS tokens. The result is the
+        member `minimal` of the facts.
+
+        tokens : the tokens of a text that, when closed, is refused for the cause.
+        """
         stride = max(1, -(-len(tokens) // MINIMAL_STEPS))
         first = self.first_refused(tokens, range(0, len(tokens) + stride, stride), facts["class"], cause)
         cut = self.first_refused(tokens, range(max(0, first - stride + 1), first), facts["class"], cause)
@@ -115,6 +147,10 @@ class _Sampler:
         facts["minimal"] = {**self.shown(tokens[:cut], closed, said), "text": closed}
 
     def first_refused(self, tokens: list[int], cuts: range, kind: str, cause: str) -> int:
+        """The first of some lengths at which the closed prefix is refused for a cause.
+
+        If there is none, the stop of `cuts`, or the number of tokens if that is less.
+        """
         for cut in cuts:
             found, said, _ = self.close(tokens[:cut])
             if found == kind and Verdict("refused", said).cause == cause:
@@ -122,7 +158,10 @@ class _Sampler:
         return min(cuts.stop, len(tokens))
 
     def prompt(self, text: str | None, rng: random.Random) -> list[int]:
-        """The tokens of a text up to a random place, as far as they are legal."""
+        """The tokens of a text up to a random one, as far as the masks allow them.
+
+        [] if there is no text, or if no tokens spell it.
+        """
         self.matcher.reset()
         if text is None:
             return []
@@ -135,7 +174,7 @@ class _Sampler:
         return tokens[: replay(self.matcher, tokens)]
 
     def draw(self, tokens: list[int], rng: random.Random) -> list[int]:
-        """The tokens and up to a budget of further ones; the matcher stands behind the first."""
+        """The tokens, and up to a budget of further ones. The matcher has read `tokens` before."""
         tokens = list(tokens)
         for _ in range(self.check.budget):
             self.matcher.fill(self.words)
@@ -155,15 +194,18 @@ class _Sampler:
         return tokens
 
     def close(self, tokens: list[int]) -> tuple[str, str, str]:
-        """What becomes of some tokens with their shortest ending: its class, what was said, and the text."""
+        """Close tokens with a short ending; returns the class, what was said, and the text.
+
+        The class may be "limit", if a parser gives up because of a limit of its own.
+        """
         matcher = self.matcher
         matcher.reset()
         data = b"".join(map(self.store.vocabulary.tokens.__getitem__, tokens))
         if replay(matcher, tokens) < len(tokens):
-            # what was drawn under the masks is refused by them now
+            # the tokens were drawn under the masks, so the masks contradict themselves
             return REFUSED_GRAMMAR, "the masks refuse what they allowed before", data.decode("utf-8", "replace")
         try:
-            # where the shortest takes too long to find, one near it shows as well what the masks let in
+            # the ending need not be a shortest one: any short ending shows what the masks allow
             ending = short_ending(matcher, max_nodes=MAX_NODES)
         except (DeadEndError, LimitError) as error:
             return NO_ENDING, str(error), data.decode("utf-8", "replace")
@@ -190,6 +232,7 @@ class _Sampler:
         return UNDECIDED, f"{verdict.answer}: {verdict.message}", text
 
     def shown(self, tokens: list[int], closed: str, said: str) -> dict[str, Any]:
+        """The members of an outcome that say where the tokens end, and what closes them."""
         data = b"".join(map(self.store.vocabulary.tokens.__getitem__, tokens))
         line = 1 + data.count(b"\n")
         last = data.rpartition(b"\n")[2].decode("utf-8", "replace")

@@ -1,6 +1,8 @@
-"""How units of work are spread: in this process, over processes, or over a Dask cluster. The same outcomes, in whatever order they come.
+"""Spreads units of work: in this process, over processes, or over a Dask cluster.
 
-A unit that kills its process is tried again alone; if it kills that one too its outcome is "crashed". No other unit is lost by it.
+In: a check and units. Out: an outcome for each unit, in any order. The outcomes do not depend on
+how the units are spread. A unit that kills its process is tried again alone. If it kills that
+process too, its outcome is "crashed". No other unit is lost by it.
 """
 
 from __future__ import annotations
@@ -25,17 +27,27 @@ from maskwright.maskstore.vocabulary.encoders import Encoder
 from maskwright.stores.store import load_store
 
 Outcome = dict[str, Any]
+"""What a check found out about a unit, JSON-ready. Its member `class` is a str."""
 
 BATCH_WEIGHT = 1 << 18
-"""Of a batch, in units' weights (bytes of text): a fifth of a second's work."""
+"""Weight of a batch (bytes of text) at which it is full: a fifth of a second's work."""
 BATCH_UNITS = 64
+"""Most units of a batch."""
 CONNECT_SECONDS = 20
+"""Time that the Dask scheduler has to answer."""
 
 CRASHED = "crashed"
+"""Class of a unit that killed its process twice."""
 
 
 class Unit(NamedTuple):
-    """number : its place in the report. key : of its result in a log; equal for equal work."""
+    """A piece of work.
+
+    number : its position in the report, from 0.
+    key : the key of its outcome in a log; equal for equal work.
+    payload : what the check's function takes.
+    weight : bytes of its text, at least 1.
+    """
 
     number: int
     key: str
@@ -44,34 +56,44 @@ class Unit(NamedTuple):
 
 
 class Check(Protocol):
-    """What is done to each unit. It is pickled to the processes that do it."""
+    """What is done to each unit. It is pickled, and sent to the processes that do it."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name of the check, as `validate` takes it."""
+        ...
 
     def start(self, tools: Tools) -> Callable[[Any], Outcome]:
-        """The function from a unit's payload to its outcome, which can be written as JSON."""
+        """The function from a unit's payload to its outcome, which must be JSON-ready.
+
+        tools : what the check works with.
+        """
         ...
 
 
 @dataclass(frozen=True)
 class StoreFile:
-    """A store on the disk. data : the file itself, for machines that do not see this disk."""
+    """A store in a file.
+
+    path : the file.
+    data : the bytes of the file, for machines that do not see this disk; else None.
+    """
 
     path: str
     data: bytes | None = field(default=None, repr=False)
 
     def load(self) -> Any:
+        """The store. Raises: as `load_store`."""
         if self.data is None:
             return load_store(self.path)
-        # the file is mapped: it stays as long as this process does
+        # `load_store` maps a file, so the data must be written to one
         folder = tempfile.mkdtemp(prefix="maskwright-")
         path = Path(folder) / "store.safetensors"
         path.write_bytes(self.data)
         try:
             return load_store(path)
         finally:
-            if os.name == "posix":  # a mapped file lives on without its name
+            if os.name == "posix":  # a mapped file can be unlinked
                 path.unlink()
                 Path(folder).rmdir()
 
@@ -80,7 +102,9 @@ class StoreFile:
 class Tools:
     """What a check works with, in the process that does it.
 
-    store : the one under test. original : what it is compared with, if the check needs one. encoder : None where no text is encoded.
+    store : the store under test.
+    original : the store that it is compared with; None if the check needs none.
+    encoder : turns texts into tokens; None if the check needs none.
     """
 
     store: Any
@@ -90,7 +114,12 @@ class Tools:
 
 @dataclass(frozen=True)
 class Setup:
-    """All that a process needs. store, original : stores, or files of them. key : equal for equal setups."""
+    """All that a process needs to do units of work.
+
+    key : equal for equal setups.
+    check : what to do.
+    store, original, encoder : as in `Tools`; a store may be a `StoreFile`.
+    """
 
     key: str
     check: Check
@@ -99,22 +128,29 @@ class Setup:
     encoder: Encoder | None = None
 
     def start(self) -> Callable[[Any], Outcome]:
+        """The function from a unit's payload to its outcome; loads the stores first."""
         store, original = (one.load() if isinstance(one, StoreFile) else one for one in (self.store, self.original))
         return self.check.start(Tools(store, original, self.encoder))
 
 
 Results = Iterator[tuple[int, Outcome]]
+"""Pairs of a unit's number and its outcome."""
 
 
 def run_here(setup: Setup, units: Iterable[Unit]) -> Results:
-    """One after the other in this process."""
+    """Do units one after the other in this process."""
     do = setup.start()
     for unit in units:
         yield unit.number, do(unit.payload)
 
 
 def run_processes(setup: Setup, units: Iterable[Unit], jobs: int) -> Results:
-    """Over processes of their own, each of which maps the store's file. setup : with `StoreFile`s."""
+    """Do units in other processes, each of which maps the store's file.
+
+    setup : its stores are `StoreFile`s.
+    units : read lazily, a few batches ahead of the work.
+    jobs : number of processes.
+    """
     pickled = pickle.dumps(setup)
     batches = _batches(units)
     is_over = False
@@ -134,7 +170,7 @@ def run_processes(setup: Setup, units: Iterable[Unit], jobs: int) -> Results:
                         outcomes = future.result()
                         yield from _numbered(flying.pop(future), outcomes)
             except BrokenProcessPool:
-                # `batch` is there if the pool broke while it was handed over
+                # if the pool broke during `submit`, the batch is not in `flying` yet
                 suspects = [*flying.values(), *([] if batch is None else [batch])]
             else:
                 suspects = []
@@ -142,7 +178,7 @@ def run_processes(setup: Setup, units: Iterable[Unit], jobs: int) -> Results:
 
 
 def _run_alone(pickled: bytes, units: list[Unit]) -> Results:
-    """Units of which one may kill its process, one at a time, so that it is known which."""
+    """Do units one at a time, since one of them may kill its process: this shows which."""
     waiting = list(reversed(units))
     strikes = 0
     while waiting:
@@ -161,9 +197,17 @@ def _run_alone(pickled: bytes, units: list[Unit]) -> Results:
 
 
 def run_cluster(setup: Setup, units: Iterable[Unit], address: str) -> Results:
-    """Over the workers of a Dask cluster, which need maskwright but none of the files. setup : with `StoreFile`s.
+    """Do units on the workers of a Dask cluster.
 
-    Dask runs a batch again if its worker is lost. Raises MaskwrightError if there is no scheduler at the address.
+    The workers need maskwright, but none of the files. If a worker is lost, Dask runs its batch
+    again.
+
+    setup : its stores are `StoreFile`s.
+    units : read lazily, a few batches ahead of the work.
+    address : of the Dask scheduler.
+
+    Raises: MissingExtraError if the package distributed is not installed; MaskwrightError if no
+        scheduler answers at the address.
     """
     try:
         distributed: Any = import_module("distributed")
@@ -178,7 +222,8 @@ def run_cluster(setup: Setup, units: Iterable[Unit], address: str) -> Results:
     shipped = replace(setup, **{name: _with_data(getattr(setup, name)) for name in ("store", "original")})
     batches = _batches(units)
     with client:
-        # a task, not scattered data: if the worker that holds it is lost it is made again
+        # This is a task and not scattered data: if the worker that holds it is lost, Dask runs the
+        # task again.
         tools = client.submit(_keep, pickle.dumps(shipped), pure=False)
         flying: dict[Any, list[Unit]] = {}
         completed = distributed.as_completed(loop=client.loop)
@@ -244,8 +289,10 @@ _local = threading.local()
 def _begin(pickled: bytes) -> None:
     global _setup
     _setup = pickled
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the main process's, which asks the others to stop
-    os.environ["TOKENIZERS_PARALLELISM"] = "false"  # the processes are the parallelism
+    # the main process handles Ctrl-C, and stops the workers
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # threads would only compete with the other processes
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
 
 def _do_batch(payloads: list[Any]) -> list[Outcome]:
@@ -259,7 +306,11 @@ def _keep(pickled: bytes) -> bytes:
 
 
 def _do_remote(key: str, pickled: bytes, payloads: list[Any]) -> list[Outcome]:
-    """A worker may have several threads; each has its own matcher."""
+    """Outcomes of a batch, on a Dask worker.
+
+    A worker may have several threads. Each keeps the function of the last setup, with a matcher of
+    its own.
+    """
     kept: dict[str, Callable[[Any], Outcome]] = _local.__dict__.setdefault("kept", {})
     if key not in kept:
         kept.clear()

@@ -1,0 +1,482 @@
+"""The answers of `explain`: the reading of a text, its refusals, and what could stand there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from maskwright.analysis.arguments import clip
+from maskwright.analysis.errors import DeadEndError, IllegalTokenError, StoreError
+from maskwright.analysis.grammar.columns import MOST_COLUMN, Column
+from maskwright.analysis.lexing.transducer import START_STATE
+from maskwright.decoding.engine import constants
+from maskwright.decoding.engine.alone import Alone
+from maskwright.decoding.engine.texts import Texts
+from maskwright.decoding.explain.explanation import (
+    Attempt,
+    Explanation,
+    Lexeme,
+    Near,
+    Position,
+    listed,
+    position_of,
+    shown_bytes,
+    shown_ranges,
+)
+from maskwright.decoding.explain.machine import Configuration, Machine
+from maskwright.decoding.explain.retrace import END, Refusal, Retrace
+from maskwright.decoding.explain.stack_views import StackViews
+from maskwright.maskstore.table import schema
+from maskwright.maskstore.table.compiled import EngineTable
+
+MOST_LEXEMES = 12
+"""Lexemes before the position that an explanation shows."""
+MOST_STACKS = 4
+"""Stacks that one attempt shows."""
+
+
+MOST_NEAR = 8
+"""Nearest allowed tokens that an explanation names."""
+FEW = 6
+"""Most expected terminals that a summary lists."""
+
+
+_MARK = b"\xef\xbb\xbf"
+
+
+class Explainer:
+    """One explanation under way."""
+
+    def __init__(self, machine: Machine, store: EngineTable | None = None, texts: Texts | None = None) -> None:
+        self.machine = machine
+        self.grammar = machine.grammar
+        self.store = store
+        self.texts = texts
+        self.trace = Retrace(machine)
+        self.views = StackViews(self.trace)
+
+    # ------------------------------------------------------------------------------------ questions
+
+    def text(self, text: bytes) -> Explanation:
+        """Explain a whole text."""
+        configurations, good = self.run([self.trace.start], text)
+        at = position_of(text, good)
+        if good == len(text):
+            refused = self.trace.end(configurations)
+            ending = self.attempts(refused, text, configurations[0].read)
+            whole = "a whole text" if not refused else "the beginning of a text"
+            return Explanation(
+                summary=f"legal under grammar {self.grammar.name}: {whole}, {len(text):,} bytes",
+                verdict="allowed",
+                is_whole=not refused,
+                ending=ending,
+                expected=self.expected_of(refused) if refused else (),
+                **self.common("the text", text, configurations, at),
+            )
+        refused = self.refusals(configurations, text[good : good + 1])
+        attempts = self.attempts(refused, text[: good + 1], configurations[0].read)
+        expected = self.expected_of(refused)
+        why = attempts[0].why + (f"; expected {listed(expected)}" if 0 < len(expected) <= FEW else "")
+        if good == 0 and text.startswith(_MARK):
+            why += "; the text begins with a byte order mark, which is no part of it: remove it"
+        return Explanation(
+            summary=f"not legal under grammar {self.grammar.name} at line {at.line}, column {at.column}: {why}",
+            verdict="refused",
+            attempts=attempts,
+            expected=expected,
+            bytes_allowed=self.bytes_allowed(configurations),
+            **self.common("the text", text[:good], configurations, at),
+        )
+
+    def token(self, configurations: list[Configuration], data: bytes, what: str, text: bytes | None) -> Explanation:
+        """Explain bytes that come next. text : the text before them, None if it is not known."""
+        after, good = self.run(configurations, data)
+        whole = None if text is None else text + data
+        if good == len(data):
+            attempts = self.attempts_that_go_on(after, configurations[0].read)
+            return Explanation(
+                summary=f"{what} may come next",
+                verdict="allowed",
+                attempts=attempts,
+                reads_as=self.reads_as(configurations, data),
+                **self.common(
+                    what, text, configurations, None if text is None else position_of(text + data, len(text))
+                ),
+            )
+        refused = self.refusals(after, data[good : good + 1])
+        attempts = self.attempts(
+            refused, None if whole is None else whole[: len(whole) - len(data) + good + 1], configurations[0].read
+        )
+        why_not = f"byte {good} of it, {shown_bytes(data[good : good + 1])}, cannot come" if good else "it cannot come"
+        allowed = self.bytes_allowed(after)
+        shown = listed(shown_ranges(allowed)) or "nothing"
+        return Explanation(
+            summary=f"{what} is not legal here under grammar {self.grammar.name}: {why_not}; what can: {shown}",
+            verdict="refused",
+            attempts=attempts,
+            reads_as=self.reads_as(configurations, data),
+            expected=self.expected_of(refused),
+            bytes_allowed=allowed,
+            nearest=self.nearest(text, data),
+            **self.common(
+                what, text, configurations, None if whole is None else position_of(whole, len(whole) - len(data) + good)
+            ),
+        )
+
+    def other(self, configurations: list[Configuration], token: int, text: bytes | None) -> Explanation:
+        """Explain a token that spells no text: end of text, special, or an unknown id."""
+        assert self.store is not None
+        vocabulary = self.store.vocabulary
+        if not 0 <= token < vocabulary.size:
+            what = f"token {clip(token)}"
+            why = f"{what} is out of range: the vocabulary has the ids 0 to {vocabulary.size - 1}"
+            return Explanation(self.grammar.name, what, "refused", why)
+        shown = f"token {token} ({vocabulary.special.get(token, '')!r})"
+        if token not in vocabulary.eos:
+            why = f"{shown} stands for no text, so no grammar can allow it"
+            return Explanation(self.grammar.name, f"token {token}", "refused", why)
+        common = self.common(
+            f"token {token}", text, configurations, None if text is None else position_of(text, len(text))
+        )
+        refused = self.trace.end(configurations)
+        if not refused:
+            return Explanation(summary=f"{shown} may come next: the text is whole", verdict="allowed", **common)
+        return Explanation(
+            summary=f"{shown} ends the text, which is not complete here",
+            verdict="refused",
+            attempts=self.attempts(refused, text, configurations[0].read),
+            expected=self.expected_of(refused),
+            bytes_allowed=self.bytes_allowed(configurations),
+            nearest=self.nearest(text, b""),
+            **common,
+        )
+
+    def common(
+        self, what: str, text: bytes | None, configurations: list[Configuration], at: Position | None
+    ) -> dict[str, Any]:
+        """The fields that every explanation has: what was read before, and the state there."""
+        configuration = configurations[0]
+        found: dict[str, Any] = {
+            "grammar": self.grammar.name,
+            "what": what,
+            "position": at,
+            "depth": configuration.depth,
+        }
+        if self.grammar.layout is not None:
+            found["columns"] = tuple(column.wide for column in configuration.columns)
+        live = self.machine.transducer.live[configuration.lexer]
+        names = listed(self.names(live)) if configuration.lexer != START_STATE else ""
+        if text is None:
+            if self.texts is not None:
+                found["note"] = (
+                    "worked out from the matcher's state: of terminals and rules that no text tells apart the first is shown"
+                )
+            found["unfinished"] = f"a lexeme that may become {names}" if names else ""
+            return found
+        lexemes, begin = self.machine.lexemes(text, configuration, self.trace.modes(configuration.stacks)[0])
+        found["n_lexemes"] = len(lexemes)
+        found["lexemes"] = tuple(
+            Lexeme(
+                self.grammar.display_name(t),
+                shown_bytes(text[b:e], 20) if e > b else "",
+                b,
+                e,
+                t in self.grammar.ignored,
+            )
+            for t, b, e in lexemes[-MOST_LEXEMES:]
+        )
+        if begin < len(text):
+            found["unfinished"] = f"{shown_bytes(text[begin:])}, which may become {names or 'nothing'}"
+        return found
+
+    # -------------------------------------------------------------------------------------- reading
+
+    def run(self, configurations: list[Configuration], data: bytes) -> tuple[list[Configuration], int]:
+        """The configurations after the longest legal prefix of some bytes, and its length."""
+        # Every prefix of a legal prefix is legal. So we check where a lexeme has ended, and then
+        # find the exact end by bisection since the last check.
+        recent, base = [configurations], 0
+        for at, byte in enumerate(data):
+            after, _ = self.trace.read(recent[-1], bytes([byte]))
+            if (
+                after
+                and any(configuration.read is not recent[-1][0].read for configuration in after)
+                and len(recent) > 1
+            ):
+                if not self.trace.is_legal(recent[-1]):
+                    break
+                recent, base = recent[-1:], at
+            if not after:
+                break
+            recent.append(after)
+        low, high = 0, len(recent) - 1
+        while low < high:
+            middle = (low + high + 1) // 2
+            if self.trace.is_legal(recent[middle]):
+                low = middle
+            else:
+                high = middle - 1
+        return recent[low], base + low
+
+    def refusals(self, configurations: list[Configuration], data: bytes) -> list[Refusal]:
+        """Why no reading goes on with some bytes."""
+        after, refused = self.trace.read(configurations, data)
+        for way in self.trace.ways(after):
+            if isinstance(way, Refusal):
+                refused.append(way)
+                continue
+            for symbol in self.trace.under_way(way):
+                stacks = self.trace.shift(way.stacks, self.trace.column(symbol))[1]
+                refused.append(Refusal("terminal", way, symbol, stacks))
+        return refused
+
+    def bytes_allowed(self, configurations: list[Configuration]) -> bytes:
+        """The bytes that may come next, ascending. One byte of each class is tried."""
+        byte_class = self.machine.byte_class
+        first = {klass: byte_class.index(klass) for klass in set(byte_class)}
+        fine = {
+            k: self.trace.is_legal(self.trace.read(configurations, bytes([byte]))[0])
+            for k, byte in sorted(first.items())
+        }
+        return bytes(byte for byte in range(256) if fine[byte_class[byte]])
+
+    def reads_as(self, configurations: list[Configuration], data: bytes) -> tuple[str, ...]:
+        """Names of the terminals that the lexer alone would emit for some bytes.
+
+        Empty if the grammar has several modes, because choosing a mode needs the parser. Empty too
+        if the lexer refuses the bytes.
+        """
+        machine = self.machine
+        state = configurations[0].lexer
+        if len(machine.mode_state) > 1:
+            return ()
+        found: list[int] = []
+        for byte in data:
+            klass = machine.byte_class[byte]
+            found += machine.transducer.outputs[machine.output[state][klass]]
+            state = machine.next_state[state][klass]
+            if state < 0:
+                return ()
+        live = self.machine.transducer.live[state]
+        return (*self.names(found), *([f"({listed(self.names(live), 4)} under way)"] if live else []))
+
+    def configurations_of(self, texts: Texts) -> list[Configuration]:
+        """The configuration of a matcher, with states of the full tables instead of the store's.
+
+        Raises: StoreError if the store's lexer or parser differs from what is built for its grammar
+            now.
+        """
+        table, memory = texts.store.table, texts._memory
+        transducer = self.machine.transducer
+        n = transducer.n_states
+        at = int(table[schema.NEXT_STATE])
+        known = table[at : at + transducer.next_state.size]
+        if int(table[schema.N_LEXER_STATES]) != n or not np.array_equal(known, transducer.next_state.ravel()):
+            raise StoreError(
+                f"the store of grammar {self.grammar.name} has another lexer than this version of maskwright, under this Python's Unicode, "
+                "builds for it; build the store anew"
+            )
+        stacks = tuple(self._lifted(states) for states in texts._stacks(0))
+        region = int(texts._regions[0])
+        lexer, wide, narrow, depth = (
+            int(memory[region + p]) for p in (constants.LEXER, constants.COLUMN, constants.NARROW, constants.DEPTH)
+        )
+        return [Configuration(lexer, Column(wide, narrow), depth, tuple(texts._columns(0)), stacks, False, None)]
+
+    def _lifted(self, merged: Sequence[int]) -> int:
+        """A stack of the full tables that corresponds to a stack of the engine's merged tables.
+
+        Any stack whose states have the same classes does the same on every text
+        (`analysis.lr.bisimulation`), so we take the smallest fitting state at each step.
+
+        merged : LR states of the engine, from the bottom.
+
+        Returns the stack's number in `Stacks`.
+        """
+        class_of, transitions = self.machine.class_of, self.machine.automaton.transitions
+        origin = self.machine.origin
+        stack = state = 0
+        for wanted in (origin[one] if one < len(origin) else -1 for one in merged[1:]):
+            targets = transitions[state]
+            fitting = [int(s) for s in targets[targets >= 0] if class_of[s] == wanted]
+            if not fitting:
+                raise StoreError(
+                    f"the store of grammar {self.grammar.name} has another parser than its grammar has: it was changed, or built "
+                    "by another version of maskwright; build it anew"
+                )
+            state = min(fitting)
+            stack = self.trace.stacks.push(stack, state)
+        return stack
+
+    # ------------------------------------------------------------------------------------- in words
+
+    def names(self, symbols: Iterable[int]) -> tuple[str, ...]:
+        """Display names of terminals; END is the end of the text."""
+        return tuple("the end of the text" if s == END else self.grammar.display_name(s) for s in symbols)
+
+    def expected_of(self, refused: Iterable[Refusal]) -> tuple[str, ...]:
+        """Names of the terminals that could come.
+
+        First those that the refusing stacks take after their reductions. Then those that the stacks
+        took before these reductions.
+        """
+        first: dict[int, None] = {}
+        then: dict[int, None] = {}
+        for refusal in refused:
+            configuration = refusal.configuration
+            if refusal.kind in ("bytes", "unfinished"):
+                wanted = self.trace.under_way(configuration)
+                then |= dict.fromkeys(self.trace.acceptable(configuration.stacks, wanted))
+                output = int(self.machine.transducer.end_output[configuration.lexer])
+                ended = (
+                    self.trace.emit(configuration, self.machine.transducer.outputs[output]) if output >= 0 else refusal
+                )
+                if isinstance(ended, Configuration):
+                    first |= dict.fromkeys(self.trace.expected(ended.stacks))
+            else:
+                first |= dict.fromkeys(self.trace.expected(refusal.stacks))
+                then |= dict.fromkeys(self.trace.expected(configuration.stacks))
+        return self.names([*first, *(symbol for symbol in then if symbol not in first)])
+
+    def attempts(self, refused: Sequence[Refusal], text: bytes | None, since: Any) -> tuple[Attempt, ...]:
+        """The ways to read, one attempt for each kind of refusal in each configuration.
+
+        text : up to and with the byte where reading stopped; None if it is not known.
+        since : what the parser had read when the token began.
+        """
+        groups: dict[tuple[Configuration, str], list[Refusal]] = {}
+        for refusal in refused:
+            groups.setdefault((refusal.configuration, refusal.kind), []).append(refusal)
+        found = []
+        for (configuration, kind), members in groups.items():
+            by_stack: dict[int, list[int]] = {}
+            for member in members:
+                for stack in member.stacks:
+                    by_stack.setdefault(stack, []).append(member.symbol)
+            views = tuple(
+                self.views.view(stack, self.names(symbols)) for stack, symbols in list(by_stack.items())[:MOST_STACKS]
+            )
+            symbols = tuple(dict.fromkeys(member.symbol for member in members))
+            why = self.why(kind, members[0], symbols, text)
+            found.append(Attempt(self.read_since(configuration, since), (), why, views))
+        return tuple(found)
+
+    def read_since(self, configuration: Configuration, since: Any) -> tuple[str, ...]:
+        """Names of the terminals that were read after `since`, in order."""
+        found = []
+        read = configuration.read
+        while read is not None and read is not since:
+            found.append(read[0])
+            read = read[2]
+        return self.names(found[::-1])
+
+    def why(self, kind: str, refusal: Refusal, symbols: tuple[int, ...], text: bytes | None) -> str:
+        """Why a reading stops, in words. symbols : those refused. text : as in `attempts`."""
+        configuration, names = refusal.configuration, listed(self.names(symbols), 4)
+        column = refusal.column.wide
+        open_columns = ", ".join(str(opened.wide) for opened in configuration.columns)
+        if kind == "bytes":
+            live = self.machine.transducer.live[configuration.lexer]
+            shown = f"with {shown_bytes(text[-1:])}" if text else "with that byte"
+            if not live:
+                return f"no terminal begins {shown}"
+            mode = self.trace.modes(configuration.stacks)[0]
+            if text and self.machine.ends_before(text, configuration, mode):
+                return f"no terminal begins {shown}"
+            _, begin = ([], 0) if text is None else self.machine.lexemes(text[:-1], configuration, mode)
+            lexeme = shown_bytes(text[begin:-1]) if text is not None and begin < len(text) - 1 else ""
+            if not lexeme and text is not None:
+                return f"no terminal that could stand here begins {shown}"
+            return f"{lexeme or 'the lexeme under way'} may become {listed(self.names(live), 6)}, none of which goes on {shown}"
+        if kind == "tabs" and column >= MOST_COLUMN:
+            return (
+                f"a line begins {MOST_COLUMN} columns in, or more, which is more than can be counted: use fewer blanks"
+            )
+        if kind == "tabs":
+            return "a line begins with tabs and blanks that do not agree with those of the open block: use one of them only"
+        if kind == "column":
+            return f"a line begins at column {column}, where no block is open (open: {open_columns}){self.tabs(text)}"
+        if kind == "indent":
+            return f"a line is indented to column {column}, but no block can begin here (open: {open_columns}){self.tabs(text)}"
+        if kind == "dedent":
+            return f"a line goes back to column {column}, but the block cannot end here (open: {open_columns})"
+        if kind == "newline":
+            return f"the line cannot end here: {names} is refused"
+        if kind == "end":
+            return "the text cannot end here"
+        if kind == "unfinished":
+            live = self.machine.transducer.live[configuration.lexer]
+            return f"the text cannot end inside a lexeme that may become {listed(self.names(live), 6)}"
+        layout = self.grammar.layout
+        is_block = layout is not None and self.trace.expected(configuration.stacks) == [layout.indent]
+        is_dead = any((s, self.trace.column(symbol)) in self.trace.dead for s in refusal.stacks for symbol in symbols)
+        return (
+            f"{names} cannot come here"
+            + (": a block must begin, so the line must be indented" if is_block else "")
+            + (": conflicts are decided by a shift, and then no text goes on behind it" if is_dead else "")
+        )
+
+    def tabs(self, text: bytes | None) -> str:
+        """A hint on the width of a tab if the text's last line holds one; else ""."""
+        layout = self.grammar.layout
+        if (
+            layout is None
+            or layout.tabs == "consistent"
+            or text is None
+            or b"\t" not in text[text.rfind(b"\n", 0, len(text) - 1) + 1 :]
+        ):
+            return ""
+        return f"; a tab counts {layout.tab_length} columns"
+
+    def attempts_that_go_on(self, configurations: list[Configuration], since: Any) -> tuple[Attempt, ...]:
+        """The effects of an allowed token, one attempt for each way to read it.
+
+        Each has the terminals completed, those that may be under way, and the rules of the stacks
+        there.
+        """
+        found = []
+        for way in self.trace.ways(configurations):
+            if isinstance(way, Refusal):
+                continue
+            live = self.machine.transducer.live[way.lexer]
+            wanted = self.trace.under_way(way)
+            taken = self.trace.acceptable(way.stacks, wanted)
+            if wanted and not taken:
+                continue
+            taken = taken if wanted and live else list(live)
+            after = way.stacks
+            for symbol in taken:
+                if symbol not in self.grammar.ignored and symbol not in (self.machine.newline, END):
+                    after = self.trace.shift(way.stacks, self.trace.column(symbol))[0]
+                    break
+            views = tuple(self.views.view(stack, ()) for stack in after[:MOST_STACKS])
+            found.append(Attempt(self.read_since(way, since), self.names(taken), "", views))
+        return tuple(found)
+
+    def nearest(self, text: bytes | None, data: bytes) -> tuple[Near, ...]:
+        """Allowed tokens: those with the longest common prefix first, then the shortest."""
+        if self.store is None:
+            return ()
+        words = np.zeros(self.store.n_words, np.uint32)
+        texts = self.texts or Texts(self.store, 1, 0)
+        try:
+            if text is not None:
+                texts._advance_bytes(0, text)
+            with Alone(texts):
+                texts._fill(0, words.view(np.int32))
+        except (DeadEndError, IllegalTokenError):
+            return ()
+        allowed = np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little")).tolist()
+        tokens = self.store.vocabulary.tokens
+        near = [Near(token, tokens[token], _shared(tokens[token], data)) for token in allowed if tokens[token]]
+        return tuple(sorted(near, key=lambda one: (-one.shared, len(one.data), one.token))[:MOST_NEAR])
+
+
+def _shared(a: bytes, b: bytes) -> int:
+    """The length of the common prefix, in bytes."""
+    n = 0
+    while n < min(len(a), len(b)) and a[n] == b[n]:
+        n += 1
+    return n

@@ -1,0 +1,138 @@
+"""Where logits come from, a model or a function, and how a token is drawn from them."""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.analysis.errors import MaskwrightError
+from maskwright.decoding.logits import need_torch
+
+Logits = npt.NDArray[np.float32]
+
+
+class Sampler:
+    """Draws tokens from logits. Equal seeds draw equal tokens from equal logits.
+
+    temperature : 0 takes the likeliest token.
+    top_k : sample from the k likeliest tokens; 0 for all.
+    top_p : sample from the likeliest tokens that sum up to p.
+    seed : for NumPy's `default_rng`.
+    """
+
+    def __init__(self, temperature: float, top_k: int, top_p: float, seed: int | tuple[int, ...]) -> None:
+        self._temperature, self._top_k, self._top_p = temperature, top_k, top_p
+        self._random = np.random.default_rng(seed)
+
+    def choose(self, logits: Logits) -> int:
+        """Choose a token. At temperature 0 ties go to the lowest id.
+
+        logits : (N,) float32; -inf where a token is refused.
+
+        Raises: MaskwrightError if the greatest logit is not finite.
+        """
+        best = int(np.nanargmax(logits)) if not np.isnan(logits).all() else 0
+        if not np.isfinite(logits[best]):
+            raise MaskwrightError("no allowed token has a finite logit: the model gives NaN or -inf")
+        if self._temperature == 0:
+            return best
+        ids = np.flatnonzero(logits > -np.inf)
+        values = logits[ids].astype(np.float64) / self._temperature
+        order = np.argsort(-values, kind="stable")
+        if self._top_k:
+            order = order[: self._top_k]
+        shares = np.exp(values[order] - values[order[0]])
+        shares /= shares.sum()
+        total = np.cumsum(shares)
+        n = 1 + int(np.searchsorted(total, self._top_p)) if self._top_p < 1 else len(order)
+        drawn = self._random.random() * total[min(n, len(order)) - 1]
+        return int(ids[order[min(int(np.searchsorted(total, drawn, side="right")), len(order) - 1)]])
+
+
+class ModelReader:
+    """A transformers model that reads a text with its cache.
+
+    model : a causal language model of transformers.
+    tokens : ids of the text so far.
+    seconds : time spent in the model.
+    """
+
+    def __init__(self, model: Any, tokens: Sequence[int]) -> None:
+        self._torch = need_torch()
+        self._model = model
+        self._tokens = list(tokens)
+        config = model.config.get_text_config() if hasattr(model.config, "get_text_config") else model.config
+        self._context = int(getattr(config, "max_position_embeddings", 0) or 0)
+        parameters = inspect.signature(model.forward).parameters
+        self._options = {"logits_to_keep": 1} if "logits_to_keep" in parameters else {}
+        self._cache: Any = None
+        self._n_cached = 0
+        self.seconds = 0.0
+
+    def push(self, token: int) -> None:
+        """Add a token to the text."""
+        self._tokens.append(token)
+
+    def logits(self) -> Logits:
+        """The (N,) float32 logits of the next token.
+
+        When the context is full, the last three quarters of it are read again.
+        """
+        begin = time.perf_counter()
+        if self._context and (self._cache is None or self._n_cached == self._context):
+            self._cache = None
+            longest = self._context if len(self._tokens) < self._context else max(1, 3 * self._context // 4)
+            self._tokens = self._tokens[-longest:]
+        torch = self._torch
+        new = self._tokens[self._n_cached :] if self._cache is not None else self._tokens
+        with torch.inference_mode():
+            ids = torch.tensor([new], device=self._model.device)
+            found = self._model(ids, past_key_values=self._cache, use_cache=True, **self._options)
+        # Without a cache all tokens are read each time.
+        self._cache = getattr(found, "past_key_values", None)
+        self._n_cached = len(self._tokens) if self._cache is not None else 0
+        logits: Logits = found.logits[0, -1].float().cpu().numpy()  # the caller may write into it
+        self.seconds += time.perf_counter() - begin
+        return logits
+
+
+class CallReader:
+    """A function from tokens to logits, with the interface of `ModelReader`.
+
+    Raises: MaskwrightError if it cannot be called.
+    """
+
+    def __init__(self, function: Any, tokens: Sequence[int]) -> None:
+        if not callable(function):
+            raise MaskwrightError(
+                f"the model is a {type(function).__name__}; expected a model of transformers, or a function from tokens to logits"
+            )
+        self._function = function
+        self._tokens = list(tokens)
+        self.seconds = 0.0
+
+    def push(self, token: int) -> None:
+        """Add a token to the text."""
+        self._tokens.append(token)
+
+    def logits(self) -> Logits:
+        """The (N,) float32 logits of the next token.
+
+        Raises: MaskwrightError if the function returns another shape.
+        """
+        begin = time.perf_counter()
+        found = self._function(list(self._tokens))
+        if hasattr(found, "detach"):
+            found = found.detach().float().cpu().numpy()
+        logits = np.array(found, np.float32)
+        if logits.ndim != 1:
+            raise MaskwrightError(
+                f"the model gave logits of shape {logits.shape}; expected (N,), those of the next token"
+            )
+        self.seconds += time.perf_counter() - begin
+        return logits

@@ -1,0 +1,92 @@
+"""The house rules that can be measured: sizes of files and functions, numbers of parameters, docstrings."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from test_layers import LAYERS, ROOT, sources
+
+MOST_LINES = 500
+MOST_LINES_OF_FUNCTION = 80
+MOST_PARAMETERS = 10
+
+FILES = [path for layer in LAYERS for path in sources(layer)]
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def functions(path: Path) -> Iterator[tuple[str, Function, bool]]:
+    """Each function of a file, nested ones too: where it is, it, and whether users may see it."""
+    yield from _inside(ast.parse(path.read_text(encoding="utf-8")), path.relative_to(ROOT).as_posix() + ":", True)
+
+
+def _inside(node: ast.AST, where: str, is_public: bool) -> Iterator[tuple[str, Function, bool]]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, Function):
+            yield where + child.name, child, is_public and not child.name.startswith("_")
+            yield from _inside(child, f"{where}{child.name}.", False)
+        elif isinstance(child, ast.ClassDef):
+            yield from _inside(child, f"{where}{child.name}.", is_public and not child.name.startswith("_"))
+        else:
+            yield from _inside(child, where, is_public)
+
+
+def lines_of(function: Function) -> int:
+    """The lines of a function without its docstring and the functions inside it."""
+    n = span(function)
+    if ast.get_docstring(function) is not None:
+        n -= span(function.body[0])
+    inside = [child for node in function.body for child in ast.walk(node) if isinstance(child, Function)]
+    return n - sum(span(child) for child in inside)
+
+
+def span(node: ast.stmt) -> int:
+    assert node.end_lineno is not None
+    return node.end_lineno - node.lineno + 1
+
+
+def decorators(function: Function) -> set[str]:
+    return {ast.unparse(decorator).partition("(")[0] for decorator in function.decorator_list}
+
+
+def is_command(function: Function) -> bool:
+    """Whether the arguments are a command's options, which typer takes from the signature."""
+    return any(name.endswith(".command") for name in decorators(function))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_files_are_short(path: Path) -> None:
+    assert path.read_text(encoding="utf-8").count("\n") <= MOST_LINES
+
+
+def test_functions_are_short() -> None:
+    found = {where: lines_of(one) for path in FILES for where, one, _ in functions(path) if not is_command(one)}
+    assert {where: n for where, n in found.items() if n > MOST_LINES_OF_FUNCTION} == {}
+
+
+def test_functions_take_few_arguments() -> None:
+    """Options, which are named where they are given and may be left out, are not counted. Triton's kernels can take no tuples."""
+    found = {
+        where: len([*one.args.posonlyargs, *one.args.args])
+        - (bool(one.args.args) and one.args.args[0].arg in ("self", "cls"))
+        for path in FILES
+        for where, one, _ in functions(path)
+        if not is_command(one) and "triton.jit" not in decorators(one)
+    }
+    assert {where: n for where, n in found.items() if n > MOST_PARAMETERS} == {}
+
+
+def test_what_is_public_has_a_docstring() -> None:
+    missing = [
+        where
+        for path in FILES
+        for where, one, is_public in functions(path)
+        if is_public and ast.get_docstring(one) is None and not decorators(one) & {"overload", "typing.overload"}
+    ]
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_") and ast.get_docstring(node) is None:
+                missing.append(f"{path.relative_to(ROOT).as_posix()}:{node.name}")
+    assert missing == []
