@@ -34,9 +34,15 @@ def clip(value: object) -> str:
     return shown if len(shown) <= 120 else f"{shown[:80]} ... {shown[-30:]}"
 
 
+def a_type(value: object) -> str:
+    """The name of a value's type with its article, as in `a str`, `an int`."""
+    name = type(value).__name__
+    return f"an {name}" if name[:1] in "AEIOaeio" else f"a {name}"
+
+
 def refuse_argument(what: str, value: object, expected: str, kind: Kind = MaskwrightError) -> NoReturn:
     """Raises `kind` with a message that shows the value, its type, and what is expected."""
-    raise kind(f"{what} is {clip(value)}, a {type(value).__name__}; expected {expected}")
+    raise kind(f"{what} is {clip(value)}, {a_type(value)}; expected {expected}")
 
 
 def need_type(

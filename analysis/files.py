@@ -108,7 +108,7 @@ def open_file(
     try:
         facts = os.fstat(handle)
         if not stat.S_ISREG(facts.st_mode):
-            kind = next((name for is_it, name in _KINDS if is_it(facts.st_mode)), "no regular file")
+            kind = next((name for is_it, name in _KINDS if is_it(facts.st_mode)), "of an unknown kind")
             raise error(f"{where} cannot be read: it is {kind}, not a file; expected {what}")
         if not is_output:
             refuse_output(facts, error)

@@ -56,7 +56,7 @@ class _Answering(Texts):
                 f"{fact} The grammar is at fault, not the vocabulary: no bytes at all complete this text. `maskwright lint` says where it "
                 "leads into dead ends, and what to do"
             )
-        wanted = f"The grammar goes on with the bytes {allowed[:20]!r}, which no token begins with such that the rest fits too: use"
+        wanted = f"The grammar allows the bytes {allowed[:20]!r} next, but no token that begins with one of them is legal: use"
         if completable:
             return f"{fact} {wanted} a vocabulary that has them, or a grammar that does not need them"
         return f"{fact} {wanted} a vocabulary that has them; or the grammar leads into a dead end, which `maskwright lint` may show"
@@ -303,7 +303,7 @@ class Batch(_Answering):
         super().__init__(store, size, max_rollback)
         n_threads = integer("n_threads", n_threads)
         if not 1 <= n_threads <= MOST_THREADS:
-            raise MaskwrightError(f"n_threads is {clip(n_threads)}; expected at least 1, and {MOST_THREADS} at most")
+            raise MaskwrightError(f"n_threads is {clip(n_threads)}; expected at least 1, and at most {MOST_THREADS}")
         self._results = np.zeros(self.size, np.int32)
         self._words: Words = np.zeros((0, 0), np.int32)
         self._n_threads = min(n_threads, self.size)

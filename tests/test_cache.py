@@ -98,7 +98,7 @@ def test_stores_of_longest_lexing(folder: Path, builds: list[str]) -> None:
     for other in (replace(grammar, conflicts="shift"), replace(grammar, lexing="contextual"), layout_grammar()):
         cached_store(other, small_vocabulary())
     assert len(builds) == len(list(folder.iterdir())) == 4
-    with pytest.raises(GrammarError, match="rules='lark' says nothing"):
+    with pytest.raises(GrammarError, match="rules='lark' does not apply"):
         cached_store(grammar, small_vocabulary(), rules="lark")
 
 
@@ -152,7 +152,7 @@ def test_a_folder_that_cannot_be_written(
     assert len(builds) == 3
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
     assert "cannot be written, so stores are built each time: " in caplog.text
-    assert "Not a directory" in caplog.text and "let MASKWRIGHT_CACHE name a folder that can be" in caplog.text
+    assert "Not a directory" in caplog.text and "set MASKWRIGHT_CACHE to a writable folder" in caplog.text
     assert clear_cache() == 0
 
 
@@ -188,7 +188,7 @@ def test_clear_of_a_folder_that_cannot_be_emptied(folder: Path, monkeypatch: pyt
 
     monkeypatch.setattr(Path, "unlink", denied)
     with pytest.raises(
-        StoreError, match=r"cache folder .* cannot be emptied: Permission denied; see who may write there"
+        StoreError, match=r"cache folder .* cannot be emptied: Permission denied; check its permissions"
     ):
         clear_cache()
 
@@ -241,7 +241,7 @@ def test_what_others_may_have_written_is_not_used(
     elif way == "link":
         path.rename(folder / "elsewhere")
         path.symlink_to(folder / "elsewhere")
-        expected = r"is built anew: .* cannot be trusted: it is not a file, or a link to one"
+        expected = r"is built anew: .* cannot be trusted: it is not a file, or it is a link to one"
     else:
         strange = folder if way == "owner" else path
         lstat = os.lstat
@@ -251,7 +251,7 @@ def test_what_others_may_have_written_is_not_used(
             return os.stat_result((*facts[:4], 4321, *facts[5:])) if Path(path) == strange else facts
 
         monkeypatch.setattr(os, "lstat", other_owner)
-        expected = r"belongs to another user \(number 4321\)"
+        expected = r"belongs to another user \(user id 4321\)"
     builds.clear()
     assert small().is_streamlined and len(builds) == 1
     assert re.search(expected, caplog.text)

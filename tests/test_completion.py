@@ -176,15 +176,15 @@ def test_the_first_token_begins_inside_the_prompts_last(store: Store, model: Lan
     [
         (
             "[1, }",
-            r"'}' cannot stand at byte 4, line 1:5\n    \[1, }\n        \^\nHere could stand: digits, .*'\[', 'f', 'n', 't', '{'\.",
+            r"'}' cannot stand at byte 4, line 1:5\n    \[1, }\n        \^\nAllowed there: digits, .*'\[', 'f', 'n', 't', '{'\.",
         ),
         (
             '{"ab":\n  [1,\n "é" 2]}',
-            r"'2' cannot stand at byte 19, line 3:6\n     \"é\" 2\]}\n         \^\nHere could stand",
+            r"'2' cannot stand at byte 19, line 3:6\n     \"é\" 2\]}\n         \^\nAllowed there",
         ),
         ("]", r"']' cannot stand at byte 0, line 1:1\n    \]\n    \^\n.*'t', '{'"),
-        ("[1] 2", r"The longest legal beginning is its first 4 bytes of 5; it is complete\."),
-        ("[tru1", r"Here could stand: 'e'\.\n.*first 4 bytes of 5; it is complete if 'e\]' follows"),
+        ("[1] 2", r"The longest legal beginning is its first 4 of 5 bytes; it is complete\."),
+        ("[tru1", r"Allowed there: 'e'\.\n.*first 4 of 5 bytes; it is complete if 'e\]' follows"),
         ('"' + "é" * 5 + "1", r"'1' cannot stand at byte 11, line 1:7"),
         ("[" + "1, " * 60 + "x" + ", 1" * 60, r"line 1:182\n    \.\.\..*, x, 1, .*\n {67}\^\n"),
     ],
@@ -193,7 +193,7 @@ def test_a_prompt_that_no_text_begins_with(store: Store, prompt: str, message: s
     with pytest.raises(IllegalTokenError, match=message) as caught:
         read_prompt(store.matcher(), prompt.encode())
     lines = str(caught.value).splitlines()
-    assert lines[0].startswith("the prompt is no beginning of a text of json") and len(lines) == 5
+    assert lines[0].startswith("the prompt is not the beginning of a text of json") and len(lines) == 5
     assert (
         lines[1][lines[2].index("^")]
         == prompt[len(prompt.encode()[: int(lines[0].split("byte ")[1].split(",")[0])].decode())]
@@ -319,7 +319,7 @@ def test_a_store_file_and_its_prompt(runner: CliRunner, folder: Path, store: Sto
     assert good.exit_code == 0 and json.loads(good.stdout), good.stderr
     bad = runner.invoke(app, [*arguments, "[[tr]"])
     assert bad.exit_code == 2 and bad.stdout == ""
-    assert "']' cannot stand at byte 4, line 1:5" in bad.stderr and "Here could stand: 'u'" in bad.stderr
+    assert "']' cannot stand at byte 4, line 1:5" in bad.stderr and "Allowed there: 'u'" in bad.stderr
     # the prompt is refused before a model is looked for
     assert "cannot stand at byte 0" in runner.invoke(app, ["complete", "store.safetensors", "}", "-m", "./no"]).stderr
     early = runner.invoke(app, [*arguments, "[" * 20])

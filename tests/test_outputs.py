@@ -98,8 +98,8 @@ def test_nobody_reads_any_more(files: Path) -> None:
 
 def test_where_nothing_can_be_written_is_said_before_the_build(files: Path, tmp_path: Path) -> None:
     for target, said in (
-        (str(tmp_path), "it is there and is not a file; give a file's path"),
-        ("/dev/full", "it is there and is not a file"),
+        (str(tmp_path), "it exists and is not a file; give a file's path"),
+        ("/dev/full", "it exists and is not a file"),
         (str(tmp_path / "no" / "x"), "there is no folder"),
         (str(files / "text" / "x"), "there is no folder"),
         ("/proc/1/x.safetensors", "cannot "),
@@ -111,9 +111,9 @@ def test_where_nothing_can_be_written_is_said_before_the_build(files: Path, tmp_
 
 def test_a_folder_that_refuses_is_said_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "access", lambda *_: False)
-    with pytest.raises(StoreError, match=r"cannot write .*x: nothing may be written in .*; see who may"):
+    with pytest.raises(StoreError, match=r"cannot write .*x: you may not write in .*; check its permissions"):
         save_store(store(), tmp_path / "x")
-    with pytest.raises(MaskwrightError, match=r"x cannot be written: nothing may be written in"):
+    with pytest.raises(MaskwrightError, match=r"x cannot be written: you may not write in"):
         check_writable(tmp_path / "x")
 
 

@@ -18,7 +18,7 @@ _COUNT = re.compile(r"\{[ \t]*(\d*)[ \t]*(,?)[ \t]*(\d*)[ \t]*\}")
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
 _LARKS = "expected a grammar in Lark's language"
-_RULES = "there a rule is `name: ...`, in lower case, a terminal `NAME: ...`, and [0-9] a pattern, /[0-9]/"
+_RULES = "in it, a rule is `name: ...` in lower case, a terminal is `NAME: ...`, and [0-9] is the pattern /[0-9]/"
 _SCHEMA_WORDS = {"$schema", "$defs", "$ref", "properties", "anyOf", "oneOf", "allOf", "enum", "items", "definitions"}
 
 
@@ -51,7 +51,7 @@ def language_of(text: str) -> str | None:
         name = "a parsing expression grammar (PEG)"
     else:
         name = "EBNF (ISO 14977) or ABNF"
-    return f"this is {name}; {_LARKS}: {_RULES}, where this text has `name {sign} ...`"
+    return f"this is {name}; {_LARKS}: {_RULES}; this text has `name {sign} ...`"
 
 
 def _json(body: str) -> str | None:
@@ -63,11 +63,11 @@ def _json(body: str) -> str | None:
         if '"$schema"' not in body[:2_000]:
             return None
     if isinstance(found, dict) and "model" in found and "added_tokens" in found:
-        return f"this is a tokenizer.json; {_LARKS}: a tokenizer is named by --tokenizer, or is the vocabulary"
+        return f"this is a tokenizer.json; {_LARKS}; pass a tokenizer with --tokenizer, or as the vocabulary"
     if found is None or (
         isinstance(found, dict) and (_SCHEMA_WORDS & found.keys() or isinstance(found.get("type"), str))
     ):
-        return f"this is a JSON Schema; {_LARKS}: write what it describes as rules, or take the grammar json for any JSON text"
+        return f"this is a JSON Schema; {_LARKS}; write what it describes as rules, or use the grammar json, which accepts any JSON text"
     return f"this is JSON; {_LARKS}"
 
 
@@ -88,7 +88,7 @@ def hint_at(line: str, column: int) -> tuple[int, str] | None:
     for match in _COUNT.finditer(line):
         if match.start() <= at <= match.end() and (match[1] or match[3]):
             least, comma, most = match[1] or "0", match[2], match[3]
-            count = f"~{least}" if not comma else f"~{least}..{most}" if most else f"~{least} and the same again with *"
+            count = f"~{least}" if not comma else f"~{least}..{most}" if most else f"x~{least} x*"
             return match.start() + 1, f"a repetition is written {count} in Lark, not {match[0]}"
     for match in _WORD.finditer(line):
         word = match[0]

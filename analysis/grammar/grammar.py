@@ -238,8 +238,8 @@ class Grammar:
             )
         if layout.tabs == "consistent" and layout.tab_length != TAB_STOP:
             raise GrammarError(
-                f"grammar {self.name}: the layout's tab length is {layout.tab_length}, but consistent tabs lead to multiples of "
-                f"{TAB_STOP} columns, as in CPython; leave the tab length out, or let tabs count as in Lark"
+                f"grammar {self.name}: the layout's tab length is {layout.tab_length}, but consistent tabs advance to multiples of "
+                f"{TAB_STOP} columns, as in CPython; leave the tab length out, or set tabs to 'lark'"
             )
 
     @property
@@ -464,7 +464,7 @@ def _layout(data: dict[str, Any]) -> Layout:
         raise GrammarError(f"not a grammar written by maskwright: the layout has the members {sorted(map(str, data))}")
     pairs = [_items(pair, int, "a bracket pair") for pair in _items(data["brackets"], list, "brackets")]
     if not all(len(pair) == 2 for pair in pairs):
-        raise GrammarError("not a grammar written by maskwright: a bracket pair has not two members")
+        raise GrammarError("not a grammar written by maskwright: a bracket pair does not have two members")
     number = {key: _typed(data[key], int, f"the layout's {key}") for key in data if key not in ("brackets", "tabs")}
     tabs = _typed(data.get("tabs", "lark"), str, "the layout's tabs")
     return Layout(**number, brackets=tuple((opening, closing) for opening, closing in pairs), tabs=cast(Tabs, tabs))

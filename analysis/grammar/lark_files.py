@@ -127,13 +127,13 @@ class GrammarFiles:
         self.shown.append(shown)
         self.texts.append(text)
         if "\x00" in text:
-            raise GrammarError(f"{shown}: holds a NUL character: it is not a text file")
+            raise GrammarError(f"{shown}: it holds a NUL character, so it is not a text file")
         # Lark's pattern for literals takes exponential time on an open one with many backslashes.
         opened = offsets_of(text).open_literal
         if opened is not None:
             message = "a string or regular expression begins here and does not end"
             if (language := language_of(text)) is not None:
-                message = f"{language} (read as Lark's, {message})"
+                message = f"{language} (in Lark's language, {message})"
             raise GrammarError(self.at(message, opened, len(self.texts) - 1))
         # Lark follows every path through terminals that contain terminals: exponentially many.
         sizes: dict[str, int] = {}
@@ -156,7 +156,7 @@ class GrammarFiles:
             raise LimitError(f"{self.main}: {what}; do the imports of {module} form a circle?")
         try:
             if base_path == "":
-                raise GrammarError("it is relative, and the text comes from no file; pass folder=...")
+                raise GrammarError("it is relative, but the text does not come from a file; pass folder=...")
             if isinstance(base_path, str):
                 where: Any = os.path.join(base_path, grammar_path)
                 text = read_file(where)

@@ -129,7 +129,7 @@ def read_options(text: str, at: Callable[[str, int], str]) -> Options:
             if key in found:
                 raise error(f"option {key} is given twice")
             if len(words) > 1:
-                raise error(f"option {key} has one value, but found {value!r}")
+                raise error(f"option {key} takes one value, but found {value!r}")
             if words[0] not in _CHOICES.get(key, words):
                 raise error(f"option {key} is {value!r}; expected {' or '.join(_CHOICES[key])}")
         found.setdefault(key, []).extend(words)
@@ -166,7 +166,7 @@ def _declare(
         pairs.append((old, new))
     before = declared.get(name)
     if before is not None and before.kind != kind:
-        raise error(f"{kind} {name} is declared as a {before.kind} before; give it another name")
+        raise error(f"{kind} {name} is already declared as {before.kind} {name}; give it another name")
     if kind == "allowed" and before is None and pairs[0][0] == ".":
         raise error(
             f"allowed {name} begins with '.'; expected the rule that the list is about, as in: module .:relative_module"

@@ -199,7 +199,9 @@ class Simulator:
         """
         if isinstance(context, LrState):
             if not 0 <= context.number < len(self.shift):
-                raise CertificateError(f"there is no LR state {context.number}; the tables have {len(self.shift)}")
+                raise CertificateError(
+                    f"there is no LR state {context.number}; the tables have {len(self.shift)} states"
+                )
             return frozenset({context.number})
         if context and context[0] == START:
             return frozenset({0})
@@ -211,7 +213,7 @@ class Simulator:
     def _column(self, terminal: int) -> int:
         """The tables' column of a terminal. Raises CertificateError if it does not exist."""
         if not 0 <= terminal < len(self.column):
-            raise CertificateError(f"there is no terminal {terminal}; the tables have {len(self.column)}")
+            raise CertificateError(f"there is no terminal {terminal}; the tables have {len(self.column)} terminals")
         return self.column[terminal]
 
     def settle(self, fragment: Stack, position: int, word: TerminalSequence) -> Outcome:
@@ -353,17 +355,17 @@ def _check_proof(simulator: Simulator, proof: Proof) -> None:
         elif not proof.claim.allows([outcome is None for outcome in outcomes]):
             accepted = [outcome is None for outcome in outcomes]
             raise CertificateError(
-                f"the claim fails: {where} leads to state {cell}, on which the words are accepted: {accepted}"
+                f"the claim fails: {where} leads to state {cell}; which words are accepted there: {accepted}"
             )
 
     for top in sorted(simulator.tops(proof.claim.context)):
         check(top, tuple(simulator.settle((top,), 0, word) for word in words), f"the stack's top {top}")
     for node in proof.nodes:
         if not 0 <= node.cell < len(simulator.below) or len(node.outcomes) != len(words):
-            raise CertificateError(f"{node} is no situation of the claim")
+            raise CertificateError(f"{node} is not a situation of the claim")
         pairs = [(o if o is None else frozenset(o), word) for o, word in zip(node.outcomes, words, strict=True)]
         if not all(0 <= one.position < len(word) and one.pops >= 0 for outcome, word in pairs for one in outcome or ()):
-            raise CertificateError(f"{node} is no situation of the claim")
+            raise CertificateError(f"{node} is not a situation of the claim")
         if node.cell == 0 and any(node.outcomes):
             raise CertificateError(f"{node} would pop cells below the bottom of the stack")
         for below in simulator.below[node.cell]:
@@ -381,7 +383,7 @@ def _check_witness(simulator: Simulator, witness: Witness) -> None:
         raise CertificateError(f"state {stack[-1]} on top of the stack does not belong to the context {claim.context}")
     accepted = [bool(simulator.parse({stack}, word)) for word in claim.words()]
     if claim.allows(accepted):
-        raise CertificateError(f"the claim holds on the stack {stack}: its words are accepted: {accepted}")
+        raise CertificateError(f"the claim holds on the stack {stack}; which words are accepted there: {accepted}")
     context = claim.context
     first = context[0] if isinstance(context, tuple) and context and context[0] != START else None
     if first is not None and witness.prefix[-1:] != (first,):

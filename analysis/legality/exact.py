@@ -129,7 +129,7 @@ class ExactDeciders:
         tables = self.tables
         if max(tables.goto.shape[1], int(tables.rule_length.max(initial=0))) >= 1 << kernels.FIELD_BITS:
             raise LimitError(
-                f"grammar {grammar.name} has a rule or a list of nonterminals of {1 << kernels.FIELD_BITS} or more"
+                f"grammar {grammar.name} has a rule of {1 << kernels.FIELD_BITS} or more symbols, or as many nonterminals"
             )
         self._tables = kernels.Tables(
             action=tables.action,
@@ -219,7 +219,7 @@ class ExactDeciders:
         accessing, n_terminals = self.tables.accessing, self.tables.n_terminals
         if isinstance(context, LrState):
             if not 0 <= context.number < len(accessing):
-                raise MaskwrightError(f"there is no LR state {context.number}; the tables have {len(accessing)}")
+                raise MaskwrightError(f"there is no LR state {context.number}; the tables have {len(accessing)} states")
             return np.array([context.number], np.int32)
         if not context:
             found = (accessing >= 0) & (accessing < n_terminals)
@@ -268,7 +268,7 @@ class ExactDeciders:
         if 1 << (room + 2) > MAX_NODES:
             words = " / ".join(" ".join(map(self.grammar.display_name, word)) for word in claim.sequences)
             raise LimitError(
-                f"grammar {self.grammar.name}: whether {words} is {claim.kind} legal needs more than {MAX_NODES} situations, "
+                f"grammar {self.grammar.name}: deciding whether {words} is {claim.kind} legal takes more than {MAX_NODES} situations, "
                 f"or {MAX_ALTERNATIVES} stacks in one of them; ask about a shorter sequence, or make the grammar less ambiguous"
             )
         return room + 2

@@ -135,13 +135,13 @@ class Explainer:
         text = self._text((), conclusion)
         after = f"after {self._text((), context) or 'anything'}" + (f" {self._text((), premise)}" if premise else "")
         if conclusion == premise[: len(conclusion)]:
-            return Verdict(True, "prefix", f"{text or 'nothing'} is a beginning of what is legal already")
+            return Verdict(True, "prefix", f"{text or 'the empty sequence'} is a prefix of what is already legal")
         if not context:
             for left in (START, *self.deciders.live_terminals):
                 verdict = self._implied(decider, (left,), premise, conclusion)
                 if verdict.holds is not True:
                     return verdict
-            return Verdict(True, decider, f"{text} is legal {after}: it is after each terminal and at the start")
+            return Verdict(True, decider, f"{text} is legal {after}: after each terminal and at the start")
         if context == (START,):
             legal = not self.deciders.is_never_legal(context, conclusion)
             if legal or self.deciders.is_never_legal(context, premise):
@@ -159,7 +159,7 @@ class Explainer:
             closed = self._closed_set(states, rest + conclusion)
             return Verdict(True, decider, f"every derivation path {after} reads {text}", (), closed)
         if self.deciders.prover().implies_from_before(left, rest + premise, rest + conclusion):
-            reason = f"{text} can be read {after} by all that reads {self._text((), (left,))} there, at the start and after each terminal"
+            reason = f"at the start and after each terminal, whatever reads {self._text((), (left,))} can read {text} {after}"
             return Verdict(
                 True, decider, reason, (), self._closed_from_before((left, *rest, *premise), (left, *rest, *conclusion))
             )

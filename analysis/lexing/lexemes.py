@@ -62,8 +62,8 @@ def check_literals(grammar: Grammar, limit: int) -> None:
     literals = {t.literal for t in grammar.terminals if t.literal is not None and "i" not in t.flags}
     if len(literals) > limit:
         raise LimitError(
-            f"grammar {grammar.name} has {len(literals)} string literals, and a lexer has at most {limit} states: write those that the "
-            "rules treat alike as one terminal, a regular expression"
+            f"grammar {grammar.name} has {len(literals)} string literals, but a lexer has at most {limit} states; write literals that "
+            "the rules treat alike as one terminal with a regular expression"
         )
 
 

@@ -127,10 +127,10 @@ def lexing_modes(
 
 
 def _too_many_modes(grammar: Grammar) -> LimitError:
-    advice = ": load the grammar with lexing='longest'" if grammar.lexing == "contextual" else ""
+    advice = "; load the grammar with lexing='longest'" if grammar.lexing == "contextual" else ""
     return LimitError(
-        f"grammar {grammar.name}: {grammar.lexing} lexing has more than {MODE_LIMIT} different sets of competing terminals, the most "
-        f"that are supported{advice}"
+        f"grammar {grammar.name}: {grammar.lexing} lexing has more than {MODE_LIMIT} different sets of competing terminals, "
+        f"which is the limit{advice}"
     )
 
 
@@ -174,8 +174,8 @@ def _verbatim_set(
     if grammar.layout is not None and grammar.layout.newline in taken:
         name, newline = grammar.display_name(verbatim[0]), grammar.display_name(grammar.layout.newline)
         raise GrammarError(
-            f"grammar {grammar.name}: the parser may take the verbatim terminal {name} and the layout's newline {newline} in one "
-            "state, where no newline could be read; let the verbatim terminal begin behind a terminal of its own"
+            f"grammar {grammar.name}: in one state the parser may take both the verbatim terminal {name} and the layout's "
+            f"newline {newline}, so no newline could be read there; put another terminal before the verbatim terminal"
         )
     first = begins[verbatim].any(axis=0)
     return taken - _silent(grammar) | {t for t in refused if not (first & begins[t]).any()}

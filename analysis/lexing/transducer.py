@@ -297,15 +297,15 @@ class _Builder:
         name = self.grammar.display_name
         text = f"grammar {self.grammar.name}: longest-match lexing needs more than {self.limit} states"
         advice = "" if self.has_modes else ", or load the grammar with lexing='contextual'"
-        advice = f"; make these terminals differ sooner{advice}"
+        advice = f"; make the terminals differ sooner{advice}"
         if state.backs_up:
             alive = self.lexemes.live[state.under_way][:6]
             text = (
-                f"grammar {self.grammar.name}: the lexer would have to back up over any number of lexemes or bytes: it stays open whether "
+                f"grammar {self.grammar.name}: the lexer would have to back up over any number of lexemes or bytes: it cannot tell whether "
                 f"{name(state.winner)} has ended or {', '.join(map(name, alive))} goes on"
             )
             if tuple(alive) == (state.winner,):
-                advice = f"; make it show sooner where {name(state.winner)} ends"
+                advice = f"; make it clear sooner where {name(state.winner)} ends"
             return BackupError(f"{text}{advice}", tuple(dict.fromkeys((state.winner, *alive))))
         return LimitError(f"{text}{advice}")
 

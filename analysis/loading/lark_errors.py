@@ -28,8 +28,8 @@ _SHAPES = (
 """Beginnings of messages that name no symbol, and what to look for in the text."""
 _EXPLAINED = {
     "range": 'a range needs one character on each side, as in "a".."z"',
-    "resolve_term_references": "a terminal is made of one that is only declared, so it has no pattern",
-    "template_usage": "a template is called that is not defined, or with another number of arguments",
+    "resolve_term_references": "a terminal uses one that is only declared and has no pattern",
+    "template_usage": "a call names a template that is not defined, or has the wrong number of arguments",
 }
 """What it means if one of these functions of Lark's loader fails."""
 

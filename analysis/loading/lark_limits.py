@@ -59,8 +59,8 @@ def check_sizes(builder: LarkGrammar, files: GrammarFiles) -> None:
             raise files.error(f"{what}; give these parts rules of their own", name, kind=LimitError)
     endless = _endless_template(builder)
     if endless is not None:
-        what = f"the calls of template {endless!r} do not come to an end within {MAX_TEMPLATE_CALLS:,} calls"
-        raise files.error(f"{what}; does it call itself with a template as argument?", endless, kind=LimitError)
+        what = f"the calls of template {endless!r} do not end within {MAX_TEMPLATE_CALLS:,} calls"
+        raise files.error(f"{what}; does it call itself with a template as an argument?", endless, kind=LimitError)
 
 
 def _pattern_size(tree: Any, memo: dict[int, int]) -> int:

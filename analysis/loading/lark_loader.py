@@ -189,7 +189,9 @@ def parse_grammar(
     except MaskwrightError:
         raise
     except RecursionError as error:
-        raise LimitError(f"{files.main}: nested too deeply for Lark's loader; split the longest rule") from error
+        raise LimitError(
+            f"{files.main}: the grammar is nested too deeply for Lark's loader; split the longest rule"
+        ) from error
     except Exception as error:  # Lark raises AssertionError, AttributeError, KeyError, ValueError and others
         raise translate(error, files, doing) from error
     terminals = _terminals(terminal_defs, builder, lark_rules, keep, text)
@@ -314,7 +316,7 @@ def _refused(names: Sequence[str], builder: LarkGrammar, files: GrammarFiles) ->
     for name in names:
         if name not in defined:
             raise files.error(
-                f"option refused names {name}, which is no terminal of the grammar" + nearest(name, defined), name
+                f"option refused names {name}, which is not a terminal of the grammar" + nearest(name, defined), name
             )
     return names
 
@@ -412,8 +414,8 @@ def _with_layout(grammar: Grammar, layout: Layout | Indenter | str | None, files
         if number in grammar.ignored:
             raise files.error(f"the layout's {role} terminal {name} is ignored, so the layout would never see it", name)
         if grammar.terminals[number].is_declared != declared:
-            wanted = "be declared with %declare: layout inserts it" if declared else "have a pattern"
-            raise files.error(f"the layout's {role} terminal {name} has to {wanted}", name)
+            wanted = "be declared with %declare: the layout inserts it" if declared else "have a pattern"
+            raise files.error(f"the layout's {role} terminal {name} must {wanted}", name)
     return with_layout
 
 
@@ -422,7 +424,7 @@ def _with_verbatim(grammar: Grammar, names: Sequence[str], files: GrammarFiles) 
     number = grammar.terminal_number
     for name in names:
         if name not in number:
-            what = f"option verbatim names {name}, which is no terminal that the rules use"
+            what = f"option verbatim names {name}, which is not a terminal that the rules use"
             raise files.error(what + nearest(name, list(number)), name)
     return replace(grammar, verbatim=frozenset(number[name] for name in names))  # checks the rest
 
@@ -438,7 +440,7 @@ def _by_number(grammar: Grammar, indenter: Indenter, files: GrammarFiles) -> Lay
             known = [terminal.name for terminal in grammar.terminals]
             close = difflib.get_close_matches(name, known, n=3)
             hint = f"; did you mean {' or '.join(close)}?" if close else ""
-            raise files.error(f"the layout names {name!r}, which is no terminal that the grammar uses{hint}", name)
+            raise files.error(f"the layout names {name!r}, which is not a terminal that the grammar uses{hint}", name)
         return number[name]
 
     brackets = tuple((find(opening), find(closing)) for opening, closing in indenter.brackets)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from maskwright.analysis.arguments import a_type
 from maskwright.analysis.errors import GrammarError, UnknownNameError
 from maskwright.analysis.grammar.grammar import Lexing
 from maskwright.analysis.grammar.lark_files import OR_PATH, is_text, nearest, read_file, short_name
@@ -75,7 +76,7 @@ def find_source(source: str | os.PathLike[str]) -> Source:
     object that is neither a name nor a path.
     """
     if not isinstance(source, str | bytes | os.PathLike):
-        raise GrammarError(f"a grammar is a name, a path or a text; this is a {type(source).__name__}")
+        raise GrammarError(f"a grammar is a name, a path or a text; this is {a_type(source)}")
     shown = os.fsdecode(source)
     if isinstance(source, bytes) and is_text(shown):
         raise GrammarError("the text of a grammar is of type bytes; expected a str; decode it: data.decode()")
@@ -85,7 +86,7 @@ def find_source(source: str | os.PathLike[str]) -> Source:
         name = shown.removeprefix("lark:")
         if name not in LARK_WHEEL_STARTS:
             raise UnknownNameError(
-                f"no grammar {short_name(shown)} in Lark's wheel" + nearest(shown, known_grammars(), OR_PATH)
+                f"Lark's wheel has no grammar {short_name(shown)}" + nearest(shown, known_grammars(), OR_PATH)
             )
         text = (pkgutil.get_data("lark", f"grammars/{name}.lark") or b"").decode("utf-8")
         file = f"{name}.lark"

@@ -32,7 +32,7 @@ def soften(grammar: Grammar, keywords: Iterable[str]) -> Grammar:
     for keyword in sorted(set(keywords)):
         if keyword not in literals:
             raise GrammarError(
-                f"grammar {grammar.name}: soft keyword {keyword!r} is not a string literal of its rules; give it as it stands there"
+                f"grammar {grammar.name}: soft keyword {keyword!r} is not a string literal of its rules; write it as it stands there"
             )
         patterns = [
             number

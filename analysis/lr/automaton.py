@@ -322,7 +322,7 @@ def _too_large(items: Items, kernels: Sequence[Kernel], n_symbols: int, limit: s
             count[lhs - grammar.n_terminals] += 1
     worst = max(range(len(count)), key=lambda i: count[i])
     return (
-        f"grammar {grammar.name}: its LR automaton has {len(kernels)} states or more over {n_symbols} symbols, {limit}; "
-        f"rules of {grammar.symbol_name(grammar.n_terminals + worst)!r} are under way in {count[worst]} of them: give it fewer or shorter "
+        f"grammar {grammar.name}: its LR automaton has at least {len(kernels)} states over {n_symbols} symbols, {limit}; "
+        f"rules of {grammar.symbol_name(grammar.n_terminals + worst)!r} are under way in {count[worst]} states; give it fewer or shorter "
         "alternatives, or split the grammar"
     )

@@ -135,7 +135,7 @@ class Live:
         number = self._kinds.setdefault(members, len(self._members))
         if number == len(self._members):
             if number >= MAX_KINDS:
-                raise LimitError(f"its stacks are of more than {MAX_KINDS} kinds")
+                raise LimitError(f"it has more than {MAX_KINDS} kinds of stacks")
             self._members.append(members)
         return number
 
@@ -192,7 +192,7 @@ class Live:
         number = self._number.setdefault((state, going_on), len(self._queries))
         if number == len(self._queries):
             if number >= MAX_QUERIES:
-                raise LimitError(f"its parser has to be asked more than {MAX_QUERIES} questions")
+                raise LimitError(f"its parser needs more than {MAX_QUERIES} queries")
             self._queries.append((state, going_on))
             self._next.append({})
         return number
@@ -326,7 +326,7 @@ class _Exits:
     def _count(self) -> None:
         self._work += 1
         if self._work > MAX_EXITS:
-            raise LimitError(f"its parser has more than {MAX_EXITS} ways out of its states")
+            raise LimitError(f"its parser has more than {MAX_EXITS} exits from its states")
 
 
 class _Product:

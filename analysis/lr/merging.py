@@ -109,7 +109,7 @@ def _check_size(grammar: Grammar, n_states: int, n_symbols: int) -> None:
     if n_states * n_symbols > MAX_MERGED_CELLS:
         raise LimitError(
             f"grammar {grammar.name}: its LR tables have {n_states} states over {n_symbols} symbols, {n_states * n_symbols} cells, past "
-            f"the limit of {MAX_MERGED_CELLS}; write rules that only lead to each other as one, or split the grammar"
+            f"the limit of {MAX_MERGED_CELLS}; merge rules that only lead to each other, or split the grammar"
         )
 
 

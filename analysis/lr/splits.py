@@ -111,12 +111,8 @@ def described(grammar: Grammar, tables: LrTables, found: Disagreement) -> str:
     terminal = {column: number for number, column in enumerate(tables.terminal_column.tolist()) if column >= 0}
     names = [grammar.display_name(terminal[column]) for column in found.columns]
     read = f"the conflict before {names[0]}" + (f" and then {' '.join(names[1:])}" if names[1:] else "")
-    do = (
-        "stand where different terminals compete"
-        if found.states
-        else "stand where different terminals compete, for all that is known"
-    )
+    do = "stand where different terminals compete" if found.states else "may stand where different terminals compete"
     return (
-        f"after {read} parses of one text {do}, and one lexer cannot read for both of them; load the grammar with conflicts='shift', "
+        f"after {read}, parses of one text {do}, and one lexer cannot serve both; load the grammar with conflicts='shift', "
         "which decides conflicts as Lark does, or with lexing='longest', or left-factor the rules"
     )

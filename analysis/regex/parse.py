@@ -142,7 +142,7 @@ class _Reader:
             case "GROUPREF":
                 raise Unsupported(
                     "a back-reference",
-                    "it repeats a text of any length, which no finite automaton can; list the alternatives instead",
+                    "it repeats a text of any length, which a finite automaton cannot do; list the alternatives instead",
                     self._next("backreference", "back-reference"),
                 )
             case "GROUPREF_EXISTS":

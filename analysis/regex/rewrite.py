@@ -120,8 +120,8 @@ class _Rewriter:
                 ordered = plain
             else:
                 raise Unsupported(
-                    "a lazy quantifier whose body can match in several lengths at one place",
-                    "make the body one character class, or an alternation each option of which can match in one length",
+                    "a lazy quantifier whose body can match several lengths at one position",
+                    "make the body one character class, or an alternation whose options each match one length",
                     node.source,
                 )
         if not lazy and not has_lazy(body):
@@ -157,7 +157,7 @@ class _Rewriter:
                 return sequence(whole, stop)
             return Choice((Repeat(plain, most, most), sequence(Repeat(plain, least, most - 1), stop)))
         raise Unsupported(
-            "a possessive quantifier whose body can match in several lengths at one place",
+            "a possessive quantifier whose body can match several lengths at one position",
             "make the body one character class, or use the plain quantifier",
             source,
         )
@@ -175,8 +175,8 @@ class _Rewriter:
             if self._is_deterministic(head):  # so only the last part can stop early
                 return sequence(head, self._possessive(self.rewrite(last.body, None), last.least, last.most, source))
         raise Unsupported(
-            "an atomic group that can match in several lengths at one place",
-            "use a plain group (?:...), or make sure that none of its matches begins another",
+            "an atomic group that can match several lengths at one position",
+            "use a plain group (?:...), or make sure that none of its matches is a prefix of another",
             source,
         )
 

@@ -89,8 +89,8 @@ def _words(grammar: Grammar, convention: Convention) -> tuple[int, ...]:
     if found is None:
         rule = next(r for r in below(grammar, convention.symbol) if len(r.rhs) != 1)
         raise GrammarError(
-            f"grammar {grammar.name}: convention {convention.name} is about single words, but {shown} can be more, as by rule "
-            f"{grammar.rule_text(rule)!r}; name a rule, or a terminal, of single words"
+            f"grammar {grammar.name}: convention {convention.name} is about single words, but {shown} can be more than one, as in rule "
+            f"{grammar.rule_text(rule)!r}; name a rule or terminal of single words"
         )
     layout = grammar.layout
     special = grammar.ignored | grammar.verbatim | ({layout.newline, layout.indent, layout.dedent} if layout else set())
@@ -98,7 +98,7 @@ def _words(grammar: Grammar, convention: Convention) -> tuple[int, ...]:
         if terminal in special or grammar.terminals[terminal].is_declared:
             raise GrammarError(
                 f"grammar {grammar.name}: convention {convention.name} is about words, but {shown} can be terminal "
-                f"{grammar.display_name(terminal)}, which is ignored, verbatim or of the layout"
+                f"{grammar.display_name(terminal)}, which is ignored, verbatim or part of the layout"
             )
     return found
 
@@ -137,8 +137,8 @@ def _parts(grammar: Grammar, number: int, conventions: Sequence[Convention]) -> 
         found = finer
         if len(found) > MAX_PARTS:
             raise LimitError(
-                f"grammar {grammar.name}: the conventions part terminal {terminal.name} into more than {MAX_PARTS}; "
-                "give alike conventions the same regular expression"
+                f"grammar {grammar.name}: the conventions split terminal {terminal.name} into more than {MAX_PARTS} parts; "
+                "give similar conventions the same regular expression"
             )
     if len(found) == 1:
         return [_Part(terminal, found[0][0])]
@@ -168,8 +168,8 @@ def _check_ties(before: Grammar, after: Grammar, parts: Mapping[int, Sequence[st
                 if not both.is_empty:
                     raise GrammarError(
                         f"grammar {before.name}: terminals {own.name} and {terminal.name} both match {both.shortest()!r}, and only the "
-                        f"length of their patterns says which wins; give {terminal.name} a priority ({terminal.name}.1) before a "
-                        f"convention parts {own.name}"
+                        f"length of their patterns decides which wins; give {terminal.name} a priority ({terminal.name}.1) before a "
+                        f"convention splits {own.name}"
                     )
 
 
@@ -291,7 +291,7 @@ class _Conventional:
                 one = " and ".join(f"{c.name}={c.pattern}" for c in conventions)
                 raise GrammarError(
                     f"grammar {grammar.name}: no word that can be {grammar.symbol_name(symbol)} fulfils convention {one}; "
-                    f"the expression has to match whole words, which are {words} here"
+                    f"the expression must match whole words, here {words}"
                 )
             for convention in conventions:
                 if convention.otherwise is not None:

@@ -96,7 +96,7 @@ def listed(restrictions: Iterable[str]) -> tuple[str, ...]:
     """
     if isinstance(restrictions, str):
         raise GrammarError(
-            f"restrictions are a list, but found the text {restrictions[:40]!r}; write [{restrictions[:40]!r}]"
+            f"expected a list of restrictions, but found the text {restrictions[:40]!r}; write [{restrictions[:40]!r}]"
         )
     return strings("restrict", restrictions, "a list of restrictions, NAME or NAME=VALUE", GrammarError)
 
@@ -115,7 +115,7 @@ def read_wanted(restrictions: Iterable[str]) -> Mapping[str, str | None]:
         if not name:
             raise GrammarError(f"restriction {text[:40]!r} has no name; expected NAME or NAME=VALUE")
         if name in wanted:
-            raise GrammarError(f"restriction {name} is given twice; give it once, with all that is to hold")
+            raise GrammarError(f"restriction {name} is given twice; give it once, with everything that must hold")
         wanted[name] = value if equals else None
     return wanted
 
@@ -145,12 +145,12 @@ def _check_known(grammar: Grammar, declared: Mapping[str, Restriction], name: st
         hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
         has = f"it has {', '.join(known)}" if known else "it declares none"
         raise UnknownNameError(
-            f"grammar {grammar.name} knows no restriction {name[:40]!r}{hint} ({has}; and RULE=REGEX for each rule of single words)"
+            f"grammar {grammar.name} has no restriction {name[:40]!r}{hint} ({has}, and RULE=REGEX works for each rule of single words)"
         )
     kind = "convention" if found is None else found.kind
     if kind == "restriction" and value is not None:
         raise GrammarError(
-            f"grammar {grammar.name}: restriction {name} has no value, but found {value[:40]!r}; give it as {name}"
+            f"grammar {grammar.name}: restriction {name} takes no value, but found {value[:40]!r}; give it as {name}"
         )
     if kind == "convention" and not value:
         raise GrammarError(
@@ -209,8 +209,8 @@ def _by_other_rules(grammar: Grammar, steps: Sequence[tuple[str, Mapping[str, st
             must_be_rule, must_be_terminal = old_number == grammar.start, not grammar.is_nonterminal(old_number)
             if new_number is not None and (must_be_rule, must_be_terminal)[grammar.is_nonterminal(new_number)]:
                 raise GrammarError(
-                    f"grammar {grammar.name}: restriction {restriction} puts {new} in the place of {old}, but one is a rule and one "
-                    "a terminal; let it name two of a kind"
+                    f"grammar {grammar.name}: restriction {restriction} replaces {old} with {new}, but one is a rule and the other "
+                    "a terminal; name two rules or two terminals"
                 )
             new_of[old_number] = new_number if new else None
             if not new:
@@ -269,7 +269,7 @@ def _replaced(grammar: Grammar, restriction: str, new_of: Mapping[int, int | Non
         gone = next((t for pair in layout.brackets for t in pair if new(t) is None), gone)
         if gone is not None:
             raise GrammarError(
-                f"grammar {grammar.name}: restriction {restriction} takes terminal {grammar.display_name(gone)} away, "
+                f"grammar {grammar.name}: restriction {restriction} removes terminal {grammar.display_name(gone)}, "
                 "which the layout needs"
             )
         left = {key: value for key, value in members.items() if value is not None}
@@ -283,8 +283,8 @@ def _replaced(grammar: Grammar, restriction: str, new_of: Mapping[int, int | Non
     start = new(grammar.start)
     if start is None:
         raise GrammarError(
-            f"grammar {grammar.name}: restriction {restriction} empties the language: it takes the start symbol "
-            f"{grammar.symbol_name(grammar.start)} away"
+            f"grammar {grammar.name}: restriction {restriction} empties the language: it removes the start symbol "
+            f"{grammar.symbol_name(grammar.start)}"
         )
     return replace(
         grammar,
@@ -326,8 +326,8 @@ def _check_alive(before: Grammar, after: Grammar, removed: Mapping[int, str], na
     needs = f" ({', '.join(f'{a} needs {b}' for a, b in itertools.pairwise(shown))})" if len(path) > 1 else ""
     if lost:
         gone = next(s for s in lost[0].rhs if s in removed)
-        why = f"its alternative {before.rule_text(lost[0])!r} goes with {before.display_name(gone)}, which {removed[gone]} takes away"
-        why += ", and what is left leads back to itself or to rules without an end" if left else ""
+        why = f"its alternative {before.rule_text(lost[0])!r} is lost with {before.display_name(gone)}, which {removed[gone]} removes"
+        why += ", and what is left leads back to itself or to rules that never end" if left else ""
     else:
         why = "no finite text can be derived from it"
     raise GrammarError(

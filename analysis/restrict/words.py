@@ -165,7 +165,7 @@ def allow_only(grammar: Grammar, name: str, symbol: int, entries: Sequence[str])
     wide = [parts[:-1] for parts in dict.fromkeys(wide)]
     if () in wide:
         raise GrammarError(
-            f"grammar {grammar.name}: {name} has '*', which cannot be a {shown}: it lacks a word; all of them need no list"
+            f"grammar {grammar.name}: {name} has '*', which cannot be a {shown}: it lacks a word; to allow all, give no list"
         )
     automata = _automata(grammar)
     fresh = itertools.count(grammar.n_terminals + grammar.n_nonterminals)
@@ -180,7 +180,7 @@ def allow_only(grammar: Grammar, name: str, symbol: int, entries: Sequence[str])
             why = (
                 f"{text!r} is a keyword"
                 if text in literals
-                else f"{text!r} is none of its words"
+                else f"{text!r} is not one of its words"
                 if text
                 else "it lacks a word"
             )

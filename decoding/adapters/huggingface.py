@@ -143,7 +143,7 @@ class MaskwrightLogitsProcessor:
             if scores.shape[1] < self._n_columns:
                 raise MaskwrightError(
                     f"the model gives {scores.shape[1]} logits, but vocabulary {self.vocabulary.name} has tokens up to id "
-                    f"{self._n_columns - 1}: the store was built for another tokenizer than the model's"
+                    f"{self._n_columns - 1}: the store was built for a different tokenizer than the model's"
                 )
             return self._mask(scores)
         except BaseException:
@@ -193,7 +193,7 @@ class MaskwrightLogitsProcessor:
         sequence is not a legal beginning; and as `short_ending`.
         """
         if not self._prefixes.has_begun:
-            raise MaskwrightError("there was no generation yet, so where the texts begin is not known")
+            raise MaskwrightError("there was no generation yet, so it is not known where the texts begin")
         self._raise_if_dead()
         ids: Ids = _ids(
             "the sequences", need_dense("the sequences", sequences) if hasattr(sequences, "detach") else sequences
@@ -252,7 +252,7 @@ class MaskwrightLogitsProcessor:
         some = ", ".join(f"{i} ({'end of text' if i in self._eos else repr(tokens[i])})" for i in allowed[:5].tolist())
         raise MaskwrightError(
             f"row {row}: none of the {len(allowed)} tokens that the grammar allows has a finite logit: the model or another logits "
-            f"processor (suppress_tokens, bad_words_ids, min_new_tokens, a forced token) ruled them all out. Allowed are {some}"
+            f"processor (suppress_tokens, bad_words_ids, min_new_tokens, a forced token) ruled them all out. Allowed: {some}"
             + (" ..." if len(allowed) > 5 else "")
         )
 

@@ -162,7 +162,7 @@ class Prefixes:
         found = self._find(sequence, likely)
         if found is None:
             raise MaskwrightError(
-                f"sequence {row} does not begin with a prompt of the last generation, so where its text begins is not known"
+                f"sequence {row} does not begin with a prompt of the last generation, so it is not known where its text begins"
             )
         return found
 
@@ -179,8 +179,8 @@ class Prefixes:
         except IllegalTokenError as error:
             raise IllegalTokenError(
                 f"row {row}, position {position}: {error}. The masks refused this token, so something else wrote it: a prompt that is not "
-                "text of the grammar, a prompt that goes on where the last generation stopped (then call reset() before), another logits "
-                "processor that comes later, or a draft (then say drafts=True)"
+                "text of the grammar, a prompt that continues where the last generation stopped (then call reset() first), another logits "
+                "processor that comes later, or a draft (then pass drafts=True)"
             ) from None
 
     def _follow_a_step(self, ids: Ids) -> bool:
@@ -220,8 +220,8 @@ class Prefixes:
         if missing:
             if not self._rules.is_told:
                 raise MaskwrightError(
-                    f"row {goes_on} goes on with a prompt of the last generation, but row {missing[0]} does not: where their texts begin "
-                    f"is not known; {RESET}"
+                    f"row {goes_on} continues a prompt of the last generation, but row {missing[0]} does not, so it is not known where "
+                    f"their texts begin; {RESET}"
                 )
             self._begin(ids)
             return
@@ -254,8 +254,8 @@ class Prefixes:
                 break
         if len(fitting) > 1 and any(start < len(tokens) for _, start in fitting.values()):
             raise MaskwrightError(
-                "the rows have changed, and sequences of different stores, prefixes or prompt_lengths have the same prompt: which of them "
-                f"a row belongs to is not known; keep the rows in their order, or {RESET}"
+                "the rows have changed, and sequences of different stores, prefixes or prompt_lengths have the same prompt, so it is not "
+                f"known which of them a row belongs to; keep the rows in their order, or {RESET}"
             )
         return next(iter(fitting.values()), None)
 
@@ -294,16 +294,16 @@ class Prefixes:
         has_read = any(self._n_read)
         if has_read and ids.shape == last.shape and np.array_equal(ids[:, :-1], last[:, 1:]):
             raise MaskwrightError(
-                "the rows have lost their first token since the last call, so where their texts begin is not known; pass the whole rows, "
-                f"or {RESET}"
+                "the rows have lost their first token since the last call, so it is not known where their texts begin; pass the whole "
+                f"rows, or {RESET}"
             )
         if self._rules.is_told:
             return
         for left in self._left:
             if left.shape == (len(ids), ids.shape[1] - 1) and np.array_equal(ids[:, :-1], left):
                 raise MaskwrightError(
-                    "the rows go on with an earlier generation, not the last one: a processor serves one generation after the other; make "
-                    f"one for each that is under way, or {RESET}"
+                    "the rows continue an earlier generation, not the last one, but a processor serves one generation at a time; make "
+                    f"one for each generation under way, or {RESET}"
                 )
 
     def _rearrange(self, last: Ids, ids: Ids, origins: list[Origin], starts: list[int]) -> None:
@@ -355,7 +355,7 @@ class Prefixes:
         try:
             matcher.advance_bytes(self._sources[row].prefix)
         except IllegalTokenError as error:
-            raise IllegalTokenError(f"row {row}: the prefix is no beginning of a legal text: {error}") from None
+            raise IllegalTokenError(f"row {row}: the prefix is not the beginning of a legal text: {error}") from None
         self._n_read[row], self.has_ended[row], self.is_stray[row] = 0, False, False
 
     def _back_to(self, row: int, n: int) -> None:
@@ -400,7 +400,7 @@ class Prefixes:
         """
         if self._is_text(tokens):
             raise IllegalTokenError(
-                f"row {row}, position {self._starts[row] + self._n_read[row]}: the text had ended, and other text comes behind it; {RESET}"
+                f"row {row}, position {self._starts[row] + self._n_read[row]}: the text had ended, but more text follows it; {RESET}"
             )
 
     def _speaks_on(self, tokens: Ids) -> bool:

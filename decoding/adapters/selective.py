@@ -54,7 +54,7 @@ class SelectiveHead:
         for name in ("prepare_inputs_for_generation", "_get_logits_processor"):
             if not hasattr(model, name) or name in vars(model):
                 raise MaskwrightError(
-                    f"the model has no {name} of its class: expected a generation model of transformers"
+                    f"the model lacks {name}, or it has been replaced; expected a generation model of transformers"
                 )
         self.n_selective = self.n_full = 0
         self._torch, self._model, self._processor, self._max_ids = torch, model, processor, max_ids

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.arguments import clip, need_type, refuse_argument
+from maskwright.analysis.arguments import a_type, clip, need_type, refuse_argument
 from maskwright.analysis.errors import MaskwrightError
 
 GREATEST = (1 << 63) - 1
@@ -29,7 +29,7 @@ def plain_bytes(what: str, value: object) -> bytes:
     if isinstance(value, bytes | bytearray | memoryview):
         return bytes(value)
     remedy = "; encode it: text.encode()" if isinstance(value, str) else ""
-    raise MaskwrightError(f"{what} is {clip(value)}, a {type(value).__name__}; expected bytes{remedy}")
+    raise MaskwrightError(f"{what} is {clip(value)}, {a_type(value)}; expected bytes{remedy}")
 
 
 def text_bytes(what: str, value: object, expected: str) -> bytes:
@@ -130,12 +130,12 @@ def check_words(bitmask: Any, leading: tuple[int, ...], n_words: int) -> npt.NDA
                 f"the bitmask cannot be written to by NumPy ({clip(str(error))}); {expected}"
             ) from error
     if not isinstance(bitmask, np.ndarray):
-        raise MaskwrightError(f"the bitmask is a {type(bitmask).__name__}; {expected}")
+        raise MaskwrightError(f"the bitmask is {a_type(bitmask)}; {expected}")
     array: npt.NDArray[Any] = bitmask
     if array.dtype not in (np.dtype(np.uint32), np.dtype(np.int32)):
         raise MaskwrightError(f"the bitmask has dtype {array.dtype}; {expected}")
     if array.ndim != len(leading) + 1 or array.shape[:-1] != leading or array.shape[-1] < n_words:
         raise MaskwrightError(f"the bitmask has shape {array.shape}; {expected}")
     if not array.flags.c_contiguous or not array.flags.writeable or not array.flags.aligned:
-        raise MaskwrightError(f"the bitmask is not contiguous, or read-only, or lies at an odd address; {expected}")
+        raise MaskwrightError(f"the bitmask is not contiguous, not writable or not aligned; {expected}")
     return array.view(np.ndarray).view(np.int32)

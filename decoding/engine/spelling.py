@@ -49,7 +49,7 @@ class Answer:
 
     def _old(self) -> bool:
         warnings.warn(
-            f"{self._name} is a method: write {self._name}(); without the parentheses it will always be true one day",
+            f"{self._name} is a method: write {self._name}(); without the parentheses it will always be true in a later version",
             DeprecationWarning,
             stacklevel=3,
         )

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.arguments import clip, integer, refuse_argument
+from maskwright.analysis.arguments import a_type, clip, integer, refuse_argument
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitError, MaskwrightError
 from maskwright.analysis.grammar.columns import Column
 from maskwright.analysis.jit import checksum
@@ -62,7 +62,7 @@ class Texts(Shared):
     def __init__(self, store: EngineTable, size: int, max_rollback: int) -> None:
         if not isinstance(store, EngineTable):
             refuse_argument(
-                "the store", store, "a Store, as mw.build_store and mw.load_store give it (not of lexing nfa)"
+                "the store", store, "a Store, as mw.build_store and mw.load_store return it (not one with lexing 'nfa')"
             )
         size, max_rollback = integer("size", size), integer("max_rollback", max_rollback)
         if size < 1 or max_rollback < 0:
@@ -117,9 +117,7 @@ class Texts(Shared):
                 raise TypeError
             found = operator.index(token)  # type: ignore[arg-type]
         except TypeError:
-            raise IllegalTokenError(
-                f"token {clip(token)} is no id but a {type(token).__name__}; expected an integer"
-            ) from None
+            raise IllegalTokenError(f"token {clip(token)} is {a_type(token)}, not an id; expected an integer") from None
         return found if -1 <= found < 1 << 31 else -1
 
     def _is_allowed(self, slot: int, token: int) -> bool:
@@ -305,7 +303,7 @@ class Texts(Shared):
         try:
             chosen = list(slots)
         except TypeError:
-            raise MaskwrightError(f"slots is {clip(slots)}; expected a list of numbers of slots") from None
+            raise MaskwrightError(f"slots is {clip(slots)}; expected a list of slot numbers") from None
         return [self._slot(slot) for slot in chosen]
 
     def _fill(self, slot: int, words: Words) -> None:
@@ -373,7 +371,9 @@ class Texts(Shared):
         begins = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         total = int(begins[-1]) + width * sum(has_cache)
         if total >= 1 << 31:
-            raise LimitError("the texts are too long or too deeply nested together to number their stacks in 31 bits")
+            raise LimitError(
+                "the texts together are too long or nested too deeply: their stacks cannot be numbered in 31 bits"
+            )
         memory = _zeros(total)
         cache = int(begins[-1])
         memory[cache:] = -1
@@ -397,18 +397,18 @@ class Texts(Shared):
         where = f" in slot {slot}" if self.size > 1 else ""
         if code == constants.TOO_MANY:
             raise LimitError(
-                f"grammar {grammar.name} has more than {constants.MAX_STACKS} readings of the text{where}: their number grows with it; "
-                "load the grammar with conflicts='shift', or make its rules less ambiguous"
+                f"grammar {grammar.name} has more than {constants.MAX_STACKS} readings of the text{where}: their number grows with its "
+                "length; load the grammar with conflicts='shift', or make its rules less ambiguous"
             )
         if code == constants.SPLIT:
             raise LimitError(
-                f"grammar {grammar.name} has several readings of the text{where} in which the next lexeme would be read differently, which "
-                "one lexer cannot follow; make its rules less ambiguous, or load the grammar with conflicts='shift'"
+                f"grammar {grammar.name} has several readings of the text{where} that would lex the next lexeme differently, but one lexer "
+                "cannot follow them all; make its rules less ambiguous, or load the grammar with conflicts='shift'"
             )
         if code == constants.TOO_LONG:
             raise LimitError(
-                f"grammar {grammar.name}: one token or mask takes more steps than can be waited for{where}: the text is nested too "
-                "deeply, or the store was made to run without end; if it is not your own, build it from the grammar"
+                f"grammar {grammar.name}: one token or mask takes too many steps{where}: the text is nested too "
+                "deeply, or the store was made to run without end; if the store is not your own, build it from the grammar"
             )
         what = f"bytes {data[:40]!r}" if token is None else f"token {clip(int(token))}"
         if token is not None and 0 <= token < vocabulary.size:
@@ -419,7 +419,7 @@ class Texts(Shared):
                 f"{what} is out of range{where}: the vocabulary has the ids 0 to {vocabulary.size - 1}"
             )
         if code == constants.AFTER_END:
-            raise IllegalTokenError(f"{what} after the end of the text{where}: reset() begins a new one")
+            raise IllegalTokenError(f"{what} comes after the end of the text{where}: reset() begins a new one")
         if code == constants.NOT_COMPLETE:
             raise IllegalTokenError(f"{what} ends the text{where}, which is not complete here")
         if code == constants.NO_TEXT:
@@ -442,11 +442,11 @@ class Texts(Shared):
                 high = middle - 1
         good = low
         if good > _EXPLAINED:
-            return f"Byte {good} of it, {data[good : good + 1]!r}, cannot come"
+            return f"Byte {good} of it, {data[good : good + 1]!r}, cannot come here"
         allowed = bytes(byte for byte in range(256) if self._reads(slot, data[:good] + bytes([byte])))
         shown = ", ".join(repr(allowed[i : i + 1])[1:] for i in range(min(12, len(allowed))))
         more = f" and {len(allowed) - 12} more" if len(allowed) > 12 else ""
-        return f"Byte {good} of it, {data[good : good + 1]!r}, cannot come; what can: {shown or 'nothing'}{more}"
+        return f"Byte {good} of it, {data[good : good + 1]!r}, cannot come here; allowed: {shown or 'nothing'}{more}"
 
     def _allows_bytes(self, slot: int, data: bytes) -> bool:
         with Alone(self):
@@ -483,7 +483,7 @@ def restored(cls: type[Any], arguments: tuple[Any, ...], state: tuple[int, Words
     source, memory, regions = state
     if source != SOURCE:
         raise MaskwrightError(
-            "the matcher or batch was pickled by another version of maskwright, which keeps texts otherwise; read the texts anew"
+            "the matcher or batch was pickled by another version of maskwright, which stores texts differently; read the texts again"
         )
     texts = cls(*arguments)
     texts._memory, texts._regions = memory, regions
@@ -495,5 +495,5 @@ def _zeros(n: int) -> Words:
         return np.zeros(n, np.int32)
     except MemoryError:
         raise LimitError(
-            f"the texts take {4 * n / 1e9:.1f} GB, more than there is; make smaller batches, or end texts"
+            f"the texts take {4 * n / 1e9:.1f} GB, which is more memory than there is; make smaller batches, or end texts"
         ) from None

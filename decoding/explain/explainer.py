@@ -66,7 +66,7 @@ class Explainer:
         if good == len(text):
             refused = self.trace.end(configurations)
             ending = self.attempts(refused, text, configurations[0].read)
-            whole = "a whole text" if not refused else "the beginning of a text"
+            whole = "a complete text" if not refused else "the beginning of a text"
             return Explanation(
                 summary=f"legal under grammar {self.grammar.name}: {whole}, {len(text):,} bytes",
                 verdict="allowed",
@@ -80,7 +80,7 @@ class Explainer:
         expected = self.expected_of(refused)
         why = attempts[0].why + (f"; expected {listed(expected)}" if 0 < len(expected) <= FEW else "")
         if good == 0 and text.startswith(_MARK):
-            why += "; the text begins with a byte order mark, which is no part of it: remove it"
+            why += "; the text begins with a byte order mark, which is not part of it: remove it"
         return Explanation(
             summary=f"not legal under grammar {self.grammar.name} at line {at.line}, column {at.column}: {why}",
             verdict="refused",
@@ -109,11 +109,15 @@ class Explainer:
         attempts = self.attempts(
             refused, None if whole is None else whole[: len(whole) - len(data) + good + 1], configurations[0].read
         )
-        why_not = f"byte {good} of it, {shown_bytes(data[good : good + 1])}, cannot come" if good else "it cannot come"
+        why_not = (
+            f"byte {good} of it, {shown_bytes(data[good : good + 1])}, cannot come here"
+            if good
+            else "it cannot come here"
+        )
         allowed = self.bytes_allowed(after)
         shown = listed(shown_ranges(allowed)) or "nothing"
         return Explanation(
-            summary=f"{what} is not legal here under grammar {self.grammar.name}: {why_not}; what can: {shown}",
+            summary=f"{what} is not legal here under grammar {self.grammar.name}: {why_not}; allowed: {shown}",
             verdict="refused",
             attempts=attempts,
             reads_as=self.reads_as(configurations, data),
@@ -142,7 +146,7 @@ class Explainer:
         )
         refused = self.trace.end(configurations)
         if not refused:
-            return Explanation(summary=f"{shown} may come next: the text is whole", verdict="allowed", **common)
+            return Explanation(summary=f"{shown} may come next: the text is complete", verdict="allowed", **common)
         return Explanation(
             summary=f"{shown} ends the text, which is not complete here",
             verdict="refused",
@@ -171,7 +175,7 @@ class Explainer:
         if text is None:
             if self.texts is not None:
                 found["note"] = (
-                    "worked out from the matcher's state: of terminals and rules that no text tells apart the first is shown"
+                    "worked out from the matcher's state: only the first of the terminals or rules that no text tells apart is shown"
                 )
             found["unfinished"] = f"a lexeme that may become {names}" if names else ""
             return found
@@ -275,8 +279,8 @@ class Explainer:
         known = table[at : at + transducer.next_state.size]
         if int(table[schema.N_LEXER_STATES]) != n or not np.array_equal(known, transducer.next_state.ravel()):
             raise StoreError(
-                f"the store of grammar {self.grammar.name} has another lexer than this version of maskwright, under this Python's Unicode, "
-                "builds for it; build the store anew"
+                f"the store of grammar {self.grammar.name} has a different lexer from the one that this version of maskwright builds for "
+                "it under this Python's Unicode; build the store anew"
             )
         stacks = tuple(self._lifted(states) for states in texts._stacks(0))
         region = int(texts._regions[0])
@@ -303,7 +307,7 @@ class Explainer:
             fitting = [int(s) for s in targets[targets >= 0] if class_of[s] == wanted]
             if not fitting:
                 raise StoreError(
-                    f"the store of grammar {self.grammar.name} has another parser than its grammar has: it was changed, or built "
+                    f"the store of grammar {self.grammar.name} has a parser that is not its grammar's: it was changed, or built "
                     "by another version of maskwright; build it anew"
                 )
             state = min(fitting)
@@ -389,13 +393,13 @@ class Explainer:
             lexeme = shown_bytes(text[begin:-1]) if text is not None and begin < len(text) - 1 else ""
             if not lexeme and text is not None:
                 return f"no terminal that could stand here begins {shown}"
-            return f"{lexeme or 'the lexeme under way'} may become {listed(self.names(live), 6)}, none of which goes on {shown}"
+            return f"{lexeme or 'the lexeme under way'} may become {listed(self.names(live), 6)}, none of which continues {shown}"
         if kind == "tabs" and column >= MOST_COLUMN:
             return (
                 f"a line begins {MOST_COLUMN} columns in, or more, which is more than can be counted: use fewer blanks"
             )
         if kind == "tabs":
-            return "a line begins with tabs and blanks that do not agree with those of the open block: use one of them only"
+            return "a line begins with tabs and blanks that do not agree with those of the open block: use only one of the two"
         if kind == "column":
             return f"a line begins at column {column}, where no block is open (open: {open_columns}){self.tabs(text)}"
         if kind == "indent":
@@ -415,7 +419,7 @@ class Explainer:
         return (
             f"{names} cannot come here"
             + (": a block must begin, so the line must be indented" if is_block else "")
-            + (": conflicts are decided by a shift, and then no text goes on behind it" if is_dead else "")
+            + (": conflicts are decided by a shift, and then no text continues after it" if is_dead else "")
         )
 
     def tabs(self, text: bytes | None) -> str:

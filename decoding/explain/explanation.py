@@ -209,7 +209,7 @@ class Explanation:
         for attempt in self.attempts:
             yield from _attempt(attempt, self.is_allowed)
         if self.is_whole is not None:
-            yield "", "it is a whole text" if self.is_whole else "it is not a whole text yet:"
+            yield "", "it is a complete text" if self.is_whole else "it is not a complete text yet:"
             for attempt in self.ending:
                 yield from _attempt(attempt, False)
         if self.expected:

@@ -130,7 +130,7 @@ class Retrace:
                     agenda.append(reduced)
             if len(found) > MAX_STACKS or len(seen) > 64 * MAX_STACKS:
                 raise LimitError(
-                    f"grammar {machine.grammar.name} has more than {MAX_STACKS} readings of the text: their number grows with it; "
+                    f"grammar {machine.grammar.name} has more than {MAX_STACKS} readings of the text: their number grows with its length; "
                     "load the grammar with conflicts='shift', or make its rules less ambiguous"
                 )
         return tuple(found), tuple(refusing)
@@ -299,8 +299,8 @@ class Retrace:
                     again = transducer.pending[here.lexer] + waiting
                     if len(again) > longest:
                         raise LimitError(
-                            f"grammar {machine.grammar.name}: the lexer would read too much of the text again; make its terminals differ "
-                            "sooner"
+                            f"grammar {machine.grammar.name}: the lexer would reread too much of the text; make the grammar's terminals "
+                            "differ sooner"
                         )
                     agenda.append((reached._replace(lexer=START_STATE), again))
                 else:

@@ -370,7 +370,7 @@ def generate(
     need_type("matcher", matcher, (Matcher, NoneType), "a Matcher, or None")
     if vocabulary is None:
         if matcher is None:
-            raise MaskwrightError("without a matcher, say which vocabulary the model has (vocabulary=...)")
+            raise MaskwrightError("without a matcher, give the model's vocabulary (vocabulary=...)")
         vocabulary = matcher.store.vocabulary
     need_type("vocabulary", vocabulary, Vocabulary, "a Vocabulary, or None for the matcher's")
     close, stop_when_complete = boolean("close", close), boolean("stop_when_complete", stop_when_complete)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.arguments import a_type
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.decoding.logits import need_torch
 
@@ -110,7 +111,7 @@ class CallReader:
     def __init__(self, function: Any, tokens: Sequence[int]) -> None:
         if not callable(function):
             raise MaskwrightError(
-                f"the model is a {type(function).__name__}; expected a model of transformers, or a function from tokens to logits"
+                f"the model is {a_type(function)}; expected a model of transformers, or a function from tokens to logits"
             )
         self._function = function
         self._tokens = list(tokens)

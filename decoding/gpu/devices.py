@@ -84,11 +84,13 @@ class Cuda:
         if not is_simulated():
             if not torch.cuda.is_available():
                 raise MaskwrightError(
-                    "PyTorch finds no CUDA device here; use device='cpu' to try things out, or MaskwrightLogitsProcessor, whose masks are "
-                    "found on the CPU"
+                    "PyTorch finds no CUDA device here; use device='cpu' to try things out, or MaskwrightLogitsProcessor, which computes "
+                    "masks on the CPU"
                 )
             if device.index is not None and device.index >= torch.cuda.device_count():
-                raise MaskwrightError(f"device {device} does not exist; there are {torch.cuda.device_count()}")
+                raise MaskwrightError(
+                    f"device {device} does not exist; PyTorch finds {torch.cuda.device_count()} CUDA devices"
+                )
             device = torch.device("cuda", torch.cuda.current_device() if device.index is None else device.index)
         self._cuda, self._kernels = cuda_modules()
         self._torch, self.device = torch, device

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.arguments import clip, integer, need_type, refuse_argument
+from maskwright.analysis.arguments import a_type, clip, integer, need_type, refuse_argument
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.decoding.engine import constants
 from maskwright.decoding.engine.alone import Alone, Shared
@@ -130,7 +130,7 @@ class GpuBatch(Shared):
             "the store",
             store,
             EngineTable,
-            "a Store, as mw.build_store and mw.load_store give it (not of lexing nfa)",
+            "a Store, as mw.build_store and mw.load_store return it (not one with lexing 'nfa')",
         )
         size, n_records = integer("size", size), integer("n_records", n_records)
         n_deep, deep_records = integer("n_deep", n_deep), integer("deep_records", deep_records)
@@ -275,7 +275,7 @@ class GpuBatch(Shared):
         Raises: MaskwrightError if the logits have another shape, dtype or device.
         """
         if not isinstance(logits, self._torch.Tensor):
-            raise MaskwrightError(f"the logits are a {type(logits).__name__}; expected a tensor on {self.device}")
+            raise MaskwrightError(f"the logits are {a_type(logits)}; expected a tensor on {self.device}")
         if logits.device != self.device:
             raise MaskwrightError(f"the logits are on {logits.device}; expected a tensor on {self.device}")
         if logits.ndim != 2 or logits.shape[0] != self.size or logits.shape[1] < self.store.vocabulary.size:
@@ -311,7 +311,9 @@ class GpuBatch(Shared):
         for matcher in given:
             need_type("a member of matchers", matcher, (Matcher, NoneType), "a Matcher or None")
             if matcher is not None and not self._is_mine(matcher):
-                raise MaskwrightError("a matcher is of another store than the batch; build both from the same")
+                raise MaskwrightError(
+                    "a matcher belongs to a different store than the batch; make both from the same store"
+                )
         self._begin(chosen, given, constants.OK)
 
     def reset(self, slots: Sequence[int]) -> None:
@@ -409,7 +411,7 @@ class GpuBatch(Shared):
 
     def _checked_slots(self, slots: Sequence[int]) -> list[int]:
         if not isinstance(slots, Iterable) or isinstance(slots, str | bytes):
-            refuse_argument("slots", slots, "a list of numbers of slots")
+            refuse_argument("slots", slots, "a list of slot numbers")
         chosen = [integer("a slot", slot) for slot in slots]
         for slot in chosen:
             if not 0 <= slot < self.size:
@@ -417,7 +419,7 @@ class GpuBatch(Shared):
                     f"slot {clip(slot)} is out of range: the batch has the slots 0 to {self.size - 1}"
                 )
         if len(set(chosen)) < len(chosen):
-            raise MaskwrightError(f"slots {chosen} name one twice; expected each once")
+            raise MaskwrightError(f"slots {chosen} name a slot twice; expected each once")
         return chosen
 
     def _checked_held(self, held: Sequence[int] | None) -> list[int]:
@@ -430,7 +432,7 @@ class GpuBatch(Shared):
             refuse_argument("held", held, "a list of tokens, or None for those that end a text")
         if not chosen:
             raise MaskwrightError(
-                f"vocabulary {vocabulary.name} has no end-of-text token, so held must name what remains for slots that are not reading"
+                f"vocabulary {vocabulary.name} has no end-of-text token, so held must name the tokens for slots that are not reading"
             )
         if not 0 <= chosen[0] <= chosen[-1] < vocabulary.size:
             raise MaskwrightError(f"held names {clip(chosen)}; expected ids from 0 to {vocabulary.size - 1}")

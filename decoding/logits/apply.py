@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.arguments import a_type
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.decoding.logits import apply_cpu
 from maskwright.decoding.logits.bits import EXPONENT, MINUS_INFINITY, SIZES, bits_of
@@ -134,14 +135,14 @@ def apply_ids(logits: Any, row_ids: Any, starts: Any, ids: Any) -> None:
         begins, tokens = _int32_array(starts, "starts"), _int32_array(ids, "ids")
         if not len(begins) or begins[0] < 0 or begins[-1] > len(tokens) or (np.diff(begins) < 0).any():
             raise MaskwrightError(
-                f"the starts are no places in {len(tokens)} ids in ascending order; expected where each list begins, and the last one's end"
+                f"the starts are not ascending offsets into {len(tokens)} ids; expected where each list begins, and where the last one ends"
             )
         numbers = _ids_array(row_ids, values.shape[0], len(begins) - 1, "row_ids", "lists")
         wrong = _run_on_cpu(
             values, lambda flat, stride, n, bits: apply_cpu.apply_ids(flat, stride, n, numbers, begins, tokens, bits)
         )
         if wrong is not None and wrong >= 0:
-            raise MaskwrightError(f"the ids of list {wrong} do not ascend; sort them, and name none twice")
+            raise MaskwrightError(f"the ids of list {wrong} do not ascend; sort them, and give each once")
         return
     numbers = _row_ids(row_ids, values)
     begins, tokens = _integers(starts, values, "starts"), _integers(ids, values, "ids")
@@ -196,7 +197,7 @@ def _checked(logits: Any, dimensions: tuple[int, ...]) -> Any:
     if not isinstance(logits, np.ndarray):
         torch = need_torch()
         if not isinstance(logits, torch.Tensor):
-            raise MaskwrightError(f"the logits are a {type(logits).__name__}; {_EXPECTED}, torch or NumPy")
+            raise MaskwrightError(f"the logits are {a_type(logits)}; {_EXPECTED}, torch or NumPy")
         logits = _detached(torch, logits, "logits")
     if _kind(logits) not in MINUS_INFINITY or logits.ndim not in dimensions:
         raise MaskwrightError(
@@ -225,8 +226,8 @@ def _check_columns(logits: Any, words: Any, is_on_host: bool) -> None:
             allows = bool((words[:, whole] >> rest != 0).any())
     if allows:
         raise MaskwrightError(
-            f"the logits have {columns} columns, but the words are for up to {32 * words.shape[1]} tokens and allow some past those: the "
-            "mask was made for another tokenizer than the model's"
+            f"the logits have {columns} columns, but the words are for up to {32 * words.shape[1]} tokens and allow some beyond the "
+            "columns: the mask was made for a different tokenizer than the model's"
         )
 
 
@@ -309,7 +310,7 @@ def _array(values: Any, what: str, expected: str) -> npt.NDArray[Any]:
     if not isinstance(values, np.ndarray):
         torch = need_torch()
         if not isinstance(values, torch.Tensor):
-            raise MaskwrightError(f"the {what} are a {type(values).__name__}; expected {expected}, NumPy or torch")
+            raise MaskwrightError(f"the {what} are {a_type(values)}; expected {expected}, NumPy or torch")
         values = _detached(torch, values, what)
         if values.device.type != "cpu":
             raise MaskwrightError(f"the {what} are on {values.device}, the logits on the CPU; move one of them")
@@ -365,7 +366,7 @@ def _same_place(values: Any, logits: Any, what: str) -> Any:
     """The tensor without its gradient. Raises MaskwrightError unless it is where the logits are."""
     torch = need_torch()
     if not isinstance(values, torch.Tensor):
-        raise MaskwrightError(f"the {what} are a {type(values).__name__}; expected a tensor on {logits.device}")
+        raise MaskwrightError(f"the {what} are {a_type(values)}; expected a tensor on {logits.device}")
     if values.device != logits.device:
         raise MaskwrightError(
             f"the {what} are on {values.device}, the logits on {logits.device}; keep them where the logits are, or every step waits"

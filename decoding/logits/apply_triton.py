@@ -38,9 +38,7 @@ try:
     import triton  # type: ignore[import-not-found,import-untyped,unused-ignore]
     import triton.language as tl  # type: ignore[import-not-found,import-untyped,unused-ignore]
 except ImportError as missing:
-    raise MissingExtraError(
-        "Triton is not installed, which the kernels for CUDA are written in: pip install triton"
-    ) from missing
+    raise MissingExtraError("Triton is not installed, but the CUDA kernels need it: pip install triton") from missing
 
 N_WARPS = 4
 """Warps of a program."""

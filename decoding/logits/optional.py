@@ -19,7 +19,7 @@ def need_torch() -> Any:
         import torch
     except ImportError as error:
         raise MissingExtraError(
-            "PyTorch is not installed, which language models are run with: pip install 'maskwright[hf]'"
+            "PyTorch is not installed, but language models need it: pip install 'maskwright[hf]'"
         ) from error
     return torch
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.arguments import clip, integer
+from maskwright.analysis.arguments import a_type, clip, integer
 from maskwright.analysis.errors import DeadEndError, LimitError, MaskwrightError, VocabularyError
 from maskwright.decoding.engine import constants
 from maskwright.decoding.engine.alone import Alone, Shared
@@ -75,7 +75,7 @@ class ResidentRows(Shared):
         capacity = integer("capacity", capacity)
         if not 3 <= capacity <= 1 << 24:
             raise MaskwrightError(
-                f"capacity is {clip(capacity)} rows; expected more than twice the sequences, thus 3 at least, and 2^24 at most"
+                f"capacity is {clip(capacity)} rows; expected more than twice the sequences, thus at least 3, and at most 2^24"
             )
         self.stores = tuple({id(store): store for store in given}.values())
         self.device = checked_device(device)
@@ -120,7 +120,7 @@ class ResidentRows(Shared):
         """
         if not isinstance(texts, Batch | Sequence):
             raise MaskwrightError(
-                f"the texts are a {type(texts).__name__}; expected a batch, or a list of matchers, None for idle slots"
+                f"the texts are {a_type(texts)}; expected a batch, or a list of matchers with None for idle slots"
             )
         n = texts.size if isinstance(texts, Batch) else len(texts)
         if n > self.capacity:
@@ -144,7 +144,9 @@ class ResidentRows(Shared):
                 )
             else:
                 if slots is not None:
-                    raise MaskwrightError("slots are for a batch; among matchers say None for those to leave alone")
+                    raise MaskwrightError(
+                        "slots are for a batch; in a list of matchers, give None for those to leave alone"
+                    )
                 self._find_each(texts, numbers)
             return self._sent(staged[:n], out)
         finally:
@@ -164,7 +166,7 @@ class ResidentRows(Shared):
             vocabulary = self.stores[0].vocabulary
             raise MaskwrightError(
                 f"the model gives {logits.shape[1]} logits, but vocabulary {vocabulary.name} has tokens up to id {self.n_columns - 1}: "
-                "the store was built for another tokenizer than the model's"
+                "the store was built for a different tokenizer than the model's"
             )
         apply_rows(logits, row_ids, self.words)
 
@@ -197,7 +199,7 @@ class ResidentRows(Shared):
         store = self._numbers.get(id(texts.store), -1)
         if store < 0:
             raise MaskwrightError(
-                f"the texts are of {texts.store!r}, which is none of the stores whose rows these are; name it when you make ResidentRows"
+                f"the texts belong to {texts.store!r}, which is not one of the stores of these rows; name it when you make ResidentRows"
             )
         with Alone(texts):
             self._find_alone(texts, store, numbers, results)
@@ -235,9 +237,7 @@ class ResidentRows(Shared):
                 numbers[slot] = -1
                 continue
             if not isinstance(matcher, Matcher):
-                raise MaskwrightError(
-                    f"slot {slot} is a {type(matcher).__name__}; expected a matcher, or None for an idle slot"
-                )
+                raise MaskwrightError(f"slot {slot} is {a_type(matcher)}; expected a matcher, or None for an idle slot")
             result[0] = constants.OK
             try:
                 self._find(matcher, numbers[slot : slot + 1], result)
@@ -279,7 +279,7 @@ class ResidentRows(Shared):
             what = (
                 f"{str(out.dtype).removeprefix('torch.')} of shape {tuple(out.shape)} on {out.device}"
                 if isinstance(out, torch.Tensor)
-                else f"a {type(out).__name__}"
+                else a_type(out)
             )
             raise MaskwrightError(f"out is {what}; expected an int32 tensor of shape ({n},) or longer on {self.device}")
 
@@ -295,7 +295,7 @@ def check_stores(stores: Sequence[Any]) -> None:
     for store in stores:
         if not isinstance(store, EngineTable):
             raise MaskwrightError(
-                f"{store!r} cannot be decoded with: a store of lexing nfa has no matcher; load the grammar with lexing='longest'"
+                f"{store!r} cannot be used for decoding: a store with lexing 'nfa' has no matcher; load the grammar with lexing='longest'"
             )
         if store.vocabulary.digest != stores[0].vocabulary.digest:
             raise VocabularyError(

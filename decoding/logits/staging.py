@@ -74,7 +74,7 @@ def named_device(device: Any) -> Any:
     try:
         return need_torch().device(device)
     except (RuntimeError, TypeError) as error:
-        raise MaskwrightError(f"{device!r} is no device: {error}") from None
+        raise MaskwrightError(f"{device!r} is not a device: {error}") from None
 
 
 def checked_device(device: Any) -> Any:

@@ -166,7 +166,7 @@ class LalrParser:
                     agenda.append(after)
             if len(seen) > STACK_LIMIT:
                 raise LimitError(
-                    f"grammar {self._grammar.name} has more than {STACK_LIMIT} readings of one text: their number grows with it; "
+                    f"grammar {self._grammar.name} has more than {STACK_LIMIT} readings of one text: their number grows with its length; "
                     "make its rules less ambiguous"
                 )
         return list(seen)

@@ -223,7 +223,7 @@ class ReferenceDecoder:
                 f"token {token} is out of range: the vocabulary has the ids 0 to {vocabulary.size - 1}"
             )
         if self._finished:
-            raise IllegalTokenError(f"token {token} after the end of the text: reset() begins a new one")
+            raise IllegalTokenError(f"token {token} comes after the end of the text: reset() begins a new one")
         if token in vocabulary.eos:
             if not self.is_accepting():
                 raise IllegalTokenError(f"token {token} ends the text, which is not complete here")

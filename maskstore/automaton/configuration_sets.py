@@ -119,7 +119,7 @@ class _Work:
         """
         if code == exploring.ENDLESS:
             raise LimitError(
-                f"while a token is read the grammar's parser reduces more than {exploring.MAX_STEPS} times, or has more than "
+                f"the grammar's parser reduces more than {exploring.MAX_STEPS} times while it reads a token, or has more than "
                 f"{exploring.MAX_BRANCHES} readings at once: the grammar is too ambiguous, or a token opens and closes too much; make the "
                 "rules less ambiguous, load the grammar with conflicts='shift', or use a vocabulary without such tokens"
             )
@@ -136,7 +136,7 @@ class _Work:
         """Raises: LimitError if the tables take more than the limit of bytes."""
         if self.x.n_bytes > self.bytes_limit:
             raise LimitError(
-                f"the parses of this grammar's sequences suspend in too many ways (more than {self.bytes_limit >> 20} MiB of tables)"
+                f"this grammar's sequences need too many configuration sets (more than {self.bytes_limit >> 20} MiB of tables)"
             )
 
     def add_outcomes(self, column: int, continuations: Int32, results: Int32) -> None:

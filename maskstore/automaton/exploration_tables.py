@@ -331,7 +331,7 @@ def check_size(tables: LrTables) -> None:
     if tables.n_nonterminals >= MAX_NONTERMINALS or longest >= MAX_POPS:
         raise LimitError(
             f"the grammar has {tables.n_nonterminals:,} nonterminals and a rule of {longest:,} symbols, expected fewer than "
-            f"{MAX_NONTERMINALS:,} and {MAX_POPS:,}; divide long rules, and lists of alternatives, among several rules"
+            f"{MAX_NONTERMINALS:,} and {MAX_POPS:,}; split long rules, and long lists of alternatives, into several rules"
         )
 
 

@@ -112,8 +112,8 @@ def build_lexer_and_parser(grammar: Grammar) -> LexerAndParser:
             live = Live(tables)
             if not live.accepts_some:
                 raise GrammarError(
-                    f"grammar {grammar.name}: its conflicts are decided by a shift, and then no text comes to an end; load the grammar "
-                    "with conflicts='all', or take the conflicts out of its rules"
+                    f"grammar {grammar.name}: its conflicts are decided by a shift, so no text comes to an end; load the grammar "
+                    "with conflicts='all', or remove the conflicts from its rules"
                 )
             if live.has_dead_ends:
                 tables, origin = without_dead_ends(live)
@@ -122,7 +122,7 @@ def build_lexer_and_parser(grammar: Grammar) -> LexerAndParser:
         except LimitError as error:
             raise LimitError(
                 f"grammar {grammar.name}: its conflicts are decided by a shift, which may lead texts into dead ends, and {error}; load the "
-                "grammar with conflicts='all', or take the conflicts out of its rules"
+                "grammar with conflicts='all', or remove the conflicts from its rules"
             ) from error
         modes = replace(modes, of_state=modes.of_state[origin])
     return LexerAndParser(tables, modes, transducer, origin, live)

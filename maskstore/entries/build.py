@@ -78,7 +78,7 @@ def walk_vocabulary(
 def _check_lexing(grammar: Grammar) -> None:
     if grammar.lexing != "nfa":
         raise GrammarError(
-            f"grammar {grammar.name} has lexing {grammar.lexing!r}; entries are there under lexing 'nfa' only: "
+            f"grammar {grammar.name} has lexing {grammar.lexing!r}, but only lexing 'nfa' has entries: "
             "load the grammar with lexing='nfa'"
         )
 

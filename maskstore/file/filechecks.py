@@ -118,7 +118,7 @@ class _Checks:
         )
         for number, state in enumerate(initial.tolist()):
             if self.grammar.terminals[number].is_declared != (state < 0):
-                expected = "-1, no text spelling it" if state >= 0 else "a state"
+                expected = "-1, because no text spells it" if state >= 0 else "a state"
                 raise self.refuse(f"tensor nfa.initial holds {state} for terminal {number}, expected {expected}")
             if state >= 0 and terminal[state] != number:
                 raise self.refuse(
@@ -184,17 +184,19 @@ class _Checks:
         self.each_once("sparse masks", [data[a:b] for a, b in itertools.pairwise(bounds)])
 
     def _refuse_token(self, mask: int, token: int, vocabulary: Vocabulary) -> None:
-        why = f"past the last, {vocabulary.size - 1}" if token >= vocabulary.size else "which stands for no text"
+        why = f"past the last token, {vocabulary.size - 1}" if token >= vocabulary.size else "which stands for no text"
         raise self.refuse(f"mask {mask} allows token {token}, {why}")
 
     def counts(self, steps: Mapping[str, int]) -> None:
         counts = self.within("counts", 0, np.iinfo(np.int32).max)
         n_resting = int(self.arrays["nfa.is_resting"].sum()) + 1
         if counts.shape[1] != n_resting:
-            raise self.refuse(f"tensor counts is for {counts.shape[1]} states, expected {n_resting}, the resting ones")
+            raise self.refuse(
+                f"tensor counts has {counts.shape[1]} columns, expected {n_resting}, one for each resting state"
+            )
         for (step, total), row in zip(steps.items(), counts, strict=True):
             found = int(row.sum(dtype=np.int64))
             if found != total:
                 raise self.refuse(
-                    f"tensor counts has {found} entries after step {clip(step)}, where the metadata say {clip(total)}"
+                    f"tensor counts has {found} entries after step {clip(step)}, but the metadata says {clip(total)}"
                 )

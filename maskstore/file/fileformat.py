@@ -178,7 +178,9 @@ def read_store(
         if table is not None or TABLE not in header.tensors:
             break
     else:
-        raise StoreError(f"{where} was replaced each time while it was read; load it when its writers have finished")
+        raise StoreError(
+            f"{where} was replaced during every attempt to read it; load it when its writers have finished"
+        )
     # the stamp is from before reading: a file that was replaced since then has another one
     origin = replace(before, sha256=header.facts["sha256"])
     named = header.facts["vocabulary"]
@@ -210,7 +212,8 @@ def _entry_table(
     if header.facts["codes"]["n_moves"] != len(moves):
         found = clip(header.facts["codes"]["n_moves"])
         raise refuse(
-            where, f"codes.n_moves is {found}, expected {len(moves)}, those of the layout and the tokens in the file"
+            where,
+            f"codes.n_moves is {found}, expected {len(moves)}, the number for the layout and the tokens in the file",
         )
     codes = EventCodes(header.grammar.n_terminals, moves)
     steps = dict(header.facts["steps"])

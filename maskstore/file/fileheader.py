@@ -93,7 +93,7 @@ It is mapped, not read, so its values are as wide on disk as in memory.
 """
 
 #: The tensors of a store of kind "automaton".
-AUTOMATON_TENSORS: TensorShapes = {TABLE: (np.int32, ("places",)), **_VOCABULARY}
+AUTOMATON_TENSORS: TensorShapes = {TABLE: (np.int32, ("integers",)), **_VOCABULARY}
 
 _DTYPES = {f"{kind.upper()}{8 * size}": np.dtype(f"<{kind}{size}") for kind in "iu" for size in (1, 2, 4, 8)}
 
@@ -139,7 +139,7 @@ def read_header(where: str, file: Any) -> Header:
     else:
         counts = dict(facts["counts"])
         if len(counts) < len(facts["counts"]) or min(counts.values(), default=0) < 0:
-            raise refuse(where, f"the counts are {clip(facts['counts'])}, expected none twice or below 0")
+            raise refuse(where, f"the counts are {clip(facts['counts'])}, expected no name twice and no count below 0")
     expected = tensors_of(facts["kind"])
     found = set(file.keys())
     if found != expected.keys():
@@ -168,7 +168,7 @@ def _check_entries_facts(where: str, facts: Mapping[str, Any], grammar: Grammar)
         )
     steps = [step for step, _ in facts["steps"]]
     if steps[:1] != ["original"] or len(set(steps)) != len(steps):
-        raise refuse(where, f"the steps are {clip(steps)}, expected 'original' first and none twice")
+        raise refuse(where, f"the steps are {clip(steps)}, expected 'original' first and no step twice")
 
 
 def read_facts(where: str, metadata: Mapping[str, str]) -> Mapping[str, Any]:
@@ -204,7 +204,7 @@ def read_facts(where: str, metadata: Mapping[str, str]) -> Mapping[str, Any]:
         by = (
             "a newer maskwright wrote it: update maskwright, or"
             if version > FORMAT_VERSION
-            else "an older one wrote it:"
+            else "an older maskwright wrote it:"
         )
         raise StoreError(
             f"{where}: expected version {FORMAT_VERSION} but found version {clip(version)}: {by} export the store again"

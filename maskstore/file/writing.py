@@ -70,11 +70,11 @@ def why_not_writable(path: Path) -> str | None:
     """
     folder = path.absolute().parent
     if path.exists() and not path.is_file():
-        return "it is there and is not a file; give a file's path"
+        return "it exists and is not a file; give a file's path"
     if not folder.is_dir():
         return f"there is no folder {folder}; make it first"
     if not os.access(folder, os.W_OK | os.X_OK):
-        return f"nothing may be written in {folder}; see who may"
+        return f"you may not write in {folder}; check its permissions"
     return None
 
 

@@ -108,7 +108,7 @@ def check_table(where: str, grammar: Grammar, vocabulary: Vocabulary, table: Int
 def _spans(where: str, table: Int32) -> dict[int, tuple[int, int]]:
     """Where each part begins and ends, by its offset in the header."""
     if len(table) < HEADER:
-        raise refuse(where, f"tensor table has {len(table)} places, expected {HEADER} or more")
+        raise refuse(where, f"tensor table has {len(table)} integers, expected {HEADER} or more")
     offsets = [int(table[offset]) for offset in PARTS] + [len(table)]
     if offsets[0] != HEADER or any(begin > end for begin, end in pairwise(offsets)):
         raise refuse(where, f"the table's parts do not lie end to end from {HEADER} to {len(table)}")
@@ -155,7 +155,7 @@ class _Checks:
         if sizes["inner nodes"] < 0 or sizes["nodes"] * sizes["states"] >= 1 << 31:
             raise self.refuse(
                 f"header says {sizes['nodes']} nodes, {sizes['roots']} of them roots, over {sizes['states']} states, "
-                "expected more nodes than roots, and products below 2^31"
+                "expected more nodes than roots, and nodes times states below 2^31"
             )
         for offset, part in PARTS.items():
             length = self.spans[offset][1] - self.spans[offset][0]
@@ -168,7 +168,7 @@ class _Checks:
             expected = _count(part.shape[0], sizes) * rest
             if length != expected or _count(first, sizes) < 0:
                 shape = " x ".join(part.shape)
-                raise self.refuse(f"part {part.name} has {length} places, expected {expected} ({shape})")
+                raise self.refuse(f"part {part.name} has {length} integers, expected {expected} ({shape})")
         return sizes
 
     def types(self) -> None:
@@ -198,7 +198,7 @@ class _Checks:
         is_wrong = np.append(starts[0] != 0, (lengths < least) | (lengths > most))
         if is_wrong.any():
             found = int(is_wrong.argmax())
-            expected = f"{least[found - 1]} to {most[found - 1]} more than before it" if found else "0"
+            expected = f"{least[found - 1]} to {most[found - 1]} more than the integer before it" if found else "0"
             self._wrong(offset, found, expected)
         if starts[-1] != last:
             self._wrong(offset, len(starts) - 1, f"{last}, where the last run ends")
@@ -250,7 +250,7 @@ class _Checks:
             raise self.refuse(f"set after a newline is {after}, expected 0 to {self.sizes['sets'] - 1}")
         if layout is None and self.sizes["line breaks"]:
             raise self.refuse(
-                f"there are {self.sizes['line breaks']} line breaks, expected none, the grammar having no layout"
+                f"number of line breaks is {self.sizes['line breaks']}, expected 0, because the grammar has no layout"
             )
 
     def actions(self) -> None:
@@ -264,7 +264,9 @@ class _Checks:
         is_wrong = ~_followed(alternatives, _plain(alternatives, n_states, n_rules))[first]
         if is_wrong.any():
             found = int(conflicts[is_wrong.argmax()])
-            self._wrong(schema.ACTION, found, f"one of {n_states} states, of {n_rules} rules or of the alternatives")
+            self._wrong(
+                schema.ACTION, found, f"one of {n_states} states, one of {n_rules} rules, or a list of alternatives"
+            )
 
     def reductions(self) -> None:
         """Check that no stack is popped below its bottom, or lacks a goto."""
@@ -284,7 +286,7 @@ class _Checks:
         starts, endings = self.part(schema.ENDING_START).tolist(), self.part(schema.ENDINGS).tolist()
         found = _bad_ending(starts, endings, self.sizes["sets"], self.grammar.n_terminals)
         if found >= 0:
-            self._wrong(schema.ENDINGS, found, "a set, a number of terminals and so many terminals")
+            self._wrong(schema.ENDINGS, found, "a set, a number of terminals, and that many terminals")
 
     def lexer(self) -> None:
         """Check what the types do not say of the lexer and the line breaks."""
@@ -302,7 +304,7 @@ class _Checks:
         for at, end in pairwise(self.part(schema.ENDING_START).tolist()):
             while at < end:
                 if endings[at] >= 0 and endings[at] & 1:
-                    self._wrong(schema.ENDINGS, at, "twice a set's number, the grammar having no layout")
+                    self._wrong(schema.ENDINGS, at, "twice a set's number, because the grammar has no layout")
                 at += 2 + endings[at + 1]
 
     def _restarts(self) -> None:
@@ -322,10 +324,10 @@ class _Checks:
                 is_wrong &= ~np.repeat(has_pending, width)
             if is_wrong.any():
                 what = "one mode" if n_modes == 1 else "nothing pending there"
-                self._wrong(offset, int(is_wrong.argmax()), f"-1 or more, the lexer having {what}")
+                self._wrong(offset, int(is_wrong.argmax()), f"-1 or more, because the lexer has {what}")
         if n_modes == 1 and (again or has_pending.any()):
             raise self.refuse(
-                f"lexer has one mode, but {again} places for bytes to read anew and {int(has_pending.sum())} states with such; "
+                f"lexer has one mode, but room for {again} bytes to read anew and {int(has_pending.sum())} states with such bytes; "
                 "expected none"
             )
 
@@ -354,7 +356,7 @@ class _Checks:
         targets = self.part(schema.EDGE_PAIRS)[::2]
         wrong = np.flatnonzero((targets > 0) & (targets <= n_roots))
         if len(wrong):
-            self._wrong(schema.EDGE_PAIRS, 2 * int(wrong[0]), f"0 or {n_roots + 1} and more: no edge leads to a root")
+            self._wrong(schema.EDGE_PAIRS, 2 * int(wrong[0]), f"0, or {n_roots + 1} or more: no edge leads to a root")
         after = self.part(schema.CONTINUATION_NEXT)
         wrong = np.flatnonzero(after >= np.arange(len(after)))
         if len(wrong):
@@ -399,7 +401,7 @@ class _Checks:
             (schema.EOS, np.array(self.vocabulary.eos, np.int32)),
         ):
             if not np.array_equal(self.part(offset), expected):
-                raise self.refuse(f"part {PARTS[offset].name} is not that of the vocabulary in the file")
+                raise self.refuse(f"part {PARTS[offset].name} does not match the vocabulary in the file")
 
 
 _CODED: Mapping[int, Callable[[_Checks], None]] = {

@@ -37,7 +37,7 @@ class Work:
         """
         self.left -= steps
         if self.left < 0:
-            raise LimitError(f"reductions cannot be checked in {self.limit:,} steps")
+            raise LimitError(f"reductions need more than {self.limit:,} steps to check")
 
 
 def bad_reduction(

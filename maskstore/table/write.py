@@ -49,7 +49,7 @@ class _Table:
     def done(self) -> Int32:
         """The table, read-only."""
         if self.size >= 1 << 31:
-            raise LimitError(f"the engine's table would have {self.size:,} integers; it can have 2^31 - 1")
+            raise LimitError(f"the engine's table would have {self.size:,} integers; it can have at most 2^31 - 1")
         table: Int32 = np.concatenate([self.header, *self.parts])
         table.setflags(write=False)
         return table

@@ -232,7 +232,7 @@ def load_encoder(source: str | os.PathLike[str] | object) -> Encoder:
     path, _ = _locate(source)
     if path.is_dir():
         path = _file_in(path)
-    with package_errors(str(path), "no encoder can be made of the tokenizer"):
+    with package_errors(str(path), "no encoder can be made from the tokenizer"):
         return Encoder(vocabulary, _of_file(vocabulary, path))
 
 
@@ -262,7 +262,7 @@ def check_belongs(encoder: Encoder, vocabulary: Vocabulary) -> None:
         first = next(i for i, (a, b) in enumerate(zip(*longer, strict=True)) if a != b)
         raise VocabularyError(
             f"tokenizer {encoder.vocabulary.name} is not the one that the store was built for ({vocabulary.name}): id {first} stands for "
-            f"{longer[0][first]!r}, in the store for {longer[1][first]!r}; name the store's tokenizer (--tokenizer)"
+            f"{longer[0][first]!r}, but for {longer[1][first]!r} in the store; name the store's tokenizer (--tokenizer)"
         )
 
 

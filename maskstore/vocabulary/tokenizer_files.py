@@ -87,7 +87,7 @@ def read_bytes(data: bytes, where: str, special: Mapping[str, int]) -> TokenTabl
             table = read_tekken(content, where)
         else:
             raise VocabularyError(
-                f"{where}: a JSON file with the keys {clip(list(content)[:5])}, which is no tokenizer; expected a "
+                f"{where}: a JSON file with the keys {clip(list(content)[:5])}, which is not a tokenizer; expected a "
                 "tokenizer.json (key model) or a tekken file (keys config, vocab). A vocab.json alone does not say how "
                 "its pieces are read: save the tokenizer as tokenizer.json"
             )
@@ -117,10 +117,10 @@ def read_sentencepiece(data: bytes, where: str) -> TokenTable:
             "pip install 'maskwright[tokenizers]'"
         ) from None
     refused = (
-        "no tokenizer file; it is not JSON, does not begin with a tiktoken rank ('<base64> <rank>'), and sentencepiece cannot read its "
+        "not a tokenizer file: it is not JSON, does not begin with a tiktoken rank ('<base64> <rank>'), and sentencepiece cannot read its "
         f"{len(data)} bytes as a model"
     )
-    with package_errors(where, refused, ". Damaged, cut off, or of another kind"):
+    with package_errors(where, refused, "; it is damaged, cut off or of another kind"):
         if not data:
             raise ValueError("the file is empty")
         processor = sentencepiece.SentencePieceProcessor(model_proto=data)

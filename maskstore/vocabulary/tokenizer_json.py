@@ -126,7 +126,9 @@ def _added_tokens(content: Mapping[str, Any], where: str) -> dict[int, tuple[str
         fields = as_object(entry, f"{where}: added_tokens[{i}]")
         name, token = fields.get("content"), check_id(fields.get("id"), f"{where}: added_tokens[{i}]")
         if not isinstance(name, str) or not name:
-            raise VocabularyError(f"{where}: added_tokens[{i}] has the content {clip(name)}, expected a text")
+            raise VocabularyError(
+                f"{where}: added_tokens[{i}] has the content {clip(name)}, expected a non-empty string"
+            )
         if token in added:
             raise VocabularyError(f"{where}: added_tokens gives id {token} to {added[token][0]!r} and to {name!r}")
         added[token] = (name, fields.get("special") is True)
@@ -139,7 +141,7 @@ def _unknown(
     """Id -> name of the unknown token, at most one: by `unk_id` (Unigram) or by `unk_token`."""
     if (token := model.get("unk_id")) is not None:
         if check_id(token, f"{where}: model.unk_id") not in pieces:
-            raise VocabularyError(f"{where}: model.unk_id is {token}, which is no piece of model.vocab")
+            raise VocabularyError(f"{where}: model.unk_id is {token}, which is not a piece of model.vocab")
         return {token: pieces[token]}
     name = model.get("unk_token")
     if not isinstance(name, str):
@@ -159,8 +161,8 @@ def _decoder(content: Mapping[str, Any], where: str) -> Mapping[str, Any]:
         if isinstance(part, dict) and part.get("type") in ("ByteLevel", "Metaspace"):
             return part
     raise VocabularyError(
-        f"{where}: states no decoder and no pre-tokenizer that is byte-level or Metaspace, so that what a piece "
-        "adds to a text is not known; save the tokenizer with a decoder"
+        f"{where}: has no decoder and no byte-level or Metaspace pre-tokenizer, so what a piece adds to a text is unknown; "
+        "save the tokenizer with a decoder"
     )
 
 
@@ -248,7 +250,7 @@ def _reference(
         if numbered.get(token) != name:
             raise VocabularyError(
                 f"{where}: added token {name!r} has id {token} in the file, but the package tokenizers gives this id "
-                f"to {clip(numbered.get(token))}: it numbers added tokens from the end of the model's on; mend the ids"
+                f"to {clip(numbered.get(token))}: it numbers added tokens after the model's last id; correct the ids"
             )
     tokenizer.no_truncation()
     tokenizer.no_padding()

@@ -103,8 +103,8 @@ def _read_transformers(source: Any, where: str) -> TokenTable:
         table = _read_slow(source, where)
     else:
         raise VocabularyError(
-            f"{where}: is written in Python and holds no SentencePiece, byte-level or tiktoken model, so that the "
-            "bytes of its tokens are not known; load it as a fast tokenizer, or give its tokenizer.json"
+            f"{where}: is written in Python and holds no SentencePiece, byte-level or tiktoken model, so the "
+            "bytes of its tokens are unknown; load it as a fast tokenizer, or give its tokenizer.json"
         )
     table.name_special(dict(zip(source.all_special_ids, map(str, source.all_special_tokens), strict=True)))
     if source.eos_token_id is not None:

@@ -68,7 +68,7 @@ def read_tekken(content: Mapping[str, Any], where: str) -> TokenTable:
     if not 0 < n_texts <= len(vocab):
         raise VocabularyError(
             f"{where}: config asks for {n_texts} tokens with text (default_vocab_size - default_num_special_tokens), "
-            f"vocab has {len(vocab)}; the file is cut off or its config is of another file"
+            f"but vocab has {len(vocab)}; the file is cut off, or its config belongs to another file"
         )
     pattern = config.get("pattern")
     if not isinstance(pattern, str):
@@ -141,7 +141,7 @@ def table_of_ranks(
     bare = [byte for byte in range(256) if bytes((byte,)) not in ranks]
     if bare:
         raise VocabularyError(
-            f"{where}: {len(bare)} of the 256 single bytes are no token (0x{bare[0]:02X} is the first); "
+            f"{where}: {len(bare)} of the 256 single bytes have no token (0x{bare[0]:02X} is the first); "
             "a byte-level vocabulary holds them all, so the file is incomplete"
         )
     for name, token in special.items():

@@ -126,7 +126,7 @@ class TokenTable:
         if missing:
             shown = ", ".join(map(str, missing[:5])) + (", ..." if len(missing) > 5 else "")
             raise VocabularyError(
-                f"{self.where}: of the ids 0 to {size - 1}, {len(missing)} are given to no token ({shown}); the file "
+                f"{self.where}: {len(missing)} of the ids 0 to {size - 1} have no token ({shown}); the file "
                 "is incomplete, or its special tokens are kept elsewhere: give them as special={'<name>': id}"
             )
         self.tokens += [texts.get(token, b"") for token in range(len(self.tokens), size)]
@@ -165,7 +165,7 @@ class TokenTable:
                 token = integer(f"{self.where}: a member of eos", end, VocabularyError, "an id or a token's name")
             if not 0 <= token < len(self.tokens):
                 raise VocabularyError(
-                    f"{self.where}: eos {clip(end)} is no token of this vocabulary; expected an id below "
+                    f"{self.where}: eos {clip(end)} is not a token of this vocabulary; expected an id below "
                     f"{len(self.tokens)} or a token's name (special ones: {_some(ids)})"
                 )
             self.make_eos(token, end if isinstance(end, str) else self.tokens[token].decode(errors="replace"))
@@ -193,7 +193,7 @@ class TokenTable:
         """
         if not len(self.tokens) <= size <= ID_LIMIT:
             raise VocabularyError(
-                f"{self.where}: has {len(self.tokens)} ids, which size={clip(size)} does not fit; size is the number of rows "
+                f"{self.where}: size={clip(size)} does not fit its {len(self.tokens)} ids; size is the number of rows "
                 f"of the model's embedding, at least {len(self.tokens)} and at most {ID_LIMIT}"
             )
         self.tokens += [b""] * (size - len(self.tokens))
@@ -230,8 +230,8 @@ def check_round_trip(table: TokenTable) -> bool:
         if not is_fine:
             got = b"".join(table.tokens[token] for token in ids if 0 <= token < len(table.tokens))
             raise VocabularyError(
-                f"{table.where}: the tokens do not give a text back. Text {clip(text)}; ids {clip(ids)}; "
-                f"bytes got {clip(got)}. The file contradicts itself, or is of a kind that is not read exactly"
+                f"{table.where}: the tokens do not spell the text that they encode. Text {clip(text)}; ids {clip(ids)}; "
+                f"bytes got {clip(got)}. The file contradicts itself, or is of a kind that cannot be read exactly"
             )
     return True
 

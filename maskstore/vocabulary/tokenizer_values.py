@@ -29,13 +29,17 @@ def parse_json(data: bytes, where: str) -> Any:
         found = dict(pairs)
         if len(found) != len(pairs):
             twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
-            raise VocabularyError(f"{where}: {clip(twice)} is there twice in one object; one of the two would be lost")
+            raise VocabularyError(
+                f"{where}: the key {clip(twice)} occurs twice in one object; one of the two would be lost"
+            )
         return found
 
     try:
         return json.loads(data.decode(), object_pairs_hook=once)
     except UnicodeDecodeError as error:
-        raise VocabularyError(f"{where}: not UTF-8 at byte {error.start} ({error.reason}); JSON files are") from None
+        raise VocabularyError(
+            f"{where}: not UTF-8 at byte {error.start} ({error.reason}); JSON files must be UTF-8"
+        ) from None
     except json.JSONDecodeError as error:
         raise VocabularyError(f"{where}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from None
     except VocabularyError:
@@ -43,7 +47,7 @@ def parse_json(data: bytes, where: str) -> Any:
     except ValueError as error:  # an integer of thousands of digits
         raise VocabularyError(f"{where}: not JSON that can be read: {error}") from None
     except RecursionError:
-        raise VocabularyError(f"{where}: JSON nested too deep to be a tokenizer's") from None
+        raise VocabularyError(f"{where}: the JSON is nested too deeply for a tokenizer") from None
 
 
 def as_list(value: Any, where: str) -> list[Any]:

@@ -18,7 +18,7 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.arguments import clip, integer, need_type
+from maskwright.analysis.arguments import a_type, clip, integer, need_type
 from maskwright.analysis.errors import MissingExtraError, UnknownNameError, VocabularyError
 from maskwright.maskstore.vocabulary.tokenizer_files import read_path
 from maskwright.maskstore.vocabulary.tokenizer_objects import read_object
@@ -386,7 +386,7 @@ def _table_of_tokens(tokens: Sequence[object], special: Mapping[str, int]) -> To
     for token, data in enumerate(tokens):
         if not isinstance(data, bytes | bytearray):
             hint = "; encode it: a token is bytes, and may hold a part of a character" if isinstance(data, str) else ""
-            raise VocabularyError(f"<tokens>: token {token} is a {type(data).__name__}; expected bytes{hint}")
+            raise VocabularyError(f"<tokens>: token {token} is {a_type(data)}; expected bytes{hint}")
         found[token] = bytes(data)
     named = {token: name for name, token in special.items()}
     return TokenTable.from_ids("<tokens>", found, named, "give at least one token of one byte or more")

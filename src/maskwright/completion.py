@@ -105,7 +105,7 @@ def load_model(name: str | os.PathLike[str] = BUNDLED, device: str | None = None
         from transformers import AutoModelForCausalLM, AutoTokenizer
     except ImportError as error:
         raise MissingExtraError(
-            "transformers is not installed, which models are loaded with: pip install 'maskwright[hf]'"
+            "transformers is not installed, but language models need it: pip install 'maskwright[hf]'"
         ) from error
     source = _source(name)
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
@@ -145,7 +145,7 @@ def check_model_name(name: str | os.PathLike[str]) -> None:
     for package in ("torch", "transformers"):
         if importlib.util.find_spec(package) is None:
             raise MissingExtraError(
-                f"{package} is not installed, which models are loaded with: pip install 'maskwright[hf]'"
+                f"{package} is not installed, but language models need it: pip install 'maskwright[hf]'"
             )
     _source(name)
 
@@ -342,17 +342,17 @@ def _refusal(matcher: Matcher, data: bytes, name: str) -> str:
     allowed = [byte for byte in range(256) if matcher._allows_bytes(0, bytes([byte]))]
     grammar = matcher.store.grammar.name
     lines = [
-        f"{name} is no beginning of a text of {grammar}: {character!r} cannot stand at byte {good}, line {line}:{column}",
+        f"{name} is not the beginning of a text of {grammar}: {character!r} cannot stand at byte {good}, line {line}:{column}",
         f"    {context}",
         f"    {caret}",
-        f"Here could stand: {_listed(allowed)}.",
+        f"Allowed there: {_listed(allowed)}.",
     ]
     try:
         ending = matcher.shortest_ending()
         what = f"is complete if {ending.data[:80].decode(errors='replace')!r} follows" if ending.data else "is complete"
-        lines.append(f"The longest legal beginning is its first {good} bytes of {len(data)}; it {what}.")
+        lines.append(f"The longest legal beginning is its first {good} of {len(data)} bytes; it {what}.")
     except MaskwrightError:
-        lines.append(f"The longest legal beginning is its first {good} bytes of {len(data)}.")
+        lines.append(f"The longest legal beginning is its first {good} of {len(data)} bytes.")
     return "\n".join(lines)
 
 
@@ -366,7 +366,7 @@ def _listed(allowed: Sequence[int]) -> str:
             found -= members
     parts += [repr(chr(byte)) for byte in sorted(found)]
     if len(parts) > 40:
-        parts[40:] = [f"{len(parts) - 40} more of ASCII"]
+        parts[40:] = [f"{len(parts) - 40} more ASCII characters"]
     if len(found) < len(allowed) and any(byte >= 0x80 for byte in allowed):
         parts.append("characters outside ASCII")
     return ", ".join(parts) or "nothing"
@@ -380,7 +380,7 @@ def _source(name: str | os.PathLike[str]) -> str:
     if path.is_dir():
         if not (path / "config.json").is_file():
             raise UnknownNameError(
-                f"folder {path} is no model: it has no config.json; expected what save_pretrained writes"
+                f"folder {path} is not a model: it has no config.json; expected what save_pretrained writes"
             )
         return str(path)
     looks_like_path = (
@@ -417,7 +417,7 @@ def _check_hub(name: str) -> None:
 def _unknown(name: str, why: str) -> str:
     return (
         f"no model {name!r}: it is not bundled ({BUNDLED} is), there is no such folder, and the Hugging Face hub {why}. "
-        "Without a connection give the folder of a downloaded model"
+        "Without a connection, give the folder of a downloaded model"
     )
 
 
@@ -425,7 +425,7 @@ def _explained(name: str | os.PathLike[str], source: str, error: Exception) -> M
     first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
     if Path(source).is_dir():
         return MaskwrightError(f"the model in {source} cannot be loaded: {type(error).__name__}: {first}")
-    return UnknownNameError(_unknown(str(name), f"did not give it ({type(error).__name__}: {first})"))
+    return UnknownNameError(_unknown(str(name), f"did not provide it ({type(error).__name__}: {first})"))
 
 
 def _ends(tokenizer: Any, model: Any) -> list[int]:

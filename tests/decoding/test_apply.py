@@ -55,7 +55,7 @@ def chosen() -> Any:
         kept = torch.from_numpy(fitting(np.asarray(words), logits.shape[1]))
         if not np.array_equal(kept, words):
             before = logits.clone()
-            with pytest.raises(MaskwrightError, match="and allow some past those"):
+            with pytest.raises(MaskwrightError, match="and allow some beyond the columns"):
                 apply_words(logits, words)
             assert bits_of(logits) == bits_of(before)
         apply_words(logits, kept)
@@ -205,10 +205,10 @@ def test_rows_and_ids_that_do_not_fit_are_said() -> None:
     for starts, ids, message in (
         ([0, 3], [2, 1, 0], "the ids of list 0 do not ascend"),
         ([0, 2], [1, 1], "the ids of list 0 do not ascend"),
-        ([0, 4], [0, 1, 2], "the starts are no places in 3 ids"),
-        ([2, 1], [0, 1, 2], "the starts are no places in 3 ids"),
-        ([-1, 1], [0, 1, 2], "the starts are no places in 3 ids"),
-        ([], [0], "the starts are no places in 1 ids"),
+        ([0, 4], [0, 1, 2], "the starts are not ascending offsets into 3 ids"),
+        ([2, 1], [0, 1, 2], "the starts are not ascending offsets into 3 ids"),
+        ([-1, 1], [0, 1, 2], "the starts are not ascending offsets into 3 ids"),
+        ([], [0], "the starts are not ascending offsets into 1 ids"),
         ([0], [0], "but there are 0 lists"),
     ):
         logits = torch.zeros(1, 4)

@@ -62,9 +62,9 @@ def prepared(kind: str, seed: int, conflicts: Conflicts) -> Case | None:
         reasons = (
             "for ever",
             "differ sooner",
-            "one lexer cannot read for both",
+            "one lexer cannot serve both",
             "terminals that compete depend on them",
-            "show sooner where",
+            "clear sooner where",
         )
         if "no text comes to an end" in str(error):
             assert conflicts == "shift" and not NaiveEngine(grammar, conflicts).is_legal_prefix(b"")

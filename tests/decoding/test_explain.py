@@ -229,7 +229,7 @@ def test_tabs_and_blanks_that_do_not_agree() -> None:
 def test_a_whole_text_a_prefix_and_the_end() -> None:
     grammar = longest(SUMS)
     whole = explain_text(grammar, b"1+(2)")
-    assert whole.is_allowed and whole.is_whole and not whole.ending and "a whole text" in str(whole)
+    assert whole.is_allowed and whole.is_whole and not whole.ending and "a complete text" in str(whole)
     part = explain_text(grammar, b"1+(2")
     assert part.is_allowed and part.is_whole is False and part.ending[0].why == "the text cannot end here"
     assert "RPAR" in part.expected

@@ -391,8 +391,8 @@ def test_every_result_has_a_name() -> None:
         ({"size": 1, "n_deep": -1}, "n_deep -1"),
         ({"size": 1, "deep_records": 100}, "deep regions larger than the others"),
         ({"size": 1, "device": "meta"}, "expected cuda or cpu"),
-        ({"size": 1, "device": "nowhere"}, "'nowhere' is no device"),
-        ({"size": 1, "device": 1.5}, "1.5 is no device"),
+        ({"size": 1, "device": "nowhere"}, "'nowhere' is not a device"),
+        ({"size": 1, "device": 1.5}, "1.5 is not a device"),
     ],
 )
 def test_bad_sizes_and_devices(arguments: dict[str, Any], message: str) -> None:
@@ -418,11 +418,11 @@ def test_bad_calls() -> None:
         batch.apply(np.zeros((2, 40), np.float32))
     with pytest.raises(MaskwrightError, match="slot 2 is out of range: the batch has the slots 0 to 1"):
         batch.admit([0, 1, 2])
-    with pytest.raises(MaskwrightError, match="name one twice"):
+    with pytest.raises(MaskwrightError, match="name a slot twice"):
         batch.evict([1, 1])
     with pytest.raises(MaskwrightError, match="1 matchers are given for 2 slots"):
         batch.admit([0, 1], [nested().matcher()])
-    with pytest.raises(MaskwrightError, match="a matcher is of another store"):
+    with pytest.raises(MaskwrightError, match="a matcher belongs to a different store"):
         batch.admit([0], [store_of('start: "x"', b"x").matcher()])
 
 

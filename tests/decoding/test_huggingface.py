@@ -366,7 +366,7 @@ def test_a_later_processor_that_forces_a_token_is_found_out() -> None:
 def test_an_earlier_processor_that_rules_out_all_is_an_error_and_no_nan() -> None:
     only = MaskwrightLogitsProcessor(store(PAIRS_TEXT))
     with pytest.raises(
-        MaskwrightError, match=r"row 0: none of the \d+ tokens .* finite logit.*ruled them all out. Allowed are 97"
+        MaskwrightError, match=r"row 0: none of the \d+ tokens .* finite logit.*ruled them all out. Allowed: 97"
     ):
         suppressed = [i for i in range(N_ROWS) if i != ord("z")]
         generate(only, [PROMPT], do_sample=True, suppress_tokens=suppressed)

@@ -142,7 +142,7 @@ def test_several_end_of_text_ids_and_none() -> None:
 def test_explanations() -> None:
     matcher = after(0)
     assert matcher.explain(1).summary == "token 1 (b'+') may come next"
-    assert "cannot come; what can:" in matcher.explain(3).summary
+    assert "cannot come here; allowed:" in matcher.explain(3).summary
     assert row(matcher) == row(after(0))
 
 

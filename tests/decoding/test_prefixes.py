@@ -194,11 +194,9 @@ def test_where_texts_begin_is_not_guessed() -> None:
     followed = prefixes()
     followed.follow(ids([BOS, X], [BOS, ONE]))
     followed.follow(ids([BOS, X, OPEN], [BOS, ONE, OPEN]))
-    with pytest.raises(MaskwrightError, match="row 0 goes on with a prompt of the last generation, but row 1 does not"):
+    with pytest.raises(MaskwrightError, match="row 0 continues a prompt of the last generation, but row 1 does not"):
         followed.follow(ids([BOS, X, OPEN, ONE], [BOS, BOS, OPEN, ONE]))
-    with pytest.raises(
-        IllegalTokenError, match="row 0, position 5: the text had ended, and other text comes behind it"
-    ):
+    with pytest.raises(IllegalTokenError, match="row 0, position 5: the text had ended, but more text follows it"):
         followed.follow(ids([BOS, X, OPEN, CLOSE, EOS, BOS, X], [BOS, ONE, OPEN, ONE, COMMA, ONE, COMMA]))
 
 
@@ -214,7 +212,7 @@ def test_two_generations_at_a_time_are_an_error() -> None:
     followed = prefixes()
     for generation in ([BOS, X], [BOS, ONE]):
         followed.follow(ids(generation))
-    with pytest.raises(MaskwrightError, match="the rows go on with an earlier generation, not the last one"):
+    with pytest.raises(MaskwrightError, match="the rows continue an earlier generation, not the last one"):
         followed.follow(ids([BOS, X, OPEN]))
 
 
@@ -260,7 +258,7 @@ def test_what_is_behind_an_end_is_judged_alike_step_by_step_and_at_once(seed: in
             try:
                 anew.follow(ids(rows[0]))
             except IllegalTokenError:
-                error = "row 0, position 5: the text had ended, and other text comes behind it"
+                error = "row 0, position 5: the text had ended, but more text follows it"
                 with pytest.raises(IllegalTokenError, match=error):
                     followed.follow(ids(*rows))
                 with pytest.raises(IllegalTokenError, match=error.replace("row 0", "row 1")):

@@ -214,7 +214,7 @@ def test_the_end_of_a_text(small: EntryStore) -> None:
     assert decoder.is_finished() and not decoder.mask().any()
     for token in (0, 3):
         with pytest.raises(
-            IllegalTokenError, match=rf"token {token} after the end of the text: reset\(\) begins a new one"
+            IllegalTokenError, match=rf"token {token} comes after the end of the text: reset\(\) begins a new one"
         ):
             decoder.advance(token)
     decoder.reset()

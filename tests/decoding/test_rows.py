@@ -399,7 +399,7 @@ def test_what_does_not_fit_is_said() -> None:
         MaskwrightError, match=r"there is no CUDA device here that PyTorch .* can use; give device='cpu'"
     ):
         ResidentRows(store)
-    with pytest.raises(MaskwrightError, match="'gpu' is no device"):
+    with pytest.raises(MaskwrightError, match="'gpu' is not a device"):
         ResidentRows(store, "gpu")
     with pytest.raises(MaskwrightError, match="capacity is 2 rows; expected more than twice the sequences"):
         ResidentRows(store, "cpu", 2)
@@ -407,16 +407,16 @@ def test_what_does_not_fit_is_said() -> None:
         ResidentRows([], "cpu")
     with pytest.raises(VocabularyError, match="different vocabularies, small and small"):
         ResidentRows([store, letters_store()], "cpu")
-    with pytest.raises(MaskwrightError, match="cannot be decoded with: a store of lexing nfa has no matcher"):
+    with pytest.raises(MaskwrightError, match="cannot be used for decoding: a store with lexing 'nfa' has no matcher"):
         ResidentRows(small_store(), "cpu")  # type: ignore[arg-type]
     rows = ResidentRows(store, "cpu", 4)
     with pytest.raises(MaskwrightError, match="5 sequences are more than the 4 rows kept"):
         rows.ids(store.batch(5))
-    with pytest.raises(MaskwrightError, match=r"the texts are of <Store letters .*, which is none of the stores"):
+    with pytest.raises(MaskwrightError, match=r"the texts belong to <Store letters .*, which is not one of the stores"):
         rows.ids([letters_store().matcher()])
     with pytest.raises(MaskwrightError, match="the texts are a Matcher; expected a batch, or a list of matchers"):
         rows.ids(store.matcher())
-    with pytest.raises(MaskwrightError, match="slot 1 is a int; expected a matcher, or None"):
+    with pytest.raises(MaskwrightError, match="slot 1 is an int; expected a matcher, or None"):
         rows.ids([None, 3])  # type: ignore[list-item]
     with pytest.raises(MaskwrightError, match="slots are for a batch"):
         rows.ids([store.matcher()], slots=[0])

@@ -232,7 +232,7 @@ SEEDS = (
         'start: NAME+ "."\nNAME: /[a-z]+/\n%ignore " "',
         2,
         1,
-        ("NAME follows NAME", "one does as well"),
+        ("NAME follows NAME", "one will do"),
         "'aa'",
     ),
     Seed(
@@ -317,7 +317,7 @@ SEEDS = (
         'start: one "x" "y" | two "x" "z"\none: "a"\ntwo: "b"',
         2,
         1,
-        ("the text below is refused though the rules have it",),
+        ("the text below is refused though the rules allow it",),
         "'axz'",
         {"conflicts": "shift"},
     ),

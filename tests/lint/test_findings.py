@@ -50,7 +50,7 @@ def test_the_defect_is_found(seed: Seed) -> None:
 def test_what_differs_from_lark_at_the_end_of_a_text_has_its_own_remedy() -> None:
     for seed in (seed for seed in SEEDS if seed.code == "lark-differs"):
         remedies = {f.remedy for f in lint(seed, seed.defect, b"").findings if f.code == seed.code}
-        begin = "let texts end in what no lexeme goes on with" if seed.example == "'bb'" else "declare keywords"
+        begin = "let texts end in bytes that continue no lexeme" if seed.example == "'bb'" else "declare keywords"
         assert remedies and all(remedy.startswith(begin) for remedy in remedies)
 
 

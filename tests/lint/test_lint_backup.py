@@ -28,7 +28,7 @@ def test_the_place_is_that_of_the_terminal_that_goes_on() -> None:
     [
         (BackupError("odd", (1, 0)), "endless-backup", 3),
         (BackupError("odd", (1,)), "endless-backup", 4),
-        (LimitError("back up over: it stays open whether A or B"), "too-large", 0),
+        (LimitError("back up over: it cannot tell whether A or B"), "too-large", 0),
     ],
 )
 def test_what_the_error_says_is_not_read(

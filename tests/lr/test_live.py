@@ -123,7 +123,7 @@ def test_grammars_of_languages_have_no_dead_ends(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "message"), [("MAX_EXITS", "more than 3 ways"), ("MAX_QUERIES", "3 questions"), ("MAX_KINDS", "3 kinds")]
+    ("name", "message"), [("MAX_EXITS", "more than 3 exits"), ("MAX_QUERIES", "3 queries"), ("MAX_KINDS", "3 kinds")]
 )
 def test_limits(name: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live, name, 3)

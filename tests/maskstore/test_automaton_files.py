@@ -205,7 +205,7 @@ def test_a_file_that_is_replaced_each_time(tmp_path: Path, monkeypatch: pytest.M
         return map_tensor(*arguments)
 
     monkeypatch.setattr(fileformat, "map_tensor", replaced)
-    assert "was replaced each time while it was read; load it when its writers have finished" in refusal(path)
+    assert "was replaced during every attempt to read it; load it when its writers have finished" in refusal(path)
     assert len(attempts) == fileformat.ATTEMPTS
     path.write_bytes(b"no header")
     assert map_tensor(path, "table", attempts[0][2]) is None
@@ -309,9 +309,12 @@ def damage(path: Path, change: Callable[[Facts, Tensors], object], checksum: boo
         (lambda f, _: f.update(counts=[["nodes"]]), r"metadata.counts\[0\] is \['nodes'\], expected a list of 2"),
         (
             lambda f, _: f.update(counts=[["nodes", 1], ["nodes", 1]]),
-            "the counts are .*, expected none twice or below 0",
+            "the counts are .*, expected no name twice and no count below 0",
         ),
-        (lambda f, _: f.update(counts=[["nodes", -1]]), "the counts are .*, expected none twice or below 0"),
+        (
+            lambda f, _: f.update(counts=[["nodes", -1]]),
+            "the counts are .*, expected no name twice and no count below 0",
+        ),
         (lambda f, _: f["grammar"].update(lexing="nfa"), "lexing is 'nfa', expected 'longest' or 'contextual'"),
         (lambda f, _: f.update(lexing="contextual"), "lexing is 'contextual', expected 'longest', that of the grammar"),
         (lambda _, t: t.pop("table"), r"these tensors are missing: \['table'\]"),
@@ -324,16 +327,19 @@ def damage(path: Path, change: Callable[[Facts, Tensors], object], checksum: boo
             lambda _, t: t.update(table=t["table"].reshape(-1, 1)),
             r"tensor table has shape \[\d+, 1\], expected \[\d+\]",
         ),
-        (lambda _, t: t.update(table=t["table"][:0]), rf"tensor table has 0 places, expected {schema.HEADER} or more"),
+        (
+            lambda _, t: t.update(table=t["table"][:0]),
+            rf"tensor table has 0 integers, expected {schema.HEADER} or more",
+        ),
         (
             lambda _, t: t.update(table=t["table"][:40]),
-            rf"tensor table has 40 places, expected {schema.HEADER} or more",
+            rf"tensor table has 40 integers, expected {schema.HEADER} or more",
         ),
         (
             lambda _, t: t.update(table=t["table"][:-1]),
-            "the table's part eos has 0 places, expected 1|do not lie end to end",
+            "the table's part eos has 0 integers, expected 1|do not lie end to end",
         ),
-        (lambda _, t: t.update(table=np.append(t["table"], np.int32(0))), "part eos has 2 places, expected 1"),
+        (lambda _, t: t.update(table=np.append(t["table"], np.int32(0))), "part eos has 2 integers, expected 1"),
     ],
 )
 def test_metadata_that_mislead(tmp_path: Path, change: Callable[[Facts, Tensors], object], message: str) -> None:
@@ -358,7 +364,7 @@ def test_the_lexing_decides() -> None:
     assert isinstance(build_store(replace(grammar, lexing="nfa"), vocabulary), EntryStore)
     for option in ({"streamlined": False}, {"rules": "lark"}):
         with pytest.raises(
-            GrammarError, match=r"has lexing 'contextual', whose stores hold no entries, so .* says nothing"
+            GrammarError, match=r"has lexing 'contextual', whose stores hold no entries, so .* does not apply"
         ):
             build_store(grammar, vocabulary, **option)  # type: ignore[arg-type]
 
@@ -366,7 +372,5 @@ def test_the_lexing_decides() -> None:
 def test_entries_have_no_engine() -> None:
     assert layout_grammar().lexing == "nfa"
     for ask in (lambda store: store.matcher(), lambda store: store.batch(3)):
-        with pytest.raises(
-            GrammarError, match=r"lexing 'nfa' has no (matcher|batch), it has the ReferenceDecoder only; load"
-        ):
+        with pytest.raises(GrammarError, match=r"lexing 'nfa' has no (matcher|batch), only the ReferenceDecoder; load"):
             ask(small_store())

@@ -223,5 +223,5 @@ def test_another_tokenizer_is_told(tmp_path: Path) -> None:
     )
     path.write_text(json.dumps(content))
     other = load_vocabulary(str(path))
-    with pytest.raises(VocabularyError, match=r"id 257 stands for b'ab', in the store for b'abc'.*--tokenizer"):
+    with pytest.raises(VocabularyError, match=r"id 257 stands for b'ab', but for b'abc' in the store.*--tokenizer"):
         check_belongs(encoder, other)

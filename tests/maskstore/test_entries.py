@@ -103,7 +103,7 @@ def test_progress_counts_states() -> None:
 def test_refused() -> None:
     vocabulary = Vocabulary("v", (b"", b"a"), {0: "</s>"}, (0,))
     longest = parse_grammar('start: "a"', lexing="longest")
-    with pytest.raises(GrammarError, match="has lexing 'longest'; entries are there under lexing 'nfa' only"):
+    with pytest.raises(GrammarError, match="has lexing 'longest', but only lexing 'nfa' has entries"):
         compile_entry_store(longest, vocabulary)
     with pytest.raises(VocabularyError, match="vocabulary empty has no token that stands for text"):
         compile_entry_store(parse_grammar('start: "a"', lexing="nfa"), Vocabulary("empty", (b"",), {0: "</s>"}, (0,)))

@@ -232,9 +232,9 @@ def test_the_given_objects_are_kept(tmp_path: Path) -> None:
 def test_missing_folder_and_what_is_no_file(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"cannot write .*there is no folder .*nowhere; make it first"):
         save_store(small_store(), tmp_path / "nowhere" / "s")
-    with pytest.raises(StoreError, match=r"cannot write .*is there and is not a file; give a file's path"):
+    with pytest.raises(StoreError, match=r"cannot write .*it exists and is not a file; give a file's path"):
         save_store(small_store(), tmp_path)
-    with pytest.raises(StoreError, match=r"cannot write /dev/null: it is there and is not a file"):
+    with pytest.raises(StoreError, match=r"cannot write /dev/null: it exists and is not a file"):
         save_store(small_store(), os.devnull)
     with pytest.raises(StoreError, match=r"cannot write .*embedded null (byte|character)"):
         save_store(small_store(), f"{tmp_path}/a\0b")
@@ -341,7 +341,8 @@ def test_the_committed_stores_of_the_versions_before_are_refused(name: str, vers
     for read in (load_store, store_info):
         with pytest.raises(
             StoreError,
-            match=rf"{name}\.safetensors: expected version 3 but found version {version}: an older one wrote it: export the store again",
+            match=rf"{name}\.safetensors: expected version 3 but found version {version}: an older maskwright wrote it: "
+            "export the store again",
         ):
             read(COMMITTED / f"{name}.safetensors")
 

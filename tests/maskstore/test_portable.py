@@ -67,7 +67,7 @@ def test_a_file_that_is_another_by_then(tmp_path: Path) -> None:
     back = pickle.loads(pickled)
     assert same(store, back) and back.origin == store.origin
     save_store(automaton('start: "a"'), path)
-    with pytest.raises(StoreError, match="is another store than the one that was pickled by this path"):
+    with pytest.raises(StoreError, match="is not the store that was pickled under this path"):
         pickle.loads(pickled)
     by_content = pickle.dumps(store)
     path.unlink()

@@ -86,8 +86,8 @@ def prepared(make: Any, seed: int) -> tuple[Requirements, Vocabulary]:
         return build_automaton(grammar, vocabulary).required, vocabulary
     except GrammarError as error:
         reasons = (
-            "one lexer cannot read for both",
-            "where no newline could be read",
+            "one lexer cannot serve both",
+            "so no newline could be read there",
             "terminals that compete depend on them",
         )
         assert any(reason in str(error) for reason in reasons)

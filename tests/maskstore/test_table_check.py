@@ -181,9 +181,9 @@ def is_plain(action: int) -> bool:
         (put(schema.ALTERNATIVES, -1, -999), "part action holds 10737418.. at"),
         (put(schema.OUTPUT_START, 1, -1), r"part output_start holds -1 at \[1\], expected 0 to"),
         (put(schema.OUTPUT_START, 0, 1), r"part output_start holds 1 at \[0\], expected 0;"),
-        (put(schema.DEPTH_CASE_START, 1, 0), r"part depth_case_start holds 0 at \[1\], expected 1 to \d+ more than before it"),
-        (put(schema.LOOKUP_START, -1, 0), r"part lookup_start holds 0 at \[\d+\], expected 0 to \d+ more than before it"),
-        (put(schema.ENDINGS, 0, 999), r"part endings holds 999 at \[0\], expected a set, a number of terminals and"),
+        (put(schema.DEPTH_CASE_START, 1, 0), r"part depth_case_start holds 0 at \[1\], expected 1 to \d+ more than the integer before it"),
+        (put(schema.LOOKUP_START, -1, 0), r"part lookup_start holds 0 at \[\d+\], expected 0 to \d+ more than the integer before it"),
+        (put(schema.ENDINGS, 0, 999), r"part endings holds 999 at \[0\], expected a set, a number of terminals, and"),
         (put(schema.ENDINGS, 0, -2), r"part endings holds -2 at \[0\], expected a set"),
         (put(schema.ENDINGS, 1, 99), r"part endings holds -?\d+ at \[0\], expected a set"),
         (put(schema.ENDINGS, 1, -1), r"part endings holds -?\d+ at \[0\], expected a set"),
@@ -192,7 +192,7 @@ def is_plain(action: int) -> bool:
         (at_first(schema.EDGES, lambda key: key > 0, 9999, 1), r"part edges holds \d+ at \[\d+, 0\], expected -1, or"),
         (at_first(schema.EDGES, lambda key: key > 0, -1, 1), r"part edges holds \d+ at \[\d+, 0\], expected -1, or"),
         (fill_slots, "part edges has no free slot, expected one or more"),
-        (put(schema.EDGE_PAIRS, 2, 1), r"part edge_pairs holds 1 at \[1, 0\], expected 0 or \d+ and more: no edge leads to a root"),
+        (put(schema.EDGE_PAIRS, 2, 1), r"part edge_pairs holds 1 at \[1, 0\], expected 0, or \d+ or more: no edge leads to a root"),
         (put(schema.MASKS, 3, 99_999), r"part masks holds 99999 at \[1, 0\], expected -1 to \d+"),
         (put(schema.MASKS, 4, 99_999), r"part masks holds 99999 at \[1, 1\], expected 0 to \d+"),
         (put(schema.MASKS, -1, 99_999), r"part masks holds 99999 at \[\d+, 2\], expected 0 to \d+"),
@@ -203,9 +203,9 @@ def is_plain(action: int) -> bool:
         (put(schema.ROWS, 3, 1 << 20), r"part rows holds 1048576 at \[0, 3\], expected no bit past"),
         (put(schema.ROWS, 2, -(2**31)), "row 0 of masks allows token 95, which stands for no text"),
         (put(schema.MASK_IDS, 0, 60), r"part mask_ids holds 60 at \[0\], expected a token that stands for text or ends it"),
-        (put(schema.TOKEN_START, 1, 0), "part token_start is not that of the vocabulary in the file"),
-        (put(schema.TOKEN_BYTES, 0, 0), "part token_bytes is not that of the vocabulary in the file"),
-        (put(schema.EOS, 0, 3), "part eos is not that of the vocabulary in the file"),
+        (put(schema.TOKEN_START, 1, 0), "part token_start does not match the vocabulary in the file"),
+        (put(schema.TOKEN_BYTES, 0, 0), "part token_bytes does not match the vocabulary in the file"),
+        (put(schema.EOS, 0, 3), "part eos does not match the vocabulary in the file"),
     ],
 )  # fmt: skip
 def test_parts_that_mislead(change: Callable[[np.ndarray], None], message: str) -> None:
@@ -319,7 +319,7 @@ def test_reductions_are_checked_as_the_definition_says() -> None:
 def test_reductions_that_take_too_long_to_check(monkeypatch: pytest.MonkeyPatch) -> None:
     store = small_automaton()
     monkeypatch.setattr(check, "WORK_LIMIT", 3)
-    assert "reductions cannot be checked in 3 steps" in refused_table(store, store.table.copy())
+    assert "reductions need more than 3 steps to check" in refused_table(store, store.table.copy())
 
 
 @pytest.mark.parametrize("shape", ["stacks", "rules", "conflicts"])
@@ -349,7 +349,7 @@ def test_made_up_tables_take_neither_for_ever_nor_all_memory(shape: str) -> None
     if shape == "rules":
         arrays["action"] = np.repeat(arrays["action"], 2000, axis=1)
         arrays["action"][7] = -1 - np.arange(2000)
-    with pytest.raises(LimitError, match="reductions cannot be checked in 30,000 steps"):
+    with pytest.raises(LimitError, match="reductions need more than 30,000 steps to check"):
         found_reduction(SimpleNamespace(**arrays), 30_000)
 
 

@@ -92,11 +92,14 @@ def test_sentencepiece_unused_pieces_stand_for_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "expected"),
     [
-        (b"", r"no tokenizer file; .* its 0 bytes as a model: 'the file is empty'\. Damaged"),
+        (b"", r"not a tokenizer file: .* its 0 bytes as a model: 'the file is empty'; it is damaged"),
         (b"\x0a\x05abc", r"cannot read its 5 bytes"),
-        ((SPECIAL_PIECES + piece("a"))[:-3], r"no tokenizer file; it is not JSON, does not begin with a tiktoken rank"),
-        (SPECIAL_PIECES + piece("a") + piece("a"), r"no tokenizer file.*a is already defined"),
-        (SPECIAL_PIECES + piece("a") + piece(""), r"no tokenizer file"),
+        (
+            (SPECIAL_PIECES + piece("a"))[:-3],
+            r"not a tokenizer file: it is not JSON, does not begin with a tiktoken rank",
+        ),
+        (SPECIAL_PIECES + piece("a") + piece("a"), r"not a tokenizer file.*a is already defined"),
+        (SPECIAL_PIECES + piece("a") + piece(""), r"not a tokenizer file"),
         (SPECIAL_PIECES + piece("a", 5), r"has no token that stands for a text; the file is empty or damaged"),
     ],
 )
@@ -187,7 +190,7 @@ def swapped(content: dict[str, Any], i: int, entry: Any) -> dict[str, Any]:
             swapped(tekken(BYTES), 7, {"rank": 7, "token_bytes": "Bg=="}),
             r"vocab\[7\]: token b'\\x06' has id 16 already",
         ),
-        (tekken([*BYTES[1:], b"ab"]), r"1 of the 256 single bytes are no token \(0x00 is the first\)"),
+        (tekken([*BYTES[1:], b"ab"]), r"1 of the 256 single bytes have no token \(0x00 is the first\)"),
     ],
 )
 def test_damaged_tekken(tmp_path: Path, content: Any, expected: str) -> None:
@@ -257,10 +260,10 @@ def test_known_rank_files_agree_with_tiktoken() -> None:
         (ranks(ALL_BYTES) + b"ZGU= 99999999999\n", r"id 99999999999 is out of range"),
         (
             ranks(ALL_BYTES) + b"ZGU= 300\n",
-            r"of the ids 0 to 300, 44 are given to no token \(256, 257, 258, 259, 260, \.\.",
+            r"44 of the ids 0 to 300 have no token \(256, 257, 258, 259, 260, \.\.",
         ),
         (ranks(ALL_BYTES) + b"ZGU= " + b"9" * 5000, r"x.tiktoken:257: b'ZGU= 999.*; expected a token in base64"),
-        (ranks({b"ab": 0}), r"256 of the 256 single bytes are no token"),
+        (ranks({b"ab": 0}), r"256 of the 256 single bytes have no token"),
     ],
 )
 def test_damaged_tiktoken(tmp_path: Path, data: bytes, expected: str) -> None:
@@ -292,15 +295,15 @@ def test_without_an_encoder_it_is_said(
 @pytest.mark.parametrize(
     ("data", "expected"),
     [
-        (b'{"a": \xff}', r"not UTF-8 at byte 6 .*; JSON files are"),
+        (b'{"a": \xff}', r"not UTF-8 at byte 6 .*; JSON files must be UTF-8"),
         (b'{"a": 1,\n "b" 2}', r"file:2:6: not JSON: Expecting ':' delimiter"),
         (
             b'{"def": 1, "x": 2}',
-            r"keys \['def', 'x'\], which is no tokenizer; expected a tokenizer.json .*vocab.json alone",
+            r"keys \['def', 'x'\], which is not a tokenizer; expected a tokenizer.json .*vocab.json alone",
         ),
         (b'{"a": ' + b"9" * 5000 + b"}", r"file: not JSON that can be read: Exceeds the limit"),
-        (b'{"model": {}, "model": {}}', r"'model' is there twice in one object"),
-        (b'{"a": ' * 100_000, r"JSON nested too deep to be a tokenizer's"),
+        (b'{"model": {}, "model": {}}', r"the key 'model' occurs twice in one object"),
+        (b'{"a": ' * 100_000, r"the JSON is nested too deeply for a tokenizer"),
     ],
 )
 def test_other_json(tmp_path: Path, data: bytes, expected: str) -> None:
@@ -381,12 +384,12 @@ def test_folder_says_what_ends_a_text(tmp_path: Path, files: dict[str, Any], eos
     [
         ({"tokenizer_config": []}, r"tokenizer_config.json is \[\], expected an object"),
         ({"tokenizer_config": {"added_tokens_decoder": 3}}, r"added_tokens_decoder is 3, expected an object"),
-        ({"tokenizer_config": {"eos_token": "<end>"}}, r"eos '<end>' is no token of this vocabulary"),
+        ({"tokenizer_config": {"eos_token": "<end>"}}, r"eos '<end>' is not a token of this vocabulary"),
         (
             {"tokenizer_config": {"added_tokens_decoder": {"x": {}}}},
             r"added_tokens_decoder\['x'\] .*expected an id and",
         ),
-        ({"added_tokens": {"<x>": 9}}, r"of the ids 0 to 9, 4 are given to no token \(5, 6, 7, 8\)"),
+        ({"added_tokens": {"<x>": 9}}, r"4 of the ids 0 to 9 have no token \(5, 6, 7, 8\)"),
         ({"added_tokens": {"<x>": "5"}}, r"added_tokens.json: '<x>': id '5' is out of range; expected an integer"),
     ],
 )
@@ -416,17 +419,18 @@ def test_check_catches_a_wrong_token() -> None:
     assert check_round_trip(table)
     table.tokens[ord("(")] = b"["
     with pytest.raises(
-        VocabularyError, match=r"here: the tokens do not give a text back\. Text 'def f\(x\).*got b'def f\["
+        VocabularyError,
+        match=r"here: the tokens do not spell the text that they encode\. Text 'def f\(x\).*got b'def f\[",
     ):
         check_round_trip(table)
 
 
 def test_check_catches_ids_out_of_range_and_lost_spaces() -> None:
     table = TokenTable("here", list(BYTES), {}, reference=Reference(encode=lambda text: [*text.encode(), 256]))
-    with pytest.raises(VocabularyError, match=r"do not give a text back"):
+    with pytest.raises(VocabularyError, match=r"do not spell the text that they encode"):
         check_round_trip(table)
     table.reference = Reference(encode=lambda text: [*b"".join(text.encode().split())], decode=lambda ids: "else")
-    with pytest.raises(VocabularyError, match=r"do not give a text back"):
+    with pytest.raises(VocabularyError, match=r"do not spell the text that they encode"):
         check_round_trip(table)
 
 

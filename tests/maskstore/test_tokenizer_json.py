@@ -251,22 +251,27 @@ def changed(tokenizer: Any, path: str, value: Any) -> dict[str, Any]:
         (byte_level, "model.vocab.x", 1, r"model.vocab gives id 1 to '!' and to 'x'"),
         (byte_level, "model.vocab.x", "1", r"piece 'x': id '1' is out of range"),
         (byte_level, "model.vocab.x", 1 << 40, r"piece 'x': id 1099511627776 is out of range"),
-        (byte_level, "model.vocab.x", 310, r"of the ids 0 to 310, \d+ are given to no token"),
+        (byte_level, "model.vocab.x", 310, r"\d+ of the ids 0 to 310 have no token"),
         (byte_level, "model.vocab.", 303, r"model.vocab has an empty piece \(id 303\)"),
         (unigram, "model.vocab", [["a", 0], ["b", 0], ["a", 0]], r"model.vocab has the piece 'a' twice"),
         (unigram, "model.vocab", [["a", 0], [3, 0]], r"model.vocab\[1\] is 3, expected \[piece, score\]"),
-        (unigram, "model.unk_id", 999, r"model.unk_id is 999, which is no piece of model.vocab"),
+        (unigram, "model.unk_id", 999, r"model.unk_id is 999, which is not a piece of model.vocab"),
         (byte_level, "model.vocab.\ud800", 303, r"'\\ud800' holds half a surrogate pair"),
         (byte_level, "added_tokens", 3, r"added_tokens is 3, expected a list"),
         (byte_level, "added_tokens", [3], r"added_tokens\[0\] is 3, expected an object"),
-        (byte_level, "added_tokens", [{"id": 0}], r"added_tokens\[0\] has the content None, expected a text"),
+        (
+            byte_level,
+            "added_tokens",
+            [{"id": 0}],
+            r"added_tokens\[0\] has the content None, expected a non-empty string",
+        ),
         (byte_level, "added_tokens", [{"content": "x"}], r"added_tokens\[0\]: id None is out of range"),
         (byte_level, "added_tokens", [{"id": 0, "content": c} for c in "ab"], r"gives id 0 to 'a' and to 'b'"),
         (
             byte_level,
             "added_tokens.3.id",
             900,
-            r"'<\|im_end\|>' has id 900 in the file, but the package .* mend the ids",
+            r"'<\|im_end\|>' has id 900 in the file, but the package .* correct the ids",
         ),
         (byte_level, "added_tokens.0.content", "\ud800", r"special token 0: '\\ud800' holds half a surrogate pair"),
         (word_piece, "decoder.prefix", None, r"decoder step .*'prefix': None.* does not give each piece a text of its"),
@@ -280,8 +285,13 @@ def changed(tokenizer: Any, path: str, value: Any) -> dict[str, Any]:
             r"decoder step \{'type': 'CTC'\} does not give each piece a text of its",
         ),
         (byte_fallback, "decoder.decoders.0.pattern", {"Regex": "▁"}, r"decoder step .*Replace of a string"),
-        (byte_level, "decoder", {"type": "WordPiece", "prefix": "##", "cleanup": True}, r"do not give a text back"),
-        (byte_level, "decoder", {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "never"}, r"do not give"),
+        (
+            byte_level,
+            "decoder",
+            {"type": "WordPiece", "prefix": "##", "cleanup": True},
+            r"do not spell the text that they encode",
+        ),
+        (byte_level, "decoder", {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "never"}, r"do not spell"),
         (
             byte_level,
             "model.merges",
@@ -299,7 +309,8 @@ def test_no_decoder_and_no_hint(tmp_path: Path) -> None:
     content = content_of(word_piece())
     content["decoder"] = None
     with pytest.raises(
-        VocabularyError, match=r"states no decoder and no pre-tokenizer .*save the tokenizer with a decod"
+        VocabularyError,
+        match=r"has no decoder and no byte-level or Metaspace pre-tokenizer, .*save the tokenizer with a decod",
     ):
         loaded(tmp_path, content)
 

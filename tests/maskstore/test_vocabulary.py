@@ -292,12 +292,12 @@ def test_size_and_name_and_special_and_eos() -> None:
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
-        ({"size": 31999}, r"has 32000 ids, which size=31999 does not fit; size is the number of rows"),
-        ({"size": 1 << 40}, r"which size=1099511627776 does not fit"),
+        ({"size": 31999}, r"size=31999 does not fit its 32000 ids; size is the number of rows"),
+        ({"size": 1 << 40}, r"size=1099511627776 does not fit its 32000 ids"),
         ({"special": {"<x>": -1}}, r"special token '<x>': id -1 is out of range"),
         ({"special": {"<x>": 1 << 30}}, r"special token '<x>': id 1073741824 is out of range; expected an integer"),
-        ({"eos": ["<nothing>"]}, r"eos '<nothing>' is no token of this vocabulary.*special ones: </s>, <s>, <unk>"),
-        ({"eos": [32000]}, r"eos 32000 is no token of this vocabulary; expected an id below 32000"),
+        ({"eos": ["<nothing>"]}, r"eos '<nothing>' is not a token of this vocabulary.*special ones: </s>, <s>, <unk>"),
+        ({"eos": [32000]}, r"eos 32000 is not a token of this vocabulary; expected an id below 32000"),
     ],
 )
 def test_keywords_that_do_not_fit(keywords: dict[str, Any], message: str) -> None:

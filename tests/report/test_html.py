@@ -54,7 +54,7 @@ def test_exact_engine(facts: Facts, engine_facts: Facts) -> None:
     cells = [[words(cell) for cell in row.iter("td")] for row in section.iter("tr")][1:]
     assert cells == [[f"{number:,}", text] for number, text in engine_rows(engine_facts)] and len(cells) >= 9
     assert (
-        "Lexing: longest; the figures of this page but those of the exact engine are counted under lexing nfa"
+        "Lexing: longest; the figures on this page, except those of the exact engine, are counted under lexing nfa"
         in words(root)
     )
 

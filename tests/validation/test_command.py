@@ -76,14 +76,14 @@ def test_samples_need_no_texts_and_no_tokenizer(runner: CliRunner, file: str) ->
         ([], "no texts to validate on"),
         (["nowhere"], "nowhere: there is no such file or folder"),
         (["empty"], "has no files with the suffix .txt"),
-        (["empty.jsonl"], "there is not one text in empty.jsonl"),
+        (["empty.jsonl"], "there is no text in empty.jsonl"),
         (["corpus", "--json", "no/r.json"], "there is no folder"),
         (["corpus", "--resume", "no/log"], "there is no folder"),
         (["corpus", "--jobs", "2", "--scheduler", "tcp://x"], "give one of the two"),
         (["corpus", "--reference", "no-such-command-here"], "cannot be run"),
         (["corpus", "--check", "negative"], "does not say where its text goes wrong"),
         (["corpus", "--resume", "corpus/more/plain.txt"], "is among the texts that are read"),
-        (["corpus", "--resume", "notes"], "no result of maskwright validate"),
+        (["corpus", "--resume", "notes"], "not a result of maskwright validate"),
     ],
 )
 def test_bad_input_is_a_message_and_code_2(
@@ -120,7 +120,7 @@ def test_interrupted(
     monkeypatch.setattr(run, "run_here", stop)
     arguments = ["validate", file, str(corpus), "-t", tokenizer, "--suffix", ".txt"]
     result = runner.invoke(app, arguments)
-    assert result.exit_code == 130 and "interrupted; nothing was kept (--resume FILE would)" in result.output
+    assert result.exit_code == 130 and "interrupted; nothing was kept (use --resume FILE)" in result.output
     result = runner.invoke(app, [*arguments, "--resume", "log.jsonl"])
     assert result.exit_code == 130 and "interrupted; what was done is kept in log.jsonl" in result.output
 
@@ -140,7 +140,7 @@ def test_what_is_wrong_with_the_input_is_said_before_a_store_is_built(
         (["json", "nothing.json"], "nothing.json: there is no such file or folder"),
         (
             ["json", "no*.json", "-t", "tekken"],
-            "no*.json: there is no such file or folder, and as a pattern it fits no file",
+            "no*.json: there is no such file or folder, and as a pattern it matches no file",
         ),
         (["none.safetensors", "nothing.json"], "nothing.json: there is no such file or folder"),
         (["json", "-t", "tekken"], "no texts to validate on"),

@@ -38,9 +38,9 @@ def test_what_is_not_there_is_told(tmp_path: Path) -> None:
     for paths, suffixes, message in [
         ([], (".py",), "no texts to validate on"),
         ([tmp_path / "nothing"], (".py",), "nothing: there is no such file or folder"),
-        ([tmp_path / "*.js"], (".py",), "as a pattern it fits no file"),
+        ([tmp_path / "*.js"], (".py",), "as a pattern it matches no file"),
         ([tmp_path / "b"], (".js",), r"has no files with the suffix \.js"),
-        ([tmp_path / "b"], (), r"what this grammar's files are called is not known.*--suffix"),
+        ([tmp_path / "b"], (), r"the suffix of this grammar's files is not known.*--suffix"),
     ]:
         with pytest.raises(CorpusError, match=message):
             find_corpus(paths, suffixes)

@@ -42,11 +42,11 @@ def test_every_cut_of_the_last_line_is_tolerated(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("{", "no result of maskwright validate"),
-        ("[1]", "no result"),
+        ("{", "not a result of maskwright validate"),
+        ("[1]", "not a result"),
         ('{"version":2,"key":"a","outcome":{}}', "expected version 1 but found 2"),
         ('{"version":1,"key":3,"outcome":{}}', "of another type"),
-        ('{"version":1,"outcome":{}}', "no result"),
+        ('{"version":1,"outcome":{}}', "not a result"),
     ],
 )
 def test_another_file_is_refused_and_left_alone(line: str, message: str, tmp_path: Path) -> None:
@@ -68,6 +68,6 @@ def test_a_line_that_no_log_begins_with_is_kept(text: str, tmp_path: Path) -> No
     """A file of one line without a line feed was taken for a log whose last line was cut off, and emptied."""
     path = tmp_path / "note"
     path.write_text(text)
-    with pytest.raises(MaskwrightError, match=r"note:1: no result of maskwright validate"):
+    with pytest.raises(MaskwrightError, match=r"note:1: not a result of maskwright validate"):
         ResultsLog(path)
     assert path.read_text() == text

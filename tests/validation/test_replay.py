@@ -187,7 +187,7 @@ def test_respelled_bytes_are_counted(store: Store, tmp_path: Path, encoder: Enco
 def test_limit_and_tokenizer(store: Store, corpus: Path, encoder: Encoder, tokenizer: str) -> None:
     assert sum(run(store, corpus, encoder, limit=2).classes.values()) == 2
     assert validate(store, corpus, tokenizer=tokenizer, suffixes=[".txt"]).to_dict()["classes"]["replayed"] == 4
-    with pytest.raises(VocabularyError, match=r"no built-in tokenizer.*--tokenizer"):
+    with pytest.raises(VocabularyError, match=r"not a built-in tokenizer.*--tokenizer"):
         validate(store, corpus, suffixes=[".txt"])
 
 

@@ -374,11 +374,11 @@ def make_sessions(engine: str, grammar: EngineGrammar, vocabulary: EngineVocabul
             raise UnsupportedError(f"{module_name} has no {path}")
         found = getattr(found, name)
     if not callable(found):
-        raise UnsupportedError(f"{engine} is a {type(found).__name__}, which cannot be called")
+        raise UnsupportedError(f"{engine} is of type {type(found).__name__}, which cannot be called")
     sessions = found(grammar.source, vocabulary)
     if not callable(sessions):
         raise UnsupportedError(
-            f"{engine} returned a {type(sessions).__name__}; expected what makes a session when called"
+            f"{engine} returned an object of type {type(sessions).__name__}; expected a function that makes a session"
         )
     return sessions  # type: ignore[no-any-return]
 

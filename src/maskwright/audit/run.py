@@ -89,7 +89,9 @@ def audit(
         if value is not None and value < 1:
             raise MaskwrightError(f"{name} is {value}; expected at least 1")
     if examples < 0 or timeout <= 0:
-        raise MaskwrightError(f"examples is {examples} and timeout {timeout}; expected at least 0 and more than 0")
+        raise MaskwrightError(
+            f"examples is {examples} and timeout is {timeout}; expected examples of at least 0 and a timeout of more than 0"
+        )
     if store.grammar.lexing == "nfa":
         raise GrammarError(
             "a store of lexing 'nfa' has no exact masks to audit against; load the grammar with lexing='longest'"
@@ -159,7 +161,7 @@ def _encoder(store: Store, source: Any) -> tuple[Encoder, str]:
         source = source or store.vocabulary.name
         if source == store.vocabulary.name and source not in BUILT_IN_TOKENIZERS and not Path(source).exists():
             raise VocabularyError(
-                f"the store's vocabulary {source} is no built-in tokenizer: say what encodes the texts (--tokenizer)"
+                f"the store's vocabulary {source} is not a built-in tokenizer: name the tokenizer that encodes the texts (--tokenizer)"
             )
         encoder = load_encoder(source)
         path = ""
@@ -207,5 +209,5 @@ def _read_corpus(
         except VocabularyError as error:
             unreadable.append((text.name, str(error)))
     if not texts and not unreadable:
-        raise CorpusError(f"there is not one text in {', '.join(paths)}")
+        raise CorpusError(f"there is no text in {', '.join(paths)}")
     return texts, unreadable

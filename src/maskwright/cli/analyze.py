@@ -49,7 +49,7 @@ def analyze(
     ] = False,
     lint: Annotated[
         bool,
-        typer.Option("--lint/--no-lint", help="Say first what is wrong with the grammar, as maskwright lint does."),
+        typer.Option("--lint/--no-lint", help="First show what is wrong with the grammar, as maskwright lint does."),
     ] = True,
     forecast: Annotated[
         bool, typer.Option("--forecast/--no-forecast", help="Say what masks and stores will cost with any tokenizer.")

@@ -43,14 +43,12 @@ def audit(
     paths: Annotated[
         list[str],
         typer.Argument(
-            metavar="PATH...", help="Files, folders, globs, .jsonl or .jsonl.xz files with a text a record."
+            metavar="PATH...", help="Files, folders, globs, .jsonl or .jsonl.xz files with one text per record."
         ),
     ],
     grammar: Annotated[
         str,
-        typer.Option(
-            "--grammar", "-g", metavar="GRAMMAR", help="What the texts are held to, as for maskwright analyze."
-        ),
+        typer.Option("--grammar", "-g", metavar="GRAMMAR", help="The grammar of the texts, as for maskwright analyze."),
     ],
     tokenizer: TokenizerOption = None,
     engine_grammar: Annotated[
@@ -75,17 +73,19 @@ def audit(
         int,
         typer.Option("--max-positions", "-n", min=1, metavar="N", help="Masks to compare; drawn if there are more."),
     ] = 10_000,
-    seed: Annotated[int, typer.Option("--seed", help="Of what is drawn.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the random choices.")] = 0,
     examples: Annotated[
         int,
         typer.Option("--examples", min=0, metavar="N", help="Differences of each kind that are shortened and listed."),
     ] = 10,
     suffixes: Annotated[
         list[str] | None,
-        typer.Option("--suffix", metavar=".EXT", help="Of the files of folders; by default by the grammar's name."),
+        typer.Option(
+            "--suffix", metavar=".EXT", help="Suffix of the files in folders; by default from the grammar's name."
+        ),
     ] = None,
     field: Annotated[str, typer.Option("--field", help="The member of a JSON record that is its text.")] = "text",
-    limit: Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="At most so many texts.")] = None,
+    limit: Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="At most this many texts.")] = None,
     start: StartOption = None,
     lexing: LexingOption = None,
     reserved: ReservedOption = None,
@@ -94,7 +94,7 @@ def audit(
     restrict: RestrictOption = None,
     json_file: JsonOption = None,
 ) -> None:
-    """Hold another engine's masks against the exact ones: what does it refuse that is legal, and allow that is not?"""
+    """Compare another engine's masks with the exact ones: what does it refuse that is legal, and allow that is not?"""
     with clean_errors():
         from maskwright.analysis.errors import MaskwrightError
         from maskwright.analysis.loading.names import find_source, grammar_text
@@ -106,7 +106,7 @@ def audit(
         module = engine.partition(":")[0].replace(".", "/") + ".py"
         check_writable(json_file, inputs=(grammar, tokenizer, engine_grammar, python, module, *paths))
         if tokenizer is None:
-            raise MaskwrightError("masks are of a vocabulary: say whose (--tokenizer)")
+            raise MaskwrightError("masks need a vocabulary: name the tokenizer (--tokenizer)")
         if lexing == "nfa":
             raise MaskwrightError("lexing 'nfa' has no exact masks to audit against: --lexing longest or contextual")
         if json_file is not None:

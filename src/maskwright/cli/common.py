@@ -56,7 +56,7 @@ def _version(is_asked: bool) -> None:
 @app.callback()
 def _options(
     show_version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which version this is.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
     """Grammar analysis and mask-store optimisation for grammar-constrained decoding."""
@@ -89,7 +89,7 @@ GrammarArgument = Annotated[
     typer.Argument(
         metavar="GRAMMAR",
         autocompletion=_names_of_grammars,
-        help="A grammar that comes along (python, json, c, ...), a .lark file, or lark:NAME for a grammar of Lark's own wheel.",
+        help="A built-in grammar (python, json, c, ...), a .lark file, or lark:NAME for a grammar of Lark's own wheel.",
     ),
 ]
 TokenizerOption = Annotated[
@@ -143,13 +143,15 @@ RestrictOption = Annotated[
         # rich reads [...] as markup
         help=escape(
             "A restriction of style or safety, such as no_comments, function_name=[a-z_]+ or imports=os,numpy.* for python; "
-            "may be given again. A name that is none lists those of the grammar."
+            "may be given again. An unknown name lists those of the grammar."
         ),
     ),
 ]
 RulesOption = Annotated[
     Literal["normalised", "lark"],
-    typer.Option("--rules", help="Lexing nfa: what always-verdicts are judged on; the normalised rules prove more."),
+    typer.Option(
+        "--rules", help="Lexing nfa: the rules on which always-verdicts are judged; the normalised ones prove more."
+    ),
 ]
 JsonOption = Annotated[
     Path | None, typer.Option("--json", metavar="FILE", help="Write the facts as JSON; - for standard output.")
@@ -201,7 +203,7 @@ def progress_bars() -> Iterator[Any]:
     )
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bars:
         tasks: dict[str, TaskID] = {}
-        preparing = bars.add_task("preparing (a first run compiles kernels, for some seconds)", total=None)
+        preparing = bars.add_task("preparing (the first run compiles kernels for some seconds)", total=None)
 
         def report(what: str, done: int, total: int) -> None:
             bars.update(preparing, visible=False)
@@ -405,12 +407,12 @@ def check_no_grammar_options(source: str, options: GrammarOptions) -> None:
     """
     if options.restrict:
         raise MaskwrightError(
-            f"{source} is a store, whose grammar is what it is: restrict the grammar, and build a store of it"
+            f"{source} is a store, whose grammar is fixed: restrict the grammar, and build a store from it"
         )
     for name, value in options._asdict().items():
         if value:
             raise MaskwrightError(
-                f"{source} is a store, whose grammar is what it is: --{name} is for a grammar, and for the store that you build of it"
+                f"{source} is a store, whose grammar is fixed: --{name} is for a grammar, and for the store that you build from it"
             )
 
 
@@ -437,7 +439,7 @@ def load_or_build_store(
         from maskwright.stores.store import load_store
 
         if is_grammar(source):
-            raise MaskwrightError(f"{source} is a grammar, not a store: say for which tokenizer (--tokenizer)")
+            raise MaskwrightError(f"{source} is a grammar, not a store: name the tokenizer (--tokenizer)")
         check_no_grammar_options(source, options)
         return load_store(source)
     from maskwright.stores.cache import cached_store

@@ -69,7 +69,7 @@ def complete(
         typer.Option("--model", "-m", metavar="M", help="A model's folder, its name on the hub, or the bundled one."),
     ] = "python-tiny",
     prompt_file: Annotated[
-        Path | None, typer.Option("--prompt-file", metavar="FILE", help="Read the prompt here.")
+        Path | None, typer.Option("--prompt-file", metavar="FILE", help="Read the prompt from this file.")
     ] = None,
     max_tokens: Annotated[
         int, typer.Option("--max-tokens", metavar="N", help="New tokens, the ending included.")
@@ -82,7 +82,7 @@ def complete(
     ] = 0.0,
     top_k: Annotated[int, typer.Option("--top-k", metavar="K", help="Sample from the K likeliest; 0: from all.")] = 0,
     top_p: Annotated[
-        float, typer.Option("--top-p", metavar="P", help="Sample from the likeliest that sum up to P.")
+        float, typer.Option("--top-p", metavar="P", help="Sample from the likeliest whose probabilities sum up to P.")
     ] = 1.0,
     seed: Annotated[int, typer.Option("--seed", help="Equal seeds sample equally.")] = 0,
     stop: Annotated[
@@ -97,9 +97,7 @@ def complete(
     heal: Annotated[
         bool, typer.Option("--heal/--no-heal", help="Let the first tokens begin inside the prompt's last ones.")
     ] = True,
-    compare: Annotated[
-        bool, typer.Option("--compare", help="Show beside it what the model writes without masks.")
-    ] = False,
+    compare: Annotated[bool, typer.Option("--compare", help="Also show what the model writes without masks.")] = False,
     reference: Annotated[
         str | None,
         typer.Option(

@@ -39,7 +39,7 @@ _EPILOG = """Examples: maskwright explain lark:python --text script.py
 
 printf 'x = (1, 2' | maskwright explain lark:python --text - --token "']'"
 
-Exit codes: 0 the text is the beginning of a legal one, and the token may come; 1 not so; 2 usage or bad input; 130 interrupted."""
+Exit codes: 0 the text is the beginning of a legal one, and the token may come; 1 otherwise; 2 usage or bad input; 130 interrupted."""
 
 MOST_DIGITS = 1_000
 """Most digits of a token's id; a longer number is no id, and too long for a message."""
@@ -52,13 +52,11 @@ _MARKS = {b"\xff\xfe\x00\x00": "UTF-32", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UT
 def explain(
     store: Annotated[
         str,
-        typer.Argument(
-            metavar="STORE", help="A store file; or a grammar, with --tokenizer where tokens are to be named."
-        ),
+        typer.Argument(metavar="STORE", help="A store file; or a grammar, with --tokenizer if tokens are named."),
     ],
     text: Annotated[
         str | None,
-        typer.Option("--text", metavar="FILE", help="The text; - for standard input. With --token, none: its start."),
+        typer.Option("--text", metavar="FILE", help="The text; - for standard input. With --token, by default empty."),
     ] = None,
     token: Annotated[
         str | None,
@@ -78,7 +76,7 @@ def explain(
     with clean_errors():
         check_writable(json_file, inputs=(store, "/dev/stdin" if text == "-" else text, tokenizer))
         if text is None and token is None:
-            raise MaskwrightError("nothing to explain: say which text (--text FILE, or - for standard input) or token")
+            raise MaskwrightError("nothing to explain: give a text (--text FILE, or - for standard input) or a token")
         data = b"" if text is None else _read(text)
         wanted = None if token is None else _token(token)
         from maskwright.decoding.explain import explain_id, explain_text, explain_token

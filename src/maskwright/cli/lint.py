@@ -46,7 +46,7 @@ def lint(
     restrict: RestrictOption = None,
     allow: Annotated[
         list[str] | None,
-        typer.Option("--allow", metavar="CODE", help="A finding that is meant; may be given again."),
+        typer.Option("--allow", metavar="CODE", help="The code of a finding that is intended; may be given again."),
     ] = None,
     json_file: JsonOption = None,
 ) -> None:

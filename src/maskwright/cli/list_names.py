@@ -14,7 +14,7 @@ from maskwright.cli.common import JsonOption, app, check_writable, clean_errors,
 
 @app.command("list", epilog="Example: maskwright list --json -")
 def list_names(json_file: JsonOption = None) -> None:
-    """The grammars and tokenizers that have names: what GRAMMAR and --tokenizer take beside files."""
+    """The grammars and tokenizers that have names: what GRAMMAR and --tokenizer take besides files."""
     with clean_errors():
         check_writable(json_file)
         facts = {"grammars": _grammars(), "tokenizers": _tokenizers()}

@@ -36,7 +36,7 @@ def validate(
     paths: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="PATH...", help="Files, folders, globs, .jsonl or .jsonl.xz files with a text a record."
+            metavar="PATH...", help="Files, folders, globs, .jsonl or .jsonl.xz files with one text per record."
         ),
     ] = None,
     check: Annotated[
@@ -44,7 +44,7 @@ def validate(
         typer.Option(
             "--check",
             help="replay: every true next token is allowed. sample: texts drawn under the masks and closed are accepted by the reference. "
-            "streamlined: masks are those of the store before streamlining. oracle: sampled tokens, before an independent oracle. "
+            "streamlined: masks are those of the store before streamlining. oracle: sampled tokens are judged by an independent oracle. "
             "negative: texts are refused at the byte where they go wrong.",
         ),
     ] = "replay",
@@ -56,7 +56,7 @@ def validate(
             "--reference",
             metavar="PARSER",
             help="python, python:EXECUTABLE, json, none, or a command that reads a text on standard input, or from the file {}, and ends "
-            "with 0 if it takes it. By default by the grammar's name.",
+            "with 0 if it takes it. By default chosen by the grammar's name.",
         ),
     ] = None,
     reference_seconds: Annotated[
@@ -64,10 +64,12 @@ def validate(
     ] = 10.0,
     suffixes: Annotated[
         list[str] | None,
-        typer.Option("--suffix", metavar=".EXT", help="Of the files of folders; by default by the grammar's name."),
+        typer.Option(
+            "--suffix", metavar=".EXT", help="Suffix of the files in folders; by default from the grammar's name."
+        ),
     ] = None,
     field: Annotated[str, typer.Option("--field", help="The member of a JSON record that is its text.")] = "text",
-    limit: Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="At most so many texts.")] = None,
+    limit: Annotated[int | None, typer.Option("--limit", min=1, metavar="N", help="At most this many texts.")] = None,
     amount: Annotated[
         int | None,
         typer.Option(
@@ -75,10 +77,10 @@ def validate(
             "-n",
             min=1,
             metavar="N",
-            help="So many samples (1,000), or at least so many positions (streamlined, 300,000) or pairs (oracle, 10,000).",
+            help="The number of samples (1,000), or the least number of positions (streamlined, 300,000) or pairs (oracle, 10,000).",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", help="Of all that is drawn.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of all random choices.")] = 0,
     budget: Annotated[int, typer.Option("--budget", min=1, help="sample: tokens drawn for each text.")] = 100,
     cuts: Annotated[int, typer.Option("--cuts", min=0, help="sample: cut-offs of each text that are closed too.")] = 4,
     model: Annotated[
@@ -91,17 +93,17 @@ def validate(
     ] = None,
     jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, metavar="N", help="Processes.")] = 1,
     scheduler: Annotated[
-        str | None, typer.Option("--scheduler", metavar="ADDRESS", help="A Dask scheduler, in place of processes here.")
+        str | None, typer.Option("--scheduler", metavar="ADDRESS", help="A Dask scheduler, instead of processes here.")
     ] = None,
     resume: Annotated[
         Path | None,
         typer.Option(
-            "--resume", metavar="FILE", help="A log of results: what it holds is not done again, and all else is added."
+            "--resume", metavar="FILE", help="A log of results: what it holds is not done again; new results are added."
         ),
     ] = None,
     json_file: JsonOption = None,
 ) -> None:
-    """Hold a store against texts: are its masks right?"""
+    """Check a store against texts: are its masks right?"""
     with clean_errors():
         from maskwright.analysis.loading.names import find_source
         from maskwright.validation.corpus import check_paths, suffixes_of
@@ -155,7 +157,7 @@ def validate(
                     progress=progress,
                 )
         except KeyboardInterrupt:
-            kept = "nothing was kept (--resume FILE would)" if resume is None else f"what was done is kept in {resume}"
+            kept = "nothing was kept (use --resume FILE)" if resume is None else f"what was done is kept in {resume}"
             Console(stderr=True, soft_wrap=True).print(f"interrupted; {kept}", markup=False, highlight=False)
             raise typer.Exit(130) from None
         if json_file is not None:

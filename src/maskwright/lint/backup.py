@@ -39,7 +39,7 @@ def backing_up(facts: Facts) -> Iterator[Finding]:
             facts.without_name(error),
             "no store can be built, so no mask can be made",
             "make these terminals differ sooner, or let the rules build what only the longer one can spell"
-            + ("" if len(facts.modes) > 1 else "; lexing='contextual' helps where no place takes both"),
+            + ("" if len(facts.modes) > 1 else "; lexing='contextual' helps where no parser state accepts both"),
         )
         return
     except GrammarError as error:
@@ -79,8 +79,8 @@ def _long(facts: Facts, transducer: Transducer) -> Iterator[Finding]:
             "long-backup",
             "info",
             facts.at_terminal(terminal),
-            f"past {facts.name(terminal)} the lexer may read up to {how_far} of what could become {listed(alive)}, and have to back up",
-            "exact all the same; the lexer and the store have states for each such place",
+            f"past {facts.name(terminal)} the lexer may read up to {how_far} of what could become {listed(alive)}, then have to back up",
+            "masks are exact all the same; the lexer and the store have states for each such case",
             "make these terminals differ sooner",
         )
 
@@ -95,7 +95,7 @@ def newline_without_line_feed(facts: Facts) -> Iterator[Finding]:
             "info",
             facts.at_terminal(layout.newline),
             f"the layout's newline {facts.name(layout.newline)} also matches texts without a line feed, which have no column",
-            "such a text is no newline: another terminal must match it, and end before a line feed makes a newline of it, or it is refused",
+            "such a text is not a newline: another terminal must match it and end before a line feed makes it one, or it is refused",
             "let the newline end in a line feed and blanks, (comment? \\r?\\n blanks)+, and let a text end in a newline",
             shown(example),
         )

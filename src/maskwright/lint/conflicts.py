@@ -37,7 +37,7 @@ MAX_BRANCHES = 8
 """Stacks that are followed after each of the two actions compared."""
 
 
-FREE = "it costs nothing: what one reading can go on with the other can too, so that only one is followed, and no mask is smaller"
+FREE = "it costs nothing: whatever can follow one reading can also follow the other, so only one is followed, and no mask is smaller"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,16 +77,16 @@ def mode_findings(facts: Facts) -> Iterator[Finding]:
     rule = rule_name(reducing[0].items[0].partition(" :")[0]) if reducing else ""
     example = [] if conflict is None or conflict.example is None else list(conflict.example)
     read = " ".join(map(facts.name, [*example, *found.columns[1:]] if example else found.columns))
-    is_known = "" if found.states else ", for all that is known"
+    do = "stand" if found.states else "may stand"
     is_refused = grammar.conflicts == "all"
     yield facts.finding(
         "mode-conflict",
         "error" if is_refused else "info",
         place_of_name(grammar, rule) if rule else (0, 0),
-        f"after {read} parses of one text stand where different terminals compete{is_known}",
-        "one lexer cannot read for both: the grammar has no store"
+        f"after {read}, parses of one text {do} where different terminals compete",
+        "one lexer cannot serve both: the grammar has no store"
         if is_refused
-        else "one lexer cannot read for both, so conflicts are decided as Lark decides them: the parser shifts rather than reduces",
+        else "one lexer cannot serve both, so conflicts are decided as Lark decides them: the parser shifts rather than reduces",
         facts.remedy("left-factor the rules so that one parse is left there", one_lexing(grammar), one_action(grammar)),
         "" if conflict is None or conflict.example is None else _leading_text(facts, conflict),
     )
@@ -143,7 +143,7 @@ def _finding(facts: Facts, search: _Search | None, members: list[Conflict]) -> F
         what,
         "the parser shifts rather than reduces, and reduces by the first rule: "
         + (
-            "the text below is refused though the rules have it"
+            "the text below is refused though the rules allow it"
             if refused
             else "texts that need another action are refused"
         ),
@@ -173,7 +173,7 @@ def _ambiguity(facts: Facts, ambiguity: Ambiguity, place: Place, what: str, is_t
     if not is_taken:
         severity, decoding = (
             "warning",
-            "the parser shifts rather than reduces, and reduces by the first rule: that leaves none of both, and the text is refused",
+            "the parser shifts rather than reduces, and reduces by the first rule: that leaves neither, and the text is refused",
         )
         remedy = "write the rules so that one reading is left" + _or_all(facts)
     if is_free:

@@ -72,7 +72,7 @@ def no_text(facts: Facts, found: Sequence[Finding]) -> list[Finding]:
                 "no-text",
                 "error",
                 facts.at_rule(facts.grammar.start),
-                "no text of the grammar can be finished: what other findings name joins or takes lexemes that every text needs",
+                "no text of the grammar can be finished: terminals in other findings join or take lexemes that every text needs",
                 "no store is made",
                 "mend what the other findings name",
             )

@@ -24,7 +24,7 @@ CODES: Mapping[str, str] = MappingProxyType(
         "ignored-in-rule": "a rule waits for a terminal that is ignored",
         "lark-differs": "Lark's own lexers read a text differently",
         "layout-newline": "the layout's newline cannot be used as it is",
-        "layout-unbalanced": "the rules use the layout's terminals in a way that cannot be",
+        "layout-unbalanced": "the rules use the layout's terminals in an impossible way",
         "lexing-differs": "longest and contextual lexing read a text differently",
         "long-backup": "the lexer may have to back up over several lexemes or many bytes",
         "matches-empty": "a terminal matches the empty string",
@@ -42,14 +42,14 @@ CODES: Mapping[str, str] = MappingProxyType(
         "reserved-words": "string literals are taken from a pattern that matches them too",
         "special-token-text": "a literal of the grammar spells a special token",
         "stuck-after-ignored": "an ignored terminal can begin where nothing can come after it",
-        "stuck-after-terminal": "after a terminal nothing can come that its rules allow",
+        "stuck-after-terminal": "nothing that the rules allow can come after a terminal",
         "too-large": "a construction grows past its limit",
         "unproductive-rule": "no finite text can be derived from a rule",
         "unreachable-rule": "the start symbol does not lead to a rule",
         "unsupported-pattern": "a terminal's pattern cannot be compiled to an automaton",
         "unused-terminal": "nothing needs a terminal",
         "verbatim-bracket": "a verbatim terminal looks like a bracket of the layout",
-        "vocabulary-dead-end": "a text that masks allow and that no token sequence completes",
+        "vocabulary-dead-end": "masks allow a text that no token sequence completes",
     }
 )
 """Code -> its meaning in a few words. docs/linting.md has a section on each."""

@@ -118,7 +118,7 @@ def lexing_findings(facts: Facts) -> Iterator[Finding]:
             f"masks follow {own} lexing" + ("" if ours else ", so they do not always agree with a parser made by Lark"),
             f"choose by --lexing {other}; or make the terminals differ, so that all agree"
             if ours
-            else "let texts end in what no lexeme goes on with, such as a line feed, or make the terminals differ, so that all agree"
+            else "let texts end in bytes that continue no lexeme, such as a line feed, or make the terminals differ, so that all agree"
             if mine.is_unfinished
             else "declare keywords that may be names as soft (--soft), or make the terminals differ, so that all agree",
             shown(text),

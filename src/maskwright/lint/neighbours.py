@@ -97,7 +97,7 @@ def never_adjacent(facts: Facts, sides: Sides) -> Iterator[Finding]:
                 "stuck-after-terminal",
                 "error",
                 facts.at_terminal(x),
-                f"{what}, and at some places nothing else can come: {reads or 'the longest match joins them'}",
+                f"{what}, and in some contexts nothing else can come: {reads or 'the longest match joins them'}",
                 f"masks let {facts.name(x)} begin there; after it no token leads to a whole text",
                 remedy,
                 stuck[x],
@@ -108,9 +108,9 @@ def never_adjacent(facts: Facts, sides: Sides) -> Iterator[Finding]:
                 "info" if is_idle else "warning",
                 facts.at_terminal(x),
                 f"{what}: {reads or 'the longest match joins them'}",
-                "none: where the rules take two, one does as well"
+                "none: wherever the rules take two, one will do"
                 if is_idle
-                else "texts that need them so are never allowed",
+                else "texts that need them side by side are never allowed",
                 remedy,
                 shown(both),
             )
@@ -199,8 +199,8 @@ def stuck_after_ignored(facts: Facts, sides: Sides) -> Iterator[Finding]:
                 "stuck-after-ignored",
                 "warning",
                 facts.at_terminal(i),
-                f"ignored terminal {facts.name(i)} can begin at {plural(n_places, 'place')} where the rules take nothing that can stand "
-                "after it" + (f" (only {listed(ends)} can)" if ends else ""),
+                f"ignored terminal {facts.name(i)} can begin in {plural(n_places, 'parser state')} where the rules take nothing that can "
+                "stand after it" + (f" (only {listed(ends)} can)" if ends else ""),
                 "masks let it begin anywhere; there no token ever leads out of it",
                 "make it part of the terminal that ends it (as a comment in the newline terminal), or let it end by itself",
                 *places,

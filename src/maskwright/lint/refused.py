@@ -42,7 +42,8 @@ def refused_dead_ends(facts: Facts) -> Iterator[Finding]:
             "refused-dead-end",
             "warning",
             facts.at_terminal(transducer.live[state][0]),
-            f"no rule takes {listed(names)}, and the text below can only become that, or what cannot follow {facts.name(first)} there",
+            f"no rule takes {listed(names)}, and the text below can only become such a terminal, or one that cannot "
+            f"follow {facts.name(first)} there",
             f"masks allow the text below as {facts.name(first)} and the beginning of what may follow; no token leads on from it",
             "let the refused terminal match such beginnings too, so that they are refused at once",
             shown(text),

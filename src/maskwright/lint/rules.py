@@ -30,7 +30,7 @@ def unproductive(facts: Facts) -> Iterator[Finding]:
             "unproductive-rule",
             "error",
             facts.at_rule(symbol),
-            f"no finite text can be derived from rule {name!r}: each of its alternatives leads back to a rule without an end",
+            f"no finite text can be derived from rule {name!r}: each of its alternatives leads back to a rule that never ends",
             f"{dropped} are dropped; no token that only they would allow is ever allowed",
             f"give {name!r} an alternative that ends, of terminals or of rules that end",
         )
@@ -134,7 +134,7 @@ def ignored_in_rules(facts: Facts) -> Iterator[Finding]:
             facts.at_terminal(number),
             f"terminal {facts.name(number)} is ignored, but rules wait for it ({listed(list(where))})",
             "the parser never sees it, so what needs it is refused, and a text that leads there is stuck",
-            "ignore another terminal that leaves these texts out, or take it out of the rules",
+            "ignore a terminal that does not match these texts, or take this one out of the rules",
         )
 
 
@@ -158,7 +158,7 @@ def endless_derivations(facts: Facts) -> Iterator[Finding]:
         "info" if follows_all else "warning",
         place_of_name(facts.grammar, names[0]),
         f"rule {names[0]!r} {what} ({chain}), so a text has readings without end",
-        "the rules are read as others of the same texts, without that cycle: masks are exact"
+        "the rules are replaced by others for the same texts, without that cycle: masks are exact"
         if follows_all
         else "the parser takes the first rule; if it would reduce for ever the grammar is refused",
         f"none for masks; for a parser that makes trees {remedy}" if follows_all else remedy,
@@ -199,7 +199,7 @@ def unbalanced_layout(facts: Facts) -> Iterator[Finding]:
             "layout-unbalanced",
             "error",
             place_of_name(facts.grammar, name),
-            f"rule {name!r} has as many {indent} as {dedent} in some of its texts only",
-            "the layout closes every indented block, at the end of the text at the latest: texts with the others are never complete",
+            f"not all texts of rule {name!r} have as many {indent} as {dedent}",
+            "the layout closes every indented block, at the end of the text at the latest: texts with unequal numbers are never complete",
             f"pair each {indent} with a {dedent} in the same rule",
         )

@@ -54,7 +54,7 @@ def equal(facts: Facts) -> Iterator[Finding]:
     for number, other in equal_terminals(facts).items():
         is_exclusive = facts.grammar.lexing == "longest" and number not in facts.lexer.ends
         if facts.grammar.lexing == "nfa":
-            decoding = "both are followed, so each text of them is read twice"
+            decoding = "both are followed, so each of their texts is read twice"
         elif is_exclusive:
             decoding = f"each text is lexed as {facts.name(other)}; what needs {facts.name(number)} is refused"
         else:
@@ -196,7 +196,7 @@ def reserved_words(facts: Facts) -> Iterator[Finding]:
             facts.at_terminal(pattern),
             f"{facts.name(pattern)} also matches {number} of the rules, which win: {listed(names)}",
             f"these words are never {facts.name(pattern)}{where}" + (": the text below is refused" if example else ""),
-            "none if they are meant to be reserved; a word that may be both is soft (--soft WORD), or the rules offer both",
+            "none if they are meant to be reserved; if a word may be both, make it soft (--soft WORD), or let the rules offer both",
             "" if example is None else shown(example),
         )
 
@@ -236,7 +236,7 @@ def idle_priorities(facts: Facts) -> Iterator[Finding]:
                 "idle-priority",
                 "info",
                 facts.at_terminal(number),
-                f"terminal {facts.name(number)} has priority {terminal.priority}, without which the same terminals would win",
+                f"terminal {facts.name(number)} has priority {terminal.priority}, but the same terminals would win without it",
                 "none: the longest match wins before any priority; only ties are decided by it (Lark's own lexers try it first)",
                 "remove the priority, unless the grammar is for Lark too",
             )
@@ -261,7 +261,7 @@ def open_lookaheads(facts: Facts) -> Iterator[Finding]:
             severity,
             facts.at_terminal(number),
             f"terminal {facts.name(number)} looks past its own end ({listed(list(dict.fromkeys(beyond)))}), which is not enforced",
-            "no text was found that Python's re would lex otherwise and that the rules take"
+            "no text was found that the rules take and that Python's re would lex differently"
             if example is None
             else f"masks allow the text below, in which Python's re does not match {facts.name(number)}",
             "let another terminal say what may not come next: a longer one that takes the forbidden text wins over this one",
@@ -364,12 +364,12 @@ def verbatim_brackets(facts: Facts) -> Iterator[Finding]:
             "verbatim-bracket",
             "warning",
             facts.at_terminal(number),
-            f"verbatim terminal {facts.name(number)} looks like {facts.name(twins[0])}, but is no bracket to the layout",
+            f"verbatim terminal {facts.name(number)} looks like {facts.name(twins[0])}, but the layout does not count it as a bracket",
             "brackets are counted wrong: "
             + (
-                f"after {facts.name(partner)} and it newlines are still dropped"
+                f"after {facts.name(partner)} and it, newlines are still dropped"
                 if closes
-                else "newlines behind it are not dropped"
+                else "newlines after it are not dropped"
             ),
             f"use {facts.name(twins[0])} itself, make it verbatim, or give {facts.name(partner)} a verbatim form too",
         )

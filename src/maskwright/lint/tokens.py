@@ -109,7 +109,7 @@ def _dead_ends(facts: Facts, vocabulary: Vocabulary, usable: Usable, lexemes: di
     rules = facts.parsed
     kept = tuple(r for r in rules.rules if all(s in writable or rules.is_nonterminal(s) for s in r.rhs))
     restricted = rules.with_rules(rules.nonterminals, kept, rules.start)
-    remedy = "use a tokenizer with byte fallback, or give the rules another way on that it can write"
+    remedy = "use a tokenizer with byte fallback, or give the rules an alternative that it can write"
     if rules.start not in productive_symbols(restricted):
         yield facts.finding(
             "vocabulary-dead-end",

@@ -214,7 +214,7 @@ def _entries(facts: Facts) -> Iterator[Markup]:
     for step, label in STEP_LABELS.items():
         seconds = round(main["seconds"].get(step, 0.0), 3)
         rows.append([label, *(entry[step] for entry in entries), seconds, STEP_FACTS[step]])
-    for words, key in (("up to always-legal rests", "ratio"), ("in all", "ratio_exact")):
+    for words, key in (("up to always-legal remainders", "ratio"), ("in all", "ratio_exact")):
         rows.append(["times fewer", *(round(entry[key], 1) for entry in entries), "", words])
     heads = ["step", *variants, "seconds", "the fact it uses"]
     yield _table(heads, rows, "entries", main=1 + entries.index(main))
@@ -252,7 +252,7 @@ def _sizes(facts: Facts) -> Iterator[Markup]:
             rows.append((f"Token automaton, {reading} reading", found["rows"], words))
     yield _table(["", "number", "in words"], rows)
     layout = grammar["layout"]
-    words = "the grammar has no layout, indentation means nothing in it."
+    words = "the grammar has no layout, so indentation means nothing in it."
     if layout is not None:
         words = (
             f"after {layout['newline']} the indentation decides on {layout['indent']} and {layout['dedent']}; newlines in "
@@ -266,7 +266,9 @@ def _sizes(facts: Facts) -> Iterator[Markup]:
     figures_for = facts["figures_for"]["lexing"]
     lexing = f"Lexing: {grammar['lexing']}"
     if grammar["lexing"] != figures_for:
-        lexing += f"; the figures of this page but those of the exact engine are counted under lexing {figures_for}"
+        lexing += (
+            f"; the figures on this page, except those of the exact engine, are counted under lexing {figures_for}"
+        )
     yield node("p", f"{lexing}. Layout: {words}", class_="quiet")
 
 

@@ -6,12 +6,12 @@ STEP_FACTS = {
     "original": "Every sequence of terminals that some token can complete or begin, from every state of the lexer.",
     "ignored": "White space and comments never reach the parser: sequences that differ only in them are one.",
     "classes": "Each terminal of a class can take another's place in every rule, so one of them stands for all.",
-    "follow": "No sentence has these two terminals side by side (they are no edge of the follow graph).",
+    "follow": "No sentence has these two terminals side by side (the follow graph has no such edge).",
     "pairs": "The last terminal can follow the one before it in every context: asking about it tells nothing.",
     "never": "No sentence contains the whole sequence after the state's terminal, though each pair in it occurs.",
     "always": "The rest of the sequence can follow its beginning in every context: the beginning decides.",
     "joint": "Two sequences are legal after exactly the same prefixes: one question answers both.",
-    "exact": "The same facts, judged on all stacks on which an LR parser can stand instead of by approximations.",
+    "exact": "The same facts, judged on all stacks that an LR parser can have, instead of by approximations.",
 }
 """Streamlining step -> the fact that it uses, as the page says it."""
 

@@ -29,7 +29,7 @@ STEP_LABELS = {
     "follow": "impossible neighbours deleted",
     "pairs": "certain last terminals folded",
     "never": "never-legal sequences deleted",
-    "always": "always-legal rests folded",
+    "always": "always-legal remainders folded",
     "joint": "jointly legal sequences merged",
     "exact": "merged by exact LR verdicts",
 }

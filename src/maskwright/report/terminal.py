@@ -42,7 +42,7 @@ ENGINE_LABELS = {
     "rests": "different sequences and sets of terminals that are asked for",
     "never": "of them that no stack accepts",
     "distinct": "of them that differ on some stack",
-    "suspended": "parses that wait for the stack below what they know",
+    "suspended": "configuration sets: parses that wait for deeper cells",
     "nodes": "nodes of the stack automaton",
     "edges": "edges, each with the tokens decided by one cell of the stack",
     "masks": "different sets of tokens",

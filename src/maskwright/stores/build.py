@@ -59,7 +59,7 @@ def build_store(
     else:
         option = "streamlined=False" if not streamlined else f"rules={rules!r}"
         raise GrammarError(
-            f"grammar {grammar.name} has lexing {grammar.lexing!r}, whose stores hold no entries, so {option} says nothing: "
+            f"grammar {grammar.name} has lexing {grammar.lexing!r}, whose stores hold no entries, so {option} does not apply: "
             "leave it out, or load the grammar with lexing='nfa'"
         )
     if not allow_dead:

@@ -149,7 +149,7 @@ def clear_cache() -> int:
             path.unlink(missing_ok=True)
     except OSError as error:
         raise StoreError(
-            f"the cache folder {folder} cannot be emptied: {error.strerror}; see who may write there"
+            f"the cache folder {folder} cannot be emptied: {error.strerror}; check its permissions"
         ) from error
     return len(found)
 
@@ -164,13 +164,13 @@ def _key(grammar: Grammar, vocabulary: Vocabulary, rules: str) -> str:
     return hashlib.sha256(" ".join(facts).encode()).hexdigest()
 
 
-def _warn(folder: Path, what: str, reason: str, wanted: str = "a folder that can be") -> None:
+def _warn(folder: Path, what: str, reason: str, wanted: str = "a writable folder") -> None:
     """Warn once about a folder."""
     if folder in _warned:
         return
     _warned.add(folder)
     _logger.warning(
-        "the cache folder %s %s, so stores are built each time: %s; let %s name %s",
+        "the cache folder %s %s, so stores are built each time: %s; set %s to %s",
         folder,
         what,
         reason,

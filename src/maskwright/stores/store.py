@@ -145,7 +145,7 @@ class EntryStore(EntryTable, _Portable):
 
     def _no_engine(self, what: str) -> NoReturn:
         raise GrammarError(
-            f"grammar {self.grammar.name}: lexing 'nfa' has no {what}, it has the ReferenceDecoder only; "
+            f"grammar {self.grammar.name}: lexing 'nfa' has no {what}, only the ReferenceDecoder; "
             "load the grammar with lexing='longest'"
         )
 
@@ -196,12 +196,13 @@ def _load_again(path: str, sha256: str, name: str, checked: bool) -> Any:
     """The store of a pickle that names its file. Raises StoreError if the file has another."""
     if not Path(path).exists():
         raise StoreError(
-            f"the store was pickled by its file, and there is no file {path} here; put it there, or load the store from where it is"
+            f"the store was pickled as the path of its file, but there is no file {path} here; put it there, or load the store "
+            "from where it is"
         )
     store = load_store(path)
     if store.origin is None or store.origin.sha256 != sha256:
         raise StoreError(
-            f"{path} is another store than the one that was pickled by this path: it was replaced in between; pickle the store again"
+            f"{path} is not the store that was pickled under this path: the file was replaced since then; pickle the store again"
         )
     if (store.vocabulary.name, store.vocabulary.checked) != (name, checked):
         vocabulary = dataclasses.replace(store.vocabulary, name=name, checked=checked)

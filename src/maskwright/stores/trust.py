@@ -31,12 +31,12 @@ def why_not_trusted(folder: Path) -> str | None:
     for place in (folder, *folder.parents):
         facts = os.lstat(place)
         if not stat.S_ISDIR(facts.st_mode):
-            return f"{place} is no folder"
+            return f"{place} is not a folder"
         if facts.st_uid not in (0, os.getuid()):
-            return f"{place} belongs to another user (number {facts.st_uid})"
+            return f"{place} belongs to another user (user id {facts.st_uid})"
         is_sticky = place != folder and facts.st_mode & stat.S_ISVTX
         if facts.st_mode & _WRITABLE_BY_OTHERS and not is_sticky:
-            return f"others may write in {place} (mode {stat.S_IMODE(facts.st_mode):04o}; chmod go-w takes that back)"
+            return f"others may write in {place} (mode {stat.S_IMODE(facts.st_mode):04o}; chmod go-w prevents it)"
     return None
 
 
@@ -49,9 +49,9 @@ def why_not_trusted_file(path: Path) -> str | None:
         return None
     facts = os.lstat(path)
     if not stat.S_ISREG(facts.st_mode):
-        return "it is not a file, or a link to one"
+        return "it is not a file, or it is a link to one"
     if facts.st_uid not in (0, os.getuid()):
-        return f"it belongs to another user (number {facts.st_uid})"
+        return f"it belongs to another user (user id {facts.st_uid})"
     if facts.st_mode & _WRITABLE_BY_OTHERS:
         return f"others may write in it (mode {stat.S_IMODE(facts.st_mode):04o})"
     return None

@@ -155,17 +155,19 @@ def find_corpus(paths: Sequence[str | Path], suffixes: Sequence[str], field: str
         if path.is_dir():
             if not suffixes:
                 raise CorpusError(
-                    f"{path} is a folder, and what this grammar's files are called is not known: say which suffix (--suffix .py)"
+                    f"{path} is a folder, and the suffix of this grammar's files is not known: name it (--suffix .py)"
                 )
             files = sorted(_files_of(path, suffixes))
             if not files:
-                raise CorpusError(f"{path} has no files with the suffix {' or '.join(suffixes)}; say which (--suffix)")
+                raise CorpusError(
+                    f"{path} has no files with the suffix {' or '.join(suffixes)}; name another (--suffix)"
+                )
         elif path.exists():
             files = [path]
         else:
             files = [Path(name) for name in sorted(glob.glob(str(given), recursive=True)) if Path(name).is_file()]
             if not files:
-                raise CorpusError(f"{given}: there is no such file or folder, and as a pattern it fits no file")
+                raise CorpusError(f"{given}: there is no such file or folder, and as a pattern it matches no file")
         found.update(dict.fromkeys(files))
     if not found:
         raise CorpusError("no texts to validate on: name files, folders, globs or .jsonl files")
@@ -240,7 +242,7 @@ def check_paths(paths: Sequence[str | Path]) -> None:
     """
     for given in paths:
         if not Path(given).exists() and not any(map(os.path.isfile, glob.iglob(str(given), recursive=True))):
-            raise CorpusError(f"{given}: there is no such file or folder, and as a pattern it fits no file")
+            raise CorpusError(f"{given}: there is no such file or folder, and as a pattern it matches no file")
 
 
 def suffixes_of(grammar: str) -> tuple[str, ...]:

@@ -86,11 +86,11 @@ class ResultsLog:
                 raise ValueError(f"expected version {VERSION} but found {entry['version']!r}")
             key, outcome = entry["key"], entry["outcome"]
             if not isinstance(key, str) or not isinstance(outcome, dict):
-                raise ValueError("key or outcome are of another type")
+                raise ValueError("key or outcome is of another type")
         except (ValueError, KeyError, TypeError) as error:
             self._file.close()
             raise MaskwrightError(
-                f"{self.path}:{number}: no result of maskwright validate ({error}); name another file (--resume), or mend it"
+                f"{self.path}:{number}: not a result of maskwright validate ({error}); name another file (--resume), or mend it"
             ) from None
         return key, outcome
 

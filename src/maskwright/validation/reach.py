@@ -131,7 +131,7 @@ def judge_negative(parser: ByteParser, cases: Iterable[Negative]) -> Iterator[Ou
     for name, data, lower, upper in cases:
         if not 0 <= lower <= upper <= len(data):
             raise MaskwrightError(
-                f"case {name}: its first bad byte is to lie in {lower} .. {upper}; expected an interval within 0 .. {len(data)}"
+                f"case {name}: its first bad byte is given as {lower} .. {upper}; expected an interval within 0 .. {len(data)}"
             )
         try:
             at = parser.refusal(data)

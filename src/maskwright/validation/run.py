@@ -207,7 +207,7 @@ class _Run:
         check, lexing = self.options.check, self.store.grammar.lexing
         if lexing == "nfa" and check != "streamlined":
             raise GrammarError(
-                f"a store of lexing 'nfa' has no matcher, so --check {check} cannot use it; it can be held against its original "
+                f"a store of lexing 'nfa' has no matcher, so --check {check} cannot use it; it can be compared with its original "
                 "(--check streamlined)"
             )
 
@@ -225,7 +225,8 @@ class _Run:
             if source is None:
                 if vocabulary.name not in BUILT_IN:
                     raise VocabularyError(
-                        f"the store's vocabulary {vocabulary.name} is no built-in tokenizer: say what encodes the texts (--tokenizer)"
+                        f"the store's vocabulary {vocabulary.name} is not a built-in tokenizer: name the tokenizer that "
+                        "encodes the texts (--tokenizer)"
                     )
                 source = vocabulary.name
             encoder = load_encoder(source)
@@ -302,7 +303,7 @@ class _Run:
             else:
                 yield text.name, text.text, text.weight, text.text
         if not seen:
-            raise CorpusError(f"there is not one text in {', '.join(self.paths)}")
+            raise CorpusError(f"there is no text in {', '.join(self.paths)}")
 
     # --- outcomes ---
 
@@ -419,7 +420,7 @@ class _Run:
         for number, (_, payload, _, _) in enumerate(self._payloads()):
             if number in wanted:
                 if self.options.progress is not None:
-                    self.options.progress("refused samples made short", numbers.index(number) + 1, len(numbers))
+                    self.options.progress("refused samples shortened", numbers.index(number) + 1, len(numbers))
                 again = do((payload[0], payload[1], outcomes[number]["cause"]))
                 if "minimal" in again:
                     outcomes[number]["minimal"] = again["minimal"]

@@ -185,7 +185,7 @@ class _Sampler:
                 token = int(self.check.next_token(tokens, self.words))
                 if not (int(self.words[token >> 5]) >> (token & 31)) & 1:
                     raise MaskwrightError(
-                        f"the model chose token {token}, which is masked; it must choose under the mask"
+                        f"the model chose token {token}, which is masked; it must choose an allowed token"
                     )
             if token in self.eos:
                 break

@@ -146,7 +146,7 @@ CHANGES: list[tuple[str, Any, str]] = [
     ("layout.tab_length", 10**30, "tab length is 10+; expected 1 to 1000"),
     ("layout.tabs", 8, "the layout's tabs is of type int; expected str"),
     ("layout.tabs", "8", "the layout's tabs are '8'; expected lark or consistent"),
-    ("layout.brackets", [[0]], "a bracket pair has not two members"),
+    ("layout.brackets", [[0]], "a bracket pair does not have two members"),
     ("layout.brackets", [[0, 10**9]], "the layout names a symbol that is not a terminal"),
     ("layout.brackets", [[0, 0]], "the layout gives one terminal two roles"),
     ("layout.brackets", 7, "brackets is of type int"),

@@ -238,12 +238,12 @@ def test_layout_is_recognised_by_lark_s_names_only() -> None:
     [
         ("auto", r"terminal START is declared but has no pattern.*pass layout=Indenter"),
         (None, r"terminal START is declared but has no pattern"),
-        (Indenter("NL", "START", "STOPP"), r"names 'STOPP', which is no terminal.*did you mean STOP"),
-        (Indenter("NL", "START", "STOP", (("{", "}"),)), r"names '\{', which is no terminal"),
+        (Indenter("NL", "START", "STOPP"), r"names 'STOPP', which is not a terminal.*did you mean STOP"),
+        (Indenter("NL", "START", "STOP", (("{", "}"),)), r"names '\{', which is not a terminal"),
         (Indenter("NL", "START", "STOP", tab_length=0), r"tab length is 0; expected 1 to"),
         (
             Indenter("NL", "START", "STOP", tab_length=4, tabs="consistent"),
-            r"tab length is 4, but consistent tabs lead to multiples of 8 columns.*leave the tab length out",
+            r"tab length is 4, but consistent tabs advance to multiples of 8 columns.*leave the tab length out",
         ),
         (Indenter("NL", "START", "STOP", tabs="python"), r"tabs are 'python'; expected lark or consistent"),  # type: ignore[arg-type]
         (Indenter("NL", "START", "START"), r"terminal STOP is declared but has no pattern"),
@@ -263,7 +263,7 @@ def test_layout_roles_need_patterns_or_none() -> None:
     with pytest.raises(GrammarError, match=r"<text>:4:1: the layout's newline terminal NL is ignored"):
         parse_grammar(text, layout=Indenter("NL", "START", "STOP"))
     text = 'start: NL A B\nNL: "n"\nA: "a"\nB: "b"\n'
-    with pytest.raises(GrammarError, match=r"<text>:3:1: the layout's indent terminal A has to be declared"):
+    with pytest.raises(GrammarError, match=r"<text>:3:1: the layout's indent terminal A must be declared"):
         parse_grammar(text, layout=Indenter("NL", "A", "B"))
     text = "start: N A B\n%declare N A B\n"
     with pytest.raises(GrammarError, match=r"terminal N is declared but has no pattern"):

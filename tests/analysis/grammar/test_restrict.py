@@ -213,24 +213,24 @@ def test_entries_that_others_contain_make_no_conflict() -> None:
 
 
 BAD = [
-    ("bogus", mw.UnknownNameError, "knows no restriction 'bogus'.*no_comments, bounded, noted"),
+    ("bogus", mw.UnknownNameError, "has no restriction 'bogus'.*no_comments, bounded, noted"),
     ("no_comment", mw.UnknownNameError, "did you mean 'no_comments'"),
-    ("no_comments=yes", mw.GrammarError, "no_comments has no value, but found 'yes'"),
+    ("no_comments=yes", mw.GrammarError, "no_comments takes no value, but found 'yes'"),
     ("target", mw.GrammarError, "convention target needs a regular expression"),
     ("function=", mw.GrammarError, "convention function needs a regular expression"),
     ("=x", mw.GrammarError, "'=x' has no name"),
     ("function=(", mw.TerminalError, "convention function: Python's re refuses the pattern"),
     ("function=(a)\\1", mw.TerminalError, "convention function: a back-reference"),
     ("function=[0-9]+", mw.GrammarError, "no word that can be function fulfils convention function="),
-    ("lambda=a", mw.UnknownNameError, "knows no restriction 'lambda'"),
-    ("statement=a", mw.GrammarError, "statement can be more, as by rule 'statement : IMPORT module'"),
+    ("lambda=a", mw.UnknownNameError, "has no restriction 'lambda'"),
+    ("statement=a", mw.GrammarError, "statement can be more than one, as in rule 'statement : IMPORT module'"),
     ("BLANKS=a", mw.GrammarError, "BLANKS, which is ignored"),
     ("imports=", mw.GrammarError, "the list imports names no module"),
     ("imports", mw.GrammarError, "the list imports names no module"),
     ("imports= , ", mw.GrammarError, "the list imports names no module"),
     ("imports=a,,b", mw.GrammarError, "has an empty entry; write a,b"),
     ("imports=lambda", mw.GrammarError, "'lambda' is a keyword"),
-    ("imports=a.9", mw.GrammarError, "'9' is none of its words"),
+    ("imports=a.9", mw.GrammarError, "'9' is not one of its words"),
     ("imports=a..b", mw.GrammarError, "it lacks a word"),
     ("imports=*", mw.GrammarError, "which cannot be a module"),
 ]
@@ -245,7 +245,7 @@ def test_bad_restrictions(restriction: str, kind: type[Exception], message: str)
 def test_what_is_no_list_of_restrictions() -> None:
     with pytest.raises(mw.GrammarError, match="given twice"):
         mw.parse_grammar(TEXT, restrict=["noted", "noted"])
-    with pytest.raises(mw.GrammarError, match="restrictions are a list"):
+    with pytest.raises(mw.GrammarError, match="expected a list of restrictions, but found the text"):
         mw.parse_grammar(TEXT, restrict="noted")
     for lexing in ("contextual", "nfa"):
         for one in ("bounded", "target=a", "imports=a"):
@@ -270,10 +270,10 @@ NUMBER: /[0-9]+/
     ) as met:
         mw.parse_grammar(text, restrict=["no_numbers"])
     assert (
-        "its alternative 'item : NUMBER' goes with NUMBER, which no_numbers takes away, and what is left leads back"
+        "its alternative 'item : NUMBER' is lost with NUMBER, which no_numbers removes, and what is left leads back"
         in str(met.value)
     )
-    with pytest.raises(mw.GrammarError, match="takes the start symbol start away"):
+    with pytest.raises(mw.GrammarError, match="it removes the start symbol start"):
         mw.parse_grammar(text, restrict=["no_start"])
     with pytest.raises(mw.GrammarError, match="endless empties the language"):
         mw.parse_grammar(text, restrict=["endless"])
@@ -291,7 +291,7 @@ NUMBER: /[0-9]+/
         ("restriction x-y = A:", "expected a name for the restriction"),
         ("convention x = :A", "expected A or A:B"),
         ("allowed x = .:relative", "begins with '.'"),
-        ("convention noted = name", "noted is declared as a restriction before"),
+        ("convention noted = name", "noted is already declared as restriction noted"),
     ],
 )
 def test_bad_option_lines(line: str, message: str) -> None:
@@ -304,8 +304,8 @@ def test_bad_option_lines(line: str, message: str) -> None:
     [
         ("restriction x = COMMENTS:", "names COMMENTS, which the grammar does not define"),
         ("restriction x = COMMENT:BLINK", "names BLINK, which the grammar does not define"),
-        ("restriction x = NAME:body", "one is a rule and one a terminal"),
-        ("restriction x = start:NAME", "one is a rule and one a terminal"),
+        ("restriction x = NAME:body", "one is a rule and the other a terminal"),
+        ("restriction x = start:NAME", "one is a rule and the other a terminal"),
     ],
 )
 def test_option_lines_that_name_nothing(line: str, message: str) -> None:
@@ -367,7 +367,7 @@ def test_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ([], 1, "'# c'"),
         (["no_comments"], 1, "column 8"),
         (["no_comments", "target=[b-z]+"], 1, "column 3"),
-        (["bogus"], 2, "knows no restriction 'bogus'"),
+        (["bogus"], 2, "has no restriction 'bogus'"),
     ):
         given = [part for one in restrictions for part in ("--restrict", one)]
         for command in (
@@ -380,4 +380,4 @@ def test_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             if command[0] == "explain" or code == 2:
                 assert said in result.output, (restrictions, result.output)
     result = runner.invoke(app, ["validate", "some.safetensors", "text", "--restrict", "no_comments"])
-    assert result.exit_code == 2 and "restrict the grammar, and build a store of it" in result.output
+    assert result.exit_code == 2 and "restrict the grammar, and build a store from it" in result.output

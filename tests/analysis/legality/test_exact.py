@@ -443,7 +443,7 @@ def test_a_grammar_too_ambiguous_for_a_long_word() -> None:
     a, b = 0, 1
     assert not deciders.never_legal((a,), (a, a, a, b) * 2)
     with pytest.raises(
-        LimitError, match=r"a a a b a a a b a a a b is never legal needs more than .* or 8192 stacks in one"
+        LimitError, match=r"a a a b a a a b a a a b is never legal takes more than .* or 8192 stacks in one"
     ):
         deciders.never_legal((a,), (a, a, a, b) * 3)
 
@@ -461,7 +461,7 @@ def test_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(MaskwrightError, match="3 members; expected 2"):
         deciders.judge("never", [((0,), (1,), (1,))])
     monkeypatch.setattr(exact_module, "MAX_NODES", 1 << 12)
-    with pytest.raises(LimitError, match="is never legal needs more than 4096 situations"):
+    with pytest.raises(LimitError, match="is never legal takes more than 4096 situations"):
         deciders.never_legal((1,), (1,) * 5000)
     with pytest.raises(MaskwrightError, match="expected one of"):
         ExactDeciders(deciders.grammar, "both")  # type: ignore[arg-type]

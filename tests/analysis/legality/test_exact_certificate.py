@@ -84,10 +84,10 @@ def test_a_proof_of_another_claim_is_refused(deciders: ExactDeciders, proof: Pro
 @pytest.mark.parametrize(
     ("node", "message"),
     [
-        (Node(99, ((),)), "no situation of the claim"),
-        (Node(1, ((), ())), "no situation of the claim"),
-        (Node(1, ((Pending(7, 0, 0),),)), "no situation of the claim"),
-        (Node(1, ((Pending(0, -1, 0),),)), "no situation of the claim"),
+        (Node(99, ((),)), "is not a situation of the claim"),
+        (Node(1, ((), ())), "is not a situation of the claim"),
+        (Node(1, ((Pending(7, 0, 0),),)), "is not a situation of the claim"),
+        (Node(1, ((Pending(0, -1, 0),),)), "is not a situation of the claim"),
         (Node(0, ((Pending(0, 1, 0),),)), "below the bottom"),
         (Node(1, ((Pending(0, 0, 5),),)), "no goto on nonterminal 5"),
         (Node(1, ((Pending(0, 3, 0),),)), "not closed"),

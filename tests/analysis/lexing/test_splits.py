@@ -36,7 +36,7 @@ def test_conflicts_where_nobody_says(text: str, lexing: str | None, conflicts: s
 
 def test_a_grammar_that_says_all_is_refused_when_it_is_compiled() -> None:
     grammar = parse_grammar(SPLIT, conflicts="all", name="split")
-    message = r"grammar split: after the conflict before B parses of one text stand where .* conflicts='shift'"
+    message = r"grammar split: after the conflict before B, parses of one text stand where .* conflicts='shift'"
     with pytest.raises(LimitError, match=message):
         build_lexer_and_parser(grammar)
     assert build_lexer_and_parser(replace(grammar, conflicts="shift"))
