@@ -182,6 +182,22 @@ def test_files_may_grow_no_more(exporting: Path, tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cache", "first.safetensors", "other", "s.safetensors"]
 
 
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        ("MemoryError()", "error: there is not enough memory\n"),
+        ("SystemError('f returned NULL without setting an exception')", "error: there is not enough memory\n"),
+        ("SystemError('bad argument')", "SystemError: bad argument\n"),
+    ],
+)
+def test_memory_that_ends_outside_a_command(error: str, said: str) -> None:
+    """Where Python itself gets none, it may fail with a SystemError. Others are faults, and are shown."""
+    code = f"from maskwright import cli; cli._application = lambda: lambda: exec({'raise ' + error!r}); cli.main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == (2 if said.startswith("error") else 1)
+    assert done.stderr == said if said.startswith("error") else done.stderr.endswith(said)
+
+
 @pytest.mark.slow
 def test_memory_ends_somewhere(exporting: Path, tmp_path: Path) -> None:
     """Whatever the limit: the old file or the whole new one, and never a traceback from a MemoryError."""

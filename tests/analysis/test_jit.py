@@ -179,7 +179,8 @@ def test_code_that_cannot_be_written_is_not_kept_elsewhere(tmp_path: Path) -> No
 
 
 RETURNS = """
-import importlib, sys
+import sys
+import numpy as np
 import maskwright as mw
 from numba import types
 from maskwright.maskstore.automaton.stack_automaton import Budget, build_automaton
@@ -194,7 +195,7 @@ for grammar in ("lark:python", "json"):
     store = mw.build_store(grammar, vocabulary)
     matcher = store.matcher()
     matcher.advance_bytes(b"[1")
-    matcher.mask()
+    matcher.fill(np.zeros(store.n_words, np.int32))
     matcher.short_ending()
 build_automaton(mw.load_grammar("json"), vocabulary, budget=Budget(edges=2))
 n = 0

@@ -76,6 +76,13 @@ def _run() -> None:
         if error.filename is not None or error.errno not in _OF_OUTPUT:
             raise
         _fail(f"standard output cannot be written: {error.strerror}")
+    except MemoryError:
+        _fail("there is not enough memory")
+    except SystemError as error:
+        # Python's own code may fail so where it gets no memory, and forget to say it
+        if "without setting an exception" not in str(error):
+            raise
+        _fail("there is not enough memory")
 
 
 _OF_OUTPUT = (errno.ENOSPC, errno.EIO, errno.EBADF, errno.EFBIG, errno.EDQUOT)
