@@ -248,7 +248,7 @@ def test_what_is_out_of_range_is_said() -> None:
             run(random_model(0), **options)
     with pytest.raises(MaskwrightError, match="at least one token"):
         generate(random_model(0), store().matcher(), [])
-    with pytest.raises(MaskwrightError, match="which vocabulary"):
+    with pytest.raises(MaskwrightError, match="give the model's vocabulary"):
         generate(random_model(0), None, [1])
     with pytest.raises(MaskwrightError, match="expected a model of transformers, or a function"):
         generate("model", store().matcher(), [1])

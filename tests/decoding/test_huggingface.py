@@ -468,7 +468,7 @@ def test_what_does_not_fit_is_said() -> None:
         MaskwrightLogitsProcessor(store(), prompt_lengths=2)(one, torch.zeros(1, N_ROWS))
     with pytest.raises(MaskwrightError, match="give one of them"):
         MaskwrightLogitsProcessor(store(), prompt_lengths=2, constrain_prompt=True)
-    with pytest.raises(IllegalTokenError, match="row 0: the prefix is no beginning"):
+    with pytest.raises(IllegalTokenError, match="row 0: the prefix is not the beginning"):
         MaskwrightLogitsProcessor(store(), prefix="}")(one, torch.zeros(1, N_ROWS))
     with pytest.raises(MaskwrightError, match="for the same B"):
         MaskwrightLogitsProcessor(store())(one, torch.zeros(2, N_ROWS))

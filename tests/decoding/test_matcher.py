@@ -177,7 +177,7 @@ def test_read_only_bitmasks() -> None:
     words[:] = 0
     frozen = words.copy()
     frozen.setflags(write=False)
-    with pytest.raises(MaskwrightError, match="read-only"):
+    with pytest.raises(MaskwrightError, match="not contiguous, not writable or not aligned"):
         matcher.fill(frozen)
     assert not frozen.any()
 

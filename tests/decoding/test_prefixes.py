@@ -75,7 +75,7 @@ def test_several_tokens_at_once_are_read() -> None:
     check(followed, [[OPEN, ONE]], [store()])
     followed.follow(ids([BOS, OPEN, ONE, COMMA, OPEN, CLOSE]))
     check(followed, [[OPEN, ONE, COMMA, OPEN, CLOSE]], [store()])
-    with pytest.raises(IllegalTokenError, match=r"row 0, position 7: .*call reset\(\) before"):
+    with pytest.raises(IllegalTokenError, match=r"row 0, position 7: .*call reset\(\) first"):
         followed.follow(ids([BOS, OPEN, ONE, COMMA, OPEN, CLOSE, CLOSE, X]))
 
 
@@ -182,7 +182,7 @@ def test_a_next_prompt() -> None:
     followed.follow(ids([BOS, X], [BOS, X], [BOS, X]))
     followed.follow(ids(*[[BOS, X, OPEN]] * 3))
     with pytest.raises(
-        IllegalTokenError, match=r"goes on where the last generation stopped \(then call reset\(\) before\)"
+        IllegalTokenError, match=r"continues where the last generation stopped \(then call reset\(\) first\)"
     ):
         followed.follow(ids(*[[BOS, X, OPEN, BOS, X]] * 3))
     followed.reset()

@@ -261,7 +261,7 @@ SEEDS = (
         'start: (NAME "=" NAME NL)*\nNAME: /[a-z]+/\nNL: /\\n/\nNOTE: /#[^\\n]*\\n/\n%ignore NOTE',
         4,
         1,
-        ("NOTE", "places", "NL"),
+        ("NOTE", "parser states", "NL"),
         "'a#'",
     ),
     Seed(
