@@ -210,11 +210,19 @@ def test_what_does_not_fit_together(store: Store, many: Path, encoder: Encoder) 
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    """Of a real Dask cluster of two worker processes."""
+    """Of a real Dask cluster of two worker processes.
+
+    By default a LocalCluster gives up a worker that is being started again 15 s after it was lost before.
+    """
     distributed = pytest.importorskip("distributed")
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, worker_dashboard_address=None
-    ) as cluster:
+    import dask
+
+    with (
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "1 hour"}),
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, worker_dashboard_address=None
+        ) as cluster,
+    ):
         yield cluster.scheduler_address
 
 
@@ -261,6 +269,26 @@ class TestCluster:
         report = validate(store, many, tokenizer=encoder, suffixes=[".txt"], scheduler=address, reference=command)
         assert report.classes[CRASHED] == 1
         assert [f.name for f in report.findings if f.kind == CRASHED] == [str(many / "20.txt")]
+
+    @pytest.mark.slow
+    def test_a_text_that_waits_beside_a_killer(self, address: str, store: Store, many: Path, encoder: Encoder) -> None:
+        """Dask blames each task that was assigned to a lost worker, also one that had not begun."""
+        for name in ("20.txt", "21.txt", "22.txt"):
+            (many / name).write_text(f"killer_{name[:2]} = = x\n")
+        command = "sh -c 'grep -q killer && kill -9 $PPID && sleep 5; sleep 0.3; exit 1'"
+        report = validate(store, many, tokenizer=encoder, suffixes=[".txt"], scheduler=address, reference=command)
+        assert report.classes[CRASHED] == 3
+        assert {Path(f.name).stem for f in report.findings if f.kind == CRASHED} == {"20", "21", "22"}
+
+    def test_no_worker(self, store: Store, many: Path, encoder: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
+        distributed = pytest.importorskip("distributed")
+        monkeypatch.setattr(work, "WORKER_SECONDS", 1)
+        options: dict[str, Any] = {"tokenizer": encoder, "suffixes": [".txt"]}
+        with (
+            distributed.LocalCluster(n_workers=0, dashboard_address=None) as cluster,
+            pytest.raises(MaskwrightError, match="the Dask cluster has had no worker for 1 s: start workers"),
+        ):
+            validate(store, many, scheduler=cluster.scheduler_address, **options)
 
     def test_no_scheduler(self, store: Store, many: Path, encoder: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.importorskip("distributed")

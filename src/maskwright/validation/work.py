@@ -35,6 +35,8 @@ BATCH_UNITS = 64
 """Most units of a batch."""
 CONNECT_SECONDS = 20
 """Time that the Dask scheduler has to answer."""
+WORKER_SECONDS = 60
+"""Time that a Dask cluster without workers has to get one."""
 
 CRASHED = "crashed"
 """Class of a unit that killed its process twice."""
@@ -226,7 +228,7 @@ def run_cluster(setup: Setup, units: Iterable[Unit], address: str) -> Results:
         # task again.
         tools = client.submit(_keep, pickle.dumps(shipped), pure=False)
         flying: dict[Any, list[Unit]] = {}
-        completed = distributed.as_completed(loop=client.loop)
+        suspects: list[Unit] = []
         is_over = False
         while not is_over or flying:
             room = max(4, 2 * sum(client.nthreads().values()))
@@ -235,23 +237,46 @@ def run_cluster(setup: Setup, units: Iterable[Unit], address: str) -> Results:
                 is_over = batch is None
                 if batch is not None:
                     future = client.submit(_do_remote, setup.key, tools, [unit.payload for unit in batch], pure=False)
-                    flying[future.key] = batch
-                    completed.add(future)
+                    flying[future] = batch
             if not flying:
                 break
-            future = next(completed)
-            batch = flying.pop(future.key)
+            for future in _completed(distributed, client, list(flying)):
+                batch = flying.pop(future)
+                try:
+                    outcomes = future.result()
+                except distributed.KilledWorker:
+                    suspects += batch
+                else:
+                    yield from _numbered(batch, outcomes)
+        # Dask also blames a task that only waited for the worker that another one killed. Each
+        # suspect is done with nothing beside it: this shows which one kills.
+        for unit in suspects:
+            future = client.submit(_do_remote, setup.key, tools, [unit.payload], pure=False)
+            _completed(distributed, client, [future])
             try:
                 outcomes = future.result()
             except distributed.KilledWorker:
-                if len(batch) > 1:
-                    for unit in batch:
-                        one = client.submit(_do_remote, setup.key, tools, [unit.payload], pure=False)
-                        flying[one.key] = [unit]
-                        completed.add(one)
-                    continue
                 outcomes = [{"class": CRASHED, "why": "the workers that worked on it were killed"}]
-            yield from _numbered(batch, outcomes)
+            yield from _numbered([unit], outcomes)
+
+
+def _completed(distributed: Any, client: Any, futures: list[Any]) -> list[Any]:
+    """Those that are done; waits for the first.
+
+    Raises: MaskwrightError if the cluster has no worker, and none comes in time.
+    """
+    while True:
+        try:
+            with client.as_current():
+                return list(distributed.wait(futures, timeout=WORKER_SECONDS, return_when="FIRST_COMPLETED").done)
+        except TimeoutError:
+            pass
+        try:
+            client.wait_for_workers(1, timeout=WORKER_SECONDS)
+        except TimeoutError:
+            raise MaskwrightError(
+                f"the Dask cluster has had no worker for {WORKER_SECONDS} s: start workers, or work without it"
+            ) from None
 
 
 def _numbered(batch: list[Unit], outcomes: list[Outcome]) -> Results:
