@@ -38,7 +38,7 @@ behind them modes. Inner nodes are the nodes behind the roots.
 
 TYPES = {
     "one of the states": "0 to their number less one; -1, -2, ... where the table says what they mean",
-    "one of the rests, or one of the sets below 0": "n >= 0 is a rest; -1 is set 0, -2 is set 1, ...",
+    "one of the continuations, or one of the sets below 0": "n >= 0 is a continuation; -1 is set 0, -2 is set 1, ...",
     "0 to the number of ids": "a count, or where a run begins or ends",
     "starts of runs of lookups": "ascending from 0 to their number: run i goes from value i to value i + 1",
     "0 to 3": "a number that is no index",

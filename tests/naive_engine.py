@@ -8,7 +8,7 @@ Which terminals compete where a lexeme begins may be up to the parser's state (`
 to its last end, and what follows is read anew among the terminals that compete after it. Each stack of the parser lexes for itself: a text
 is legal iff one of them accepts it.
 
-Terminals are read by `naive_regex`.
+It knows no lexer states, nodes, masks or flags, so only a change of what is legal changes it. Terminals are read by `naive_regex`.
 """
 
 from __future__ import annotations

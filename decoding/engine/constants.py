@@ -1,5 +1,7 @@
 """The memory of a text, the results of the engine's functions, and their limits, as constants.
 
+What the table holds, with its flags, is in `maskstore/table/schema.py`.
+
 `memory` is one flat int32 array with a *region* for each text. A region has four parts, in this
 order:
 

@@ -241,7 +241,8 @@ END_OUTPUT = _part(
 )  # fmt: skip
 STATE_FLAGS = _part(
     23, "state_flags", ("lexer states",), Number(0, 3),
-    "MAY_END_NEWLINE + IS_NEWLINE: whether the lexeme under way may be the layout's newline, and whether it is one now",
+    "MAY_END_NEWLINE: the layout's newline may end exactly here (no engine reads it) + IS_NEWLINE: the lexeme under way "
+    "may become the layout's newline, or is one if it ends here",
 )  # fmt: skip
 SYMBOL_COLUMN = _part(
     26, "symbol_column", ("terminals",), Index("columns", ("no rule has it",)), "the parser's column of each terminal"
