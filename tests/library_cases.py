@@ -11,18 +11,17 @@ import lzma
 import random
 import tomllib
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from paths import SHARED, TESTS
 
 from maskwright.analysis.grammar import Grammar
 from maskwright.analysis.loading import load_grammar
 from maskwright.validation.reach import ByteParser
 
-CASES = Path(__file__).parent / "data" / "cases"
-SHARED = Path(__file__).parents[2] / "shared" / "data"
+CASES = TESTS / "data" / "cases"
 
 
 @functools.cache

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[1]
+from paths import ROOT
 
 
 def check_tests(chosen: Sequence[str], environment: Mapping[str, str], timeout: float = 300) -> None:

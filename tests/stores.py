@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from paths import TESTS
 from safetensors import safe_open
 from safetensors.numpy import load_file, save
 
@@ -27,7 +28,7 @@ from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.stores.build import compile_entry_store, compile_store
 from maskwright.stores.store import EntryStore, Store, load_store
 
-COMMITTED = Path(__file__).parent / "data" / "stores"
+COMMITTED = TESTS / "data" / "stores"
 
 LAYOUT_TEXT = r"""
 start: (statement | _NEWLINE)+

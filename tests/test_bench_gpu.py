@@ -18,11 +18,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from paths import ROOT
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-BENCH = Path(__file__).parents[1] / "reports" / "bench"
+BENCH = ROOT / "reports" / "bench"
 NAMES = ("apply", "check", "chart", "clock", "decode", "engines", "model", "step", "work")
 CPU = torch.device("cpu")
 TINY = ["--device", "cpu", "--tiny", "--engines", ""]

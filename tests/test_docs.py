@@ -16,12 +16,12 @@ from xml.etree import ElementTree
 
 import one_token
 import pytest
+from paths import ROOT
 
 import maskwright as mw
 from maskwright.analysis.loading import load_grammar
 from maskwright.models import model_folder
 
-ROOT = Path(__file__).resolve().parents[1]
 PAGES = [
     "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md",
     *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md")),

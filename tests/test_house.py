@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from test_layers import LAYERS, ROOT, sources
+from paths import ROOT
+from test_layers import LAYERS, sources
 
 MOST_LINES = 500
 MOST_LINES_OF_FUNCTION = 80
@@ -56,7 +57,11 @@ def is_command(function: Function) -> bool:
     return any(name.endswith(".command") for name in decorators(function))
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(ROOT).as_posix())
+OTHERS = sorted(path for folder in ("tests", "scripts", "reports") for path in (ROOT / folder).rglob("*.py"))
+"""Files that are no part of the product."""
+
+
+@pytest.mark.parametrize("path", [*FILES, *OTHERS], ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_files_are_short(path: Path) -> None:
     assert path.read_text(encoding="utf-8").count("\n") <= MOST_LINES
 

@@ -11,8 +11,8 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
+from paths import ROOT
 
-ROOT = Path(__file__).parents[1]
 LAYERS = ("analysis", "maskstore", "decoding", "maskwright")
 FOLDERS = {"analysis": ROOT / "analysis", "maskstore": ROOT / "maskstore", "decoding": ROOT / "decoding"}
 FOLDERS["maskwright"] = ROOT / "src" / "maskwright"

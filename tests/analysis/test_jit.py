@@ -14,10 +14,10 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from paths import ROOT
 
 from maskwright.analysis import jit
 
-ROOT = Path(__file__).parents[2]
 FILES = sorted(
     path
     for folder in ("analysis", "maskstore", "decoding")

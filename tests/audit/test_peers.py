@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from paths import ROOT
 
 from maskwright.analysis.loading import parse_grammar
 from maskwright.audit import AuditReport, audit
@@ -23,8 +24,6 @@ from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.maskstore.vocabulary.encoders import Encoder, load_encoder
 from maskwright.stores.build import compile_store
 from maskwright.stores.store import Store
-
-ROOT = Path(__file__).parents[2]
 
 JSON = r"""
 start: value

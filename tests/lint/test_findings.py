@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from engine_cases import random_longest_grammar
-from lint.seeds import SEEDS, Seed, grammar_of, vocabulary
+from lint.seeds import OF_RULES, Seed, grammar_of, vocabulary
+from lint.seeds_of_texts import OF_TEXTS
+from paths import ROOT
 
 from maskwright.lint import CODES, Report, lint_grammar
 from maskwright.lint.facts import Facts
@@ -23,6 +24,8 @@ STRING: /"([^"\\\x00-\x1f]|\\["\\\/bfnrt]|\\u[0-9a-fA-F]{4})*"/
 NUMBER: /-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?/
 %ignore /[ \t\n\r]+/
 """
+
+SEEDS = (*OF_RULES, *OF_TEXTS)
 
 
 def lint(seed: Seed, text: str, missing: bytes) -> Report:
@@ -63,7 +66,7 @@ def test_the_mended_grammar_is_clean_of_it(seed: Seed) -> None:
 def test_every_code_has_a_seed_and_a_section() -> None:
     # the last two depend on the vocabulary alone: test_tokens
     assert {seed.code for seed in SEEDS} | {"no-eos", "special-token-text"} == set(CODES)
-    page = (Path(__file__).parents[2] / "docs" / "linting.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "linting.md").read_text(encoding="utf-8")
     assert [code for code in CODES if f"### {code}\n" not in page] == []
 
 

@@ -6,13 +6,13 @@ import itertools
 import random
 import re
 import tomllib
-from pathlib import Path
 from typing import Any
 
 import pytest
 from engine_cases import random_contextual_grammar, random_layout_grammar, random_longest_grammar
 from grammars import random_grammar
 from lint.seeds import grammar_of, vocabulary
+from paths import TESTS
 
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.analysis.grammar import Grammar
@@ -27,7 +27,7 @@ from maskwright.lint.lexer import Lexer, PlainLexer
 from maskwright.lint.texts import Tree
 from maskwright.stores.build import build_store
 
-CASES = tomllib.loads((Path(__file__).parents[1] / "data/cases/engine.toml").read_text(encoding="utf-8"))["case"]
+CASES = tomllib.loads((TESTS / "data/cases/engine.toml").read_text(encoding="utf-8"))["case"]
 
 
 def is_prefix(matcher: Matcher, text: bytes) -> bool:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from pathlib import Path
 
 import pytest
+from paths import ROOT
 
 from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError
 from maskwright.analysis.loading import parse_grammar
@@ -135,7 +135,7 @@ def test_excerpt_is_one_line() -> None:
 
 
 def test_corpora_are_of_the_form_that_the_driver_needs() -> None:
-    for path in sorted((Path(__file__).parents[2] / "reports" / "bench").glob("reach_*.py")):
+    for path in sorted((ROOT / "reports" / "bench").glob("reach_*.py")):
         text = path.read_text(encoding="utf-8")
         assert "def positive()" in text and "def negative()" in text, path.name
         assert text.startswith('"""'), f"{path.name} does not say which corpus and which reference"

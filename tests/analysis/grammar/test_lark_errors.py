@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from paths import TESTS
 
 from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError, UnknownNameError
 from maskwright.analysis.grammar.lark_files import MAX_BYTES, caret
@@ -342,7 +343,7 @@ def mutated(text: str, rng: random.Random) -> str:
 
 @pytest.mark.parametrize(("name", "n_texts"), [("lark", 300), ("python", 60), ("features", 300)])
 def test_mutated_grammars_load_or_fail_clearly(name: str, n_texts: int) -> None:
-    folder = Path(__file__).parents[2] / "data" / "grammars"
+    folder = TESTS / "data" / "grammars"
     text = (folder / "features.lark").read_text() if name == "features" else load_grammar(f"lark:{name}").text
     start = "file_input" if name == "python" else "start"
     rng = random.Random(name)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from naive import words
+from paths import SHARED, TESTS
 
 from maskwright.analysis.errors import GrammarError, UnknownNameError
 from maskwright.analysis.grammar import Grammar, Layout
@@ -14,8 +15,8 @@ from maskwright.analysis.grammar.lark_files import position_of
 from maskwright.analysis.loading import load_grammar, parse_grammar
 from maskwright.analysis.loading.indenter import Indenter
 
-DATA = Path(__file__).parents[2] / "data" / "grammars"
-PEERS = Path(__file__).parents[4] / "shared" / "data" / "peer_grammars"
+DATA = TESTS / "data" / "grammars"
+PEERS = SHARED / "peer_grammars"
 
 
 def language(text: str, length: int) -> set[str]:

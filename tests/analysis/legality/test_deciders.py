@@ -254,7 +254,7 @@ def test_kernels_without_jit() -> None:
     chosen = [
         "tests/analysis/legality/test_deciders.py::test_verdicts_equal_the_ways_up[0]",
         "tests/analysis/legality/test_joint.py::test_representatives_equal_the_ways_up[0]",
-        "tests/maskstore/test_walk.py::test_outcomes_of_every_state_and_token[0]",
-        "tests/maskstore/test_streamline.py::test_masks_agree[random-0]",
+        "tests/maskstore/entries/test_walk.py::test_outcomes_of_every_state_and_token[0]",
+        "tests/maskstore/entries/test_streamline.py::test_masks_agree[random-0]",
     ]
     check_tests(chosen, {"NUMBA_DISABLE_JIT": "1"})

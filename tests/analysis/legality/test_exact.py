@@ -11,8 +11,8 @@ from typing import cast
 import pytest
 from grammars import make_grammar, random_grammar
 from lark import Lark
-from lr.naive_lr import unchecked_tables
 from naive import affordable_length, contexts, is_prefix, never_legal, prefixes
+from naive_lr import unchecked_tables
 
 from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError
 from maskwright.analysis.grammar import Grammar

@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 from grammars import make_grammar, random_grammar
-from lr.naive_lr import unchecked_tables
+from naive_lr import unchecked_tables
 
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar import Grammar, Layout, Rule, Terminal

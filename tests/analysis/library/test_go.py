@@ -7,15 +7,15 @@ import random
 import sys
 import tomllib
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
 from library_cases import CASES, accepted, byte_parser, library_grammar, records, refused
+from paths import ROOT
 
 from maskwright.analysis.lr.conflicts import conflicts
 
-sys.path.insert(0, str(Path(__file__).parents[3] / "reports" / "bench"))
+sys.path.insert(0, str(ROOT / "reports" / "bench"))
 import gofmt
 
 OPENINGS = ("package p\n", "func f() {", "type T ", "var x = ", "func (", "func f() { for ", "func f() { if ", "func f() { switch ",

@@ -7,14 +7,14 @@ import re
 import shutil
 import subprocess
 import tomllib
-from pathlib import Path
 
 import pytest
 from library_cases import CASES, accepted, byte_parser, library_grammar, records, refused, sampled
+from paths import ROOT
 
 from maskwright.analysis.lr.conflicts import conflicts
 
-JAVA_SYNTAX = Path(__file__).parents[3] / "reports" / "bench" / "JavaSyntax.java"
+JAVA_SYNTAX = ROOT / "reports" / "bench" / "JavaSyntax.java"
 
 
 @functools.cache

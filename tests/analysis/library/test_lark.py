@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 from lark_syntax import accepts
-from library_cases import SHARED, accepted, byte_parser, library_grammar, mutants, refused, sampled
+from library_cases import accepted, byte_parser, library_grammar, mutants, refused, sampled
+from paths import ROOT, SHARED
 
 from maskwright.analysis.loading import load_grammar
 from maskwright.analysis.lr.conflicts import conflicts
 
-ROOT = Path(__file__).parents[3]
 NOT_LARK = "reports/bench/grammars/python.lark"
 """In the dialect of llguidance, with & and ~ in terminals."""
 

@@ -1,0 +1,141 @@
+"""What `--help` shows is whole, and what the pages say of commands and options is there."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+import typer
+from paths import ROOT
+from typer.testing import CliRunner
+
+import maskwright
+from maskwright.analysis.loading.names import known_grammars
+from maskwright.cli import app
+from maskwright.maskstore.vocabulary.vocabulary import BUILT_IN
+
+MAIN = typer.main.get_command(app)
+COMMANDS: dict[str, click.Command] = dict(MAIN.commands)  # type: ignore[attr-defined]
+PAGES = ["README.md", *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md"))]
+
+
+def shown(*arguments: str, width: int = 1000) -> str:
+    """Output of a command without frames, in one line."""
+    result = CliRunner().invoke(app, list(arguments), env={"COLUMNS": str(width), "TERMINAL_WIDTH": str(width)})
+    assert result.exit_code == 0, result.output
+    return " ".join(re.sub(r"[│╭╮╰╯─]", " ", result.output).split())
+
+
+@pytest.mark.parametrize("name", ["", *sorted(COMMANDS)])
+def test_help_is_whole(name: str) -> None:
+    """No text of an option, argument or command loses anything to markup; at 80 columns every word is there."""
+    command = COMMANDS.get(name, MAIN)
+    arguments = [name] if name else []
+    wide, narrow = shown(*arguments, "--help"), shown(*arguments, "--help", width=80)
+    assert shown(*arguments, "-h") == wide
+    texts = [command.help or "", command.epilog or ""]
+    for parameter in command.params:
+        texts.append(getattr(parameter, "help", None) or "")
+        assert not isinstance(parameter, click.Option) or all(option in wide for option in parameter.opts)
+        assert not parameter.metavar or parameter.metavar in wide
+    assert any(texts)
+    for text in texts:
+        plain = " ".join(text.replace("\\[", "[").split())
+        assert plain in wide, plain
+        assert set(re.findall(r"\w{3,}", plain)) <= set(re.findall(r"\w{3,}", narrow)) or "-" in plain
+
+
+def test_a_pattern_in_the_help_is_not_eaten() -> None:
+    assert "function_name=[a-z_]+" in shown("info", "--help")
+
+
+def snippets(page: str) -> list[str]:
+    """Code of a page: blocks, whose lines that end in a backslash are joined, and spans."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    blocks = "\n".join(re.findall(r"```\w*\n(.*?)```", text, re.DOTALL)).replace("\\\n", " ")
+    spans = re.findall(r"`([^`\n]+)`", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
+    return [*blocks.splitlines(), *spans]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_commands_and_options_of_the_pages_exist(page: str) -> None:
+    everywhere = {
+        option
+        for command in (MAIN, *COMMANDS.values())
+        for p in command.params
+        for option in (*p.opts, *p.secondary_opts)
+    }
+    for code in snippets(page):
+        for call in re.findall(r"(?<!import)(?:^|[ ;|(/])maskwright ((?:--)?[a-z][^;|`]*)", code):
+            first = call.split()[0]
+            if first.startswith("--"):
+                assert first in everywhere, code
+                continue
+            # `maskwright analyze | export` names two
+            assert first in COMMANDS, f"{page}: {code}"
+            options = {option for p in COMMANDS[first].params for option in (*p.opts, *p.secondary_opts)} | {
+                "--help",
+                "-h",
+            }
+            for option in re.findall(r"(?<=[ \[(])--?[a-z][a-z-]*", call):
+                assert option in options, f"{page}: {first} has no {option}: {code}"
+        if re.fullmatch(r"--[a-z-]+( .*)?", code):
+            assert code.split()[0].rstrip(",") in everywhere, f"{page}: {code}"
+
+
+def test_the_page_of_the_commands_names_every_one() -> None:
+    table = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8").split("## Commands")[1].split("\n## ")[0]
+    assert set(re.findall(r"^\| `maskwright (\w+)", table, re.MULTILINE)) == set(COMMANDS)
+    for check in ("replay", "sample", "streamlined", "oracle", "negative"):
+        assert check in table
+
+
+def test_version() -> None:
+    assert shown("--version") == f"maskwright {maskwright.__version__}"
+
+
+def test_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = json.loads(CliRunner().invoke(app, ["list", "--json", "-"]).stdout)
+    assert [each["name"] for each in facts["grammars"]] == known_grammars()
+    assert all(5 < len(each["language"]) < 180 for each in facts["grammars"])
+    assert [each["name"] for each in facts["tokenizers"]] == list(BUILT_IN)
+    assert facts["tokenizers"][-1] == {"name": "python-tiny", "package": "maskwright.models", "installed": True}
+    text = shown("list", width=80)
+    assert "python Python 3.13, as `ast.parse` reads it" in text and "lark:python python.lark" in text
+    assert "python-tiny package maskwright.models" in text
+    find = importlib.util.find_spec
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "mistral_common" else find(name))
+    assert "tekken package mistral_common, which is not installed: pip install 'maskwright[tokenizers]'" in shown(
+        "list"
+    )
+    monkeypatch.chdir(tmp_path)
+    assert CliRunner().invoke(app, ["list", "--json", "no/where.json"]).exit_code == 2
+    assert CliRunner().invoke(app, ["list", "--json", "names.json"]).exit_code == 0
+    assert set(json.loads(Path("names.json").read_text())) == {"grammars", "tokenizers"}
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("maskwright li", ["lint", "list"]),
+        ("maskwright lint py", ["python"]),
+        ("maskwright lint my", ["my.lark", "mydir/"]),
+        ("maskwright export json --tokenizer my", ["my.lark", "mydir/"]),
+        ("maskwright export json --tokenizer mist", ["mistral-7b-v0.1", "mistral-7b-v0.3"]),
+        ("maskwright info --re", ["--reserved", "--restrict", "--refresh"]),
+    ],
+)
+def test_shells_complete(tmp_path: Path, words: str, expected: list[str]) -> None:
+    (tmp_path / "my.lark").touch()
+    (tmp_path / "mydir").mkdir()
+    variables = {"_MASKWRIGHT_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    command = [sys.executable, "-c", "import sys; sys.argv[0] = 'maskwright'; from maskwright.cli import main; main()"]
+    run = subprocess.run(command, cwd=tmp_path, env={**os.environ, **variables}, capture_output=True, text=True)
+    assert run.stdout.split() == expected, run.stderr

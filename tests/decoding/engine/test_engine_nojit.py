@@ -1,0 +1,16 @@
+"""The kernels as plain Python: the same code, with every index and type as Python sees it."""
+
+from __future__ import annotations
+
+from own_process import check_tests
+
+
+def test_kernels_without_jit() -> None:
+    chosen = [
+        "tests/decoding/engine/test_engine_random.py::test_rows_equal_the_naive_engines[plain-0]",
+        "tests/decoding/engine/test_engine_random.py::test_rows_equal_the_naive_engines[layout-2]",
+        "tests/decoding/engine/test_engine_random.py::test_rollback_fork_and_reset_give_the_rows_back[layout-3]",
+        "tests/decoding/test_matcher.py::test_an_illegal_token_is_named_with_its_bytes_the_byte_and_what_could_come",
+        "tests/decoding/test_batch.py::test_an_illegal_token_names_its_slot_and_the_others_advance",
+    ]
+    check_tests(chosen, {"NUMBA_DISABLE_JIT": "1"})

@@ -1,0 +1,24 @@
+"""The kernels themselves, threads and all, in Numba's CUDA simulator: the tests of `test_gpu.py`, with every index as Python sees it."""
+
+from __future__ import annotations
+
+from own_process import check_tests
+
+
+def test_kernels_in_the_simulator() -> None:
+    chosen = [
+        f"tests/decoding/gpu/test_gpu.py::{name}"
+        for name in (
+            "test_rows_are_those_of_matchers[plain-0]",
+            "test_rows_are_those_of_matchers[layout-1]",
+            "test_rows_are_those_of_matchers[layout-2]",
+            "test_a_fetched_matcher_goes_on",
+            "test_a_flag_stays_until_the_slot_is_admitted_again",
+            "test_apply_masks_the_rows_and_leaves_idle_slots_alone",
+            "test_held_tokens",
+            "test_without_deep_regions",
+            "test_the_documented_loop_goes_on_after_the_end_of_a_text",
+            "test_a_new_text_does_not_read_what_was_sampled_for_the_old[admit]",
+        )
+    ]
+    check_tests(chosen, {"NUMBA_ENABLE_CUDASIM": "1", "NUMBA_DISABLE_JIT": "1"}, timeout=600)

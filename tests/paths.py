@@ -1,0 +1,7 @@
+"""Where things are: the repository, its tests, and the data beside it, which may be absent."""
+
+from pathlib import Path
+
+TESTS = Path(__file__).resolve().parent
+ROOT = TESTS.parent
+SHARED = ROOT.parent / "shared" / "data"

@@ -1,0 +1,265 @@
+"""The oracle against hand-made cases and brute force over short texts."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import re
+from functools import lru_cache
+
+import pytest
+from oracle import Oracle, _Pattern
+
+from maskwright.analysis.grammar.grammar import Conflicts, Grammar, Lexing, Terminal
+from maskwright.analysis.loading import Indenter, parse_grammar
+from maskwright.validation.grammar_parse import GrammarParse
+
+
+@lru_cache(maxsize=64)
+def toy(text: str) -> Oracle:
+    return Oracle(parsed(text))
+
+
+def parsed(text: str, conflicts: Conflicts | None = None) -> Grammar:
+    """By the longest match, unless the text says otherwise."""
+    lexing: Lexing | None = None if "maskwright: lexing" in text else "longest"
+    return parse_grammar(text, lexing=lexing, conflicts=conflicts)
+
+
+BACK = "start: (A | B | C)*\nA: /aaa/\nB: /a+b+z/\nC: /b+x/\n"
+DOTS = 'start: (DOT | ELLIPSIS)*\nDOT: "."\nELLIPSIS: "..."\n'
+ONE_ELLIPSIS = 'start: ELLIPSIS | DOT DOT "x"\nDOT: "."\nELLIPSIS: "..."\n'
+COMMENT = 'start: N ("/" "*"? N)*\nN: /[a-z]/\n%ignore /\\/\\*(.|\\n)*?\\*\\//\n%ignore " "\n'
+KEYWORD = 'start: (IF NAME ";")*\nIF: "if"\nNAME: /[a-z]+/\n%ignore " "\n'
+SHADOWED = "start: N (C N)*\nN: /[a-z]/\nC: /#[a-z]*/\nD: /#[a-z]*;?/\n%ignore D\n"
+
+STRINGS = """start: (N | s)*
+s: FS (TEXT | "{" start "}")* FE
+FS: "f'"
+FE: "'"
+TEXT: /[^{}']+/
+N: /[a-z]+/
+%ignore " "
+// maskwright: verbatim = TEXT FE
+"""
+LINES = """start: (v _NL | "if" v ":" _NL _INDENT v _NL _DEDENT)*
+v: N | "<" TEXT? (">" | "{" v "}" TEXT? ">")
+N: /[a-z]+/
+TEXT: /[^{}>]+/
+_NL: /(\\n[ ]*)+/
+%ignore " "
+%declare _INDENT _DEDENT
+// maskwright: verbatim = TEXT
+"""
+REFUSED = """start: "'" TEXT* FE
+TEXT: /[^'\\n\\\\]+/
+FE: "'"
+BROKEN: /\\n|\\\\/
+// maskwright: verbatim = TEXT FE
+// maskwright: refused = BROKEN
+"""
+DIVIDE = """start: e (";" e)*
+e: t ("/" t)*
+t: N | /\\/[^\\/;]+\\//
+N: /[a-z]/
+// maskwright: lexing = contextual
+// maskwright: reserved = all
+"""
+RESERVED = """start: "is" N "be" N
+N: /[a-z]+/
+%ignore " "
+// maskwright: lexing = contextual
+// maskwright: reserved = all
+"""
+SOFT = RESERVED.replace('N "be"', 'n "be"').replace("start", 'n: N | "be"\nstart')
+TWO_WAYS = """start: (x | y)*
+x: a N "."
+a: N
+y: b N TEXT ";"
+b: N
+N: "n"
+TEXT: /[^;]+/
+%ignore " "
+// maskwright: verbatim = TEXT
+"""
+
+
+@pytest.mark.parametrize(
+    ("grammar", "prefix", "legal_prefix", "legal_text"),
+    [
+        (BACK, "aaa", True, True),
+        (BACK, "aaabb", True, False),  # may become B, or A C
+        (BACK, "aaabbx", True, True),  # A C: backed up by two characters
+        (BACK, "aaabbz", True, True),
+        (BACK, "aabbx", False, False),  # aa is no lexeme
+        (BACK, "aaaaabbx", False, False),
+        (DOTS, "..", True, True),
+        (DOTS, "....", True, True),
+        (ONE_ELLIPSIS, "..", True, False),
+        (ONE_ELLIPSIS, "..x", True, True),
+        (ONE_ELLIPSIS, "...x", False, False),  # three dots are never DOT DOT DOT
+        (ONE_ELLIPSIS, "....", False, False),
+        (KEYWORD, "if", True, False),
+        (KEYWORD, "if x;", True, True),
+        (KEYWORD, "ifx", False, False),  # a NAME
+        (KEYWORD, "if if", True, False),  # may become a longer NAME
+        (KEYWORD, "if if;", False, False),  # a keyword is never a NAME
+        (KEYWORD, "if if ", False, False),
+        (SHADOWED, "x", True, True),
+        (SHADOWED, "x#", True, True),  # a D, which is ignored
+        (SHADOWED, "x#a;x", False, False),  # never a C: D comes first
+        (COMMENT, "x/", True, False),
+        (COMMENT, "x/*", True, False),
+        (COMMENT, "x/*x", True, False),  # only the text's end could make this N "/" "*" N
+        (COMMENT, "x/*x*/", True, True),
+        (COMMENT, "x/ *x", True, True),
+        ("start: A C\nA: /ab(?=c)/\nC: /c/\n", "ab", True, False),
+        ("start: A C\nA: /ab(?=c)/\nC: /c/\n", "abc", True, True),
+        ("start: A B C | D\nA: /a(?=bbc)/\nB: /bb/\nC: /c/\nD: /abx/\n", "abb", True, False),  # ends inside the prefix
+        ("start: A B\nA: /if\\b/\nB: /[ ]/\n", "if", True, False),
+        ("start: A B\nA: /if\\b/\nB: /x/\n", "ifx", False, False),
+        ("start: A+\nA: /[é-ü]x/i\n", "Éx", True, True),
+        ("start: A+\nA: /a/\n", "", True, False),
+    ],
+)
+def test_toy_grammars(grammar: str, prefix: str, legal_prefix: bool, legal_text: bool) -> None:
+    oracle = toy(grammar)
+    assert oracle.is_legal_prefix(prefix.encode()) is legal_prefix
+    assert oracle.is_legal_text(prefix.encode()) is legal_text
+
+
+@pytest.mark.parametrize(
+    ("grammar", "alphabet", "longest", "more"),
+    [
+        (BACK, "abxz", 4, 3),
+        (DOTS, ".", 6, 3),
+        (ONE_ELLIPSIS, ".x", 5, 3),
+        (KEYWORD, "if ;", 3, 4),
+        (SHADOWED, "x#;", 5, 3),
+        (COMMENT, "/*x", 3, 6),
+        ("start: D E | D F\nD: /[.]/\nE: /[.]{3}/\nF: /[.][0-9]/\n", ".1", 4, 4),
+        ("start: F N | F E\nF: /[0-9]+[.]([0-9]+)?(e[0-9]+)?/\nN: /el/\nE: /e[0-9]/\n", "1.el", 3, 4),
+        ("start: (A | B | C)*\nA: /a(?!b)/\nB: /ab+c/\nC: /x/\n", "abcx", 4, 3),
+        ("start: A B C | D\nA: /a(?=bbc)/\nB: /bb/\nC: /c/\nD: /abx/\n", "abcx", 4, 3),
+        ("start: (A | B)*\nA.2: /ab*/\nB: /abbc/\n", "abc", 4, 3),
+        ("start: (A B | B A | N)*\nA: /if\\b/\nB: / /\nN: /n+/\n", "ifn ", 3, 4),
+        ('start: S+\nS: /"(?!"")[ab]*?(?<!b)"/\n', '"ab', 4, 4),
+        ("start: A (C | B)\nA: /a|ab/\nB: /b/\nC: /c/\n", "abc", 4, 3),  # /a|ab/ is a to `re`
+        ("start: A B | C\nA: /a/\nB: /b/\nC: /a(.|b)*z/\n", "abz", 4, 3),
+        ("start: A B* \nA: /a$/\nB: /b/\n", "ab", 3, 3),
+        (STRINGS, "f'{}", 3, 3),
+        (DIVIDE, "a/;", 4, 3),
+        ("start: A (C | B)*\nA: /a|ab/\nB: /b+/\nC: /cb?/\n// maskwright: verbatim = C\n", "abc", 4, 3),
+        ("start: (A t E)*\nt: T?\nA: /a|aba/\nE: /b/\nT: /[^b]+b?/\n// maskwright: verbatim = T\n", "ab", 4, 4),
+    ],
+)
+def test_a_prefix_is_legal_iff_a_legal_text_begins_with_it(
+    grammar: str, alphabet: str, longest: int, more: int
+) -> None:
+    oracle = toy(grammar)
+    lengths = range(longest + more + 1)
+    texts = ["".join(text) for n in lengths for text in itertools.product(alphabet, repeat=n)]
+    legal = [text for text in texts if oracle.root.feed(text.encode()).is_legal_text]
+    begins = {text[:i] for text in legal for i in range(len(text) + 1)}
+    assert legal
+    for text in texts:
+        if len(text) <= longest:
+            assert oracle.root.feed(text.encode()).is_legal == (text in begins), text
+
+
+@pytest.mark.parametrize(
+    ("grammar", "prefix", "legal_prefix", "legal_text"),
+    [
+        (STRINGS, "f'a b'", True, True),
+        (STRINGS, "f'a f'", True, True),  # no string within a string but in its holes
+        (STRINGS, "f'a {f'b'} '", True, True),
+        (STRINGS, "f'{f'}", False, False),
+        (STRINGS, "'", False, False),  # FE competes only where the parser takes it
+        (STRINGS, "f' ' x", True, True),
+        (STRINGS, "f'\xe9", True, False),
+        (LINES, "<a\n b>\n", True, True),
+        (LINES, "if <\n>:\n x\n", True, True),
+        (LINES, "if <\n>:\nx", False, False),
+        (LINES, "<{\nx}>\n", True, True),  # in the brackets of a hole newlines are dropped
+        (REFUSED, "'ab'", True, True),
+        (REFUSED, "'a\n", False, False),
+        (DIVIDE, "a/b/c", True, True),
+        (DIVIDE, "/a/", True, True),
+        (DIVIDE, "a//b/", True, True),
+        (DIVIDE, "a/b/;", False, False),
+        (DIVIDE, "//", False, False),
+        (RESERVED, "is a be b", True, True),
+        (RESERVED, "isa", False, False),  # a name, also where only "is" can come
+        (RESERVED, "is be ", False, False),  # a keyword, also where only a name can come
+        (RESERVED, "is be", True, False),
+        (SOFT, "is be be b", True, True),
+        (SOFT, "isa", False, False),
+        (TWO_WAYS, "nn .", True, True),
+        (TWO_WAYS, "nn .;", True, True),  # of two stacks one reads a dot, the other a text
+        (TWO_WAYS, "nn . nn;", True, True),
+        (TWO_WAYS, "nn.nn.", True, True),
+        (TWO_WAYS, "nn ;", True, True),
+        (TWO_WAYS, "nn;", False, False),
+    ],
+)
+def test_what_competes_is_up_to_the_parser(grammar: str, prefix: str, legal_prefix: bool, legal_text: bool) -> None:
+    oracle = Oracle(parsed(grammar, "all"), "all")
+    assert oracle.is_legal_prefix(prefix.encode()) is legal_prefix
+    assert oracle.is_legal_text(prefix.encode()) is legal_text
+    state = oracle.root
+    for byte in prefix.encode():
+        state = state.feed(bytes([byte]))
+    assert state == oracle.root.feed(prefix.encode())
+    assert (GrammarParse(oracle.grammar).refusal(prefix) is None) is legal_text
+
+
+def test_a_match_that_only_the_end_of_the_text_stops_is_not_backed_up() -> None:
+    oracle = toy("start: F N\nF: /[0-9]+[.](e[0-9]+)?/\nN: /[a-z]+/\n")
+    assert oracle.is_legal_text(b"1.e")  # another continuation than e5 stops F too
+    assert not toy(COMMENT).is_legal_text(b"x/*x")  # nothing stops the comment
+
+
+def test_newline_that_cannot_grow() -> None:
+    block = "start: X NL _INDENT X NL _DEDENT\nX: /x/\nNL: /;[\\n][\\t]*/\n%declare _INDENT _DEDENT\n"
+    with pytest.raises(ValueError, match="layout"):
+        parse_grammar(block, layout="auto")
+    oracle = Oracle(parse_grammar(block, lexing="longest", layout=Indenter("NL", "_INDENT", "_DEDENT", tab_length=4)))
+    assert oracle.is_legal_prefix(b"x;\n")  # tabs may follow
+    assert oracle.is_legal_text(b"x;\n\tx;\n")
+    assert oracle.is_legal_text(b"x;\n\tx;\n\t")  # the end of the text closes the block
+    assert oracle.is_legal_text(b"x;\n\tx;\n\t\t")  # whatever its column
+    assert not oracle.is_legal_prefix(b"x;\n\tx;\n\tx")
+    fixed = Indenter("NL", "_INDENT", "_DEDENT")
+    oracle = Oracle(parse_grammar(block.replace("[\\t]*", ""), lexing="longest", layout=fixed))
+    assert oracle.is_legal_prefix(b"x")
+    assert not oracle.is_legal_prefix(b"x;")  # a newline at column 0 always: the block can never be indented
+
+
+def test_unfinished_is_whether_what_follows_can_matter() -> None:
+    """If `unfinished` does not match, `re` finds the same whatever follows."""
+    texts = ["".join(text) for n in range(5) for text in itertools.product("abc", repeat=n)]
+    followers = [text for text in texts if 0 < len(text) <= 3]
+    rng, n_decided = random.Random(5), 0
+    for _ in range(250):
+        source = _random_pattern(rng, 4)
+        pattern = _Pattern(Terminal("T", source))
+        for text in rng.sample(texts, 12):
+            if pattern.unfinished.match(text, partial=True) is None:
+                ends = {match and match.end() for match in (re.match(source, text + more) for more in ["", *followers])}
+                assert len(ends) == 1, (source, text)
+                n_decided += 1
+    assert n_decided > 500
+
+
+def _random_pattern(rng: random.Random, depth: int) -> str:
+    kind = rng.random()
+    if depth == 0 or kind < 0.3:
+        return rng.choice(["a", "b", "c", "[ab]", "[^a]", "."])
+    one = _random_pattern(rng, depth - 1)
+    if kind < 0.55:
+        return one + _random_pattern(rng, depth - 1)
+    if kind < 0.65:
+        return f"({one}|{_random_pattern(rng, depth - 1)})"
+    if kind < 0.87:
+        return f"({one})" + rng.choice(["*", "+", "?", "*?", "+?", "??", "{1,2}", "{2}"])
+    return rng.choice([f"(?!{one})", f"(?={one})", "(?<!a)", "(?<=b)", "(?<!ab)"])
