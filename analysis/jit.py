@@ -63,11 +63,13 @@ def kernel(function: Callable[..., Any] | None = None, /, *, allocates: bool = F
         config.CACHE_DIR = folder
         try:
             made = njit(cache=True, nogil=True, forceinline=forceinline, _nrt=allocates)(function)
+        except RuntimeError:
+            made = None
         finally:
             config.CACHE_DIR = named
-    if config.DISABLE_JIT or made._cache.cache_path.startswith(folder):
+    if made is not None and (config.DISABLE_JIT or made._cache.cache_path.startswith(folder)):
         return made
-    # Numba cannot write there after all. It would keep the code in a folder without our checksum.
+    # Numba cannot write there after all: it found no folder at all, or one without our checksum.
     _warn_once(folder)
     return njit(nogil=True, forceinline=forceinline, _nrt=allocates)(function)
 
@@ -190,6 +192,7 @@ def _can_write(folder: str) -> bool:
     A folder that does not exist can be created if the nearest folder above it that exists can be
     written.
     """
+    folder = os.path.abspath(folder)
     while not os.path.isdir(folder):
         above = os.path.dirname(folder)
         if above == folder:

@@ -10,7 +10,7 @@ def growth(cost: Callable[[int], float], n: int, rounds: int = 4) -> float:
     """How many times as much 2 n costs as n. cost : a number -> CPU seconds.
 
     Of each the least of some rounds counts, taken in turn: whatever else the machine does can only add to it. Python's collector
-    is off, since it walks all that the tests before have left.
+    is off, since it walks all that the tests before have left; so what grows by its work alone is not seen.
     """
     gc.collect()
     gc.disable()

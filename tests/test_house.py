@@ -72,7 +72,7 @@ def test_functions_are_short() -> None:
 
 
 def test_functions_take_few_arguments() -> None:
-    """Options, which are named where they are given and may be left out, are not counted. Triton's kernels can take no tuples."""
+    """Arguments that are named where they are given are not counted. Triton's kernels can take no tuples."""
     found = {
         where: len([*one.args.posonlyargs, *one.args.args])
         - (bool(one.args.args) and one.args.args[0].arg in ("self", "cls"))

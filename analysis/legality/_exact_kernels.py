@@ -346,7 +346,8 @@ def _intern_node(nodes, slots, stamp, n_nodes, front, cell, parent):  # type: ig
 def _answer(tables, scratch, stamp, columns, part, packed, cell, tag, begin, end):  # type: ignore[no-untyped-def]
     """What becomes of a pending reduction that has popped all it pops, once a cell is known.
 
-    Returns _REFUSED_ABOVE, _NEEDS_BELOW or what `_run_above` says; and the new end of the members.
+    Returns _REFUSED_ABOVE, _NEEDS_BELOW or what `_run_above` says; and the new end of the members,
+    or TOO_SMALL.
     Two caches answer nearly always.
     """
     pending, above, reduced = scratch.pending, scratch.above, scratch.reduced

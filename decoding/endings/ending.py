@@ -63,7 +63,7 @@ class Ending:
 
     data : the bytes that complete the text.
     tokens : ids that spell them; the end-of-text token is not among them.
-    is_shortest : whether the vocabulary can spell no shorter ending.
+    is_shortest : whether it is proved that the vocabulary spells no shorter ending.
     """
 
     data: bytes

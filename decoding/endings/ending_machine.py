@@ -189,7 +189,7 @@ class EndingMachine:
         """The stacks after a column. None are left if there are more than `MAX_STACKS`.
 
         pay : the bytes to pay for each line of the block that an indent opens, or that continues
-            after a dedent; -1: as below.
+            after a dedent; -1: what the frame below pays.
         """
         if column < 0:
             return []

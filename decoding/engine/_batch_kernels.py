@@ -84,11 +84,11 @@ def prefetch(array: Any, index: Any) -> None:
 def _prefetch(context, array, index):  # type: ignore[no-untyped-def]
     def code(target, builder, signature, arguments):  # type: ignore[no-untyped-def]
         array = make_array(signature.args[0])(target, builder, arguments[0])  # type: ignore[no-untyped-call]
-        offset = builder.bitcast(builder.gep(array.data, [arguments[1]]), ir.IntType(8).as_pointer())
+        address = builder.bitcast(builder.gep(array.data, [arguments[1]]), ir.IntType(8).as_pointer())
         word = ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [offset.type, word, word, word])
-        instruction = builder.module.declare_intrinsic("llvm.prefetch", [offset.type], kind)
-        builder.call(instruction, [offset, word(0), word(3), word(1)])  # to read, into all caches, data
+        kind = ir.FunctionType(ir.VoidType(), [address.type, word, word, word])
+        instruction = builder.module.declare_intrinsic("llvm.prefetch", [address.type], kind)
+        builder.call(instruction, [address, word(0), word(3), word(1)])  # to read, into all caches, data
         return target.get_dummy_value()
 
     return types.void(array, types.int64), code
@@ -223,7 +223,7 @@ def go_on(table, memory, regions, words, begin, first, pairs, frames, slots, n_w
 
 
 @kernel
-def same_marks(memory, a, b):  # type: ignore[no-untyped-def]
+def same_masks(memory, a, b):  # type: ignore[no-untyped-def]
     """Whether two texts have noted the same masks in the same order. a, b : their regions."""
     n = memory[a + N_COLLECTED]
     if n != memory[b + N_COLLECTED]:
@@ -253,7 +253,7 @@ def join(memory, regions, begin, first, after, heads):  # type: ignore[no-untype
         for k in range(memory[region + N_COLLECTED]):
             code = (code * 0x9E3779B1 + memory[region + COLLECTED + k]) & NATURAL
         at = (code ^ (code >> 15)) & (heads.shape[0] - 1)
-        while heads[at] >= 0 and not same_marks(memory, regions[begin + heads[at]], region):
+        while heads[at] >= 0 and not same_masks(memory, regions[begin + heads[at]], region):
             at = (at + 1) & (heads.shape[0] - 1)
         head = heads[at]
         if head < 0:

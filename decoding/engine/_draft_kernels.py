@@ -141,8 +141,8 @@ def indent(table, memory, region, wide, narrow):  # type: ignore[no-untyped-def]
     """Obey the column at which a newline ended: OK or an error.
 
     A deeper column is one indent, an equal one is nothing. A column further out means dedents down
-    to the open indent of exactly that column. ILLEGAL if there is none, or if the wide and the
-    narrow columns do not compare alike.
+    to the open indent of exactly that column. ILLEGAL if there is none, if the wide and the
+    narrow columns do not compare alike, or if a deeper column is MOST_COLUMN or more.
 
     wide, narrow : the two columns at which the newline ended.
     """

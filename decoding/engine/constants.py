@@ -202,7 +202,7 @@ That is a million reductions that neither read nor uncover anything.
 """
 
 LONG_WALK = 48
-"""A walk over more frames than this looks for its continuation in the cache.
+"""A walk over more frames than this looks for the rest of the walk in the cache.
 
 It does so at heights that CACHE_STRIDE divides.
 """

@@ -2,11 +2,11 @@
 
 So a GPU can read tokens and find masks by itself.
 
-A slot's region is that of the engine (`constants`), with INDENT_ZONE integers for its history, and
-with CAPACITY integers of scratch behind its arena. The same functions run on the CPU (loops at the
-end of this file) and, one thread for each slot, on a GPU (`engine_cuda.py`). They allocate nothing.
-A text that is too deep for its slot's own region moves to one of a few larger regions, the *deep*
-regions.
+A slot's region is that of the engine (`constants`), with INDENT_ZONE integers in place of a
+history, for the numbers of its blocks' frames, and with CAPACITY integers of scratch behind its
+arena. The same functions run on the CPU (loops at the end of this file) and, one thread for each
+slot, on a GPU (`engine_cuda.py`). They allocate nothing. A text that is too deep for its slot's
+own region moves to one of a few larger regions, the *deep* regions.
 
 INVARIANT: a *settled* text has the indent of depth d in the records 2 d and 2 d + 1, and the stack
 frame of height h in record INDENT_ZONE + h. So only records above the top of the stack can be

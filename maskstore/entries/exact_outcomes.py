@@ -15,7 +15,7 @@ from maskwright.analysis.legality.verdict import START
 from maskwright.analysis.lr.encoding import LrTables
 from maskwright.analysis.lr.tables import build_lr_tables
 from maskwright.maskstore.automaton.configuration_sets import NEVER_LEGAL, ConfigurationSets, explore
-from maskwright.maskstore.automaton.exploration_tables import ACCEPTED
+from maskwright.maskstore.automaton.exploration_tables import ACCEPTED, check_size
 from maskwright.maskstore.entries.sequences import SequenceTable, Symbols
 from maskwright.maskstore.tokens.continuations import WHATEVER, Continuations
 from maskwright.maskstore.tokens.events import EventCodes
@@ -113,10 +113,11 @@ class ExactOutcomes:
         """Explore all variants of all tails.
 
         Raises: GrammarError if the grammar has no LALR tables. LimitError if the tables are too
-        large, or the exploration takes too many steps or more than EXACT_BYTES.
+        large (`check_size`), or the exploration takes too many steps or more than EXACT_BYTES.
         """
         self.judge = judge
         tables = build_lr_tables(grammar)
+        check_size(tables)
         column = tables.terminal_column.tolist()
         continuations = Continuations(tables.action.shape[1])
         self._kind = {lasts: kind for kind, lasts in enumerate(dict.fromkeys(group.lasts for group in groups))}

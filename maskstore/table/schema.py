@@ -312,16 +312,16 @@ LINE_BREAK_SYMBOLS = _part(
 _section("Open roots: what an automaton that is not closed leaves to the parser (empty otherwise)")
 
 CONTINUATION_SYMBOL = _part(
-    68, "continuation_symbol", ("continuations",), Index("symbols"), "the first symbol of a sequence"
+    68, "continuation_symbol", ("continuations",), Index("symbols"), "the first symbol of a continuation"
 )
 CONTINUATION_NEXT = _part(
     69, "continuation_next", ("continuations",), Either("continuations", "sets"),
-    "what comes after it: a sequence made before it, or a set of which one column is next",
+    "what comes after it: a continuation made before it, or a set of which one column is next",
 )  # fmt: skip
 OPEN_START = _part(70, "open_start", ("open roots+1",), Starts("open items"), "each open root's run in OPEN_ITEMS")
 OPEN_ITEMS = _part(
     71, "open_items", ("open items", "2"), (Either("continuations", "sets"), Index("masks")),
-    "a sequence or set that the parser is asked about, and the mask that it allows",
+    "a continuation or set that the parser is asked about, and the mask that it allows",
 )  # fmt: skip
 
 _section("The stack automaton: walks over LR states, from the top of the stack down")

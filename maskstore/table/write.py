@@ -191,8 +191,8 @@ def _add_lookups(table: _Table, automaton: StackAutomaton) -> None:
     """Add the look-ups of each lexer state and depth case, and the line breaks that they use."""
     used = [
         breaks
-        for depth_case in automaton.depth_cases
-        for lookups in depth_case
+        for of_state in automaton.depth_cases
+        for lookups in of_state
         for breaks in (one.line_breaks for one in lookups)
     ]
     number = {breaks: i for i, breaks in enumerate([0, *sorted(set(used) - {0})])}

@@ -154,8 +154,9 @@ def test_folders_in_their_order(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         assert jit._folder("/named") == str(tmp_path / "maskwright-kernels")
 
 
-def test_code_that_cannot_be_written_is_not_kept_elsewhere(tmp_path: Path) -> None:
-    """A file has the folder's name, so Numba would go on to places where nobody looks at the checksum."""
+@pytest.mark.parametrize("has_others", [True, False])
+def test_code_that_cannot_be_written_is_not_kept_elsewhere(tmp_path: Path, has_others: bool) -> None:
+    """A file has the folder's name, so Numba would go on to places where nobody looks at the checksum, if there are others."""
     package = tmp_path / "maskwright"
     (package / "analysis").mkdir(parents=True)
     for name, text in {"__init__.py": "", "analysis/__init__.py": "", "outer.py": OUTER, "inner.py": INNER}.items():
@@ -170,6 +171,9 @@ def test_code_that_cannot_be_written_is_not_kept_elsewhere(tmp_path: Path) -> No
             str(code), str(package / "outer.py")
         ),
     )
+    if not has_others:
+        named_only = "from numba.core.caching import CompileResultCacheImpl as Impl\nImpl._locator_classes = Impl._locator_classes[:1]\n"
+        program = named_only + program
     environment = os.environ | {jit.VARIABLE: str(code)}
     found = subprocess.run(
         [sys.executable, "-B", "-c", program], capture_output=True, text=True, check=True, env=environment
@@ -224,3 +228,5 @@ def test_folders_that_have_to_be_made(tmp_path: Path, monkeypatch: pytest.Monkey
     assert jit._can_write(str(tmp_path / "a" / "b"))
     assert asked == [str(tmp_path)]
     assert not jit._can_write("/")
+    monkeypatch.chdir(tmp_path)
+    assert jit._can_write("a") and jit._can_write(os.path.join("a", "b"))

@@ -86,9 +86,9 @@ class TokenSequences:
         self._led_by = self._terminals_before()
 
     @staticmethod
-    def _part(table: Int32, configuration: int, size: int) -> Int32:
-        """A part of the table. configuration : index of its offset."""
-        begin = int(table[configuration])
+    def _part(table: Int32, offset: int, size: int) -> Int32:
+        """A part of the table. offset : index of its offset in the header."""
+        begin = int(table[offset])
         return table[begin : begin + size]
 
     def _terminals_before(self) -> dict[int, tuple[int, ...]]:

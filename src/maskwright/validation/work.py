@@ -209,7 +209,7 @@ def run_cluster(setup: Setup, units: Iterable[Unit], address: str) -> Results:
     address : of the Dask scheduler.
 
     Raises: MissingExtraError if the package distributed is not installed; MaskwrightError if no
-        scheduler answers at the address.
+        scheduler answers at the address, or if the cluster has no worker and gets none in time.
     """
     try:
         distributed: Any = import_module("distributed")

@@ -311,7 +311,11 @@ def test_exact_is_left_out_on_demand_and_past_its_limit(monkeypatch: pytest.Monk
     with monkeypatch.context() as patch:
         patch.setattr("maskwright.maskstore.entries.exact_outcomes.EXACT_BYTES", 0)
         limited = streamlined(grammar, vocabulary)
-    for result in (without, limited):
+    with monkeypatch.context() as patch:
+        # rules and nonterminals whose numbers do not fit the keys of configurations
+        patch.setattr("maskwright.maskstore.automaton.exploration_tables.MAX_POPS", 3)
+        too_long = streamlined(grammar, vocabulary)
+    for result in (without, limited, too_long):
         assert result.exact_verdicts is None
         assert all(np.array_equal(steps["exact"], steps["joint"]) for steps in result.mapping.values())
         for left, steps in result.mapping.items():
