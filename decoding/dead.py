@@ -6,7 +6,7 @@ import numpy as np
 
 from maskwright.analysis.errors import DeadEndError, LimitError
 from maskwright.decoding.matcher import Matcher
-from maskwright.decoding.reference.reference import ReferenceDecoder
+from maskwright.decoding.reference.decoder import ReferenceDecoder
 from maskwright.maskstore.entries.entry_table import EntryTable
 from maskwright.maskstore.table.compiled import EngineTable
 

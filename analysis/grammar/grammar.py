@@ -16,7 +16,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, TypeVar, cast, get_args
+from typing import Any, Literal, NamedTuple, TypeVar, cast, get_args
 
 from maskwright.analysis.arguments import clip, integer, pairs
 from maskwright.analysis.errors import GrammarError
@@ -65,6 +65,17 @@ class Rule:
 
     lhs: int
     rhs: tuple[int, ...]
+
+
+class Line(NamedTuple):
+    """What the beginning of a line does to the open blocks.
+
+    inserted : the terminals that come: one indent, nothing, or dedents.
+    columns : of the blocks that are open then, the outermost first.
+    """
+
+    inserted: tuple[int, ...]
+    columns: tuple[Column, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +143,25 @@ class Layout:
         [None, 1, None, -1]
         """
         return compare(column, opened)
+
+    def line_at(self, columns: tuple[Column, ...], column: Column) -> Line | None:
+        """What a line that begins at a column does, outside brackets; None if it is refused.
+
+        columns : of the open blocks, the outermost first; at least one.
+
+        >>> layout = Layout(0, 1, 2, ())
+        >>> none, two, four = map(layout.column_after, (b"", b"  ", b"    "))
+        >>> layout.line_at((none, two), four).inserted, layout.line_at((none, four), none).inserted
+        ((1,), (2,))
+        >>> layout.line_at((none, four), two)
+        """
+        order = self.compare(column, columns[-1])
+        if order == 1:
+            return Line((self.indent,), (*columns, column))
+        if order is None or column not in columns:
+            return None
+        n_closed = len(columns) - 1 - columns.index(column)
+        return Line((self.dedent,) * n_closed, columns[: len(columns) - n_closed])
 
 
 NO_TERMINAL = -9

@@ -344,7 +344,7 @@ class Texts(Shared):
             self._make_room(slot)
 
     def _make_room(self, slot: int) -> None:
-        """Free the records that nothing needs. Double the region if more than half is in use then."""
+        """Free the records that nothing needs. Double the region if over half is in use then."""
         region = int(self._regions[slot])
         capacity, used = (int(self._memory[region + field]) for field in (constants.CAPACITY, constants.USED))
         memory_kernels.collect(self._table, self._memory, region, np.empty(capacity, np.int32))

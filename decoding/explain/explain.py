@@ -3,8 +3,8 @@
 An explanation goes from the bytes to the lexemes read so far, then to the terminals that the token
 would make, then to the parser stacks that refuse them, with the rules under way.
 
-The text is read again by plain Python code (`retrace`), which records why each reading stops. The
-engine's masks are used only to name the nearest allowed tokens.
+The text is read again by plain Python code (`decoding.reference`), which records why each reading
+stops. The engine's masks are used only to name the nearest allowed tokens.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from maskwright.decoding.explain.explanation import (
     Explanation,
     shown_bytes,
 )
-from maskwright.decoding.explain.machine import machine_of
+from maskwright.decoding.reference.machine import machine_of
 from maskwright.maskstore.table.compiled import EngineTable
 
 

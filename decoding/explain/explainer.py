@@ -25,9 +25,10 @@ from maskwright.decoding.explain.explanation import (
     shown_bytes,
     shown_ranges,
 )
-from maskwright.decoding.explain.machine import Configuration, Machine
-from maskwright.decoding.explain.retrace import END, Refusal, Retrace
 from maskwright.decoding.explain.stack_views import StackViews
+from maskwright.decoding.reference.interpreter import END, Interpreter, Refusal
+from maskwright.decoding.reference.machine import Configuration, Machine
+from maskwright.decoding.reference.parser import Stack
 from maskwright.maskstore.table import schema
 from maskwright.maskstore.table.compiled import EngineTable
 
@@ -54,7 +55,7 @@ class Explainer:
         self.grammar = machine.grammar
         self.store = store
         self.texts = texts
-        self.trace = Retrace(machine)
+        self.trace = Interpreter(machine)
         self.views = StackViews(self.trace)
 
     # ------------------------------------------------------------------------------------ questions
@@ -232,8 +233,8 @@ class Explainer:
                 refused.append(way)
                 continue
             for symbol in self.trace.under_way(way):
-                stacks = self.trace.shift(way.stacks, self.trace.column(symbol))[1]
-                refused.append(Refusal("terminal", way, symbol, stacks))
+                refusing = self.trace.shift(way.stacks, symbol).refusing
+                refused.append(Refusal("terminal", way, symbol, refusing))
         return refused
 
     def bytes_allowed(self, configurations: list[Configuration]) -> bytes:
@@ -289,19 +290,17 @@ class Explainer:
         )
         return [Configuration(lexer, Column(wide, narrow), depth, tuple(texts._columns(0)), stacks, False, None)]
 
-    def _lifted(self, merged: Sequence[int]) -> int:
+    def _lifted(self, merged: Sequence[int]) -> Stack:
         """A stack of the full tables that corresponds to a stack of the engine's merged tables.
 
         Any stack whose states have the same classes does the same on every text
         (`analysis.lr.bisimulation`), so we take the smallest fitting state at each step.
 
         merged : LR states of the engine, from the bottom.
-
-        Returns the stack's number in `Stacks`.
         """
         class_of, transitions = self.machine.class_of, self.machine.automaton.transitions
         origin = self.machine.origin
-        stack = state = 0
+        stack, state = self.trace.parser.start, 0
         for wanted in (origin[one] if one < len(origin) else -1 for one in merged[1:]):
             targets = transitions[state]
             fitting = [int(s) for s in targets[targets >= 0] if class_of[s] == wanted]
@@ -311,7 +310,7 @@ class Explainer:
                     "by another version of maskwright; build it anew"
                 )
             state = min(fitting)
-            stack = self.trace.stacks.push(stack, state)
+            stack = stack.push(state)
         return stack
 
     # ------------------------------------------------------------------------------------- in words
@@ -323,8 +322,9 @@ class Explainer:
     def expected_of(self, refused: Iterable[Refusal]) -> tuple[str, ...]:
         """Names of the terminals that could come.
 
-        First those that the refusing stacks take after their reductions. Then those that the stacks
-        took before these reductions.
+        Where the parser refuses: first those that the refusing stacks take after their reductions,
+        then those that the stacks took before. Where the lexer stops: first those that can come
+        once the lexeme has ended, then those that the lexeme may become.
         """
         first: dict[int, None] = {}
         then: dict[int, None] = {}
@@ -355,7 +355,7 @@ class Explainer:
             groups.setdefault((refusal.configuration, refusal.kind), []).append(refusal)
         found = []
         for (configuration, kind), members in groups.items():
-            by_stack: dict[int, list[int]] = {}
+            by_stack: dict[Stack, list[int]] = {}
             for member in members:
                 for stack in member.stacks:
                     by_stack.setdefault(stack, []).append(member.symbol)
@@ -415,7 +415,7 @@ class Explainer:
             return f"the text cannot end inside a lexeme that may become {listed(self.names(live), 6)}"
         layout = self.grammar.layout
         is_block = layout is not None and self.trace.expected(configuration.stacks) == [layout.indent]
-        is_dead = any((s, self.trace.column(symbol)) in self.trace.dead for s in refusal.stacks for symbol in symbols)
+        is_dead = any(self.trace.shift(refusal.stacks, symbol).dead for symbol in symbols)
         return (
             f"{names} cannot come here"
             + (": a block must begin, so the line must be indented" if is_block else "")
@@ -453,7 +453,7 @@ class Explainer:
             after = way.stacks
             for symbol in taken:
                 if symbol not in self.grammar.ignored and symbol not in (self.machine.newline, END):
-                    after = self.trace.shift(way.stacks, self.trace.column(symbol))[0]
+                    after = self.trace.shift(way.stacks, symbol).stacks
                     break
             views = tuple(self.views.view(stack, ()) for stack in after[:MOST_STACKS])
             found.append(Attempt(self.read_since(way, since), self.names(taken), "", views))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from maskwright.decoding.explain.explanation import StackView
-from maskwright.decoding.explain.retrace import END, Retrace
+from maskwright.decoding.reference.interpreter import END, Interpreter
+from maskwright.decoding.reference.parser import Stack
 
 MOST_RULES = 10
 """Rules in a chain that is shown."""
@@ -17,18 +18,17 @@ class StackViews:
     trace : the readings whose stacks are shown.
     """
 
-    def __init__(self, trace: Retrace) -> None:
+    def __init__(self, trace: Interpreter) -> None:
         self.trace = trace
         self.machine = trace.machine
         self.automaton = trace.machine.automaton
 
-    def view(self, stack: int, refuses: tuple[str, ...]) -> StackView:
+    def view(self, stack: Stack, refuses: tuple[str, ...]) -> StackView:
         """A stack of the trace in words.
 
-        stack : its number in `trace.stacks`.
         refuses : the names of the terminals that it refuses.
         """
-        states = self.trace.stacks.states(stack)
+        states = stack.states()
         state = states[-1]
         symbols = [self.automaton.accessing[s] for s in states[1:]]
         items = self.automaton.kernels[state]

@@ -1,9 +1,10 @@
-"""The same from the definition, in plain Python.
+"""The same from the definition, in plain Python, with a reason for each refusal.
 
-In: a store of entries. Out: masks. This is the decoder of lexing "nfa", and other paths are
-compared with it.
+In: a grammar and a text, or a store of entries. Out: the readings of the text and why they stop
+(`interpreter`), or masks (`decoder`: the decoder of lexing "nfa"). Both parse with `parser`. There
+is no compiled code.
 """
 
-from maskwright.decoding.reference.reference import ReferenceDecoder, check_same_masks
+from maskwright.decoding.reference.decoder import ReferenceDecoder, check_same_masks
 
 __all__ = ["ReferenceDecoder", "check_same_masks"]

@@ -1,40 +1,31 @@
-"""LALR parsing on immutable stacks, shared by all hypotheses.
+"""LR parsing in plain Python, on stacks that several readings share.
 
-A stack is a linked list of LR states. Equal stacks are one object (hash-consing), so the effect of
-a terminal on a stack is computed once.
-
-Where the grammar has LALR conflicts, all actions are followed on several stacks. So the parser
-accepts the grammar's whole language, not the part that a parser that prefers shifts accepts.
-Example: Lark's parser refuses ``case C(x=1,):`` under python.lark for that reason.
+A stack is a linked list of LR states. Equal stacks of a parser are one object, so what a terminal
+does to a stack is worked out once. Where a cell of the tables has several actions, all of them are
+followed, on several stacks.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from lark.common import ParserConf
-from lark.grammar import NonTerminal
-from lark.grammar import Rule as LarkRule
-from lark.grammar import Terminal as LarkTerminal
-from lark.parsers.lalr_analysis import LALR_Analyzer
-
 from maskwright.analysis.errors import LimitError
-from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.lr.acyclic import parsed_grammar
+from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT, ERROR, LrTables
 
-END = -1
-"""Number of the end of the text, where a terminal is expected."""
-STACK_LIMIT = 10_000
-"""Stacks for one terminal above which the grammar counts as too ambiguous."""
+MOST_STACKS = 10_000
+"""Stacks after one terminal above which a text counts as too ambiguous, by default."""
+MOST_AT_ONCE = 65_536
+"""Stacks that reductions before one terminal may make of one stack."""
 
 
 class Stack:
-    """A parser stack. Compare with `is`.
+    """A parser stack. Compare with `is`; `push` makes them.
 
     top : the LR state on top.
     below : the stack under it; None at the bottom.
     pushed : the known stacks with one more state, by that state.
-    after : the known stacks after each terminal.
+    after : what is known of terminals on this stack, by their columns.
     """
 
     __slots__ = ("after", "below", "pushed", "top")
@@ -43,7 +34,7 @@ class Stack:
         self.top = top
         self.below = below
         self.pushed: dict[int, Stack] = {}
-        self.after: dict[int, tuple[Stack, ...]] = {}
+        self.after: dict[int, Shifted] = {}
 
     def push(self, state: int) -> Stack:
         """The stack with one more state on top."""
@@ -52,125 +43,166 @@ class Stack:
             found = self.pushed[state] = Stack(state, self)
         return found
 
+    def states(self) -> list[int]:
+        """The LR states, from the bottom."""
+        found = []
+        here: Stack | None = self
+        while here is not None:
+            found.append(here.top)
+            here = here.below
+        return found[::-1]
+
 
 Stacks = tuple[Stack, ...]
 
 
-class Actions(NamedTuple):
-    """The actions of one LR state before one terminal.
+class Shifted(NamedTuple):
+    """What becomes of stacks before a terminal.
 
-    shift : the state shifted to, or None.
-    reductions : (left-hand side, length) of the rules to reduce by.
+    stacks : those after it; `ENDED` is one of them if the whole text is accepted. () if the
+        terminal is refused.
+    refusing : those that refuse it, after all possible reductions.
+    dead : those of them that could shift it, but then no text could be completed.
     """
 
-    shift: int | None
-    reductions: tuple[tuple[int, int], ...]
+    stacks: Stacks
+    refusing: Stacks
+    dead: Stacks = ()
 
 
-class LalrParser:
-    """The LALR(1) automaton of a grammar's rules, with terminals as numbers.
+ENDED = Stack(-1, None)
+"""Stands for a stack after the parser has accepted the whole text."""
 
-    States and lookaheads are computed by Lark's own code.
 
-    n_conflicts : (state, terminal) pairs with more than one action.
-    initial : the stacks before the text.
+class Parser:
+    """The parser that some tables describe.
+
+    Default reductions are done whatever comes next, even where no terminal fits.
+
+    tables : their columns are the terminals here, and the last one the end of the text.
+    name : of the grammar, for messages.
+    most : stacks after one terminal above which a text counts as too ambiguous.
+    advice : what to do about that, for messages.
+    is_cut : whether stacks past the limits are left out, without an error.
+    is_dead : whether no text can be completed once a stack shifts to a state; None if there are no
+        dead ends.
+    start : the stack before the text.
     """
 
-    def __init__(self, grammar: Grammar) -> None:
-        self._grammar = grammar
-        grammar = parsed_grammar(grammar, "all")
-        nonterminals = [NonTerminal(f"n{i}") for i in range(grammar.n_nonterminals)]
-        symbols = [*(LarkTerminal(f"t{t}") for t in range(grammar.n_terminals)), *nonterminals]
-        number = {symbol.name: i for i, symbol in enumerate(symbols)} | {"$END": END}
-        rules = [
-            LarkRule(nonterminals[r.lhs - grammar.n_terminals], [symbols[s] for s in r.rhs], order=i)
-            for i, r in enumerate(grammar.rules)
-        ]
-        analyser = LALR_Analyzer(ParserConf(rules, {}, [symbols[grammar.start].name]))
-        analyser.compute_lr0_states()
-        analyser.compute_reads_relations()  # type: ignore[no-untyped-call]
-        analyser.compute_includes_lookback()  # type: ignore[no-untyped-call]
-        analyser.compute_lookaheads()  # type: ignore[no-untyped-call]
-        (root,) = analyser.lr0_start_states.values()
-        state_number = {itemset: i for i, itemset in enumerate(analyser.lr0_itemsets)}
-        self._go: list[dict[int, int]] = []
-        self._actions: list[dict[int, Actions]] = []
-        self._final = -1
-        for itemset in state_number:
-            go = {
-                number[symbol.name]: state_number[target]
-                for symbol, target in itemset.transitions.items()
-                if symbol.name in number
-            }
-            actions = {symbol: Actions(target, ()) for symbol, target in go.items() if symbol < grammar.n_terminals}
-            for symbol, reduced in itemset.lookaheads.items():
-                terminal = number[symbol.name]
-                by = sorted((number[rule.origin.name], len(rule.expansion)) for rule in reduced)
-                actions[terminal] = Actions(actions.get(terminal, Actions(None, ())).shift, tuple(dict.fromkeys(by)))
-            self._go.append(go)
-            self._actions.append(actions)
-            if any(p.is_satisfied and p.rule.origin.name.startswith("$root") for p in itemset.closure):
-                self._final = state_number[itemset]
-        self.n_conflicts = sum(
-            (a.shift is not None) + len(a.reductions) > 1 for actions in self._actions for a in actions.values()
-        )
-        self.initial: Stacks = (Stack(state_number[root], None),)
+    def __init__(
+        self,
+        tables: LrTables,
+        name: str,
+        most: int = MOST_STACKS,
+        *,
+        advice: str = "make its rules less ambiguous",
+        is_cut: bool = False,
+        is_dead: Callable[[Stack, int], bool] | None = None,
+    ) -> None:
+        self.tables = tables
+        self._name, self._most, self._advice = name, most, advice
+        self._is_cut, self._is_dead = is_cut, is_dead
+        self._most_at_once = most if is_cut else MOST_AT_ONCE
+        self._action: list[list[int]] = tables.action.tolist()
+        self._goto: list[list[int]] = tables.goto.tolist()
+        self._default_rule: list[int] = tables.default_rule.tolist()
+        self._rule_lhs: list[int] = tables.rule_lhs.tolist()
+        self._rule_length: list[int] = tables.rule_length.tolist()
+        self.end_column = tables.n_terminals
+        self.start = Stack(0, None)
 
-    def shift(self, stacks: Stacks, terminal: int) -> Stacks:
-        """The stacks after a terminal; () if the terminal is not legal.
+    def shift(self, stacks: Sequence[Stack], column: int) -> Shifted:
+        """What becomes of some stacks before a terminal.
 
-        Raises: LimitError if the text has more than STACK_LIMIT readings, or if the grammar has
-            hidden left recursion and so infinitely many stacks (a nonterminal derives itself after
-            symbols that may be empty).
+        column : of the terminal in the tables, or `end_column`; -1 if no state takes it.
+
+        Raises: LimitError if the text has too many readings.
         Cost: O(reductions), once for each stack and terminal.
         """
         if len(stacks) == 1:
-            return self._shift(stacks[0], terminal)
-        found = tuple(dict.fromkeys(after for stack in stacks for after in self._shift(stack, terminal)))
-        if len(found) > STACK_LIMIT:
-            raise LimitError(
-                f"grammar {self._grammar.name} has more than {STACK_LIMIT} readings of one text: their number grows with "
-                "the text's length; make its rules less ambiguous"
-            )
+            return self._shift(stacks[0], column)
+        parts = [self._shift(stack, column) for stack in stacks]
+        found = Shifted(*(tuple(dict.fromkeys(one for part in parts for one in part[i])) for i in range(3)))
+        self._check(len(found.stacks), self._most)
         return found
 
-    def _shift(self, stack: Stack, terminal: int) -> Stacks:
-        known = stack.after.get(terminal)
+    def shift_all(self, stacks: Sequence[Stack], columns: Iterable[int]) -> Stacks:
+        """The stacks after several terminals; () if they are refused.
+
+        columns : of the terminals, as in `shift`.
+
+        Raises: as `shift`.
+        """
+        found = tuple(stacks)
+        for column in columns:
+            found = self.shift(found, column).stacks
+        return found
+
+    def accepts_end(self, stacks: Sequence[Stack]) -> bool:
+        """Whether the text may end with some of these stacks. Raises: as `shift`."""
+        return bool(self.shift(stacks, self.end_column).stacks)
+
+    def _shift(self, stack: Stack, column: int) -> Shifted:
+        known = stack.after.get(column)
         if known is not None:
             return known
-        found = []
-        for here in self._reduced(stack, terminal):
-            actions = self._actions[here.top].get(terminal)
-            if actions is not None and actions.shift is not None:
-                found.append(here.push(actions.shift))
-        stack.after[terminal] = tuple(dict.fromkeys(found))
-        return stack.after[terminal]
-
-    def _reduced(self, stack: Stack, terminal: int) -> list[Stack]:
-        """The stack and all stacks that reductions before `terminal` make of it."""
-        seen = {stack: None}
+        found: dict[Stack, None] = {}
+        refusing: dict[Stack, None] = {}
+        dead: dict[Stack, None] = {}
         agenda = [stack]
+        seen = {stack}
         while agenda:
             here = agenda.pop()
-            actions = self._actions[here.top].get(terminal)
-            if actions is None:
-                continue
-            for lhs, length in actions.reductions:
-                base = here
-                for _ in range(length):
-                    assert base.below is not None  # INVARIANT: a rule's symbols are on the stack when it is reduced
-                    base = base.below
-                after = base.push(self._go[base.top][lhs])
-                if after not in seen:
-                    seen[after] = None
-                    agenda.append(after)
-            if len(seen) > STACK_LIMIT:
-                raise LimitError(
-                    f"grammar {self._grammar.name} has more than {STACK_LIMIT} readings of one text: their number grows with its length; "
-                    "make its rules less ambiguous"
-                )
-        return list(seen)
+            actions = self._actions(here.top, column)
+            if not actions:
+                refusing[here] = None
+            for action in actions:
+                if action == ACCEPT:
+                    found[ENDED] = None
+                elif action < 0:
+                    after = self._reduced(here, -action - 1)
+                    if after not in seen:
+                        seen.add(after)
+                        agenda.append(after)
+                elif self._is_dead is not None and self._is_dead(here, action - 1):
+                    refusing[here] = dead[here] = None
+                else:
+                    found[here.push(action - 1)] = None
+            if self._check(len(found), self._most) or self._check(len(seen), self._most_at_once):
+                break
+        shifted = stack.after[column] = Shifted(tuple(found), tuple(refusing), tuple(dead))
+        return shifted
 
-    def accepts_end(self, stacks: Stacks) -> bool:
-        """Whether the text may end with some of these stacks."""
-        return any(here.top == self._final for stack in stacks for here in self._reduced(stack, END))
+    def _actions(self, state: int, column: int) -> tuple[int, ...]:
+        if state < 0:  # nothing comes after `ENDED`
+            return ()
+        default = self._default_rule[state]
+        if default >= 0:
+            return (-default - 1,)
+        action = self._action[state][column] if column >= 0 else ERROR
+        if action >= CONFLICT:
+            return self.tables.actions(state, column)
+        return () if action == ERROR else (action,)
+
+    def _reduced(self, stack: Stack, rule: int) -> Stack:
+        """The stack after a reduction."""
+        here = stack
+        for _ in range(self._rule_length[rule]):
+            assert here.below is not None  # INVARIANT: a rule's symbols are on the stack when it is reduced
+            here = here.below
+        return here.push(self._goto[here.top][self._rule_lhs[rule]])
+
+    def _check(self, n: int, most: int) -> bool:
+        """Whether there are too many stacks, and those past the limit are to be left out.
+
+        Raises: LimitError if there are too many, and none may be left out.
+        """
+        if n > most and not self._is_cut:
+            raise LimitError(
+                f"grammar {self._name} has more than {self._most} readings of the text: their number grows with its length; "
+                + self._advice
+            )
+        return n > most
+
+
+__all__ = ["ENDED", "Parser", "Shifted", "Stack", "Stacks"]

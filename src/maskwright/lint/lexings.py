@@ -29,10 +29,11 @@ from lark.lexer import (
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar.grammar import Grammar, Layout
 from maskwright.analysis.lr.automaton import bits
+from maskwright.decoding.reference.parser import Stack
 from maskwright.lint.facts import Facts
 from maskwright.lint.finding import Finding, shown
 from maskwright.lint.lexer import PlainLexer
-from maskwright.lint.reading import Reader, Stack
+from maskwright.lint.reading import Reader
 from maskwright.lint.texts import Tree, TreeStack, Writer
 
 MAX_CANDIDATES = 400
@@ -260,13 +261,8 @@ def _texts(
 
 def _completion(writer: Writer, stack: Stack) -> tuple[int, ...] | None:
     """Terminals that complete a text from a stack of states; None if none are found."""
-    states = []
-    at: Stack | None = stack
-    while at is not None:
-        states.append(at[0])
-        at = at[1]
     built: TreeStack = (0, None, None)
-    for state in states[-2::-1]:
+    for state in stack.states()[1:]:
         built = (state, Tree(-1), built)  # What has been read is not written again.
     tree = writer.completion(built)
     return None if tree is None else tuple(t for t in tree.terminals() if t >= 0)

@@ -7,16 +7,13 @@ a thread of its own. With contextual lexing each thread lexes for itself.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
 
 from maskwright.analysis.grammar.columns import FIRST_COLUMN, Column
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.lexing.modes import Modes
-from maskwright.analysis.lr.encoding import ACCEPT, LrTables
+from maskwright.analysis.lr.encoding import LrTables
+from maskwright.decoding.reference.parser import Parser, Stack
 from maskwright.lint.lexer import Lexer, PlainLexer
-
-Stack: TypeAlias = "tuple[int, Stack | None]"
-"""State on top, and the stack below it (None at the bottom)."""
 
 MAX_THREADS = 2_000
 """Steps of all threads over one text."""
@@ -68,7 +65,7 @@ class Reader:
     def __init__(self, grammar: Grammar, lexer: Lexer | PlainLexer, modes: Modes, tables: LrTables) -> None:
         self.grammar, self.lexer, self.tables = grammar, lexer, tables
         self.mode_of: list[int] = modes.of_state.tolist()
-        self.rules = list(zip(tables.rule_lhs.tolist(), tables.rule_length.tolist(), strict=True))
+        self.parser = Parser(tables, grammar.name, MAX_STACKS, is_cut=True)
         layout = grammar.layout
         self.change = {} if layout is None else {o: 1 for o, _ in layout.brackets} | {c: -1 for _, c in layout.brackets}
 
@@ -77,7 +74,7 @@ class Reader:
 
         text : bytes.
         """
-        agenda = [_Thread(0, (0, None))]
+        agenda = [_Thread(0, self.parser.start)]
         best = agenda[0]
         is_unfinished = False
         for thread in agenda:  # grows while it is read
@@ -89,7 +86,7 @@ class Reader:
                 continue
             if len(agenda) > MAX_THREADS:
                 break
-            mode = self.mode_of[thread.stack[0]]
+            mode = self.mode_of[thread.stack.top]
             terminal, end = self.lexer.longest(mode, text, thread.at)
             if terminal >= 0:
                 agenda += self.step(thread, terminal, end, text[thread.at : end], end == len(text))
@@ -97,42 +94,20 @@ class Reader:
                 is_unfinished = True
         return Reading(False, best.at, best.terminals, is_unfinished)
 
-    def stacks_after(self, terminals: tuple[int, ...]) -> list[Stack]:
-        """The parser's stacks after a terminal sequence; [] if no sentence begins with it.
+    def stacks_after(self, terminals: tuple[int, ...]) -> tuple[Stack, ...]:
+        """The parser's stacks after a terminal sequence; () if no sentence begins with it.
 
         terminals : with those that the layout inserts.
         """
-        stacks: list[Stack] = [(0, None)]
+        stacks: tuple[Stack, ...] = (self.parser.start,)
         for terminal in terminals:
-            stacks = [after for stack in stacks for after in self.shift(stack, terminal)][:MAX_STACKS]
+            stacks = self.parser.shift(stacks, terminal).stacks[:MAX_STACKS]
         return stacks
 
     def next_terminals(self, terminals: tuple[int, ...]) -> set[int]:
         """The terminals that the parser takes after a terminal sequence."""
         stacks = self.stacks_after(terminals)
-        return {t for t in range(self.tables.n_terminals) if any(self.shift(stack, t) for stack in stacks)}
-
-    def shift(self, stack: Stack, terminal: int) -> list[Stack]:
-        """The stacks after a terminal. The end of the text has the number n_terminals."""
-        found: list[Stack] = []
-        agenda = [stack]
-        for current in agenda:  # grows while it is read
-            if len(agenda) > MAX_STACKS:
-                break
-            for action in self.tables.actions(current[0], terminal):
-                if action == ACCEPT:
-                    found.append(current)
-                elif action > 0:
-                    found.append((action - 1, current))
-                else:
-                    lhs, length = self.rules[-action - 1]
-                    below: Stack | None = current
-                    for _ in range(length):
-                        assert below is not None
-                        below = below[1]
-                    assert below is not None
-                    agenda.append((int(self.tables.goto[below[0], lhs]), below))
-        return found
+        return {t for t in range(self.tables.n_terminals) if self.parser.shift(stacks, t).stacks}
 
     def step(self, thread: _Thread, terminal: int, end: int, lexeme: bytes, is_last: bool) -> list[_Thread]:
         """The threads after a lexeme.
@@ -149,28 +124,18 @@ class Reader:
             if thread.depth:
                 return [_Thread(end, thread.stack, columns, thread.depth, thread.terminals)]
             # Blanks that end the text have no column.
-            column = FIRST_COLUMN if is_last else layout.column_after(lexeme)
-            order = layout.compare(column, columns[-1])
-            if order == 1:
-                columns, sequence = (*columns, column), [terminal, layout.indent]
-            while order == -1:
-                columns = columns[:-1]
-                sequence.append(layout.dedent)
-                order = layout.compare(column, columns[-1])
-            if column != columns[-1]:
+            line = layout.line_at(columns, FIRST_COLUMN if is_last else layout.column_after(lexeme))
+            if line is None:
                 return []
-        stacks = [thread.stack]
-        for symbol in sequence:
-            stacks = [after for stack in stacks for after in self.shift(stack, symbol)]
+            columns = line.columns
+            sequence += line.inserted
+        stacks = self.parser.shift_all((thread.stack,), sequence)
         depth = max(0, thread.depth + self.change.get(terminal, 0))
         terminals = (*thread.terminals, *sequence)
         return [_Thread(end, stack, columns, depth, terminals) for stack in stacks]
 
     def _may_end(self, thread: _Thread) -> bool:
         """Whether the text may end here, after the dedents that close its blocks."""
-        stacks = [thread.stack]
         layout = self.grammar.layout
-        for _ in thread.columns[1:]:
-            assert layout is not None
-            stacks = [after for stack in stacks for after in self.shift(stack, layout.dedent)]
-        return any(self.shift(stack, self.tables.n_terminals) for stack in stacks)
+        dedents = [] if layout is None else [layout.dedent] * (len(thread.columns) - 1)
+        return self.parser.accepts_end(self.parser.shift_all((thread.stack,), dedents))

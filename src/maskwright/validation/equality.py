@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitError, MaskwrightError, VocabularyError
-from maskwright.decoding.reference.reference import Hypothesis, ReferenceDecoder
+from maskwright.decoding.reference.decoder import Hypothesis, ReferenceDecoder
 from maskwright.maskstore.automaton.stack_automaton import Budget, build_automaton
 from maskwright.maskstore.table.compiled import Progress
 from maskwright.maskstore.table.write import engine_table

@@ -11,6 +11,7 @@ from typing import cast
 import pytest
 from grammars import make_grammar, random_grammar
 from lark import Lark
+from lark_parser import LalrParser, Stack
 from naive import affordable_length, contexts, is_prefix, never_legal, prefixes
 from naive_lr import unchecked_tables
 
@@ -35,7 +36,6 @@ from maskwright.analysis.lexing import compile_terminals
 from maskwright.analysis.loading import load_grammar
 from maskwright.analysis.loading.lark_loader import parse_grammar
 from maskwright.analysis.lr.tables import Policy
-from maskwright.decoding.reference.parser import LalrParser, Stack
 
 Word = tuple[int, ...]
 KINDS = ("never", "always", "jointly")
@@ -102,7 +102,7 @@ class Stacks:
         self.after: dict[int, list[Stack]] = {START: [bottom]}
         level = [bottom]
         for _ in range(depth - 1):
-            edges = [(stack, symbol, to) for stack in level for symbol, to in self.parser._go[stack.top].items()]
+            edges = [(stack, symbol, to) for stack in level for symbol, to in self.parser.go[stack.top].items()]
             level = [stack.push(to) for stack, _, to in edges]
             for (_, symbol, _), stack in zip(edges, level, strict=True):
                 self.after.setdefault(symbol, []).append(stack)

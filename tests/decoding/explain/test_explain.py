@@ -28,8 +28,8 @@ from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.loading import parse_grammar
 from maskwright.decoding.explain import explain_id, explain_next, explain_text, explain_token
 from maskwright.decoding.explain.explanation import Explanation
-from maskwright.decoding.explain.machine import machine_of
-from maskwright.decoding.explain.retrace import Retrace
+from maskwright.decoding.reference.interpreter import Interpreter
+from maskwright.decoding.reference.machine import machine_of
 from maskwright.stores.build import compile_store
 from maskwright.stores.store import Store
 
@@ -88,7 +88,7 @@ def walk(store: Store, seed: int, length: int) -> list[tuple[bytes, Any]]:
 @pytest.mark.parametrize(("kind", "seed", "lexing"), CASES)
 def test_verdicts_are_the_engines(kind: str, seed: int, lexing: str) -> None:
     store = prepared(kind, seed, lexing)
-    trace = Retrace(machine_of(store.grammar))
+    trace = Interpreter(machine_of(store.grammar))
     compared = 0
     for text, matcher in [place for number in range(2) for place in walk(store, number, 7)]:
         places, _ = trace.read([trace.start], text)
@@ -187,7 +187,7 @@ def test_python_texts_and_their_mutations(number: int) -> None:
 def check_lexemes(grammar: Grammar, text: bytes) -> None:
     """The lexemes are the whole text, end to end."""
     machine = machine_of(grammar)
-    trace = Retrace(machine)
+    trace = Interpreter(machine)
     places, _ = trace.read([trace.start], text)
     lexemes, begin = machine.lexemes(text, places[0], 0)
     assert [end for _, _, end in lexemes] == [begin for _, begin, _ in lexemes[1:]] + [begin]
@@ -359,7 +359,7 @@ def test_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     other = replace(store, grammar=single_bytes("lines").grammar)
     with pytest.raises(StoreError, match="build the store anew"):
         explain_next(other.matcher(), 0)
-    monkeypatch.setattr("maskwright.decoding.explain.retrace.MAX_STACKS", 16)
+    monkeypatch.setattr("maskwright.decoding.reference.interpreter.MAX_STACKS", 16)
     with pytest.raises(LimitError, match=r"more than 16 readings of the text.*conflicts='shift'"):
         explain_text(longest('start: s\ns: p s | p\np: "a" | "a" "a"', "lengths"), b"a" * 100)
 

@@ -15,7 +15,7 @@ from maskwright.analysis.grammar import Grammar
 from maskwright.analysis.grammar.columns import Column
 from maskwright.analysis.lexing import compile_terminals
 from maskwright.analysis.lexing.terminal_nfa import TerminalNfa, build_terminal_nfa
-from maskwright.decoding.reference.lexer import NO_COLUMN, NfaLexer
+from maskwright.decoding.reference.nfa_lexer import NO_COLUMN, NfaLexer
 from maskwright.maskstore.tokens.events import EventCodes, Moves
 
 

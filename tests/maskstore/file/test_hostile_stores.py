@@ -15,7 +15,7 @@ from safetensors.numpy import save
 from stores import COMMITTED, Facts, Tensors, canonical, content_digest, framed, read_parts, refusal, write_parts
 
 from maskwright.analysis.errors import StoreError
-from maskwright.decoding.reference.lexer import NO_COLUMN, NfaLexer
+from maskwright.decoding.reference.nfa_lexer import NO_COLUMN, NfaLexer
 from maskwright.maskstore.entries.entry_table import NO_CELL
 from maskwright.maskstore.file.fileformat import store_info
 from maskwright.maskstore.file.fileheader import TENSORS

@@ -13,16 +13,12 @@ from typing import Literal, NamedTuple
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar.columns import FIRST_COLUMN, Column
 from maskwright.analysis.lexing.transducer import DEAD, RESTART, START_STATE
-from maskwright.analysis.lr.encoding import ACCEPT
 from maskwright.decoding.engine.constants import MAX_STACKS
-from maskwright.decoding.explain.machine import INSERTED, Configuration, Machine
+from maskwright.decoding.reference.machine import INSERTED, Configuration, Machine
+from maskwright.decoding.reference.parser import Parser, Shifted, Stack, Stacks
 
 END = -1
 """Stands for the end of the text where a terminal is expected."""
-
-ENDED = -1
-"""Stands for a stack after the parser has accepted the whole text."""
-
 
 Kind = Literal["bytes", "terminal", "newline", "indent", "dedent", "column", "tabs", "end", "unfinished"]
 
@@ -43,131 +39,55 @@ class Refusal(NamedTuple):
     kind: Kind
     configuration: Configuration
     symbol: int = END
-    stacks: tuple[int, ...] = ()
+    stacks: Stacks = ()
     column: Column = FIRST_COLUMN
 
 
-class Stacks:
-    """Stacks of LR states by number.
-
-    Equal stacks have equal numbers. Number 0 holds only the start state.
-
-    state : the state on top of each stack.
-    below : the number of the stack under it; -1 for stack 0.
-    """
-
-    def __init__(self) -> None:
-        self.state = [0]
-        self.below = [-1]
-        self._number: dict[tuple[int, int], int] = {}
-
-    def push(self, stack: int, state: int) -> int:
-        """The number of a stack with one more state on top."""
-        number = self._number.setdefault((stack, state), len(self.state))
-        if number == len(self.state):
-            self.state.append(state)
-            self.below.append(stack)
-        return number
-
-    def states(self, stack: int) -> list[int]:
-        """The LR states of a stack, from the bottom."""
-        found = []
-        while stack >= 0:
-            found.append(self.state[stack])
-            stack = self.below[stack]
-        return found[::-1]
-
-
-class Retrace:
+class Interpreter:
     """The readings of one text, and of what may come after it.
 
-    stacks : all stacks met so far.
+    parser : makes the stacks. Its tables are the full ones, with no states merged.
     start : the configuration before the text.
     """
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
-        self.stacks = Stacks()
-        self.dead: set[tuple[int, int]] = set()
-        """(stack, column) pairs with a shift after which no text can be completed."""
-        self._kinds = {0: 0}
-        self.start = Configuration(START_STATE, FIRST_COLUMN, 0, (FIRST_COLUMN,), (0,), False, None)
+        self.parser = Parser(
+            machine.tables,
+            machine.grammar.name,
+            MAX_STACKS,
+            advice="load the grammar with conflicts='shift', or make its rules less ambiguous",
+            is_dead=None if machine.live is None else self._is_dead,
+        )
+        self._kinds = {self.parser.start: 0}
+        self.start = Configuration(START_STATE, FIRST_COLUMN, 0, (FIRST_COLUMN,), (self.parser.start,), False, None)
 
     # -------------------------------------------------------------------------------------- parsing
 
-    def shift(self, stacks: Iterable[int], column: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """The stacks after a terminal, and the stacks that refuse it after all possible reductions.
+    def shift(self, stacks: Sequence[Stack], symbol: int) -> Shifted:
+        """What becomes of some stacks before a terminal, or END. Raises: as `Parser.shift`."""
+        return self.parser.shift(stacks, self.parser.end_column if symbol == END else self.machine.column_of[symbol])
 
-        stacks : numbers in `Stacks`.
-        column : of the terminal in the tables; -1 if no state takes it.
-
-        Raises: LimitError if the text has too many readings.
-        """
-        machine, known = self.machine, self.stacks
-        found: dict[int, None] = {}
-        refusing: dict[int, None] = {}
-        agenda = list(stacks)[::-1]
-        seen = set(agenda)
-        while agenda:
-            stack = agenda.pop()
-            actions = machine.actions(known.state[stack], column)
-            if not actions:
-                refusing[stack] = None
-            for action in actions:
-                if action == ACCEPT:
-                    found[ENDED] = None
-                    continue
-                if action > 0 and self._is_dead(stack, action - 1):
-                    refusing[stack] = None
-                    self.dead.add((stack, column))
-                    continue
-                if action > 0:
-                    found[known.push(stack, action - 1)] = None
-                    continue
-                reduced = self._reduced(stack, -action - 1)
-                if reduced not in seen:
-                    seen.add(reduced)
-                    agenda.append(reduced)
-            if len(found) > MAX_STACKS or len(seen) > 64 * MAX_STACKS:
-                raise LimitError(
-                    f"grammar {machine.grammar.name} has more than {MAX_STACKS} readings of the text: their number grows with its length; "
-                    "load the grammar with conflicts='shift', or make its rules less ambiguous"
-                )
-        return tuple(found), tuple(refusing)
-
-    def _is_dead(self, stack: int, state: int) -> bool:
+    def _is_dead(self, stack: Stack, state: int) -> bool:
         """Whether no text can be completed after a shift."""
-        live, class_of = self.machine.live, self.machine.class_of
-        if live is None:
-            return False
-        known, kinds = self.stacks, self._kinds
+        live, class_of, kinds = self.machine.live, self.machine.class_of, self._kinds
+        assert live is not None
         waiting = []
         at = stack
         while at not in kinds:
             waiting.append(at)
-            at = known.below[at]
+            assert at.below is not None  # INVARIANT: the lowest stack has a kind
+            at = at.below
         for one in reversed(waiting):
-            top = class_of[known.state[at]]
-            kinds[one] = live.push(top, kinds[at], class_of[known.state[one]])
+            kinds[one] = live.push(class_of[at.top], kinds[at], class_of[one.top])
             at = one
-        return not live.can_shift(class_of[known.state[stack]], kinds[stack], class_of[state])
+        return not live.can_shift(class_of[stack.top], kinds[stack], class_of[state])
 
-    def _reduced(self, stack: int, rule: int) -> int:
-        """The stack after a reduction."""
-        machine, below = self.machine, self.stacks.below
-        for _ in range(machine.rule_length[rule]):
-            stack = below[stack]
-        return self.stacks.push(stack, machine.goto[self.stacks.state[stack]][machine.rule_lhs[rule]])
-
-    def acceptable(self, stacks: Sequence[int], symbols: Iterable[int]) -> list[int]:
+    def acceptable(self, stacks: Sequence[Stack], symbols: Iterable[int]) -> list[int]:
         """Those of some terminals (or END) that the parser can take."""
-        return [symbol for symbol in symbols if self.shift(stacks, self.column(symbol))[0]]
+        return [symbol for symbol in symbols if self.shift(stacks, symbol).stacks]
 
-    def column(self, symbol: int) -> int:
-        """The column of a terminal, or of END, in the tables."""
-        return self.machine.end_column if symbol == END else self.machine.column_of[symbol]
-
-    def expected(self, stacks: Sequence[int]) -> list[int]:
+    def expected(self, stacks: Sequence[Stack]) -> list[int]:
         """All terminals that the parser can take, ascending, then END.
 
         With a layout the end of the text may need dedents before it; these are not tried.
@@ -179,10 +99,10 @@ class Retrace:
         self, configuration: Configuration, symbol: int, kind: Kind, column: Column = FIRST_COLUMN
     ) -> Configuration | Refusal:
         """The configuration after one terminal. kind : of the refusal, if the parser refuses it."""
-        after, refusing = self.shift(configuration.stacks, self.column(symbol))
-        if not after:
-            return Refusal(kind, configuration, symbol, refusing, column)
-        return configuration._replace(stacks=after)
+        after = self.shift(configuration.stacks, symbol)
+        if not after.stacks:
+            return Refusal(kind, configuration, symbol, after.refusing, column)
+        return configuration._replace(stacks=after.stacks)
 
     def emit(self, configuration: Configuration, symbols: Iterable[int]) -> Configuration | Refusal:
         """The configuration after terminals that the lexer emits, with the layout applied.
@@ -212,35 +132,27 @@ class Retrace:
         """The configuration after the indent or dedents of a line that begins at a column."""
         layout = self.machine.grammar.layout
         assert layout is not None
-        order = layout.compare(column, configuration.columns[-1])
-        if order is None:
-            return Refusal("tabs", configuration, layout.indent, (), column)
-        if order < 0 and column not in configuration.columns:
+        line = layout.line_at(configuration.columns, column)
+        if line is None:
+            order = layout.compare(column, configuration.columns[-1])
             is_open = any(column.wide == opened.wide for opened in configuration.columns)
-            return Refusal("tabs" if is_open else "column", configuration, layout.dedent, (), column)
-        if order > 0:
-            after = self._feed(configuration, layout.indent, "indent", column)
+            symbol = layout.indent if order is None else layout.dedent
+            return Refusal("tabs" if order is None or is_open else "column", configuration, symbol, (), column)
+        for symbol in line.inserted:
+            after = self._feed(configuration, symbol, "indent" if symbol == layout.indent else "dedent", column)
             if isinstance(after, Refusal):
                 return after
-            return after._replace(
-                columns=(*configuration.columns, column), read=(layout.indent, INSERTED, configuration.read)
-            )
-        while column != configuration.columns[-1]:
-            after = self._feed(configuration, layout.dedent, "dedent", column)
-            if isinstance(after, Refusal):
-                return after
-            configuration = after._replace(
-                columns=configuration.columns[:-1], read=(layout.dedent, INSERTED, configuration.read)
-            )
+            columns = configuration.columns[:-1] if symbol == layout.dedent else line.columns
+            configuration = after._replace(columns=columns, read=(symbol, INSERTED, configuration.read))
         return configuration
 
     # --------------------------------------------------------------------------------------- lexing
 
-    def modes(self, stacks: Sequence[int]) -> list[int]:
+    def modes(self, stacks: Sequence[Stack]) -> list[int]:
         """The lexing modes of some stacks, without repeats."""
         if len(self.machine.mode_state) == 1:
             return [0]
-        return list(dict.fromkeys(self.machine.mode_of[self.stacks.state[stack]] for stack in stacks))
+        return list(dict.fromkeys(self.machine.mode_of[stack.top] for stack in stacks))
 
     def begun(self, configuration: Configuration) -> list[Configuration]:
         """A configuration with no lexeme under way, split by the mode in which the next one begins.
@@ -250,11 +162,11 @@ class Retrace:
         """
         if configuration.lexer != START_STATE or len(self.machine.mode_state) == 1:
             return [configuration]
-        mode_of, state = self.machine.mode_of, self.stacks.state
+        mode_of = self.machine.mode_of
         return [
             configuration._replace(
                 lexer=self.machine.mode_state[mode],
-                stacks=tuple(stack for stack in configuration.stacks if mode_of[state[stack]] == mode),
+                stacks=tuple(stack for stack in configuration.stacks if mode_of[stack.top] == mode),
             )
             for mode in self.modes(configuration.stacks)
         ]
@@ -362,7 +274,7 @@ class Retrace:
     def goes_on(self, configuration: Configuration) -> bool:
         """Whether the lexeme under way may become something that the parser takes."""
         wanted = self.under_way(configuration)
-        return not wanted or any(self.shift(configuration.stacks, self.column(symbol))[0] for symbol in wanted)
+        return not wanted or any(self.shift(configuration.stacks, symbol).stacks for symbol in wanted)
 
     def is_legal(self, configurations: Iterable[Configuration]) -> bool:
         """Whether some continuation of the text, from one of the configurations, is legal."""

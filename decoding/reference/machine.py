@@ -1,4 +1,4 @@
-"""The lexer and the parser of a grammar in plain Python lists, for `retrace`.
+"""The lexer and the parser of a grammar in plain Python lists, for `interpreter`.
 
 The LR tables are not merged. The machine also knows which of its states the engine's tables merge,
 and which stacks lead into dead ends, so that its stacks can be compared with the engine's.
@@ -19,8 +19,8 @@ from maskwright.analysis.lexing.transducer import STATE_LIMIT
 from maskwright.analysis.lr.acyclic import parsed_grammar
 from maskwright.analysis.lr.automaton import build_automaton
 from maskwright.analysis.lr.bisimulation import coarsest_partition
-from maskwright.analysis.lr.encoding import CONFLICT, ERROR
 from maskwright.analysis.lr.tables import build_lr_tables
+from maskwright.decoding.reference.parser import Stacks
 from maskwright.maskstore.automaton.stack_automaton import build_lexer_and_parser
 
 INSERTED = -1
@@ -30,13 +30,13 @@ Read = tuple[int, int, "Read | None"]
 
 
 class Configuration(NamedTuple):
-    """The state of one reading of a text.
+    """The state of the readings of a text that the lexer cannot tell apart.
 
     lexer : the transducer's state.
     column : of the newline under way.
     depth : open brackets.
     columns : of the open blocks, the outermost first.
-    stacks : their numbers in `Stacks`.
+    stacks : the parser's.
     last_was_newline : whether the last thing read was a newline whose column is known.
     read : all that was read, as a linked list from the last terminal.
     """
@@ -45,7 +45,7 @@ class Configuration(NamedTuple):
     column: Column
     depth: int
     columns: tuple[Column, ...]
-    stacks: tuple[int, ...]
+    stacks: Stacks
     last_was_newline: bool
     read: Read | None
 
@@ -89,33 +89,12 @@ class Machine:
         self.mode_state: list[int] = self.transducer.mode_state.tolist()
         self.competing = modes.competing
         self.column_of: list[int] = self.tables.terminal_column.tolist()
-        self.end_column = self.tables.n_terminals
-        self._action: list[list[int]] = self.tables.action.tolist()
-        self.default_rule: list[int] = self.tables.default_rule.tolist()
-        self.goto: list[list[int]] = self.tables.goto.tolist()
-        self.rule_lhs: list[int] = self.tables.rule_lhs.tolist()
-        self.rule_length: list[int] = self.tables.rule_length.tolist()
         layout = grammar.layout
         self.newline = grammar.newline
         brackets = layout.brackets if layout else ()
         self.bracket = {opening: 1 for opening, _ in brackets} | {closing: -1 for _, closing in brackets}
         self.corners: dict[int, frozenset[int]] = {}
         """A cache of explanations: the nonterminals that each nonterminal's text may begin with."""
-
-    def actions(self, state: int, column: int) -> tuple[int, ...]:
-        """The parser's actions in a state before a terminal's column.
-
-        A default reduction is done whatever comes next, even where no terminal fits.
-
-        Returns actions as in `LrTables`; () if the terminal is refused.
-        """
-        default = self.default_rule[state]
-        if default >= 0:
-            return (-default - 1,)
-        action = self._action[state][column] if column >= 0 else ERROR
-        if action >= CONFLICT:
-            return self.tables.actions(state, column)
-        return () if action == ERROR else (action,)
 
     @cached_property
     def _union(self) -> tuple[list[list[int]], list[int], list[bool], list[int]]:

@@ -18,9 +18,10 @@ from maskwright.analysis.arguments import refuse_argument
 from maskwright.analysis.errors import GrammarError, IllegalTokenError, StoreError
 from maskwright.analysis.grammar.columns import FIRST_COLUMN, Column
 from maskwright.analysis.legality.verdict import START
+from maskwright.analysis.lr.tables import build_lr_tables
 from maskwright.decoding.engine.spelling import Question
-from maskwright.decoding.reference.lexer import NO_COLUMN, NfaLexer, Symbols
-from maskwright.decoding.reference.parser import LalrParser, Stacks
+from maskwright.decoding.reference.nfa_lexer import NO_COLUMN, NfaLexer, Symbols
+from maskwright.decoding.reference.parser import Parser, Stacks
 from maskwright.maskstore.entries.entry_table import EntryTable
 from maskwright.maskstore.tokens.events import ABSOLUTE, EventCodes, Moves
 from maskwright.maskstore.vocabulary.masks import n_words
@@ -88,7 +89,8 @@ class ReferenceDecoder:
         # The store's codes have only the moves of its tokens. Text given as bytes may need others.
         codes = EventCodes(self.grammar.n_terminals, Moves(self.layout))
         self.lexer = NfaLexer(store.nfa, codes, self._newline)
-        self.parser = LalrParser(store.grammar)
+        self.parser = Parser(build_lr_tables(self.grammar), self.grammar.name)
+        self._columns: list[int] = self.parser.tables.terminal_column.tolist()
         self._opening = {opening for opening, _ in self.layout.brackets} if self.layout else set()
         self._closing = {closing for _, closing in self.layout.brackets} if self.layout else set()
         self._entries: dict[int, list[tuple[Symbols, int]]] = {}
@@ -98,7 +100,7 @@ class ReferenceDecoder:
 
     def reset(self) -> None:
         """Go back to the start of the text."""
-        begin = ParserState(self.parser.initial, (FIRST_COLUMN,), 0, START)
+        begin = ParserState((self.parser.start,), (FIRST_COLUMN,), 0, START)
         self.hypotheses: tuple[Hypothesis, ...] = (Hypothesis(begin, self.lexer.start, NO_COLUMN),)
         self._finished = False
 
@@ -135,7 +137,7 @@ class ReferenceDecoder:
 
     def _read_terminal(self, state: ParserState, terminal: int) -> ParserState | None:
         """The state after one terminal, or None if it is not legal."""
-        stacks = self.parser.shift(state.stacks, terminal)
+        stacks = self.parser.shift(state.stacks, self._columns[terminal]).stacks
         if not stacks:
             return None
         depth = state.depth
@@ -151,17 +153,11 @@ class ReferenceDecoder:
         The newline is followed by one indent, by nothing, or by dedents down to an open column.
         """
         assert self.layout is not None  # INVARIANT: only grammars with layout have events
-        indents = state.indents
-        stacks = state.stacks
-        if self.layout.compare(column, indents[-1]) == 1:
-            stacks = self.parser.shift(stacks, self.layout.indent)
-            indents = (*indents, column)
-        while self.layout.compare(column, indents[-1]) == -1:
-            stacks = self.parser.shift(stacks, self.layout.dedent)
-            indents = indents[:-1]
-        if not stacks or column != indents[-1]:
+        line = self.layout.line_at(state.indents, column)
+        if line is None:
             return None
-        return ParserState(stacks, indents, state.depth, state.last)
+        stacks = self.parser.shift_all(state.stacks, [self._columns[terminal] for terminal in line.inserted])
+        return ParserState(stacks, line.columns, state.depth, state.last) if stacks else None
 
     def mask(self) -> npt.NDArray[np.uint32]:
         """The tokens allowed next: (ceil(V / 32),) uint32.
@@ -272,8 +268,8 @@ class ReferenceDecoder:
             return False
         stacks = state.stacks
         if self.layout is not None:
-            for _ in state.indents[1:]:
-                stacks = self.parser.shift(stacks, self.layout.dedent)
+            dedents = [self._columns[self.layout.dedent]] * (len(state.indents) - 1)
+            stacks = self.parser.shift_all(stacks, dedents)
         return self.parser.accepts_end(stacks)
 
 
