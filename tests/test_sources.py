@@ -375,6 +375,7 @@ def test_is_finished_and_is_accepting_are_methods(lexing: str) -> None:
                 assert old(text.is_finished) == old(finished)  # type: ignore[operator]
 
 
+@pytest.mark.slow
 def test_types_for_users(tmp_path: Path) -> None:
     """What `mypy --strict` says of a user's program."""
     pytest.importorskip("mypy")
