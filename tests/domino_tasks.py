@@ -1,6 +1,6 @@
 """The Domino paper's tasks by Python's own parsers: is a text one of them? And texts of each, drawn at random.
 
-What the grammars domino.* of the library are held against, by tests/analysis/library and by reports/bench/reach_domino_*.py.
+What the grammars domino.* of the library are held against, by tests/analysis/library and by reports/bench/reach.py.
 """
 
 from __future__ import annotations

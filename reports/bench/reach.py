@@ -3,9 +3,9 @@
     python reports/bench/reach.py NAME... [--limit N] [--grammar FILE] [--stores [--beside GRAMMAR]] [--tokenizers mistral-7b-v0.1,tekken]
         [--record]
 
-The corpora of NAME are in reach_NAME.py beside this file (a dot of the name is an underscore there): `positive()` yields name and text that
-the reference parser accepts, `negative()` name, text it refuses, and the interval of the first byte that cannot come; `KNOWN`, if there,
-says by a text's name why its outcome is another. Each text is put to the exact engine over single bytes. --stores builds the stores of
+SOURCES says which module of corpora/ has the corpora of NAME: `positive()` yields name and text that the reference parser accepts,
+`negative()` name, text it refuses, and the interval of the first byte that cannot come; `KNOWN`, if there, says by a text's name why its
+outcome is another. Each text is put to the exact engine over single bytes. --stores builds the stores of
 real vocabularies and replays the accepted texts, mask and advance at each token; --beside does so with another grammar's too, on the texts
 that both accept, turn by turn. Exit code 1 if an outcome is wrong and not known.
 """
@@ -18,10 +18,10 @@ import itertools
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -33,16 +33,35 @@ from maskwright.maskstore.table import schema
 from maskwright.maskstore.vocabulary.encoders import load_encoder
 from maskwright.validation.reach import ByteParser, Outcome, Reach, judge_negative, judge_positive
 
-HERE = Path(__file__).resolve().parent
+SOURCES: dict[str, tuple[str, ...]] = {
+    **{name: (name,) for name in ("c", "go", "java", "json", "lark", "python", "sql", "toml")},
+    "json.compact": ("json_compact",),
+    "json.indent2": ("json_indent2",),
+    "domino.c": ("domino_c",),
+    **{f"domino.{task}": ("domino_tasks", task) for task in ("conll", "json_gsm8k", "rpg_template", "xml_person")},
+}
+"""Grammar of the library -> module of corpora/, and what its functions take."""
 TOKENIZERS = "mistral-7b-v0.1,tekken"
 SHOWN = 40
 
 
-def cases_of(name: str) -> ModuleType:
-    module = f"reach_{name.replace('.', '_')}"
-    if not (HERE / f"{module}.py").is_file():
-        sys.exit(f"no corpora for grammar {name}: there is no {module}.py beside this script")
-    return importlib.import_module(module)
+@dataclass(frozen=True)
+class Corpora:
+    """What a grammar is held against. reference : which corpora and which parser."""
+
+    reference: str
+    positive: Callable[[], Iterator[tuple[str, bytes]]]
+    negative: Callable[[], Iterator[tuple[str, bytes, int, int]]]
+    known: dict[str, str]
+
+
+def corpora_of(name: str) -> Corpora:
+    if name not in SOURCES:
+        sys.exit(f"no corpora for grammar {name}; there are some for {', '.join(sorted(SOURCES))}")
+    module_name, *arguments = SOURCES[name]
+    module = importlib.import_module(f"corpora.{module_name}")
+    positive, negative = (partial(getattr(module, kind), *arguments) for kind in ("positive", "negative"))
+    return Corpora((module.__doc__ or "").strip(), positive, negative, getattr(module, "KNOWN", {}))
 
 
 def show(kind: str, reach: Reach) -> None:
@@ -175,7 +194,7 @@ def main() -> None:
         parser.error("--grammar goes with one NAME and without --record")
     unexplained = 0
     for name in options.names:
-        module = cases_of(name)
+        corpora = corpora_of(name)
         try:
             grammar = mw.load_grammar(options.grammar or name)
             begin = time.process_time()
@@ -183,16 +202,17 @@ def main() -> None:
         except MaskwrightError as error:
             sys.exit(f"{name}: {error}")
         print(f"{name}: {grammar}, built in {time.process_time() - begin:.1f} CPU-s")
-        known = getattr(module, "KNOWN", {})
         facts: dict[str, Any] = {
             "grammar": name,
             "grammar_sha256": grammar.digest,
-            "reference": (module.__doc__ or "").strip(),
+            "reference": corpora.reference,
             "byte_store": dict(byte_parser.store.counts),
         }
-        for kind, judge in (("positive", judge_positive), ("negative", judge_negative)):
-            cases = itertools.islice(getattr(module, kind)(), options.limit)
-            reach = Reach(tuple(judge(byte_parser, cases)), known)
+        for kind, cases, judge in (
+            ("positive", corpora.positive, judge_positive),
+            ("negative", corpora.negative, judge_negative),
+        ):
+            reach = Reach(tuple(judge(byte_parser, itertools.islice(cases(), options.limit))), corpora.known)
             show(kind, reach)
             facts[kind] = facts_of(reach)
             unexplained += len(reach.unexplained)
@@ -200,7 +220,7 @@ def main() -> None:
             grammars = [grammar, *([mw.load_grammar(options.beside)] if options.beside else [])]
             kinds = ("stores", f"stores of {options.beside}")
             for tokenizer in options.tokenizers.split(","):
-                texts = (data for _, data in itertools.islice(module.positive(), options.limit) if is_utf8(data))
+                texts = (data for _, data in itertools.islice(corpora.positive(), options.limit) if is_utf8(data))
                 for kind, found in zip(kinds, store_facts(grammars, tokenizer, texts, options.tokens), strict=False):
                     facts.setdefault(kind, {})[tokenizer] = found
                     print(f"  {kind}, {tokenizer}: " + ", ".join(f"{key} {value:,}" for key, value in found.items()))

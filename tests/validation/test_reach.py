@@ -135,7 +135,10 @@ def test_excerpt_is_one_line() -> None:
 
 
 def test_corpora_are_of_the_form_that_the_driver_needs() -> None:
-    for path in sorted((ROOT / "reports" / "bench").glob("reach_*.py")):
+    bench = ROOT / "reports" / "bench"
+    driver = (bench / "reach.py").read_text(encoding="utf-8")
+    for path in sorted((bench / "corpora").glob("*.py")):
         text = path.read_text(encoding="utf-8")
-        assert "def positive()" in text and "def negative()" in text, path.name
+        assert f'"{path.stem}"' in driver, f"{path.name} is no source"
+        assert "def positive(" in text and "def negative(" in text, path.name
         assert text.startswith('"""'), f"{path.name} does not say which corpus and which reference"

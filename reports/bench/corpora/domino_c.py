@@ -13,7 +13,7 @@ from pathlib import Path
 
 from mutations import mutants
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "tests"))
 
 import domino_c
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from common import SHARED
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "tests"))
 
 FOLDERS = ("analysis", "tests", "reports")

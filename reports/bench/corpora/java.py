@@ -104,7 +104,7 @@ def end_of_complaint(text: str, position: int, code: str) -> int:
 
 def javac(texts: Sequence[str]) -> list[tuple[int, str] | None]:
     """For each text None, or the place and code of javac's first error."""
-    command = ["java", str(Path(__file__).resolve().parent / "JavaSyntax.java")]
+    command = ["java", str(Path(__file__).resolve().parents[1] / "JavaSyntax.java")]
     data = b"".join(b"%d\n%s" % (len(encoded), encoded) for encoded in (text.encode() for text in texts))
     try:
         done = subprocess.run(command, input=data, capture_output=True, check=True)
