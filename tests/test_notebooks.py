@@ -16,7 +16,7 @@ from nbclient import NotebookClient
 from paths import ROOT
 
 FOLDER = ROOT / "notebooks"
-NOTEBOOKS = ["01_a_n_b_n", "02_python_lark"]
+NOTEBOOKS = ["01_a_n_b_n", "02_python_lark", "03_my_own"]
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
