@@ -66,9 +66,7 @@ def outputs(notebook: Any) -> list[list[dict[str, Any]]]:
     ]
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(NOTEBOOKS[0]), *(pytest.param(name, marks=pytest.mark.slow) for name in NOTEBOOKS[1:])]
-)
+@pytest.mark.parametrize("name", [*NOTEBOOKS[::2], pytest.param(NOTEBOOKS[1], marks=pytest.mark.slow)])
 def test_running_a_notebook_gives_what_is_committed(name: str) -> None:
     for fresh, old in zip(outputs(executed(name)), outputs(committed(name)), strict=True):
         assert fresh == old

@@ -228,13 +228,13 @@ class Explainer:
     def refusals(self, configurations: list[Configuration], data: bytes) -> list[Refusal]:
         """Why no reading goes on with some bytes."""
         after, refused = self.trace.read(configurations, data)
-        for way in self.trace.ways(after):
-            if isinstance(way, Refusal):
-                refused.append(way)
+        for reading in self.trace.readings(after):
+            if isinstance(reading, Refusal):
+                refused.append(reading)
                 continue
-            for symbol in self.trace.under_way(way):
-                refusing = self.trace.shift(way.stacks, symbol).refusing
-                refused.append(Refusal("terminal", way, symbol, refusing))
+            for symbol in self.trace.lookahead_set(reading):
+                refusing = self.trace.shift(reading.stacks, symbol).refusing
+                refused.append(Refusal("terminal", reading, symbol, refusing))
         return refused
 
     def bytes_allowed(self, configurations: list[Configuration]) -> bytes:
@@ -331,7 +331,7 @@ class Explainer:
         for refusal in refused:
             configuration = refusal.configuration
             if refusal.kind in ("bytes", "unfinished"):
-                wanted = self.trace.under_way(configuration)
+                wanted = self.trace.lookahead_set(configuration)
                 then |= dict.fromkeys(self.trace.acceptable(configuration.stacks, wanted))
                 output = int(self.machine.transducer.end_output[configuration.lexer])
                 ended = (
@@ -441,22 +441,22 @@ class Explainer:
         there.
         """
         found = []
-        for way in self.trace.ways(configurations):
-            if isinstance(way, Refusal):
+        for reading in self.trace.readings(configurations):
+            if isinstance(reading, Refusal):
                 continue
-            live = self.machine.transducer.live[way.lexer]
-            wanted = self.trace.under_way(way)
-            taken = self.trace.acceptable(way.stacks, wanted)
+            live = self.machine.transducer.live[reading.lexer]
+            wanted = self.trace.lookahead_set(reading)
+            taken = self.trace.acceptable(reading.stacks, wanted)
             if wanted and not taken:
                 continue
             taken = taken if wanted and live else list(live)
-            after = way.stacks
+            after = reading.stacks
             for symbol in taken:
                 if symbol not in self.grammar.ignored and symbol not in (self.machine.newline, END):
-                    after = self.trace.shift(way.stacks, symbol).stacks
+                    after = self.trace.shift(reading.stacks, symbol).stacks
                     break
             views = tuple(self.views.view(stack, ()) for stack in after[:MOST_STACKS])
-            found.append(Attempt(self.read_since(way, since), self.names(taken), "", views))
+            found.append(Attempt(self.read_since(reading, since), self.names(taken), "", views))
         return tuple(found)
 
     def nearest(self, text: bytes | None, data: bytes) -> tuple[Near, ...]:

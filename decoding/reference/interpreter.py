@@ -154,7 +154,7 @@ class Interpreter:
             return [0]
         return list(dict.fromkeys(self.machine.mode_of[stack.top] for stack in stacks))
 
-    def begun(self, configuration: Configuration) -> list[Configuration]:
+    def by_mode(self, configuration: Configuration) -> list[Configuration]:
         """A configuration with no lexeme under way, split by the mode in which the next one begins.
 
         With several modes, each mode that its stacks choose gives one configuration, in that mode's
@@ -195,7 +195,7 @@ class Interpreter:
                     )
                 found[key] = configuration
                 continue
-            for here in self.begun(configuration):
+            for here in self.by_mode(configuration):
                 klass = machine.byte_class[waiting[0]]
                 after = machine.next_state[here.lexer][klass]
                 if after == DEAD:
@@ -240,7 +240,7 @@ class Interpreter:
             return [after._replace(lexer=again[1])], []
         return self.read([after._replace(lexer=START_STATE)], transducer.pending[lexer])
 
-    def ways(self, configurations: Iterable[Configuration]) -> Iterator[Configuration | Refusal]:
+    def readings(self, configurations: Iterable[Configuration]) -> Iterator[Configuration | Refusal]:
         """All readings of the lexemes under way: each configuration, then backed up, and so on.
 
         Refusals on the way are yielded too.
@@ -253,7 +253,7 @@ class Interpreter:
             yield from refused
             agenda += more[::-1]
 
-    def under_way(self, configuration: Configuration) -> tuple[int, ...]:
+    def lookahead_set(self, configuration: Configuration) -> tuple[int, ...]:
         """The lookahead set of a configuration: one of these terminals must be acceptable next.
 
         Returns () if there is no condition.
@@ -273,12 +273,12 @@ class Interpreter:
 
     def goes_on(self, configuration: Configuration) -> bool:
         """Whether the lexeme under way may become something that the parser takes."""
-        wanted = self.under_way(configuration)
+        wanted = self.lookahead_set(configuration)
         return not wanted or any(self.shift(configuration.stacks, symbol).stacks for symbol in wanted)
 
     def is_legal(self, configurations: Iterable[Configuration]) -> bool:
         """Whether some continuation of the text, from one of the configurations, is legal."""
-        return any(not isinstance(way, Refusal) and self.goes_on(way) for way in self.ways(configurations))
+        return any(not isinstance(one, Refusal) and self.goes_on(one) for one in self.readings(configurations))
 
     def end(self, configurations: Iterable[Configuration]) -> list[Refusal]:
         """Why the text cannot end here; empty if it can."""

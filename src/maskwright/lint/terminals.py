@@ -354,22 +354,22 @@ def verbatim_brackets(facts: Facts) -> Iterator[Finding]:
         return
     brackets = {terminal: pair for pair in grammar.layout.brackets for terminal in pair}
     for number in sorted(grammar.verbatim - set(brackets)):
-        twins = [terminal for terminal in sorted(brackets) if facts.automata[terminal] == facts.automata[number]]
-        if not twins:
+        lookalikes = [terminal for terminal in sorted(brackets) if facts.automata[terminal] == facts.automata[number]]
+        if not lookalikes:
             continue
-        opening, closing = brackets[twins[0]]
-        closes = twins[0] == closing
+        opening, closing = brackets[lookalikes[0]]
+        closes = lookalikes[0] == closing
         partner = opening if closes else closing
         yield facts.finding(
             "verbatim-bracket",
             "warning",
             facts.at_terminal(number),
-            f"verbatim terminal {facts.name(number)} looks like {facts.name(twins[0])}, but the layout does not count it as a bracket",
+            f"verbatim terminal {facts.name(number)} looks like {facts.name(lookalikes[0])}, but the layout does not count it as a bracket",
             "brackets are counted wrong: "
             + (
                 f"after {facts.name(partner)} and it, newlines are still dropped"
                 if closes
                 else "newlines after it are not dropped"
             ),
-            f"use {facts.name(twins[0])} itself, make it verbatim, or give {facts.name(partner)} a verbatim form too",
+            f"use {facts.name(lookalikes[0])} itself, make it verbatim, or give {facts.name(partner)} a verbatim form too",
         )
