@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 TOKENIZER ?= mistral-7b-v0.1
 PROMPT ?= def read_numbers(path):\n    """Read numbers from a file, one a line."""\n
 
-.PHONY: setup demo test test-slow lint bench bench-peers check-gpu-compile check-all clean
+.PHONY: setup demo test test-fast test-slow lint bench bench-peers check-gpu-compile check-all clean
 
 setup: $(STAMP)
 
@@ -27,11 +27,16 @@ demo: $(STAMP)
 	$(BIN)/maskwright validate out/python.safetensors "$$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("stdlib"))')/*.py"
 	printf '$(PROMPT)' | $(BIN)/maskwright complete python --max-tokens 60 --temperature 0.7 --seed 1 --compare
 
-# On all cores, at most 8 since each process takes up to 4 GB; tests of one file share what they build.
-PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadfile --durations=15
+# On all cores, at most 8 since each process takes up to 4 GB. Each process begins with a part of the files in a row, whose tests share
+# what they build, and takes from others when it is done.
+PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal --durations=15
 
 test: $(STAMP)
 	$(PYTEST)
+
+# For the inner loop, once the kernels are compiled: the tests that take next to nothing, under a minute in all.
+test-fast: $(STAMP)
+	$(PYTEST) --fast
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -1,0 +1,61 @@
+"""A choice of tests for the inner loop: `--fast` leaves out those of `data/long_tests.txt`, which `--record-long` writes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import pytest
+from paths import ROOT, TESTS
+
+LIST = TESTS / "data" / "long_tests.txt"
+SECONDS = 60.0
+"""CPU seconds that are left for the tests, after what it takes to collect them: the shortest that fit are fast."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--fast", action="store_true", help=f"leave out the tests of {LIST.relative_to(ROOT)}")
+    parser.addoption("--record-long", action="store_true", help=f"write {LIST.relative_to(ROOT)} anew, after all tests")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--record-long") and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Durations())
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if config.getoption("--fast"):
+        long = set(LIST.read_text(encoding="utf-8").splitlines())
+        left_out = [item for item in items if long & {item.nodeid, item.nodeid.partition("::")[0]}]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in set(left_out)]
+
+
+class Durations:
+    """Adds up how long tests and the fixtures of files take, and writes which are too long.
+
+    A file whose fixtures take long is left out as a whole, since its other tests would need them too.
+    """
+
+    def __init__(self) -> None:
+        self.calls: dict[str, float] = defaultdict(float)
+        self.setups: dict[str, float] = defaultdict(float)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self.calls[report.nodeid] += report.duration
+        if report.when == "setup":
+            file = report.nodeid.partition("::")[0]
+            self.setups[file] = max(self.setups[file], report.duration)
+
+    def pytest_sessionfinish(self) -> None:
+        LIST.write_text("".join(f"{name}\n" for name in self.long()), encoding="utf-8")
+
+    def long(self) -> list[str]:
+        """The files and tests that do not fit, in order."""
+        files = {file for file, seconds in self.setups.items() if seconds > 1}
+        rest = {name: seconds for name, seconds in self.calls.items() if name.partition("::")[0] not in files}
+        total, found = 0.0, []
+        for name, seconds in sorted(rest.items(), key=lambda item: item[1]):
+            total += seconds
+            if total > SECONDS:
+                found.append(name)
+        return sorted([*files, *found])
