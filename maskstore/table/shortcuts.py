@@ -41,11 +41,14 @@ def _past_chains(tables: LrTables) -> Int32:
     side = np.where(tables.rule_length[tables.default_rule] == 1, tables.rule_lhs[tables.default_rule], -1)
     side[tables.default_rule < 0] = -1
     rows, columns = np.nonzero(goto >= 0)
-    # each round goes twice as far. A cycle of such states would reduce for ever; `loops` refuses it
-    while len(rows):
+    # Each round goes twice as far. What is left after that many rounds leads into a cycle of such
+    # states, which would reduce for ever. `loops` refuses cycles that a text can reach, so no stack
+    # has these states: they stay where dead ends took away what had led to them.
+    for _ in range(goto.shape[1].bit_length() + 1):
         further = np.where(side[goto[rows, columns]] >= 0, goto[rows, side[goto[rows, columns]]], -1)
         rows, columns = rows[further >= 0], columns[further >= 0]
         goto[rows, columns] = further[further >= 0]
+    goto[rows, columns] = tables.goto[rows, columns]
     return goto
 
 

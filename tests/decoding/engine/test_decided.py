@@ -69,6 +69,11 @@ def test_masks_of_many_random_grammars(draw: Callable[[int], Grammar]) -> None:
     assert sum(check(seed, draw) for seed in range(1000, 1200)) >= (0 if draw is random_tails else 20)
 
 
+def test_units_in_a_circle_that_dead_ends_cut_off() -> None:
+    """Its tables keep gotos past `B: B`, which no stack takes: following them never ended."""
+    assert check(1039, random_looping_grammar)
+
+
 def test_a_token_that_leads_into_a_dead_end_is_masked() -> None:
     store = build_store(parse_grammar(PARTLY, conflicts="shift"), vocabulary_of(b"fe", b"cc", b"fef", singles=b"cef"))
     matcher = store.matcher()
