@@ -285,7 +285,7 @@ class TestCluster:
         monkeypatch.setattr(work, "WORKER_SECONDS", 1)
         options: dict[str, Any] = {"tokenizer": encoder, "suffixes": [".txt"]}
         with (
-            distributed.LocalCluster(n_workers=0, dashboard_address=None) as cluster,
+            distributed.LocalCluster(n_workers=0, dashboard_address=":0") as cluster,
             pytest.raises(MaskwrightError, match="the Dask cluster has had no worker for 1 s: start workers"),
         ):
             validate(store, many, scheduler=cluster.scheduler_address, **options)
