@@ -84,6 +84,8 @@ def test_what_is_no_grammar_and_no_vocabulary() -> None:
             mw.build_store(wrong, TOKENS)  # type: ignore[arg-type]
     with pytest.raises(mw.UnknownNameError, match=r"no grammar is named 'jsn'; did you mean 'json'"):
         mw.build_store("jsn", TOKENS)
+    with pytest.raises(mw.UnknownNameError, match=r"no vocabulary 'x+ \.\.\. x+': neither a built-in name"):
+        mw.load_vocabulary("x" * 5000)  # no file can have this name
     with pytest.raises(mw.UnknownNameError, match=r"no vocabulary 'python-tny'.*did you mean python-tiny"):
         mw.build_store("json", "python-tny")
     with pytest.raises(mw.VocabularyError, match=r"token 1 is a str; expected bytes; encode it"):

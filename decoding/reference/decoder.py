@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.arguments import refuse_argument
-from maskwright.analysis.errors import GrammarError, IllegalTokenError, StoreError
+from maskwright.analysis.arguments import clip, integer, refuse_argument
+from maskwright.analysis.errors import GrammarError, IllegalTokenError, LimitError, StoreError
 from maskwright.analysis.grammar.columns import FIRST_COLUMN, Column
 from maskwright.analysis.legality.verdict import START
 from maskwright.analysis.lr.tables import build_lr_tables
+from maskwright.decoding.engine.arguments import plain_bytes
 from maskwright.decoding.engine.spelling import Question
 from maskwright.decoding.reference.nfa_lexer import NO_COLUMN, NfaLexer, Symbols
-from maskwright.decoding.reference.parser import Parser, Stacks
+from maskwright.decoding.reference.parser import MOST_STACKS, Parser, Stacks
 from maskwright.maskstore.entries.entry_table import EntryTable
 from maskwright.maskstore.tokens.events import ABSOLUTE, EventCodes, Moves
 from maskwright.maskstore.vocabulary.masks import n_words
@@ -65,8 +66,7 @@ class ReferenceDecoder:
     n_parser_calls : sequences that `mask` has asked the parser about so far.
     n_masks : masks made so far.
 
-    Raises: `mask` and `advance` raise LimitError if the grammar has hidden left recursion, because
-        then its stacks have no end.
+    Raises: `mask` and `advance` raise LimitError if the text has too many readings.
     """
 
     def __init__(self, store: EntryTable) -> None:
@@ -195,12 +195,18 @@ class ReferenceDecoder:
     def successors(self, token: bytes) -> tuple[Hypothesis, ...]:
         """The hypotheses after a token's bytes, or () if the token is not legal.
 
-        They are worked out from the definition, not from the store.
+        They are worked out from the definition, not from the store. LimitError if there are too
+        many.
 
         token : bytes, not empty.
         """
         found: dict[Hypothesis, None] = {}
         for hypothesis in self.hypotheses:
+            if len(found) > MOST_STACKS:
+                raise LimitError(
+                    f"grammar {self.grammar.name} has more than {MOST_STACKS} readings of the text: their number grows with its "
+                    "length; make its terminals and rules less ambiguous"
+                )
             for symbols, lexer_state, column in self.lexer.outcomes(hypothesis.lexer_state, hypothesis.column, token):
                 after = self.read(hypothesis.parser, symbols, hypothesis.column, self.lexer.codes)
                 if after is not None:
@@ -214,9 +220,10 @@ class ReferenceDecoder:
             state is then unchanged.
         """
         vocabulary = self.store.vocabulary
+        token = integer("a token", token, IllegalTokenError)
         if not 0 <= token < vocabulary.size:
             raise IllegalTokenError(
-                f"token {token} is out of range: the vocabulary has the ids 0 to {vocabulary.size - 1}"
+                f"token {clip(token)} is out of range: the vocabulary has the ids 0 to {vocabulary.size - 1}"
             )
         if self._finished:
             raise IllegalTokenError(f"token {token} comes after the end of the text: reset() begins a new one")
@@ -234,6 +241,7 @@ class ReferenceDecoder:
 
         Raises: IllegalTokenError if they are not legal here; the state is then unchanged.
         """
+        data = plain_bytes("data", data)
         if not data:
             return
         found = self.successors(data)

@@ -21,7 +21,7 @@ from maskwright.maskstore.vocabulary.masks import MaskPool
 NO_CELL = -1
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class EntryTable:
     """Masks by lexer state and terminal sequence.
 

@@ -248,6 +248,10 @@ class _Checks:
         after = int(self.table[schema.AFTER_NEWLINE])
         if not 0 <= after < self.sizes["sets"]:
             raise self.refuse(f"set after a newline is {after}, expected 0 to {self.sizes['sets'] - 1}")
+        if layout is None:
+            flagged = np.flatnonzero(self.part(schema.STATE_FLAGS))
+            if len(flagged):
+                self._wrong(schema.STATE_FLAGS, int(flagged[0]), "0, because the grammar has no layout")
         if layout is None and self.sizes["line breaks"]:
             raise self.refuse(
                 f"number of line breaks is {self.sizes['line breaks']}, expected 0, because the grammar has no layout"

@@ -18,7 +18,7 @@ Progress = Callable[[str, int, int], None]
 """Called with the name of the step, how much of it is done, and how much there is."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class EngineTable:
     """Exact masks for a grammar and a vocabulary.
 

@@ -363,11 +363,11 @@ def _locate(source: str | os.PathLike[str]) -> tuple[Path, str]:
             )
         return path, str(source)
     path = Path(source)
-    if not path.exists():
+    if not os.path.exists(path):  # unlike `Path.exists` no error for a name that no file can have
         near = difflib.get_close_matches(str(source), BUILT_IN, n=2, cutoff=0.4)
         meant = f"; did you mean {' or '.join(near)}?" if near else ""
         raise UnknownNameError(
-            f"no vocabulary {str(source)!r}: neither a built-in name nor a file or folder{meant} "
+            f"no vocabulary {clip(str(source))}: neither a built-in name nor a file or folder{meant} "
             f"(built in: {', '.join(BUILT_IN)})"
         )
     return path, path.resolve().name

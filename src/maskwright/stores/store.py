@@ -65,7 +65,7 @@ class _Portable:
         return _put_together, (type(self), values)
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class Store(EngineTable, _Portable):
     """Exact masks for a grammar and a vocabulary. `build_store` and `load_store` make it.
 
@@ -110,7 +110,7 @@ class Store(EngineTable, _Portable):
         )
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, eq=False)
 class EntryStore(EntryTable, _Portable):
     """Masks by lexer state and terminal sequence, for lexing "nfa". A `ReferenceDecoder` reads it.
 

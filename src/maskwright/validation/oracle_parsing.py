@@ -201,8 +201,8 @@ class Parser:
             return None
         if is_newline:
             return None if column is None else self._indent(parse._replace(stacks=stacks), column)
-        depth = parse.depth + self.change.get(terminal, 0)
-        return Parse(stacks, parse.columns, depth) if depth >= 0 else None
+        # a closing bracket that closes nothing changes nothing
+        return Parse(stacks, parse.columns, max(0, parse.depth + self.change.get(terminal, 0)))
 
     def _indent(self, parse: Parse, column: Column) -> Parse | None:
         """The parse after a newline that ends at a column; None if the column is refused.

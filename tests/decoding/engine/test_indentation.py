@@ -246,3 +246,21 @@ def test_the_library_s_python_asks_for_it() -> None:
     assert layout is not None and (layout.tabs, layout.tab_length) == ("consistent", 8)
     layout = load_grammar("lark:python").layout
     assert layout is not None and layout.tabs == "lark"
+
+
+def test_a_closing_bracket_that_closes_nothing() -> None:
+    """It leaves the depth at 0, where the grammar takes it."""
+    text = 'start: _NL | T2 T1 T0*\nT0: ")"\nT1: "ab"\nT2: "("\n_NL: /(\\r?\\n[ \\t]*)+/\n%declare _INDENT _DEDENT\n%ignore /[ \\t]+/\n'
+    grammar = parse_grammar(text, lexing="longest")
+    store, oracle, naive = build_store(grammar, [b"", *TOKENS_OF_BRACKETS]), Oracle(grammar), NaiveEngine(grammar)
+    for data, legal in ((b"(ab", True), (b"(ab)", True), (b"(ab))", True), (b"(ab)\n)", False)):
+        matcher = store.matcher()
+        found = True
+        try:
+            matcher.advance_bytes(data)
+        except IllegalTokenError:
+            found = False
+        assert (found, oracle.is_legal_prefix(data), naive.is_legal_prefix(data)) == (legal,) * 3, data
+
+
+TOKENS_OF_BRACKETS = (b"a", b"b", b"(", b")", b"\n")

@@ -371,3 +371,13 @@ def test_texts_are_bytes() -> None:
             wrong()
     with pytest.raises(MaskwrightError, match="what comes next is 'a', a str; expected bytes"):
         explain_token(grammar, b"a", "a")  # type: ignore[arg-type]
+
+
+def test_names_do_for_grammars_and_the_rest_is_named() -> None:
+    assert explain_text("json", b"[").verdict == "allowed"
+    with pytest.raises(MaskwrightError, match=r"expected a [Gg]rammar|a grammar"):
+        explain_text(None, b"")  # type: ignore[arg-type]
+    with pytest.raises(MaskwrightError, match="the store is 3"):
+        explain_token("json", b"", b"[", 3)  # type: ignore[arg-type]
+    with pytest.raises(MaskwrightError, match="the store is None"):
+        explain_id(None, b"", 3)  # type: ignore[arg-type]

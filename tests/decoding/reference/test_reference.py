@@ -7,17 +7,18 @@ import json
 import lzma
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from naive_store import mask_ids, python_store
 from paths import SHARED
 
-from maskwright.analysis.errors import IllegalTokenError, StoreError
+from maskwright.analysis.errors import IllegalTokenError, LimitError, MaskwrightError, StoreError
 from maskwright.analysis.loading import parse_grammar
 from maskwright.decoding.reference import ReferenceDecoder, check_same_masks
 from maskwright.maskstore.vocabulary.vocabulary import BUILT_IN, Vocabulary, load_vocabulary
-from maskwright.stores.build import compile_entry_store
+from maskwright.stores.build import build_store, compile_entry_store
 from maskwright.stores.store import EntryStore
 
 SOURCES = SHARED / "source" / "python.jsonl.xz"
@@ -260,3 +261,25 @@ def test_mask_shape(decoder: ReferenceDecoder) -> None:
     assert mask.shape == (1000,) and mask.dtype == np.uint32
     assert 2 in mask_ids(mask)  # the empty text is a program
     assert load_vocabulary("mistral-7b-v0.1").special.keys() & mask_ids(mask) == {2}
+
+
+@pytest.mark.parametrize("token", ["3", None, 1.5, True, pytest.param(10**5000, id="large")])
+def test_tokens_that_are_none(small: EntryStore, token: Any) -> None:
+    with pytest.raises(IllegalTokenError, match=r"a token is|is out of range"):
+        ReferenceDecoder(small).advance(token)
+
+
+@pytest.mark.parametrize("data", ["a", None, 3, [97]])
+def test_data_that_are_no_bytes(small: EntryStore, data: Any) -> None:
+    with pytest.raises(MaskwrightError, match=r"data is .*; expected bytes"):
+        ReferenceDecoder(small).advance_bytes(data)
+
+
+def test_readings_that_multiply_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two terminals with the same text, and rules that tell them apart: each byte doubles the readings."""
+    monkeypatch.setattr("maskwright.decoding.reference.decoder.MOST_STACKS", 100)
+    grammar = parse_grammar('start: s\ns: A s | B s |\nA: "a"\nB: /a/\n', lexing="nfa")
+    decoder = ReferenceDecoder(build_store(grammar, [b"", b"a"]))
+    with pytest.raises(LimitError, match="more than 100 readings of the text"):
+        for _ in range(20):
+            decoder.advance_bytes(b"a")

@@ -97,6 +97,8 @@ def odd_ending(_: np.ndarray, part: Callable[[int], np.ndarray]) -> None:
          r"line_breaks_start holds 1 at \[1\], expected 0 to 0 more than the integer before it"),
         ("layout", put(schema.LINE_BREAKS_START, 2, 0),
          r"line_breaks_start holds 0 at \[2\], expected 1 to \d+ more than the integer before it"),
+        ("sums", put(schema.STATE_FLAGS, 0, schema.IS_NEWLINE),
+         r"state_flags holds 2 at \[0\], expected 0, because the grammar has no layout"),
         ("lines", put(schema.END_OUTPUT, 0, RESTART), r"end_output holds -2 at \[0\], expected -1 or more, because the lexer has one mode"),
         ("sums", put(schema.NEXT_STATE, 0, RESTART),
          r"next_state holds -2 at \[0, 0\], expected -1 or more, because the lexer has one mode"),
