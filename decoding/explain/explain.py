@@ -9,10 +9,8 @@ stops. The engine's masks are used only to name the nearest allowed tokens.
 
 from __future__ import annotations
 
-from types import NoneType
-
-from maskwright.analysis.arguments import integer, need_type
-from maskwright.analysis.loading.sources import GrammarSource, as_grammar
+from maskwright.analysis.arguments import integer, need_type, refuse_argument
+from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.decoding.engine.arguments import plain_bytes
 from maskwright.decoding.engine.texts import Texts
 from maskwright.decoding.explain.explainer import Explainer
@@ -20,15 +18,14 @@ from maskwright.decoding.explain.explanation import (
     Explanation,
     shown_bytes,
 )
-from maskwright.decoding.reference.machine import machine_of
-from maskwright.maskstore.entries.entry_table import EntryTable
+from maskwright.decoding.reference.machine import Machine, machine_of
 from maskwright.maskstore.table.compiled import EngineTable
 
 
-def explain_text(grammar: GrammarSource, text: bytes) -> Explanation:
+def explain_text(grammar: Grammar, text: bytes) -> Explanation:
     """Return where a text stops being a prefix of a legal text, or whether it is complete.
 
-    grammar : a Grammar, a name or a path; its lexing is "longest" or "contextual".
+    grammar : its lexing is "longest" or "contextual".
     text : bytes.
 
     Returns an `Explanation`. Its verdict is "allowed" if the text is a prefix of a legal text;
@@ -37,10 +34,10 @@ def explain_text(grammar: GrammarSource, text: bytes) -> Explanation:
         too many readings; MaskwrightError if the text is not bytes.
     Cost: 1.5 s for the first text of python.lark, then 25 us a byte.
     """
-    return Explainer(machine_of(as_grammar(grammar))).text(plain_bytes("the text", text))
+    return Explainer(_machine_of(grammar)).text(plain_bytes("the text", text))
 
 
-def explain_token(grammar: GrammarSource, text: bytes, data: bytes, store: EngineTable | None = None) -> Explanation:
+def explain_token(grammar: Grammar, text: bytes, data: bytes, store: EngineTable | None = None) -> Explanation:
     """Return why some bytes may or may not come after a text.
 
     If the text itself is not legal, the explanation says where and why.
@@ -56,15 +53,26 @@ def explain_token(grammar: GrammarSource, text: bytes, data: bytes, store: Engin
     """
     text, data = plain_bytes("the text", text), plain_bytes("what comes next", data)
     what = shown_bytes(data)
-    need_type("the store", store, (EngineTable, EntryTable, NoneType), "a Store, or None")
-    if store is not None and data in store.vocabulary.tokens:
-        what = f"token {store.vocabulary.tokens.index(data)} ({data!r})"
-    return _after(Explainer(machine_of(as_grammar(grammar)), store), text, data, what)
+    if store is not None:
+        _need_store(store)
+        if data in store.vocabulary.tokens:
+            what = f"token {store.vocabulary.tokens.index(data)} ({data!r})"
+    return _after(Explainer(_machine_of(grammar), store), text, data, what)
 
 
 def _after(explainer: Explainer, text: bytes, data: bytes, what: str) -> Explanation:
     configurations, good = explainer.run([explainer.trace.start], text)
     return explainer.text(text) if good < len(text) else explainer.token(configurations, data, what, text)
+
+
+def _need_store(store: EngineTable) -> None:
+    if not hasattr(store, "grammar"):
+        refuse_argument("the store", store, "a Store: mw.build_store(grammar, vocabulary)")
+
+
+def _machine_of(grammar: Grammar) -> Machine:
+    need_type("the grammar", grammar, Grammar, "a Grammar: mw.load_grammar(name)")
+    return machine_of(grammar)
 
 
 def explain_id(store: EngineTable, text: bytes, token: int) -> Explanation:
@@ -79,7 +87,7 @@ def explain_id(store: EngineTable, text: bytes, token: int) -> Explanation:
     Returns an `Explanation`.
     Raises: as `explain_text`; MaskwrightError if the token is not an integer.
     """
-    need_type("the store", store, (EngineTable, EntryTable), "a Store")
+    _need_store(store)
     vocabulary = store.vocabulary
     text, token = plain_bytes("the text", text), integer("a token", token)
     explainer = Explainer(machine_of(store.grammar), store)
