@@ -37,6 +37,7 @@ from stores import CONTEXTUAL_TEXT, read_parts, small_automaton, small_vocabular
 from maskwright.analysis.errors import MaskwrightError, StoreError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.loading import parse_grammar
+from maskwright.decoding.endings import ending_search
 from maskwright.decoding.matcher import Matcher
 from maskwright.maskstore.automaton.stack_automaton import Budget, build_automaton
 from maskwright.maskstore.file.fileformat import _table_checksum, save_store
@@ -49,6 +50,8 @@ from maskwright.stores.build import compile_store
 from maskwright.stores.store import Store, load_store
 
 SECONDS = 60.0
+MAX_NODES = 2_000
+"""States that a search for an ending looks at here: it is plain Python, and made-up tables make it look at all."""
 
 BACKING_TEXT = """
 start: (p | q)+
@@ -197,6 +200,10 @@ def use_matcher(matcher: Matcher, rng: random.Random) -> None:
             tried(lambda: matcher.advance_bytes(rng.choice(texts)))
         if rng.random() < 0.2:
             tried(matcher.rollback)
+    if rng.random() < 0.3:
+        tried(rng.choice((matcher.shortest_ending, matcher.short_ending, matcher.min_bytes_left)))
+    if rng.random() < 0.1:
+        tried(lambda: matcher.explain(rng.randrange(size)))
     tried(lambda: matcher.replay([rng.randrange(size) for _ in range(4)]))
     tried(matcher.fork)
 
@@ -224,6 +231,7 @@ def mapped(store: Store, table: np.ndarray, folder: Path) -> Store:
 
 def main(seed: int, first: int, end: int, seconds: float = SECONDS) -> None:
     faulthandler.enable()
+    ending_search.MAX_NODES = MAX_NODES
     originals = stores()
     for store in originals.values():  # compiles
         check_table("x", store.grammar, store.vocabulary, store.table)

@@ -14,7 +14,7 @@ PLAIN, INDENT, DEDENT = 0, 1, 2
 
 
 @kernel
-def relax_lexer(begin, source, target, cost, least):  # type: ignore[no-untyped-def]
+def relax_lexer(begin, source, target, cost, floor, least):  # type: ignore[no-untyped-def]
     """Compute the least bytes from lexer states to the ends of lexemes.
 
     It lowers least[q, u], the bytes from state q to the end of lexeme u, over moves that emit
@@ -22,6 +22,9 @@ def relax_lexer(begin, source, target, cost, least):  # type: ignore[no-untyped-
 
     begin : the number of moves.
     source, target, cost : (begin,) int32; a move's states, and its bytes.
+    floor : no cost becomes lower. The next lexeme ended before the last byte read if its cost is
+        negative: at most as many bytes before as are read anew. A table that no compiler wrote may
+        have a circle of moves that costs less than nothing.
     least : (n_states, n) int32, changed; at first the costs without such moves, COSTLY for none.
     """
     changed = True
@@ -29,7 +32,7 @@ def relax_lexer(begin, source, target, cost, least):  # type: ignore[no-untyped-
         changed = False
         for i in range(begin - 1, -1, -1):
             for u in range(least.shape[1]):
-                found = least[target[i], u] + cost[i]
+                found = max(least[target[i], u] + cost[i], floor)
                 if found < least[source[i], u]:
                     least[source[i], u] = found
                     changed = True

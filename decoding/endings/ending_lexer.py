@@ -33,6 +33,11 @@ class EndingLexer:
     least : (n_states, n_terminals + 1) int32; the bytes from a state to the end of each lexeme, if
         that lexeme is next.
     width[t] : the bytes of a shortest lexeme of terminal t.
+    outputs[o] : the terminals of an output.
+    fallback[q] : the output that the end of the text emits first in a state that backs up; -1 for
+        none.
+    again : the most bytes that wait to be read anew, and the most times that one byte makes the
+        lexer read bytes anew; a table that no compiler wrote may ask for more.
     backs_up[q] : whether the next lexeme may have ended already before the last byte read.
     apart : (n_terminals, n_terminals) int32; apart[t, u] is the least bytes between lexemes t and
         u.
@@ -64,8 +69,17 @@ class EndingLexer:
         pending = part_of(table, schema.PENDING_START, n_states + 1).tolist()
         waiting = bytes(part_of(table, schema.PENDING, pending[-1]).astype(np.uint8))
         self.pending = [waiting[a:b] for a, b in pairwise(pending)]
-        at = part_of(table, schema.FALLBACK, n_states).tolist()
-        self.fallback = [symbols[offset] if offset >= 0 else -1 for offset in at]
+        self.longest_pending = max(map(len, self.pending))
+        self.again = int(table[schema.AGAIN])
+        symbols_begin = int(table[schema.OUTPUT_SYMBOLS])
+        alone: dict[tuple[int, ...], int] = {each: number for number, each in enumerate(self.outputs) if len(each) == 1}
+        self.fallback: list[int] = []
+        for at in part_of(table, schema.FALLBACK, n_states).tolist():
+            ended: tuple[int, ...] = () if at < 0 else (int(table[symbols_begin + at]),)
+            if ended and ended not in alone:
+                alone[ended] = len(self.outputs)
+                self.outputs.append(ended)
+            self.fallback.append(alone.get(ended, -1))
         self.is_newline = ((part_of(table, schema.STATE_FLAGS, n_states) & schema.IS_NEWLINE) != 0).tolist()
         self.modes: list[int] = part_of(table, schema.MODE_STATE, n_modes).tolist()
         self.by_class = [[b for b in alphabet if self.class_of[b] == c] for c in range(n_classes)]
@@ -179,7 +193,7 @@ class EndingLexer:
                 edges[0, mode] = 0
         flat = np.array([(*edge, cost) for edge, cost in edges.items()], np.int32).reshape(-1, 3)
         source, target, cost = (np.ascontiguousarray(flat[:, i]) for i in range(3))
-        relax_lexer(len(flat), source, target, cost, least)
+        relax_lexer(len(flat), source, target, cost, -self.longest_pending, least)
         return least
 
     def _bytes_to_end(self, terminal: int) -> tuple[list[int], list[int]]:
@@ -205,7 +219,7 @@ class EndingLexer:
                         edges.append((q, after, 1))
         flat = np.array(edges, np.int32).reshape(-1, 3)
         source, target, cost = (np.ascontiguousarray(flat[:, i]) for i in range(3))
-        relax_lexer(len(flat), source, target, cost, least)
+        relax_lexer(len(flat), source, target, cost, 0, least)
         return least[:n, 0].tolist(), least[n:, 0].tolist()
 
     def _apart(self) -> Int32:

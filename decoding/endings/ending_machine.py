@@ -10,8 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
+from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar.columns import FIRST_COLUMN, Column
-from maskwright.analysis.lexing.transducer import RESTART
+from maskwright.analysis.lexing.transducer import DEAD, RESTART
 from maskwright.decoding.engine import constants
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ class EndingMachine:
     """
 
     def __init__(self, store: EngineTable, spelling: Spelling | None) -> None:
+        self._name = store.grammar.name
         self.lexer = EndingLexer(store, PREFERRED if spelling is None else spelling.alphabet)
         self.parser = EndingParser(store, self.lexer)
         self.spelling = spelling
@@ -157,12 +159,23 @@ class EndingMachine:
 
         Yields a column, the LR state to push, and the stack to push it on; state -1 where the text
         is accepted.
+
+        Raises: LimitError for a table that reduces for ever, which no compiler wrote.
         """
         parser = self.parser
         end = parser.n_columns - 1
         agenda = [(frame, columns) for frame in frames]
+        # BOUND: each state of a stack is uncovered by one reduction, and fewer reductions follow
+        # before another is than there are LR states
+        left = 64 * constants.MAX_STACKS + len(parser.default) * sum(frame.height for frame, _ in agenda)
         done: dict[int, int] = {}
         while agenda:
+            left -= 1
+            if left < 0:
+                raise LimitError(
+                    f"grammar {self._name}: the search for an ending takes too many steps; if the store is not your own, build it "
+                    "from the grammar"
+                )
             frame, wanted = agenda.pop()
             # the parses of an ambiguous text may meet again
             known = done.get(frame.number, 0)
@@ -242,20 +255,24 @@ class EndingMachine:
         return modes.pop() if len(modes) == 1 else -1
 
     def _read(
-        self, configuration: ParserConfiguration, state: int, column: Column, data: bytes
+        self, configuration: ParserConfiguration, state: int, column: Column, byte: int
     ) -> tuple[ParserConfiguration, int, Column] | None:
-        """The configuration, lexer state and column after some bytes; None if they are illegal."""
+        """The configuration, lexer state and column after a byte; None if it is illegal.
+
+        BOUND: as of the engine's `read_byte`, which gives up where this says illegal. Only a table
+        that no compiler wrote gets there.
+        """
         lexer = self.lexer
-        waiting = list(reversed(data))
-        while waiting:
-            byte = waiting.pop()
+        waiting: list[int] = []
+        restarts = 0
+        while True:
             if state == 0:
                 state = self._begin(configuration)
                 if state < 0:
                     return None
             klass = lexer.class_of[byte]
             after, output = lexer.next_state[state][klass], lexer.output[state][klass]
-            if after == -1:
+            if after == DEAD:
                 return None
             if output:
                 emitted = self._emit(configuration, output, column)
@@ -263,15 +280,20 @@ class EndingMachine:
                     return None
                 configuration = emitted
             if after == RESTART:
+                restarts += 1
                 waiting.append(byte)
                 waiting += reversed(lexer.pending[state])
+                if max(restarts, len(waiting)) > lexer.again:
+                    return None
                 after = 0
             if not lexer.is_newline[after]:
                 column = FIRST_COLUMN
             elif self.parser.layout is not None:
                 column = column.step(byte, self.parser.layout.tabs, self.parser.layout.tab_length)
             state = after
-        return configuration, state, column
+            if not waiting:
+                return configuration, state, column
+            byte = waiting.pop()
 
     def _is_end(self, node: Node) -> bool:
         """Whether the text may end."""
@@ -279,11 +301,17 @@ class EndingMachine:
         lexer, parser = self.lexer, self.parser
         if self.spelling is not None and not self.spelling.is_whole(spelt):
             return False
+        left = lexer.again
         while lexer.end_output[state] == RESTART:
-            at: ParserConfiguration | None = configuration
+            left -= 1
+            read: tuple[ParserConfiguration, int, Column] | None = None
+            ended: ParserConfiguration | None = configuration
             if lexer.fallback[state] >= 0:
-                at = self._emit(configuration, lexer.outputs.index((lexer.fallback[state],)), column)
-            read = None if at is None else self._read(at, 0, column, lexer.pending[state])
+                ended = self._emit(configuration, lexer.fallback[state], column)
+            if ended is not None and left >= 0:
+                read = ended, 0, column
+                for byte in lexer.pending[state]:
+                    read = read and self._read(*read, byte)
             if read is None:
                 return False
             configuration, state, column = read

@@ -39,9 +39,10 @@ class Frame:
     pay : the bytes of indentation that each line of the state's block must still pay for.
     costs : V after a nonterminal on this stack, by `nonterminal * n_classes + class`; filled as
         needed.
+    height : the number of LR states.
     """
 
-    __slots__ = ("below", "costs", "number", "pay", "state")
+    __slots__ = ("below", "costs", "height", "number", "pay", "state")
 
     def __init__(self, state: int, below: Frame | None, pay: int, number: int) -> None:
         self.state = state
@@ -49,6 +50,7 @@ class Frame:
         self.pay = pay
         self.number = number
         self.costs: dict[int, int] = {}
+        self.height: int = 1 if below is None else below.height + 1
 
 
 class EndingParser:

@@ -69,7 +69,6 @@ class EndingSearch(EndingMachine):
 
     def __init__(self, store: EngineTable, spelling: Spelling | None) -> None:
         super().__init__(store, spelling)
-        self._name = store.grammar.name
         self._backs_up = np.array(self.lexer.backs_up)
         self._by_terminal = np.ascontiguousarray(self.lexer.least.T)
         self._text_columns = (1 << (self.parser.n_columns - 1)) - 1
@@ -237,7 +236,7 @@ class EndingSearch(EndingMachine):
             if lexer.output[here][klass]:
                 least = self._guess(configuration, here, klass, column)
             elif after < 0 or (lexer.is_newline[after] and not configuration.depth):
-                read = self._read(configuration, here, column, bytes([byte]))
+                read = self._read(configuration, here, column, byte)
                 least = COSTLY if read is None else self._bound((*read, 0))
             else:
                 least = configuration.bounds[after]
@@ -252,7 +251,7 @@ class EndingSearch(EndingMachine):
         return found
 
     def _made(self, node: Node, byte: int) -> Node | None:
-        read = self._read(*node[:3], bytes([byte]))
+        read = self._read(*node[:3], byte)
         if read is None:
             return None
         return (*read, 0 if self.spelling is None else self.spelling.after(node[3], byte))

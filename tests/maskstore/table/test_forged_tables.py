@@ -292,8 +292,9 @@ def test_endings_under_tables_that_are_made_up(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(ending, "SHORT_NODES", 20)
     originals = stores()
     kept = 0
-    for i in (398, *range(12)):
-        rng = random.Random(f"9-{i}")
+    # of the first three, one made the lexer read bytes anew for ever and one reduced for ever
+    for seed in ("9-398", "991-42", "4242-1214", *(f"9-{i}" for i in range(12))):
+        rng = random.Random(seed)
         store = originals[rng.choice(list(originals))]
         table = Mutator(store, rng).mutate()
         try:
