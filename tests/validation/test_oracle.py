@@ -5,14 +5,16 @@ from __future__ import annotations
 import itertools
 import random
 import re
+from collections import Counter
 from functools import lru_cache
 
 import pytest
-from oracle import Oracle, _Pattern
+from oracle import Oracle
 
 from maskwright.analysis.grammar.grammar import Conflicts, Grammar, Lexing, Terminal
 from maskwright.analysis.loading import Indenter, parse_grammar
 from maskwright.validation.grammar_parse import GrammarParse
+from maskwright.validation.oracle_patterns import Pattern
 
 
 @lru_cache(maxsize=64)
@@ -235,20 +237,64 @@ def test_newline_that_cannot_grow() -> None:
     assert not oracle.is_legal_prefix(b"x;")  # a newline at column 0 always: the block can never be indented
 
 
-def test_unfinished_is_whether_what_follows_can_matter() -> None:
-    """If `unfinished` does not match, `re` finds the same whatever follows."""
-    texts = ["".join(text) for n in range(5) for text in itertools.product("abc", repeat=n)]
-    followers = [text for text in texts if 0 < len(text) <= 3]
-    rng, n_decided = random.Random(5), 0
-    for _ in range(250):
+TEXTS = ["".join(text) for n in range(5) for text in itertools.product("abc", repeat=n)]
+FOLLOWERS = [text for text in TEXTS if len(text) <= 3]
+ORDERED = re.compile(r"[*+?]\?|\(\?")
+"""Looks around, or prefers one match to another."""
+
+
+def test_a_match_that_is_not_open_is_the_same_whatever_follows() -> None:
+    rng = random.Random(5)
+    decided: Counter[bool] = Counter()
+    for _ in range(400):
         source = _random_pattern(rng, 4)
-        pattern = _Pattern(Terminal("T", source))
-        for text in rng.sample(texts, 12):
-            if pattern.unfinished.match(text, partial=True) is None:
-                ends = {match and match.end() for match in (re.match(source, text + more) for more in ["", *followers])}
-                assert len(ends) == 1, (source, text)
-                n_decided += 1
-    assert n_decided > 500
+        pattern, is_ordered = Pattern(Terminal("T", source)), ORDERED.search(source) is not None
+        assert is_ordered == (pattern._language is None)
+        for text in rng.sample(TEXTS, 12):
+            end, is_open = pattern.scan(text, 0)
+            assert end == pattern.end(text, 0) == expected_end(source, text, is_ordered)
+            if not is_open:
+                assert {expected_end(source, text + more, is_ordered) for more in FOLLOWERS} == {end}, (source, text)
+                decided[is_ordered] += 1
+    assert min(decided.values()) > 500
+
+
+def expected_end(source: str, text: str, is_ordered: bool) -> int:
+    """The end of the match as `re` finds it if the pattern prefers one, else of the longest; -1 for none."""
+    if is_ordered:
+        match = re.match(source, text)
+        return match.end() if match else -1
+    return max((end for end in range(len(text) + 1) if re.fullmatch(source, text[:end])), default=-1)
+
+
+@pytest.mark.parametrize("pattern", ["a|ab", "a(b|bc)*", "ab?(bc)?", "(a|ab)(c|bcd)", "<|<=|<>", "(?i:a|aB)[]c]?"])
+def test_the_longest_match_holds_within_a_pattern(pattern: str) -> None:
+    """As in the engine; `re` prefers the first alternative."""
+    oracle = toy(f'start: T "."?\nT: /{pattern}/\n')
+    texts = [*TEXTS, "<", "<=", "<>", "a]", "aB]", "AbC"]
+    assert [text for text in texts if oracle.is_legal_text(text.encode())] == [
+        text for text in texts if re.fullmatch(pattern, text)
+    ]
+    assert all(
+        oracle.is_legal_prefix(text[:end].encode())
+        for text in texts
+        if re.fullmatch(pattern, text)
+        for end in range(len(text))
+    )
+    parse = GrammarParse(parsed(f"start: T\nT: /{pattern}/\n"))
+    assert [text for text in texts if parse.refusal(text) is None] == [
+        text for text in texts if re.fullmatch(pattern, text)
+    ]
+
+
+def test_a_pattern_that_never_ends_is_not_open() -> None:
+    pattern = Pattern(Terminal("T", r"a(b[^\s\S]|c)?"))
+    assert [pattern.scan(text, 0) for text in ("a", "ab", "ac", "xa")] == [
+        (1, True),
+        (1, False),
+        (2, False),
+        (-1, False),
+    ]
 
 
 def _random_pattern(rng: random.Random, depth: int) -> str:

@@ -97,15 +97,16 @@ class GrammarParse:
         winner, longest = None, begin
         for number, pattern in self._patterns:
             if mode is None or number in mode:
-                match = pattern.complete.match(text, begin)
-                if match and match.end() > longest and may_end(self.grammar.layout, number, match[0]):
-                    winner, longest = number, match.end()
+                end = pattern.end(text, begin)
+                if end > longest and may_end(self.grammar.layout, number, text[begin:end]):
+                    winner, longest = number, end
         return winner, longest
 
     def _ends_decided(self, text: str) -> bool:
         """Whether the end of the text cuts no longer lexeme short.
 
-        Only the oracle knows this. True without asking it if the package regex is not installed.
+        Only the oracle knows this. True without asking it if a pattern needs the package regex, and
+        it is not installed.
         """
         try:
             if self._oracle is None:

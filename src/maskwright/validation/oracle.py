@@ -46,7 +46,8 @@ class Oracle:
     conflicts : what the parser does with conflicts, see `Grammar`; by default what the grammar
         says.
 
-    Raises: GrammarError for lexing "nfa"; MissingExtraError if the package regex is not installed.
+    Raises: GrammarError for lexing "nfa"; MissingExtraError if a pattern needs the
+        package regex, and it is not installed.
         The methods raise LimitError for a text with more than `MAX_STACKS` readings.
     """
 

@@ -1,4 +1,4 @@
-"""The oracle's lexer: longest match by Python's `re`, and all lexemes that a prefix may become.
+"""The oracle's lexer: longest match, and all lexemes that a prefix may become.
 
 In: a grammar, a prefix, a parse. Out: lexemes, readings.
 
@@ -74,7 +74,7 @@ def lexer_of(grammar: Grammar) -> Lexer:
 class Lexer:
     """Longest match over the terminals that compete, and the readings of a text that may go on.
 
-    Raises: MissingExtraError if the package regex is not installed.
+    Raises: MissingExtraError if a pattern needs the package regex, and it is not installed.
     """
 
     def __init__(self, grammar: Grammar) -> None:
@@ -84,7 +84,7 @@ class Lexer:
         self.ranked = sorted(lexable, key=lambda number: rank(grammar.terminals[number]))
         self.patterns = {number: Pattern(grammar.terminals[number]) for number in lexable}
         for pattern in self.patterns.values():
-            pattern.unfinished  # noqa: B018 (finds what the pattern looks at)
+            pattern.scan("", 0)  # says now, not in the midst of a text, that regex is missing
         self.context = max((pattern.looks_back for pattern in self.patterns.values()), default=0)
         classes = _classes([members for pattern in self.patterns.values() for members in pattern.members])
         self._class_of = classes
@@ -105,10 +105,10 @@ class Lexer:
         winner, longest, open_ones = None, begin, []
         for number in self._candidates(text[max(0, begin - self.context) : begin + 1], min(begin, self.context), mode):
             pattern = self.patterns[number]
-            match = pattern.complete.match(text, begin)
-            if match and match.end() > longest and may_end(self.layout, number, match[0]):
-                winner, longest = number, match.end()
-            if pattern.unfinished.match(text, begin, partial=True):
+            end, is_open = pattern.scan(text, begin)
+            if end > longest and may_end(self.layout, number, text[begin:end]):
+                winner, longest = number, end
+            if is_open:
                 open_ones.append(number)
         return winner, longest, open_ones
 
@@ -117,11 +117,7 @@ class Lexer:
         key = text, begin, mode
         if key not in self._beginning:
             patterns = ((n, self.patterns[n]) for n in self.ranked if mode is None or n in mode)
-            self._beginning[key] = [
-                number
-                for number, pattern in patterns
-                if pattern.complete.match(text, begin) or pattern.unfinished.match(text, begin, partial=True)
-            ]
+            self._beginning[key] = [number for number, pattern in patterns if pattern.scan(text, begin) != (-1, False)]
         return self._beginning[key]
 
     def step(self, lexeme: Lexeme, text: str) -> Step:
@@ -250,8 +246,8 @@ class Lexer:
         """Strings that complete this terminal's match at `begin`; the last successful one first."""
         pattern = self.patterns[number]
         for suffix in (self._last_suffix.get(number, ""), *pattern.suffixes):
-            match = pattern.complete.match(text + suffix, begin)
-            if suffix and match and (match.end() >= len(text) or pattern.looks_ahead):
+            end = pattern.end(text + suffix, begin)
+            if suffix and end >= (0 if pattern.looks_ahead else len(text)):
                 self._last_suffix[number] = suffix
                 yield suffix
 

@@ -1,7 +1,9 @@
 """Patterns of terminals for the oracle: matches, and whether a match could still change.
 
-In: a terminal. Out: compiled patterns, sample strings, first bytes. The matches are those of
-Python's own `re`. Whether a match could still change comes from the package `regex`: its
+In: a terminal. Out: compiled patterns, sample strings, first bytes. A pattern stands for its
+longest match: ``a|ab`` matches all of ``ab``, where Python's `re` stops at ``a``. `Language` finds
+it. If a pattern looks around, or says itself which match it prefers (``*?``, ``*+``, ``(?>...)``),
+the match is that of `re`. Whether that could still change comes from the package `regex`: its
 ``partial=True`` says whether matching ran into the end of the text.
 """
 
@@ -25,6 +27,9 @@ Members: TypeAlias = NDArray[np.bool_]
 
 N_CODE_POINTS = 0x110000
 
+MOST_STATES = 20_000
+"""The most states of a pattern's automaton. Patterns with more are matched by `re`."""
+
 
 def with_flags(pattern: str, flags: str) -> str:
     """The source of a pattern with its flags inside. flags : letters of `re`'s flags, or "".
@@ -38,33 +43,50 @@ def with_flags(pattern: str, flags: str) -> str:
 class Pattern:
     """One terminal's pattern.
 
-    complete : the pattern, compiled by Python's `re`.
     looks_back : most characters before a match that the pattern looks at.
     looks_ahead : whether the pattern looks at characters after a match.
     members : for each part of the pattern that matches one character, the characters it matches.
 
-    The last three have their values once `unfinished` has been read.
+    Raises: LimitError for a part of the pattern that the oracle does not know.
     """
 
     def __init__(self, terminal: Terminal) -> None:
         self.name = terminal.name
         source = with_flags(terminal.pattern or "", terminal.flags)
-        self.complete = re.compile(source)
         self.looks_back = 0
         self.looks_ahead = False
         self.members: list[Members] = []
+        self._complete = re.compile(source)
         self._tree = sre.parse(source)
+        self._translated = self._translate(self._tree, self._tree.state.flags)
+        self._language = language_of(self._tree)
+
+    def scan(self, text: str, begin: int) -> tuple[int, bool]:
+        """The match at `begin`, and whether it could change if the text went on.
+
+        text : the text. begin : an offset in it, in characters.
+
+        Returns: (end, open); the end is -1 if nothing matches.
+        Raises: MissingExtraError if regex is needed, but not installed.
+        """
+        if self._language is not None:
+            return self._language.scan(text, begin)
+        return self.end(text, begin), self._unfinished.match(text, begin, partial=True) is not None
+
+    def end(self, text: str, begin: int) -> int:
+        """The end of the match at `begin`; -1 if nothing matches. It does without regex."""
+        if self._language is not None:
+            return self._language.scan(text, begin)[0]
+        match = self._complete.match(text, begin)
+        return match.end() if match else -1
 
     @cached_property
-    def unfinished(self) -> Any:
+    def _unfinished(self) -> Any:
         """A pattern of the package `regex` that never matches, but may match partially.
 
-        It matches partially iff `complete`, on its way to a match or to failure, runs into the end
-        of the text. More text could change the result then. It is an atomic copy of the pattern,
-        followed by a failure.
-
-        Raises: MissingExtraError if regex is not installed; LimitError for a part of the pattern
-            that the oracle does not know.
+        It matches partially iff `re`, on its way to a match or to failure, runs into the end of the
+        text. More text could change the result then. It is an atomic copy of the pattern, followed
+        by a failure.
         """
         try:
             import regex
@@ -72,7 +94,7 @@ class Pattern:
             raise MissingExtraError(
                 "the oracle needs the package regex, which is not installed: pip install 'maskwright[oracle]'"
             ) from None
-        return regex.compile(f"(?>{self._translate(self._tree, self._tree.state.flags)})(?!)")
+        return regex.compile(f"(?>{self._translated})(?!)")
 
     @cached_property
     def suffixes(self) -> list[str]:
@@ -129,7 +151,7 @@ class Pattern:
             }[at]
         if op == "FAILURE":
             return "(?!)"
-        raise LimitError(f"terminal {self.name}: the oracle does not know {op} in {self.complete.pattern}")
+        raise LimitError(f"terminal {self.name}: the oracle does not know {op} in {self._complete.pattern}")
 
     def _samples(self, nodes: Any, flags: int) -> list[str]:
         """At most 100 strings that show the parts of a pattern; the plainest one comes first."""
@@ -159,6 +181,143 @@ class Pattern:
             counts = [count for count in (least, least + 1) if count <= most]
             return list(dict.fromkeys(s + once[0] * (count - 1) if count else "" for count in counts for s in once))
         return [""]
+
+
+class Language:
+    """The strings of a pattern as an automaton, whose states are made when a text needs them.
+
+    members : the characters of each edge.
+    edges[s] : (number of an edge, state) of each edge from a state of the NFA.
+    empty[s] : where state s leads without a character.
+    last : the NFA's last state; the first is 0.
+    """
+
+    def __init__(
+        self, members: list[Members], edges: list[list[tuple[int, int]]], empty: list[list[int]], last: int
+    ) -> None:
+        self._members, self._edges, self._empty, self._last = members, edges, empty, last
+        self._live = self._find_live()
+        self._numbers: dict[frozenset[int], int] = {}
+        self._states: list[frozenset[int]] = []
+        self._after: list[dict[str, int]] = []
+        self._may_grow: list[bool] = []
+        self._number({0})
+
+    def scan(self, text: str, begin: int) -> tuple[int, bool]:
+        """The longest match at `begin`, see `Pattern.scan`."""
+        state, last, states = 0, self._last, self._states
+        if not states[0]:
+            return -1, False
+        end = begin if last in states[0] else -1
+        for i in range(begin, len(text)):
+            after = self._after[state].get(text[i])
+            if after is None:
+                after = self._after[state][text[i]] = self._step(state, ord(text[i]))
+            if not states[after]:
+                return end, False
+            state = after
+            if last in states[state]:
+                end = i + 1
+        return end, self._may_grow[state]
+
+    def _step(self, state: int, code: int) -> int:
+        found = {to for s in self._states[state] for edge, to in self._edges[s] if self._members[edge][code]}
+        return self._number(found)
+
+    def _number(self, reached: set[int]) -> int:
+        """The number of a set of NFA states, with what they lead to without a character."""
+        agenda = list(reached)
+        while agenda:
+            new = set(self._empty[agenda.pop()]) - reached
+            reached |= new
+            agenda += new
+        key = frozenset(reached & self._live)
+        if key not in self._numbers:
+            self._numbers[key] = len(self._states)
+            self._states.append(key)
+            self._after.append({})
+            self._may_grow.append(
+                any(to in self._live and self._members[edge].any() for s in key for edge, to in self._edges[s])
+            )
+        return self._numbers[key]
+
+    def _find_live(self) -> set[int]:
+        """The NFA states from which some string leads to the last one."""
+        before: list[list[int]] = [[] for _ in self._edges]
+        for state, (edges, empty) in enumerate(zip(self._edges, self._empty, strict=True)):
+            for to in [*empty, *(to for edge, to in edges if self._members[edge].any())]:
+                before[to].append(state)
+        found, agenda = {self._last}, [self._last]
+        while agenda:
+            new = set(before[agenda.pop()]) - found
+            found |= new
+            agenda += new
+        return found
+
+
+def language_of(tree: Any) -> Language | None:
+    """The strings of a pattern.
+
+    tree : as `re` parses it.
+
+    Returns: None if the pattern looks around, prefers one match to another, or is too large.
+    """
+    members: list[Members] = []
+    edges: list[list[tuple[int, int]]] = [[]]
+    empty: list[list[int]] = [[]]
+
+    def new() -> int:
+        if len(edges) >= MOST_STATES:
+            raise _NoLanguage
+        edges.append([])
+        empty.append([])
+        return len(edges) - 1
+
+    def read(nodes: Any, flags: int, at: int) -> int:
+        for op, argument in nodes:
+            at = read_node(str(op), argument, flags, at)
+        return at
+
+    def read_node(op: str, argument: Any, flags: int, at: int) -> int:
+        """Add what a node reads in state `at`, and return the state behind it."""
+        if op in _SINGLE:
+            behind = new()
+            edges[at].append((len(members), behind))
+            members.append(_members(_source(op, argument), flags & _MATTERS))
+            return behind
+        if op == "SUBPATTERN":
+            return read(argument[3], _combine(flags, argument[1], argument[2]), at)
+        if op == "BRANCH":
+            behind = new()
+            for nodes in argument[1]:
+                empty[read(nodes, flags, at)].append(behind)
+            return behind
+        if op == "FAILURE":
+            return new()
+        if op != "MAX_REPEAT":
+            raise _NoLanguage
+        least, most, nodes = argument
+        for _ in range(int(least)):
+            at = read(nodes, flags, at)
+        behind = new()
+        empty[at].append(behind)
+        if most == sre.MAXREPEAT:
+            empty[read(nodes, flags, behind)].append(behind)
+            return behind
+        for _ in range(int(most) - int(least)):
+            at = read(nodes, flags, at)
+            empty[at].append(behind)
+        return behind
+
+    try:
+        last = read(tree, tree.state.flags, 0)
+    except _NoLanguage:
+        return None
+    return Language(members, edges, empty, last)
+
+
+class _NoLanguage(Exception):
+    """A pattern is not for `Language`."""
 
 
 def first_bytes(terminal: Terminal) -> frozenset[int]:

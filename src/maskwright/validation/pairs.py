@@ -46,7 +46,7 @@ TOKENS = 16
 
 @dataclass(frozen=True)
 class OraclePairs:
-    """The check "oracle". A unit of work is a text. Needs the package regex.
+    """The check "oracle". A unit of work is a text.
 
     seed : with the text, it decides which pairs are drawn.
     """
@@ -57,7 +57,7 @@ class OraclePairs:
     def start(self, tools: Tools) -> Callable[[Any], Outcome]:
         """The function that does this check for one text, see `Check.start`.
 
-        Raises: MissingExtraError if the package regex is not installed.
+        Raises: MissingExtraError if a pattern needs the package regex, and it is not installed.
         """
         store, encoder = tools.store, tools.encoder
         assert encoder is not None
