@@ -10,7 +10,7 @@ from functools import cache
 from typing import get_args
 
 import numpy as np
-from grammars import random_grammar
+from grammars import JSON, random_grammar
 
 from maskwright.analysis.grammar.grammar import Grammar, Lexing, Reserved, Terminal
 from maskwright.analysis.loading import load_grammar, parse_grammar
@@ -236,18 +236,6 @@ def row(matcher: Matcher) -> set[int]:
     words = np.full(matcher.store.n_words, 0xDEADBEEF, np.uint32)  # what was there before does not matter
     matcher.fill(words)
     return ids(words)
-
-
-JSON = r"""
-start: value
-value: object | array | STRING | NUMBER | "true" | "false" | "null"
-array: "[" (value ("," value)*)? "]"
-object: "{" (member ("," member)*)? "}"
-member: STRING ":" value
-STRING: /"([^"\\\x00-\x1f]|\\(["\\\/bfnrt]|u[0-9A-Fa-f]{4}))*"/
-NUMBER: /-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?/
-%ignore /[ \t\r\n]+/
-"""
 
 
 @cache

@@ -33,6 +33,28 @@ def make_grammar(text: str, name: str = "test") -> Grammar:
     return _from_rows(rows, name)
 
 
+def json_text(string: str, number: str, blank: str) -> str:
+    """JSON as a grammar's text, with regular expressions for its strings, numbers and blanks."""
+    return f"""
+start: value
+value: object | array | STRING | NUMBER | "true" | "false" | "null"
+array: "[" (value ("," value)*)? "]"
+object: "{{" (member ("," member)*)? "}}"
+member: STRING ":" value
+STRING: /{string}/
+NUMBER: /{number}/
+%ignore /{blank}/
+"""
+
+
+JSON = json_text(
+    r'"([^"\\\x00-\x1f]|\\(["\\\/bfnrt]|u[0-9A-Fa-f]{4}))*"',
+    r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?",
+    r"[ \t\r\n]+",
+)
+"""All of JSON."""
+
+
 def random_grammar(seed: int) -> Grammar:
     """A grammar of 2-5 nonterminals and 2-5 terminals, the same one for the same seed on every machine.
 

@@ -8,6 +8,7 @@ import warnings
 from typing import Any
 
 import pytest
+from grammars import json_text
 
 from maskwright.analysis.loading import parse_grammar
 from maskwright.maskstore.vocabulary import Vocabulary
@@ -17,16 +18,7 @@ from maskwright.stores.store import Store
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-JSON_TEXT = r"""
-start: value
-value: object | array | STRING | NUMBER | "true" | "false" | "null"
-object: "{" (pair ("," pair)*)? "}"
-pair: STRING ":" value
-array: "[" (value ("," value)*)? "]"
-STRING: /"[a-z ]{0,6}"/
-NUMBER: /-?(0|[1-9][0-9]{0,4})(\.[0-9]{1,3})?/
-%ignore /[ \n]{1,2}/
-"""
+JSON_TEXT = json_text(r'"[a-z ]{0,6}"', r"-?(0|[1-9][0-9]{0,4})(\.[0-9]{1,3})?", r"[ \n]{1,2}")
 PAIRS_TEXT = 'start: "a" start "b" | "a" "b"'
 PIECES = [
     '{"',

@@ -16,7 +16,7 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property, lru_cache, reduce
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -25,6 +25,7 @@ from naive_regex import is_nullable
 
 from maskwright.analysis.grammar.grammar import Grammar, Layout
 from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT
+from maskwright.stores.store import Store
 
 Stack: TypeAlias = tuple[int, ...]
 
@@ -356,3 +357,18 @@ class NaiveEngine(NaiveLexing):
         scans = [self.scan(text, at, begin) for _, begin in self.parts(parse)]
         ways = tuple((state, winner, text[end:] if winner >= 0 else b"") for winner, end, state in scans)
         return ways, len(margin), b"\n" in text[at:]
+
+
+def check_endings(store: Store, naive: NaiveEngine, texts: Iterable[bytes], tries: int) -> tuple[int, int]:
+    """The engine accepts each text with an ending that the naive engine finds. How many have one, and how many it finds none for."""
+    found = missed = 0
+    for text in texts:
+        ending = naive.ending(text, tries)
+        if ending is None:
+            missed += 1
+            continue
+        found += 1
+        matcher = store.matcher()
+        matcher.advance_bytes(text + ending)
+        assert matcher.is_accepting(), (text, ending)
+    return found, missed

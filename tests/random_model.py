@@ -5,21 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from grammars import json_text
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 tokenizers = pytest.importorskip("tokenizers")
 
-JSON_TEXT = r"""
-start: value
-value: object | array | STRING | NUMBER | "true" | "false" | "null"
-object: "{" (pair ("," pair)*)? "}"
-pair: STRING ":" value
-array: "[" (value ("," value)*)? "]"
-STRING: /"[a-zà-ÿ ]{0,6}"/
-NUMBER: /-?(0|[1-9][0-9]{0,4})/
-%ignore /[ \n]{1,3}/
-"""
+JSON_TEXT = json_text(r'"[a-zà-ÿ ]{0,6}"', r"-?(0|[1-9][0-9]{0,4})", r"[ \n]{1,3}")
 CONTEXT = 64
 
 

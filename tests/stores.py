@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import re
 import struct
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -90,6 +91,29 @@ def small_vocabulary() -> Vocabulary:
     tokens = [text.encode() for text in texts]
     tokens += [b"ab"[i % 2 : i % 2 + 1] * (2 + i // 2) for i in range(30)]
     return Vocabulary("small", (*tokens[:18], b"", *tokens[18:], *[b""] * 59), {18: "</s>"}, (18,))
+
+
+COMMITTED_TOKENS = (b"if a", b":\n ", b"a=b", b"\n")
+"""What the tests of the committed stores read."""
+COMMITTED_ALLOWED = [
+    sorted(["\n", "\n\n", "\n  ", "\r", " ", "#", "a", "a=b", "ab", "b", "i", "if", "if a"]),
+    sorted([" ", "#", ":", ":\n ", "a", "ab", "b"]),
+    sorted(["\n", "\n\n", "\n  ", "\r", " ", "#", "a", "a=b", "ab", "b", "i", "if", "if a"]),
+    sorted(["\n", "\n\n", "\n  ", "\r", " ", "#", "a", "ab", "b"]),
+    sorted(["\n", "\n\n", "\n  ", "\r", " ", "#", "</s>", "a", "a=b", "ab", "b", "i", "if", "if a"]),
+]
+"""`short_allowed` before the first of `COMMITTED_TOKENS`, and after each."""
+
+
+def short_allowed(words: np.ndarray) -> list[str]:
+    """The allowed tokens but the long rows of a and b, which NAME takes as it takes a and b.
+
+    words : (n_words,) uint32; a mask of `small_vocabulary`.
+    """
+    vocabulary = small_vocabulary()
+    allowed = np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little")).tolist()
+    texts = [vocabulary.special.get(token) or vocabulary.tokens[token].decode() for token in allowed]
+    return sorted(text for text in texts if not re.fullmatch("aa+|bb+", text))
 
 
 @functools.cache

@@ -24,7 +24,6 @@ from typing import Any
 
 import numpy as np
 from engine_cases import (
-    JSON,
     longest,
     random_contextual_grammar,
     random_layout_grammar,
@@ -32,6 +31,7 @@ from engine_cases import (
     random_verbatim_grammar,
     random_vocabulary,
 )
+from grammars import JSON
 from stores import CONTEXTUAL_TEXT, read_parts, small_automaton, small_vocabulary, write_parts
 
 from maskwright.analysis.errors import MaskwrightError, StoreError

@@ -15,6 +15,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from grammars import JSON
 from paths import ROOT
 
 from maskwright.analysis.loading import parse_grammar
@@ -24,17 +25,6 @@ from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.maskstore.vocabulary.encoders import Encoder, load_encoder
 from maskwright.stores.build import compile_store
 from maskwright.stores.store import Store
-
-JSON = r"""
-start: value
-value: object | array | STRING | NUMBER | "true" | "false" | "null"
-object: "{" (pair ("," pair)*)? "}"
-pair: STRING ":" value
-array: "[" (value ("," value)*)? "]"
-STRING: /"([^"\\\x00-\x1F]|\\(["\\\/bfnrt]|u[0-9a-fA-F]{4}))*"/
-NUMBER: /-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?/
-%ignore /[ \t\n\r]+/
-"""
 
 
 @functools.cache

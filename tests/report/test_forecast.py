@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from engine_cases import JSON, longest
+from engine_cases import longest
+from grammars import JSON
 
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.maskstore.automaton.stack_automaton import Budget, build_automaton

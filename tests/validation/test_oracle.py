@@ -10,6 +10,7 @@ from functools import lru_cache
 
 import pytest
 from oracle import Oracle
+from random_patterns import random_pattern
 
 from maskwright.analysis.grammar.grammar import Conflicts, Grammar, Lexing, Terminal
 from maskwright.analysis.loading import Indenter, parse_grammar
@@ -239,6 +240,9 @@ def test_newline_that_cannot_grow() -> None:
 
 TEXTS = ["".join(text) for n in range(5) for text in itertools.product("abc", repeat=n)]
 FOLLOWERS = [text for text in TEXTS if len(text) <= 3]
+SINGLES = ("a", "b", "c", "[ab]", "[^a]", ".")
+REPEATS = ("*", "+", "?", "*?", "+?", "??", "{1,2}", "{2}")
+AROUND = ("(?!{})", "(?={})", "(?<!a){}", "(?<=b){}", "(?<!ab){}")
 ORDERED = re.compile(r"[*+?]\?|\(\?")
 """Looks around, or prefers one match to another."""
 
@@ -247,7 +251,7 @@ def test_a_match_that_is_not_open_is_the_same_whatever_follows() -> None:
     rng = random.Random(5)
     decided: Counter[bool] = Counter()
     for _ in range(400):
-        source = _random_pattern(rng, 4)
+        source = random_pattern(rng, 4, SINGLES, REPEATS, AROUND)
         pattern, is_ordered = Pattern(Terminal("T", source)), ORDERED.search(source) is not None
         assert is_ordered == (pattern._language is None)
         for text in rng.sample(TEXTS, 12):
@@ -295,17 +299,3 @@ def test_a_pattern_that_never_ends_is_not_open() -> None:
         (2, False),
         (-1, False),
     ]
-
-
-def _random_pattern(rng: random.Random, depth: int) -> str:
-    kind = rng.random()
-    if depth == 0 or kind < 0.3:
-        return rng.choice(["a", "b", "c", "[ab]", "[^a]", "."])
-    one = _random_pattern(rng, depth - 1)
-    if kind < 0.55:
-        return one + _random_pattern(rng, depth - 1)
-    if kind < 0.65:
-        return f"({one}|{_random_pattern(rng, depth - 1)})"
-    if kind < 0.87:
-        return f"({one})" + rng.choice(["*", "+", "?", "*?", "+?", "??", "{1,2}", "{2}"])
-    return rng.choice([f"(?!{one})", f"(?={one})", "(?<!a)", "(?<=b)", "(?<!ab)"])

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from random_patterns import random_pattern
 
 from maskwright.analysis.lexing import compile_pattern
 from maskwright.analysis.lexing.terminals import compile_terminals
@@ -58,25 +59,14 @@ def is_empty(dfa: Dfa) -> bool:
     return not dfa.is_accepting.any()
 
 
-def random_pattern(rng: random.Random, depth: int) -> str:
-    kind = rng.random()
-    if depth == 0 or kind < 0.3:
-        return rng.choice(["a", "b", "c", "[ab]", "[^a]", ".", r"\d", r"\s", "[a-c]", r"\."])
-    one = random_pattern(rng, depth - 1)
-    if kind < 0.55:
-        return one + random_pattern(rng, depth - 1)
-    if kind < 0.75:
-        return f"(?:{one}|{random_pattern(rng, depth - 1)})"
-    if kind < 0.95:
-        return f"(?:{one})" + rng.choice(["*", "+", "?", "{1,2}", "{2}", "{0,3}", "{1,}"])
-    return f"(?{rng.choice(['i', 's'])}:{one})"
+SINGLES = ("a", "b", "c", "[ab]", "[^a]", ".", r"\d", r"\s", "[a-c]", r"\.")
 
 
 def test_random_patterns() -> None:
     """`re` prefers alternatives in order (`/a|ab/` matches no "ab"), interegular knows only sets: it has at least our texts."""
     rng, automata, n_equal = random.Random(3), [], 0
     for _ in range(300):
-        pattern = random_pattern(rng, 4)
+        pattern = random_pattern(rng, 4, SINGLES, around=("(?i:{})", "(?s:{})"))
         fsm = fsm_of(pattern)
         if fsm is not None:
             found, expected = in_ascii(compile_pattern(pattern)), as_dfa(fsm)

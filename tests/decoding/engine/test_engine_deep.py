@@ -8,7 +8,8 @@ from functools import cache
 
 import numpy as np
 import pytest
-from engine_cases import JSON, ids, longest, real_store, row, vocabulary_of
+from engine_cases import ids, longest, real_store, row, vocabulary_of
+from grammars import JSON
 
 from maskwright.stores.build import compile_store
 from maskwright.stores.store import Store

@@ -6,7 +6,8 @@ import random
 
 import numpy as np
 import pytest
-from engine_cases import JSON, ids, longest, vocabulary_of
+from engine_cases import ids, longest, vocabulary_of
+from grammars import JSON
 from naive_engine import NaiveEngine
 
 from maskwright.stores.build import compile_store

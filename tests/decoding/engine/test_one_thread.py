@@ -6,7 +6,8 @@ import copy
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -74,38 +75,37 @@ BATCH_CALLS: list[Callable[[Batch], object]] = [
 ]
 
 
+@contextmanager
+def held(call: Callable[[Slow], object], slow: Slow) -> Iterator[None]:
+    """Another thread is inside a call, where it waits, until the block ends."""
+    thread = threading.Thread(target=call, args=(slow,))
+    thread.start()
+    assert slow.is_asked.wait(60)
+    try:
+        yield
+    finally:
+        slow.may_go.set()
+        thread.join()
+
+
 def test_a_second_thread_is_refused_whatever_it_calls() -> None:
     matcher = small_automaton("lines").matcher()
     matcher.advance_bytes(b"if a")
     before = state(matcher)
-    slow = Slow(matcher.store.vocabulary.tokens.index(b"b"))
-    thread = threading.Thread(target=matcher.advance, args=(slow,))
-    thread.start()
-    assert slow.is_asked.wait(60)
-    try:
+    with held(matcher.advance, Slow(matcher.store.vocabulary.tokens.index(b"b"))):
         for call in MATCHER_CALLS:
             with pytest.raises(MaskwrightError, match=f"this matcher {IN_USE}store.matcher\\(\\) or fork\\(\\)"):
                 call(matcher)
-    finally:
-        slow.may_go.set()
-        thread.join()
     matcher.rollback()
     assert state(matcher) == before
 
 
 def test_a_batch_is_refused_as_a_whole() -> None:
     batch = small_automaton("lines").batch(2, n_threads=2)
-    slow = Slow(0)
-    thread = threading.Thread(target=batch.is_allowed, args=(0, slow))
-    thread.start()
-    assert slow.is_asked.wait(60)
-    try:
+    with held(lambda slow: batch.is_allowed(0, slow), Slow(0)):
         for call in BATCH_CALLS:
             with pytest.raises(MaskwrightError, match=f"this batch {IN_USE}store.batch\\(size\\)"):
                 call(batch)
-    finally:
-        slow.may_go.set()
-        thread.join()
     for call in BATCH_CALLS:
         if call not in BATCH_CALLS[6:7]:  # nothing to roll back
             call(batch)

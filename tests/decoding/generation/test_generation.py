@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from grammars import json_text
 
 from maskwright.analysis.errors import LimitError, MaskwrightError
 from maskwright.analysis.loading import parse_grammar
@@ -21,16 +22,7 @@ from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.stores.build import compile_store
 from maskwright.stores.store import Store
 
-JSON_TEXT = r"""
-start: value
-value: object | array | STRING | NUMBER | "true" | "false" | "null"
-object: "{" (pair ("," pair)*)? "}"
-pair: STRING ":" value
-array: "[" (value ("," value)*)? "]"
-STRING: /"[a-z ]{0,6}"/
-NUMBER: /-?(0|[1-9][0-9]{0,4})(\.[0-9]{1,3})?/
-%ignore /[ \n]{1,3}/
-"""
+JSON_TEXT = json_text(r'"[a-z ]{0,6}"', r"-?(0|[1-9][0-9]{0,4})(\.[0-9]{1,3})?", r"[ \n]{1,3}")
 PIECES = ['{"', '":', '": ', '",', "[[", "[1", "[[[[[", "true", "null", "12", "ab", "abc", '{"a":{"b":{"c":[']
 EOS = 256 + len(PIECES)
 
