@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
+from maskwright.analysis.errors import MaskwrightError
 from maskwright.cli.common import (
     ConflictsOption,
     GrammarArgument,
@@ -28,8 +30,18 @@ from maskwright.cli.common import (
     write_text,
 )
 
+if TYPE_CHECKING:
+    from maskwright.analysis.grammar.grammar import Grammar
 
-@app.command(epilog="Example: maskwright analyze lark:python --tokenizer mistral-7b-v0.1 --html report.html")
+_EPILOG = """Examples: maskwright analyze lark:python --tokenizer mistral-7b-v0.1 --html report.html
+
+maskwright analyze json --after '","' --then 'STRING ":"'"""
+
+ENGINES = ("paths", "exact")
+"""The engines that are asked by default."""
+
+
+@app.command(epilog=_EPILOG)
 def analyze(
     grammar: GrammarArgument,
     tokenizer: TokenizerOption = None,
@@ -54,15 +66,42 @@ def analyze(
     forecast: Annotated[
         bool, typer.Option("--forecast/--no-forecast", help="Say what masks and stores will cost with any tokenizer.")
     ] = True,
+    after: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TERMINALS", help="With --then: after which terminals, the nearest last. START: at the start."
+        ),
+    ] = None,
+    then: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TERMINALS", help="Only say whether these terminals can never or always follow those of --after."
+        ),
+    ] = None,
+    engine: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="With --then: paths, exact, exploration or pyformlang; may be repeated."),
+    ] = None,
+    drawing: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="With --then: draw the exploration with unlimited credit as SVG."),
+    ] = None,
 ) -> None:
     """Analyse a grammar; with a tokenizer, how far its mask store shrinks and why."""
     with clean_errors():
         from maskwright.report.analysis import analyze as run
 
-        check_writable(json_file, html, inputs=(grammar, tokenizer))
+        check_writable(json_file, html, drawing, inputs=(grammar, tokenizer))
+        if then is None and (after is not None or engine or drawing is not None):
+            raise MaskwrightError("--after, --engine and --drawing are about a question: add --then TERMINALS")
+        if then is not None and (tokenizer is not None or html is not None or exact):
+            raise MaskwrightError("--then asks one question, without --tokenizer, --html and --exact: leave these out")
         loaded, vocabulary = load_inputs(
             grammar, tokenizer, GrammarOptions(start, lexing, reserved, conflicts, soft, restrict)
         )
+        if then is not None:
+            _ask(loaded, after or "START", then, engine or ENGINES, json_file, drawing)
+            return
         with progress_bars() as progress:
             report = run(loaded, vocabulary, pairs=pairs, exact=exact, forecast=forecast, lint=lint, progress=progress)
         if html is not None:
@@ -75,3 +114,24 @@ def analyze(
             for path in (html, json_file):
                 if path is not None:
                     console.print(f"wrote {path}", highlight=False)
+
+
+def _ask(
+    grammar: Grammar, after: str, then: str, engines: Sequence[str], json_file: Path | None, drawing: Path | None
+) -> None:
+    """Answer one question; exit code 1 if the engines contradict each other."""
+    from maskwright.report.question import ask
+
+    answers = ask(grammar, after, then, engines)
+    if drawing is not None:
+        write_text(drawing, answers.question.drawing())
+    if json_file is not None:
+        write_json(json_file, answers.to_dict())
+    if json_file is None or str(json_file) != "-":
+        console = Console()
+        console.print(answers)
+        for path in (drawing, json_file):
+            if path is not None:
+                console.print(f"wrote {path}", highlight=False)
+    if answers.contradictions:
+        raise typer.Exit(1)

@@ -1,0 +1,380 @@
+"""One question about a grammar: can a sequence of terminals follow a context?
+
+In: a grammar, names of terminals. Out: what each of the engines of `analysis.legality` answers,
+with its grounds. The engines share no code beyond the grammar, so each is a check of the others.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError, MissingExtraError, UnknownNameError
+from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.grammar.lark_files import nearest
+from maskwright.analysis.grammar.normalise import reduce
+from maskwright.analysis.legality.bar_hillel import never_legal_pyformlang
+from maskwright.analysis.legality.certificate import Proof, check_certificate, spell
+from maskwright.analysis.legality.deciders import Deciders
+from maskwright.analysis.legality.exact import ExactDeciders, ExactVerdict
+from maskwright.analysis.legality.explain import Explainer
+from maskwright.analysis.legality.exploration import Exploration
+from maskwright.analysis.legality.verdict import START, Context, TerminalSequence, Verdict
+from maskwright.analysis.loading.sources import GrammarSource, as_grammar
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+Engine = Literal["paths", "exact", "exploration", "pyformlang"]
+"""What decides.
+
+paths : derivation paths (`deciders`), as streamlining does; never is exact, always may be unknown.
+exact : an LR parser on all stacks (`exact`), with a certificate.
+exploration : the streamlining post's exploration with unlimited credit; proves always or nothing.
+pyformlang : the intersection with a regular language, by the package pyformlang; never alone.
+"""
+ENGINES: tuple[Engine, ...] = get_args(Engine)
+
+MOST_DRAWN = 300
+"""The most situations of an exploration that are drawn."""
+
+_ITEM = re.compile(r'"(?:[^"\\]|\\.)*"[a-z]*|/(?:[^/\\]|\\.)+/[a-z]*|\S+')
+"""A terminal in the text of an option: a string or a pattern as reports show it, else no blanks."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one engine answers.
+
+    never : whether the sequence is legal after no text of the context; None if the engine does not
+        say.
+    always : whether it is legal after every one; likewise.
+    legal_after : the beginning of a text after which the sequence is legal; None if none is given.
+    refused_after : one after which it is not; likewise.
+    grounds : sentences.
+    seconds : CPU seconds that the answer took.
+    """
+
+    engine: Engine
+    never: bool | None
+    always: bool | None
+    legal_after: str | None = None
+    refused_after: str | None = None
+    grounds: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Question:
+    """Whether a sequence of terminals can follow a context.
+
+    context : terminals, the nearest last; START as the first of them, or alone, for the start of
+        the text.
+    sequence : terminals, at least one.
+
+    Raises: GrammarError if the sequence or the context is empty, or no rule has one of them.
+    """
+
+    grammar: Grammar
+    context: Context
+    sequence: TerminalSequence
+    _reduced: Grammar = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.sequence or not self.context:
+            raise GrammarError("a question needs a context (START for the start of the text) and a sequence")
+        reduced = reduce(self.grammar)
+        used = {symbol for rule in reduced.rules for symbol in rule.rhs}
+        for symbol in (*self.context, *self.sequence):
+            if symbol not in used and symbol != START:
+                why = (
+                    "is ignored, so it may stand anywhere"
+                    if symbol in self.grammar.ignored
+                    else "is in no rule that a text can use"
+                )
+                raise GrammarError(f"grammar {self.grammar.name}: {self.grammar.display_name(symbol)} {why}")
+        object.__setattr__(self, "_reduced", reduced)
+
+    def ask(self, engine: Engine) -> Answer:
+        """What an engine answers.
+
+        Raises: MissingExtraError if engine is "pyformlang" and the package is not installed;
+            LimitError if engine is "exact" and the search is too large.
+        """
+        answerers: dict[Engine, Callable[[], Answer]] = {
+            "paths": self._by_paths,
+            "exact": self._exactly,
+            "exploration": self._by_exploration,
+            "pyformlang": self._by_pyformlang,
+        }
+        begin = time.process_time()
+        answer = answerers[engine]()
+        return Answer(**{**asdict(answer), "seconds": round(time.process_time() - begin, 6)})
+
+    def exploration(self, max_stack: int = 8) -> Exploration | None:
+        """The post's exploration; None if the context has START and more.
+
+        max_stack : as of `Exploration`.
+        """
+        if START in self.context:
+            return (
+                Exploration(self._reduced, (), self.sequence, max_stack=max_stack) if self.context == (START,) else None
+            )
+        return Exploration(self._reduced, self.context, self.sequence, max_stack=max_stack)
+
+    def drawing(self) -> str:
+        """A picture of the exploration as SVG text, with the deepest stack that leaves it small.
+
+        Raises: LimitError if it has more than MOST_DRAWN situations with any stack; GrammarError if
+            the context has START and more.
+        """
+        for max_stack in range(8, -1, -1):
+            exploration = self.exploration(max_stack)
+            if exploration is None:
+                raise GrammarError(
+                    "an exploration with START and more in its context cannot be drawn; ask after START alone"
+                )
+            if len(exploration.nodes) <= MOST_DRAWN:
+                return exploration.to_svg()
+        raise LimitError(
+            f"the exploration has more than {MOST_DRAWN} situations, too many to draw; ask about a shorter sequence, "
+            "or after a terminal that occurs in fewer rules"
+        )
+
+    def _by_paths(self) -> Answer:
+        explainer = Explainer(Deciders(self.grammar))
+        never = explainer.never_legal(self.context, self.sequence)
+        always = explainer.always_legal(self.context, self.sequence)
+
+        def after(verdict: Verdict) -> str | None:
+            if verdict.holds is not False:
+                return None
+            return spell(self.grammar, [self.grammar.terminal_number[name] for name in verdict.witness])
+
+        return Answer("paths", never.holds, always.holds, after(never), after(always), (never.reason, always.reason))
+
+    def _exactly(self) -> Answer:
+        deciders = ExactDeciders(self.grammar)
+        never, always = (
+            decide(self.context, self.sequence) for decide in (deciders.never_legal, deciders.always_legal)
+        )
+        for verdict in (never, always):
+            check_certificate(deciders.tables, verdict.certificate)
+
+        def holds(verdict: ExactVerdict) -> bool | None:
+            return verdict.holds if verdict.is_proof else None
+
+        def after(verdict: ExactVerdict) -> str | None:
+            found = verdict.certificate
+            return None if isinstance(found, Proof) or not verdict.is_proof else spell(self.grammar, found.text)
+
+        def grounds(kind: str, verdict: ExactVerdict) -> str:
+            found = verdict.certificate
+            if isinstance(found, Proof):
+                return f"{kind}: a certificate of {len(found.nodes)} situations, checked"
+            if verdict.is_proof:
+                return f"not {kind}: a stack of {len(found.stack)} states, checked"
+            return f"{kind}: unknown; a conflict hides whether any text leads to the stack that was found"
+
+        return Answer(
+            "exact",
+            holds(never),
+            holds(always),
+            after(never),
+            after(always),
+            (grounds("never", never), grounds("always", always)),
+        )
+
+    def _by_exploration(self) -> Answer:
+        exploration = self.exploration()
+        if exploration is None:
+            return Answer(
+                "exploration", None, None, grounds=("the exploration knows the start of the text only alone",)
+            )
+        size = f"{len(exploration.nodes)} situations, {len(exploration.edges)} steps"
+        if exploration.is_proved:
+            return Answer(
+                "exploration", None, True, grounds=(f"every stack of return addresses lets it be read ({size})",)
+            )
+        assert exploration.unproved is not None
+        _, borrowed = exploration.unproved
+        text = exploration.pushdown.text
+        below = ", then ".join(map(text, borrowed)) if borrowed else "nothing"
+        cut = "; a limit cut the exploration off" if exploration.is_truncated else ""
+        return Answer("exploration", None, None, grounds=(f"no proof where {below} is borrowed ({size}){cut}",))
+
+    def _by_pyformlang(self) -> Answer:
+        context, sequence = self.context, self.sequence
+        if context[0] == START:
+            context, sequence = (), context[1:] + sequence
+        never = never_legal_pyformlang(self._reduced, context, sequence)
+        kind = "no word" if never else "some word"
+        where = "begins with them" if not context else "has them side by side"
+        return Answer("pyformlang", never, None, grounds=(f"{kind} {where}, by intersection with a regular language",))
+
+
+@dataclass(frozen=True)
+class Answers:
+    """A question with the answers of some engines.
+
+    skipped : for each engine that did not answer, why.
+    """
+
+    question: Question
+    answers: tuple[Answer, ...]
+    skipped: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def verdict(self) -> Literal["never", "always", "sometimes", "unknown"]:
+        """What all answers say together: the sequence can follow never, always, or sometimes."""
+        if any(answer.never for answer in self.answers):
+            return "never"
+        if any(answer.always for answer in self.answers):
+            return "always"
+        known = {answer.never for answer in self.answers}, {answer.always for answer in self.answers}
+        return "sometimes" if all(False in each for each in known) else "unknown"
+
+    @property
+    def contradictions(self) -> tuple[str, ...]:
+        """Pairs of engines of which one says what the other denies; there should be none."""
+        return tuple(
+            f"{one.engine} and {other.engine} disagree on {what}"
+            for what in ("never", "always")
+            for i, one in enumerate(self.answers)
+            for other in self.answers[:i]
+            if {getattr(one, what), getattr(other, what)} == {True, False}
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it, JSON-ready. Terminals stand by the names that messages use."""
+        question = self.question
+        return {
+            "grammar": question.grammar.name,
+            "context": _names(question.grammar, question.context),
+            "sequence": _names(question.grammar, question.sequence),
+            "verdict": self.verdict,
+            "answers": [{**asdict(answer), "grounds": list(answer.grounds)} for answer in self.answers],
+            "skipped": self.skipped,
+            "contradictions": list(self.contradictions),
+        }
+
+    def __rich__(self) -> RenderableType:
+        from rich.console import Group
+        from rich.table import Table
+        from rich.text import Text
+
+        facts = self.to_dict()
+        said = {
+            "never": "can never follow",
+            "always": "can always follow",
+            "sometimes": "can follow some texts and not others",
+            "unknown": "can follow some texts; whether all, is not known",
+        }
+        if self.verdict == "unknown" and all(answer.never is None for answer in self.answers):
+            said["unknown"] = "is not proved to follow always; whether ever, was not asked"
+        table = Table("engine", "never", "always", "seconds", "grounds", box=None, padding=(0, 2, 0, 0))
+        words = {True: "yes", False: "no", None: "?"}
+        for answer in self.answers:
+            grounds = list(answer.grounds)
+            for what, text in (("legal", answer.legal_after), ("refused", answer.refused_after)):
+                if text is not None:
+                    grounds.append(
+                        f"{what} after: {text.replace(chr(10), chr(0x23CE)) or 'nothing, at the start of the text'}"
+                    )
+            row = (
+                answer.engine,
+                words[answer.never],
+                words[answer.always],
+                f"{answer.seconds:.3f}",
+                "\n".join(grounds),
+            )
+            table.add_row(*map(Text, row))
+        for engine, why in self.skipped.items():
+            table.add_row(*map(Text, (engine, "?", "?", "", f"not asked: {why}")))
+        where = "at " if facts["context"] == ["START"] else "after "
+        head = Text(
+            f"{facts['grammar']}: {' '.join(facts['sequence'])} {where}{' '.join(facts['context'])}: {said[self.verdict]}"
+        )
+        return Group(head, "", table, *(Text(f"contradiction: {each}", style="red") for each in self.contradictions))
+
+
+def ask(
+    grammar: GrammarSource,
+    context: str | Sequence[int],
+    sequence: str | Sequence[int],
+    engines: Iterable[str] = ("paths", "exact"),
+) -> Answers:
+    """Ask engines whether a sequence of terminals can follow a context.
+
+    grammar : a grammar, or what `load_grammar` takes.
+    context, sequence : numbers of terminals, or a text with their names, literals in quotes, and
+        START for the start of the text: `ask("json", "START", '"["')`.
+    engines : the engines to ask. If there are several, one whose package is not installed is left
+        out, and said to be.
+
+    Raises: UnknownNameError for a name that is no terminal's; GrammarError and LimitError as
+        `Question`; MissingExtraError if the only engine needs a package that is not installed.
+    """
+    loaded = as_grammar(grammar)
+    question = Question(
+        loaded,
+        terminals_of(loaded, context) if isinstance(context, str) else tuple(context),
+        terminals_of(loaded, sequence) if isinstance(sequence, str) else tuple(sequence),
+    )
+    known: dict[str, Engine] = {engine: engine for engine in ENGINES}
+    wanted: list[Engine] = []
+    for name in dict.fromkeys(engines):
+        if name not in known:
+            raise UnknownNameError(f"no engine is named {name!r}" + nearest(name, ENGINES))
+        wanted.append(known[name])
+    if not wanted:
+        raise MaskwrightError(f"no engine is asked; expected some of {', '.join(ENGINES)}")
+    answers: list[Answer] = []
+    skipped: dict[str, str] = {}
+    for engine in wanted:
+        try:
+            answers.append(question.ask(engine))
+        except MissingExtraError as error:
+            if len(wanted) == 1:
+                raise
+            skipped[engine] = str(error)
+    return Answers(question, tuple(answers), skipped)
+
+
+def terminals_of(grammar: Grammar, text: str) -> tuple[int, ...]:
+    """The terminals that a text names, with blanks between them.
+
+    Each is named by its name, by its literal, in quotes or not, by its pattern as messages show it,
+    or START for the start of the text, which must be the first.
+
+    Raises: UnknownNameError for another name; GrammarError for START behind another one.
+    """
+    known: dict[str, int] = {}
+    for number, terminal in enumerate(grammar.terminals):
+        literal = terminal.literal
+        names = [terminal.name, grammar.display_name(number)]
+        names += [] if literal is None else [f'"{literal}"', literal]
+        for name in names:
+            known.setdefault(name, number)
+    known |= {terminal.name: number for number, terminal in enumerate(grammar.terminals)}
+    found: list[int] = []
+    for name in _ITEM.findall(text):
+        if name == "START" and "START" not in known:
+            if found:
+                raise GrammarError(f"START is the start of the text, so nothing stands before it: {text}")
+            found.append(START)
+        elif name not in known:
+            shown = sorted({grammar.display_name(number) for number in range(grammar.n_terminals)})
+            raise UnknownNameError(
+                f"grammar {grammar.name} has no terminal {name}" + nearest(name, shown, "; or START")
+            )
+        else:
+            found.append(known[name])
+    return tuple(found)
+
+
+def _names(grammar: Grammar, terminals: Iterable[int]) -> list[str]:
+    return ["START" if number == START else grammar.display_name(number) for number in terminals]
