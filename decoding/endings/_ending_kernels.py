@@ -32,8 +32,9 @@ def relax_lexer(begin, source, target, cost, floor, least):  # type: ignore[no-u
         changed = False
         for i in range(begin - 1, -1, -1):
             for u in range(least.shape[1]):
-                found = max(least[target[i], u] + cost[i], floor)
-                if found < least[source[i], u]:
+                known = least[target[i], u]
+                found = max(known + cost[i], floor)
+                if known < COSTLY and found < least[source[i], u]:
                     least[source[i], u] = found
                     changed = True
 

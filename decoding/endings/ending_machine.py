@@ -24,6 +24,12 @@ from maskwright.decoding.endings.ending_spelling import PREFERRED, Spelling
 
 FRAME, CONFIGURATION = 1_000, 1_500
 """The bytes of memory that a stack takes, and a configuration without its bounds."""
+MAX_REDUCTIONS = 1 << 19
+"""Reductions before one terminal, beyond those that bring a stack lower.
+
+Rules that may be empty can need as many as there are ways to derive nothing from them. A table that
+no compiler wrote may reduce for ever.
+"""
 Options = tuple[list[tuple[Column, int]], int, int]
 """What may follow a newline: open blocks, a new block, and the end of the text.
 
@@ -160,21 +166,19 @@ class EndingMachine:
         Yields a column, the LR state to push, and the stack to push it on; state -1 where the text
         is accepted.
 
-        Raises: LimitError for a table that reduces for ever, which no compiler wrote.
+        Raises: LimitError after `MAX_REDUCTIONS`.
         """
         parser = self.parser
         end = parser.n_columns - 1
         agenda = [(frame, columns) for frame in frames]
-        # BOUND: each state of a stack is uncovered by one reduction, and fewer reductions follow
-        # before another is than there are LR states
-        left = 64 * constants.MAX_STACKS + len(parser.default) * sum(frame.height for frame, _ in agenda)
+        most = left = MAX_REDUCTIONS + len(parser.default) * sum(frame.height for frame, _ in agenda)
         done: dict[int, int] = {}
         while agenda:
             left -= 1
             if left < 0:
                 raise LimitError(
-                    f"grammar {self._name}: the search for an ending takes too many steps; if the store is not your own, build it "
-                    "from the grammar"
+                    f"grammar {self._name}: more than {most:,} reductions before one terminal; make rules that may be empty "
+                    "less ambiguous, or, if the store is not your own, build it from the grammar"
                 )
             frame, wanted = agenda.pop()
             # the parses of an ambiguous text may meet again

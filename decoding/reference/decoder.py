@@ -72,7 +72,8 @@ class ReferenceDecoder:
     def __init__(self, store: EntryTable) -> None:
         """Build the parser.
 
-        Raises: GrammarError if the store's lexing is not "nfa"; MaskwrightError if it is no store.
+        Raises: GrammarError if the store's lexing is not "nfa", or its rules are none for an LR
+            parser; LimitError as `build_lr_tables`; MaskwrightError if it is no store.
         Cost: 0.5 s for python.lark.
         """
         if not hasattr(store, "grammar"):

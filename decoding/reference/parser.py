@@ -16,7 +16,7 @@ from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT, ERROR, LrTables
 MOST_STACKS = 10_000
 """Stacks after one terminal above which a text counts as too ambiguous, by default."""
 MOST_AT_ONCE = 65_536
-"""Stacks that reductions before one terminal may make of one stack."""
+"""Stacks that reductions before one terminal may make, of all stacks together."""
 
 
 class Stack:
@@ -119,12 +119,12 @@ class Parser:
         Raises: LimitError if the text has too many readings.
         Cost: O(reductions), once for each stack and terminal.
         """
-        if len(stacks) == 1:
-            return self._shift(stacks[0], column)
-        parts = [self._shift(stack, column) for stack in stacks]
+        room = [self._most_at_once]
+        parts = [self._shift(stack, column, room) for stack in stacks]
+        if len(parts) == 1:
+            return parts[0]
         found = Shifted(*(tuple(dict.fromkeys(one for part in parts for one in part[i])) for i in range(3)))
-        self._check(len(found.stacks), self._most)
-        return found
+        return found._replace(stacks=found.stacks[: self._most]) if self._is_past(len(found.stacks)) else found
 
     def shift_all(self, stacks: Sequence[Stack], columns: Iterable[int]) -> Stacks:
         """The stacks after several terminals; () if they are refused.
@@ -142,7 +142,11 @@ class Parser:
         """Whether the text may end with some of these stacks. Raises: as `shift`."""
         return bool(self.shift(stacks, self.end_column).stacks)
 
-    def _shift(self, stack: Stack, column: int) -> Shifted:
+    def _shift(self, stack: Stack, column: int, room: list[int]) -> Shifted:
+        """What becomes of one stack.
+
+        room : one number, the stacks that reductions may still make; it becomes less.
+        """
         known = stack.after.get(column)
         if known is not None:
             return known
@@ -151,7 +155,8 @@ class Parser:
         dead: dict[Stack, None] = {}
         agenda = [stack]
         seen = {stack}
-        while agenda:
+        is_cut = False
+        while agenda and not is_cut:
             here = agenda.pop()
             actions = self._actions(here.top, column)
             if not actions:
@@ -168,9 +173,11 @@ class Parser:
                     refusing[here] = dead[here] = None
                 else:
                     found[here.push(action - 1)] = None
-            if self._check(len(found), self._most) or self._check(len(seen), self._most_at_once):
-                break
-        shifted = stack.after[column] = Shifted(tuple(found), tuple(refusing), tuple(dead))
+            is_cut = self._is_past(len(found), len(seen) - room[0])
+        room[0] -= len(seen)
+        shifted = Shifted(tuple(found)[: self._most], tuple(refusing), tuple(dead))
+        if not is_cut:
+            stack.after[column] = shifted
         return shifted
 
     def _actions(self, state: int, column: int) -> tuple[int, ...]:
@@ -192,17 +199,24 @@ class Parser:
             here = here.below
         return here.push(self._goto[here.top][self._rule_lhs[rule]])
 
-    def _check(self, n: int, most: int) -> bool:
+    def _is_past(self, n: int, n_past: int = 0) -> bool:
         """Whether there are too many stacks, and those past the limit are to be left out.
+
+        n : the stacks after a terminal.
+        n_past : by how many the reductions before it have made too many.
 
         Raises: LimitError if there are too many, and none may be left out.
         """
-        if n > most and not self._is_cut:
+        if not self._is_cut and n > self._most:
             raise LimitError(
                 f"grammar {self._name} has more than {self._most} readings of the text: their number grows with its length; "
                 + self._advice
             )
-        return n > most
+        if not self._is_cut and n_past > 0:
+            raise LimitError(
+                f"grammar {self._name} takes more than {self._most_at_once} steps to read one terminal; {self._advice}"
+            )
+        return n > self._most or n_past > 0
 
 
 __all__ = ["ENDED", "Parser", "Shifted", "Stack", "Stacks"]

@@ -43,7 +43,7 @@ def _past_chains(tables: LrTables) -> Int32:
     rows, columns = np.nonzero(goto >= 0)
     # Each round goes twice as far. What is left after that many rounds leads into a cycle of such
     # states, which would reduce for ever. `loops` refuses cycles that a text can reach, so no stack
-    # has these states: they stay where dead ends took away what had led to them.
+    # has these states: they stay where decided conflicts or dead ends took away what had led there.
     for _ in range(goto.shape[1].bit_length() + 1):
         further = np.where(side[goto[rows, columns]] >= 0, goto[rows, side[goto[rows, columns]]], -1)
         rows, columns = rows[further >= 0], columns[further >= 0]

@@ -291,6 +291,11 @@ def test_the_longest_match_holds_within_a_pattern(pattern: str) -> None:
     ]
 
 
+def test_an_empty_part_is_not_copied() -> None:
+    pattern = Pattern(Terminal("T", "a(?:){100000000}((?:){0,100000000}b)*"))
+    assert pattern.scan("abbc", 0) == (3, False)
+
+
 def test_a_pattern_that_never_ends_is_not_open() -> None:
     pattern = Pattern(Terminal("T", r"a(b[^\s\S]|c)?"))
     assert [pattern.scan(text, 0) for text in ("a", "ab", "ac", "xa")] == [

@@ -101,7 +101,7 @@ class Reader:
         """
         stacks: tuple[Stack, ...] = (self.parser.start,)
         for terminal in terminals:
-            stacks = self.parser.shift(stacks, terminal).stacks[:MAX_STACKS]
+            stacks = self.parser.shift(stacks, terminal).stacks
         return stacks
 
     def next_terminals(self, terminals: tuple[int, ...]) -> set[int]:

@@ -47,7 +47,7 @@ class Pattern:
     looks_ahead : whether the pattern looks at characters after a match.
     members : for each part of the pattern that matches one character, the characters it matches.
 
-    Raises: LimitError for a part of the pattern that the oracle does not know.
+    The three have their values after a first `scan`.
     """
 
     def __init__(self, terminal: Terminal) -> None:
@@ -58,8 +58,9 @@ class Pattern:
         self.members: list[Members] = []
         self._complete = re.compile(source)
         self._tree = sre.parse(source)
-        self._translated = self._translate(self._tree, self._tree.state.flags)
         self._language = language_of(self._tree)
+        if self._language is not None:
+            self.members = self._language.members
 
     def scan(self, text: str, begin: int) -> tuple[int, bool]:
         """The match at `begin`, and whether it could change if the text went on.
@@ -67,7 +68,7 @@ class Pattern:
         text : the text. begin : an offset in it, in characters.
 
         Returns: (end, open); the end is -1 if nothing matches.
-        Raises: MissingExtraError if regex is needed, but not installed.
+        Raises: as `_unfinished`, for a pattern that is not for `Language`.
         """
         if self._language is not None:
             return self._language.scan(text, begin)
@@ -87,6 +88,9 @@ class Pattern:
         It matches partially iff `re`, on its way to a match or to failure, runs into the end of the
         text. More text could change the result then. It is an atomic copy of the pattern, followed
         by a failure.
+
+        Raises: MissingExtraError if regex is not installed; LimitError for a part of the pattern
+            that the oracle does not know.
         """
         try:
             import regex
@@ -94,7 +98,7 @@ class Pattern:
             raise MissingExtraError(
                 "the oracle needs the package regex, which is not installed: pip install 'maskwright[oracle]'"
             ) from None
-        return regex.compile(f"(?>{self._translated})(?!)")
+        return regex.compile(f"(?>{self._translate(self._tree, self._tree.state.flags)})(?!)")
 
     @cached_property
     def suffixes(self) -> list[str]:
@@ -195,7 +199,7 @@ class Language:
     def __init__(
         self, members: list[Members], edges: list[list[tuple[int, int]]], empty: list[list[int]], last: int
     ) -> None:
-        self._members, self._edges, self._empty, self._last = members, edges, empty, last
+        self.members, self._edges, self._empty, self._last = members, edges, empty, last
         self._live = self._find_live()
         self._numbers: dict[frozenset[int], int] = {}
         self._states: list[frozenset[int]] = []
@@ -221,7 +225,7 @@ class Language:
         return end, self._may_grow[state]
 
     def _step(self, state: int, code: int) -> int:
-        found = {to for s in self._states[state] for edge, to in self._edges[s] if self._members[edge][code]}
+        found = {to for s in self._states[state] for edge, to in self._edges[s] if self.members[edge][code]}
         return self._number(found)
 
     def _number(self, reached: set[int]) -> int:
@@ -237,7 +241,7 @@ class Language:
             self._states.append(key)
             self._after.append({})
             self._may_grow.append(
-                any(to in self._live and self._members[edge].any() for s in key for edge, to in self._edges[s])
+                any(to in self._live and self.members[edge].any() for s in key for edge, to in self._edges[s])
             )
         return self._numbers[key]
 
@@ -245,7 +249,7 @@ class Language:
         """The NFA states from which some string leads to the last one."""
         before: list[list[int]] = [[] for _ in self._edges]
         for state, (edges, empty) in enumerate(zip(self._edges, self._empty, strict=True)):
-            for to in [*empty, *(to for edge, to in edges if self._members[edge].any())]:
+            for to in [*empty, *(to for edge, to in edges if self.members[edge].any())]:
                 before[to].append(state)
         found, agenda = {self._last}, [self._last]
         while agenda:
@@ -298,15 +302,19 @@ def language_of(tree: Any) -> Language | None:
             raise _NoLanguage
         least, most, nodes = argument
         for _ in range(int(least)):
-            at = read(nodes, flags, at)
+            n_before, at = len(edges), read(nodes, flags, at)
+            if len(edges) == n_before:  # the body is empty, and so is every copy
+                return at
         behind = new()
         empty[at].append(behind)
         if most == sre.MAXREPEAT:
             empty[read(nodes, flags, behind)].append(behind)
             return behind
         for _ in range(int(most) - int(least)):
-            at = read(nodes, flags, at)
+            n_before, at = len(edges), read(nodes, flags, at)
             empty[at].append(behind)
+            if len(edges) == n_before:
+                break
         return behind
 
     try:

@@ -74,6 +74,16 @@ def test_units_in_a_circle_that_dead_ends_cut_off() -> None:
     assert check(1039, random_looping_grammar)
 
 
+def test_units_in_a_circle_that_a_decided_conflict_cut_off() -> None:
+    """There are no dead ends here: a shift was preferred to the reduction that led to the circle."""
+    text = 'start: "y" | n2 "x"\nn0: "x"\nn1: n1 | n2 | n2\nn2: n1 | "x"'
+    store = build_store(parse_grammar(text, conflicts="shift"), vocabulary_of(b"xx", singles=b"xy"))
+    for whole in (b"xx", b"y"):
+        matcher = store.matcher()
+        matcher.advance_bytes(whole)
+        assert matcher.is_accepting()
+
+
 def test_a_token_that_leads_into_a_dead_end_is_masked() -> None:
     store = build_store(parse_grammar(PARTLY, conflicts="shift"), vocabulary_of(b"fe", b"cc", b"fef", singles=b"cef"))
     matcher = store.matcher()

@@ -195,6 +195,30 @@ def test_what_is_cut_is_no_error() -> None:
     assert stacks
 
 
+def test_what_is_cut_is_cut_to_the_limit() -> None:
+    grammar = make_grammar("S : A S x | B S y | C S z | \nA : a\nB : a\nC : a")
+    parser = Parser(build_lr_tables(grammar), grammar.name, 5, is_cut=True)
+    stacks: Stacks = (parser.start,)
+    for _ in range(4):
+        stacks = shift(parser, stacks, grammar.terminal_number["a"])
+        assert 0 < len(stacks) <= 5
+
+
+def test_the_limit_on_reductions_is_for_all_stacks_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of 16 stacks makes some two hundred, within the limit; all of them do not."""
+    monkeypatch.setattr("maskwright.decoding.reference.parser.MOST_AT_ONCE", 1_000)
+    rows = [f"R{i} : A R{i + 1} x | B R{i + 1} y" for i in range(4)] + ["R4 : z X0", "A : a", "B : a"]
+    rows += [f"X{i} : X{i + 1} X{i + 1}" for i in range(6)] + ["X6 : C | D", "C : ", "D : "]
+    grammar = make_grammar("S : R0 e\n" + "\n".join(rows))
+    letters = grammar.terminal_number
+    parser = parser_of(grammar)
+    stacks = parser.shift_all((parser.start,), [*[letters["a"]] * 4, letters["z"]])
+    assert len(stacks) == 16
+    assert parser.shift(stacks[:1], letters["x"]).refusing
+    with pytest.raises(LimitError, match="takes more than 1000 steps to read one terminal"):
+        parser.shift(stacks, letters["x"])
+
+
 def test_stacks_are_shared() -> None:
     parser = parser_of(make_grammar("S : a S | a"))
     first, second = (read(parser, (0, 0, 0)) for _ in range(2))

@@ -7,6 +7,7 @@ import os
 import random
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +22,7 @@ from table_mutator import BACKING_TEXT, EMPTY_TEXT, RIGHT_TEXT, Mutator, opened,
 from maskwright.analysis.errors import LimitError, MaskwrightError, StoreError
 from maskwright.analysis.lexing.transducer import RESTART
 from maskwright.analysis.loading import parse_grammar
-from maskwright.decoding.endings import ending, ending_search
+from maskwright.decoding.endings import ending, ending_lexer, ending_search
 from maskwright.decoding.engine import constants
 from maskwright.maskstore.table import check, schema
 from maskwright.maskstore.table.check import _spans, check_table
@@ -283,6 +284,27 @@ def mutated(seed: int, first: int, end: int, environment: dict[str, str], timeou
 def test_searches_for_endings_do_not_take_ever_more() -> None:
     """A table with a state that leads to itself: each search gave the next one 128 times as much to do."""
     mutated(1, 4740, 4741, {}, 100)
+
+
+def test_bytes_read_again_that_cost_less_than_nothing() -> None:
+    """Nothing is emitted, and each byte leads to a state that reads four bytes again: least costs sank for half a minute."""
+    text = 'start: (p | q)+\np: "(" /[ab]/ ")"\nq: "=" ("abcdef" | "a") /[b-e]/* ":"\n%ignore " "'
+    store = compile_store(parse_grammar(text, name="backing", lexing="contextual"), small_vocabulary())
+    table = store.table.copy()
+    n_states = int(table[schema.N_LEXER_STATES])
+    after = ending_lexer.part_of(table, schema.NEXT_STATE, n_states, int(table[schema.N_CLASSES]))
+    pending = np.diff(ending_lexer.part_of(table, schema.PENDING_START, n_states + 1))
+    assert pending.max() == 4
+    after[[0, *ending_lexer.part_of(table, schema.MODE_STATE, int(table[schema.N_MODES]))]] = int(pending.argmax())
+    ending_lexer.part_of(table, schema.OUTPUT, *after.shape)[:] = 0
+    end_output = ending_lexer.part_of(table, schema.END_OUTPUT, n_states)
+    end_output[end_output > 0] = -1
+    check_table("x", store.grammar, store.vocabulary, table)
+    ending_lexer.EndingLexer(store, b"a")  # compiles
+    begin = time.process_time()
+    lexer = ending_lexer.EndingLexer(Store(store.grammar, store.vocabulary, table, store.counts), bytes(range(128)))
+    assert time.process_time() - begin < 1
+    assert lexer.least.min() >= -4
 
 
 def test_endings_under_tables_that_are_made_up(monkeypatch: pytest.MonkeyPatch) -> None:
