@@ -54,6 +54,8 @@ class NaiveLexing:
         self.futures = futures_of(self.tables) if conflicts == "shift" else None
         """Asked of each stack where conflicts were decided: no text may end from it."""
         lexable = [t for t, terminal in enumerate(grammar.terminals) if terminal.pattern is not None]
+        if any(grammar.terminals[t].flags for t in lexable):
+            raise NotImplementedError("the naive engine does not know flags of patterns")
         self.terminals = sorted(lexable, key=self._rank)
         """The strongest first."""
         self.union: list[tuple[Regex, ...]] = [

@@ -163,12 +163,37 @@ class Lexer:
 
     @lru_cache(maxsize=4096)  # noqa: B019 (an oracle lives as long as its tests)
     def _can_fail(self, text: str, begin: int, terminal: int, end: int, mode: Mode) -> bool:
-        """Whether some string makes the lexeme at `begin` this one for good.
+        """Whether some string that can be lexed itself makes the lexeme at `begin` this one."""
+        wholes = (text + tail for tail in self._tails(text, end))
+        return any(self.scan(whole, begin, mode) == (terminal, end, []) and self._lexes(whole, end) for whole in wholes)
 
-        Tries one to four repetitions of one character of each class.
+    def _tails(self, text: str, begin: int) -> Iterator[str]:
+        """Strings that may follow a text, in which what ends at `begin` could still become longer.
+
+        They are one to four repetitions of one character of each class, and what completes the
+        lexemes behind `begin`, with one more character or without.
         """
-        tails = (c * times for times in range(1, 5) for c in self.representatives)
-        return any(self.scan(text + tail, begin, mode) == (terminal, end, []) for tail in tails)
+        for times in range(1, 5):
+            yield from (c * times for c in self.representatives)
+        while begin < len(text):
+            terminal, end, open_ones = self.scan(text, begin, None)
+            for number in open_ones:
+                for suffix in self._completing(number, text, begin):
+                    yield from (suffix + more for more in ("", *self.representatives))
+            if terminal is None:
+                return
+            begin = end
+
+    def _lexes(self, text: str, begin: int) -> bool:
+        """Whether lexemes, legal or not, lead to the end or to one that may grow."""
+        while begin < len(text):
+            terminal, end, open_ones = self.scan(text, begin, None)
+            if open_ones:
+                return True
+            if terminal is None:
+                return False
+            begin = end
+        return True
 
     def _behind(self, text: str, lexeme: Lexeme) -> frozenset[int] | None:
         """The terminals that may begin where a lexeme ends; None if one of them is ignored."""
@@ -236,7 +261,10 @@ class Lexer:
                 # one reading for these terminals is enough, but of a newline every column is needed
                 if head in heads and not is_newline:
                     break
-                add(self._decided(text + suffix, start, len(text), parser, parse), suffix)
+                # a longer match of an earlier lexeme may fail only behind this one
+                for more in ("",) if is_sure else ("", *self.representatives):
+                    whole = text + suffix + more
+                    add(self._decided(whole, start, len(text), parser, parse), suffix + more)
         return [
             reading if behind is None else (*reading[:-1], reading[-1]._replace(behind=behind))
             for reading, behind in found.items()

@@ -183,7 +183,11 @@ class Pattern:
             once = self._samples(nodes, flags)
             least, most = min(int(least), 50), min(int(most), 50)
             counts = [count for count in (least, least + 1) if count <= most]
-            return list(dict.fromkeys(s + once[0] * (count - 1) if count else "" for count in counts for s in once))
+            found = [""] if 0 in counts else []
+            for more in (once[0] * (count - 1) for count in counts if count):
+                # what ends a repetition may differ from what it begins with
+                found += [one for s in once for one in (s + more, more + s)]
+            return list(dict.fromkeys(found))
         return [""]
 
 

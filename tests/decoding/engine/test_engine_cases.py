@@ -1,4 +1,4 @@
-"""The engine on cases that are written down (`data/cases/engine.toml`), each also read by its naive twin."""
+"""Cases that are written down (`data/cases/engine.toml`): every engine says so, and the matcher whatever tokens a text is cut into."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 from engine_cases import ids, longest, vocabulary_of
+from engines import ENGINES, Says
 from naive_engine import NaiveEngine
 from paths import TESTS
 
-from maskwright.analysis.errors import GrammarError, IllegalTokenError, LimitError
+from maskwright.analysis.errors import GrammarError, IllegalTokenError, LimitError, MaskwrightError
 from maskwright.stores.build import compile_store
 from maskwright.stores.store import Store
 
@@ -32,11 +33,42 @@ def twin_of(number: int) -> NaiveEngine:
     return NaiveEngine(longest(CASES[number]["grammar"], CASES[number]["name"]))
 
 
+def is_built(case: dict[str, Any]) -> bool:
+    """Whether the matcher and its naive twin read the grammar."""
+    return not {"engine", "naive"} & set(case.get("without", []))
+
+
+@cache
+def engine_of(name: str, number: int) -> Says:
+    case = CASES[number]
+    return ENGINES[name](longest(case["grammar"], case["name"]))
+
+
+@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("number", range(len(CASES)))
+def test_every_engine_says_so(number: int, name: str) -> None:
+    case = CASES[number]
+    if name in case.get("without", []):
+        with pytest.raises((MaskwrightError, NotImplementedError)):
+            for text in ["", *case.get("legal", []), *case.get("open", [])]:
+                engine_of(name, number)(text.encode())
+        return
+    if name == "device":
+        pytest.importorskip("torch")
+    says = engine_of(name, number)
+    assert {text for text in case.get("legal", []) if says(text.encode()) != (True, True)} == set()
+    assert {text for text in case.get("open", []) if says(text.encode()) != (True, False)} == set()
+    for text, more in [(text.encode(), more.encode()) for text, more in case.get("illegal", [])]:
+        assert says(text + more[:-1])[0] and says(text + more) == (False, False), (text, more)
+    for text, good, bad in (map(bytes.fromhex, parts) for parts in case.get("cut", [])):
+        assert says(text + good)[0] and not says(text + bad)[0], text
+
+
 def texts(kind: str) -> list[Any]:
     return [
         pytest.param(number, text.encode(), id=f"{number}-{text!r}")
         for number, case in enumerate(CASES)
-        for text in case.get(kind, [])
+        for text in (case.get(kind, []) if is_built(case) else [])
     ]
 
 
@@ -46,7 +78,7 @@ def pairs(kind: str) -> list[Any]:
             number, *(bytes.fromhex(part) if kind == "cut" else part.encode() for part in parts), id=f"{number}-{parts}"
         )
         for number, case in enumerate(CASES)
-        for parts in case.get(kind, [])
+        for parts in (case.get(kind, []) if is_built(case) else [])
     ]
 
 
