@@ -86,7 +86,7 @@ def need_progress(value: object) -> None:
         refuse_argument("progress", value, expected)
 
 
-def integer(what: str, value: object, kind: Kind = MaskwrightError, expected: str = "an integer") -> int:
+def as_integer(what: str, value: object, kind: Kind = MaskwrightError, expected: str = "an integer") -> int:
     """The value as an int.
 
     Any integer type is accepted, such as NumPy's, but no truth value.
@@ -110,7 +110,7 @@ def need_number(what: str, value: object) -> None:
         refuse_argument(what, value, "a number")
 
 
-def boolean(what: str, value: object) -> bool:
+def as_boolean(what: str, value: object) -> bool:
     """The value as a bool.
 
     Only truth values of Python and NumPy are accepted. Python would also take the string "no" for
@@ -122,7 +122,7 @@ def boolean(what: str, value: object) -> bool:
     return bool(value)
 
 
-def strings(what: str, values: Iterable[Any], expected: str, kind: Kind = MaskwrightError) -> tuple[str, ...]:
+def as_strings(what: str, values: Iterable[Any], expected: str, kind: Kind = MaskwrightError) -> tuple[str, ...]:
     """The strings of a list, or of another iterable that is not itself a text.
 
     Raises: `kind` if it is a text or no iterable, or if a member is not a str.
@@ -135,7 +135,9 @@ def strings(what: str, values: Iterable[Any], expected: str, kind: Kind = Maskwr
     return found
 
 
-def pairs(what: str, values: Iterable[Any], expected: str, kind: Kind = MaskwrightError) -> tuple[tuple[Any, Any], ...]:
+def as_pairs(
+    what: str, values: Iterable[Any], expected: str, kind: Kind = MaskwrightError
+) -> tuple[tuple[Any, Any], ...]:
     """The pairs of a list, or of another iterable that is not itself a text.
 
     Raises: `kind` if it is a text or no iterable, or if a member does not have two members.

@@ -20,7 +20,7 @@ import zlib
 from collections.abc import Callable
 from typing import Any
 
-VARIABLE = "NUMBA_CACHE_DIR"
+CACHE_VARIABLE = "NUMBA_CACHE_DIR"
 """The environment variable that names a folder for compiled code."""
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -78,8 +78,8 @@ def kernel(function: Callable[..., Any] | None = None, /, *, allocates: bool = F
 def _warn_once(folder: str) -> None:
     """Warn that code cannot be written to a folder, once for each folder."""
     warnings.warn(
-        f"compiled code cannot be written to {folder}, so each process compiles it anew; make room there, or set {VARIABLE} to another "
-        "folder",
+        f"compiled code cannot be written to {folder}, so each process compiles it anew; make room there, or set {CACHE_VARIABLE} to "
+        "another folder",
         RuntimeWarning,
         stacklevel=4,
     )
@@ -161,7 +161,9 @@ def _folder(named: str) -> str:
     for folder in (beside, users):
         if _can_write(folder):
             if named:
-                what = f"{VARIABLE} names {named}, where nothing can be written; compiled code is kept in {folder}"
+                what = (
+                    f"{CACHE_VARIABLE} names {named}, where nothing can be written; compiled code is kept in {folder}"
+                )
                 warnings.warn(what, RuntimeWarning, stacklevel=3)
             return folder
     import atexit
@@ -169,10 +171,10 @@ def _folder(named: str) -> str:
 
     folder = tempfile.mkdtemp(prefix="maskwright-")
     atexit.register(_remove, os.getpid(), folder)
-    os.environ[VARIABLE] = folder  # for processes that this one starts, too
+    os.environ[CACHE_VARIABLE] = folder  # for processes that this one starts, too
     warnings.warn(
         f"compiled code can be kept neither in {PACKAGE} nor in {users}, so each process compiles it anew, for half a minute or more; set "
-        f"{VARIABLE} to a folder of your own",
+        f"{CACHE_VARIABLE} to a folder of your own",
         RuntimeWarning,
         stacklevel=3,
     )

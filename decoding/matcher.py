@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.arguments import clip, integer
+from maskwright.analysis.arguments import as_integer, clip
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.decoding.endings.ending import (
     Ending,
@@ -301,7 +301,7 @@ class Batch(_Answering):
 
     def __init__(self, store: EngineTable, size: int, max_rollback: int = DEFAULT_ROLLBACK, n_threads: int = 1) -> None:
         super().__init__(store, size, max_rollback)
-        n_threads = integer("n_threads", n_threads)
+        n_threads = as_integer("n_threads", n_threads)
         if not 1 <= n_threads <= MOST_THREADS:
             raise MaskwrightError(f"n_threads is {clip(n_threads)}; expected at least 1, and at most {MOST_THREADS}")
         self._results = np.zeros(self.size, np.int32)

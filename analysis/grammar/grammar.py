@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeVar, cast, get_args
 
-from maskwright.analysis.arguments import clip, integer, pairs
+from maskwright.analysis.arguments import as_integer, as_pairs, clip
 from maskwright.analysis.errors import GrammarError
 from maskwright.analysis.grammar.columns import FIRST_COLUMN, TAB_STOP, Column, Tabs, column_after, compare
 
@@ -110,14 +110,14 @@ class Layout:
 
     def __post_init__(self) -> None:
         for member in ("newline", "indent", "dedent", "tab_length"):
-            value = integer(f"the layout's {member}", getattr(self, member), GrammarError)
+            value = as_integer(f"the layout's {member}", getattr(self, member), GrammarError)
             object.__setattr__(self, member, value)
         brackets = tuple(
             (
-                integer("a bracket of the layout", opening, GrammarError),
-                integer("a bracket of the layout", closing, GrammarError),
+                as_integer("a bracket of the layout", opening, GrammarError),
+                as_integer("a bracket of the layout", closing, GrammarError),
             )
-            for opening, closing in pairs(
+            for opening, closing in as_pairs(
                 "the layout's brackets", self.brackets, "pairs of terminals' numbers", GrammarError
             )
         )

@@ -47,14 +47,14 @@ def short_name(name: str) -> str:
     return repr(name if len(name) <= 80 else f"{name[:40]}...{name[-30:]}")
 
 
-def nearest(word: str, known: Sequence[str], more: str = "", beside: Sequence[str] = ()) -> str:
+def suggestion(word: str, known: Sequence[str], more: str = "", beside: Sequence[str] = ()) -> str:
     """The end of a message that says which names a word could have been meant for.
 
     known : the names that exist. All are listed.
     more : text behind the list.
     beside : other names that are suggested if they are near, but not listed.
 
-    Example: `nearest("jsn", ["json"])` is `"; did you mean 'json'? (known: json)"`.
+    Example: `suggestion("jsn", ["json"])` is `"; did you mean 'json'? (known: json)"`.
     """
     close = difflib.get_close_matches(word[:200], [*known, *beside], n=3, cutoff=0.5)
     hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
@@ -71,7 +71,7 @@ def read_file(shown: str, known: Sequence[str] = ()) -> str:
     directory or no regular file, has more than MAX_BYTES, cannot be read, or is not UTF-8.
     """
     if not shown:
-        raise UnknownNameError("the grammar's name is empty" + nearest(shown, known, OR_PATH))
+        raise UnknownNameError("the grammar's name is empty" + suggestion(shown, known, OR_PATH))
     path, named = Path(shown), f"grammar file {short_name(shown)}"
     try:
         if path.is_dir():
@@ -80,7 +80,7 @@ def read_file(shown: str, known: Sequence[str] = ()) -> str:
     except (FileNotFoundError, NotADirectoryError) as error:
         looks_like_file = path.suffix or len(path.parts) > 1
         what = f"{named} does not exist" if looks_like_file else f"no grammar is named {short_name(shown)}"
-        raise UnknownNameError(what + nearest(shown, known, OR_PATH, _neighbours(path))) from error
+        raise UnknownNameError(what + suggestion(shown, known, OR_PATH, _neighbours(path))) from error
     except GrammarError:
         raise
     except (OSError, ValueError) as error:
@@ -164,7 +164,7 @@ class GrammarFiles:
                 where, text = stdlib_loader(base_path, grammar_path)
         except OSError as error:
             library = ["common", "lark", "python", "unicode"]
-            raise self.import_error(module, "Lark's wheel has no such grammar" + nearest(module, library)) from error
+            raise self.import_error(module, "Lark's wheel has no such grammar" + suggestion(module, library)) from error
         except MaskwrightError as error:
             raise self.import_error(module, str(error)) from error
         return where, self.add(where if isinstance(where, str) else grammar_path, text)
@@ -232,7 +232,7 @@ class Offsets:
     """Offsets of symbols in a grammar's text; comments and the insides of literals are left out.
 
     definitions : for each rule and terminal, where it is defined.
-    introductions : for each name, the first `%import` or `%declare` that has it.
+    imports_and_declarations : for each name, the first `%import` or `%declare` that has it.
     uses : for each name, all other occurrences.
     literals : for each literal, as written, its first occurrence; in a rule if there is one.
     ignores : the `%ignore` directives.
@@ -242,7 +242,7 @@ class Offsets:
     """
 
     definitions: dict[str, list[int]] = field(default_factory=dict)
-    introductions: dict[str, int] = field(default_factory=dict)
+    imports_and_declarations: dict[str, int] = field(default_factory=dict)
     uses: dict[str, list[int]] = field(default_factory=dict)
     literals: dict[str, int] = field(default_factory=dict)
     ignores: list[int] = field(default_factory=list)
@@ -261,7 +261,11 @@ class Offsets:
         if name.startswith("__IGNORE_"):
             number = int(name.removeprefix("__IGNORE_"))
             return self.ignores[number] if number < len(self.ignores) else None
-        offsets = [*self.definitions.get(name, ())[:1], self.introductions.get(name), *self.uses.get(name, ())[:1]]
+        offsets = [
+            *self.definitions.get(name, ())[:1],
+            self.imports_and_declarations.get(name),
+            *self.uses.get(name, ())[:1],
+        ]
         found = [offset for offset in (reversed(offsets) if use else offsets) if offset is not None]
         return found[0] if found else self.literals.get(name)
 
@@ -295,7 +299,7 @@ def offsets_of(text: str) -> Offsets:
             offsets.definitions.setdefault(name, []).append(offset)
             defining = name
         elif name and directive in ("import", "declare") and offset < line_end:
-            offsets.introductions.setdefault(name, offset)
+            offsets.imports_and_declarations.setdefault(name, offset)
         elif name:
             offsets.uses.setdefault(name, []).append(offset)
             if defining.isupper():

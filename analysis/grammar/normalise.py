@@ -151,9 +151,9 @@ class _Rewriter:
             if not recursive:
                 self.bodies[lhs] = [body for body in bodies if body != (lhs,)]
                 continue
-            rest = self.fresh(lhs, "__rest")
-            self.bodies[lhs] = [(*body, rest) for body in others]
-            self.bodies[rest] = [*((*body, rest) for body in recursive), ()]
+            repetition = self.fresh(lhs, "__rest")
+            self.bodies[lhs] = [(*body, repetition) for body in others]
+            self.bodies[repetition] = [*((*body, repetition) for body in recursive), ()]
 
     def left_factor(self) -> None:
         """Bodies of one nonterminal that begin alike share that beginning.

@@ -2,9 +2,10 @@
 
 A stack is read from the top, one cell (LR state) after another. After some cells, the parser waits
 for the next cell in some *pending* reductions. Each is packed into an int64: (which of the two
-words, position in it, cells still to pop, nonterminal). A *front* is a sorted set of pending
-reductions, with two flags that say which words have been accepted. A *node* is a front and the cell
-read last. Fronts and nodes are interned, so the graph of nodes is finite.
+words, position in it, cells still to pop, nonterminal). A *configuration set* is a sorted set of
+pending reductions, with two flags that say which words have been accepted. A *node* is a
+configuration set and the cell read last. Configuration sets and nodes are interned, so the graph of
+nodes is finite.
 
 The readable formulas, for a pending reduction (p, k, A) and a next cell c:
 
@@ -66,12 +67,12 @@ class Scratch(NamedTuple):
 
     A slot of a hash table is in use if its stamp is that of the present case.
 
-    fronts : (n + 1, 2) int64; the begin of a front's members in `pending`, and its flags. The begin
-        of the next front is its end.
-    front_slots : (2^i, 2) int64; stamp and front.
+    configuration_sets : (n + 1, 2) int64; the begin of a set's members in `pending`, and its flags.
+        The begin of the next set is its end.
+    set_slots : (2^i, 2) int64; stamp and configuration set.
     pending : (m,) int64; packed pending reductions.
-    nodes : (n, 3) int32, in the order found; a node's front, its cell, and the node from which it
-        was reached, -1 for a top.
+    nodes : (n, 3) int32, in the order found; a node's configuration set, its cell, and the node
+        from which it was reached, -1 for a top.
     node_slots : (2^j, 2) int64; stamp and node.
     stack : (depth,) int32; the known part of a stack, its top last.
     others : (cells,) int32; the stacks of alternatives that have not been run yet.
@@ -86,8 +87,8 @@ class Scratch(NamedTuple):
     `above` and `reduced` are caches with one entry a slot: a new key overwrites another's.
     """
 
-    fronts: np.ndarray
-    front_slots: np.ndarray
+    configuration_sets: np.ndarray
+    set_slots: np.ndarray
     pending: np.ndarray
     nodes: np.ndarray
     node_slots: np.ndarray
@@ -266,22 +267,22 @@ def _run_above(tables, scratch, columns, part, position, tag, state, end):  # ty
 
 
 @kernel
-def _run_from(tables, scratch, columns, part, packed, front, cell, tag, begin, end):  # type: ignore[no-untyped-def]
-    """`_run` from the top of a stack (front -1), or from a pending reduction on its last cell.
+def _run_from(tables, scratch, columns, part, packed, configuration_set, cell, tag, begin, end):  # type: ignore[no-untyped-def]
+    """`_run` from the top of a stack (set -1), or from a pending reduction on its last cell.
 
     Returns as `_run`.
     """
     word = columns[part[2 * tag] : part[2 * tag + 1]]
     scratch.stack[0] = cell
-    if front < 0:
+    if configuration_set < 0:
         return _run(tables, scratch, word, np.int64(0), np.int64(1), tag, begin, end)
     scratch.stack[1] = tables.goto[cell, packed & _MASK]
     return _run(tables, scratch, word, (packed >> (2 * FIELD_BITS)) & _MASK, np.int64(2), tag, begin, end)
 
 
 @kernel
-def _judge_front(flags, begin, end, mode):  # type: ignore[no-untyped-def]
-    """Whether a front with the members pending[begin:end] is _GOOD, _BAD or _UNDECIDED."""
+def _judge_set(flags, begin, end, mode):  # type: ignore[no-untyped-def]
+    """Whether a set with the members pending[begin:end] is _GOOD, _BAD or _UNDECIDED."""
     if mode == NEVER_MODE:
         if flags & 1:
             return _BAD
@@ -292,12 +293,12 @@ def _judge_front(flags, begin, end, mode):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _intern_front(fronts, slots, pending, stamp, n_fronts, flags, end):  # type: ignore[no-untyped-def]
-    """Intern the front whose members stand after those of the last front, up to `end`.
+def _intern_set(configuration_sets, slots, pending, stamp, n_sets, flags, end):  # type: ignore[no-untyped-def]
+    """Intern the set whose members stand after those of the last set, up to `end`.
 
-    Returns an equal front's number, n_fronts if the front is new, or TOO_SMALL.
+    Returns an equal set's number, n_sets if the set is new, or TOO_SMALL.
     """
-    begin = fronts[n_fronts, 0]
+    begin = configuration_sets[n_sets, 0]
     mask = slots.shape[0] - 1
     key = flags + 1
     for i in range(begin, end):
@@ -305,38 +306,38 @@ def _intern_front(fronts, slots, pending, stamp, n_fronts, flags, end):  # type:
     slot = key & mask
     while slots[slot, 0] == stamp:
         known = slots[slot, 1]
-        start = fronts[known, 0]
-        if fronts[known, 1] == flags and fronts[known + 1, 0] - start == end - begin:
+        start = configuration_sets[known, 0]
+        if configuration_sets[known, 1] == flags and configuration_sets[known + 1, 0] - start == end - begin:
             i = 0
             while i < end - begin and pending[start + i] == pending[begin + i]:
                 i += 1
             if i == end - begin:
                 return known
         slot = (slot + 1) & mask
-    if n_fronts + 1 >= fronts.shape[0] or 2 * n_fronts >= mask:
+    if n_sets + 1 >= configuration_sets.shape[0] or 2 * n_sets >= mask:
         return np.int64(TOO_SMALL)
     slots[slot, 0] = stamp
-    slots[slot, 1] = n_fronts
-    fronts[n_fronts, 1] = flags
-    fronts[n_fronts + 1, 0] = end
-    return n_fronts
+    slots[slot, 1] = n_sets
+    configuration_sets[n_sets, 1] = flags
+    configuration_sets[n_sets + 1, 0] = end
+    return n_sets
 
 
 @kernel
-def _intern_node(nodes, slots, stamp, n_nodes, front, cell, parent):  # type: ignore[no-untyped-def]
+def _intern_node(nodes, slots, stamp, n_nodes, configuration_set, cell, parent):  # type: ignore[no-untyped-def]
     """Add a node unless it is known. Returns the new number of nodes, or TOO_SMALL."""
     mask = slots.shape[0] - 1
-    slot = _mix(_mix(np.int64(1), front), np.int64(cell)) & mask
+    slot = _mix(_mix(np.int64(1), configuration_set), np.int64(cell)) & mask
     while slots[slot, 0] == stamp:
         known = slots[slot, 1]
-        if nodes[known, 0] == front and nodes[known, 1] == cell:
+        if nodes[known, 0] == configuration_set and nodes[known, 1] == cell:
             return n_nodes
         slot = (slot + 1) & mask
     if n_nodes >= nodes.shape[0] or 2 * n_nodes >= mask:
         return np.int64(TOO_SMALL)
     slots[slot, 0] = stamp
     slots[slot, 1] = n_nodes
-    nodes[n_nodes, 0] = front
+    nodes[n_nodes, 0] = configuration_set
     nodes[n_nodes, 1] = cell
     nodes[n_nodes, 2] = parent
     return n_nodes + 1
@@ -386,30 +387,30 @@ def _explore(tables, scratch, stamp, columns, part, all_tops, mode):  # type: ig
     Returns the numbers of nodes and of bad ones. The first is TOO_SMALL if there was no room.
     """
     # PERF: we take the arrays out of the tuples once, before the loops
-    fronts, front_slots, pending = scratch.fronts, scratch.front_slots, scratch.pending
+    configuration_sets, set_slots, pending = scratch.configuration_sets, scratch.set_slots, scratch.pending
     nodes, node_slots, bad = scratch.nodes, scratch.node_slots, scratch.bad
     predecessor_start, predecessors = tables.predecessor_start, tables.predecessors
     n_words = 1 if mode == NEVER_MODE else 2
     # PERF: with plain literals Numba would compile the functions called below twice
-    n_nodes, n_fronts, n_bad, node, front = np.int64(0), np.int64(0), np.int64(0), np.int64(-1), np.int64(-1)
+    n_nodes, n_sets, n_bad, node, configuration_set = np.int64(0), np.int64(0), np.int64(0), np.int64(-1), np.int64(-1)
     at, until = part[4], part[5]
-    fronts[0, 0] = 0
+    configuration_sets[0, 0] = 0
     while True:
         while at < until:
-            cell = np.int64(all_tops[at] if front < 0 else predecessors[at])
+            cell = np.int64(all_tops[at] if configuration_set < 0 else predecessors[at])
             at += 1
-            # the front after this cell: its members are written after those of the last front
-            begin = fronts[n_fronts, 0]
+            # the set after this cell: its members are written after those of the last set
+            begin = configuration_sets[n_sets, 0]
             end = begin
-            flags = np.int64(0) if front < 0 else fronts[front, 1]
-            member = np.int64(0) if front < 0 else fronts[front, 0]
+            flags = np.int64(0) if configuration_set < 0 else configuration_sets[configuration_set, 1]
+            member = np.int64(0) if configuration_set < 0 else configuration_sets[configuration_set, 0]
             for tag in range(n_words):
                 begin_of_tag = end
                 accepted = np.int64(_OPEN)
                 # before a stack's top each word counts as one pending reduction, not stored
-                last = np.int64(tag + 1) if front < 0 else fronts[front + 1, 0]
+                last = np.int64(tag + 1) if configuration_set < 0 else configuration_sets[configuration_set + 1, 0]
                 while member < last:
-                    packed = _pack(tag, 0, 0, 0) if front < 0 else pending[member]
+                    packed = _pack(tag, 0, 0, 0) if configuration_set < 0 else pending[member]
                     if packed >> (3 * FIELD_BITS) != tag:
                         break
                     member += 1
@@ -417,13 +418,15 @@ def _explore(tables, scratch, stamp, columns, part, all_tops, mode):  # type: ig
                         continue
                     if (packed >> FIELD_BITS) & _MASK:
                         end = _insert(pending, begin, end, packed - (1 << FIELD_BITS))
-                    elif front < 0:
-                        accepted, end = _run_from(tables, scratch, columns, part, packed, front, cell, tag, begin, end)
+                    elif configuration_set < 0:
+                        accepted, end = _run_from(
+                            tables, scratch, columns, part, packed, configuration_set, cell, tag, begin, end
+                        )
                     else:
                         answer, end = _answer(tables, scratch, stamp, columns, part, packed, cell, tag, begin, end)
                         if answer == _NEEDS_BELOW:
                             accepted, end = _run_from(
-                                tables, scratch, columns, part, packed, front, cell, tag, begin, end
+                                tables, scratch, columns, part, packed, configuration_set, cell, tag, begin, end
                             )
                         else:
                             accepted = answer
@@ -433,7 +436,7 @@ def _explore(tables, scratch, stamp, columns, part, all_tops, mode):  # type: ig
                     flags |= 1 << tag
                     # this word's other members no longer matter; they are the greatest, hence last
                     end = begin_of_tag
-            verdict = _judge_front(flags, begin, end, mode)
+            verdict = _judge_set(flags, begin, end, mode)
             if verdict == _BAD:
                 bad[n_bad, 0] = node
                 bad[n_bad, 1] = cell
@@ -441,17 +444,17 @@ def _explore(tables, scratch, stamp, columns, part, all_tops, mode):  # type: ig
                 if n_bad == bad.shape[0]:
                     return n_nodes, n_bad
             elif verdict == _UNDECIDED:
-                found = _intern_front(fronts, front_slots, pending, stamp, n_fronts, flags, end)
+                found = _intern_set(configuration_sets, set_slots, pending, stamp, n_sets, flags, end)
                 if found < 0:
                     return np.int64(TOO_SMALL), n_bad
-                n_fronts += found == n_fronts
+                n_sets += found == n_sets
                 n_nodes = _intern_node(nodes, node_slots, stamp, n_nodes, found, cell, node)
                 if n_nodes < 0:
                     return np.int64(TOO_SMALL), n_bad
         node += 1
         if node >= n_nodes:
             return n_nodes, n_bad
-        front = np.int64(nodes[node, 0])
+        configuration_set = np.int64(nodes[node, 0])
         at, until = np.int64(predecessor_start[nodes[node, 1]]), np.int64(predecessor_start[nodes[node, 1] + 1])
 
 

@@ -35,7 +35,7 @@ MAX_LENGTH = 63
 class RuleTable(NamedTuple):
     """A grammar's rules as flat arrays.
 
-    symbol : (n_items,) int32; the symbol after an item's dot, or -1 at the end of a rule.
+    next_symbol : (n_items,) int32; the symbol after an item's dot, or -1 at the end of a rule.
     lhs : (n_items,) int32; the left-hand side of the item's rule.
     rule_end : (n_rules,) int32; each rule's last item. The items of rule i are
         rule_end[i - 1] + 1 .. rule_end[i].
@@ -45,7 +45,7 @@ class RuleTable(NamedTuple):
     sizes : (2,) int32; the number of terminals, and the start symbol.
     """
 
-    symbol: np.ndarray
+    next_symbol: np.ndarray
     lhs: np.ndarray
     rule_end: np.ndarray
     occurrences: np.ndarray
@@ -77,7 +77,7 @@ class Levels(NamedTuple):
 @kernel
 def _tail_of(table, levels, n, item):  # type: ignore[no-untyped-def]
     """tail[n, item] by the formula, from the values known so far: a bit mask of remainders."""
-    symbol = table.symbol[item]
+    symbol = table.next_symbol[item]
     if symbol < 0:
         return np.uint64(1) << np.uint64(n)
     if symbol < table.sizes[0]:
@@ -124,19 +124,19 @@ def add_level(table, levels, n, symbol):  # type: ignore[no-untyped-def]
     changed = True
     while changed:
         changed = False
-        for item in range(table.symbol.shape[0]):
-            symbol_here = table.symbol[item]
+        for item in range(table.next_symbol.shape[0]):
+            symbol_here = table.next_symbol[item]
             if symbol_here < 0 or levels.can_follow[n, symbol_here] != 0:
                 continue
-            rest = levels.tail[n, item + 1]
-            if rest == np.uint64(0):
+            remainders = levels.tail[n, item + 1]
+            if remainders == np.uint64(0):
                 continue
             lhs = table.lhs[item]
-            found = (rest & np.uint64(1)) != np.uint64(0)
+            found = (remainders & np.uint64(1)) != np.uint64(0)
             for r in range(1, n + 1):
                 if found:
                     break
-                found = ((rest >> np.uint64(r)) & np.uint64(1)) != np.uint64(0) and levels.can_follow[r, lhs] != 0
+                found = ((remainders >> np.uint64(r)) & np.uint64(1)) != np.uint64(0) and levels.can_follow[r, lhs] != 0
             if found:
                 rank += 1
                 levels.can_follow[n, symbol_here] = rank
@@ -153,17 +153,17 @@ def advance(levels, remainders, item_after):  # type: ignore[no-untyped-def]
     """
     left = np.uint64(0)
     r = 1
-    rest = remainders >> np.uint64(1)
-    while rest != np.uint64(0):
-        if rest & np.uint64(1):
+    remaining = remainders >> np.uint64(1)
+    while remaining != np.uint64(0):
+        if remaining & np.uint64(1):
             left |= levels.tail[r, item_after]
-        rest >>= np.uint64(1)
+        remaining >>= np.uint64(1)
         r += 1
     return left
 
 
 @kernel
-def _seen(slots, stamps, stamp, symbol, first_mask, second_mask):  # type: ignore[no-untyped-def]
+def _add_if_new(slots, stamps, stamp, symbol, first_mask, second_mask):  # type: ignore[no-untyped-def]
     """Add (symbol, first_mask, second_mask) to a hash set: 1 if it is new, 0 if not, -1 if full."""
     size = stamps.shape[0]
     # no products of large numbers: without the JIT, NumPy scalars would warn of overflow
@@ -213,7 +213,9 @@ def implies(table, premise, n_premise, conclusion, n_conclusion, left, slots, st
 
     INVARIANT: a state on the stack has 0 not in K (else it is settled), and J is not empty.
     """
-    _seen(slots, stamps, stamp, left, np.uint64(1) << np.uint64(n_premise), np.uint64(1) << np.uint64(n_conclusion))
+    _add_if_new(
+        slots, stamps, stamp, left, np.uint64(1) << np.uint64(n_premise), np.uint64(1) << np.uint64(n_conclusion)
+    )
     stack[0, 0] = np.uint64(left)
     stack[0, 1] = np.uint64(1) << np.uint64(n_premise)
     stack[0, 2] = np.uint64(1) << np.uint64(n_conclusion)
@@ -242,7 +244,7 @@ def implies(table, premise, n_premise, conclusion, n_conclusion, left, slots, st
                 return False
             if next_wanted == np.uint64(0):
                 continue
-            new = _seen(slots, stamps, stamp, lhs, next_holds, next_wanted)
+            new = _add_if_new(slots, stamps, stamp, lhs, next_holds, next_wanted)
             if new < 0:
                 return False
             if new:
@@ -257,11 +259,11 @@ def implies(table, premise, n_premise, conclusion, n_conclusion, left, slots, st
 def can_accept(levels, remainders, symbol):  # type: ignore[no-untyped-def]
     """Whether some derivation path from `symbol` accepts one of the remainders but 0."""
     r = 1
-    rest = remainders >> np.uint64(1)
-    while rest != np.uint64(0):
-        if (rest & np.uint64(1)) and levels.can_follow[r, symbol] != 0:
+    remaining = remainders >> np.uint64(1)
+    while remaining != np.uint64(0):
+        if (remaining & np.uint64(1)) and levels.can_follow[r, symbol] != 0:
             return True
-        rest >>= np.uint64(1)
+        remaining >>= np.uint64(1)
         r += 1
     return False
 
@@ -332,14 +334,14 @@ def accepting_path(table, levels, n, left, shortest, path):  # type: ignore[no-u
         else:
             for index in range(table.occurrence_start[symbol], table.occurrence_start[symbol + 1]):
                 item = table.occurrences[index]
-                rest = levels.tail[r, item + 1]
+                remainders = levels.tail[r, item + 1]
                 lhs = table.lhs[item]
-                if rest & np.uint64(1):
+                if remainders & np.uint64(1):
                     chosen = item
                     accepted = True
                     break
                 for left_over in range(1, r + 1):
-                    if ((rest >> np.uint64(left_over)) & np.uint64(1)) == np.uint64(0):
+                    if ((remainders >> np.uint64(left_over)) & np.uint64(1)) == np.uint64(0):
                         continue
                     rank = levels.can_follow[left_over, lhs]
                     if rank != 0 and (left_over < r or rank < levels.can_follow[r, symbol]):

@@ -72,9 +72,9 @@ class Claim:
 
         Example: always_legal(X Y, S) has the words Y and Y S.
         """
-        rest = self.context[1:] if isinstance(self.context, tuple) else ()
-        wholes = tuple(rest + sequence for sequence in self.sequences)
-        return (rest, *wholes) if self.kind == "always" else wholes
+        remainder = self.context[1:] if isinstance(self.context, tuple) else ()
+        wholes = tuple(remainder + sequence for sequence in self.sequences)
+        return (remainder, *wholes) if self.kind == "always" else wholes
 
     def allows(self, accepted: Sequence[bool]) -> bool:
         """Whether the claim holds on a stack.
@@ -144,8 +144,8 @@ class Witness:
 
         These are the prefix and the context's members after the first.
         """
-        rest = self.claim.context[1:] if isinstance(self.claim.context, tuple) else ()
-        return self.prefix + rest
+        remainder = self.claim.context[1:] if isinstance(self.claim.context, tuple) else ()
+        return self.prefix + remainder
 
 
 Certificate: TypeAlias = Proof | Witness
@@ -216,7 +216,7 @@ class Simulator:
             raise CertificateError(f"there is no terminal {terminal}; the tables have {len(self.column)} terminals")
         return self.column[terminal]
 
-    def settle(self, fragment: Stack, position: int, word: TerminalSequence) -> Outcome:
+    def outcome_of(self, fragment: Stack, position: int, word: TerminalSequence) -> Outcome:
         """The outcome of word[position:] if only the top part of the stack is known.
 
         fragment : the known LR states, the top last.
@@ -257,7 +257,8 @@ class Simulator:
     def read_cell(self, outcome: Outcome, cell: int, word: TerminalSequence) -> Outcome:
         """The outcome of the word once the next cell of the stack is known too.
 
-        Raises: CertificateError if a pending reduction has no goto on the cell; and as `settle`.
+        Raises: CertificateError if a pending reduction has no goto on the cell; and as
+        `outcome_of`.
         """
         if outcome is None:
             return None
@@ -268,7 +269,7 @@ class Simulator:
                 continue
             if one.nonterminal not in self.go[cell]:
                 raise CertificateError(f"state {cell} has no goto on nonterminal {one.nonterminal}: {one} cannot arise")
-            settled = self.settle((cell, self.go[cell][one.nonterminal]), one.position, word)
+            settled = self.outcome_of((cell, self.go[cell][one.nonterminal]), one.position, word)
             if settled is None:
                 return None
             found |= settled
@@ -359,7 +360,7 @@ def _check_proof(simulator: Simulator, proof: Proof) -> None:
             )
 
     for top in sorted(simulator.tops(proof.claim.context)):
-        check(top, tuple(simulator.settle((top,), 0, word) for word in words), f"the stack's top {top}")
+        check(top, tuple(simulator.outcome_of((top,), 0, word) for word in words), f"the stack's top {top}")
     for node in proof.nodes:
         if not 0 <= node.cell < len(simulator.below) or len(node.outcomes) != len(words):
             raise CertificateError(f"{node} is not a situation of the claim")

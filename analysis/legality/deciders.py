@@ -103,7 +103,7 @@ class Deciders:
         order = np.argsort(symbols, kind="stable").astype(np.int32)
         occurrences = order[symbols[order] >= 0]
         self.table = _kernels.RuleTable(
-            symbol=symbols,
+            next_symbol=symbols,
             lhs=np.array(lhs, np.int32),
             rule_end=np.array(rule_end, np.int32),
             occurrences=occurrences,
@@ -113,7 +113,7 @@ class Deciders:
         self._n_symbols = n_symbols
 
     def _new_levels(self, depth: int = MAX_LENGTH) -> _kernels.Levels:
-        n_items = self.table.symbol.shape[0]
+        n_items = self.table.next_symbol.shape[0]
         return _kernels.Levels(
             first=np.zeros(depth + 1, np.int32),
             span=np.zeros((depth + 1, self._n_symbols), np.uint64),
@@ -235,16 +235,16 @@ class Deciders:
         distance = np.full(self._n_symbols, 1 << 40, np.int64)
         shortest = np.zeros(self._n_symbols, np.int32)
         distance[start] = 0
-        before = np.flatnonzero(table.symbol >= 0)
+        before = np.flatnonzero(table.next_symbol >= 0)
         while True:
             reached = distance[table.lhs[before]] + 1
-            better = before[reached < distance[table.symbol[before]]]
+            better = before[reached < distance[table.next_symbol[before]]]
             if not len(better):
                 return shortest
             # the nearest last: where several reach one symbol, the last assignment below stays
             better = better[np.argsort(-distance[table.lhs[better]], kind="stable")]
-            shortest[table.symbol[better]] = better
-            distance[table.symbol[better]] = distance[table.lhs[better]] + 1
+            shortest[table.next_symbol[better]] = better
+            distance[table.next_symbol[better]] = distance[table.lhs[better]] + 1
 
     def is_never_legal(self, context: Context, sequence: TerminalSequence) -> bool:
         """No word of P ends in the context followed by the sequence.
@@ -288,15 +288,15 @@ class Deciders:
             return True
         if not context:
             return all(self.is_jointly_legal((left,), first, second) for left in (START, *self.live_terminals))
-        rest = context[1:]
-        return self._implies(context[0], rest + first, rest + second) and self._implies(
-            context[0], rest + second, rest + first
+        remainder = context[1:]
+        return self._implies(context[0], remainder + first, remainder + second) and self._implies(
+            context[0], remainder + second, remainder + first
         )
 
     @cached_property
     def live_terminals(self) -> tuple[int, ...]:
         """The terminals that occur in some word of the language."""
-        items = self.table.symbol
+        items = self.table.next_symbol
         return tuple(int(t) for t in np.unique(items[(items >= 0) & (items < self.table.sizes[0])]))
 
     def prover(self) -> Prover:

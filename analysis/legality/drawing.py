@@ -36,7 +36,7 @@ MARGIN = 16.0
 
 Point = tuple[float, float]
 
-INK, QUIET, ACCENT, PAPER, FILLED = "#111111", "#555555", "#a94f08", "#ffffff", "#cfe8cf"
+INK, QUIET, ACCENT, BACKGROUND, FILLED = "#111111", "#555555", "#a94f08", "#ffffff", "#cfe8cf"
 
 
 @dataclass(slots=True, eq=False)
@@ -285,10 +285,10 @@ def _canvas(width: float, height: float, title: str) -> ElementTree.Element:
     )
     ElementTree.SubElement(svg, "title").text = title
     for name, colour in (("tip", QUIET), ("accented-tip", ACCENT)):
-        place = {"viewBox": "0 0 8 8", "refX": "8", "refY": "4", "markerWidth": "8", "markerHeight": "8"}
-        marker = ElementTree.SubElement(svg, "marker", {"id": name, **place, "orient": "auto"})
+        geometry = {"viewBox": "0 0 8 8", "refX": "8", "refY": "4", "markerWidth": "8", "markerHeight": "8"}
+        marker = ElementTree.SubElement(svg, "marker", {"id": name, **geometry, "orient": "auto"})
         ElementTree.SubElement(marker, "path", {"d": "M0 0L8 4L0 8z", "fill": colour})
-    ElementTree.SubElement(svg, "rect", {**size, "fill": PAPER})
+    ElementTree.SubElement(svg, "rect", {**size, "fill": BACKGROUND})
     return svg
 
 
@@ -297,24 +297,27 @@ def _draw_arrow(svg: ElementTree.Element, path: str, arrow: _Arrow) -> None:
     ElementTree.SubElement(svg, "path", {"d": path, "stroke": colour, "marker-end": f"url(#{tip})"})
     last = arrow.y - 4
     for number, line in enumerate(arrow.lines, start=1):
-        place = {"x": _px(arrow.source.x + arrow.source.width + 5), "y": _px(last - LINE * (len(arrow.lines) - number))}
-        ElementTree.SubElement(svg, "text", {**place, "fill": ACCENT if arrow.is_accented else INK}).text = line
+        geometry = {
+            "x": _px(arrow.source.x + arrow.source.width + 5),
+            "y": _px(last - LINE * (len(arrow.lines) - number)),
+        }
+        ElementTree.SubElement(svg, "text", {**geometry, "fill": ACCENT if arrow.is_accented else INK}).text = line
 
 
 def _draw_box(svg: ElementTree.Element, box: _Box) -> None:
-    frames = [(0, FILLED if box.attributes.get("filled") else PAPER)]
+    frames = [(0, FILLED if box.attributes.get("filled") else BACKGROUND)]
     frames += [(3, "none")] if box.attributes.get("accepting") else []
     for inset, fill in frames:
-        place = {"x": _px(box.x + inset), "y": _px(box.y - box.height / 2 + inset)}
+        geometry = {"x": _px(box.x + inset), "y": _px(box.y - box.height / 2 + inset)}
         size = {"width": _px(box.width - 2 * inset), "height": _px(box.height - 2 * inset), "rx": "6"}
-        ElementTree.SubElement(svg, "rect", {**place, **size, "fill": fill, "stroke": QUIET})
+        ElementTree.SubElement(svg, "rect", {**geometry, **size, "fill": fill, "stroke": QUIET})
     if box.attributes["start"]:
         path = f"M{_at(box.x - LEAD, box.y)}L{_at(box.x, box.y)}"
         ElementTree.SubElement(svg, "path", {"d": path, "stroke": QUIET, "marker-end": "url(#tip)"})
     first = box.y + 4 - LINE * (len(box.lines) - 1) / 2
     for number, line in enumerate(box.lines):
-        place = {"x": _px(box.x + box.width / 2), "y": _px(first + LINE * number), "text-anchor": "middle"}
-        ElementTree.SubElement(svg, "text", {**place, "fill": INK}).text = line
+        geometry = {"x": _px(box.x + box.width / 2), "y": _px(first + LINE * number), "text-anchor": "middle"}
+        ElementTree.SubElement(svg, "text", {**geometry, "fill": INK}).text = line
 
 
 def _rounded(corners: Sequence[Point]) -> str:

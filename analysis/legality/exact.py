@@ -304,16 +304,22 @@ class ExactDeciders:
         n_words = len(claim.words())
         mask = (1 << kernels.FIELD_BITS) - 1
         outcomes: dict[int, tuple[tuple[Pending, ...] | None, ...]] = {}
-        for front in scratch.nodes[:n_nodes, 0].tolist():
-            if front in outcomes:
+        for configuration_set in scratch.nodes[:n_nodes, 0].tolist():
+            if configuration_set in outcomes:
                 continue
-            flags = int(scratch.fronts[front, 1])
+            flags = int(scratch.configuration_sets[configuration_set, 1])
             members: list[list[Pending]] = [[] for _ in range(n_words)]
-            for packed in scratch.pending[scratch.fronts[front, 0] : scratch.fronts[front + 1, 0]].tolist():
+            for packed in scratch.pending[
+                scratch.configuration_sets[configuration_set, 0] : scratch.configuration_sets[configuration_set + 1, 0]
+            ].tolist():
                 fields = (packed >> (i * kernels.FIELD_BITS) & mask for i in (2, 1, 0))
                 members[packed >> (3 * kernels.FIELD_BITS)].append(Pending(*fields))
-            outcomes[front] = tuple(None if flags >> tag & 1 else tuple(members[tag]) for tag in range(n_words))
-        return tuple(Node(cell, outcomes[front]) for front, cell, _ in scratch.nodes[:n_nodes].tolist())
+            outcomes[configuration_set] = tuple(
+                None if flags >> tag & 1 else tuple(members[tag]) for tag in range(n_words)
+            )
+        return tuple(
+            Node(cell, outcomes[configuration_set]) for configuration_set, cell, _ in scratch.nodes[:n_nodes].tolist()
+        )
 
     def _witness(self, claim: Claim, scratch: kernels.Scratch, number: int) -> Witness:
         """The witness of a bad node: its cells, completed to a whole stack, and a text for it.
@@ -414,8 +420,8 @@ def _new_scratch(room: int, wanted: int) -> kernels.Scratch:
     """Scratch space for 2**room nodes, the other arrays in proportion. All stamps are 0."""
     n, depth = 1 << room, 1 << (room - 4)
     return kernels.Scratch(
-        fronts=np.zeros((n + 1, 2), np.int64),
-        front_slots=np.zeros((2 * n, 2), np.int64),
+        configuration_sets=np.zeros((n + 1, 2), np.int64),
+        set_slots=np.zeros((2 * n, 2), np.int64),
         pending=np.zeros(4 * n, np.int64),
         nodes=np.zeros((n, 3), np.int32),
         node_slots=np.zeros((4 * n, 2), np.int64),

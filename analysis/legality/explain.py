@@ -151,19 +151,23 @@ class Explainer:
             return Verdict(False, decider, f"{text} is not legal at the start of the text", self._names(premise))
         if context[0] == START:
             return self._implied(decider, (START,), (*context[1:], *premise), (*context[1:], *conclusion))
-        left, rest = context[0], context[1:]
-        if max(len(rest + premise), len(rest + conclusion)) > MAX_LENGTH:
+        left, remainder = context[0], context[1:]
+        if max(len(remainder + premise), len(remainder + conclusion)) > MAX_LENGTH:
             return Verdict(None, decider, f"the sequence is longer than {MAX_LENGTH} terminals")
-        states, refusing = self._explore(left, rest + premise, rest + conclusion)
+        states, refusing = self._explore(left, remainder + premise, remainder + conclusion)
         if not refusing:
-            closed = self._closed_set(states, rest + conclusion)
+            closed = self._closed_set(states, remainder + conclusion)
             return Verdict(True, decider, f"every derivation path {after} reads {text}", (), closed)
-        if self.deciders.prover().implies_from_before(left, rest + premise, rest + conclusion):
+        if self.deciders.prover().implies_from_before(left, remainder + premise, remainder + conclusion):
             reason = f"at the start and after each terminal, whatever reads {self._text((), (left,))} can read {text} {after}"
             return Verdict(
-                True, decider, reason, (), self._closed_from_before((left, *rest, *premise), (left, *rest, *conclusion))
+                True,
+                decider,
+                reason,
+                (),
+                self._closed_from_before((left, *remainder, *premise), (left, *remainder, *conclusion)),
             )
-        begun = [(*self._prefix(path), left, *rest, *premise) for path in refusing]
+        begun = [(*self._prefix(path), left, *remainder, *premise) for path in refusing]
         for prefix in begun:
             full = prefix[: len(prefix) - len(premise)] + conclusion
             if len(full) > MAX_LENGTH or self.deciders.is_never_legal((START,), prefix):
@@ -228,8 +232,8 @@ class Explainer:
         for item in path:
             before = item - 2
             left: tuple[int, ...] = ()
-            while before >= 0 and self._table.symbol[before] >= 0:
-                left = (*self._words[int(self._table.symbol[before])], *left)
+            while before >= 0 and self._table.next_symbol[before] >= 0:
+                left = (*self._words[int(self._table.next_symbol[before])], *left)
                 before -= 1
             found = (*left, *found)
         return found

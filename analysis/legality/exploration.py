@@ -34,7 +34,7 @@ from maskwright.analysis.legality.drawing import to_svg
 from maskwright.analysis.legality.pushdown import Position, Pushdown
 
 
-class Configuration(NamedTuple):
+class ExplorationState(NamedTuple):
     """One state of an exploration, and one node of its picture.
 
     position : the position in a rule.
@@ -58,10 +58,10 @@ class Edge(NamedTuple):
     borrowed : the return address, or None.
     """
 
-    source: Configuration
+    source: ExplorationState
     read: int | None
     borrowed: Position | None
-    target: Configuration
+    target: ExplorationState
 
 
 @dataclass(frozen=True)
@@ -135,21 +135,21 @@ class Exploration:
         return (*self.context[-1:], *self.sequence) if self.start == "before" else self.sequence
 
     @cached_property
-    def starts(self) -> tuple[Configuration, ...]:
+    def starts(self) -> tuple[ExplorationState, ...]:
         """The configurations in which the automaton can be just before, or after, it reads X.
 
         X is the context's last terminal. The attribute `start` chooses between before and after.
         """
         if not self.context:
-            return (Configuration(self.pushdown.first, 0, ()),) if self.pushdown.rules else ()
-        places = frozenset(
-            self.pushdown.places_before(self.context[-1]) if self.start == "before" else self.pushdown.states
+            return (ExplorationState(self.pushdown.first, 0, ()),) if self.pushdown.rules else ()
+        positions = frozenset(
+            self.pushdown.positions_before(self.context[-1]) if self.start == "before" else self.pushdown.states
         )
         if self._context_run is None:
-            return tuple(Configuration(place, 0, ()) for place in sorted(places))
+            return tuple(ExplorationState(position, 0, ()) for position in sorted(positions))
         read = len(self.context) - (2 if self.start == "before" else 1)
-        found = (n for n in self._context_run.nodes if n.consumed == read and n.position in places)
-        return tuple(dict.fromkeys(Configuration(n.position, 0, n.stack) for n in found))
+        found = (n for n in self._context_run.nodes if n.consumed == read and n.position in positions)
+        return tuple(dict.fromkeys(ExplorationState(n.position, 0, n.stack) for n in found))
 
     @cached_property
     def _context_run(self) -> _Run | None:
@@ -159,7 +159,7 @@ class Exploration:
         """
         if not self.context or (self.start == "before" and len(self.context) == 1):
             return None
-        first = [Configuration(place, 0, ()) for place in self.pushdown.occurrences.get(self.context[0], ())]
+        first = [ExplorationState(position, 0, ()) for position in self.pushdown.occurrences.get(self.context[0], ())]
         return _run(self.pushdown, first, self.context[1:], self.max_stack, self.max_states, forget=True)
 
     @cached_property
@@ -169,7 +169,7 @@ class Exploration:
         return _run(self.pushdown, self.starts, self.word, depth, self.max_states, forget=False)
 
     @property
-    def nodes(self) -> tuple[Configuration, ...]:
+    def nodes(self) -> tuple[ExplorationState, ...]:
         """The configurations in the order in which they were met, `starts` first."""
         return self._sequence_run.nodes
 
@@ -184,12 +184,12 @@ class Exploration:
         return self._sequence_run.is_truncated or (self._context_run is not None and self._context_run.is_truncated)
 
     @cached_property
-    def accepting(self) -> frozenset[Configuration]:
+    def accepting(self) -> frozenset[ExplorationState]:
         """The nodes that have consumed the whole word. The exploration stops there."""
         return frozenset(node for node in self.nodes if node.consumed == len(self.word))
 
     @cached_property
-    def coaccessible(self) -> frozenset[Configuration]:
+    def coaccessible(self) -> frozenset[ExplorationState]:
         """The epsilon-coaccessible nodes: the word can be consumed from them without borrowing."""
         return _ancestors((edge for edge in self.edges if edge.borrowed is None), self.accepting)
 
@@ -199,7 +199,7 @@ class Exploration:
         return self.unproved is None
 
     @cached_property
-    def unproved(self) -> tuple[Configuration | None, tuple[Position, ...]] | None:
+    def unproved(self) -> tuple[ExplorationState | None, tuple[Position, ...]] | None:
         """None if the statement is proved; else a start and return addresses that give no proof.
 
         With these return addresses, the top first, the word cannot be consumed from the start. If
@@ -208,15 +208,15 @@ class Exploration:
         """
         if self._context_run is not None and self._context_run.is_truncated:
             return None, ()
-        silent: dict[Configuration, list[Configuration]] = {}
-        lent: dict[tuple[Configuration, Position], list[Configuration]] = {}
+        silent: dict[ExplorationState, list[ExplorationState]] = {}
+        lent: dict[tuple[ExplorationState, Position], list[ExplorationState]] = {}
         useful = _ancestors(self.edges, self.accepting)
         for source, _, borrowed, target in self.edges:
             if target in useful and borrowed is None:
                 silent.setdefault(source, []).append(target)
             elif target in useful and borrowed is not None:
                 lent.setdefault((source, borrowed), []).append(target)
-        queue: deque[tuple[Configuration, frozenset[Configuration], tuple[Position, ...]]]
+        queue: deque[tuple[ExplorationState, frozenset[ExplorationState], tuple[Position, ...]]]
         queue = deque((start, frozenset({start}), ()) for start in self.starts)
         seen = {subset for _, subset, _ in queue}
         while queue:
@@ -237,19 +237,19 @@ class Exploration:
                     queue.append((start, following, (*borrowed_so_far, address)))
         return None
 
-    def to_networkx(self) -> nx.MultiDiGraph[Configuration]:
+    def to_networkx(self) -> nx.MultiDiGraph[ExplorationState]:
         """The exploration as a graph, nodes and edges in a fixed order.
 
         Nodes are `nodes`, with the attributes label, start, accepting and coaccessible. Edges are
         `edges`, with the attributes label and silent. An edge's label is the terminal read or
         ``borrow A : B · c``; calls and returns have none. Edges that borrow nothing are silent.
         """
-        graph: nx.MultiDiGraph[Configuration] = nx.MultiDiGraph()
+        graph: nx.MultiDiGraph[ExplorationState] = nx.MultiDiGraph()
         starts, text, name = frozenset(self.starts), self.pushdown.text, self.grammar.display_name
         for node in self.nodes:
-            rest = " ".join(map(name, self.word[node.consumed :])) or "done"
+            remainder = " ".join(map(name, self.word[node.consumed :])) or "done"
             stack = [f"[{text(address)}]" for address in node.stack]
-            label = "\n".join([text(node.position), *stack, f"to read: {rest}"])
+            label = "\n".join([text(node.position), *stack, f"to read: {remainder}"])
             graph.add_node(
                 node,
                 label=label,
@@ -287,7 +287,7 @@ class Exploration:
 class _Run(NamedTuple):
     """The configurations met, the steps between them, and whether a limit cut something off."""
 
-    nodes: tuple[Configuration, ...]
+    nodes: tuple[ExplorationState, ...]
     edges: tuple[Edge, ...]
     is_truncated: bool
 
@@ -299,7 +299,7 @@ def _pushdown(grammar: Grammar) -> Pushdown:
 
 def _run(
     pushdown: Pushdown,
-    starts: Sequence[Configuration],
+    starts: Sequence[ExplorationState],
     word: tuple[int, ...],
     max_stack: int,
     max_states: int,
@@ -312,7 +312,7 @@ def _run(
 
     Nodes and edges are in breadth-first order.
     """
-    nodes: dict[Configuration, None] = dict.fromkeys(starts[:max_states])
+    nodes: dict[ExplorationState, None] = dict.fromkeys(starts[:max_states])
     edges: list[Edge] = []
     queue = deque(nodes)
     is_truncated = len(starts) > max_states
@@ -325,16 +325,16 @@ def _run(
         after = Position(position.rule, position.dot + 1)
         steps: list[Edge] = []
         if symbol is None and stack:
-            steps.append(Edge(source, None, None, Configuration(stack[0], consumed, stack[1:])))
+            steps.append(Edge(source, None, None, ExplorationState(stack[0], consumed, stack[1:])))
         elif symbol is None:
             for address in pushdown.return_addresses(position.rule):
-                steps.append(Edge(source, None, address, Configuration(address, consumed, ())))
+                steps.append(Edge(source, None, address, ExplorationState(address, consumed, ())))
         elif symbol == word[consumed]:
-            steps.append(Edge(source, symbol, None, Configuration(after, consumed + 1, stack)))
+            steps.append(Edge(source, symbol, None, ExplorationState(after, consumed + 1, stack)))
         elif len(stack) < max_stack or forget:
-            for entry in pushdown.entries.get(symbol, ()):
-                steps.append(Edge(source, None, None, Configuration(entry, consumed, (after, *stack)[:max_stack])))
-        elif symbol in pushdown.entries:
+            for entry in pushdown.rule_starts.get(symbol, ()):
+                steps.append(Edge(source, None, None, ExplorationState(entry, consumed, (after, *stack)[:max_stack])))
+        elif symbol in pushdown.rule_starts:
             is_truncated = True
         for edge in steps:
             if edge.target not in nodes and len(nodes) >= max_states:
@@ -348,8 +348,8 @@ def _run(
 
 
 def _closure(
-    subset: Iterable[Configuration], successors: Mapping[Configuration, Sequence[Configuration]]
-) -> list[Configuration]:
+    subset: Iterable[ExplorationState], successors: Mapping[ExplorationState, Sequence[ExplorationState]]
+) -> list[ExplorationState]:
     """The configurations that can be reached from `subset`, those of `subset` included."""
     reached = dict.fromkeys(subset)
     queue = list(reached)
@@ -361,9 +361,9 @@ def _closure(
     return list(reached)
 
 
-def _ancestors(edges: Iterable[Edge], targets: Iterable[Configuration]) -> frozenset[Configuration]:
+def _ancestors(edges: Iterable[Edge], targets: Iterable[ExplorationState]) -> frozenset[ExplorationState]:
     """The nodes from which one of `targets` can be reached, these included."""
-    predecessors: dict[Configuration, list[Configuration]] = {}
+    predecessors: dict[ExplorationState, list[ExplorationState]] = {}
     for edge in edges:
         predecessors.setdefault(edge.target, []).append(edge.source)
     return frozenset(_closure(targets, predecessors))

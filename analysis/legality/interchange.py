@@ -10,7 +10,7 @@ It is not enough that swapping *all* X and Y maps the rules onto themselves. Wit
 
 from __future__ import annotations
 
-from maskwright.analysis.arguments import boolean
+from maskwright.analysis.arguments import as_boolean
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.grammar.normalise import inline_unit_only, normalise, reduce
 from maskwright.analysis.loading.sources import GrammarSource, as_grammar
@@ -37,7 +37,7 @@ def interchange_classes(grammar: GrammarSource, *, rewrite: bool = False) -> Cla
     Source: partition refinement as in Tran-Thien's streamlining post (2025), which has the form
     without `rewrite`.
     """
-    rewrite = boolean("rewrite", rewrite)
+    rewrite = as_boolean("rewrite", rewrite)
     grammar = as_grammar(grammar)
     union = _Union(grammar.n_terminals)
     forms = [reduce(grammar)]

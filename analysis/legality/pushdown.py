@@ -103,7 +103,7 @@ class Pushdown:
         return {symbol: tuple(positions) for symbol, positions in table.items()}
 
     @cached_property
-    def entries(self) -> dict[int, tuple[Position, ...]]:
+    def rule_starts(self) -> dict[int, tuple[Position, ...]]:
         """Nonterminal -> the beginnings of its rules."""
         table: dict[int, list[Position]] = {}
         for number, rule in self.rules.items():
@@ -128,12 +128,12 @@ class Pushdown:
             if symbol is None:
                 found += [Transition(source, None, back, None, back) for back in self.return_addresses(source.rule)]
             elif self.grammar.is_nonterminal(symbol):
-                found += [Transition(source, None, None, after, entry) for entry in self.entries[symbol]]
+                found += [Transition(source, None, None, after, entry) for entry in self.rule_starts[symbol]]
             else:
                 found.append(Transition(source, symbol, None, None, after))
         return tuple(found)
 
-    def places_before(self, terminal: int) -> tuple[Position, ...]:
+    def positions_before(self, terminal: int) -> tuple[Position, ...]:
         """The positions from which calls alone can lead to reading `terminal`.
 
         Only positions just after a symbol count, and `first`.

@@ -80,7 +80,7 @@ class Lexemes:
     byte_class : (256,) uint8; the class of each byte. Bytes of one class have the same transitions.
         Each byte that moves a layout's column is a class of its own.
     byte_of_class : for each class one of its bytes.
-    columns : for each state the next state by byte class, -1 for none.
+    next_by_class : for each state the next state by byte class, -1 for none.
     reads_on : for each state whether any byte leads on.
 
     Raises: as `build_transducer`.
@@ -109,14 +109,16 @@ class Lexemes:
                 byte_class[byte] = byte_class.max() + 1
         self.byte_class = byte_class.astype(np.uint8)
         self.byte_of_class = [int(np.flatnonzero(byte_class == c)[0]) for c in range(int(byte_class.max()) + 1)]
-        self.columns: list[list[int]] = union.next_state[:, self.byte_of_class].tolist()
-        self.reads_on = [max(row) >= 0 for row in self.columns]
+        self.next_by_class: list[list[int]] = union.next_state[:, self.byte_of_class].tolist()
+        self.reads_on = [max(row) >= 0 for row in self.next_by_class]
         wins = [1 << winner if winner >= 0 else 0 for winner in self.winner]
-        self.live = [_members(found) for found in _gathered(wins, [set(row) - {-1} for row in self.columns])]
+        self.live = [
+            _members(found) for found in _union_over_reachable(wins, [set(row) - {-1} for row in self.next_by_class])
+        ]
         self._starts: dict[tuple[int, ...], list[int]] = {}
         self._reached: dict[int, set[int]] = {}
         self._survives: dict[tuple[int, int, int], bool] = {}
-        self._together: dict[tuple[int, int], tuple[list[int], list[tuple[int, int]]]] = {}
+        self._pairs_after: dict[tuple[int, int], tuple[list[int], list[tuple[int, int]]]] = {}
         self._first_after: dict[int, tuple[list[bool], list[bool]]] = {}
 
     @cached_property
@@ -133,7 +135,7 @@ class Lexemes:
         every = {
             t for rule in self.grammar.rules for t in rule.rhs if t < n and not self.grammar.terminals[t].is_declared
         }
-        successors = [set(row) - {-1} for row in self.columns]
+        successors = [set(row) - {-1} for row in self.next_by_class]
         own = [0] * len(self.table)
         for state, winner in enumerate(self.winner):
             if winner in self.grammar.ignored:
@@ -143,7 +145,8 @@ class Lexemes:
                 own[state] = 1 << winner
         anything = sum(1 << terminal for terminal in every - self.grammar.verbatim) | 1 << n
         return [
-            None if found & anything == anything else frozenset(_members(found)) for found in _gathered(own, successors)
+            None if found & anything == anything else frozenset(_members(found))
+            for found in _union_over_reachable(own, successors)
         ]
 
     def _begun_behind(self, state: int) -> set[int]:
@@ -153,7 +156,7 @@ class Lexemes:
         for start in set(self.union.starts):  # the mode stays
             if state not in self.reachable(start):
                 continue
-            for after, begun in zip(self.columns[state], self.columns[start], strict=True):
+            for after, begun in zip(self.next_by_class[state], self.next_by_class[start], strict=True):
                 if begun >= 0 and (
                     after < 0 or (self.winner[after] < 0 and self.can_survive(winner, after, begun, True))
                 ):
@@ -166,7 +169,7 @@ class Lexemes:
             found: set[int] = set()
             agenda = [start]
             while agenda:
-                new = {after for after in self.columns[agenda.pop()] if after >= 0} - found
+                new = {after for after in self.next_by_class[agenda.pop()] if after >= 0} - found
                 found |= new
                 agenda += new
             self._reached[start] = found
@@ -193,11 +196,11 @@ class Lexemes:
         """
         current = {(start, True) for start in self.starts_after((winner,))}
         for byte in data:
-            current = {found for position in current for found in self._read(winner, position, byte)}
+            current = {found for reading in current for found in self._read(winner, reading, byte)}
         return current
 
-    def _read(self, winner: int, position: tuple[int, bool], byte: int) -> list[tuple[int, bool]]:
-        state, is_first = position
+    def _read(self, winner: int, reading: tuple[int, bool], byte: int) -> list[tuple[int, bool]]:
+        state, is_first = reading
         after = self.table[state][byte]
         if after < 0:
             return []
@@ -232,20 +235,20 @@ class Lexemes:
         known = survives.get(begin)
         if known is not None:
             return known
-        may_end, may_live = self._firsts(winner) if is_first else ([], [])
+        may_end, may_live = self._may_follow_at(winner) if is_first else ([], [])
         accepting = self.union.accepting
         seen = {begin}
         agenda = [begin]
         while agenda:
             first, lexeme, other = agenda.pop()
             fails, goes_on = self._side_by_side(lexeme, other)
-            if fails if first < 0 else any(may_live[position] for position in fails):
+            if fails if first < 0 else any(may_live[other_after] for other_after in fails):
                 survives[begin] = True
                 return True
-            for after, position in goes_on:
-                pairs = [(first, after, position)]
-                if accepting[position] if first < 0 else may_end[position]:
-                    pairs += [(-1, after, start) for start in self.starts_after(accepting[position])]
+            for after, other_after in goes_on:
+                pairs = [(first, after, other_after)]
+                if accepting[other_after] if first < 0 else may_end[other_after]:
+                    pairs += [(-1, after, start) for start in self.starts_after(accepting[other_after])]
                 for pair in pairs:
                     if pair not in seen:
                         known = survives.get(pair)
@@ -265,17 +268,19 @@ class Lexemes:
         can and the first cannot end.
         """
         key = lexeme, other
-        found = self._together.get(key)
+        found = self._pairs_after.get(key)
         if found is None:
             # PERF: bytes that lead to the same pair count once: a few for some hundred classes.
-            pairs = {pair for pair in zip(self.columns[lexeme], self.columns[other], strict=True) if pair[1] >= 0}
-            found = self._together[key] = (
-                sorted(position for after, position in pairs if after < 0),
-                sorted((after, position) for after, position in pairs if after >= 0 and self.winner[after] < 0),
+            pairs = {
+                pair for pair in zip(self.next_by_class[lexeme], self.next_by_class[other], strict=True) if pair[1] >= 0
+            }
+            found = self._pairs_after[key] = (
+                sorted(other_after for after, other_after in pairs if after < 0),
+                sorted((after, other_after) for after, other_after in pairs if after >= 0 and self.winner[after] < 0),
             )
         return found
 
-    def _firsts(self, winner: int) -> tuple[list[bool], list[bool]]:
+    def _may_follow_at(self, winner: int) -> tuple[list[bool], list[bool]]:
         """For each state whether a terminal behind `winner` can end there, and there or later."""
         found = self._first_after.get(winner)
         if found is None:
@@ -287,7 +292,7 @@ class Lexemes:
         return found
 
 
-def _gathered(own: list[int], successors: list[set[int]]) -> list[int]:
+def _union_over_reachable(own: list[int], successors: list[set[int]]) -> list[int]:
     """For each state the union of `own` over all states that it reaches, itself included."""
     found = list(own)
     predecessors: list[list[int]] = [[] for _ in successors]

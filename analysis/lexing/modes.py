@@ -198,19 +198,19 @@ def _joined(
     members: list[list[frozenset[int]]] = []
     for one in sets:
         order = np.array(sorted(one), np.int64)
-        view = np.full(256, -1, np.int32)
+        group_of_byte = np.full(256, -1, np.int32)
         for byte in np.flatnonzero(begins[order].any(axis=0)).tolist():
             beginning = order[begins[order, byte]].tobytes()
-            view[byte] = numbers.setdefault(beginning, len(numbers))
-        agrees = ((modes == view) | (modes < 0) | (view < 0)).all(axis=1)
+            group_of_byte[byte] = numbers.setdefault(beginning, len(numbers))
+        agrees = ((modes == group_of_byte) | (modes < 0) | (group_of_byte < 0)).all(axis=1)
         if agrees.any():
             mode = int(agrees.argmax())
-            modes[mode] = np.maximum(modes[mode], view)
+            modes[mode] = np.maximum(modes[mode], group_of_byte)
             members[mode].append(one)
         else:
             if len(modes) == MODE_LIMIT:
                 raise _too_many_modes(grammar)
-            modes = np.concatenate([modes, view[None]])
+            modes = np.concatenate([modes, group_of_byte[None]])
             members.append([one])
     return {one: frozenset[int]().union(*mode) for mode in members for one in mode}
 

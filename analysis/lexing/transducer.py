@@ -60,7 +60,7 @@ RESTART = -2
 
 Outputs = tuple[int, ...]
 """The terminals emitted, in order; ignored terminals are left out."""
-Again = tuple[Outputs, int]
+Reread = tuple[Outputs, int]
 """What pending bytes become when they are read again: the terminals emitted, and the state."""
 
 MAX_AGAIN = 12
@@ -89,7 +89,7 @@ class Transducer:
         end of the text. None: no restriction. See `Lexemes.lookahead`.
     fallback : for each state the terminal that is emitted if the lexeme fails, where bytes have
         been read since it could have ended; else -1.
-    again : for each state with a fallback, what those bytes become when they are read again: the
+    reread : for each state with a fallback, what those bytes become when they are read again: the
         terminals emitted, and the state. None in other states, and in all states if there are
         several modes.
     pending : for each state with a fallback, those bytes. b"" in other states, and in all states if
@@ -110,7 +110,7 @@ class Transducer:
     live: tuple[tuple[int, ...], ...]
     lookahead: tuple[frozenset[int] | None, ...]
     fallback: tuple[int, ...]
-    again: tuple[Again | None, ...]
+    reread: tuple[Reread | None, ...]
     pending: tuple[bytes, ...]
     may_end_newline: npt.NDArray[np.bool_]
     is_newline: npt.NDArray[np.bool_]
@@ -170,7 +170,7 @@ class _State:
 
     under_way : the union automaton's state, -1 where no lexeme is under way.
     winner : the terminal that won at the last position where the lexeme could have ended, or -1.
-    again : None at that position; past it what the bytes read since then become when they are read
+    reread : None at that position; past it what the bytes read since then become when they are read
         again. One mode only.
     pending : those bytes. Several modes only.
     begins : whether a mode starts here and nothing has been read. This keeps the start apart from
@@ -180,14 +180,14 @@ class _State:
 
     under_way: int
     winner: int = -1
-    again: Again | None = None
+    reread: Reread | None = None
     pending: bytes = b""
     begins: bool = False
 
     @property
     def backs_up(self) -> bool:
         """Whether bytes have been read since the lexeme could have ended."""
-        return self.again is not None or bool(self.pending)
+        return self.reread is not None or bool(self.pending)
 
 
 class _Builder:
@@ -242,7 +242,7 @@ class _Builder:
             live=tuple(self.lexemes.live[s.under_way] if s.under_way >= 0 else () for s in self.states),
             lookahead=tuple(self.lexemes.lookahead[s.under_way] if s.under_way >= 0 else None for s in self.states),
             fallback=tuple(s.winner if s.backs_up else -1 for s in self.states),
-            again=tuple(s.again for s in self.states),
+            reread=tuple(s.reread for s in self.states),
             pending=tuple(s.pending for s in self.states),
             may_end_newline=_read_only(
                 np.array([s.winner == newline >= 0 and not s.backs_up for s in self.states], np.bool_)
@@ -286,9 +286,9 @@ class _Builder:
             found = self.number[state] = len(self.states)
             self.states.append(state)
             self.nested.append(0)
-            if state.again is not None:
+            if state.reread is not None:
                 # The bytes that are read again may be backed up over in their turn.
-                self.nested[found] = 1 + self.nested[state.again[1]] + len(state.again[0])
+                self.nested[found] = 1 + self.nested[state.reread[1]] + len(state.reread[0])
             if found >= self.limit or len(state.pending) > MAX_PENDING or self.nested[found] > MAX_AGAIN:
                 raise self._too_many(state)
         return found
@@ -333,7 +333,7 @@ class _Builder:
             return DEAD, ()
         if self.has_modes:
             return RESTART, self.lexemes.emitted(state.winner)
-        outputs, number = state.again or ((), START_STATE)
+        outputs, number = state.reread or ((), START_STATE)
         target, more = self._step(self.states[number], byte)
         if target < 0:
             return DEAD, ()
@@ -349,22 +349,22 @@ class _Builder:
             return lost
         if self.has_modes:
             pending = state.pending + bytes([byte])
-            positions = self.lexemes.readings(state.winner, pending)
+            readings = self.lexemes.readings(state.winner, pending)
             found = _State(after, state.winner, None, pending)
             others = self._read_again(state.winner, after, pending)
         else:
-            outputs, number = state.again or ((), START_STATE)
+            outputs, number = state.reread or ((), START_STATE)
             target, more = self._step(self.states[number], byte)
             if target < 0:
                 return lost
             outputs += more
             if outputs and not self.lexemes.follows(state.winner, outputs[0]):
                 return lost
-            positions = self._positions(state.winner, target, not outputs)
+            readings = self._readings(state.winner, target, not outputs)
             found = _State(after, state.winner, (outputs, target))
             others = set() if self.lexemes.emitted(state.winner) + outputs else {target}
         if not any(
-            self.lexemes.can_survive(state.winner, after, other, is_first) for other, is_first in sorted(positions)
+            self.lexemes.can_survive(state.winner, after, other, is_first) for other, is_first in sorted(readings)
         ):
             return lost
         if state.winner == self.newline and byte in self.column_bytes:
@@ -410,7 +410,7 @@ class _Builder:
             f"layout ({self.grammar.display_name(self.newline)}), whose column would be unknown; make the terminals differ sooner"
         )
 
-    def _positions(self, winner: int, number: int, is_first: bool) -> set[tuple[int, bool]]:
+    def _readings(self, winner: int, number: int, is_first: bool) -> set[tuple[int, bool]]:
         """Where the union automaton may be in a state of the transducer.
 
         The state's own backing up is included. Returns pairs as in `Lexemes.readings`.
@@ -420,8 +420,8 @@ class _Builder:
             return {(self.lexemes.union.starts[0], is_first)}
         found = {(state.under_way, is_first)}
         if state.winner >= 0 and (not is_first or self.lexemes.follows(winner, state.winner)):
-            _, again = state.again or ((), START_STATE)
-            found |= self._positions(winner, again, False)
+            _, reread = state.reread or ((), START_STATE)
+            found |= self._readings(winner, reread, False)
         return found
 
     def _end(self, state: _State) -> int:
@@ -433,12 +433,12 @@ class _Builder:
         emitted = self.lexemes.emitted(state.winner)
         if state.backs_up and self.has_modes:
             return RESTART
-        if state.again is not None:
-            outputs, number = state.again
-            rest = self._end(self.states[number])
-            if rest < 0:
+        if state.reread is not None:
+            outputs, number = state.reread
+            end_output = self._end(self.states[number])
+            if end_output < 0:
                 return -1
-            emitted += outputs + list(self.outputs)[rest]
+            emitted += outputs + list(self.outputs)[end_output]
         return self.outputs.setdefault(emitted, len(self.outputs))
 
 

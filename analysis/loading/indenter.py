@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import chain
 
-from maskwright.analysis.arguments import integer, need_type, pairs
+from maskwright.analysis.arguments import as_integer, as_pairs, need_type
 from maskwright.analysis.errors import GrammarError
 from maskwright.analysis.grammar.columns import TAB_STOP, Tabs
 
@@ -39,10 +39,10 @@ class Indenter:
         for member in ("newline", "indent", "dedent"):
             need_type(f"the indenter's {member}", getattr(self, member), str, "a terminal's name", GrammarError)
         need_type("the indenter's tabs", self.tabs, str, "'lark' or 'consistent'", GrammarError)
-        brackets = pairs(
+        brackets = as_pairs(
             "the indenter's brackets", self.brackets, "pairs of terminals' names, as in [('(', ')')]", GrammarError
         )
         for name in chain.from_iterable(brackets):
             need_type("a bracket of the indenter", name, str, "a terminal's name or literal text", GrammarError)
         object.__setattr__(self, "brackets", brackets)
-        object.__setattr__(self, "tab_length", integer("the indenter's tab_length", self.tab_length, GrammarError))
+        object.__setattr__(self, "tab_length", as_integer("the indenter's tab_length", self.tab_length, GrammarError))

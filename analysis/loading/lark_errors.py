@@ -73,7 +73,7 @@ def translate(error: Exception, files: GrammarFiles, doing: str) -> MaskwrightEr
     if step == "resolve_term_references":
         for number, source in enumerate(files.texts):
             offsets = offsets_of(source)
-            for name in offsets.introductions:
+            for name in offsets.imports_and_declarations:
                 if name in offsets.in_terminals:
                     return GrammarError(files.at(message, offsets.in_terminals[name], number))
     if "Inconsistent base_path for " in explained:

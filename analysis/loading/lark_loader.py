@@ -25,7 +25,7 @@ from lark.lexer import PatternStr, TerminalDef
 from lark.load_grammar import Grammar as LarkGrammar
 from lark.load_grammar import load_grammar as lark_load_grammar
 
-from maskwright.analysis.arguments import clip, need_type, strings
+from maskwright.analysis.arguments import as_strings, clip, need_type
 from maskwright.analysis.errors import (
     EmptyLanguageError,
     GrammarError,
@@ -44,10 +44,10 @@ from maskwright.analysis.grammar.grammar import (
 )
 from maskwright.analysis.grammar.lark_files import (
     GrammarFiles,
-    nearest,
     position_of,
     rule_name,
     short_name,
+    suggestion,
 )
 from maskwright.analysis.grammar.normalise import productive_symbols, unproductive_cycle
 from maskwright.analysis.grammar.options import read_options
@@ -57,7 +57,7 @@ from maskwright.analysis.loading.lark_limits import check_sizes
 from maskwright.analysis.loading.names import find_source
 from maskwright.analysis.loading.soft import soften
 from maskwright.analysis.lr.splits import default_conflicts
-from maskwright.analysis.restrict.restrict import listed, replacements
+from maskwright.analysis.restrict.restrict import as_tuple, replacements
 from maskwright.analysis.restrict.restrict import restrict as restricted
 
 _LEXINGS = get_args(Lexing)
@@ -168,8 +168,8 @@ def parse_grammar(
     if not (isinstance(layout, Layout | Indenter | NoneType) or (isinstance(layout, str) and layout == "auto")):
         raise GrammarError(f"layout is {clip(layout)}; expected 'auto', None, an Indenter or a Layout")
     if soft is not None:
-        soft = strings("soft", soft, "a list of string literals, or None", GrammarError)
-    restrict = () if restrict is None else listed(restrict)
+        soft = as_strings("soft", soft, "a list of string literals, or None", GrammarError)
+    restrict = () if restrict is None else as_tuple(restrict)
     files = GrammarFiles(display or name)
     main = os.path.join(os.fsdecode(folder) or os.curdir, "main.lark") if folder is not None else "main.lark"
     doing = "reading the text"
@@ -226,7 +226,7 @@ def parse_grammar(
 def _need_choice(what: str, value: object, choices: Sequence[str]) -> None:
     if value is not None and not (isinstance(value, str) and value in choices):
         shown = value if isinstance(value, str) else clip(value)
-        raise UnknownNameError(f"no {what} is named {clip(value)}" + nearest(shown, choices))
+        raise UnknownNameError(f"no {what} is named {clip(value)}" + suggestion(shown, choices))
 
 
 def _endless(grammar: Grammar, productive: frozenset[int], files: GrammarFiles) -> str:
@@ -316,7 +316,7 @@ def _refused(names: Sequence[str], builder: LarkGrammar, files: GrammarFiles) ->
     for name in names:
         if name not in defined:
             raise files.error(
-                f"option refused names {name}, which is not a terminal of the grammar" + nearest(name, defined), name
+                f"option refused names {name}, which is not a terminal of the grammar" + suggestion(name, defined), name
             )
     return names
 
@@ -425,7 +425,7 @@ def _with_verbatim(grammar: Grammar, names: Sequence[str], files: GrammarFiles) 
     for name in names:
         if name not in number:
             what = f"option verbatim names {name}, which is not a terminal that the rules use"
-            raise files.error(what + nearest(name, list(number)), name)
+            raise files.error(what + suggestion(name, list(number)), name)
     return replace(grammar, verbatim=frozenset(number[name] for name in names))  # checks the rest
 
 

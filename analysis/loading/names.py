@@ -11,7 +11,7 @@ from pathlib import Path
 from maskwright.analysis.arguments import a_type
 from maskwright.analysis.errors import GrammarError, UnknownNameError
 from maskwright.analysis.grammar.grammar import Lexing
-from maskwright.analysis.grammar.lark_files import OR_PATH, is_text, nearest, read_file, short_name
+from maskwright.analysis.grammar.lark_files import OR_PATH, is_text, read_file, short_name, suggestion
 
 LARK_WHEEL_STARTS = {"python": "file_input", "lark": "start"}
 """The grammars of Lark's wheel that have rules.
@@ -86,7 +86,7 @@ def find_source(source: str | os.PathLike[str]) -> Source:
         name = shown.removeprefix("lark:")
         if name not in LARK_WHEEL_STARTS:
             raise UnknownNameError(
-                f"Lark's wheel has no grammar {short_name(shown)}" + nearest(shown, known_grammars(), OR_PATH)
+                f"Lark's wheel has no grammar {short_name(shown)}" + suggestion(shown, known_grammars(), OR_PATH)
             )
         text = (pkgutil.get_data("lark", f"grammars/{name}.lark") or b"").decode("utf-8")
         file = f"{name}.lark"

@@ -91,7 +91,7 @@ class _Rewriter:
     left, whole : for each nonterminal's index a class. Nonterminals that lead to each other in the
         `FollowGraphs` have equal classes.
     void : the nonterminals that derive only the empty text. some : N -> N+.
-    rests : body -> the new nonterminal with this one rule. It stands for a rule's tail.
+    tails : body -> the new nonterminal with this one rule. It stands for a rule's tail.
     """
 
     def __init__(self, grammar: Grammar) -> None:
@@ -106,7 +106,7 @@ class _Rewriter:
         self.taken = set(grammar.nonterminals)
         self.next_number = grammar.n_terminals + grammar.n_nonterminals
         self.some: dict[int, int] = {}
-        self.rests: dict[Body, int] = {}
+        self.tails: dict[Body, int] = {}
         self.agenda: list[tuple[int, int]] = []
         """(N+, N) for each N+ whose rules must still be made."""
 
@@ -156,8 +156,8 @@ class _Rewriter:
     def _inner(self, lhs: int, body: Body) -> int | None:
         """The first position of a symbol that leads back to `lhs` while all others may be empty."""
         required = [at for at, symbol in enumerate(body) if symbol not in self.nullable]
-        places = range(len(body)) if not required else required if len(required) == 1 else ()
-        return next((at for at in places if self._leads_back(lhs, body[at], self.whole)), None)
+        indices = range(len(body)) if not required else required if len(required) == 1 else ()
+        return next((at for at in indices if self._leads_back(lhs, body[at], self.whole)), None)
 
     def _hidden(self, lhs: int, body: Body) -> int | None:
         """The last position past the first of a symbol that leads back to `lhs` (`left`).
@@ -165,8 +165,8 @@ class _Rewriter:
         The symbols before it may be empty.
         """
         n = sum(1 for _ in itertools.takewhile(self.nullable.__contains__, body))
-        places = range(min(n, len(body) - 1), 0, -1)
-        return next((at for at in places if self._leads_back(lhs, body[at], self.left)), None)
+        indices = range(min(n, len(body) - 1), 0, -1)
+        return next((at for at in indices if self._leads_back(lhs, body[at], self.left)), None)
 
     def _is_looping(self, lhs: int, body: Body) -> bool:
         """Whether a rule closes a cycle on which reductions may not end."""
@@ -203,17 +203,17 @@ class _Rewriter:
         """One body for each first symbol that is not empty, chosen before `end`."""
         # For each symbol what follows it, the last first: the symbols themselves if there are at
         # most two, else a nonterminal.
-        rests: list[Body] = [()]
+        tails: list[Body] = [()]
         for at in range(len(symbols) - 1, 0, -1):
-            part = (symbols[at], *rests[-1])
+            part = (symbols[at], *tails[-1])
             if len(symbols) - at > 2:
-                if part not in self.rests:
-                    self.rests[part] = self._fresh(lhs, "rest")
-                    self.bodies[self.rests[part]] = [part]
-                part = (self.rests[part],)
-            rests.append(part)
-        for at, rest in zip(range(end), reversed(rests), strict=False):
-            yield self._non_empty(symbols[at]), *rest
+                if part not in self.tails:
+                    self.tails[part] = self._fresh(lhs, "rest")
+                    self.bodies[self.tails[part]] = [part]
+                part = (self.tails[part],)
+            tails.append(part)
+        for at, tail in zip(range(end), reversed(tails), strict=False):
+            yield self._non_empty(symbols[at]), *tail
 
     def _non_empty(self, symbol: int) -> int:
         """N+ of a nonterminal that may be empty; any other symbol itself."""

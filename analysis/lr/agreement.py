@@ -183,7 +183,7 @@ class _Pairs:
                 if _top(base, first) == _top(base, second):
                     new: set[Pair] | frozenset[Pair]
                     if first and second:
-                        new = self._passed_over(*_lowest_equal(base, first, second))
+                        new = self._after_popping(*_lowest_equal(base, first, second))
                     else:  # the base itself is on top of one
                         new = {(below, (base, *first), (base, *second)) for below in self.tables.below[base]}
                     agenda += new - seen
@@ -192,7 +192,7 @@ class _Pairs:
             self._apart[pair] = found
         return found
 
-    def _passed_over(self, below: Pair, state: int) -> frozenset[Pair]:
+    def _after_popping(self, below: Pair, state: int) -> frozenset[Pair]:
         """The pairs after a reduction that pops a state which both stacks have pushed.
 
         below : the pair below that state. The pairs are those after the reduction, before a

@@ -181,14 +181,14 @@ class _Closure:
     """What a set of nonterminals after a dot adds to a state. All states with that set share it.
 
     kernels : symbol -> the items past that symbol. symbols : (n,) int32; these symbols, ascending.
-    place : symbol -> its index in `symbols`. missing : the symbols for which no state has been
+    index_of : symbol -> its index in `symbols`. missing : the symbols for which no state has been
         needed yet.
     row : (n,) int32; for each symbol the state with just its kernel, -1 if it has not been needed
         yet.
     empty : the empty rules.
     """
 
-    __slots__ = ("empty", "kernels", "missing", "place", "row", "symbols")
+    __slots__ = ("empty", "index_of", "kernels", "missing", "row", "symbols")
 
     def __init__(self, rules: Iterable[int], items: Items) -> None:
         found: dict[int, list[int]] = {}
@@ -202,7 +202,7 @@ class _Closure:
         self.kernels = {symbol: tuple(sorted(found[symbol])) for symbol in sorted(found)}
         self.missing = list(self.kernels)
         self.symbols = np.array(self.missing, np.int32)
-        self.place = {symbol: i for i, symbol in enumerate(self.missing)}
+        self.index_of = {symbol: i for i, symbol in enumerate(self.missing)}
         self.row = np.full(len(self.symbols), -1, np.int32)
 
     def transitions(self, targets: dict[int, int]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
@@ -213,10 +213,10 @@ class _Closure:
         Returns two arrays (n,) int32.
         """
         row = self.row.copy()
-        more = {symbol: target for symbol, target in targets.items() if symbol not in self.place}
+        more = {symbol: target for symbol, target in targets.items() if symbol not in self.index_of}
         for symbol, target in targets.items():
-            if symbol in self.place:
-                row[self.place[symbol]] = target
+            if symbol in self.index_of:
+                row[self.index_of[symbol]] = target
         if not more:
             return self.symbols, row
         symbols = np.concatenate([self.symbols, np.array(list(more), np.int32)])
@@ -286,7 +286,7 @@ def build_automaton(grammar: Grammar) -> Automaton:
                 kernel = tuple(sorted([*past[symbol], *closure.kernels.get(symbol, ())]))
                 targets[symbol] = state(kernel, symbol)
             else:
-                closure.row[closure.place[symbol]] = state(closure.kernels[symbol], symbol)
+                closure.row[closure.index_of[symbol]] = state(closure.kernels[symbol], symbol)
         closure.missing = [symbol for symbol in closure.missing if symbol in past]
         rows.append(closure.transitions(targets))
         n_transitions += len(rows[-1][0])

@@ -222,18 +222,18 @@ class _Search:
         passed_on: list[list[int]] = [[] for _ in range(grammar.n_nonterminals)]
         # For each item before a symbol: whether what follows that symbol may begin with t, and
         # whether it may be empty.
-        self.past: list[tuple[bool, bool]] = []
+        self.behind: list[tuple[bool, bool]] = []
         for body in [*(rule.rhs for rule in grammar.rules), (grammar.start,)]:
             flags = [(False, False)]
             follows, empty = False, True
             for symbol in reversed(body):
                 flags.append((follows, empty))
                 follows, empty = symbol in begins or (symbol in nullable and follows), symbol in nullable and empty
-            self.past += flags[::-1]
+            self.behind += flags[::-1]
         for number, rule in enumerate(grammar.rules):
             if rule.rhs and rule.rhs[0] >= n_terminals:
                 head, first = rule.lhs - n_terminals, rule.rhs[0] - n_terminals
-                follows, empty = self.past[automaton.items.first[number]]
+                follows, empty = self.behind[automaton.items.first[number]]
                 if follows:
                     self.always[head] |= 1 << first
                 if empty:
@@ -278,7 +278,7 @@ class _Search:
         best: dict[int, tuple[int, int]] = {}
         root = (0, int(self.terminal == self.n_terminals))
         vertices = [root]
-        came: list[tuple[int, int]] = [(-1, -1)]
+        predecessor: list[tuple[int, int]] = [(-1, -1)]
         number = {root: 0}
         cost = [0]
         agenda = [(0, 0)]
@@ -306,10 +306,10 @@ class _Search:
                 if other is None:
                     other = number[following] = len(vertices)
                     vertices.append(following)
-                    came.append((vertex, symbol))
+                    predecessor.append((vertex, symbol))
                     cost.append(length)
                 elif length < cost[other]:
-                    came[other], cost[other] = (vertex, symbol), length
+                    predecessor[other], cost[other] = (vertex, symbol), length
                 else:
                     continue
                 heapq.heappush(agenda, (length, other))
@@ -317,7 +317,7 @@ class _Search:
         for goal, (n_right, vertex) in best.items():
             symbols = []
             while vertex:
-                vertex, symbol = came[vertex]
+                vertex, symbol = predecessor[vertex]
                 symbols.append(symbol)
             found[goal] = symbols[::-1], n_right == n_actions[goal]
         return found, len(done)
@@ -344,7 +344,7 @@ class _Search:
         for position, item in enumerate(self.automaton.kernels[state]):
             symbol = items.symbol[item]
             if symbol >= n_terminals:
-                follows, empty = self.past[item]
+                follows, empty = self.behind[item]
                 if follows or (empty and kernel >> position & 1):
                     found |= 1 << (symbol - n_terminals)
         for nonterminal in bits(self.automaton.closures[state]):

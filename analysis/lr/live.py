@@ -82,10 +82,10 @@ class Live:
         self._next: list[dict[int, int]] = []
         """For each query: state below -> the query there, or ANSWERED."""
         self._first = self._ask()
-        self._unsure = self._find_unsure()
+        self._undecided = self._find_undecided()
         self._unsure_at: dict[int, list[int]] = {}
         """The queries of each state that are not sure, ascending."""
-        for query in sorted(self._unsure):
+        for query in sorted(self._undecided):
             self._unsure_at.setdefault(self._queries[query][0], []).append(query)
         self._members: list[frozenset[int]] = []
         """For each kind the queries that it answers, of those that are not sure."""
@@ -104,7 +104,7 @@ class Live:
 
         No text need lead to that stack.
         """
-        return any(query in self._unsure for query in self._first.values())
+        return any(query in self._undecided for query in self._first.values())
 
     def push(self, top: int, kind: int, state: int) -> int:
         """The kind of a stack after one more state has been pushed.
@@ -128,7 +128,7 @@ class Live:
 
     def _is_answered(self, query: int, kind: int) -> bool:
         """Whether a stack of some kind answers a query."""
-        return query not in self._unsure or query in self._members[kind]
+        return query not in self._undecided or query in self._members[kind]
 
     def _kind(self, members: frozenset[int]) -> int:
         """The number of the kind that answers these queries, of those that are not sure."""
@@ -197,7 +197,7 @@ class Live:
             self._next.append({})
         return number
 
-    def _find_unsure(self) -> frozenset[int]:
+    def _find_undecided(self) -> frozenset[int]:
         """The queries that some stack fails.
 
         These are the queries that reach the bottom or have no exits under way, and all queries that

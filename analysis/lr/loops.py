@@ -118,7 +118,7 @@ def refuse_endless_tables(grammar: Grammar, make_tables: Callable[[], LrTables])
         return
     tables = make_tables()
     for column in range(tables.n_terminals + 1):
-        loop = _Runs(tables, column).find_loop()
+        loop = _Reductions(tables, column).find_loop()
         if loop:
             names = " -> ".join(grammar.symbol_name(grammar.n_terminals + i) for i in (*loop, loop[0]))
             before = grammar.display_name(column) if column < grammar.n_terminals else "the end of the text"
@@ -135,7 +135,7 @@ class _Loop(Exception):
         self.nonterminals = list(dict.fromkeys(nonterminals))
 
 
-class _Runs:
+class _Reductions:
     """All reductions that can happen before one terminal, on any stack of the automaton.
 
     tops : the states that can be on top just after a terminal, and the start state.
@@ -158,7 +158,7 @@ class _Runs:
             for top in self.tops:
                 escape = self.run(top)
                 if escape is not None:
-                    agenda += [(base, escape[0]) for base in self.under([top], escape[1] + 1)]
+                    agenda += [(base, escape[0]) for base in self.states_below([top], escape[1] + 1)]
             agenda = list(dict.fromkeys(agenda))
             then: dict[tuple[int, int], int] = {}  # what replaces a nonterminal on the same base
             seen = set(agenda)
@@ -168,7 +168,7 @@ class _Runs:
                     continue
                 if escape[1] == 0:
                     then[base, nonterminal] = escape[0]
-                for lower in self.under([base], escape[1]):
+                for lower in self.states_below([base], escape[1]):
                     if (lower, escape[0]) not in seen:
                         seen.add((lower, escape[0]))
                         agenda.append((lower, escape[0]))
@@ -177,7 +177,7 @@ class _Runs:
             return loop.nonterminals
         return []
 
-    def under(self, states: list[int], depth: int) -> list[int]:
+    def states_below(self, states: list[int], depth: int) -> list[int]:
         """The states that can lie `depth` states below one of `states`."""
         for _ in range(depth):
             states = list(dict.fromkeys(lower for state in states for lower in self.below[state]))

@@ -164,16 +164,16 @@ class _Blocks:
             if len(several) < len(whole):
                 clean = next(member for member in whole if member not in several)
                 parts.pop(signature(clean), None)
-                rest = whole.difference(*parts.values())
+                remainder = whole.difference(*parts.values())
             else:
-                rest = max(parts.values(), key=len)
+                remainder = max(parts.values(), key=len)
             for part in parts.values():
-                if part is not rest:
+                if part is not remainder:
                     for member in part:
                         self.of[member] = len(self.members)
                     self.members.append(part)
                     renumbered.extend(part)
-            self.members[block] = rest
+            self.members[block] = remainder
         return renumbered
 
 

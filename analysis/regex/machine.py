@@ -202,15 +202,15 @@ class Machine:
             if thread in seen:
                 continue
             seen.add(thread)
-            at, duties = thread
+            at, carried = thread
             match self._nodes[at]:
                 case _Split(targets):
-                    stack.extend((target, duties) for target in targets)
+                    stack.extend((target, carried) for target in targets)
                 case _Behind(index, wanted, following):
                     if truth[index] == wanted:
-                        stack.append((following, duties))
+                        stack.append((following, carried))
                 case _Ahead(source, negated, start, following):
-                    joined = self._oblige(duties, (source, negated, self._start_set(start, truth, ahead=True)))
+                    joined = self._oblige(carried, (source, negated, self._start_set(start, truth, ahead=True)))
                     if joined is not None:
                         stack.append((following, joined))
                 case _:
@@ -218,18 +218,18 @@ class Machine:
         self._spend(len(seen))
         return found
 
-    def _oblige(self, duties: tuple[_Obligation, ...], duty: _Obligation) -> tuple[_Obligation, ...] | None:
+    def _oblige(self, obligations: tuple[_Obligation, ...], obligation: _Obligation) -> tuple[_Obligation, ...] | None:
         """The conjunction with one more obligation; None if it is refused already.
 
         Negated obligations of one look-ahead merge: neither A nor B matches iff their union does
         not.
         """
-        source, negated, threads = duty
+        source, negated, threads = obligation
         if threads in (_FALSE, _TRUE):
-            return duties if negated == (threads == _FALSE) else None
-        joined = set(duties)
+            return obligations if negated == (threads == _FALSE) else None
+        joined = set(obligations)
         if negated:
-            for other in duties:
+            for other in obligations:
                 if other[:2] == (source, True):
                     joined.discard(other)
                     threads = self._intern(self._sets[threads] | self._sets[other[2]], ahead=True)
@@ -252,18 +252,18 @@ class Machine:
         A set is an OR, so this changes nothing but its size.
         """
         at: dict[int, list[tuple[_Obligation, ...]]] = {}
-        for node, duties in threads:
-            at.setdefault(node, []).append(duties)
+        for node, obligations in threads:
+            at.setdefault(node, []).append(obligations)
         if all(len(known) == 1 for known in at.values()):
             return threads
         found: set[_Thread] = set()
         for node, known in at.items():
             kept: list[tuple[_Obligation, ...]] = []
-            for duties in known:
+            for obligations in known:
                 self._spend(len(kept))
-                if not any(self._is_weaker(other, duties) for other in kept):
-                    kept = [other for other in kept if not self._is_weaker(duties, other)] + [duties]
-            found.update((node, duties) for duties in kept)
+                if not any(self._is_weaker(other, obligations) for other in kept):
+                    kept = [other for other in kept if not self._is_weaker(obligations, other)] + [obligations]
+            found.update((node, obligations) for obligations in kept)
         return frozenset(found)
 
     def _is_weaker(self, left: tuple[_Obligation, ...], right: tuple[_Obligation, ...]) -> bool:
@@ -307,7 +307,7 @@ class Machine:
         return number
 
     def _step_thread(self, thread: _Thread, c: int, truth: _Truth, ahead: bool) -> frozenset[_Thread]:
-        at, duties = thread
+        at, obligations = thread
         node = self._nodes[at]
         if isinstance(node, _Char):
             if not node.mask >> c & 1:
@@ -317,7 +317,7 @@ class Machine:
         key = (thread, c, truth, ahead)
         known = self._thread_memo.get(key)
         if known is None:
-            kept = self._step_obligations(duties, c, truth)
+            kept = self._step_obligations(obligations, c, truth)
             if kept is None:
                 known = frozenset()
             elif isinstance(node, _Char):
@@ -328,11 +328,11 @@ class Machine:
         return known
 
     def _step_obligations(
-        self, duties: tuple[_Obligation, ...], c: int, truth: _Truth
+        self, obligations: tuple[_Obligation, ...], c: int, truth: _Truth
     ) -> tuple[_Obligation, ...] | None:
-        self._spend(len(duties))
+        self._spend(len(obligations))
         kept: tuple[_Obligation, ...] = ()
-        for source, negated, threads in duties:
+        for source, negated, threads in obligations:
             joined = self._oblige(kept, (source, negated, self._step(threads, c, truth, ahead=True)))
             if joined is None:
                 return None
@@ -374,7 +374,7 @@ class Machine:
             return False
         if not self._is_satisfiable((self._intern(matched, ahead=True), behinds), n_classes):
             return False
-        numbers = {number for _, duties in matched for number, _, _ in duties}
+        numbers = {number for _, obligations in matched for number, _, _ in obligations}
         self.beyond.update(source for number in numbers if (source := self._sources[number]) is not None)
         return True
 
@@ -404,6 +404,6 @@ class Machine:
     def _holds_at_end(self, threads: int) -> bool:
         """Whether a look-ahead's set of threads has matched if the text ends here."""
         return any(
-            at == _MATCH and all(self._holds_at_end(inner) != negated for _, negated, inner in duties)
-            for at, duties in self._sets[threads]
+            at == _MATCH and all(self._holds_at_end(inner) != negated for _, negated, inner in obligations)
+            for at, obligations in self._sets[threads]
         )

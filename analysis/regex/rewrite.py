@@ -68,17 +68,17 @@ class _Rewriter:
     def __init__(self, max_states: int) -> None:
         self._max_states = max_states
 
-    def rewrite(self, node: Node, rest: Node | None) -> Node:
+    def rewrite(self, node: Node, remainder: Node | None) -> Node:
         """The resolved form of `node`.
 
-        rest : the resolved remainder of the pattern, which follows `node`; None inside a
+        remainder : the resolved remainder of the pattern, which follows `node`; None inside a
             look-around, where lazy is greedy.
         """
         match node:
             case Sequence(parts):
-                return self._sequence(parts, rest)
+                return self._sequence(parts, remainder)
             case Choice(options):
-                return Choice(tuple([self.rewrite(option, rest) for option in options]))
+                return Choice(tuple([self.rewrite(option, remainder) for option in options]))
             case Look(body, ahead, negated, source):
                 if not ahead and _looks_ahead(body):
                     raise Unsupported(
@@ -90,31 +90,31 @@ class _Rewriter:
             case Atomic(body, source):
                 return self._atomic(body, source)
             case Repeat():
-                return self._repeat(node, rest)
+                return self._repeat(node, remainder)
             case _:
                 return node
 
-    def _sequence(self, parts: tuple[Node, ...], rest: Node | None) -> Node:
+    def _sequence(self, parts: tuple[Node, ...], remainder: Node | None) -> Node:
         done: list[Node] = []
         for part in reversed(parts):
-            done.append(self.rewrite(part, rest))
-            if rest is not None:
-                rest = sequence(self.rewrite(part, None) if has_lazy(part) else done[-1], rest)
+            done.append(self.rewrite(part, remainder))
+            if remainder is not None:
+                remainder = sequence(self.rewrite(part, None) if has_lazy(part) else done[-1], remainder)
         return sequence(*reversed(done))
 
-    def _repeat(self, node: Repeat, rest: Node | None) -> Node:
+    def _repeat(self, node: Repeat, remainder: Node | None) -> Node:
         body, least, most = node.body, node.least, node.most
         if has_lazy(body) and max(least, most or 0) > MOST_COPIES:
             raise LimitError(f"a lazy quantifier inside a repetition of more than {MOST_COPIES} copies")
         plain = self.rewrite(body, None)
         if node.mode == "possessive":
             return self._possessive(plain, least, most, node.source)
-        if rest is None:
+        if remainder is None:
             return Repeat(plain, least, most)
         lazy = node.mode == "lazy" and least != most
         ordered: Choice | None = None
         if lazy and not self._is_deterministic(plain):
-            if self._is_deterministic(sequence(Repeat(plain, least, most), rest)):
+            if self._is_deterministic(sequence(Repeat(plain, least, most), remainder)):
                 lazy = False
             elif self._has_deterministic_options(plain) and max(least, most or 0) <= MOST_COPIES:
                 ordered = plain
@@ -126,24 +126,24 @@ class _Rewriter:
                 )
         if not lazy and not has_lazy(body):
             return Repeat(plain, least, most)
-        stop = (Look(rest, ahead=True, negated=True),) if lazy else ()
+        stop = (Look(remainder, ahead=True, negated=True),) if lazy else ()
         if not has_lazy(body) and ordered is None:
             return sequence(Repeat(plain, least, least), Repeat(sequence(*stop, plain), 0, _minus(most, least)))
 
-        # The remainder of each copy of the body: the copies still to come, then `rest`.
-        def copy(remainder: Node) -> Node:
-            return self.rewrite(body, remainder) if ordered is None else _in_order(ordered, remainder, None)
+        # The remainder of each copy of the body: the copies still to come, then `remainder`.
+        def copy(copy_remainder: Node) -> Node:
+            return self.rewrite(body, copy_remainder) if ordered is None else _in_order(ordered, copy_remainder, None)
 
         if most is None:
             more: Node = Repeat(plain, 0, None)
-            done: Node = Repeat(sequence(*stop, copy(sequence(more, rest))), 0, None)
+            done: Node = Repeat(sequence(*stop, copy(sequence(more, remainder))), 0, None)
         else:
             more = done = EMPTY
             for _ in range(most - least):
-                done = Choice((sequence(*stop, copy(sequence(more, rest)), done), EMPTY))
+                done = Choice((sequence(*stop, copy(sequence(more, remainder)), done), EMPTY))
                 more = Choice((sequence(plain, more), EMPTY))
         for _ in range(least):
-            done = sequence(copy(sequence(more, rest)), done)
+            done = sequence(copy(sequence(more, remainder)), done)
             more = sequence(plain, more)
         return done
 

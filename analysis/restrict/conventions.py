@@ -31,7 +31,7 @@ from maskwright.analysis.regex.dfa import intersect
 from maskwright.analysis.regex.parse import parse
 from maskwright.analysis.regex.tree import Atomic, Chars, Choice, Look, Node, Repeat, children
 from maskwright.analysis.regex.tree import Sequence as Row
-from maskwright.analysis.restrict.words import assemble, below, leaves, standing_for, unused_name
+from maskwright.analysis.restrict.words import assemble, rules_below, single_terminals, unused_name, with_substitutes
 
 MAX_PARTS = 64
 """BOUND: parts of one terminal.
@@ -84,10 +84,10 @@ def apply_conventions(grammar: Grammar, conventions: Sequence[Convention]) -> Gr
 
 def _words(grammar: Grammar, convention: Convention) -> tuple[int, ...]:
     """The terminals that a convention is about. Raises GrammarError if they are no words."""
-    found = leaves(grammar, convention.symbol)
+    found = single_terminals(grammar, convention.symbol)
     shown = grammar.symbol_name(convention.symbol)
     if found is None:
-        rule = next(r for r in below(grammar, convention.symbol) if len(r.rhs) != 1)
+        rule = next(r for r in rules_below(grammar, convention.symbol) if len(r.rhs) != 1)
         raise GrammarError(
             f"grammar {grammar.name}: convention {convention.name} is about single words, but {shown} can be more than one, as in rule "
             f"{grammar.rule_text(rule)!r}; name a rule or terminal of single words"
@@ -115,7 +115,7 @@ class _Part:
     """A part of a terminal, and the patterns of the conventions that hold for its texts."""
 
     terminal: Terminal
-    holds: frozenset[str]
+    patterns: frozenset[str]
 
 
 def _parts(grammar: Grammar, number: int, conventions: Sequence[Convention]) -> list[_Part]:
@@ -129,11 +129,11 @@ def _parts(grammar: Grammar, number: int, conventions: Sequence[Convention]) -> 
     for pattern in patterns:
         inside = _confined(pattern, alphabet)
         finer = []
-        for holds, looks in found:
+        for held, looks in found:
             for is_held, sign in ((True, "="), (False, "!")):
                 more = f"{looks}(?{sign}(?:{inside}){outside})"
                 if not compile_pattern(f"{more}{body}{outside}").is_empty:
-                    finer.append((holds | {pattern} if is_held else holds, more))
+                    finer.append((held | {pattern} if is_held else held, more))
         found = finer
         if len(found) > MAX_PARTS:
             raise LimitError(
@@ -144,10 +144,10 @@ def _parts(grammar: Grammar, number: int, conventions: Sequence[Convention]) -> 
         return [_Part(terminal, found[0][0])]
     taken = set(grammar.terminal_number)
     made = []
-    for holds, looks in found:
-        names = dict.fromkeys(c.name.upper() for c in conventions if c.pattern in holds)
+    for held, looks in found:
+        names = dict.fromkeys(c.name.upper() for c in conventions if c.pattern in held)
         name = unused_name("__".join((terminal.name, *(names or ("OTHER",)))), taken)
-        made.append(_Part(replace(terminal, name=name, pattern=f"{looks}{body}{outside}", flags=""), holds))
+        made.append(_Part(replace(terminal, name=name, pattern=f"{looks}{body}{outside}", flags=""), held))
     return made
 
 
@@ -159,10 +159,10 @@ def _check_ties(before: Grammar, after: Grammar, parts: Mapping[int, Sequence[st
     old, new = terminal_rank(before.terminals), terminal_rank(after.terminals)
     for number, names in parts.items():
         for other, terminal in enumerate(before.terminals):
-            place = after.terminal_number.get(terminal.name)
-            if place is None or terminal.is_declared or old[other] > old[number]:
+            other_after = after.terminal_number.get(terminal.name)
+            if other_after is None or terminal.is_declared or old[other] > old[number]:
                 continue
-            if any(new[after.terminal_number[name]] < new[place] for name in names):
+            if any(new[after.terminal_number[name]] < new[other_after] for name in names):
                 own = before.terminals[number]
                 both = intersect(compile_terminal(own), compile_terminal(terminal))
                 if not both.is_empty:
@@ -250,7 +250,7 @@ class _Conventional:
         fresh = itertools.count(grammar.n_terminals + grammar.n_nonterminals)
         self.terminals: list[tuple[int, Terminal]] = []
         self.parts_of: dict[int, tuple[int, ...]] = {}
-        self.holds: dict[int, frozenset[str]] = {}
+        self.patterns_of: dict[int, frozenset[str]] = {}
         for number, terminal in enumerate(grammar.terminals):
             found = parts.get(number)
             if found is None:
@@ -259,7 +259,7 @@ class _Conventional:
             self.parts_of[number] = tuple(numbers)
             for part, of in zip(found, numbers, strict=True):
                 self.terminals.append((of, part.terminal))
-                self.holds[of] = part.holds
+                self.patterns_of[of] = part.patterns
         self.fresh = fresh
 
     def allowed(self, symbol: int, own: bool = True, seen: frozenset[int] = frozenset()) -> dict[int, None]:
@@ -276,7 +276,7 @@ class _Conventional:
         else:
             found |= dict.fromkeys(self.parts_of[symbol])
         wanted = [c.pattern for c in self.conventions.get(symbol, ())] if own else []
-        return {part: None for part in found if all(pattern in self.holds[part] for pattern in wanted)}
+        return {part: None for part in found if all(pattern in self.patterns_of[part] for pattern in wanted)}
 
     def result(self) -> Grammar:
         """The grammar with parts. Raises GrammarError for a convention that no word fulfils."""
@@ -287,7 +287,7 @@ class _Conventional:
         for symbol, conventions in self.conventions.items():
             kept, every = self.allowed(symbol), self.allowed(symbol, own=False)
             if not kept:
-                words = ", ".join(grammar.display_name(t)[:40] for t in (leaves(grammar, symbol) or ())[:4])
+                words = ", ".join(grammar.display_name(t)[:40] for t in (single_terminals(grammar, symbol) or ())[:4])
                 one = " and ".join(f"{c.name}={c.pattern}" for c in conventions)
                 raise GrammarError(
                     f"grammar {grammar.name}: no word that can be {grammar.symbol_name(symbol)} fulfils convention {one}; "
@@ -302,5 +302,5 @@ class _Conventional:
             else:
                 either[symbol] = tuple(kept)
         old = [rule for rule in grammar.rules if rule.lhs not in whole]
-        replaced, more = standing_for(grammar, old, either, self.fresh)
+        replaced, more = with_substitutes(grammar, old, either, self.fresh)
         return assemble(grammar, self.terminals, more, [*replaced, *rules])

@@ -28,7 +28,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from maskwright.analysis.arguments import strings
+from maskwright.analysis.arguments import as_strings
 from maskwright.analysis.errors import GrammarError, UnknownNameError
 from maskwright.analysis.grammar.grammar import Grammar, Rule
 from maskwright.analysis.grammar.normalise import productive_symbols, reduce
@@ -89,7 +89,7 @@ def restrict(grammar: Grammar, restrictions: Iterable[str]) -> Grammar:
     return apply_conventions(grammar, conventions)
 
 
-def listed(restrictions: Iterable[str]) -> tuple[str, ...]:
+def as_tuple(restrictions: Iterable[str]) -> tuple[str, ...]:
     """The restrictions as a tuple of texts.
 
     Raises: GrammarError if they are one text, or not all texts.
@@ -98,7 +98,7 @@ def listed(restrictions: Iterable[str]) -> tuple[str, ...]:
         raise GrammarError(
             f"expected a list of restrictions, but found the text {restrictions[:40]!r}; write [{restrictions[:40]!r}]"
         )
-    return strings("restrict", restrictions, "a list of restrictions, NAME or NAME=VALUE", GrammarError)
+    return as_strings("restrict", restrictions, "a list of restrictions, NAME or NAME=VALUE", GrammarError)
 
 
 def read_wanted(restrictions: Iterable[str]) -> Mapping[str, str | None]:
@@ -106,10 +106,10 @@ def read_wanted(restrictions: Iterable[str]) -> Mapping[str, str | None]:
 
     The value is None if there is no ``=``.
 
-    Raises: GrammarError for a restriction that has no name or is given twice, and as `listed`.
+    Raises: GrammarError for a restriction that has no name or is given twice, and as `as_tuple`.
     """
     wanted: dict[str, str | None] = {}
-    for text in listed(restrictions):
+    for text in as_tuple(restrictions):
         name, equals, value = text.partition("=")
         name = name.strip()
         if not name:
@@ -218,7 +218,7 @@ def _by_other_rules(grammar: Grammar, steps: Sequence[tuple[str, Mapping[str, st
         grammar = _replaced(grammar, restriction, new_of)
     _check_alive(original, grammar, removed, [name for name, _ in steps])
     kept = {grammar.terminal_number[name] for name in refused if name in grammar.terminal_number}
-    return _without(reduce(grammar), named, kept)
+    return _without_unused(reduce(grammar), named, kept)
 
 
 def _check_defined(grammar: Grammar, restriction: str, name: str, *, is_new: bool) -> None:
@@ -336,7 +336,7 @@ def _check_alive(before: Grammar, after: Grammar, removed: Mapping[int, str], na
     )
 
 
-def _without(grammar: Grammar, named: set[int], kept: set[int]) -> Grammar:
+def _without_unused(grammar: Grammar, named: set[int], kept: set[int]) -> Grammar:
     """The grammar without those terminals of `named` that nothing needs.
 
     named : numbers of symbols. Terminals still have the numbers of the original grammar.

@@ -17,7 +17,7 @@ from maskwright.analysis.lexing.terminals import compile_terminal
 from maskwright.analysis.regex.dfa import Dfa
 
 
-def leaves(grammar: Grammar, symbol: int) -> tuple[int, ...] | None:
+def single_terminals(grammar: Grammar, symbol: int) -> tuple[int, ...] | None:
     """The terminals that a symbol derives, in order.
 
     None if it derives anything but single terminals.
@@ -49,7 +49,7 @@ def unused_name(name: str, taken: set[str]) -> str:
     return name
 
 
-def below(grammar: Grammar, symbol: int) -> list[Rule]:
+def rules_below(grammar: Grammar, symbol: int) -> list[Rule]:
     """The rules that a symbol leads to, breadth-first."""
     found: list[Rule] = []
     agenda = [symbol]
@@ -60,7 +60,7 @@ def below(grammar: Grammar, symbol: int) -> list[Rule]:
     return found
 
 
-def standing_for(
+def with_substitutes(
     grammar: Grammar, rules: Sequence[Rule], either: Mapping[int, tuple[int, ...]], fresh: Iterator[int]
 ) -> tuple[list[Rule], list[tuple[int, str]]]:
     """Rules in which any symbol of `either[t]` may stand wherever symbol t stands.
@@ -145,11 +145,11 @@ def allow_only(grammar: Grammar, name: str, symbol: int, entries: Sequence[str])
     words.
     """
     shown = grammar.symbol_name(symbol)
-    reached = below(grammar, symbol)
+    reached = rules_below(grammar, symbol)
     firsts = {rule.rhs[:1] for rule in reached if rule.lhs == symbol}
     first = next(iter(firsts)) if len(firsts) == 1 else ()
-    word = symbol if leaves(grammar, symbol) is not None else first[0] if first else symbol
-    words = leaves(grammar, word)
+    word = symbol if single_terminals(grammar, symbol) is not None else first[0] if first else symbol
+    words = single_terminals(grammar, word)
     if words is None:
         raise GrammarError(
             f"grammar {grammar.name}: {name} is a list for {shown}, whose alternatives do not all begin with one rule of single words; "
@@ -196,11 +196,11 @@ def allow_only(grammar: Grammar, name: str, symbol: int, entries: Sequence[str])
         for t in automata
         if (soft := tuple(number[text] for text in added if automata[t].matches(text.encode())))
     }
-    rest = next(fresh)
+    more_words = next(fresh)
     kept = [rule for rule in grammar.rules if rule.lhs != symbol]
     if wide and dot is not None:
-        kept += [Rule(rest, (dot, word)), Rule(rest, (rest, dot, word))]
-    rules, nonterminals = standing_for(grammar, kept, either, fresh)
+        kept += [Rule(more_words, (dot, word)), Rule(more_words, (more_words, dot, word))]
+    rules, nonterminals = with_substitutes(grammar, kept, either, fresh)
 
     def body(parts: tuple[str, ...]) -> tuple[int, ...]:
         return tuple(s for part in parts for s in (*(() if dot is None else (dot,)), number[part]))[dot is not None :]
@@ -210,10 +210,10 @@ def allow_only(grammar: Grammar, name: str, symbol: int, entries: Sequence[str])
             rules.append(Rule(symbol, body(parts)))
     for prefix in wide:
         if not any(prefix[: len(other)] == other for other in wide if other != prefix):
-            rules += [Rule(symbol, body(prefix)), Rule(symbol, (*body(prefix), rest))]
+            rules += [Rule(symbol, body(prefix)), Rule(symbol, (*body(prefix), more_words))]
     if wide and dot is not None:
         if word == symbol:
             raise GrammarError(f"grammar {grammar.name}: {name} cannot have entries with '*', as {shown} is one word")
-        nonterminals.append((rest, f"{shown}.*"))
+        nonterminals.append((more_words, f"{shown}.*"))
     terminals = [*enumerate(grammar.terminals), *added.values()]
     return assemble(grammar, terminals, nonterminals, rules)

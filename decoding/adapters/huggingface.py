@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.arguments import boolean, integer, refuse_argument
+from maskwright.analysis.arguments import as_boolean, as_integer, refuse_argument
 from maskwright.analysis.errors import DeadEndError, MaskwrightError, VocabularyError
 from maskwright.decoding.adapters.prefixes import Ids, Prefixes, Rules
 from maskwright.decoding.endings.ending import short_ending
@@ -83,8 +83,8 @@ class MaskwrightLogitsProcessor:
         drafts: bool | None = None,
         in_place: bool = False,
     ) -> None:
-        constrain_prompt, in_place = boolean("constrain_prompt", constrain_prompt), boolean("in_place", in_place)
-        drafts = None if drafts is None else boolean("drafts", drafts)
+        constrain_prompt, in_place = as_boolean("constrain_prompt", constrain_prompt), as_boolean("in_place", in_place)
+        drafts = None if drafts is None else as_boolean("drafts", drafts)
         given: Any = store if isinstance(store, Sequence) and not isinstance(store, str | bytes) else (store,)
         found: Any = tuple(as_table(each) for each in given)  # of either kind, see check_stores
         self._stores: tuple[EngineTable, ...] = found
@@ -100,7 +100,7 @@ class MaskwrightLogitsProcessor:
             check_same_tokens(self.vocabulary, load_vocabulary(tokenizer))
         prefixes = texts("prefix", prefix, "a str or bytes, or a list with one for each sequence")
         lengths = None if prompt_lengths is None else _lengths(prompt_lengths)
-        max_rollback = integer("max_rollback", max_rollback)
+        max_rollback = as_integer("max_rollback", max_rollback)
         rules = Rules(self._stores, prefixes, lengths, constrain_prompt, max_rollback, drafts)
         self._prefixes = Prefixes(rules)
         self._in_place = in_place

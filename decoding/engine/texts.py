@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.arguments import a_type, clip, integer, refuse_argument
+from maskwright.analysis.arguments import a_type, as_integer, clip, refuse_argument
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitError, MaskwrightError
 from maskwright.analysis.grammar.columns import Column
 from maskwright.analysis.jit import checksum
@@ -64,7 +64,7 @@ class Texts(Shared):
             refuse_argument(
                 "the store", store, "a Store, as mw.build_store and mw.load_store return it (not one with lexing 'nfa')"
             )
-        size, max_rollback = integer("size", size), integer("max_rollback", max_rollback)
+        size, max_rollback = as_integer("size", size), as_integer("max_rollback", max_rollback)
         if size < 1 or max_rollback < 0:
             raise MaskwrightError(
                 f"size is {clip(size)} and max_rollback {clip(max_rollback)}; expected at least 1 and 0"
@@ -212,7 +212,7 @@ class Texts(Shared):
             region = int(self._regions[self._slot(slot)])
             known = int(self._memory[region + constants.N_HISTORY])
             if n.__class__ is not int:
-                n = integer("the number of tokens to roll back", n)
+                n = as_integer("the number of tokens to roll back", n)
             if not 0 <= n <= known:
                 raise MaskwrightError(
                     f"cannot roll back {clip(n)} tokens: {known} are remembered (max_rollback is {self.max_rollback})"
@@ -290,7 +290,7 @@ class Texts(Shared):
 
     def _slot(self, slot: int) -> int:
         if slot.__class__ is not int:
-            slot = integer("a slot", slot)
+            slot = as_integer("a slot", slot)
         if not 0 <= slot < self.size:
             raise MaskwrightError(f"slot {clip(slot)} is out of range: the batch has the slots 0 to {self.size - 1}")
         return slot

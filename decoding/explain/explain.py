@@ -9,7 +9,7 @@ stops. The engine's masks are used only to name the nearest allowed tokens.
 
 from __future__ import annotations
 
-from maskwright.analysis.arguments import integer, need_type, refuse_argument
+from maskwright.analysis.arguments import as_integer, need_type, refuse_argument
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.decoding.engine.arguments import plain_bytes
 from maskwright.decoding.engine.texts import Texts
@@ -89,7 +89,7 @@ def explain_id(store: EngineTable, text: bytes, token: int) -> Explanation:
     """
     _need_store(store)
     vocabulary = store.vocabulary
-    text, token = plain_bytes("the text", text), integer("a token", token)
+    text, token = plain_bytes("the text", text), as_integer("a token", token)
     explainer = Explainer(machine_of(store.grammar), store)
     if 0 <= token < vocabulary.size and vocabulary.tokens[token] and token not in vocabulary.eos:
         return _after(explainer, text, vocabulary.tokens[token], f"token {token} ({vocabulary.tokens[token]!r})")

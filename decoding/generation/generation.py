@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.arguments import boolean, clip, integer, need_number, need_type, refuse_argument
+from maskwright.analysis.arguments import as_boolean, as_integer, clip, need_number, need_type, refuse_argument
 from maskwright.analysis.errors import LimitError, MaskwrightError
 from maskwright.decoding.endings.ending import Ending, short_ending
 from maskwright.decoding.engine.arguments import integers, plain_bytes, texts
@@ -373,7 +373,7 @@ def generate(
             raise MaskwrightError("without a matcher, give the model's vocabulary (vocabulary=...)")
         vocabulary = matcher.store.vocabulary
     need_type("vocabulary", vocabulary, Vocabulary, "a Vocabulary, or None for the matcher's")
-    close, stop_when_complete = boolean("close", close), boolean("stop_when_complete", stop_when_complete)
+    close, stop_when_complete = as_boolean("close", close), as_boolean("stop_when_complete", stop_when_complete)
     expected = "a list of strings or bytes"
     if isinstance(stop, str | bytes):
         refuse_argument("stop", stop, expected)
@@ -420,7 +420,7 @@ def check_options(
     Raises: MaskwrightError if an option is out of range or of another kind.
     """
     for what, whole in (("max_tokens", max_tokens), ("top_k", top_k), ("seed", seed)):
-        integer(what, whole)
+        as_integer(what, whole)
     for what, real in (("seconds", 1 if seconds is None else seconds), ("temperature", temperature), ("top_p", top_p)):
         need_number(what, real)
     for what, value, is_fine, expected in (

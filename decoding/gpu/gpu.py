@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.arguments import a_type, clip, integer, need_type, refuse_argument
+from maskwright.analysis.arguments import a_type, as_integer, clip, need_type, refuse_argument
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.decoding.engine import constants
 from maskwright.decoding.engine.alone import Alone, Shared
@@ -132,8 +132,8 @@ class GpuBatch(Shared):
             EngineTable,
             "a Store, as mw.build_store and mw.load_store return it (not one with lexing 'nfa')",
         )
-        size, n_records = integer("size", size), integer("n_records", n_records)
-        n_deep, deep_records = integer("n_deep", n_deep), integer("deep_records", deep_records)
+        size, n_records = as_integer("size", size), as_integer("n_records", n_records)
+        n_deep, deep_records = as_integer("n_deep", n_deep), as_integer("deep_records", deep_records)
         least = 2 * constants.INDENT_ZONE
         if size < 1 or n_deep < 0 or n_records < least or (n_deep and deep_records <= n_records):
             raise MaskwrightError(
@@ -412,7 +412,7 @@ class GpuBatch(Shared):
     def _checked_slots(self, slots: Sequence[int]) -> list[int]:
         if not isinstance(slots, Iterable) or isinstance(slots, str | bytes):
             refuse_argument("slots", slots, "a list of slot numbers")
-        chosen = [integer("a slot", slot) for slot in slots]
+        chosen = [as_integer("a slot", slot) for slot in slots]
         for slot in chosen:
             if not 0 <= slot < self.size:
                 raise MaskwrightError(
@@ -427,7 +427,7 @@ class GpuBatch(Shared):
         if held is None:
             chosen = sorted(vocabulary.eos)
         elif isinstance(held, Iterable) and not isinstance(held, str | bytes):
-            chosen = sorted({integer("a member of held", token) for token in held})
+            chosen = sorted({as_integer("a member of held", token) for token in held})
         else:
             refuse_argument("held", held, "a list of tokens, or None for those that end a text")
         if not chosen:

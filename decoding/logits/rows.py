@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.arguments import a_type, clip, integer
+from maskwright.analysis.arguments import a_type, as_integer, clip
 from maskwright.analysis.errors import DeadEndError, LimitError, MaskwrightError, VocabularyError
 from maskwright.decoding.engine import constants
 from maskwright.decoding.engine.alone import Alone, Shared
@@ -72,7 +72,7 @@ class ResidentRows(Shared):
         torch = need_torch()
         given = tuple(store) if isinstance(store, Sequence) else (store,)
         check_stores(given)
-        capacity = integer("capacity", capacity)
+        capacity = as_integer("capacity", capacity)
         if not 3 <= capacity <= 1 << 24:
             raise MaskwrightError(
                 f"capacity is {clip(capacity)} rows; expected more than twice the sequences, thus at least 3, and at most 2^24"
@@ -175,7 +175,7 @@ class ResidentRows(Shared):
 
         Raises: MaskwrightError if the row is not in use.
         """
-        row = integer("row", row)
+        row = as_integer("row", row)
         if not 0 <= row < self.n_rows:
             raise MaskwrightError(f"row {clip(row)} is out of range: the rows in use are 0 to {self.n_rows - 1}")
         bits = np.unpackbits(self._rows[row].view(np.uint8), bitorder="little")

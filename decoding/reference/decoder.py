@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.arguments import clip, integer, refuse_argument
+from maskwright.analysis.arguments import as_integer, clip, refuse_argument
 from maskwright.analysis.errors import GrammarError, IllegalTokenError, LimitError, StoreError
 from maskwright.analysis.grammar.columns import FIRST_COLUMN, Column
 from maskwright.analysis.legality.verdict import START
@@ -221,7 +221,7 @@ class ReferenceDecoder:
             state is then unchanged.
         """
         vocabulary = self.store.vocabulary
-        token = integer("a token", token, IllegalTokenError)
+        token = as_integer("a token", token, IllegalTokenError)
         if not 0 <= token < vocabulary.size:
             raise IllegalTokenError(
                 f"token {clip(token)} is out of range: the vocabulary has the ids 0 to {vocabulary.size - 1}"

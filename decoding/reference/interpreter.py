@@ -208,13 +208,13 @@ class Interpreter:
                 if isinstance(reached, Refusal):
                     refused.append(reached)
                 elif after == RESTART:
-                    again = transducer.pending[here.lexer] + waiting
-                    if len(again) > longest:
+                    reread = transducer.pending[here.lexer] + waiting
+                    if len(reread) > longest:
                         raise LimitError(
                             f"grammar {machine.grammar.name}: the lexer would reread too much of the text; make the grammar's terminals "
                             "differ sooner"
                         )
-                    agenda.append((reached._replace(lexer=START_STATE), again))
+                    agenda.append((reached._replace(lexer=START_STATE), reread))
                 else:
                     column = reached.column
                     if machine.is_newline[after] and machine.grammar.layout is not None:
@@ -232,12 +232,12 @@ class Interpreter:
         if terminal < 0:
             return [], []
         emitted = () if terminal in self.machine.grammar.ignored else (terminal,)
-        again = transducer.again[lexer]
-        after = self.emit(configuration, emitted + again[0] if again is not None else emitted)
+        reread = transducer.reread[lexer]
+        after = self.emit(configuration, emitted + reread[0] if reread is not None else emitted)
         if isinstance(after, Refusal):
             return [], [after]
-        if again is not None:
-            return [after._replace(lexer=again[1])], []
+        if reread is not None:
+            return [after._replace(lexer=reread[1])], []
         return self.read([after._replace(lexer=START_STATE)], transducer.pending[lexer])
 
     def readings(self, configurations: Iterable[Configuration]) -> Iterator[Configuration | Refusal]:

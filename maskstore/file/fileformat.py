@@ -51,7 +51,7 @@ import numpy.typing as npt
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from maskwright.analysis.arguments import clip, integer, need_path, refuse_argument
+from maskwright.analysis.arguments import as_integer, clip, need_path, refuse_argument
 from maskwright.analysis.errors import StoreError, VocabularyError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.lexing.terminal_nfa import TerminalNfa
@@ -112,7 +112,7 @@ def save_store(store: EntryTable | EngineTable, path: str | os.PathLike[str], *,
     if not isinstance(store, EntryTable | EngineTable):
         refuse_argument("the store", store, "a store: mw.build_store(grammar, vocabulary)")
     need_path("a store", path)
-    mode = integer("mode", mode)
+    mode = as_integer("mode", mode)
     arrays = {f"vocabulary.{name}": array for name, array in store.vocabulary.to_arrays().items()}
     if isinstance(store, EntryTable):
         arrays["counts"] = np.stack(list(store.counts.values()))

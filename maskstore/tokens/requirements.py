@@ -252,10 +252,10 @@ class Requirements:
         fallback = self.transducer.fallback[state]
         if fallback >= 0:
             emitted = self._fallback(state)
-            again = self.transducer.again[state]
+            reread = self.transducer.reread[state]
             outcomes = (
-                [(again[1], emitted + again[0])]
-                if again is not None
+                [(reread[1], emitted + reread[0])]
+                if reread is not None
                 else self._read(self.transducer.pending[state], START_STATE, emitted)
             )
             for after, more in outcomes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from maskwright.analysis.arguments import clip, integer, refuse_argument
+from maskwright.analysis.arguments import as_integer, clip, refuse_argument
 from maskwright.analysis.errors import VocabularyError
 from maskwright.maskstore.vocabulary.tokenizer_values import ID_LIMIT, check_id, encode_text, package_errors
 
@@ -162,7 +162,7 @@ class TokenTable:
             if isinstance(end, str):
                 token = ids.get(end, self._find(end))
             else:
-                token = integer(f"{self.where}: a member of eos", end, VocabularyError, "an id or a token's name")
+                token = as_integer(f"{self.where}: a member of eos", end, VocabularyError, "an id or a token's name")
             if not 0 <= token < len(self.tokens):
                 raise VocabularyError(
                     f"{self.where}: eos {clip(end)} is not a token of this vocabulary; expected an id below "

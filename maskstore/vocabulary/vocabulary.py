@@ -18,7 +18,7 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.arguments import a_type, clip, integer, need_type
+from maskwright.analysis.arguments import a_type, as_integer, clip, need_type
 from maskwright.analysis.errors import MissingExtraError, UnknownNameError, VocabularyError
 from maskwright.maskstore.vocabulary.tokenizer_files import read_path
 from maskwright.maskstore.vocabulary.tokenizer_objects import read_object
@@ -92,7 +92,7 @@ class Vocabulary:
         size = len(self.tokens)
         for what, ids in (("special", self.special), ("eos", self.eos), ("byte_pieces", self.byte_pieces)):
             for token in ids:
-                if not 0 <= integer(f"{self.name}: an id of {what}", token, VocabularyError) < size:
+                if not 0 <= as_integer(f"{self.name}: an id of {what}", token, VocabularyError) < size:
                     raise VocabularyError(f"{self.name}: {what} has id {token}, expected 0 to {size - 1}")
         for token, special_name in self.special.items():
             need_type(f"{self.name}: the name of special token {token}", special_name, str, "a str", VocabularyError)
@@ -287,7 +287,7 @@ def load_vocabulary(
     Cost: O(file). Mistral 7B v0.1 takes some 50 ms, tekken some 400 ms.
     """
     need_type("name", name, (str, NoneType), "a str or None", VocabularyError)
-    size = None if size is None else integer("size", size, VocabularyError)
+    size = None if size is None else as_integer("size", size, VocabularyError)
     named = _special(special)
     if isinstance(source, str | os.PathLike):
         path, found_name = _locate(source)
@@ -325,7 +325,7 @@ def _special(special: Mapping[str, int] | None) -> dict[str, int]:
     for name in special:
         need_type("a name in special", name, str, expected, VocabularyError)
     return {
-        name: integer(f"special: the id of {clip(name)}", token, VocabularyError) for name, token in special.items()
+        name: as_integer(f"special: the id of {clip(name)}", token, VocabularyError) for name, token in special.items()
     }
 
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.arguments import boolean, need_type
+from maskwright.analysis.arguments import as_boolean, need_type
 from maskwright.analysis.errors import (
     IllegalTokenError,
     MaskwrightError,
@@ -209,7 +209,7 @@ def start_completion(
         goes wrong and which bytes could come there. VocabularyError if the store is not for the
         model's tokenizer. MaskwrightError if the prompt is not UTF-8. And as `generate`.
     """
-    constrained, heal = boolean("constrained", constrained), boolean("heal", heal)
+    constrained, heal = as_boolean("constrained", constrained), as_boolean("heal", heal)
     check_model(store, model)
     data = prompt.encode("utf-8", "surrogatepass") if isinstance(prompt, str) else plain_bytes("the prompt", prompt)
     try:

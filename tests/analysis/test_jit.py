@@ -111,7 +111,7 @@ def test_a_change_of_another_file_is_noticed(tmp_path: Path) -> None:
     def run(step: int) -> str:
         (package / "constants.py").write_text(f"STEP = {step}\n")
         program = [sys.executable, "-B", "-c", PROGRAM.format(folder=str(tmp_path))]
-        environment = os.environ | {jit.VARIABLE: str(tmp_path / "code")}
+        environment = os.environ | {jit.CACHE_VARIABLE: str(tmp_path / "code")}
         return subprocess.run(program, capture_output=True, text=True, check=True, env=environment).stdout
 
     assert [run(1), run(1), run(5), run(1)] == ["3 0\n", "3 1\n", "11 0\n", "3 1\n"]
@@ -120,8 +120,8 @@ def test_a_change_of_another_file_is_noticed(tmp_path: Path) -> None:
 @pytest.fixture
 def anywhere(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No folder is chosen yet, and none is named."""
-    monkeypatch.setenv(jit.VARIABLE, "")  # what there is now is put back in the end
-    monkeypatch.delenv(jit.VARIABLE)
+    monkeypatch.setenv(jit.CACHE_VARIABLE, "")  # what there is now is put back in the end
+    monkeypatch.delenv(jit.CACHE_VARIABLE)
     jit._folder.cache_clear()
     yield
     jit._folder.cache_clear()
@@ -133,7 +133,7 @@ def test_a_folder_of_the_process_where_there_is_no_other(monkeypatch: pytest.Mon
     with pytest.warns(RuntimeWarning, match="compiled code can be kept neither in .* nor in .*; set NUMBA_CACHE_DIR"):
         folder = Path(jit._folder(""))
     assert folder.is_dir() and folder.stat().st_mode & 0o077 == 0
-    assert os.environ[jit.VARIABLE] == str(folder)
+    assert os.environ[jit.CACHE_VARIABLE] == str(folder)
     jit._remove(os.getpid() + 1, str(folder))
     assert folder.is_dir()  # another process's
     jit._remove(os.getpid(), str(folder))
@@ -174,7 +174,7 @@ def test_code_that_cannot_be_written_is_not_kept_elsewhere(tmp_path: Path, has_o
     if not has_others:
         named_only = "from numba.core.caching import CompileResultCacheImpl as Impl\nImpl._locator_classes = Impl._locator_classes[:1]\n"
         program = named_only + program
-    environment = os.environ | {jit.VARIABLE: str(code)}
+    environment = os.environ | {jit.CACHE_VARIABLE: str(code)}
     found = subprocess.run(
         [sys.executable, "-B", "-c", program], capture_output=True, text=True, check=True, env=environment
     )
@@ -217,7 +217,7 @@ print(n)
 @pytest.mark.slow
 def test_kernels_that_return_arrays_count_references(tmp_path: Path) -> None:
     """All kernels are compiled anew here: of those that others call there is nothing to look at otherwise."""
-    environment = os.environ | {jit.VARIABLE: str(tmp_path)}
+    environment = os.environ | {jit.CACHE_VARIABLE: str(tmp_path)}
     found = subprocess.run([sys.executable, "-c", RETURNS], capture_output=True, text=True, check=True, env=environment)
     assert int(found.stdout) > 150
 

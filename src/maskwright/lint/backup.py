@@ -63,11 +63,11 @@ def _long(facts: Facts, transducer: Transducer) -> Iterator[Finding]:
     for state, fallback in enumerate(transducer.fallback):
         if fallback < 0:
             continue
-        again = transducer.again[state]
+        reread = transducer.reread[state]
         n_bytes = len(transducer.pending[state])
-        if again is not None:
+        if reread is not None:
             # The state after reading again has a lower number, so its count is known.
-            lexemes[state] = len(again[0]) + 1 + lexemes[again[1]]
+            lexemes[state] = len(reread[0]) + 1 + lexemes[reread[1]]
         found = lexemes[state], n_bytes, state
         most[fallback] = max(most.get(fallback, (0, 0, 0)), found)
     for terminal, (n_lexemes, n_bytes, state) in sorted(most.items()):

@@ -75,10 +75,10 @@ def _dead_text(facts: Facts, transducer: Transducer, refused: frozenset[int], st
     """
     grammar = facts.grammar
     first = transducer.fallback[state]
-    again = transducer.again[state]
-    if again is None:
+    reread = transducer.reread[state]
+    if reread is None:
         return None
-    beginning = set(again[0][:1]) or set(transducer.live[again[1]])
+    beginning = set(reread[0][:1]) or set(transducer.live[reread[1]])
     escapes = _escapes(transducer, state)
     for symbols in facts.writer.paths().values():
         if not symbols or symbols[-1] != first:

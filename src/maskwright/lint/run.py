@@ -6,10 +6,10 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 
-from maskwright.analysis.arguments import need_path, strings
+from maskwright.analysis.arguments import as_strings, need_path
 from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError, UnknownNameError
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.grammar.lark_files import nearest
+from maskwright.analysis.grammar.lark_files import suggestion
 from maskwright.analysis.grammar.normalise import productive_symbols
 from maskwright.analysis.loading.sources import GrammarSource, as_grammar
 from maskwright.lint import backup, conflicts, dead, lexings, neighbours, refused, rules, terminals, tokens, whitespace
@@ -71,14 +71,14 @@ def lint_grammar(
         of another kind; the errors of loading a grammar or vocabulary.
     Cost: 3 CPU seconds for python.lark.
     """
-    wanted = frozenset(strings("allow", allow, "a list of codes of findings"))
+    wanted = frozenset(as_strings("allow", allow, "a list of codes of findings"))
     if file is not None:
         need_path("the grammar", file)
     grammar = as_grammar(grammar)
     given = None if vocabulary is None else as_vocabulary(vocabulary)
     for code in sorted(wanted):
         if code not in CODES:
-            raise UnknownNameError(f"no finding has the code {code!r}" + nearest(code, sorted(CODES)))
+            raise UnknownNameError(f"no finding has the code {code!r}" + suggestion(code, sorted(CODES)))
     facts = Facts(grammar, os.fsdecode(file) if file is not None else grammar.name)
     facts.trials = Trials(grammar, _counts)
     skipped: list[str] = []

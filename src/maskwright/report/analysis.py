@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.arguments import boolean, need_progress
+from maskwright.analysis.arguments import as_boolean, need_progress
 from maskwright.analysis.errors import GrammarError, TerminalError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.grammar.normalise import normalise
@@ -139,8 +139,8 @@ def analyze(
         and as `build_store`.
     Cost: 15 CPU seconds for python.lark at V = 32k (reports/record/2026-11-22-streamlining.json).
     """
-    pairs, exact = boolean("pairs", pairs), boolean("exact", exact)
-    forecast, lint = boolean("forecast", forecast), boolean("lint", lint)
+    pairs, exact = as_boolean("pairs", pairs), as_boolean("exact", exact)
+    forecast, lint = as_boolean("forecast", forecast), as_boolean("lint", lint)
     need_progress(progress)
     grammar = as_grammar(grammar)
     vocabulary = None if vocabulary is None else as_vocabulary(vocabulary)

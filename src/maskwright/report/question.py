@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError, MissingExtraError, UnknownNameError
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.grammar.lark_files import nearest
+from maskwright.analysis.grammar.lark_files import suggestion
 from maskwright.analysis.grammar.normalise import reduce
 from maskwright.analysis.legality.bar_hillel import never_legal_pyformlang
 from maskwright.analysis.legality.certificate import Proof, check_certificate, spell
@@ -328,7 +328,7 @@ def ask(
     wanted: list[Engine] = []
     for name in dict.fromkeys(engines):
         if name not in known:
-            raise UnknownNameError(f"no engine is named {name!r}" + nearest(name, ENGINES))
+            raise UnknownNameError(f"no engine is named {name!r}" + suggestion(name, ENGINES))
         wanted.append(known[name])
     if not wanted:
         raise MaskwrightError(f"no engine is asked; expected some of {', '.join(ENGINES)}")
@@ -369,7 +369,7 @@ def terminals_of(grammar: Grammar, text: str) -> tuple[int, ...]:
         elif name not in known:
             shown = sorted({grammar.display_name(number) for number in range(grammar.n_terminals)})
             raise UnknownNameError(
-                f"grammar {grammar.name} has no terminal {name}" + nearest(name, shown, "; or START")
+                f"grammar {grammar.name} has no terminal {name}" + suggestion(name, shown, "; or START")
             )
         else:
             found.append(known[name])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from maskwright.analysis.arguments import boolean, need_progress
+from maskwright.analysis.arguments import as_boolean, need_progress
 from maskwright.analysis.errors import DeadEndError, GrammarError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.legality.judge import Rules, need_rules
@@ -46,7 +46,7 @@ def build_store(
     finished as a result, whatever `allow_dead` says.
     Cost: for python.lark at V = 32k some 10 CPU s, under "nfa" 3.
     """
-    streamlined, allow_dead = boolean("streamlined", streamlined), boolean("allow_dead", allow_dead)
+    streamlined, allow_dead = as_boolean("streamlined", streamlined), as_boolean("allow_dead", allow_dead)
     need_rules(rules)
     need_progress(progress)
     grammar, vocabulary = as_grammar(grammar), as_vocabulary(vocabulary)

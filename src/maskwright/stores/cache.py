@@ -19,7 +19,7 @@ from pathlib import Path
 
 import platformdirs
 
-from maskwright.analysis.arguments import boolean, need_progress
+from maskwright.analysis.arguments import as_boolean, need_progress
 from maskwright.analysis.errors import StoreError
 from maskwright.analysis.files import refuse_output
 from maskwright.analysis.grammar.grammar import Grammar
@@ -90,7 +90,7 @@ def cached_store(
     Raises: as `build_store`.
     Cost: as `load_store` if it is in the cache, else as `build_store`.
     """
-    refresh = boolean("refresh", refresh)
+    refresh = as_boolean("refresh", refresh)
     need_rules(rules)
     need_progress(progress)
     grammar, vocabulary = as_grammar(grammar), as_vocabulary(vocabulary)

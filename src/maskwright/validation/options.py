@@ -9,14 +9,14 @@ from types import NoneType
 from typing import Any, Literal, get_args
 
 from maskwright.analysis.arguments import (
+    as_integer,
+    as_strings,
     clip,
-    integer,
     need_number,
     need_path,
     need_progress,
     need_type,
     refuse_argument,
-    strings,
 )
 from maskwright.analysis.errors import MaskwrightError, UnknownNameError
 from maskwright.validation import sampling
@@ -58,7 +58,7 @@ class Options:
             given = getattr(self, name)
             if given is None and name in ("limit", "amount"):
                 continue
-            value = integer(name, given)
+            value = as_integer(name, given)
             object.__setattr__(self, name, value)
             if least is not None and value < least:
                 raise MaskwrightError(f"{name} is {clip(value)}; expected at least {least}")
@@ -66,7 +66,7 @@ class Options:
         need_type("field", self.field, str, "a str")
         for name in ("reference", "scheduler"):
             need_type(name, getattr(self, name), (str, NoneType), "a str or None")
-        object.__setattr__(self, "suffixes", strings("suffixes", self.suffixes, "a list of suffixes, as in ['.py']"))
+        object.__setattr__(self, "suffixes", as_strings("suffixes", self.suffixes, "a list of suffixes, as in ['.py']"))
         if self.resume is not None:
             need_path("a log of results", self.resume)
         if self.next_token is not None and not callable(self.next_token):
