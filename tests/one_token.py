@@ -103,7 +103,7 @@ def requirement(grammar: Grammar, required: Requirements, continuation: int) -> 
     parts = []
     while continuation >= 0:
         parts.append(columns(grammar, required, [required.continuations.symbols[continuation]]))
-        continuation = required.continuations.nexts[continuation]
+        continuation = required.continuations.next_continuation[continuation]
     if continuation < -1:
         parts.append(f"one of {columns(grammar, required, sorted(required.continuations.sets[-1 - continuation]))}")
     return ", then ".join(parts)

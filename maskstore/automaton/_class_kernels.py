@@ -36,11 +36,11 @@ NO_CYCLE = -1
 """Instead of the first class of a cycle: the pairs of the class are on no cycle."""
 
 # indices of `cursor`
-N_CLASSES, N_SORTED, NEXT_ROOT, N_CALLS, N_STACK, N_MET, COMPONENT, BLOCKS = range(8)
+N_CLASSES, N_CLASSIFIED, NEXT_ROOT, N_CALLS, N_STACK, N_MET, COMPONENT, BLOCKS = range(8)
 """What each entry of the cursor counts or points to.
 
 N_CLASSES : classes so far, with REFUSED and ACCEPTED.
-N_SORTED : pairs that have their class.
+N_CLASSIFIED : pairs that have their class.
 NEXT_ROOT : the new pair from which the search goes on when no call is open.
 N_CALLS, N_STACK, N_MET : open calls, pairs on the stack, and pairs met in this search.
 COMPONENT : where on the stack the component in progress begins, or -1.
@@ -112,18 +112,18 @@ class Search(NamedTuple):
 
 @kernel
 def classify(n_pairs, pairs, known, search, cursor, until):  # type: ignore[no-untyped-def]
-    """Find the classes of the pairs cursor[N_SORTED] to n_pairs - 1.
+    """Find the classes of the pairs cursor[N_CLASSIFIED] to n_pairs - 1.
 
     Returns 0 when done, -1 after some `until` edges (call it again), or UNDECIDABLE.
     """
-    base = cursor[N_SORTED]
+    base = cursor[N_CLASSIFIED]
     met, lowest, next_edge, calls = search.met, search.lowest, search.next_edge, search.calls
     done = 0
     while True:
         if done >= until:
             return -1
         if cursor[COMPONENT] >= 0:
-            work = sort_component(pairs, known, search, cursor)
+            work = classify_component(pairs, known, search, cursor)
             if work == UNDECIDABLE:
                 return UNDECIDABLE
             done += work
@@ -132,7 +132,7 @@ def classify(n_pairs, pairs, known, search, cursor, until):  # type: ignore[no-u
             while cursor[NEXT_ROOT] < n_pairs - base and met[cursor[NEXT_ROOT]] != 0:
                 cursor[NEXT_ROOT] += 1
             if cursor[NEXT_ROOT] == n_pairs - base:
-                cursor[N_SORTED] = n_pairs
+                cursor[N_CLASSIFIED] = n_pairs
                 return 0
             enter(cursor[NEXT_ROOT], pairs, search, cursor)
         here = calls[cursor[N_CALLS] - 1]
@@ -170,7 +170,7 @@ def enter(pair, pairs, search, cursor):  # type: ignore[no-untyped-def]
     cursor[N_MET] += 1
     search.met[pair] = cursor[N_MET]
     search.lowest[pair] = cursor[N_MET]
-    search.next_edge[pair] = pairs.edge_start[cursor[N_SORTED] + pair]
+    search.next_edge[pair] = pairs.edge_start[cursor[N_CLASSIFIED] + pair]
     search.stack[cursor[N_STACK]] = pair
     cursor[N_STACK] += 1
     search.calls[cursor[N_CALLS]] = pair
@@ -178,7 +178,7 @@ def enter(pair, pairs, search, cursor):  # type: ignore[no-untyped-def]
 
 
 @kernel(allocates=True)
-def sort_component(pairs, known, search, cursor):  # type: ignore[no-untyped-def]
+def classify_component(pairs, known, search, cursor):  # type: ignore[no-untyped-def]
     """One step towards the classes of the component on top of the stack.
 
     Each pair of a component leads to all the others. So all of them are decided early, or none.
@@ -186,7 +186,7 @@ def sort_component(pairs, known, search, cursor):  # type: ignore[no-untyped-def
     Returns the edges and pairs looked at, or UNDECIDABLE.
     """
     members = search.stack[cursor[COMPONENT] : cursor[N_STACK]]
-    base = cursor[N_SORTED]
+    base = cursor[N_CLASSIFIED]
     block = search.block
     if cursor[BLOCKS] < 0:
         work = 0
@@ -253,7 +253,7 @@ def sort_component(pairs, known, search, cursor):  # type: ignore[no-untyped-def
 def settle(pairs, known, search, cursor):  # type: ignore[no-untyped-def]
     """Give the component on top of the stack the classes in `block`, and take it off the stack."""
     for i in range(cursor[COMPONENT], cursor[N_STACK]):
-        pair = cursor[N_SORTED] + search.stack[i]
+        pair = cursor[N_CLASSIFIED] + search.stack[i]
         mine = search.block[search.stack[i]]
         known.of_pair[pair + FIRST_STATE] = mine
         if mine >= FIRST_STATE:
@@ -272,7 +272,7 @@ def find_by_exit(members, pairs, known, search, cursor):  # type: ignore[no-unty
 
     Returns the work done.
     """
-    base = cursor[N_SORTED]
+    base = cursor[N_CLASSIFIED]
     mark = base + members[0] + 1
     work = 0
     for member in members:
@@ -306,7 +306,7 @@ def matches(member, candidate, pairs, known, search, cursor):  # type: ignore[no
 
     If so, `block` holds the classes of all members; if not, -1 as before.
     """
-    base = cursor[N_SORTED]
+    base = cursor[N_CLASSIFIED]
     block = search.block
     # BOUND: the pairs of open calls are on the stack below the component, so behind them `calls`
     # has room for each member
@@ -351,7 +351,7 @@ def refine(members, pairs, known, search, cursor):  # type: ignore[no-untyped-de
 
     Returns the edges and members looked at.
     """
-    base = cursor[N_SORTED]
+    base = cursor[N_CLASSIFIED]
     n_slots = 4
     while n_slots < 2 * members.shape[0]:
         n_slots *= 2

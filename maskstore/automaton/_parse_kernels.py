@@ -246,7 +246,9 @@ def advance_configuration(continuation, pushed, cell, x, n_found):  # type: igno
                 # contextual lexing: the symbol says in which mode the next lexeme was read
                 if parser.mode[top] != symbol[continuation] - n_columns:
                     break
-                continuation = np.int64(continuation_after(x.continuations.after[continuation], top, n_states, x.known))
+                continuation = np.int64(
+                    continuation_after(x.continuations.next_continuation[continuation], top, n_states, x.known)
+                )
                 if continuation == REFUSED_CONTINUATION:
                     break
                 continue
@@ -273,7 +275,9 @@ def advance_configuration(continuation, pushed, cell, x, n_found):  # type: igno
                     if branches == 0:
                         steps = 0  # MAX_STEPS is for one shift: a long token takes many steps in all
                     continuation = np.int64(
-                        continuation_after(x.continuations.after[continuation], action - 1, n_states, x.known)
+                        continuation_after(
+                            x.continuations.next_continuation[continuation], action - 1, n_states, x.known
+                        )
                     )
                     if continuation == REFUSED_CONTINUATION:
                         break
@@ -304,7 +308,9 @@ def follow_conflict(action, continuation, height, cell, x, n_found, branches):  
             return IS_ACCEPTED, branches
         if each > 0:
             stack[height] = each - 1
-            after = continuation_after(x.continuations.after[continuation], each - 1, parser.action.shape[0], x.known)
+            after = continuation_after(
+                x.continuations.next_continuation[continuation], each - 1, parser.action.shape[0], x.known
+            )
             if after != REFUSED_CONTINUATION:
                 branches = push_branch(height + 1, after, branches, x.scratch)
         else:

@@ -172,8 +172,8 @@ class Equivalence:
         Both as bytes of int32. The states are indices as in `_lists`.
         """
         entered = np.flatnonzero(tables.accessing == column)
-        position = np.full(tables.n_states, -1, np.int32)
-        position[entered] = np.arange(len(entered), dtype=np.int32)
+        entered_index = np.full(tables.n_states, -1, np.int32)
+        entered_index[entered] = np.arange(len(entered), dtype=np.int32)
         is_acting = (tables.action[:, column] != 0) & (tables.default_rule < 0)
         acting = np.flatnonzero(is_acting).astype(np.int32)
         bits = np.zeros((positions.n_sets, max(1, (len(acting) + 63) // 64)), np.uint64)
@@ -194,7 +194,7 @@ class Equivalence:
         while True:
             shape, shifts = np.zeros(capacity, np.int32), np.zeros(capacity, np.int32)
             order = np.full(len(entered) + 1, -1, np.int32)
-            if _write_shapes(acts, acting, bits, position, order, shape_start, shape, shift_start, shifts):
+            if _write_shapes(acts, acting, bits, entered_index, order, shape_start, shape, shift_start, shifts):
                 break
             capacity *= 2
         return _cut(shape, shape_start), _cut(shifts, shift_start)
@@ -274,14 +274,14 @@ def _close(acts, rule_start, rules, set_after, set_start, members, bits):  # typ
 
 
 @kernel
-def _write_shapes(acts, acting, bits, position, order, shape_start, shape, shift_start, shifts):  # type: ignore[no-untyped-def]
+def _write_shapes(acts, acting, bits, entered_index, order, shape_start, shape, shift_start, shifts):  # type: ignore[no-untyped-def]
     """Write each set's acting states with what they do: -1 - rule, or the number of a target.
 
     Targets are the states that the column is shifted to. Each set numbers its own, in the order in
     which it meets them.
 
-    position : (n_states,) int32; the index of each state among those entered by the column, else
-        -1.
+    entered_index : (n_states,) int32; the index of each state among those entered by the column,
+        else -1.
     order : (n_entered + 1,) int32, all -1; scratch.
     Written: shape_start, shift_start : (n_sets + 1,) int64; shape, shifts : int32.
 
@@ -305,7 +305,7 @@ def _write_shapes(acts, acting, bits, position, order, shape_start, shape, shift
             for j in range(count):
                 each = code if code < CONFLICT else alternatives[code - CONFLICT + 1 + j]
                 if each > 0:
-                    target = order.shape[0] - 1 if each == ACCEPT else position[each - 1]
+                    target = order.shape[0] - 1 if each == ACCEPT else entered_index[each - 1]
                     if order[target] < 0:
                         order[target] = n_shifts - first
                         shifts[n_shifts] = target

@@ -91,13 +91,13 @@ class Parser(NamedTuple):
 
 
 class Continuations(NamedTuple):
-    """Continuation r is symbol[r], then continuation after[r]. See `tokens.continuations`.
+    """Continuation r is symbol[r], then next_continuation[r]. See `tokens.continuations`.
 
-    symbol, after : (n_continuations,) int32.
+    symbol, next_continuation : (n_continuations,) int32.
     """
 
     symbol: Int32
-    after: Int32
+    next_continuation: Int32
 
 
 class Positions(NamedTuple):

@@ -41,7 +41,7 @@ class Levels:
         self.allowed = allowed
         self.roots = roots
         self.symbols = continuations.symbols
-        self.next_continuation = np.array(continuations.nexts or [0], np.int32)
+        self.next_continuation = np.array(continuations.next_continuation or [0], np.int32)
         self.leader: dict[int, int] = {WHATEVER: WHATEVER}
         self.leaders: list[int] = []
         self._leader_of_key: dict[tuple[int, tuple[int, ...]], int] = {}
@@ -56,7 +56,7 @@ class Levels:
             here = continuation
             while here not in length and here >= 0:
                 chain.append(here)
-                after = continuations.nexts[here]
+                after = continuations.next_continuation[here]
                 self._before.setdefault(after, set()).add(continuations.symbols[here])
                 here = after
             n = length.setdefault(here, 0)

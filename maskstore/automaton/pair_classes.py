@@ -41,7 +41,7 @@ class PairClasses:
     @property
     def of_pair(self) -> Int32:
         """(n_pairs + 2,) int32; the classes of REFUSED, of ACCEPTED and of each pair."""
-        return self._tables.of_pair[: FIRST_STATE + int(self._cursor[kernels.N_SORTED])]
+        return self._tables.of_pair[: FIRST_STATE + int(self._cursor[kernels.N_CLASSIFIED])]
 
     @property
     def least(self) -> Int32:
@@ -63,7 +63,7 @@ class PairClasses:
             that cycle are added; those that have such an edge are compared with the component.
         """
         cursor = self._cursor
-        n_new = pairs - int(cursor[kernels.N_SORTED])
+        n_new = pairs - int(cursor[kernels.N_CLASSIFIED])
         self._reserve(pairs + FIRST_STATE)
         met, lowest, stack, calls, block = np.zeros((5, n_new), np.int32)
         colors, fresh = np.zeros((2, n_new), np.uint64)

@@ -15,7 +15,7 @@ from maskwright.analysis.lexing.terminal_nfa import TerminalNfa, build_terminal_
 from maskwright.analysis.lexing.terminals import compile_terminals
 from maskwright.maskstore.entries.entries import Entries, StateEntries, collect_entries
 from maskwright.maskstore.entries.entry_table import NO_CELL, EntryTable
-from maskwright.maskstore.entries.streamline import Context, Streamlined, count_entries, streamline
+from maskwright.maskstore.entries.streamline import SequencesAfter, Streamlined, count_entries, streamline
 from maskwright.maskstore.entries.walk import Walk
 from maskwright.maskstore.tokens import _kernels
 from maskwright.maskstore.vocabulary import Vocabulary
@@ -83,14 +83,14 @@ def _check_lexing(grammar: Grammar) -> None:
         )
 
 
-def contexts_of(grammar: Grammar, entries: Entries) -> list[Context]:
+def contexts_of(grammar: Grammar, entries: Entries) -> list[SequencesAfter]:
     """The left symbols after which each lexer state's sequences must be judged.
 
     These are the state's own left symbol and, for a dependent state, each of its `known_lefts`.
     """
-    contexts = [Context(state.left, state.sequences) for state in entries.states]
+    contexts = [SequencesAfter(state.left, state.sequences) for state in entries.states]
     for state in dependent_states(grammar, entries):
-        contexts += [Context(left, state.sequences) for left in known_lefts(grammar, entries, state)]
+        contexts += [SequencesAfter(left, state.sequences) for left in known_lefts(grammar, entries, state)]
     return contexts
 
 
@@ -200,8 +200,8 @@ class _TableBuilder:
             self.mask_of[key] = self.pool.add(words, int(count))
         return self.mask_of[key]
 
-    def build(self, **rest: object) -> EntryTable:
-        """The table with all cells that were added. rest : the table's other members."""
+    def build(self, **others: object) -> EntryTable:
+        """The table with all cells that were added. others : the table's other members."""
         masks, final = self.pool.build()
         sequences = [self.entries.table[old] for old in self.sequence_number]
         flat = [entry for cell in self.cells for entry in cell]
@@ -213,5 +213,5 @@ class _TableBuilder:
             sequence_start=np.concatenate([[0], np.cumsum([len(s) for s in sequences])]).astype(np.int32),
             sequence_symbols=np.array([symbol for s in sequences for symbol in s], np.int32),
             masks=masks,
-            **rest,  # type: ignore[arg-type]
+            **others,  # type: ignore[arg-type]
         )

@@ -120,28 +120,32 @@ class ExactOutcomes:
         check_size(tables)
         column = tables.terminal_column.tolist()
         continuations = Continuations(tables.action.shape[1])
-        self._kind = {lasts: kind for kind, lasts in enumerate(dict.fromkeys(group.lasts for group in groups))}
-        allowed = [_tops(tables, lasts) for lasts in self._kind]
+        self._tops_number = {
+            lasts: tops_number for tops_number, lasts in enumerate(dict.fromkeys(group.lasts for group in groups))
+        }
+        allowed = [_tops(tables, lasts) for lasts in self._tops_number]
         acts = [(tables.action[tops] != 0).any(axis=0).tolist() for tops in allowed]
-        self._outcome: dict[tuple[int, Symbols], _Outcome] = {(kind, ()): _ACCEPTED for kind in self._kind.values()}
+        self._outcome: dict[tuple[int, Symbols], _Outcome] = {
+            (tops_number, ()): _ACCEPTED for tops_number in self._tops_number.values()
+        }
         asked: list[tuple[int, Symbols]] = []
         roots: list[tuple[int, int]] = []
         for group in groups:
-            kind = self._kind[group.lasts]
+            tops_number = self._tops_number[group.lasts]
             for word in dict.fromkeys(word for words in self._variants(group).values() for word in words):
-                if (kind, word) in self._outcome:
+                if (tops_number, word) in self._outcome:
                     continue
-                self._outcome[kind, word] = _REFUSED
+                self._outcome[tops_number, word] = _REFUSED
                 columns = [column[terminal] for terminal in word]
                 # a terminal without a column occurs in no word of the language
-                if min(columns) >= 0 and acts[kind][columns[0]]:
-                    asked.append((kind, word))
-                    roots.append((continuations.before(columns, WHATEVER), kind))
+                if min(columns) >= 0 and acts[tops_number][columns[0]]:
+                    asked.append((tops_number, word))
+                    roots.append((continuations.before(columns, WHATEVER), tops_number))
         if roots:
             modes = np.zeros(len(tables.action), np.int32)
             configuration_sets = explore(tables, modes, continuations, roots, np.stack(allowed), progress, EXACT_BYTES)
-            for root, (kind, word) in enumerate(asked):
-                self._outcome[kind, word] = _outcome(configuration_sets, root, int(allowed[kind].sum()))
+            for root, (tops_number, word) in enumerate(asked):
+                self._outcome[tops_number, word] = _outcome(configuration_sets, root, int(allowed[tops_number].sum()))
 
     def _variants(self, group: Group) -> dict[Symbols, list[Symbols]]:
         """For each tail and each of its prefixes: one variant for each number of open brackets."""
@@ -158,9 +162,10 @@ class ExactOutcomes:
 
         The verdict is "never", "always" or "jointly", or "" if there is nothing new.
         """
-        kind = self._kind[group.lasts]
+        tops_number = self._tops_number[group.lasts]
         outcomes = {
-            tail: tuple(self._outcome[kind, word] for word in words) for tail, words in self._variants(group).items()
+            tail: tuple(self._outcome[tops_number, word] for word in words)
+            for tail, words in self._variants(group).items()
         }
         folded = {}
         for tail in group.tails.values():

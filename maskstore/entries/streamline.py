@@ -50,7 +50,7 @@ DELETED = -1
 
 
 @dataclass(frozen=True)
-class Context:
+class SequencesAfter:
     """Sequences that are judged after one left symbol.
 
     left : what stands just before the sequences: a terminal, START, or ANYWHERE where the lexer
@@ -98,7 +98,7 @@ def streamline(
     grammar: Grammar,
     codes: EventCodes,
     table: SequenceTable,
-    contexts: Iterable[Context],
+    contexts: Iterable[SequencesAfter],
     judge: Judge,
     progress: Callable[[str, int, int], None] | None = None,
     *,
@@ -139,7 +139,7 @@ class _Streamliner:
         grammar: Grammar,
         codes: EventCodes,
         table: SequenceTable,
-        contexts: Iterable[Context],
+        contexts: Iterable[SequencesAfter],
         judge: Judge,
         progress: Callable[[str, int, int], None] | None,
         exact: bool,

@@ -127,8 +127,8 @@ class Walk:
         bounds = np.searchsorted(remaining[order], np.arange(1, int(remaining.max(initial=0)) + 2))
         for begin, end in pairwise(bounds.tolist()):
             block = order[begin:end]
-            rest = np.where(cut[block] >= 0, outcome_of[cut[block]], -1)
-            keys = np.stack([end_set[block], accepted[block], move[block], rest], axis=1)
+            remainder_set = np.where(cut[block] >= 0, outcome_of[cut[block]], -1)
+            keys = np.stack([end_set[block], accepted[block], move[block], remainder_set], axis=1)
             distinct, inverse = np.unique(keys, axis=0, return_inverse=True)
             numbers = np.empty(len(distinct), np.int32)
             for i, row in enumerate(distinct.tolist()):
@@ -140,26 +140,32 @@ class Walk:
         return outcome_of
 
     def _outcome_set(
-        self, end_set: int, accepted: int, move: int, rest: int, accept_sets: list[tuple[int, ...]], newline: int
+        self,
+        end_set: int,
+        accepted: int,
+        move: int,
+        remainder_set: int,
+        accept_sets: list[tuple[int, ...]],
+        newline: int,
     ) -> int:
         """The number of the outcome set of a suffix of a token.
 
         end_set : the set of terminals alive at the token's end, or -1.
         accepted, move : the terminals that accept the first lexeme, by number in `accept_sets`, and
             its move if the newline is among them.
-        rest : the outcome set of the bytes after the first lexeme, or -1.
+        remainder_set : the outcome set of the bytes after the first lexeme, or -1.
         """
         outcomes: set[Outcome] = set()
         if end_set >= 0:
             outcomes |= {((int(self.nfa.terminal[state]),), state) for state in self.union.members[end_set]}
-        if rest >= 0:
+        if remainder_set >= 0:
             for terminal in accept_sets[accepted]:
                 symbol = terminal
                 if terminal == newline:
                     if move == _kernels.NO_COLUMN:
                         continue  # a newline without a line feed cannot end: it has no column
                     symbol = self.codes.newline_at(move)
-                outcomes |= {((symbol, *sequence), state) for sequence, state in self.outcome_sets[rest]}
+                outcomes |= {((symbol, *sequence), state) for sequence, state in self.outcome_sets[remainder_set]}
         content = tuple(sorted(outcomes))
         if content not in self._set_number:
             self._set_number[content] = len(self.outcome_sets)

@@ -377,11 +377,11 @@ def _table_checksum(table: Array) -> str:
 
     The weights are odd, so a change of a single integer always changes the sum.
     """
-    places = table.view(np.uint32)
+    integers = table.view(np.uint32)
     weights = np.arange(1, 2 * _BLOCK, 2, dtype=np.uint64)
     total = 0
-    for begin in range(0, len(places), _BLOCK):
-        block = places[begin : begin + _BLOCK].astype(np.uint64)
+    for begin in range(0, len(integers), _BLOCK):
+        block = integers[begin : begin + _BLOCK].astype(np.uint64)
         # sums of arrays are modulo 2^64
         total += int(np.dot(block, weights[: len(block)])) + 2 * begin * int(block.sum())
     return f"{total % (1 << 64):016x}"

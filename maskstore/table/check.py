@@ -11,8 +11,8 @@ file may write other masks into it. They also do not prove
 - that a lexer that backs up comes to the end of what it reads anew, or
 - that a walk of the stack automaton ends before the stack does.
 
-There an engine counts its steps (`decoding/engine/constants.BELOW`), or ends where the stack ends.
-What no engine counts, because a step of the lexer bounds it, is bounded here.
+There an engine counts its steps (`decoding/engine/constants.N_BELOW_ARENA`), or ends where the
+stack ends. What no engine counts, because a step of the lexer bounds it, is bounded here.
 """
 
 from __future__ import annotations
@@ -159,13 +159,13 @@ class _Checks:
             )
         for offset, part in PARTS.items():
             length = self.spans[offset][1] - self.spans[offset][0]
-            rest = 1
+            row_size = 1
             for word in part.shape[1:]:
-                rest *= _count(word, sizes)
+                row_size *= _count(word, sizes)
             first, _, more = part.shape[0].partition("+")
             if not first.isdigit() and first not in sizes:
-                sizes[first] = length // max(1, rest) - int(more or 0)
-            expected = _count(part.shape[0], sizes) * rest
+                sizes[first] = length // max(1, row_size) - int(more or 0)
+            expected = _count(part.shape[0], sizes) * row_size
             if length != expected or _count(first, sizes) < 0:
                 shape = " x ".join(part.shape)
                 raise self.refuse(f"part {part.name} has {length} integers, expected {expected} ({shape})")
@@ -218,11 +218,11 @@ class _Checks:
         """Refuse the integer with index `found` of a part."""
         part = PARTS[offset]
         at: list[int] = []
-        rest = found
+        remaining = found
         for word in reversed(part.shape[1:]):
-            rest, index = divmod(rest, _count(word, self.sizes))
+            remaining, index = divmod(remaining, _count(word, self.sizes))
             at.insert(0, index)
-        at.insert(0, rest)
+        at.insert(0, remaining)
         shown = ", ".join(map(str, at))
         raise self.refuse(f"part {part.name} holds {int(self.part(offset)[found])} at [{shown}], expected {expected}")
 

@@ -127,13 +127,13 @@ def _add_modes(table: _Table, grammar: Grammar, automaton: StackAutomaton) -> No
     table.add(schema.MODE_STATE, transducer.mode_state)
     table.add(schema.MODE_OF_STATE, automaton.required.modes.of_state)
     _, symbols = flat(transducer.outputs)
-    place: list[int] = [
+    symbol_at: list[int] = [
         -1
         if transducer.n_modes == 1 or terminal < 0 or terminal in grammar.ignored
         else int(np.flatnonzero(symbols == terminal)[0])
         for terminal in transducer.fallback
     ]
-    table.add(schema.FALLBACK, place)
+    table.add(schema.FALLBACK, symbol_at)
     starts, pending = flat(transducer.pending)
     table.add(schema.PENDING_START, starts)
     table.add(schema.PENDING, pending)
@@ -156,9 +156,9 @@ def _add_endings(table: _Table, automaton: StackAutomaton) -> None:
     if automaton.open_roots:
         sets = {columns: number for number, columns in enumerate(required.continuations.sets)}
     table.header[schema.AFTER_NEWLINE] = sets.setdefault(required.after_newline, len(sets))
-    places: list[list[int]] = []
+    encoded_endings: list[list[int]] = []
     for ending in endings:
-        place: list[int] = []
+        encoded: list[int] = []
         # a lexer with modes asks the parser where it backs up, so decoders read the pending bytes
         # anew themselves
         for symbols, members in ending if required.transducer.n_modes == 1 else ending[:1]:
@@ -166,9 +166,9 @@ def _add_endings(table: _Table, automaton: StackAutomaton) -> None:
             if members is not None:
                 columns = required.columns_of(members)
                 code = 2 * sets.setdefault(columns, len(sets)) + (required.newline in members)
-            place += [code, len(symbols), *symbols]
-        places.append(place)
-    starts, members_flat = flat([places[ending] for ending in ending_of.tolist()])
+            encoded += [code, len(symbols), *symbols]
+        encoded_endings.append(encoded)
+    starts, members_flat = flat([encoded_endings[ending] for ending in ending_of.tolist()])
     table.add(schema.ENDING_START, starts)
     table.add(schema.ENDINGS, members_flat)
     n_columns = tables.n_terminals + 1
@@ -228,7 +228,7 @@ def _add_open(table: _Table, automaton: StackAutomaton) -> None:
     continuations = automaton.required.continuations
     is_open = bool(automaton.open_roots)
     table.add(schema.CONTINUATION_SYMBOL, continuations.symbols if is_open else [])
-    table.add(schema.CONTINUATION_NEXT, continuations.nexts if is_open else [])
+    table.add(schema.CONTINUATION_NEXT, continuations.next_continuation if is_open else [])
     starts, _ = flat([range(len(items)) for items, _ in automaton.open_roots])
     table.add(schema.OPEN_START, starts)
     table.add(

@@ -41,14 +41,14 @@ def scan_fresh(next_set, accepts, counts_columns, moves, absolute, data, offsets
             state = 0
             longest = -1
             who = 0
-            position = begin
-            while position < last:
-                state = next_set[state, data[position]]
+            index = begin
+            while index < last:
+                state = next_set[state, data[index]]
                 if state < 0:
                     break
-                position += 1
+                index += 1
                 if accepts[state] != 0:
-                    longest = position
+                    longest = index
                     who = accepts[state]
             end_set[begin] = state
             move[begin] = NO_COLUMN
@@ -59,9 +59,9 @@ def scan_fresh(next_set, accepts, counts_columns, moves, absolute, data, offsets
             cut[begin] = longest
             accepted[begin] = who
             if counts_columns[who]:
-                for position in range(longest - 1, begin - 1, -1):
-                    if data[position] == LINE_FEED:
-                        move[begin] = move_after(data, position + 1, longest, moves, absolute)
+                for index in range(longest - 1, begin - 1, -1):
+                    if data[index] == LINE_FEED:
+                        move[begin] = move_after(data, index + 1, longest, moves, absolute)
                         break
 
 
@@ -71,9 +71,9 @@ def move_after(data, begin, end, moves, number):  # type: ignore[no-untyped-def]
 
     moves : (n_moves, 33) int32; see `Moves.table`.
     """
-    for position in range(begin, end):
-        if data[position] <= SPACE:
-            number = moves[number, data[position]]
+    for index in range(begin, end):
+        if data[index] <= SPACE:
+            number = moves[number, data[index]]
     return number
 
 
@@ -98,15 +98,15 @@ def scan_state(next_state, is_accepting, state, data, offsets, end_state, cut): 
         last = offsets[token + 1]
         here = state
         longest = begin if is_accepting[state] else -1
-        position = begin
-        while position < last:
-            here = next_state[here, data[position]]
+        index = begin
+        while index < last:
+            here = next_state[here, data[index]]
             if here < 0:
                 break
-            position += 1
+            index += 1
             if is_accepting[here]:
-                longest = position
-        read_on = read_on or position > begin
+                longest = index
+        read_on = read_on or index > begin
         end_state[token] = here
         cut[token] = -1 if longest == last else longest
     return read_on

@@ -76,32 +76,32 @@ def refill_sequences(sequences):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def find_after(states, symbol, after):  # type: ignore[no-untyped-def]
+def find_set_after(states, symbol, sets_after):  # type: ignore[no-untyped-def]
     """The set of the parser's states after a symbol (see `feasible`), or UNKNOWN."""
-    key, h = hash_of(states, symbol, after.keys)
-    while after.keys[h] != 0:
-        if after.keys[h] == key:
-            return np.int64(after.sets[h])
-        h = (h + 1) & (after.keys.shape[0] - 1)
+    key, h = hash_of(states, symbol, sets_after.keys)
+    while sets_after.keys[h] != 0:
+        if sets_after.keys[h] == key:
+            return np.int64(sets_after.sets[h])
+        h = (h + 1) & (sets_after.keys.shape[0] - 1)
     return np.int64(UNKNOWN)
 
 
 @kernel
-def set_after(states, symbol, found, after):  # type: ignore[no-untyped-def]
-    """Note the set after a symbol, for `find_after`. It is not noted yet, and there is room."""
-    key, h = hash_of(states, symbol, after.keys)
-    while after.keys[h] != 0:
-        h = (h + 1) & (after.keys.shape[0] - 1)
-    after.keys[h] = key
-    after.sets[h] = found
+def note_set_after(states, symbol, found, sets_after):  # type: ignore[no-untyped-def]
+    """Note the set after a symbol, for `find_set_after`. It is not noted yet, and there is room."""
+    key, h = hash_of(states, symbol, sets_after.keys)
+    while sets_after.keys[h] != 0:
+        h = (h + 1) & (sets_after.keys.shape[0] - 1)
+    sets_after.keys[h] = key
+    sets_after.sets[h] = found
 
 
 @kernel
-def refill_after(old, after):  # type: ignore[no-untyped-def]
+def refill_sets_after(old, sets_after):  # type: ignore[no-untyped-def]
     """Enter all that is noted in old tables into larger, empty ones."""
     for i in range(old.keys.shape[0]):
         if old.keys[i] != 0:
-            set_after(old.keys[i] >> np.uint64(32), old.keys[i] & np.uint64(0xFFFFFFFF), old.sets[i], after)
+            note_set_after(old.keys[i] >> np.uint64(32), old.keys[i] & np.uint64(0xFFFFFFFF), old.sets[i], sets_after)
 
 
 @kernel(forceinline=True)
@@ -118,7 +118,7 @@ def emit(out, sequence, move, w):  # type: ignore[no-untyped-def]
         if symbol == w.tokens.newline:
             symbol = w.tokens.after_newline + 2 * np.int64(move)
         states = sequences.states_of[sequence]
-        found = find_after(states, symbol, w.after)
+        found = find_set_after(states, symbol, w.sets_after)
         if found == UNKNOWN:
             w.cursor[SET], w.cursor[SYMBOL] = states, symbol
             return sequence, UNKNOWN_AFTER
@@ -204,8 +204,8 @@ def begin_token(token, start, rows, tokens):  # type: ignore[no-untyped-def]
     rows.length[0] = tokens.offsets[token + 1] - begin
     for i in range(rows.length[0]):
         rows.text[0, i] = tokens.data[begin + i]
-    rows.again[0] = 0
-    rows.position[0] = 0
+    rows.reread_end[0] = 0
+    rows.next_byte[0] = 0
     rows.state[0] = start
     rows.sequence[0] = 0
     rows.move[0] = 0
@@ -215,9 +215,9 @@ def begin_token(token, start, rows, tokens):  # type: ignore[no-untyped-def]
 def last_looked_at(row, size, rows):  # type: ignore[no-untyped-def]
     """The index of the last byte of the token that a row has looked at.
 
-    It has looked at the byte again[row] if it reads bytes before that anew.
+    It has looked at the byte reread_end[row] if it reads bytes before that anew.
     """
-    return size - rows.length[row] + max(rows.position[row], rows.again[row])
+    return size - rows.length[row] + max(rows.next_byte[row], rows.reread_end[row])
 
 
 @kernel(forceinline=True)
@@ -242,11 +242,11 @@ def begin_lexeme(row, n_rows, rows, contexts, sets, w):  # type: ignore[no-untyp
         return n_rows, FULL_ROWS
     if sequences.sizes[0] + n_modes > sequences.parent.shape[0]:
         return n_rows, FULL_SEQUENCES
-    klass = w.lexer.byte_class[rows.text[row, rows.position[row]]]
+    klass = w.lexer.byte_class[rows.text[row, rows.next_byte[row]]]
     is_first = True
     for i in range(sets.begin[members], sets.end[members]):
         mode = sets.mode[i]
-        if 0 <= before < contexts.can_follow.shape[0] and not contexts.can_follow[before, mode]:
+        if 0 <= before < contexts.may_follow.shape[0] and not contexts.may_follow[before, mode]:
             continue
         if w.lexer.next_state[contexts.mode_state[mode], klass] == -1:
             continue
@@ -257,12 +257,12 @@ def begin_lexeme(row, n_rows, rows, contexts, sets, w):  # type: ignore[no-untyp
             for j in range(rows.length[row]):
                 rows.text[target, j] = rows.text[row, j]
             rows.length[target] = rows.length[row]
-            rows.again[target] = rows.again[row]
-            rows.position[target] = rows.position[row]
+            rows.reread_end[target] = rows.reread_end[row]
+            rows.next_byte[target] = rows.next_byte[row]
             rows.move[target] = rows.move[row]
         is_first = False
         sequence = extend_sequence(here, contexts.code + mode, sequences)
-        sequences.states_of[sequence] = sets.left[i]
+        sequences.states_of[sequence] = sets.subset[i]
         rows.sequence[target] = sequence
         rows.state[target] = contexts.mode_state[mode]
     return n_rows - 1 if is_first else n_rows, DONE
@@ -276,22 +276,22 @@ def back_up(row, rows, contexts):  # type: ignore[no-untyped-def]
     """
     begin = contexts.pending_start[rows.state[row]]
     n = contexts.pending_start[rows.state[row] + 1] - begin
-    position = rows.position[row]
-    left = rows.length[row] - position
+    next_byte = rows.next_byte[row]
+    left = rows.length[row] - next_byte
     text = rows.text
     if n + left > text.shape[1]:
         return False
-    if n >= position:
+    if n >= next_byte:
         for i in range(left - 1, -1, -1):
-            text[row, n + i] = text[row, position + i]
+            text[row, n + i] = text[row, next_byte + i]
     else:
         for i in range(left):
-            text[row, n + i] = text[row, position + i]
+            text[row, n + i] = text[row, next_byte + i]
     for i in range(n):
         text[row, i] = contexts.pending[begin + i]
-    rows.again[row] = n + max(0, rows.again[row] - position)
+    rows.reread_end[row] = n + max(0, rows.reread_end[row] - next_byte)
     rows.length[row] = n + left
-    rows.position[row] = 0
+    rows.next_byte[row] = 0
     rows.state[row] = 0
     return True
 
@@ -302,7 +302,7 @@ def read_byte(row, rows, contexts, w):  # type: ignore[no-untyped-def]
 
     Returns whether the row lives on; and DONE, or the code of what is missing.
     """
-    byte = rows.text[row, rows.position[row]]
+    byte = rows.text[row, rows.next_byte[row]]
     klass = w.lexer.byte_class[byte]
     target = w.lexer.next_state[rows.state[row], klass]
     if target == -1:
@@ -317,11 +317,11 @@ def read_byte(row, rows, contexts, w):  # type: ignore[no-untyped-def]
             return True, FULL_ROWS
         rows.sequence[row] = sequence
         return True, DONE
-    if rows.position[row] >= rows.again[row] and byte <= SPACE:
+    if rows.next_byte[row] >= rows.reread_end[row] and byte <= SPACE:
         rows.move[row] = w.tokens.moves[rows.move[row], byte]
     rows.state[row] = target
     rows.sequence[row] = sequence
-    rows.position[row] += 1
+    rows.next_byte[row] += 1
     return True, DONE
 
 
@@ -357,7 +357,7 @@ def walk_contextual(start, rows, found, contexts, sets, w):  # type: ignore[no-u
         code = DONE
         while n_rows > 0:
             row = n_rows - 1
-            if rows.position[row] == rows.length[row]:
+            if rows.next_byte[row] == rows.length[row]:
                 n = found.n[0]
                 if n >= found.token.shape[0]:
                     code = FULL_FOUND

@@ -17,13 +17,14 @@ WHATEVER = -1
 class Continuations:
     """The continuations of a vocabulary, by number.
 
-    Continuation n >= 0 reads symbols[n], then goes on as continuation nexts[n]. Continuation -1 - s
-    asks for one terminal of lookahead set sets[s]. Set 0 stands for "whatever comes" (`WHATEVER`).
+    Continuation n >= 0 reads symbols[n], then goes on as continuation next_continuation[n].
+    Continuation -1 - s asks for one terminal of lookahead set sets[s]. Set 0 stands for "whatever
+    comes" (`WHATEVER`).
 
     Symbols are the parser's columns. Symbol n_columns + m reads nothing: it requires lexing mode m.
 
     n_words : 64-bit words of a set of columns.
-    symbols, nexts : by continuation.
+    symbols, next_continuation : by continuation.
     sets : by number; each a set of columns.
     """
 
@@ -31,7 +32,7 @@ class Continuations:
         """n_columns : the parser's columns, with that for the end of the text."""
         self.n_words = (n_columns + 63) // 64
         self.symbols: list[int] = []
-        self.nexts: list[int] = []
+        self.next_continuation: list[int] = []
         self._number: dict[tuple[int, int], int] = {}
         self.sets: list[frozenset[int]] = [frozenset()]
         self._set_number: dict[frozenset[int], int] = {}
@@ -57,7 +58,7 @@ class Continuations:
             if number is None:
                 number = self._number[key] = len(self.symbols)
                 self.symbols.append(symbol)
-                self.nexts.append(continuation)
+                self.next_continuation.append(continuation)
             continuation = number
         return continuation
 

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from maskwright.analysis.jit import kernel
 from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT, LrTables
 from maskwright.maskstore.tokens import _walk_kernels
-from maskwright.maskstore.tokens.walk_tables import After, ModesOfSets
+from maskwright.maskstore.tokens.walk_tables import ModesOfSets, SetsAfter
 
 Int32 = npt.NDArray[np.int32]
 Words = npt.NDArray[np.uint32]
@@ -35,7 +35,7 @@ class Feasible:
     symbols between are newlines of the layout: they may be dropped, and after them any state may be
     on top.
 
-    after_table, modes_of_sets : what has been worked out, for the kernels of the walk.
+    sets_after, modes_of_sets : what has been worked out, for the kernels of the walk.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Feasible:
         self._is_entered_alone = bool((tables.accessing >= -1).all())
         self._reductions = _reductions(tables)
         self._n_after = 0
-        self.after_table = After(np.zeros(1 << 10, np.uint64), np.zeros(1 << 10, np.int32))
+        self.sets_after = SetsAfter(np.zeros(1 << 10, np.uint64), np.zeros(1 << 10, np.int32))
         self._n_mode_of = 0
         self.modes_of_sets = ModesOfSets(
             np.full(1 << 6, -1, np.int32), np.zeros(1 << 6, np.int32), *np.zeros((2, 2 * n_modes), np.int32)
@@ -71,27 +71,27 @@ class Feasible:
         """The members of a set, ascending: (n,) int32."""
         return self._sets[number]
 
-    def after(self, states: int, symbol: int) -> int:
+    def set_after(self, states: int, symbol: int) -> int:
         """The set of states after a symbol; NOWHERE if no parser in a state of the set can read it.
 
         states : the number of the set before.
         """
         if states == NOWHERE:
             return NOWHERE
-        found = int(_walk_kernels.find_after(states, symbol, self.after_table))
+        found = int(_walk_kernels.find_set_after(states, symbol, self.sets_after))
         return self.learn(states, symbol) if found == _walk_kernels.UNKNOWN else found
 
     def learn(self, states: int, symbol: int) -> int:
-        """Work out the set after a symbol, and note it in `after_table`, where it is missing.
+        """Work out the set after a symbol, and note it in `sets_after`, where it is missing.
 
         states : the number of the set before; not NOWHERE. Returns the number of the set after.
         """
-        if 2 * self._n_after >= len(self.after_table.keys):
-            old, n = self.after_table, 2 * len(self.after_table.keys)
-            self.after_table = After(np.zeros(n, np.uint64), np.zeros(n, np.int32))
-            _walk_kernels.refill_after(old, self.after_table)
+        if 2 * self._n_after >= len(self.sets_after.keys):
+            old, n = self.sets_after, 2 * len(self.sets_after.keys)
+            self.sets_after = SetsAfter(np.zeros(n, np.uint64), np.zeros(n, np.int32))
+            _walk_kernels.refill_sets_after(old, self.sets_after)
         found = self._read(states, symbol)
-        _walk_kernels.set_after(states, symbol, found, self.after_table)
+        _walk_kernels.note_set_after(states, symbol, found, self.sets_after)
         self._n_after += 1
         return found
 
@@ -99,15 +99,15 @@ class Feasible:
         """Note in `modes_of_sets` the modes of a set, and the subset of its states in each mode."""
         members = self._sets[states]
         modes = np.unique(self._mode_of_state[members]).tolist()
-        left = [self._intern(members[self._mode_of_state[members] == mode]) for mode in modes]
-        begins, ends, mode_of, after_mode = self.modes_of_sets
+        subsets = [self._intern(members[self._mode_of_state[members] == mode]) for mode in modes]
+        begins, ends, mode_of, subset = self.modes_of_sets
         first = self._n_mode_of
         self._n_mode_of += len(modes)
         while len(mode_of) < self._n_mode_of:
-            mode_of, after_mode = (np.concatenate([array, array]) for array in (mode_of, after_mode))
+            mode_of, subset = (np.concatenate([array, array]) for array in (mode_of, subset))
         begins[states], ends[states] = first, self._n_mode_of
-        mode_of[first : self._n_mode_of], after_mode[first : self._n_mode_of] = modes, left
-        self.modes_of_sets = ModesOfSets(begins, ends, mode_of, after_mode)
+        mode_of[first : self._n_mode_of], subset[first : self._n_mode_of] = modes, subsets
+        self.modes_of_sets = ModesOfSets(begins, ends, mode_of, subset)
 
     def _read(self, states: int, symbol: int) -> int:
         """The set after a symbol, worked out."""
@@ -132,10 +132,10 @@ class Feasible:
         if number is None:
             number = self._number[key] = len(self._sets)
             self._sets.append(states)
-            begins, ends, mode_of, after_mode = self.modes_of_sets
+            begins, ends, mode_of, subset = self.modes_of_sets
             if number >= len(begins):
                 begins, ends = np.append(begins, np.full_like(begins, -1)), np.append(ends, np.zeros_like(ends))
-                self.modes_of_sets = ModesOfSets(begins, ends, mode_of, after_mode)
+                self.modes_of_sets = ModesOfSets(begins, ends, mode_of, subset)
         return number
 
 

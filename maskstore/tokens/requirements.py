@@ -170,7 +170,9 @@ class Requirements:
             group = len(state.member_start) - 1
             for depth, depth_case in enumerate(state.depth_cases):
                 continuations = [
-                    continuation for text in texts for continuation in self._rest_to_end(text, depth, last, end_column)
+                    continuation
+                    for text in texts
+                    for continuation in self._continuations_to_end(text, depth, last, end_column)
                 ]
                 breaks = (
                     tuple(sorted({NO_LINE_BREAKS, *depth_case.line_breaks}))
@@ -190,7 +192,7 @@ class Requirements:
             members = np.concatenate([state.members, eos])
             self.states[number] = StateTokens(members, np.append(state.member_start, len(members)), tuple(depth_cases))
 
-    def _rest_to_end(self, symbols: tuple[int, ...], depth: int, last: int, end_column: int) -> list[int]:
+    def _continuations_to_end(self, symbols: tuple[int, ...], depth: int, last: int, end_column: int) -> list[int]:
         """The continuations, one or none, of emitted symbols and then the end of the text."""
         columns = []
         for symbol in symbols:

@@ -123,12 +123,12 @@ class TokenWalk:
         _kernels.stable_order(self._rank[token], np.zeros(len(self._ids) + 1, np.int64), order)
         return self._ids[token[order]], end_state[order], end_sequence[order]
 
-    def _walk(self, go_on: Callable[[walk_tables.Walk], int]) -> None:
+    def _walk(self, read_tokens: Callable[[walk_tables.Walk], int]) -> None:
         """Call a kernel until it is done, and make the room, or learn the facts, that it lacks."""
         cursor = np.zeros(6, np.int64)
         while True:
-            walk = walk_tables.Walk(self._lexer, self._tokens, self.sequences, self._feasible.after_table, cursor)
-            code = go_on(walk)
+            walk = walk_tables.Walk(self._lexer, self._tokens, self.sequences, self._feasible.sets_after, cursor)
+            code = read_tokens(walk)
             if code == walk_tables.DONE:
                 return
             if code == walk_tables.UNKNOWN_AFTER:

@@ -45,14 +45,14 @@ class Contexts(NamedTuple):
     """Lexing with several modes.
 
     mode_state : (n_modes,) int32; the state in which a lexeme begins, by mode.
-    can_follow : (n_terminals, n_modes) bool; whether the lexeme after a terminal may be read in a
+    may_follow : (n_terminals, n_modes) bool; whether the lexeme after a terminal may be read in a
         mode.
     code : the symbol of mode 0.
     pending_start, pending : (n_states + 1,) int32, (n,) uint8; see `Transducer.pending`.
     """
 
     mode_state: Int32
-    can_follow: npt.NDArray[np.bool_]
+    may_follow: npt.NDArray[np.bool_]
     code: int
     pending_start: Int32
     pending: Bytes
@@ -94,7 +94,7 @@ class Sequences(NamedTuple):
     sizes: Int64
 
 
-class After(NamedTuple):
+class SetsAfter(NamedTuple):
     """Hash table: a set of the parser's states, and a symbol -> the set after the symbol.
 
     keys : (n,) uint64; n is a power of two, 0 is free (no key has set 0).
@@ -108,17 +108,17 @@ class After(NamedTuple):
 class ModesOfSets(NamedTuple):
     """The modes of each set of the parser's states.
 
-    The modes of set s are mode[begin[s] : end[s]], ascending. left[i] is the set of those states of
-    s whose mode is mode[i].
+    The modes of set s are mode[begin[s] : end[s]], ascending. subset[i] is the set of those states
+    of s whose mode is mode[i].
 
     begin, end : (n_sets,) int32; begin is -1 where not worked out yet.
-    mode, left : (capacity,) int32.
+    mode, subset : (capacity,) int32.
     """
 
     begin: Int32
     end: Int32
     mode: Int32
-    left: Int32
+    subset: Int32
 
 
 class Rows(NamedTuple):
@@ -126,16 +126,16 @@ class Rows(NamedTuple):
 
     text : (n_rows, width) uint8; the bytes to read: the first `length` of a row.
     length : (n_rows,) int32.
-    again : (n_rows,) int32; the bytes before this index are read anew after backing up.
-    position : (n_rows,) int32; the index of the next byte.
+    reread_end : (n_rows,) int32; the bytes before this index are read anew after backing up.
+    next_byte : (n_rows,) int32; the index of the next byte.
     state, sequence, move : (n_rows,) int32; the lexer's state, what was emitted, and the move so
         far.
     """
 
     text: Bytes
     length: Int32
-    again: Int32
-    position: Int32
+    reread_end: Int32
+    next_byte: Int32
     state: Int32
     sequence: Int32
     move: Int32
@@ -187,5 +187,5 @@ class Walk(NamedTuple):
     lexer: Lexer
     tokens: Tokens
     sequences: Sequences
-    after: After
+    sets_after: SetsAfter
     cursor: Int64

@@ -15,7 +15,7 @@ from maskwright.maskstore.vocabulary.tokenizer_files import _RANK_LINE, _file_in
 from maskwright.maskstore.vocabulary.tokenizer_values import package_errors, parse_json
 from maskwright.maskstore.vocabulary.vocabulary import Vocabulary, _locate, load_vocabulary
 
-LONGEST_PART = 200_000
+MOST_CHARACTERS = 200_000
 """Most characters that an encoder gets at once.
 
 tiktoken's regular expressions overflow their stack on a million blanks.
@@ -51,26 +51,26 @@ class Encoder:
     """A tokenizer's own encoder with its vocabulary. It can be pickled.
 
     vocabulary : the tokenizer's tokens as bytes.
-    cut : a function from a text to its ids, without special tokens before and after.
+    tokenize : a function from a text to its ids, without special tokens before and after.
     """
 
     vocabulary: Vocabulary
-    cut: Callable[[str], list[int]] = field(repr=False)
+    tokenize: Callable[[str], list[int]] = field(repr=False)
 
     def encode(self, text: str) -> list[int]:
         """The tokenizer's ids of a text.
 
         Their bytes may differ from the text's: a blank before the first word, normal forms, unknown
-        characters. A text of more than `LONGEST_PART` characters is encoded in parts. Each part
+        characters. A text of more than `MOST_CHARACTERS` characters is encoded in parts. Each part
         ends after the last line feed in its second half, if there is one.
 
         Raises: VocabularyError if the encoder's package fails.
         """
-        return [token for part in _parts(text) for token in self._cut(part)]
+        return [token for part in _parts(text) for token in self._tokenize(part)]
 
-    def _cut(self, part: str) -> list[int]:
+    def _tokenize(self, part: str) -> list[int]:
         with package_errors(self.vocabulary.name, f"the tokenizer's own encoder fails on the text {clip(part)}"):
-            return self.cut(part)
+            return self.tokenize(part)
 
     def exact_tokens(self, text: str) -> Spelling:
         """Ids whose bytes are exactly the text's UTF-8.
@@ -91,7 +91,7 @@ class Encoder:
                 raise VocabularyError(
                     f"the text holds half a surrogate pair at character {error.start}, which UTF-8 cannot write"
                 ) from None
-            found = self._cut(part)
+            found = self._tokenize(part)
             if b"".join(map(self.vocabulary.tokens.__getitem__, found)) != data:
                 found, changed = self._respell(found, data)
                 respelled += changed
@@ -178,7 +178,7 @@ class Encoder:
         return found, respelled
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"vocabulary": self.vocabulary, "cut": self.cut}
+        return {"vocabulary": self.vocabulary, "tokenize": self.tokenize}
 
 
 def _resynchronise(pieces: list[bytes], index: int, data: bytes, at: int) -> tuple[int, int]:
@@ -206,12 +206,12 @@ def _resynchronise(pieces: list[bytes], index: int, data: bytes, at: int) -> tup
 
 
 def _parts(text: str) -> Iterator[str]:
-    """The text in parts of at most `LONGEST_PART` characters."""
+    """The text in parts of at most `MOST_CHARACTERS` characters."""
     begin = 0
-    while len(text) - begin > LONGEST_PART:
-        end = text.rfind("\n", begin, begin + LONGEST_PART) + 1
-        if end <= begin + LONGEST_PART // 2:
-            end = begin + LONGEST_PART
+    while len(text) - begin > MOST_CHARACTERS:
+        end = text.rfind("\n", begin, begin + MOST_CHARACTERS) + 1
+        if end <= begin + MOST_CHARACTERS // 2:
+            end = begin + MOST_CHARACTERS
         yield text[begin:end]
         begin = end
     yield text[begin:] if begin else text

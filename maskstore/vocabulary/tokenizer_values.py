@@ -83,14 +83,14 @@ def check_id(token: object, where: str) -> int:
 
 
 @contextmanager
-def package_errors(where: str, what: str, then: str = "") -> Iterator[None]:
+def package_errors(where: str, what: str, ending: str = "") -> Iterator[None]:
     """A context in which every error of a tokenizer's package becomes a VocabularyError.
 
     what : what fails.
-    then : how the message ends.
+    ending : how the message ends.
 
-    The message is "where: what: the package's message", then `then`. Packages written in Rust raise
-    Exception itself, or panic on odd files. A panic is a BaseException.
+    The message is "where: what: the package's message", then `ending`. Packages written in Rust
+    raise Exception itself, or panic on odd files. A panic is a BaseException.
 
     Raises: VocabularyError if the package raises. MaskwrightError and MemoryError pass unchanged,
     and so do exceptions that are no Exception, such as KeyboardInterrupt.
@@ -102,7 +102,7 @@ def package_errors(where: str, what: str, then: str = "") -> Iterator[None]:
     except BaseException as error:
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
-        raise VocabularyError(f"{where}: {what}: {clip(str(error) or type(error).__name__)}{then}") from None
+        raise VocabularyError(f"{where}: {what}: {clip(str(error) or type(error).__name__)}{ending}") from None
 
 
 def encode_text(text: str, where: str) -> bytes:

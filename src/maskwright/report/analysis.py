@@ -32,7 +32,7 @@ from maskwright.analysis.loading.sources import GrammarSource, as_grammar
 from maskwright.maskstore.entries.build import assemble, contexts_of, walk_vocabulary
 from maskwright.maskstore.entries.entries import Entries, Reading, collect_entries
 from maskwright.maskstore.entries.pairs import pair_savings
-from maskwright.maskstore.entries.streamline import STEPS, Context, Streamlined, count_entries, streamline
+from maskwright.maskstore.entries.streamline import STEPS, SequencesAfter, Streamlined, count_entries, streamline
 from maskwright.maskstore.entries.walk import Walk
 from maskwright.maskstore.table.compiled import Progress
 from maskwright.maskstore.vocabulary.vocabulary import Vocabulary, VocabularySource, as_vocabulary, post_tokens
@@ -320,7 +320,7 @@ def _vocabulary_facts(
                 contexts = (
                     contexts_of(read, entries)
                     if reading == "sound" and rules == "normalised"
-                    else [Context(left, sequences) for left, sequences in states]
+                    else [SequencesAfter(left, sequences) for left, sequences in states]
                 )
                 result = streamline(
                     read,

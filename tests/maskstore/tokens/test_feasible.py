@@ -48,7 +48,7 @@ def test_dead_sequences_are_those_that_lead_to_no_state(make: Any, seed: int) ->
     feasible = Feasible(tables, column_of, modes.of_state, mode_code, len(modes))
     numbers = [ANYWHERE]
     for before, symbol in zip(parent[1:], last[1:], strict=True):
-        numbers.append(feasible.after(numbers[before], symbol))
+        numbers.append(feasible.set_after(numbers[before], symbol))
     assert [set(feasible.states(number).tolist()) for number in numbers] == expected
     assert [number == NOWHERE for number in numbers] == [not states for states in expected]
     assert 0 < sum(not states for states in expected) < 400
@@ -79,7 +79,7 @@ def test_what_cannot_be_nested_is_dead() -> None:
     for text in texts:
         at = ANYWHERE
         for character in text:
-            at = feasible.after(at, number[character])
+            at = feasible.set_after(at, number[character])
         ends.append(at == NOWHERE)
     # only the state on top is known: that "(" waits below "x" is not
     assert ends == [False, True, False, False, True, False]
@@ -91,13 +91,13 @@ def test_tables_grow() -> None:
     tables = bisimulate(build_lr_tables(grammar))
     modes = np.arange(tables.n_states, dtype=np.int32)
     feasible = Feasible(tables, tables.terminal_column.tolist(), modes, 1000, tables.n_states)
-    sets = {feasible.after(ANYWHERE, terminal) for terminal in range(grammar.n_terminals)}
+    sets = {feasible.set_after(ANYWHERE, terminal) for terminal in range(grammar.n_terminals)}
     after = {
-        (states, terminal): feasible.after(states, terminal) for states in sets for terminal in range(0, 2 * n, 50)
+        (states, terminal): feasible.set_after(states, terminal) for states in sets for terminal in range(0, 2 * n, 50)
     }
-    assert len(feasible.after_table[0]) > 1 << 10
+    assert len(feasible.sets_after[0]) > 1 << 10
     for (states, terminal), found in after.items():
-        assert feasible.after(states, terminal) == found
+        assert feasible.set_after(states, terminal) == found
         members = set(feasible.states(states).tolist())
         assert set(feasible.states(found).tolist()) == states_after(
             tables, members, int(tables.terminal_column[terminal])

@@ -48,7 +48,7 @@ def spelled(required: Requirements, continuation: int) -> Alternative:
     symbols = []
     while continuation >= 0:
         symbols.append(required.continuations.symbols[continuation])
-        continuation = required.continuations.nexts[continuation]
+        continuation = required.continuations.next_continuation[continuation]
     return tuple(symbols), None if continuation == WHATEVER else required.continuations.sets[-1 - continuation]
 
 

@@ -15,7 +15,7 @@ import pytest
 
 from maskwright.analysis.errors import VocabularyError
 from maskwright.maskstore.vocabulary import encoders
-from maskwright.maskstore.vocabulary.encoders import LONGEST_PART, Encoder, check_belongs, load_encoder
+from maskwright.maskstore.vocabulary.encoders import MOST_CHARACTERS, Encoder, check_belongs, load_encoder
 from maskwright.maskstore.vocabulary.vocabulary import BUILT_IN, Vocabulary, load_vocabulary
 
 TEXTS = (
@@ -186,7 +186,7 @@ def test_long_texts_are_cut_behind_a_line_feed(monkeypatch: pytest.MonkeyPatch) 
         return list(text.encode())
 
     encoder = Encoder(vocabulary, cut)
-    monkeypatch.setattr(encoders, "LONGEST_PART", 100)
+    monkeypatch.setattr(encoders, "MOST_CHARACTERS", 100)
     text = "x" * 70 + "\n" + "y" * 60 + "\n" + "z" * 250 + "\n" + "w"
     assert bytes_of(vocabulary, encoder.exact_tokens(text).tokens) == text.encode()
     assert "".join(seen) == text and all(len(part) <= 100 for part in seen)
@@ -197,7 +197,7 @@ def test_tiktoken_takes_a_million_blanks() -> None:
     """Given at once they overflow the stack of its regular expressions."""
     pytest.importorskip("tiktoken")
     encoder = built_in("tekken")
-    text = " " * (5 * LONGEST_PART + 1) + "x"
+    text = " " * (5 * MOST_CHARACTERS + 1) + "x"
     assert bytes_of(encoder.vocabulary, encoder.exact_tokens(text).tokens) == text.encode()
 
 
