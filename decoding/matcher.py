@@ -39,7 +39,7 @@ MOST_THREADS = 1024
 """The most threads that a `Batch` takes."""
 
 
-class _Answering(Texts):
+class _DeadEndTexts(Texts):
     """Texts that say why nothing can come next."""
 
     def _dead_end(self, slot: int) -> str:
@@ -62,7 +62,7 @@ class _Answering(Texts):
         return f"{fact} {wanted} a vocabulary that has them; or the grammar leads into a dead end, which `maskwright lint` may show"
 
 
-class Matcher(_Answering):
+class Matcher(_DeadEndTexts):
     """One text under a store: fill a bitmask, advance by a token, and so on.
 
     `store.matcher()` makes one.
@@ -281,7 +281,7 @@ class Matcher(_Answering):
         return min_bytes_left(self)
 
 
-class Batch(_Answering):
+class Batch(_DeadEndTexts):
     """Several texts, each in its own slot, read and masked together.
 
     store : what the masks come from.

@@ -115,7 +115,7 @@ class MaskwrightLogitsProcessor:
     def reset(self) -> None:
         """Forget all texts. The next call begins a generation."""
         self._prefixes.reset()
-        self._judgement: Judgement | None = None
+        self._dead_rows: DeadRows | None = None
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
         """Masked scores for the prefixes: (B, N), a copy unless `in_place`.
@@ -147,7 +147,7 @@ class MaskwrightLogitsProcessor:
                 )
             return self._mask(scores)
         except BaseException:
-            self._judgement = None
+            self._dead_rows = None
             self._prefixes.distrust()
             raise
 
@@ -224,8 +224,8 @@ class MaskwrightLogitsProcessor:
             ends = masked.index_select(1, self._eos_there)
             ends.masked_fill_((row_ids == NOTHING)[:, None], 0.0)
             masked.index_copy_(1, self._eos_there, ends)
-        self._judgement = Judgement(mend_rows(masked, row_ids, resident.words), row_ids)
-        if not _is_late(masked.device):
+        self._dead_rows = DeadRows(mend_rows(masked, row_ids, resident.words), row_ids)
+        if not _is_asynchronous(masked.device):
             self._raise_if_dead()
         return masked
 
@@ -240,10 +240,10 @@ class MaskwrightLogitsProcessor:
 
     def _raise_if_dead(self) -> None:
         """Raise if other processors had ruled out all that a row allowed in the last call."""
-        judgement, resident = self._judgement, self._resident
+        judgement, resident = self._dead_rows, self._resident
         if judgement is None or resident is None:
             return
-        self._judgement = None
+        self._dead_rows = None
         row, row_id = judgement.first()
         if row < 0:
             return
@@ -295,12 +295,12 @@ def check_same_tokens(ours: Vocabulary, theirs: Vocabulary) -> None:
             )
 
 
-def _is_late(device: Any) -> bool:
+def _is_asynchronous(device: Any) -> bool:
     """Whether results come later than the call that asks for them: not on the CPU."""
     return bool(device.type != "cpu")
 
 
-class Judgement:
+class DeadRows:
     """Which rows had no finite logit left when they were masked.
 
     is_dead : (B,) uint8, on the logits' device. It is copied to the host, which does not wait.

@@ -226,7 +226,7 @@ class Prefixes:
             self._begin(ids)
             return
         is_another = not self._rules.is_told and ids.shape[1] > last.shape[1] + 1
-        if is_another and all(self._speaks_on(ids[row, start:]) for row, _, start in known):
+        if is_another and all(self._has_text_after_end(ids[row, start:]) for row, _, start in known):
             self._begin(ids)  # text after the end of every text: a conversation's next prompt
             return
         self._rearrange(last, ids, [origin for _, origin, _ in known], [start for _, _, start in known])
@@ -403,7 +403,7 @@ class Prefixes:
                 f"row {row}, position {self._starts[row] + self._n_read[row]}: the text had ended, but more text follows it; {RESET}"
             )
 
-    def _speaks_on(self, tokens: Ids) -> bool:
+    def _has_text_after_end(self, tokens: Ids) -> bool:
         """Whether text comes after the end of a text."""
         ends = np.isin(tokens, list(self._eos))
         behind = tokens[int(ends.argmax()) + 1 :] if ends.any() else tokens[:0]

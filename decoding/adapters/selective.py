@@ -59,8 +59,8 @@ class SelectiveHead:
         self.n_selective = self.n_full = 0
         self._torch, self._model, self._processor, self._max_ids = torch, model, processor, max_ids
         self._is_in_force = False
-        self._read: tuple[int, int] | None = None
-        self._next: Any = None
+        self._read_shape: tuple[int, int] | None = None
+        self._next_ids: Any = None
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
         """The scores, unchanged. As a logits processor, it notes the shape of the prefixes.
@@ -70,7 +70,7 @@ class SelectiveHead:
         input_ids : (B, L) integers.
         scores : (B, N).
         """
-        self._read = tuple(input_ids.shape)
+        self._read_shape = tuple(input_ids.shape)
         return scores
 
     def _processors(self, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -81,7 +81,7 @@ class SelectiveHead:
             processors = original(*given, **named)
             config = named["generation_config"] if "generation_config" in named else given[0]
             indices = [index for index, one in enumerate(processors) if one is self._processor]
-            self._read = self._next = None
+            self._read_shape = self._next_ids = None
             # in other modes the logits of all tokens are compared or normalised before the masks
             self._is_in_force = (
                 len(indices) == 1
@@ -100,12 +100,12 @@ class SelectiveHead:
 
         @wraps(original)
         def prepare(input_ids: Any, *given: Any, **named: Any) -> Any:
-            self._next = None
+            self._next_ids = None
             # the masks' processor has followed all but the last token, so this is a step of its
             # generation
-            if self._is_in_force and self._read == (input_ids.shape[0], input_ids.shape[1] - 1):
+            if self._is_in_force and self._read_shape == (input_ids.shape[0], input_ids.shape[1] - 1):
                 # before the layers are launched: later, the copy would wait for them
-                self._next = input_ids.cpu().numpy().astype(np.int64)
+                self._next_ids = input_ids.cpu().numpy().astype(np.int64)
             return original(input_ids, *given, **named)
 
         return prepare
@@ -118,7 +118,7 @@ class SelectiveHead:
         def forward(hidden: Any) -> Any:
             if torch.compiler.is_compiling():
                 return original(hidden)
-            ids, self._next = self._next, None
+            ids, self._next_ids = self._next_ids, None
             lists = None
             if (
                 ids is not None

@@ -83,13 +83,13 @@ def relax_rules(symbol_costs, item_costs, item_lhs, parents, children, symbols, 
 
 
 @kernel
-def join_items(first, rest, least, kind, deeper):  # type: ignore[no-untyped-def]
+def join_items(first, remainder, least, kind, deeper):  # type: ignore[no-untyped-def]
     """Lower the costs of an item to those of a symbol followed by another item.
 
     Returns whether any cost became lower.
 
     first : (2, K, K) int32; the symbol.
-    rest : (3, K, K) int32; the item that is left.
+    remainder : (3, K, K) int32; the item that is left.
     least : (3, K, K) int32, changed; the item that begins with the symbol.
     kind, deeper : as of `relax_rules`.
     """
@@ -100,10 +100,10 @@ def join_items(first, rest, least, kind, deeper):  # type: ignore[no-untyped-def
             if first[0, a, c] >= COSTLY:
                 continue
             for b in range(n_classes):
-                if rest[0, c, b] >= COSTLY:
+                if remainder[0, c, b] >= COSTLY:
                     continue
-                found = first[0, a, c] + rest[0, c, b]
-                here, behind = rest[1, c, b], rest[2, c, b]
+                found = first[0, a, c] + remainder[0, c, b]
+                here, behind = remainder[1, c, b], remainder[2, c, b]
                 if kind == INDENT:
                     found += here * deeper[0]
                     here *= deeper[1]

@@ -50,7 +50,7 @@ After these it takes an ending that is near.
 """
 SHORT_STEPS = 2_000
 """Steps straight to an ending that is near, likewise."""
-AGAIN = 10
+SECOND_TRY = 10
 """If both fail, both are tried once more with this many times as many states and steps.
 
 Some endings are near, but not on a straight way.
@@ -109,7 +109,7 @@ def short_ending(texts: Texts, slot: int = 0, max_nodes: int | None = None) -> E
     nodes = SHORT_NODES if max_nodes is None else max_nodes
 
     def found_by(search: EndingSearch) -> tuple[bytes | None, bool]:
-        for times in (1, AGAIN):
+        for times in (1, SECOND_TRY):
             try:
                 return search.run(_start(search, texts, slot), times * nodes), True
             except LimitError:

@@ -123,8 +123,8 @@ class EndingSearch(EndingMachine):
         if self._accepts(ending):
             values[lexer.end] = 0
         if configuration.depth and parser.newline >= 0:
-            rest = [lexer.width[t] + value for t, value in enumerate(values)]
-            values[parser.newline] = max(0, min(rest))
+            totals = [lexer.width[t] + value for t, value in enumerate(values)]
+            values[parser.newline] = max(0, min(totals))
         configuration.values = values
         configuration.bounds = self._bounds(values)
         if not configuration.depth and parser.newline >= 0:

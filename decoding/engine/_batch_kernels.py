@@ -31,7 +31,7 @@ from maskwright.decoding.engine._mask_kernels import (
     write_collected,
 )
 from maskwright.decoding.engine._memory_kernels import make_room
-from maskwright.decoding.engine._text_kernels import read_plain, read_rest, read_token
+from maskwright.decoding.engine._text_kernels import read_plain, read_remaining, read_token
 from maskwright.decoding.engine.constants import (
     ARENA,
     COLLECTED,
@@ -162,7 +162,7 @@ def begin_walks(table, memory, regions, words, results, begin, first, pairs, fra
 
 
 @kernel(allocates=True)
-def go_on(table, memory, regions, words, begin, first, pairs, frames, slots, n_walks):  # type: ignore[no-untyped-def]
+def take_walks(table, memory, regions, words, begin, first, pairs, frames, slots, n_walks):  # type: ignore[no-untyped-def]
     """Take all walks to their ends, one edge of each at a time, as `walk_stack` does.
 
     A text with a walk of more than LONG_WALK frames becomes ALONE. Arguments as of `begin_walks`.
@@ -277,7 +277,7 @@ def fill_batch(table, memory, regions, words, results, begin, end):  # type: ign
     first, after = np.empty(n, np.int64), np.empty(n, np.int64)
     walks = np.empty((3, WALKS * n), np.int64)
     n_walks = begin_walks(table, memory, regions, words, results, begin, first, walks[0], walks[1], walks[2])
-    go_on(table, memory, regions, words, begin, first, walks[0], walks[1], walks[2], n_walks)
+    take_walks(table, memory, regions, words, begin, first, walks[0], walks[1], walks[2], n_walks)
     for i in range(n):
         region = regions[begin + i]
         if first[i] != ALONE or results[begin + i] == IDLE or memory[region + FINISHED]:
@@ -358,7 +358,7 @@ def advance_batch(table, memory, regions, tokens, results):  # type: ignore[no-u
         region = regions[slot]
         token = tokens[slot]
         if spans[1, slot] >= 0:
-            code = np.int64(read_rest(table, memory, True, spans[0, slot], spans[1, slot], memory, region, True))
+            code = np.int64(read_remaining(table, memory, True, spans[0, slot], spans[1, slot], memory, region, True))
         elif token != -1:
             code = np.int64(read_token(table, memory, region, token, True))
         if code == NO_ROOM and make_room(table, memory, region):

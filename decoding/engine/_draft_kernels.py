@@ -30,7 +30,7 @@ from maskwright.decoding.engine.constants import (
     LAST_WAS_NEWLINE,
     LEXER,
     MOST_SPENT,
-    N_STATE,
+    N_STATE_FIELDS,
     NATURAL,
     NO_FRAME,
     NO_ROOM,
@@ -54,7 +54,7 @@ from maskwright.maskstore.table.schema import (
 @kernel(forceinline=True)
 def begin_draft(memory, region):  # type: ignore[no-untyped-def]
     """Make the draft a copy of the text's state."""
-    for i in range(N_STATE):
+    for i in range(N_STATE_FIELDS):
         memory[region + DRAFT_LEXER + i] = memory[region + LEXER + i]
     memory[region + DRAFT_USED] = memory[region + USED]
     memory[region + DRAFT_AFTER_NEWLINE] = memory[region + AFTER_NEWLINE_STACKS]
@@ -63,7 +63,7 @@ def begin_draft(memory, region):  # type: ignore[no-untyped-def]
 
 @kernel(forceinline=True)
 def spend_nothing(memory, region):  # type: ignore[no-untyped-def]
-    """Begin to count steps, see BELOW."""
+    """Begin to count steps, see N_BELOW_ARENA."""
     memory[region + (memory[region + ARENA] & NATURAL) - SPENT] = 0
 
 

@@ -22,7 +22,6 @@ from maskwright.decoding.engine._lexer_kernels import (
 from maskwright.decoding.engine._stack_kernels import below_of, height_of, is_error, state_of
 from maskwright.decoding.engine.constants import (
     ARENA,
-    BELOW,
     DRAFT_AFTER_NEWLINE,
     DRAFT_COLUMN,
     DRAFT_DEPTH,
@@ -37,11 +36,12 @@ from maskwright.decoding.engine.constants import (
     HISTORY_AT,
     ILLEGAL,
     INDENT_ZONE,
-    KEPT,
     LAST_WAS_NEWLINE,
     LEXER,
     MAX_HISTORY,
     MOST_REMEMBERED,
+    N_BELOW_ARENA,
+    N_DRAFT,
     NATURAL,
     OK,
     RECORD,
@@ -146,10 +146,10 @@ def can_go_on(table, memory, region):  # type: ignore[no-untyped-def]
     answer = may_become(table, memory, region)
     if table[N_MODES] == 1 or answer != ILLEGAL:
         return answer
-    kept = region + np.int64(memory[region + ARENA]) - BELOW
+    kept = region + np.int64(memory[region + ARENA]) - N_BELOW_ARENA
     # BOUND: each round ends a lexeme of pending bytes
     left = np.int64(table[AGAIN])
-    for i in range(KEPT):
+    for i in range(N_DRAFT):
         memory[kept + i] = memory[region + DRAFT_LEXER + i]
     while answer == ILLEGAL:
         state = np.int64(memory[region + DRAFT_LEXER])
@@ -161,7 +161,7 @@ def can_go_on(table, memory, region):  # type: ignore[no-untyped-def]
             answer = may_become(table, memory, region)
         else:
             break
-    for i in range(KEPT):
+    for i in range(N_DRAFT):
         memory[region + DRAFT_LEXER + i] = memory[kept + i]
     return answer
 

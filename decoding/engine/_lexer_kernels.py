@@ -25,7 +25,6 @@ from maskwright.decoding.engine._stack_kernels import (
 )
 from maskwright.decoding.engine.constants import (
     ARENA,
-    BELOW,
     CAPACITY,
     DRAFT_COLUMN,
     DRAFT_DEPTH,
@@ -36,6 +35,7 @@ from maskwright.decoding.engine.constants import (
     FEW_REDUCTIONS,
     ILLEGAL,
     LAST_WAS_NEWLINE,
+    N_BELOW_ARENA,
     NATURAL,
     OK,
     SPLIT,
@@ -187,7 +187,7 @@ def read_byte(table, memory, region, byte):  # type: ignore[no-untyped-def]
 
     A contextual lexer that backs up reads its pending bytes again.
     """
-    again = region + (memory[region + ARENA] & NATURAL) - BELOW - (table[AGAIN] & NATURAL)
+    again = region + (memory[region + ARENA] & NATURAL) - N_BELOW_ARENA - (table[AGAIN] & NATURAL)
     classes = table[N_CLASSES] & NATURAL
     waiting = 0
     restarts = 0

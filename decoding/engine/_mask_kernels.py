@@ -346,7 +346,7 @@ def accepts_continuation(table, memory, region, continuation):  # type: ignore[n
 
 
 @kernel
-def pass_newlines(table, memory, region, breaks):  # type: ignore[no-untyped-def]
+def read_line_breaks(table, memory, region, breaks):  # type: ignore[no-untyped-def]
     """Read some line breaks into the draft: OK or an error.
 
     breaks : the number of a list of line breaks (LINE_BREAKS_START).
@@ -404,7 +404,7 @@ def find_masks(table, memory, region, words):  # type: ignore[no-untyped-def]
                     return code
                 memory[region + AFTER_NEWLINE_STACKS] = memory[region + DRAFT_AFTER_NEWLINE]
                 memory[region + USED] = memory[region + DRAFT_USED]
-            code = pass_newlines(table, memory, region, breaks)
+            code = read_line_breaks(table, memory, region, breaks)
             if code == ILLEGAL:
                 continue
             if code != OK:

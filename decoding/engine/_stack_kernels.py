@@ -10,7 +10,6 @@ import numpy as np
 from maskwright.analysis.jit import kernel
 from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT
 from maskwright.decoding.engine.constants import (
-    BELOW,
     BELOW_AT,
     ENDED,
     HEIGHT_AT,
@@ -20,6 +19,7 @@ from maskwright.decoding.engine.constants import (
     MAX_STACKS,
     MOST_SINCE,
     MOST_SPENT,
+    N_BELOW_ARENA,
     NATURAL,
     NO_FRAME,
     NO_ROOM,
@@ -277,7 +277,7 @@ def shift_all(table, memory, arena, used, capacity, stacks, column):  # type: ig
     ENDED, TOO_LONG, or TOO_MANY if more than MAX_STACKS stacks are found, or too many steps are
     needed.
     """
-    agenda = arena - BELOW - np.int64(table[AGAIN]) - 5 * MAX_STACKS
+    agenda = arena - N_BELOW_ARENA - np.int64(table[AGAIN]) - 5 * MAX_STACKS
     found_at = agenda + 4 * MAX_STACKS
     n_found = 0
     columns = table[N_COLUMNS]

@@ -32,7 +32,7 @@ from maskwright.decoding.engine.constants import (
     FINISHED,
     ILLEGAL,
     LEXER,
-    N_STATE,
+    N_STATE_FIELDS,
     NATURAL,
     NO_ROOM,
     NO_TEXT,
@@ -71,7 +71,7 @@ def read_bytes(table, data, from_tokens, begin, end, memory, region, commit):  #
     """
     begin_draft(memory, region)
     begin = read_plain(table, data, from_tokens, begin, end, memory, region)
-    return read_rest(table, data, from_tokens, begin, end, memory, region, commit)
+    return read_remaining(table, data, from_tokens, begin, end, memory, region, commit)
 
 
 @kernel(forceinline=True)
@@ -111,7 +111,7 @@ def read_plain(table, data, from_tokens, begin, end, memory, region):  # type: i
 
 
 @kernel(forceinline=True)
-def read_rest(table, data, from_tokens, begin, end, memory, region, commit):  # type: ignore[no-untyped-def]
+def read_remaining(table, data, from_tokens, begin, end, memory, region, commit):  # type: ignore[no-untyped-def]
     """Feed the bytes that `read_plain` left, then ask whether the text can go on: OK or an error.
 
     The draft must have begun. Arguments as of `read_bytes`.
@@ -129,7 +129,7 @@ def read_rest(table, data, from_tokens, begin, end, memory, region, commit):  # 
             # BOUND: comparing numbers is enough, since new stacks have a greater number than those
             # that they come from
             memory[region + END_VERDICT] = 0
-        for i in range(N_STATE):
+        for i in range(N_STATE_FIELDS):
             memory[region + LEXER + i] = memory[region + DRAFT_LEXER + i]
         memory[region + USED] = memory[region + DRAFT_USED]
         memory[region + AFTER_NEWLINE_STACKS] = memory[region + DRAFT_AFTER_NEWLINE]

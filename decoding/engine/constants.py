@@ -105,11 +105,11 @@ MOST_COLLECTED = 16
 REGION_HEADER = COLLECTED + MOST_COLLECTED
 """The number of fields."""
 
-N_STATE = 6
+N_STATE_FIELDS = 6
 """The number of fields at the beginning, LEXER to STACKS, that the draft has too."""
-SAVED = N_STATE + 1
+SAVED = N_STATE_FIELDS + 1
 """The number of fields that the history keeps for each token: the state and FINISHED."""
-KEPT = WRITTEN - DRAFT_LEXER
+N_DRAFT = WRITTEN - DRAFT_LEXER
 """The number of fields of the draft."""
 
 # ---- Results
@@ -141,7 +141,7 @@ ENDED = -10
 SPLIT = -11
 """The parses of an ambiguous text are in states that select different modes of the lexer."""
 TOO_LONG = -12
-"""More reductions than the limit allows; or more steps than a text can need, see BELOW."""
+"""More reductions than the limit allows; or more steps than a text can need, see N_BELOW_ARENA."""
 
 WANTS_CACHE = 1
 """Success, and a cache of walks would help."""
@@ -179,10 +179,10 @@ STRIDE = 64
 """The number of reductions after which `is_endless` is asked. As a limit it means no limit."""
 
 SPENT, LOWEST, SINCE = 1, 2, 3
-BELOW = 3 + KEPT
+N_BELOW_ARENA = 3 + N_DRAFT
 """The number of integers directly below the arena with a fixed use.
 
-The lowest KEPT of them hold a copy of the draft. Above these are the counters of `is_endless`.
+The lowest N_DRAFT of them hold a copy of the draft. Above these are the counters of `is_endless`.
 SPENT, LOWEST and SINCE are their offsets from the arena, counted downwards.
 
 A table from a file may reduce for ever, and a text may make work without end. So every function
@@ -236,10 +236,10 @@ def scratch_size(table: npt.NDArray[np.int32]) -> int:
 
     Functions keep intermediate values there. They allocate no memory, so a GPU can run them.
 
-    From the arena down there are: BELOW integers with a fixed use; AGAIN bytes to be read again
-    (`read_byte`); and, if the grammar has conflicts, 5 MAX_STACKS stacks (`shift_all`).
+    From the arena down there are: N_BELOW_ARENA integers with a fixed use; AGAIN bytes to be read
+    again (`read_byte`); and, if the grammar has conflicts, 5 MAX_STACKS stacks (`shift_all`).
 
     table : (n,) int32; the engine's table.
     """
     has_conflicts = bool(table[DEFAULT] > table[ALTERNATIVES])
-    return BELOW + int(table[AGAIN]) + (5 * MAX_STACKS if has_conflicts else 0)
+    return N_BELOW_ARENA + int(table[AGAIN]) + (5 * MAX_STACKS if has_conflicts else 0)

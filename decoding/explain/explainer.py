@@ -18,14 +18,14 @@ from maskwright.decoding.explain.explanation import (
     Attempt,
     Explanation,
     Lexeme,
-    Near,
+    NearToken,
     Position,
     listed,
     position_of,
     shown_bytes,
     shown_ranges,
 )
-from maskwright.decoding.explain.stack_views import StackViews
+from maskwright.decoding.explain.stack_descriptions import StackDescriptions
 from maskwright.decoding.reference.interpreter import END, Interpreter, Refusal
 from maskwright.decoding.reference.machine import Configuration, Machine
 from maskwright.decoding.reference.parser import Stack
@@ -56,7 +56,7 @@ class Explainer:
         self.store = store
         self.texts = texts
         self.trace = Interpreter(machine)
-        self.views = StackViews(self.trace)
+        self.in_words = StackDescriptions(self.trace)
 
     # ------------------------------------------------------------------------------------ questions
 
@@ -359,12 +359,13 @@ class Explainer:
             for member in members:
                 for stack in member.stacks:
                     by_stack.setdefault(stack, []).append(member.symbol)
-            views = tuple(
-                self.views.view(stack, self.names(symbols)) for stack, symbols in list(by_stack.items())[:MOST_STACKS]
+            descriptions = tuple(
+                self.in_words.describe(stack, self.names(symbols))
+                for stack, symbols in list(by_stack.items())[:MOST_STACKS]
             )
             symbols = tuple(dict.fromkeys(member.symbol for member in members))
             why = self.why(kind, members[0], symbols, text)
-            found.append(Attempt(self.read_since(configuration, since), (), why, views))
+            found.append(Attempt(self.read_since(configuration, since), (), why, descriptions))
         return tuple(found)
 
     def read_since(self, configuration: Configuration, since: Any) -> tuple[str, ...]:
@@ -455,11 +456,11 @@ class Explainer:
                 if symbol not in self.grammar.ignored and symbol not in (self.machine.newline, END):
                     after = self.trace.shift(reading.stacks, symbol).stacks
                     break
-            views = tuple(self.views.view(stack, ()) for stack in after[:MOST_STACKS])
-            found.append(Attempt(self.read_since(reading, since), self.names(taken), "", views))
+            descriptions = tuple(self.in_words.describe(stack, ()) for stack in after[:MOST_STACKS])
+            found.append(Attempt(self.read_since(reading, since), self.names(taken), "", descriptions))
         return tuple(found)
 
-    def nearest(self, text: bytes | None, data: bytes) -> tuple[Near, ...]:
+    def nearest(self, text: bytes | None, data: bytes) -> tuple[NearToken, ...]:
         """Allowed tokens: those with the longest common prefix first, then the shortest."""
         if self.store is None:
             return ()
@@ -474,7 +475,7 @@ class Explainer:
             return ()
         allowed = np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little")).tolist()
         tokens = self.store.vocabulary.tokens
-        near = [Near(token, tokens[token], _shared(tokens[token], data)) for token in allowed if tokens[token]]
+        near = [NearToken(token, tokens[token], _shared(tokens[token], data)) for token in allowed if tokens[token]]
         return tuple(sorted(near, key=lambda one: (-one.shared, len(one.data), one.token))[:MOST_NEAR])
 
 

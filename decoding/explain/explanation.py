@@ -71,7 +71,7 @@ class Lexeme:
 
 
 @dataclass(frozen=True, slots=True)
-class StackView:
+class StackDescription:
     """A parser stack before a terminal, after all reductions that are possible.
 
     refuses : names of the terminals that it refuses; () where it accepts.
@@ -103,11 +103,11 @@ class Attempt:
     read: tuple[str, ...]
     under_way: tuple[str, ...]
     why: str
-    stacks: tuple[StackView, ...]
+    stacks: tuple[StackDescription, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Near:
+class NearToken:
     """A token that may come instead of a refused one.
 
     token : its id.
@@ -159,7 +159,7 @@ class Explanation:
     attempts: tuple[Attempt, ...] = ()
     expected: tuple[str, ...] = ()
     bytes_allowed: bytes = b""
-    nearest: tuple[Near, ...] = ()
+    nearest: tuple[NearToken, ...] = ()
     is_whole: bool | None = None
     ending: tuple[Attempt, ...] = ()
     note: str = ""
@@ -232,19 +232,19 @@ def _attempt(attempt: Attempt, is_allowed: bool) -> Iterator[tuple[str, str]]:
             "green",
             f"{complete}; {f'begins {listed(attempt.under_way)}' if attempt.under_way else 'nothing is under way'}",
         )
-    for view in attempt.stacks:
-        if view.refuses:
-            yield "", f"  state {view.state} refuses {listed(view.refuses)}"
+    for stack in attempt.stacks:
+        if stack.refuses:
+            yield "", f"  state {stack.state} refuses {listed(stack.refuses)}"
         else:
-            yield "", f"  state {view.state}"
-        if view.symbols:
-            more = len(view.symbols) - MOST_SHOWN
-            yield "dim", f"    on the stack: {'... ' if more > 0 else ''}{' '.join(view.symbols[-MOST_SHOWN:])}"
-        for item in view.items[:MOST_SHOWN]:
+            yield "", f"  state {stack.state}"
+        if stack.symbols:
+            more = len(stack.symbols) - MOST_SHOWN
+            yield "dim", f"    on the stack: {'... ' if more > 0 else ''}{' '.join(stack.symbols[-MOST_SHOWN:])}"
+        for item in stack.items[:MOST_SHOWN]:
             yield "", f"    {item}"
-        if len(view.items) > MOST_SHOWN:
-            yield "dim", f"    and {len(view.items) - MOST_SHOWN} more"
-        for rule in view.rules:
+        if len(stack.items) > MOST_SHOWN:
+            yield "dim", f"    and {len(stack.items) - MOST_SHOWN} more"
+        for rule in stack.rules:
             yield "dim", f"      in {rule}"
 
 

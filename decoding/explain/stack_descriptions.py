@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from maskwright.decoding.explain.explanation import StackView
+from maskwright.decoding.explain.explanation import StackDescription
 from maskwright.decoding.reference.interpreter import END, Interpreter
 from maskwright.decoding.reference.parser import Stack
 
@@ -12,7 +12,7 @@ MOST_RULES = 10
 """Rules in a chain that is shown."""
 
 
-class StackViews:
+class StackDescriptions:
     """Puts the stacks of a trace into words.
 
     trace : the readings whose stacks are shown.
@@ -23,7 +23,7 @@ class StackViews:
         self.machine = trace.machine
         self.automaton = trace.machine.automaton
 
-    def view(self, stack: Stack, refuses: tuple[str, ...]) -> StackView:
+    def describe(self, stack: Stack, refuses: tuple[str, ...]) -> StackDescription:
         """A stack of the trace in words.
 
         refuses : the names of the terminals that it refuses.
@@ -32,7 +32,7 @@ class StackViews:
         state = states[-1]
         symbols = [self.automaton.accessing[s] for s in states[1:]]
         items = self.automaton.kernels[state]
-        return StackView(
+        return StackDescription(
             refuses,
             state,
             tuple(self.symbol(s) for s in symbols),

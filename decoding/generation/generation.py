@@ -170,7 +170,7 @@ class Generation:
         closing = b""
         if self._matcher is not None:
             # The generation may end before the prompt's healed end is spelled again.
-            self._matcher.advance_bytes(self._healing.rest)
+            self._matcher.advance_bytes(self._healing.to_spell)
         if self._close and self._matcher is not None and not self._matcher.is_accepting():
             ending = self._ending(self._matcher)
             for token in ending.tokens:
@@ -214,7 +214,7 @@ class Generation:
             )
         if self._matcher is not None:
             apply_mask(logits, self._words)
-        if self._healing.rest:
+        if self._healing.to_spell:
             apply_mask(logits, self._healing.words())
         token = self._sampler.choose(logits)
         if self._matcher is not None:
@@ -229,7 +229,7 @@ class Generation:
             return "tokens"
         self._tokens.append(token)
         self._reader.push(token)
-        was_healing = bool(self._healing.rest)
+        was_healing = bool(self._healing.to_spell)
         new = self._healing.take(self._vocabulary.tokens[token] if token < self._vocabulary.size else b"")
         self._n_spent += bool(new) or not was_healing
         self._text += new
@@ -243,9 +243,9 @@ class Generation:
         if self._matcher is None or not self._close:
             return
         there = self._matcher
-        if self._healing.rest:
+        if self._healing.to_spell:
             there = there.fork()
-            there.advance_bytes(self._healing.rest)
+            there.advance_bytes(self._healing.to_spell)
         check_budget(self._ending(there), self._max_tokens)
 
     def _need(self, left: int) -> int:
@@ -254,7 +254,7 @@ class Generation:
         Returns 0 while healing, and left + 1 if the text has too many readings.
         """
         assert self._matcher is not None
-        if self._healing.rest:
+        if self._healing.to_spell:
             return 0
         try:
             need = len(self._ending(self._matcher).tokens)

@@ -26,11 +26,11 @@ class Healing:
     """The bytes that the first new tokens must spell.
 
     tail : bytes taken back from the prompt.
-    rest : the end of them that new tokens must still spell.
+    to_spell : the end of them that new tokens must still spell.
     """
 
     def __init__(self, vocabulary: Vocabulary, tail: bytes) -> None:
-        self.tail = self.rest = tail
+        self.tail = self.to_spell = tail
         self._vocabulary = vocabulary
         self._can_spell: list[bool] = []
         if tail:
@@ -44,25 +44,25 @@ class Healing:
     def words(self) -> npt.NDArray[np.int32]:
         """The mask of the tokens that may come while healing: (ceil(V / 32),) int32.
 
-        These are tokens that begin with all of `rest`, and tokens that `rest` begins with, if the
-        bytes after them can be spelled too.
+        These are tokens that begin with all of `to_spell`, and tokens that `to_spell` begins with,
+        if the bytes after them can be spelled too.
 
         Cost: O(V).
         """
-        rest, offset = self.rest, len(self.tail) - len(self.rest)
+        to_spell, offset = self.to_spell, len(self.tail) - len(self.to_spell)
         vocabulary = self._vocabulary
         bits = np.zeros(-vocabulary.size % 32 + vocabulary.size, bool)
         for token, data in enumerate(vocabulary.tokens):
-            if data.startswith(rest) or (
-                data and rest.startswith(data) and self._can_spell[min(offset + len(data), len(self.tail))]
+            if data.startswith(to_spell) or (
+                data and to_spell.startswith(data) and self._can_spell[min(offset + len(data), len(self.tail))]
             ):
                 bits[token] = True
         return np.packbits(bits, bitorder="little").view(np.int32)
 
     def take(self, data: bytes) -> bytes:
         """Count a token's bytes as read, and return those that go past the healed end."""
-        n = min(len(self.rest), len(data))
-        self.rest = self.rest[n:]
+        n = min(len(self.to_spell), len(data))
+        self.to_spell = self.to_spell[n:]
         return data[n:]
 
 

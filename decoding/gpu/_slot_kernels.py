@@ -77,7 +77,7 @@ IS_SETTLED = HISTORY_AT
 FIELDS_OF_TEXT = (LEXER, COLUMN, NARROW, DEPTH, INDENTS, STACKS, FINISHED, USED)
 """The fields of a region that say where a text is."""
 
-WITHOUT_END = 1
+OK_WITHOUT_EOS = 1
 """A result of `find_slot`: OK, but the end-of-text tokens must be taken out of the masks."""
 
 
@@ -280,8 +280,8 @@ def has_token(table, memory, region, token, words):  # type: ignore[no-untyped-d
 def find_slot(table, memory, regions, results, slot, words):  # type: ignore[no-untyped-def]
     """Note the masks of a slot's text.
 
-    Returns OK, WITHOUT_END, NO_ROOM (the slot needs a larger region), or an error. results[slot] is
-    the same, except that WITHOUT_END leaves it alone.
+    Returns OK, OK_WITHOUT_EOS, NO_ROOM (the slot needs a larger region), or an error. results[slot]
+    is the same, except that OK_WITHOUT_EOS leaves it alone.
 
     words : (>= n_words,) int32; written to only if there is no room for another note.
     """
@@ -296,12 +296,12 @@ def find_slot(table, memory, regions, results, slot, words):  # type: ignore[no-
             # as in `finish_mask`: the masks say only that the text or a block may end
             code = np.int64(can_end(table, memory, region))
             if code == ILLEGAL:
-                code = np.int64(WITHOUT_END)
+                code = np.int64(OK_WITHOUT_EOS)
         if code != NO_ROOM:
             break
     if code == OK and memory[region + WRITTEN] == 0 and memory[region + N_COLLECTED] == 0:
         code = np.int64(DEAD_END)
-    if code != WITHOUT_END:
+    if code != OK_WITHOUT_EOS:
         results[slot] = code
     return code
 
@@ -423,10 +423,10 @@ def write_slots(table, memory, regions, results, found, words, held, row_ids):  
     for slot in range(regions.shape[0]):
         row_ids[slot] = -1 if results[slot] == IDLE else slot
         row = words[slot]
-        is_live = found[slot] == OK or found[slot] == WITHOUT_END
+        is_live = found[slot] == OK or found[slot] == OK_WITHOUT_EOS
         if is_live:
             write_collected(table, memory, np.int64(regions[slot]), row)
-            if found[slot] == WITHOUT_END:
+            if found[slot] == OK_WITHOUT_EOS:
                 take_out_end(table, row)
                 is_live = False
                 for w in range(row.shape[0]):
@@ -479,6 +479,6 @@ def load_slots(memory, regions, owners, results, message, n, deep_first, deep_st
 
 
 @kernel
-def tidy(table, memory, region):  # type: ignore[no-untyped-def]
+def free_unused_records(table, memory, region):  # type: ignore[no-untyped-def]
     """`free_records`, for calls from Python."""
     free_records(table, memory, region)

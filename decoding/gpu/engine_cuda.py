@@ -35,7 +35,7 @@ from maskwright.decoding.engine.constants import (
     WRITTEN,
 )
 from maskwright.decoding.gpu import _slot_kernels as slots
-from maskwright.decoding.gpu._slot_kernels import WITHOUT_END
+from maskwright.decoding.gpu._slot_kernels import OK_WITHOUT_EOS
 from maskwright.maskstore.table.schema import EOS, MASK_IDS, MASKS, N_EOS, N_WORDS, ROWS
 
 WARP = 32
@@ -103,7 +103,7 @@ def _compiled(source: int) -> Any:
         if thread == 0:
             row_ids[slot] = -1 if results[slot] == IDLE else slot
         row = words[slot]
-        is_live = found[slot] == OK or found[slot] == WITHOUT_END
+        is_live = found[slot] == OK or found[slot] == OK_WITHOUT_EOS
         region = np.int64(regions[slot])
         n_collected = np.int64(memory[region + N_COLLECTED]) if is_live else np.int64(0)
         is_written = is_live and memory[region + WRITTEN] != 0
@@ -127,7 +127,7 @@ def _compiled(source: int) -> Any:
                 for at in range(begin + thread, begin + table[offset + 2], threads):
                     token = np.int64(table[at])
                     cuda.atomic.or_(words, (slot, token >> 5), np.int32(1) << np.int32(token & 31))
-        if found[slot] == WITHOUT_END:
+        if found[slot] == OK_WITHOUT_EOS:
             cuda.syncthreads()
             for i in range(thread, table[N_EOS], threads):
                 token = np.int64(table[table[EOS] + i])

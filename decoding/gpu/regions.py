@@ -56,7 +56,7 @@ def image_of(table: npt.NDArray[np.int32], memory: npt.NDArray[np.int32]) -> npt
         image[field] = memory[field]
     arena = int(image[ARENA])
     image[arena : arena + RECORD * used] = memory[begin : begin + RECORD * used]
-    slot_kernels.tidy(table, image, 0)
+    slot_kernels.free_unused_records(table, image, 0)
     return np.concatenate([image[: REGION_HEADER + INDENT_ZONE], image[arena : arena + RECORD * int(image[USED])]])
 
 

@@ -215,15 +215,15 @@ def _check_columns(logits: Any, words: Any, is_on_host: bool) -> None:
     # columns exist; on the host also if the last word has fewer columns than bits, which takes
     # 0.1 us for a row and 1.5 us for 64
     columns, n_words = logits.shape[1], words.shape[1]
-    whole, rest = columns >> 5, columns & 31
-    used = whole + (rest != 0)
+    whole, remainder = columns >> 5, columns & 31
+    used = whole + (remainder != 0)
     allows = n_words > used and bool((words[:, used:] != 0).any())
-    if rest and n_words >= used and not allows:
+    if remainder and n_words >= used and not allows:
         if is_on_host:
             last = words.item(whole) if len(words) == 1 else int(np.bitwise_or.reduce(words[:, whole]))
-            allows = last >> rest != 0
+            allows = last >> remainder != 0
         elif n_words > used:
-            allows = bool((words[:, whole] >> rest != 0).any())
+            allows = bool((words[:, whole] >> remainder != 0).any())
     if allows:
         raise MaskwrightError(
             f"the logits have {columns} columns, but the words are for up to {32 * words.shape[1]} tokens and allow some beyond the "
@@ -362,7 +362,7 @@ def _ids_array(row_ids: Any, n: int, limit: int, what: str, members: str) -> Int
     return ids
 
 
-def _same_place(values: Any, logits: Any, what: str) -> Any:
+def _same_device(values: Any, logits: Any, what: str) -> Any:
     """The tensor without its gradient. Raises MaskwrightError unless it is where the logits are."""
     torch = need_torch()
     if not isinstance(values, torch.Tensor):
@@ -377,7 +377,7 @@ def _same_place(values: Any, logits: Any, what: str) -> Any:
 def _integers(values: Any, logits: Any, what: str) -> Any:
     """A contiguous tensor (n,) int32 or int64 on the device of the logits."""
     torch = need_torch()
-    values = _same_place(values, logits, what)
+    values = _same_device(values, logits, what)
     if values.dtype not in (torch.int32, torch.int64) or values.ndim != 1:
         raise MaskwrightError(
             f"the {what} have dtype {_kind(values)} and shape {tuple(values.shape)}; expected int32 or int64 in one dimension"
@@ -394,7 +394,7 @@ def _row_ids(row_ids: Any, logits: Any) -> Any:
 
 def _rows(rows: Any, logits: Any) -> Any:
     torch = need_torch()
-    rows = _same_place(rows, logits, "rows")
+    rows = _same_device(rows, logits, "rows")
     if rows.dtype != torch.int32 or rows.ndim != 2 or not rows.numel():
         raise MaskwrightError(
             f"the rows have dtype {_kind(rows)} and shape {tuple(rows.shape)}; expected int32, of shape (R, W)"

@@ -154,7 +154,7 @@ class Interpreter:
             return [0]
         return list(dict.fromkeys(self.machine.mode_of[stack.top] for stack in stacks))
 
-    def by_mode(self, configuration: Configuration) -> list[Configuration]:
+    def split_by_mode(self, configuration: Configuration) -> list[Configuration]:
         """A configuration with no lexeme under way, split by the mode in which the next one begins.
 
         With several modes, each mode that its stacks choose gives one configuration, in that mode's
@@ -195,7 +195,7 @@ class Interpreter:
                     )
                 found[key] = configuration
                 continue
-            for here in self.by_mode(configuration):
+            for here in self.split_by_mode(configuration):
                 klass = machine.byte_class[waiting[0]]
                 after = machine.next_state[here.lexer][klass]
                 if after == DEAD:

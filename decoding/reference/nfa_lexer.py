@@ -56,7 +56,7 @@ class NfaLexer:
         """
         if state == self.start:
             return list(self._fresh(token))
-        end, cut = self._run(state, token)
+        end, cut = self._end_and_cut(state, token)
         is_newline = int(self.nfa.terminal[state]) == self.newline
         found: list[Outcome] = []
         if end >= 0:
@@ -76,24 +76,24 @@ class NfaLexer:
         assert self.layout is not None  # INVARIANT: only grammars with layout have newlines
         return self.codes.moves.number(move_of(self.layout, piece))
 
-    def _run(self, state: int, data: bytes) -> tuple[int, int | None]:
+    def _end_and_cut(self, state: int, data: bytes) -> tuple[int, int | None]:
         """The state after all bytes (-1: none), and the last offset at which it accepted.
 
         The offset is None if the automaton accepted nowhere.
         """
         cut = 0 if self.nfa.is_accepting[state] else None
-        for position, byte in enumerate(data, start=1):
+        for offset, byte in enumerate(data, start=1):
             state = int(self.nfa.next_state[state, byte])
             if state < 0:
                 return -1, cut
             if self.nfa.is_accepting[state]:
-                cut = position
+                cut = offset
         return state, cut
 
     def _outcomes_of_fresh(self, data: bytes) -> tuple[Outcome, ...]:
         """All outcomes of bytes where no lexeme is under way."""
         runs = {
-            terminal: self._run(int(state), data)
+            terminal: self._end_and_cut(int(state), data)
             for terminal, state in enumerate(self.nfa.initial.tolist())
             if state >= 0
         }

@@ -302,7 +302,7 @@ def test_on_a_device_that_is_not_waited_for_the_error_comes_a_call_later(
     monkeypatch: pytest.MonkeyPatch, value: float
 ) -> None:
     """Until then legal tokens have the same chance, so that drawing from the row neither fails nor leaves the grammar."""
-    monkeypatch.setattr(huggingface, "_is_late", lambda device: True)
+    monkeypatch.setattr(huggingface, "_is_asynchronous", lambda device: True)
     message = r"row 1: none of the \d+ tokens .* finite logit.*ruled them all out"
     whole = MaskwrightLogitsProcessor(store())(torch.tensor([[BOS]]), torch.zeros(1, N_ROWS))
     processor, expected = MaskwrightLogitsProcessor(store()), torch.isfinite(whole[0])
@@ -326,7 +326,7 @@ def test_on_a_device_that_is_not_waited_for_the_error_comes_a_call_later(
 
 def test_generations_are_the_same_where_errors_come_late(monkeypatch: pytest.MonkeyPatch) -> None:
     plain = [generate(MaskwrightLogitsProcessor(store()), [PROMPT], seed, do_sample=True).tolist() for seed in range(4)]
-    monkeypatch.setattr(huggingface, "_is_late", lambda device: True)
+    monkeypatch.setattr(huggingface, "_is_asynchronous", lambda device: True)
     processor = MaskwrightLogitsProcessor(store())
     assert plain == [generate(processor, [PROMPT], seed, do_sample=True).tolist() for seed in range(4)]
 

@@ -282,15 +282,15 @@ def test_healing_never_leads_where_the_rest_cannot_be_spelled() -> None:
     ways = set()
 
     def walk(healing: Healing, spelled: tuple[int, ...]) -> None:
-        if not healing.rest:
+        if not healing.to_spell:
             ways.add(spelled)
             return
         words = healing.words()
         for token, data in enumerate(lame.tokens):
             if int(words[0]) >> token & 1:
                 other = Healing(lame, healing.tail)
-                other.rest = healing.rest
-                assert other.take(data) == data[len(healing.rest) :]
+                other.to_spell = healing.to_spell
+                assert other.take(data) == data[len(healing.to_spell) :]
                 walk(other, (*spelled, token))
 
     walk(Healing(lame, b"abc"), ())
