@@ -31,7 +31,7 @@ import maskwright as mw
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.maskstore.table import schema
 from maskwright.maskstore.vocabulary.encoders import load_encoder
-from maskwright.validation.reach import ByteParser, Outcome, Reach, judge_negative, judge_positive
+from maskwright.validation.reach import ByteParser, Reach, TextResult, judge_negative, judge_positive
 
 SOURCES: dict[str, tuple[str, ...]] = {
     **{name: (name,) for name in ("c", "go", "java", "json", "lark", "python", "sql", "toml")},
@@ -76,7 +76,7 @@ def show(kind: str, reach: Reach) -> None:
 
 
 def facts_of(reach: Reach) -> dict[str, Any]:
-    def fact(outcome: Outcome) -> dict[str, Any]:
+    def fact(outcome: TextResult) -> dict[str, Any]:
         return {
             "name": outcome.name,
             "verdict": outcome.verdict,

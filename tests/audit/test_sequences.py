@@ -70,7 +70,7 @@ def test_terminals_before() -> None:
     shown = []
     for data in (b"", b"(", b"t", b")"):
         matcher.advance_bytes(data)
-        shown.append(sequences.before(sequences.configuration(matcher).before))
+        shown.append(sequences.before(sequences.configuration(matcher).parser_state))
     assert shown == ["the start", "LPAR", "N or T or F or ...", "RPAR"]
     assert sequences.describe(END_OF_TEXT) == "end of text"
 

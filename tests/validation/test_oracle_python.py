@@ -242,7 +242,9 @@ def test_prefixes_of_legal_texts_are_legal_and_legal_prefixes_lead_on(python: Or
         legal = [state.is_legal for state in states]
         assert legal == sorted(legal, reverse=True), text  # nothing illegal becomes legal again
         assert legal[-1] or not states[-1].is_legal_text, text
-        for state in (state for state, is_legal in zip(states, legal, strict=True) if is_legal and not state.rest):
+        for state in (
+            state for state, is_legal in zip(states, legal, strict=True) if is_legal and not state.incomplete
+        ):
             assert state.is_legal_text or any(state.allows(byte) for byte in following) or _closes(state), state
 
 

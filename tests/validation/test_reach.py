@@ -10,7 +10,7 @@ from paths import ROOT
 from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError
 from maskwright.analysis.loading import parse_grammar
 from maskwright.validation import reach
-from maskwright.validation.reach import ByteParser, Outcome, Reach, byte_vocabulary, judge_negative, judge_positive
+from maskwright.validation.reach import ByteParser, Reach, TextResult, byte_vocabulary, judge_negative, judge_positive
 
 PAIRS = 'start: "a" start "b" | "a" "b"'
 SUMS = 'start: start "+" start | /[ab]é?/\n%ignore " "'
@@ -78,8 +78,8 @@ def test_vocabulary_of_bytes() -> None:
 
 def test_positive_outcomes(pairs: ByteParser) -> None:
     good, bad = judge_positive(pairs, [("good", b"aabb"), ("bad", b"abb")])
-    assert good == Outcome("good", reach.ACCEPTED, True)
-    assert bad == Outcome("bad", reach.REFUSED, False, 2, shown="ab¦b")
+    assert good == TextResult("good", reach.ACCEPTED, True)
+    assert bad == TextResult("bad", reach.REFUSED, False, 2, shown="ab¦b")
 
 
 def test_negative_outcomes(pairs: ByteParser) -> None:
@@ -116,8 +116,8 @@ def test_what_the_engine_cannot_decide_is_an_outcome(pairs: ByteParser, monkeypa
     monkeypatch.setattr(ByteParser, "refusal", refusal)
     (good,) = judge_positive(pairs, [("good", b"ab")])
     (bad,) = judge_negative(pairs, [("bad", b"abb", 0, 2)])
-    assert good == Outcome("good", reach.OVER_LIMIT, False, why="too many stacks")
-    assert bad == Outcome("bad", reach.OVER_LIMIT, False, expected=(0, 2), why="too many stacks")
+    assert good == TextResult("good", reach.OVER_LIMIT, False, why="too many stacks")
+    assert bad == TextResult("bad", reach.OVER_LIMIT, False, expected=(0, 2), why="too many stacks")
 
 
 def test_counts_and_exceptions(pairs: ByteParser) -> None:

@@ -10,15 +10,15 @@ import time
 import pytest
 
 from maskwright.analysis.errors import MaskwrightError
-from maskwright.validation.references import ChildReference, CommandReference, Verdict, make_reference, reference_for
+from maskwright.validation.references import ChildReference, CommandReference, Judgement, make_reference, reference_for
 
 
 def test_python() -> None:
     reference = make_reference("python")
     assert reference is not None
-    assert reference.judge("x = 1\n") == Verdict("accepted")
+    assert reference.judge("x = 1\n") == Judgement("accepted")
     refused = reference.judge("x = 1\nx = = 2\n")
-    assert refused == Verdict("refused", "SyntaxError: invalid syntax (line 2)")
+    assert refused == Judgement("refused", "SyntaxError: invalid syntax (line 2)")
     assert refused.cause == "SyntaxError: invalid syntax (line N)"
     assert reference.judge("if x:\ny\n").message.startswith("IndentationError: ")
     assert reference.judge("x\0").answer == "refused"
@@ -39,7 +39,7 @@ def test_python() -> None:
 def test_limits_of_cpython_are_no_refusals(text: str) -> None:
     reference = ChildReference("python", 20.0)
     assert reference.judge(text).answer in ("limit", "crashed")
-    assert reference.judge("x\n") == Verdict("accepted")
+    assert reference.judge("x\n") == Judgement("accepted")
     reference.close()
 
 
@@ -59,7 +59,7 @@ def test_a_child_that_hangs_or_dies_is_told_and_replaced() -> None:
     assert child is not None
     os.kill(child.pid, signal.SIGSTOP)
     begin = time.monotonic()
-    assert reference.judge("y\n") == Verdict("hung", "no answer within 0.5 s")
+    assert reference.judge("y\n") == Judgement("hung", "no answer within 0.5 s")
     assert time.monotonic() - begin < 5
     assert child.poll() is not None  # it was ended
     reference.seconds = 20.0
@@ -79,15 +79,15 @@ PYTHON = f"{sys.executable} -c"
 def test_commands() -> None:
     grep = CommandReference("grep -q hello", 10.0)
     assert grep.judge("hello\n").answer == "accepted"
-    assert grep.judge("other\n") == Verdict("refused", "exit code 1")
+    assert grep.judge("other\n") == Judgement("refused", "exit code 1")
     named = CommandReference("sh -c 'echo bad; grep -q hello {}'", 10.0)
     assert named.judge("hello\n").answer == "accepted"
-    assert named.judge("other\n") == Verdict("refused", "bad")
+    assert named.judge("other\n") == Judgement("refused", "bad")
 
 
 def test_commands_that_hang_crash_or_are_not_there() -> None:
     begin = time.monotonic()
-    assert CommandReference("sleep 60", 0.3).judge("x") == Verdict("hung", "no answer within 0.3 s")
+    assert CommandReference("sleep 60", 0.3).judge("x") == Judgement("hung", "no answer within 0.3 s")
     assert time.monotonic() - begin < 10
     assert CommandReference("sh -c 'kill -SEGV $$'", 10.0).judge("x").answer == "crashed"
     with pytest.raises(MaskwrightError, match="cannot be run: No such file"):
@@ -106,6 +106,6 @@ def test_by_name() -> None:
 
 
 def test_causes_are_counted_without_names_and_numbers() -> None:
-    causes = {Verdict("refused", f"Traceback\nNameError: name '{name}' at {i}").cause for i, name in enumerate("abc")}
+    causes = {Judgement("refused", f"Traceback\nNameError: name '{name}' at {i}").cause for i, name in enumerate("abc")}
     assert causes == {"NameError: name '...' at N"}
-    assert Verdict("crashed").cause == "crashed"
+    assert Judgement("crashed").cause == "crashed"

@@ -290,7 +290,7 @@ class Comparison:
             if not len(ids) and not ends:
                 continue
             configuration = self.sequences.configuration(self.matcher)
-            before = self.sequences.before(configuration.before)
+            before = self.sequences.before(configuration.parser_state)
             numbers = self.sequences.numbers(configuration)
             found, first, n_tokens = np.unique(numbers[ids], return_index=True, return_counts=True)
             true_number = None

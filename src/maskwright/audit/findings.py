@@ -118,7 +118,7 @@ class Findings:
         if kind is not None or seen.number is None:
             return kind == seen.kind
         configuration = self.comparison.sequences.configuration(self.comparison.matcher)
-        if self.comparison.sequences.before(configuration.before) != seen.before:
+        if self.comparison.sequences.before(configuration.parser_state) != seen.before:
             return False
         ids, ends = self.comparison.differing(theirs, seen.kind == OVER)
         if seen.number == END_OF_TEXT:

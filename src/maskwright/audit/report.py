@@ -174,10 +174,10 @@ class AuditReport:
             yield Styled(f"\n{kind}: {len(found) + more:,} {places} of the grammar", style="bold red")
             yield from map(_render, found[:SHOWN])
             if len(found) + more > SHOWN:
-                rest = len(found) - SHOWN
-                words = [f"--json has {rest:,} more"] * (rest > 0) + [f"--examples finds texts for {more:,} more"] * (
-                    more > 0
-                )
+                n_more = len(found) - SHOWN
+                words = [f"--json has {n_more:,} more"] * (n_more > 0) + [
+                    f"--examples finds texts for {more:,} more"
+                ] * (more > 0)
                 yield Styled("  " + "; ".join(words), style="dim")
         for name, why in self.unreadable[:SHOWN]:
             yield Styled(f"\n{name}: {why}", style="red")

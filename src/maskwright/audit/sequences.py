@@ -42,11 +42,11 @@ class Configuration(NamedTuple):
     """The state of a text.
 
     lexer : state of the lexer, with the lexeme under way.
-    before : state of the parser, which the last terminal led to.
+    parser_state : state of the parser, which the last terminal led to.
     """
 
     lexer: int
-    before: int
+    parser_state: int
 
 
 class TokenSequences:

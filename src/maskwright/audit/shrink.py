@@ -107,9 +107,9 @@ def _remove_chunks(best: list[bytes], units: re.Pattern[bytes], search: _Search)
         at = 0
         is_shorter = False
         while at < len(pieces):
-            rest = pieces[:at] + pieces[at + size :]
-            if search(b"".join(rest)):
-                pieces, is_shorter = rest, True
+            kept = pieces[:at] + pieces[at + size :]
+            if search(b"".join(kept)):
+                pieces, is_shorter = kept, True
                 best[0] = b"".join(pieces)
             else:
                 at += size

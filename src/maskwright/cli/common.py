@@ -298,10 +298,10 @@ def check_not_texts(outputs: Iterable[Path | None], paths: Iterable[str], suffix
 
     Raises: MaskwrightError for the first such output.
     """
-    from maskwright.validation.corpus import takes
+    from maskwright.validation.corpus import is_in_corpus
 
     for path in outputs:
-        if path is not None and str(path) != "-" and takes(path, tuple(paths), tuple(suffixes)):
+        if path is not None and str(path) != "-" and is_in_corpus(path, tuple(paths), tuple(suffixes)):
             raise MaskwrightError(
                 f"{path} is among the texts that are read by this command, so it is not written; name a file elsewhere"
             )

@@ -250,9 +250,9 @@ def _texts(
     stacks = facts.reader.stacks_after((*before, terminal))
     if not stacks:
         return []
-    rest = _completion(writer, stacks[0])
+    ending = _completion(writer, stacks[0])
     own = writer.lexemes.get(terminal, lexeme)
-    whole = None if rest is None else writer.text((terminal, *rest), {0: own})
+    whole = None if ending is None else writer.text((terminal, *ending), {0: own})
     if whole is None:
         return []
     tail = whole[len(own) :] if whole.startswith(own) else b""

@@ -179,8 +179,8 @@ def stuck_after_ignored(facts: Facts, sides: Sides) -> Iterator[Finding]:
         may_become |= _union(sides.after_ignored[j] for j in bits(may_become) if j in sides.after_ignored and j != i)
         # Outside brackets a newline is not ignored.
         after = _after_outside(facts, sides, i)
-        places: list[str] = []
-        n_places = 0
+        examples: list[str] = []
+        n_states = 0
         for state, symbols in paths.items():
             last = symbols[-1] if symbols else -1
             if last >= n or facts.acceptable[state, n] or (last >= 0 and not sides.next_to[last] >> i & 1):
@@ -188,22 +188,22 @@ def stuck_after_ignored(facts: Facts, sides: Sides) -> Iterator[Finding]:
             following = facts.acceptable[state, :n].nonzero()[0].tolist()
             if not following or any((after | may_become) >> y & 1 for y in following):
                 continue
-            n_places += 1
+            n_states += 1
             before = facts.writer.yield_of(symbols)
             text = None if before is None else facts.text((*before, i))
-            if text is not None and not places:
-                places.append(shown(text))
-        if n_places:
+            if text is not None and not examples:
+                examples.append(shown(text))
+        if n_states:
             ends = [facts.name(y) for y in bits(after) if y in facts.used]
             yield facts.finding(
                 "stuck-after-ignored",
                 "warning",
                 facts.at_terminal(i),
-                f"ignored terminal {facts.name(i)} can begin in {plural(n_places, 'parser state')} where the rules take nothing that can "
+                f"ignored terminal {facts.name(i)} can begin in {plural(n_states, 'parser state')} where the rules take nothing that can "
                 "stand after it" + (f" (only {listed(ends)} can)" if ends else ""),
                 "masks let it begin anywhere; there no token ever leads out of it",
                 "make it part of the terminal that ends it (as a comment in the newline terminal), or let it end by itself",
-                *places,
+                *examples,
             )
 
 

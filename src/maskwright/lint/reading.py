@@ -67,7 +67,9 @@ class Reader:
         self.mode_of: list[int] = modes.of_state.tolist()
         self.parser = Parser(tables, grammar.name, MAX_STACKS, is_cut=True)
         layout = grammar.layout
-        self.change = {} if layout is None else {o: 1 for o, _ in layout.brackets} | {c: -1 for _, c in layout.brackets}
+        self.bracket_change = (
+            {} if layout is None else {o: 1 for o, _ in layout.brackets} | {c: -1 for _, c in layout.brackets}
+        )
 
     def read(self, text: bytes) -> Reading:
         """Read a text from its start. The first thread that accepts ends the search.
@@ -130,7 +132,7 @@ class Reader:
             columns = line.columns
             sequence += line.inserted
         stacks = self.parser.shift_all((thread.stack,), sequence)
-        depth = max(0, thread.depth + self.change.get(terminal, 0))
+        depth = max(0, thread.depth + self.bracket_change.get(terminal, 0))
         terminals = (*thread.terminals, *sequence)
         return [_Thread(end, stack, columns, depth, terminals) for stack in stacks]
 

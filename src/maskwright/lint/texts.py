@@ -192,16 +192,16 @@ class Writer:
                 else:
                     rule = rules.rules[number]
                     dot = item - items.first[number]
-                    rest = rule.rhs[dot:]
-                    price = sum(self.cost[s] for s in rest) if all(self.cost[s] >= 0 for s in rest) else -1
-                    following = None if price < 0 else self._finished(current, dot, rule.lhs, rest)
+                    remaining = rule.rhs[dot:]
+                    price = sum(self.cost[s] for s in remaining) if all(self.cost[s] >= 0 for s in remaining) else -1
+                    following = None if price < 0 else self._finished(current, dot, rule.lhs, remaining)
                 if following is not None and price >= 0:
                     count += 1
                     heapq.heappush(agenda, (cost + price, count, following))
         return None
 
-    def _finished(self, stack: TreeStack, dot: int, lhs: int, rest: Sequence[int]) -> TreeStack | None:
-        """The stack after reading `rest` and reducing; `dot` symbols of the rule are on it."""
+    def _finished(self, stack: TreeStack, dot: int, lhs: int, remaining: Sequence[int]) -> TreeStack | None:
+        """The stack after reading `remaining` and reducing; `dot` symbols of the rule are on it."""
         children: list[Tree] = []
         below: TreeStack | None = stack
         for _ in range(dot):
@@ -211,10 +211,10 @@ class Writer:
             below = below[2]
         if below is None:
             return None
-        if lhs == self.rules.start and not dot and rest == (lhs,):
+        if lhs == self.rules.start and not dot and remaining == (lhs,):
             tree = self.tree_of(lhs)
         else:
-            tree = Tree(lhs, (*children[::-1], *(self.tree_of(s) for s in rest)))
+            tree = Tree(lhs, (*children[::-1], *(self.tree_of(s) for s in remaining)))
         after = int(self.automaton.transitions[below[0], lhs])
         return None if after < 0 else (after, tree, below)
 

@@ -94,8 +94,8 @@ def _endless_rules(facts: Facts, blank: set[int]) -> Iterator[Finding]:
         for position, symbol in enumerate(rule.rhs):
             if rules.is_nonterminal(symbol):
                 whole.setdefault(rule.lhs, []).append(symbol)
-                rest = rule.rhs[:position] + rule.rhs[position + 1 :]
-                if any(other in something for other in rest):
+                others = rule.rhs[:position] + rule.rhs[position + 1 :]
+                if any(other in something for other in others):
                     growing.setdefault(rule.lhs, []).append(symbol)
     reported: set[str] = set()
     for source, targets in sorted(growing.items()):

@@ -86,7 +86,7 @@ vocabularies of Mistral-7B v0.1 and of Tekken.
 BUDGET = Budget(edges=1_500_000, bytes=1 << 30)
 """An automaton that needs more is called open: the engine would ask the parser about each entry."""
 
-RUNS = 2_000
+N_DRAWN_STACKS = 2_000
 """Number of stacks that are drawn to count the cells that a mask reads."""
 DEEPEST = 200
 """Most cells that are read of a drawn stack."""
@@ -203,9 +203,9 @@ def forecast(grammar: Grammar) -> dict[str, Any]:
         return {"unavailable": str(error)}
     parts = part_bytes("the forecast's table", table)
     is_open = automaton.counts["open"] > 0
-    runs = None if is_open else _draw_runs(automaton)
+    walks = None if is_open else _walk_drawn_stacks(automaton)
     worst = _worst_states(grammar, automaton, entries)
-    causes = [] if runs is None else _causes(grammar, runs)
+    causes = [] if walks is None else _causes(grammar, walks)
     return {
         "generic_tokens": len(tokens),
         "lexer_states": automaton.required.transducer.n_states,
@@ -215,7 +215,7 @@ def forecast(grammar: Grammar) -> dict[str, Any]:
         "is_open": is_open,
         "nodes": None if is_open else automaton.counts["nodes"],
         "edges": None if is_open else automaton.counts["edges"],
-        "stack_reads": None if runs is None else runs.to_dict(),
+        "stack_reads": None if walks is None else walks.to_dict(),
         "bytes": {str(size): _bytes(parts, automaton, size) for size in SIZES},
         "worst_states": worst,
         "causes": causes,
@@ -271,15 +271,15 @@ def _bytes(parts: dict[str, int], automaton: StackAutomaton, size: int) -> int:
 
 
 @dataclass(frozen=True)
-class _Runs:
+class _StackWalks:
     """Walks over drawn stacks.
 
     lengths : (n_walks,) cells that each walk read.
-    undecided : LR state of the merged tables -> how many times a walk had to read past it.
+    times_read_past : LR state of the merged tables -> how many times a walk had to read past it.
     """
 
     lengths: list[int]
-    undecided: dict[int, int]
+    times_read_past: dict[int, int]
 
     def to_dict(self) -> dict[str, float]:
         """Mean, 99th percentile and maximum of the lengths."""
@@ -288,7 +288,7 @@ class _Runs:
         return {"mean": round(float(np.mean(lengths)), 2), "p99": round(percentile, 1), "most": max(lengths)}
 
 
-def _draw_runs(automaton: StackAutomaton) -> _Runs:
+def _walk_drawn_stacks(automaton: StackAutomaton) -> _StackWalks:
     """Walks of the closed stack automaton over drawn stacks.
 
     A stack is drawn from the top: a root, a cell for which the root has an edge, then each time any
@@ -307,8 +307,8 @@ def _draw_runs(automaton: StackAutomaton) -> _Runs:
     ]
     rng = random.Random(0)
     lengths: list[int] = []
-    undecided: Counter[int] = Counter()
-    for _ in range(RUNS if roots else 0):
+    times_read_past: Counter[int] = Counter()
+    for _ in range(N_DRAWN_STACKS if roots else 0):
         root = rng.choice(roots)
         first, last = np.searchsorted(keys, [root * n_cells, (root + 1) * n_cells]).tolist()
         edge = rng.randrange(first, last) if last > first else -1
@@ -318,15 +318,15 @@ def _draw_runs(automaton: StackAutomaton) -> _Runs:
             cell, node = int(keys[edge]) % n_cells, int(targets[edge])
             if node == 0 or length == DEEPEST or starts[cell] == starts[cell + 1]:
                 break
-            undecided[cell] += 1
+            times_read_past[cell] += 1
             key = node * n_cells + below[rng.randrange(starts[cell], starts[cell + 1])]
             at = int(np.searchsorted(keys, key))
             edge = at if at < len(keys) and int(keys[at]) == key else -1
         lengths.append(length)
-    return _Runs(lengths, dict(sorted(undecided.items())))
+    return _StackWalks(lengths, dict(sorted(times_read_past.items())))
 
 
-def _causes(grammar: Grammar, runs: _Runs) -> list[dict[str, Any]]:
+def _causes(grammar: Grammar, walks: _StackWalks) -> list[dict[str, Any]]:
     """The rules that make walks read on: the most frequent ones, and those worth rewriting.
 
     They are sorted by frequency. A merged LR state stands for several states; the one with the
@@ -336,10 +336,10 @@ def _causes(grammar: Grammar, runs: _Runs) -> list[dict[str, Any]]:
     lr = build_lr(parsed_grammar(grammar, grammar.conflicts)).restricted(tables.origin)
     classes = coarsest_partition(tables).states.tolist()
     state_of = {number: state for state, number in reversed(list(enumerate(classes)))}
-    total = sum(runs.undecided.values())
+    total = sum(walks.times_read_past.values())
     last_symbols = _last_symbols(lr)
     found: list[dict[str, Any]] = []
-    for cell, times in sorted(runs.undecided.items(), key=lambda pair: (-pair[1], pair[0])):
+    for cell, times in sorted(walks.times_read_past.items(), key=lambda pair: (-pair[1], pair[0])):
         item, kind, why = _kind(lr, last_symbols, lr.kernels[state_of[cell]])
         if len(found) < N_CAUSES or (kind in REWRITABLE and times / total >= NOTABLE):
             found.append({"rule": lr.items.text(item), "share": round(times / total, 3), "kind": kind, "why": why})

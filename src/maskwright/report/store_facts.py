@@ -82,8 +82,11 @@ def _table_parts(facts: dict[str, Any]) -> Table:
     table.add_column("bytes", justify="right")
     table.add_column("share", justify="right")
     large = {name: size for name, size in parts.items() if size >= _SMALL * total}
-    rest = total - sum(large.values())
-    for name, size in [*sorted(large.items(), key=lambda item: -item[1]), (f"{len(parts) - len(large)} others", rest)]:
+    others = total - sum(large.values())
+    for name, size in [
+        *sorted(large.items(), key=lambda item: -item[1]),
+        (f"{len(parts) - len(large)} others", others),
+    ]:
         table.add_row(name, f"{size:,}", f"{size / total:.0%}")
     table.add_row("all", f"{total:,}", "100%")
     return table

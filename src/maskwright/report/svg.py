@@ -180,18 +180,18 @@ def variants_picture(entries: Sequence[dict[str, Any]]) -> Markup:
     def at(value: int) -> float:
         return bottom - (bottom - top) * (math.log(max(1, value)) - low) / (high - low)
 
-    places = [left + (right - left) * i / (len(STEP_LABELS) - 1) for i in range(len(STEP_LABELS))]
+    xs = [left + (right - left) * i / (len(STEP_LABELS) - 1) for i in range(len(STEP_LABELS))]
     content = [_line("rule", left, at(tick), right, at(tick)) for tick in ticks]
     content += [_text(left - 6, at(tick) + 4, f"{tick:,}", "quiet", "end") for tick in ticks]
     # labels are on two lines in turn, since neighbours would overlap on a phone
     content += [
         _text(x, bottom + 16 + 14 * (i % 2), step, "quiet", "middle")
-        for i, (x, step) in enumerate(zip(places, STEP_LABELS, strict=True))
+        for i, (x, step) in enumerate(zip(xs, STEP_LABELS, strict=True))
     ]
     lowest = bottom
     for entry in sorted(entries, key=lambda entry: int(entry["exact"])):
         name = f"{entry['reading']} reading, {RULES_LABELS[entry['rules']]}"
-        points = "L".join(f"{_shown(x)} {_shown(at(entry[s]))}" for x, s in zip(places, STEP_LABELS, strict=True))
+        points = "L".join(f"{_shown(x)} {_shown(at(entry[s]))}" for x, s in zip(xs, STEP_LABELS, strict=True))
         content.append(
             node("path", node("title", name), class_=f"curve {entry['reading']} {entry['rules']}", d=f"M{points}")
         )
@@ -238,12 +238,12 @@ def histogram_picture(before: Sequence[int], after: Sequence[int]) -> Markup:
         content.append(_text(x + step / 2, bottom + 15, f"{low}" if high == low else f"{low}–", "quiet", "middle"))
         for side, (class_, values) in enumerate(zip(("before", "after"), counts, strict=True)):
             height = (bottom - top) * values[index] / most
-            place = x + step * (0.08 + 0.42 * side)
+            bar_x = x + step * (0.08 + 0.42 * side)
             label = node("title", f"{where}: {values[index]:,} states {class_}")
-            bar = {"x": place, "y": bottom - height, "width": step * 0.42, "height": height}
+            bar = {"x": bar_x, "y": bottom - height, "width": step * 0.42, "height": height}
             content.append(node("rect", label, class_=class_, **bar))
             if values[index]:
-                content.append(_text(place + step * 0.21, bottom - height - 3, f"{values[index]}", "small", "middle"))
+                content.append(_text(bar_x + step * 0.21, bottom - height - 3, f"{values[index]}", "small", "middle"))
     content += [*_legend(), _text(WIDTH - left, bottom + 31, "entries of a lexer state, from", "quiet", "end")]
     parts = zip(bins, *counts, strict=True)
     description = "; ".join(f"from {low} entries: {b} states before, {a} after" for (low, _), b, a in parts)
@@ -360,14 +360,14 @@ def matrix_picture(pairs: dict[str, Any], texts: Sequence[str]) -> Markup:
     description = (
         f"{len(kept) + 1} rows (left terminal, or the start of the text) by {len(kept)} columns (right terminal)"
     )
-    place: dict[str, str | float] = {
+    attributes: dict[str, str | float] = {
         "class_": "matrix",
         "style": f"max-width:{full}px;min-width:{min(480, full)}px",
         "data_left": left,
         "data_size": size,
         "data_names": json.dumps(names, ensure_ascii=False),
     }
-    return _picture(full, height + 2, "Which terminal can follow which", description, *content, **place)
+    return _picture(full, height + 2, "Which terminal can follow which", description, *content, **attributes)
 
 
 def most_active(matrix: Sequence[str], limit: int) -> list[int]:

@@ -197,8 +197,10 @@ def _sizes(facts: Facts) -> RenderableType:
             ("vocabulary", vocabulary["size"], f"tokens, {vocabulary['special_tokens']:,} of them special"),
             ("token automaton", walked["sound"]["rows"], _by_reading(walked, readings, "rows")),
         ]
-    rest = pairs["pairs"] - pairs["never"] - always
-    rows.append(("pairs", pairs["pairs"], f"{pairs['never']:,} never, {rest:,} sometimes, {always:,} always legal"))
+    sometimes = pairs["pairs"] - pairs["never"] - always
+    rows.append(
+        ("pairs", pairs["pairs"], f"{pairs['never']:,} never, {sometimes:,} sometimes, {always:,} always legal")
+    )
     table = _table("", ">", "")
     for name, number, words in rows:
         table.add_row(name, Text(f"{number:,}", style="bold"), words)

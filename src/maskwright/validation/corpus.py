@@ -175,7 +175,7 @@ def find_corpus(paths: Sequence[str | Path], suffixes: Sequence[str], field: str
     return Corpus(tuple(files), field, sum(file.stat().st_size for file in files))
 
 
-def takes(output: Path, paths: Sequence[str | Path], suffixes: Sequence[str]) -> bool:
+def is_in_corpus(output: Path, paths: Sequence[str | Path], suffixes: Sequence[str]) -> bool:
     """Whether an output is one of the files that `find_corpus` finds, now or once it is written.
 
     output : the file that will be written; it may exist already.
@@ -185,15 +185,15 @@ def takes(output: Path, paths: Sequence[str | Path], suffixes: Sequence[str]) ->
         facts: os.stat_result | None = os.stat(output)
     except (OSError, ValueError):
         facts = None
-    place = Path(os.path.realpath(output.absolute().parent), output.name)
+    resolved = Path(os.path.realpath(output.absolute().parent), output.name)
     for given in map(str, paths):
         folder = Path(given)
         is_folder = folder.is_dir()
         if is_folder:
             root = Path(os.path.realpath(folder))
-            if place.is_relative_to(root) and _is_text_of(place.relative_to(root), suffixes):
+            if resolved.is_relative_to(root) and _is_text_of(resolved.relative_to(root), suffixes):
                 return True
-        elif not folder.exists() and _fits(place.parts, _real_pattern(given)):
+        elif not folder.exists() and _fits(resolved.parts, _real_pattern(given)):
             return True
         if facts is not None:  # the output exists: a text may be a link to it
             found = _files_of(folder, suffixes) if is_folder else map(Path, glob.iglob(given, recursive=True))

@@ -98,7 +98,7 @@ class Equality:
             stop: Stop | None = None
             for token in [*tokens, None]:
                 try:
-                    masks = pair.differing()
+                    masks = pair.differing_masks()
                 except LimitError as error:
                     over = str(error)
                     break
@@ -148,7 +148,7 @@ class _Engines:
         for matcher in self._matchers:
             matcher.reset()
 
-    def differing(self) -> tuple[Words, Words] | None:
+    def differing_masks(self) -> tuple[Words, Words] | None:
         """The masks of the store and of the original; None if they are equal."""
         for matcher, words in zip(self._matchers, self._words, strict=True):
             try:
@@ -190,7 +190,7 @@ class _Decoders:
     def reset(self) -> None:
         self._decoder.reset()
 
-    def differing(self) -> tuple[Words, Words] | None:
+    def differing_masks(self) -> tuple[Words, Words] | None:
         state = self._decoder.hypotheses
         if state in self._known:
             return None

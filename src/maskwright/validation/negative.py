@@ -88,33 +88,33 @@ class Negative:
                 return {"class": OVER_LIMIT, "why": str(error)}
             data = text.encode()
             if stop is None:
-                place = len(data) + 1
+                offset = len(data) + 1
             else:
                 token = b"" if stop.token is None else store.vocabulary.tokens[stop.token]
                 begin = sum(len(store.vocabulary.tokens[token]) for token in tokens[: stop.n_tokens])
-                place = begin + good_bytes(matcher, token) % max(1, len(token))
-            if lower <= place <= upper:
+                offset = begin + good_bytes(matcher, token) % max(1, len(token))
+            if lower <= offset <= upper:
                 return {"class": RIGHT}
-            if place < lower:
-                kind = EARLY_GRAMMAR if is_legal(data[: place + 1]) is False else EARLY
+            if offset < lower:
+                kind = EARLY_GRAMMAR if is_legal(data[: offset + 1]) is False else EARLY
             else:
-                takes = is_legal(data[:place])
-                if takes and place > len(data):
+                is_accepted = is_legal(data[:offset])
+                if is_accepted and offset > len(data):
                     found = oracle()
-                    takes = found is not None and found.is_legal_text(data)
-                kind = LATE_GRAMMAR if takes else LATE
-            shown = min(place, len(data))
+                    is_accepted = found is not None and found.is_legal_text(data)
+                kind = LATE_GRAMMAR if is_accepted else LATE
+            shown = min(offset, len(data))
             line, column = place_of(text, shown)
             return {
                 "class": kind,
                 "line": line,
                 "column": column,
-                "byte": place,
+                "byte": offset,
                 "expected": [lower, upper],
                 "before": data[:shown].decode("utf-8", "replace")[-BEFORE:],
                 "token": None,
                 "why": f"expected between bytes {lower} and {upper}; "
-                + ("accepted as a whole" if stop is None else f"refused at {place}: {stop.why}"),
+                + ("accepted as a whole" if stop is None else f"refused at {offset}: {stop.why}"),
             }
 
         return run

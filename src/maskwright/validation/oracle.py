@@ -30,7 +30,7 @@ from dataclasses import dataclass, field
 from maskwright.analysis.errors import GrammarError
 from maskwright.analysis.grammar.columns import Column
 from maskwright.analysis.grammar.grammar import Conflicts, Grammar
-from maskwright.validation.oracle_lexing import Reading, lexer_of
+from maskwright.validation.oracle_lexing import LexemeReading, lexer_of
 from maskwright.validation.oracle_parsing import Configuration, Parse, merged, parser_of
 
 _CHUNK = 256
@@ -98,13 +98,13 @@ class State:
         parse before it. There is only one where all stacks read the text alike. () if the text is
         illegal.
     text : the undecided characters, after a few decided ones that look-behinds may see.
-    rest : the bytes of an incomplete last character.
+    incomplete : the bytes of an incomplete last character.
     """
 
     oracle: Oracle = field(repr=False)
     configurations: tuple[Configuration, ...]
     text: str = ""
-    rest: bytes = b""
+    incomplete: bytes = b""
 
     def feed(self, more: bytes) -> State:
         """The state after more bytes. Bytes that are not UTF-8 make the text illegal."""
@@ -112,7 +112,7 @@ class State:
             return self
         decoder = codecs.getincrementaldecoder("utf-8")()
         try:
-            text = self.text + decoder.decode(self.rest + more)
+            text = self.text + decoder.decode(self.incomplete + more)
         except UnicodeDecodeError:
             return State(self.oracle, ())
         lexer, parser = self.oracle.lexer, self.oracle.parser
@@ -144,7 +144,9 @@ class State:
         """Whether the text so far is a legal prefix."""
         lexer, parser = self.oracle.lexer, self.oracle.parser
         texts = (
-            [self.text + c for c in lexer.completions(self.rest)] if self.rest and self.configurations else [self.text]
+            [self.text + c for c in lexer.completions(self.incomplete)]
+            if self.incomplete and self.configurations
+            else [self.text]
         )
         return self.is_legal_text or any(
             self._leads_on(parse, reading)
@@ -157,7 +159,7 @@ class State:
     def is_legal_text(self) -> bool:
         """Whether the text so far is a legal text."""
         lexer, parser = self.oracle.lexer, self.oracle.parser
-        for start, parse in () if self.rest else self.configurations:
+        for start, parse in () if self.incomplete else self.configurations:
             for chain in lexer.at_end_of_text(self.text, start, parser, parse):
                 after: Parse | None = parse
                 for lexeme in chain:
@@ -170,7 +172,7 @@ class State:
                     return True
         return False
 
-    def _leads_on(self, parse: Parse | None, reading: Reading) -> bool:
+    def _leads_on(self, parse: Parse | None, reading: LexemeReading) -> bool:
         """Whether the parser accepts a reading, and the text may end or go on after it."""
         parser = self.oracle.parser
         for step in reading[:-1]:

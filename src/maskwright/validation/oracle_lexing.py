@@ -32,7 +32,7 @@ _MEMO_LENGTH = 120
 _MEMO_SIZE = 1 << 16
 """Most texts whose readings are remembered."""
 
-Reading: TypeAlias = tuple[Step, ...]
+LexemeReading: TypeAlias = tuple[Step, ...]
 """The lexemes that begin in a prefix, as the parser sees them."""
 Head: TypeAlias = tuple[tuple[int, Mode], ...]
 """The terminals of a reading, each with the terminals that competed."""
@@ -92,7 +92,7 @@ class Lexer:
         self.representatives = sorted((chr(c) for c in first if not 0xD800 <= c < 0xE000), key=_separators_first)
         self._beginning: dict[tuple[str, int, Mode], list[int]] = {}
         self._last_suffix: dict[int, str] = {}
-        self._readings: dict[tuple[str, int], list[Reading]] = {}
+        self._readings: dict[tuple[str, int], list[LexemeReading]] = {}
 
     def scan(self, text: str, begin: int, mode: Mode) -> tuple[int | None, int, list[int]]:
         """The longest match at `begin` if the text ended here.
@@ -208,7 +208,7 @@ class Lexer:
                 return None
         return frozenset(found)
 
-    def readings(self, text: str, start: int, parser: Parser, parse: Parse) -> list[Reading]:
+    def readings(self, text: str, start: int, parser: Parser, parse: Parse) -> list[LexemeReading]:
         """All readings of ``text[start:]``, over all strings that could follow the text.
 
         text : a prefix of a text.
@@ -223,8 +223,8 @@ class Lexer:
             self._readings[text, start] = self._find_readings(text, start, parser, parse)
         return self._readings[text, start]
 
-    def _find_readings(self, text: str, start: int, parser: Parser, parse: Parse) -> list[Reading]:
-        found: dict[Reading, frozenset[int] | None] = {}
+    def _find_readings(self, text: str, start: int, parser: Parser, parse: Parse) -> list[LexemeReading]:
+        found: dict[LexemeReading, frozenset[int] | None] = {}
         heads: set[Head] = set()
 
         def add(chains: Iterator[list[Lexeme]], continuation: str) -> None:
@@ -285,7 +285,7 @@ class Lexer:
 
     def _reading(
         self, chain: list[Lexeme], text: str, start: int, continuation: str, parser: Parser, parse: Parse
-    ) -> Reading:
+    ) -> LexemeReading:
         """Lexemes as the parser sees them; a last newline says what can still extend it."""
         steps = [self.step(lexeme, text + continuation) for lexeme in chain]
         if steps and self.layout is not None and steps[-1].terminal == self.layout.newline:
@@ -297,20 +297,20 @@ class Lexer:
             steps[-1] = steps[-1]._replace(by_space=grows[0], by_tab=grows[1], by_form_feed=grows[2])
         return tuple(steps)
 
-    def completions(self, rest: bytes) -> list[str]:
+    def completions(self, incomplete: bytes) -> list[str]:
         """One character of each class among those whose UTF-8 begins with these bytes.
 
-        rest : the bytes of an incomplete character, at least one.
+        incomplete : the bytes of an incomplete character, at least one.
         """
-        return _completions(self, rest)
+        return _completions(self, incomplete)
 
 
 @lru_cache(maxsize=8192)
-def _completions(lexer: Lexer, rest: bytes) -> list[str]:
-    n_bytes = 2 if rest[0] < 0xE0 else 3 if rest[0] < 0xF0 else 4
-    missing = n_bytes - len(rest)
-    code = rest[0] & (0x7F >> n_bytes)
-    for byte in rest[1:]:
+def _completions(lexer: Lexer, incomplete: bytes) -> list[str]:
+    n_bytes = 2 if incomplete[0] < 0xE0 else 3 if incomplete[0] < 0xF0 else 4
+    missing = n_bytes - len(incomplete)
+    code = incomplete[0] & (0x7F >> n_bytes)
+    for byte in incomplete[1:]:
         code = code << 6 | byte & 0x3F
     low = max(code << 6 * missing, {2: 0x80, 3: 0x800, 4: 0x10000}[n_bytes])
     codes = np.arange(low, min((code + 1) << 6 * missing, N_CODE_POINTS))

@@ -51,9 +51,9 @@ def as_column(layout: Layout, margin: str, begin: Column = Column()) -> Column: 
     if layout.tabs == "lark":
         column = begin.wide + margin.count(" ") + margin.count("\t") * layout.tab_length
         return Column(column, column)
-    _, form_feed, rest = margin.rpartition("\f")
+    _, form_feed, after_form_feed = margin.rpartition("\f")
     begin = Column() if form_feed else begin
-    blank = "".join(character for character in rest if character in " \t")
+    blank = "".join(character for character in after_form_feed if character in " \t")
     lines = (" " * begin.wide + blank).expandtabs(8), " " * begin.narrow + blank
     return Column(len(lines[0]), len(lines[1]))
 
@@ -63,7 +63,7 @@ def is_modal(grammar: Grammar) -> bool:
     return grammar.lexing == "contextual" or bool(grammar.verbatim)
 
 
-def competing(grammar: Grammar, takes: frozenset[int], refused: frozenset[int]) -> Mode:
+def competing(grammar: Grammar, acceptable: frozenset[int], refused: frozenset[int]) -> Mode:
     """The terminals that compete where a lexeme begins, in a state of the parser.
 
     If the state takes a verbatim terminal, these are: the terminals that it takes, without ignored
@@ -72,7 +72,7 @@ def competing(grammar: Grammar, takes: frozenset[int], refused: frozenset[int]) 
     the ignored ones, the newline, the reserved ones and those in no rule, but no verbatim ones.
     Otherwise all but the verbatim ones.
 
-    takes : the terminals for which the parser has an action in the state.
+    acceptable : the terminals for which the parser has an action in the state.
     refused : the terminals for which it has an action in no state.
 
     Returns: None if all terminals compete in every state.
@@ -81,15 +81,15 @@ def competing(grammar: Grammar, takes: frozenset[int], refused: frozenset[int]) 
         return None
     lexable = frozenset(number for number, terminal in enumerate(grammar.terminals) if terminal.pattern is not None)
     between = grammar.ignored | (frozenset() if grammar.layout is None else {grammar.layout.newline})
-    if takes & grammar.verbatim:
-        begins = frozenset[int]().union(*(_first_bytes(grammar.terminals[t]) for t in takes & grammar.verbatim))
+    if acceptable & grammar.verbatim:
+        begins = frozenset[int]().union(*(_first_bytes(grammar.terminals[t]) for t in acceptable & grammar.verbatim))
         others = refused & lexable - between - grammar.verbatim
         alone = frozenset(t for t in others if not begins & _first_bytes(grammar.terminals[t]))
-        return takes & lexable - between | alone
+        return acceptable & lexable - between | alone
     if grammar.lexing != "contextual":
         return lexable - grammar.verbatim
     in_rules = frozenset(symbol for rule in grammar.rules for symbol in rule.rhs)
-    return (takes | between | reserved(grammar) | lexable - in_rules) & lexable - grammar.verbatim
+    return (acceptable | between | reserved(grammar) | lexable - in_rules) & lexable - grammar.verbatim
 
 
 @lru_cache(maxsize=1024)
@@ -116,7 +116,7 @@ def reserved(grammar: Grammar) -> frozenset[int]:
             continue
         if re.fullmatch(with_flags(other.pattern, other.flags), one.literal) is None:
             continue
-        places = ((lhs, rhs, at) for lhs, rhs in rules for at, symbol in enumerate(rhs) if symbol == keyword)
-        if not any((lhs, (*rhs[:at], number, *rhs[at + 1 :])) in rules for lhs, rhs, at in places):
+        occurrences = ((lhs, rhs, at) for lhs, rhs in rules for at, symbol in enumerate(rhs) if symbol == keyword)
+        if not any((lhs, (*rhs[:at], number, *rhs[at + 1 :])) in rules for lhs, rhs, at in occurrences):
             found |= {keyword, number}
     return frozenset(found)

@@ -79,7 +79,7 @@ class Parser:
         self.is_modal = is_modal(grammar)
         self._modes: dict[int, Mode] = {}
         brackets = () if self.layout is None else self.layout.brackets
-        self.change = {opening: 1 for opening, _ in brackets} | {closing: -1 for _, closing in brackets}
+        self.bracket_change = {opening: 1 for opening, _ in brackets} | {closing: -1 for _, closing in brackets}
         n = grammar.n_terminals
         if conflicts == "all":
             grammar = without_endless(reduce(grammar))
@@ -163,8 +163,8 @@ class Parser:
         """The terminals that compete where a lexeme begins in an LR state."""
         if state not in self._modes:
             names = (*self.shifts[state], *self.reduces[state])
-            takes = frozenset(int(name[1:]) for name in names if name.startswith("T"))
-            self._modes[state] = competing(self.grammar, takes, self._refused)
+            acceptable = frozenset(int(name[1:]) for name in names if name.startswith("T"))
+            self._modes[state] = competing(self.grammar, acceptable, self._refused)
         return self._modes[state]
 
     def modes(self, parse: Parse) -> tuple[Mode, ...]:
@@ -202,7 +202,7 @@ class Parser:
         if is_newline:
             return None if column is None else self._indent(parse._replace(stacks=stacks), column)
         # a closing bracket that closes nothing changes nothing
-        return Parse(stacks, parse.columns, max(0, parse.depth + self.change.get(terminal, 0)))
+        return Parse(stacks, parse.columns, max(0, parse.depth + self.bracket_change.get(terminal, 0)))
 
     def _indent(self, parse: Parse, column: Column) -> Parse | None:
         """The parse after a newline that ends at a column; None if the column is refused.

@@ -140,20 +140,20 @@ class _Draw:
         The length is in bytes. The token is None for the end of the text.
         """
         ends = list(accumulate((len(self.vocabulary.tokens[token]) for token in tokens), initial=0))
-        places = [place for place, end in enumerate(ends) if end <= LONGEST_PREFIX]
+        positions = [position for position, end in enumerate(ends) if end <= LONGEST_PREFIX]
         matcher, fed = self.matcher, 0
         matcher.reset()
-        for place in sorted(rng.sample(places, min(POSITIONS, len(places)))):
+        for position in sorted(rng.sample(positions, min(POSITIONS, len(positions)))):
             try:
-                for token in tokens[fed:place]:
+                for token in tokens[fed:position]:
                     matcher.advance(token)
                 matcher.fill(self.words)
             except (IllegalTokenError, DeadEndError):
                 return  # the text leaves the grammar here; the prefixes before are valid
-            fed = place
+            fed = position
             bits = np.unpackbits(self.words.view(np.uint8), bitorder="little").astype(np.bool_)
             if self.vocabulary.eos:
-                yield ends[place], None, bool(bits[list(self.vocabulary.eos)].all()), "end of text"
+                yield ends[position], None, bool(bits[list(self.vocabulary.eos)].all()), "end of text"
             allowed = bits & self.is_text
             refused = self.is_text & ~allowed
             may_begin = np.zeros(256, np.bool_)
@@ -166,4 +166,4 @@ class _Draw:
             ):
                 ids = np.flatnonzero(group).tolist()
                 for token in rng.sample(ids, min(TOKENS // 4, len(ids))):
-                    yield ends[place], token, bool(allowed[token]), kind
+                    yield ends[position], token, bool(allowed[token]), kind

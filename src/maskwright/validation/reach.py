@@ -86,7 +86,7 @@ class ByteParser:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TextResult:
     """The result for one text.
 
     name : the text's name.
@@ -109,21 +109,21 @@ class Outcome:
     shown: str = ""
 
 
-def judge_positive(parser: ByteParser, cases: Iterable[Positive]) -> Iterator[Outcome]:
+def judge_positive(parser: ByteParser, cases: Iterable[Positive]) -> Iterator[TextResult]:
     """Outcomes of texts that should be accepted, in the same order."""
     for name, data in cases:
         try:
             at = parser.refusal(data)
         except MaskwrightError as error:
-            yield Outcome(name, OVER_LIMIT, False, why=str(error))
+            yield TextResult(name, OVER_LIMIT, False, why=str(error))
             continue
         if at is None:
-            yield Outcome(name, ACCEPTED, True)
+            yield TextResult(name, ACCEPTED, True)
         else:
-            yield Outcome(name, REFUSED, False, at, shown=excerpt(data, at))
+            yield TextResult(name, REFUSED, False, at, shown=excerpt(data, at))
 
 
-def judge_negative(parser: ByteParser, cases: Iterable[Negative]) -> Iterator[Outcome]:
+def judge_negative(parser: ByteParser, cases: Iterable[Negative]) -> Iterator[TextResult]:
     """Outcomes of texts that should be refused, in the same order.
 
     Raises: MaskwrightError for a case whose interval is not within its text.
@@ -136,11 +136,11 @@ def judge_negative(parser: ByteParser, cases: Iterable[Negative]) -> Iterator[Ou
         try:
             at = parser.refusal(data)
         except MaskwrightError as error:
-            yield Outcome(name, OVER_LIMIT, False, expected=(lower, upper), why=str(error))
+            yield TextResult(name, OVER_LIMIT, False, expected=(lower, upper), why=str(error))
             continue
         verdict = _verdict(at, lower, upper)
         shown = "" if verdict == REFUSED else excerpt(data, lower if at is None else at)
-        yield Outcome(name, verdict, verdict == REFUSED, at, (lower, upper), shown=shown)
+        yield TextResult(name, verdict, verdict == REFUSED, at, (lower, upper), shown=shown)
 
 
 def _verdict(at: int | None, lower: int, upper: int) -> str:
@@ -173,7 +173,7 @@ class Reach:
     known : name of a text -> why the outcome differs from the reference.
     """
 
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[TextResult, ...]
     known: Mapping[str, str]
 
     @property
@@ -192,12 +192,12 @@ class Reach:
         }
 
     @property
-    def wrong(self) -> tuple[Outcome, ...]:
+    def wrong(self) -> tuple[TextResult, ...]:
         """The outcomes that differ from what the reference says, known or not."""
         return tuple(outcome for outcome in self.outcomes if not outcome.is_right)
 
     @property
-    def unexplained(self) -> tuple[Outcome, ...]:
+    def unexplained(self) -> tuple[TextResult, ...]:
         """The wrong outcomes that are not known."""
         return tuple(outcome for outcome in self.wrong if outcome.name not in self.known)
 

@@ -31,7 +31,7 @@ Answer = Literal["accepted", "refused", "limit", "crashed", "hung"]
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Judgement:
     """What a parser says of a text.
 
     answer : "accepted", "refused", "limit", "crashed" or "hung". "limit" means that the parser gave
@@ -48,7 +48,7 @@ class Verdict:
 
         The answer, if there is no message.
 
-        >>> Verdict("refused", "SyntaxError: invalid syntax (line 3)").cause
+        >>> Judgement("refused", "SyntaxError: invalid syntax (line 3)").cause
         'SyntaxError: invalid syntax (line N)'
         """
         line = self.message.strip().splitlines()[-1] if self.message.strip() else self.answer
@@ -61,7 +61,7 @@ class Reference(Protocol):
 
     name: str
 
-    def judge(self, text: str) -> Verdict:
+    def judge(self, text: str) -> Judgement:
         """The parser's verdict on a text."""
         ...
 
@@ -122,7 +122,7 @@ class ChildReference:
             )
         self._child: subprocess.Popen[bytes] | None = None
 
-    def judge(self, text: str) -> Verdict:
+    def judge(self, text: str) -> Judgement:
         """The parser's verdict; "hung" or "crashed" if the child gives none."""
         data = text.encode("utf-8", "surrogatepass")
         child = self._started()
@@ -135,13 +135,13 @@ class ChildReference:
             line = b""
         if line is None:
             self.close()
-            return Verdict("hung", f"no answer within {self.seconds:g} s")
+            return Judgement("hung", f"no answer within {self.seconds:g} s")
         if not line:
             code = child.wait()
             self.close()
-            return Verdict("crashed", f"exit code {code}")
+            return Judgement("crashed", f"exit code {code}")
         answer, message = json.loads(line)
-        return Verdict(answer, message)
+        return Judgement(answer, message)
 
     def close(self) -> None:
         """Kill the child. The next `judge` starts another one."""
@@ -187,7 +187,7 @@ class CommandReference:
         if not self._words:
             raise MaskwrightError("the reference command is empty; expected python, json, none or a command")
 
-    def judge(self, text: str) -> Verdict:
+    def judge(self, text: str) -> Judgement:
         """The verdict on a text. Raises: MaskwrightError if the command cannot be run."""
         data = text.encode("utf-8", "surrogatepass")
         if not any("{}" in word for word in self._words):
@@ -200,23 +200,23 @@ class CommandReference:
         finally:
             Path(name).unlink(missing_ok=True)
 
-    def _run(self, words: list[str], data: bytes) -> Verdict:
+    def _run(self, words: list[str], data: bytes) -> Judgement:
         try:
             done = subprocess.run(
                 words, input=data, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=self.seconds, check=False
             )
         except subprocess.TimeoutExpired:
-            return Verdict("hung", f"no answer within {self.seconds:g} s")
+            return Judgement("hung", f"no answer within {self.seconds:g} s")
         except OSError as error:
             raise MaskwrightError(
                 f"the reference command {self.name!r} cannot be run: {error.strerror}; expected python, json, none or a command"
             ) from None
         message = done.stdout.decode("utf-8", "replace").strip()
         if done.returncode == 0:
-            return Verdict("accepted")
+            return Judgement("accepted")
         if done.returncode < 0 or done.returncode > 128:
-            return Verdict("crashed", f"exit code {done.returncode}")
-        return Verdict("refused", message[-500:] or f"exit code {done.returncode}")
+            return Judgement("crashed", f"exit code {done.returncode}")
+        return Judgement("refused", message[-500:] or f"exit code {done.returncode}")
 
     def close(self) -> None:
         """Nothing to do: each text has a process of its own."""

@@ -32,7 +32,7 @@ from maskwright.validation import equality, negative, pairs, replay, sampling
 from maskwright.validation.corpus import Corpus, CorpusError, Text, Unreadable, find_corpus, suffixes_of
 from maskwright.validation.log import ResultsLog
 from maskwright.validation.options import Options
-from maskwright.validation.references import Verdict, make_reference, reference_for
+from maskwright.validation.references import Judgement, make_reference, reference_for
 from maskwright.validation.report import Finding, ValidationReport
 from maskwright.validation.work import (
     CRASHED,
@@ -402,7 +402,7 @@ class _Run:
         found: Counter[str] = Counter()
         for outcome in outcomes:
             if outcome["class"] not in GOOD and self.options.check == "sample":
-                outcome["cause"] = Verdict("refused", outcome.get("why", "")).cause
+                outcome["cause"] = Judgement("refused", outcome.get("why", "")).cause
                 found[outcome["cause"]] += 1
         return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
 

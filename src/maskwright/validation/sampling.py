@@ -21,7 +21,7 @@ from maskwright.analysis.errors import DeadEndError, LimitError, MaskwrightError
 from maskwright.decoding.endings.ending import short_ending
 from maskwright.decoding.endings.ending_search import MAX_NODES
 from maskwright.validation.grammar_parse import GrammarParse
-from maskwright.validation.references import Verdict, make_reference
+from maskwright.validation.references import Judgement, make_reference
 from maskwright.validation.replay import BEFORE, OVER_LIMIT, replay
 from maskwright.validation.work import Outcome, Tools
 
@@ -153,7 +153,7 @@ class _Sampler:
         """
         for cut in cuts:
             found, said, _ = self.close(tokens[:cut])
-            if found == kind and Verdict("refused", said).cause == cause:
+            if found == kind and Judgement("refused", said).cause == cause:
                 return min(cut, len(tokens))
         return min(cuts.stop, len(tokens))
 
