@@ -266,11 +266,11 @@ def build_automaton(grammar: Grammar) -> Automaton:
     while here < len(kernels):
         closure_set = 0
         ended: list[int] = []
-        past: dict[int, list[int]] = {}
+        kernel_after: dict[int, list[int]] = {}
         for item in kernels[here]:
             symbol = items.symbol[item]
             if symbol >= 0:
-                past.setdefault(symbol, []).append(item + 1)
+                kernel_after.setdefault(symbol, []).append(item + 1)
                 if symbol >= n_terminals:
                     closure_set |= derives[symbol - n_terminals]
             elif items.rule[item] < len(grammar.rules):
@@ -281,13 +281,13 @@ def build_automaton(grammar: Grammar) -> Automaton:
             closure = shared[closure_set] = _Closure(members, items)
             n_closed += len(closure.kernels)
         targets: dict[int, int] = {}
-        for symbol in sorted({*past, *closure.missing}):
-            if symbol in past:
-                kernel = tuple(sorted([*past[symbol], *closure.kernels.get(symbol, ())]))
+        for symbol in sorted({*kernel_after, *closure.missing}):
+            if symbol in kernel_after:
+                kernel = tuple(sorted([*kernel_after[symbol], *closure.kernels.get(symbol, ())]))
                 targets[symbol] = state(kernel, symbol)
             else:
                 closure.row[closure.index_of[symbol]] = state(closure.kernels[symbol], symbol)
-        closure.missing = [symbol for symbol in closure.missing if symbol in past]
+        closure.missing = [symbol for symbol in closure.missing if symbol in kernel_after]
         rows.append(closure.transitions(targets))
         n_transitions += len(rows[-1][0])
         if max(n_transitions, n_closed) > MAX_TRANSITIONS:

@@ -160,19 +160,19 @@ class _Reductions:
                 if escape is not None:
                     agenda += [(base, escape[0]) for base in self.states_below([top], escape[1] + 1)]
             agenda = list(dict.fromkeys(agenda))
-            then: dict[tuple[int, int], int] = {}  # what replaces a nonterminal on the same base
+            replaced_by: dict[tuple[int, int], int] = {}  # what replaces a nonterminal on the same base
             seen = set(agenda)
             for base, nonterminal in agenda:  # grows while it is read
                 escape = self.run(int(self.goto[base, nonterminal]))
                 if escape is None:
                     continue
                 if escape[1] == 0:
-                    then[base, nonterminal] = escape[0]
+                    replaced_by[base, nonterminal] = escape[0]
                 for lower in self.states_below([base], escape[1]):
                     if (lower, escape[0]) not in seen:
                         seen.add((lower, escape[0]))
                         agenda.append((lower, escape[0]))
-            self.check_chains(then)
+            self.check_chains(replaced_by)
         except _Loop as loop:
             return loop.nonterminals
         return []
@@ -218,19 +218,19 @@ class _Reductions:
             stack.append(state)
             pushed.append([])
 
-    def check_chains(self, then: dict[tuple[int, int], int]) -> None:
+    def check_chains(self, replaced_by: dict[tuple[int, int], int]) -> None:
         """Raises _Loop if nonterminals replace each other on one base for ever.
 
-        then : (base, nonterminal pushed on it) -> the nonterminal that replaces it there.
+        replaced_by : (base, nonterminal pushed on it) -> the nonterminal that replaces it there.
         """
         done: set[tuple[int, int]] = set()
-        for base, first in then:
+        for base, first in replaced_by:
             chain: dict[int, None] = {}
             nonterminal = first
-            while (base, nonterminal) in then and (base, nonterminal) not in done:
+            while (base, nonterminal) in replaced_by and (base, nonterminal) not in done:
                 chain[nonterminal] = None
                 done.add((base, nonterminal))
-                nonterminal = then[base, nonterminal]
+                nonterminal = replaced_by[base, nonterminal]
             if nonterminal in chain:
                 members = list(chain)
                 raise _Loop(members[members.index(nonterminal) :])

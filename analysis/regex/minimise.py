@@ -144,14 +144,14 @@ def _refine(rows: list[list[int]], start: list[int]) -> list[int]:
             clean = next((state for state in members[at] if state not in dirty), None)
             if clean is not None:
                 parts.pop(tuple([block[target] for target in rows[clean]]), None)
-                rest = members[at].difference(*parts.values())
+                remainder = members[at].difference(*parts.values())
             else:
-                rest = max(parts.values(), key=len)
+                remainder = max(parts.values(), key=len)
             for part in parts.values():
-                if part is not rest:
+                if part is not remainder:
                     renumbered.extend(part)
                     members.append(part)
-            members[at] = rest
+            members[at] = remainder
         for new in range(n_blocks, len(members)):
             for state in members[new]:
                 block[state] = new

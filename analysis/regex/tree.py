@@ -172,8 +172,8 @@ def _factored_choice(options: list[tuple[Node, ...]], depth: int) -> tuple[Node,
             continue
         while n < min(map(len, group)) and isinstance(first[n], Chars) and all(parts[n] == first[n] for parts in group):
             n += 1
-        rest, made = _factored_choice([parts[n:] for parts in group], depth + 1)
-        found.append(sequence(*first[:n], rest))
+        remainder, made = _factored_choice([parts[n:] for parts in group], depth + 1)
+        found.append(sequence(*first[:n], remainder))
         deepest = max(deepest, made)
     return found[0] if len(found) == 1 else Choice(tuple(found)), deepest
 

@@ -1,7 +1,7 @@
 """Compiled loops of the vocabulary walk. Callers own all arrays and have checked them.
 
-A vocabulary is flat here: token i is data[offsets[i] : offsets[i + 1]]. An index into `data`, in
-the code a `position`, stands for the token's bytes from there on.
+A vocabulary is flat here: token i is data[offsets[i] : offsets[i + 1]]. An index into `data` stands
+for the token's bytes from there on.
 """
 
 from __future__ import annotations

@@ -329,7 +329,7 @@ def _refusal(matcher: Matcher, data: bytes, name: str) -> str:
             good = middle
         else:
             bad = middle
-    before, rest = data[:good], data[good:]
+    before, behind = data[:good], data[good:]
     line = before.count(b"\n") + 1
     begin = before.rfind(b"\n") + 1
     end = data.find(b"\n", good)
@@ -338,7 +338,7 @@ def _refusal(matcher: Matcher, data: bytes, name: str) -> str:
     lead, cut = max(0, column - 61), column + 40
     context = ("..." if lead else "") + shown[lead:cut].replace("\t", " ")
     caret = " " * (column - 1 - lead + (3 if lead else 0)) + "^"
-    character = rest.decode(errors="replace")[:1]
+    character = behind.decode(errors="replace")[:1]
     allowed = [byte for byte in range(256) if matcher._allows_bytes(0, bytes([byte]))]
     grammar = matcher.store.grammar.name
     lines = [

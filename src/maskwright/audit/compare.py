@@ -283,7 +283,7 @@ class Comparison:
             self.counts["failed"] += 1
             self._count(INCONSISTENT, true_refusals=1, token=-1 if true is None else true)
         for is_over in (True, False):
-            ids, ends = self.differing(theirs, is_over)
+            ids, ends = self.differing_tokens(theirs, is_over)
             what = "over" if is_over else "under"
             self.counts[f"masks_{what}"] += bool(len(ids) or ends)
             self.counts[f"tokens_{what}"] += len(ids) + ends
@@ -323,7 +323,7 @@ class Comparison:
             return UNCONSTRAINED if (~self.ours & self.text_bits).any() else None
         return None
 
-    def differing(self, theirs: Words, is_over: bool) -> tuple[npt.NDArray[np.int64], int]:
+    def differing_tokens(self, theirs: Words, is_over: bool) -> tuple[npt.NDArray[np.int64], int]:
         """The tokens in which the masks differ, the shortest first.
 
         theirs : (ceil(V / 32),) uint32; compared with `ours`.

@@ -120,7 +120,7 @@ class Findings:
         configuration = self.comparison.sequences.configuration(self.comparison.matcher)
         if self.comparison.sequences.before(configuration.parser_state) != seen.before:
             return False
-        ids, ends = self.comparison.differing(theirs, seen.kind == OVER)
+        ids, ends = self.comparison.differing_tokens(theirs, seen.kind == OVER)
         if seen.number == END_OF_TEXT:
             self.shown_token = -1
             return bool(ends)

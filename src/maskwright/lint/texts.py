@@ -143,19 +143,19 @@ class Writer:
         if known is not None:
             return known
         best = {0: 0}
-        came: dict[int, tuple[int, int]] = {}
+        predecessor: dict[int, tuple[int, int]] = {}
         done: dict[int, tuple[int, ...]] = {}
         agenda = [(0, 0)]
         while agenda:
             cost, state = heapq.heappop(agenda)
             if state in done:
                 continue
-            before, symbol = came.get(state, (-1, -1))
+            before, symbol = predecessor.get(state, (-1, -1))
             done[state] = (*done[before], symbol) if state else ()
             for symbol, target in self.moves[state]:
                 length = cost + self.cost[symbol]
                 if symbol not in avoiding and (target not in best or length < best[target]):
-                    best[target], came[target] = length, (state, symbol)
+                    best[target], predecessor[target] = length, (state, symbol)
                     heapq.heappush(agenda, (length, target))
         self._paths[avoiding] = done
         return done

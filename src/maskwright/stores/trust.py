@@ -28,15 +28,15 @@ def why_not_trusted(folder: Path) -> str | None:
     """
     if not HAS_OWNERS:
         return None
-    for place in (folder, *folder.parents):
-        facts = os.lstat(place)
+    for path in (folder, *folder.parents):
+        facts = os.lstat(path)
         if not stat.S_ISDIR(facts.st_mode):
-            return f"{place} is not a folder"
+            return f"{path} is not a folder"
         if facts.st_uid not in (0, os.getuid()):
-            return f"{place} belongs to another user (user id {facts.st_uid})"
-        is_sticky = place != folder and facts.st_mode & stat.S_ISVTX
+            return f"{path} belongs to another user (user id {facts.st_uid})"
+        is_sticky = path != folder and facts.st_mode & stat.S_ISVTX
         if facts.st_mode & _WRITABLE_BY_OTHERS and not is_sticky:
-            return f"others may write in {place} (mode {stat.S_IMODE(facts.st_mode):04o}; chmod go-w prevents it)"
+            return f"others may write in {path} (mode {stat.S_IMODE(facts.st_mode):04o}; chmod go-w prevents it)"
     return None
 
 
@@ -62,13 +62,13 @@ def make_own_folder(folder: Path) -> None:
 
     Raises: OSError if one cannot be made.
     """
-    for place in (*reversed(folder.parents), folder):
+    for path in (*reversed(folder.parents), folder):
         try:
-            place.mkdir(mode=0o700)
+            path.mkdir(mode=0o700)
         except FileExistsError:
             continue
         except OSError:
-            if not place.is_dir():  # an existing one above may lie on a read-only disk
+            if not path.is_dir():  # an existing one above may lie on a read-only disk
                 raise
 
 
