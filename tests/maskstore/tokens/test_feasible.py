@@ -59,12 +59,12 @@ def check_modes(feasible: Feasible, numbers: set[int], mode_of_state: Any) -> No
     """What is left of sets of states in each of their modes."""
     for number in numbers:
         feasible.learn_modes(number)
-    begins, ends, mode_of, after_mode = feasible.modes_of_sets
+    begins, ends, mode_of, subset = feasible.modes_of_sets
     for number in numbers:
         found = slice(int(begins[number]), int(ends[number]))
         states = feasible.states(number)
         assert mode_of[found].tolist() == sorted(set(mode_of_state[states].tolist()))
-        for mode, left in zip(mode_of[found].tolist(), after_mode[found].tolist(), strict=True):
+        for mode, left in zip(mode_of[found].tolist(), subset[found].tolist(), strict=True):
             assert feasible.states(left).tolist() == states[mode_of_state[states] == mode].tolist()
     assert (begins[sorted({NOWHERE} | numbers)] >= 0).sum() == len(numbers)
 
