@@ -17,7 +17,8 @@ import re
 import threading
 import warnings
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from types import CodeType, ModuleType
 from typing import Any
 
 CACHE_VARIABLE = "NUMBA_CACHE_DIR"
@@ -26,13 +27,85 @@ CACHE_VARIABLE = "NUMBA_CACHE_DIR"
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 """The folder of our modules."""
 
-_LOCK = threading.Lock()
+_LOCK = threading.RLock()
 """Held while Numba is told where to keep code.
 
 That is a setting of the whole process.
 """
 
 _IMPORT = re.compile(rb"^from (maskwright(?:\.\w+)*) import (?:\(([^)]*)\)|([^\n]*))", re.MULTILINE)
+
+
+class Kernel:
+    """A function that Numba compiles at its first call.
+
+    Until then Numba is not even imported: half a second for whoever has machine code from elsewhere
+    (`ahead`), or never calls the function. Other attributes are those of Numba's dispatcher.
+
+    py_func : the function.
+    allocates, forceinline : see `kernel`.
+    """
+
+    def __init__(self, function: Callable[..., Any], allocates: bool, forceinline: bool) -> None:
+        functools.update_wrapper(self, function)
+        self.py_func = function
+        self.allocates = allocates
+        self.forceinline = forceinline
+        self._dispatcher: Any = None
+        self._ready: Any = None
+
+    def __call__(self, *arguments: Any) -> Any:
+        """What the compiled function returns."""
+        return (self._ready or self.dispatcher)(*arguments)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.dispatcher, name)
+
+    @property
+    def dispatcher(self) -> Any:
+        """Numba's own object for the function, or under NUMBA_DISABLE_JIT the function.
+
+        The first call puts the dispatchers of all kernels that this one calls, and its own, where
+        Numba looks for them: in the modules, under their names.
+        """
+        with _LOCK:
+            # others may call it only once Numba finds all that it calls
+            self._ready = self._made()
+            return self._ready
+
+    def _made(self) -> Any:
+        if self._dispatcher is None:
+            self._dispatcher = _dispatcher_of(self.py_func, self.allocates, self.forceinline)
+            names = {self.py_func.__name__, *_used(self.py_func.__code__)}
+            for place in [self.py_func.__globals__, *_modules(self.py_func.__globals__, names)]:
+                for name in names:
+                    found = place.get(name)
+                    if isinstance(found, Kernel):
+                        place[name] = found._made()
+        return self._dispatcher
+
+
+def resolve(module: ModuleType) -> None:
+    """Put Numba's objects for a module's kernels, and for all that they call, in their places.
+
+    It is for code that Numba compiles outside `kernel`.
+    """
+    for found in list(vars(module).values()):
+        if isinstance(found, Kernel):
+            found.dispatcher  # noqa: B018
+
+
+def _used(code: CodeType) -> set[str]:
+    """The names that a function's code uses, that of comprehensions in it included."""
+    inner = (constant for constant in code.co_consts if isinstance(constant, CodeType))
+    return set(code.co_names).union(*map(_used, inner))
+
+
+def _modules(names: dict[str, Any], used: Iterable[str]) -> list[dict[str, Any]]:
+    """The names of the modules among the global names that a function uses."""
+    return [vars(names[name]) for name in used if isinstance(names.get(name), ModuleType)]
 
 
 def kernel(function: Callable[..., Any] | None = None, /, *, allocates: bool = False, forceinline: bool = False) -> Any:
@@ -48,25 +121,32 @@ def kernel(function: Callable[..., Any] | None = None, /, *, allocates: bool = F
     PERF: references to arrays are counted only in functions that allocate. Counting costs some 10
     ns for each array of each call, arrays in tuples included, and kernels such as ours pass thirty.
 
-    Warns: RuntimeWarning where compiled code cannot be kept.
+    Warns, at the first call: RuntimeWarning where compiled code cannot be kept.
 
     Example: with `@kernel` above `def add(a, b): return a + b`, `add(1, 2)` runs compiled code.
     """
     if function is None:
         return functools.partial(kernel, allocates=allocates, forceinline=forceinline)
+    return Kernel(function, allocates, forceinline)
+
+
+def _dispatcher_of(function: Callable[..., Any], allocates: bool, forceinline: bool) -> Any:
+    """Numba's object for a function, which keeps machine code where `checksum` says.
+
+    The caller holds `_LOCK`.
+    """
     njit: Any = importlib.import_module("numba").njit  # its stub does not know `_nrt`
     config: Any = importlib.import_module("numba.core.config")  # its names come from the environment: no stub
     path = function.__code__.co_filename
-    with _LOCK:
-        named = config.CACHE_DIR
-        folder = os.path.join(_folder(named), f"{_stem(path)}-{checksum(path):08x}")
-        config.CACHE_DIR = folder
-        try:
-            made = njit(cache=True, nogil=True, forceinline=forceinline, _nrt=allocates)(function)
-        except RuntimeError:
-            made = None
-        finally:
-            config.CACHE_DIR = named
+    named = config.CACHE_DIR
+    folder = os.path.join(_folder(named), f"{_stem(path)}-{checksum(path):08x}")
+    config.CACHE_DIR = folder
+    try:
+        made = njit(cache=True, nogil=True, forceinline=forceinline, _nrt=allocates)(function)
+    except RuntimeError:
+        made = None
+    finally:
+        config.CACHE_DIR = named
     if made is not None and (config.DISABLE_JIT or made._cache.cache_path.startswith(folder)):
         return made
     # Numba cannot write there after all: it found no folder at all, or one without our checksum.

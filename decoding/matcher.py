@@ -20,13 +20,10 @@ from maskwright.decoding.endings.ending import (
     short_ending,
     shortest_ending,
 )
-from maskwright.decoding.engine import _batch_kernels as batch_kernels
-from maskwright.decoding.engine import _mask_kernels as mask_kernels
-from maskwright.decoding.engine import _memory_kernels as memory_kernels
-from maskwright.decoding.engine import _text_kernels as text_kernels
 from maskwright.decoding.engine import constants
 from maskwright.decoding.engine.alone import Alone
 from maskwright.decoding.engine.arguments import as_int64, check_words, integers
+from maskwright.decoding.engine.entries import entries
 from maskwright.decoding.engine.spelling import Question
 from maskwright.decoding.engine.texts import Texts, Words, restored
 from maskwright.decoding.explain import Explanation, explain_next
@@ -107,7 +104,7 @@ class Matcher(_DeadEndTexts):
             if bitmask is not self._checked:
                 self._words = check_words(bitmask, (), self._n_words)
                 self._checked = bitmask
-            code = mask_kernels.fill(self._table, self._memory, 0, self._words)
+            code = entries.fill(self._table, self._memory, 0, self._words)
             if code:
                 self._finish_fill(0, code, self._words)
         finally:
@@ -126,7 +123,7 @@ class Matcher(_DeadEndTexts):
         self._is_busy = True
         try:
             number = token if token.__class__ is int and -1 <= token < 1 << 31 else self._id(token)
-            code = text_kernels.read_token(self._table, self._memory, 0, number, True)
+            code = entries.read_token(self._table, self._memory, 0, number, True)
             if code:
                 code = self._retry(0, number, code)
                 if code:
@@ -162,7 +159,7 @@ class Matcher(_DeadEndTexts):
         result = np.zeros(2, np.int64)
         at = 0
         while True:
-            at = int(text_kernels.replay(self._table, self._memory, ids, at, words, result))
+            at = int(entries.replay(self._table, self._memory, ids, at, words, result))
             code, was_fill = result.tolist()
             if code in (constants.OK, constants.ILLEGAL):
                 return at
@@ -232,9 +229,7 @@ class Matcher(_DeadEndTexts):
         """
         other = Matcher(self.store, self.max_rollback)
         with Alone(self):
-            memory_kernels.collect(
-                self._table, self._memory, 0, np.empty(int(self._memory[constants.CAPACITY]), np.int32)
-            )
+            entries.collect(self._table, self._memory, 0, np.empty(int(self._memory[constants.CAPACITY]), np.int32))
             other._memory = self._memory.copy()
             other._regions = self._regions.copy()
         return other
@@ -345,11 +340,11 @@ class Batch(_DeadEndTexts):
         """`fill_batch`, in threads if there are several. Returns whether all results are OK."""
         arrays = self._table, self._memory, self._regions, self._words, results
         if self._pool is None:
-            return bool(batch_kernels.fill_batch(*arrays, 0, self.size))
+            return bool(entries.fill_batch(*arrays, 0, self.size))
         cuts = [self.size * i // self._n_threads for i in range(self._n_threads + 1)]
         try:
             parts = [
-                self._pool.submit(partial(batch_kernels.fill_batch, *arrays, begin, end))
+                self._pool.submit(partial(entries.fill_batch, *arrays, begin, end))
                 for begin, end in itertools.pairwise(cuts)
             ]
             return all([part.result() for part in parts])
@@ -390,7 +385,7 @@ class Batch(_DeadEndTexts):
         try:
             results = self._results
             results[:] = constants.IDLE
-            if batch_kernels.advance_batch(self._table, self._memory, self._regions, as_int64(array), results):
+            if entries.advance_batch(self._table, self._memory, self._regions, as_int64(array), results):
                 return
             failures = [
                 (slot, code)

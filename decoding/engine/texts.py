@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import operator
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
@@ -17,13 +18,10 @@ from maskwright.analysis.arguments import a_type, as_integer, clip, refuse_argum
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitError, MaskwrightError
 from maskwright.analysis.grammar.columns import Column
 from maskwright.analysis.jit import checksum
-from maskwright.decoding.engine import _end_kernels as end_kernels
-from maskwright.decoding.engine import _mask_kernels as mask_kernels
-from maskwright.decoding.engine import _memory_kernels as memory_kernels
-from maskwright.decoding.engine import _text_kernels as text_kernels
 from maskwright.decoding.engine import constants
 from maskwright.decoding.engine.alone import Alone, Shared
 from maskwright.decoding.engine.arguments import plain_bytes
+from maskwright.decoding.engine.entries import entries
 from maskwright.maskstore.table.compiled import EngineTable
 
 Words = npt.NDArray[np.int32]
@@ -40,7 +38,7 @@ _EXPLAINED = 1 << 16
 To find them, all bytes before it are read 256 times.
 """
 
-SOURCE = checksum(text_kernels.__file__)
+SOURCE = checksum(str(Path(__file__).with_name("_text_kernels.py")))
 """A checksum of the code that lays out a text's memory."""
 
 
@@ -90,7 +88,7 @@ class Texts(Shared):
             self._memory[region + constants.MAX_HISTORY] = max_rollback
             self._memory[region + constants.ARENA] = arena
             self._memory[region + constants.CAPACITY] = _FIRST_RECORDS
-            memory_kernels.reset(self._table, self._memory, region)
+            entries.reset(self._table, self._memory, region)
         self._checked: object = self  # the texts themselves, which are no bitmask
 
     def _state(self) -> tuple[int, Words, npt.NDArray[np.int64]]:
@@ -104,7 +102,7 @@ class Texts(Shared):
             if code != constants.NO_ROOM:
                 break
             self._give_room(slot, tries)
-            code = text_kernels.read_token(self._table, self._memory, int(self._regions[slot]), token, True)
+            code = entries.read_token(self._table, self._memory, int(self._regions[slot]), token, True)
         return code
 
     def _id(self, token: object) -> int:
@@ -135,7 +133,7 @@ class Texts(Shared):
 
     def _may_come(self, slot: int, token: int) -> bool:
         for tries in itertools.count():
-            code = text_kernels.read_token(self._table, self._memory, int(self._regions[slot]), token, False)
+            code = entries.read_token(self._table, self._memory, int(self._regions[slot]), token, False)
             if code != constants.NO_ROOM:
                 break
             self._give_room(slot, tries)
@@ -170,7 +168,7 @@ class Texts(Shared):
         text = np.frombuffer(data, np.uint8).astype(np.int32)
         for tries in itertools.count():
             region = int(self._regions[slot])
-            code = text_kernels.read_bytes(self._table, text, False, 0, len(text), self._memory, region, commit)
+            code = entries.read_bytes(self._table, text, False, 0, len(text), self._memory, region, commit)
             if code != constants.NO_ROOM:
                 break
             self._give_room(slot, tries)
@@ -187,7 +185,7 @@ class Texts(Shared):
                 region = int(self._regions[slot])
                 if self._memory[region + constants.FINISHED]:
                     return True
-                code = end_kernels.can_end(self._table, self._memory, region)
+                code = entries.can_end(self._table, self._memory, region)
                 if code != constants.NO_ROOM:
                     break
                 self._give_room(slot, tries)
@@ -218,14 +216,14 @@ class Texts(Shared):
                     f"cannot roll back {clip(n)} tokens: {known} are remembered (max_rollback is {self.max_rollback})"
                 )
             if n:
-                memory_kernels.rollback(self._table, self._memory, region, n)
+                entries.rollback(self._table, self._memory, region, n)
         finally:
             self._is_busy = False
 
     def _reset(self, slot: int) -> None:
         """Put a text back to the start: the slot is free for another one."""
         with Alone(self):
-            memory_kernels.reset(self._table, self._memory, int(self._regions[self._slot(slot)]))
+            entries.reset(self._table, self._memory, int(self._regions[self._slot(slot)]))
 
     def _copy(self, source: int, target: int) -> None:
         """Make one text, with its history, a copy of another."""
@@ -236,7 +234,7 @@ class Texts(Shared):
         if source == target:
             return
         begin = int(self._regions[source])
-        memory_kernels.collect(
+        entries.collect(
             self._table, self._memory, begin, np.empty(int(self._memory[begin + constants.CAPACITY]), np.int32)
         )
         used = int(self._memory[begin + constants.USED])
@@ -250,7 +248,7 @@ class Texts(Shared):
         self._memory[into : into + n] = self._memory[begin : begin + n]
         for field in (constants.CAPACITY, constants.CACHE):
             self._memory[into + field] = keep[field]
-        memory_kernels.forget_walks(self._table, self._memory, into, 0)
+        entries.forget_walks(self._table, self._memory, into, 0)
 
     def _columns(self, slot: int) -> list[Column]:
         """The columns of a text's open indents, the outermost first."""
@@ -308,7 +306,7 @@ class Texts(Shared):
 
     def _fill(self, slot: int, words: Words) -> None:
         """Write a text's mask. Raises: as `Matcher.fill`."""
-        code = mask_kernels.fill(self._table, self._memory, int(self._regions[slot]), words)
+        code = entries.fill(self._table, self._memory, int(self._regions[slot]), words)
         if code:
             self._finish_fill(slot, code, words)
 
@@ -330,7 +328,7 @@ class Texts(Shared):
             if code != constants.NO_ROOM:
                 self._refuse(slot, None, code)
             self._give_room(slot, tries)
-            code = mask_kernels.fill(self._table, self._memory, int(self._regions[slot]), words)
+            code = entries.fill(self._table, self._memory, int(self._regions[slot]), words)
 
     def _give_room(self, slot: int, tries: int) -> None:
         """Make room for a call that had too little.
@@ -347,7 +345,7 @@ class Texts(Shared):
         """Free the records that nothing needs. Double the region if over half is in use then."""
         region = int(self._regions[slot])
         capacity, used = (int(self._memory[region + field]) for field in (constants.CAPACITY, constants.USED))
-        memory_kernels.collect(self._table, self._memory, region, np.empty(capacity, np.int32))
+        entries.collect(self._table, self._memory, region, np.empty(capacity, np.int32))
         left = int(self._memory[region + constants.USED])
         if 2 * left > capacity or left == used:
             self._lay_out({slot: 2 * capacity})
@@ -464,7 +462,7 @@ class Texts(Shared):
             slot, number = self._slot(slot), self._id(token)
             if self._may_come(slot, number):
                 return f"token {token} ({self.store.vocabulary.tokens[number]!r}) may come next"
-            code = text_kernels.read_token(self._table, self._memory, int(self._regions[slot]), number, False)
+            code = entries.read_token(self._table, self._memory, int(self._regions[slot]), number, False)
             try:
                 self._refuse(slot, token, code)
             except IllegalTokenError as error:

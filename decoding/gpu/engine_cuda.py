@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numba import cuda, int64
 
-from maskwright.analysis.jit import checksum
+from maskwright.analysis.jit import checksum, resolve
 from maskwright.decoding.engine.constants import (
     AFTER_END,
     COLLECTED,
@@ -59,6 +59,7 @@ def _compiled(source: int) -> Any:
     source : a checksum of what they are made of. The kernels close over it, which keeps machine
         code of other sources apart.
     """
+    resolve(slots)
 
     @cuda.jit(cache=True)
     def advance(table, memory, regions, owners, results, lengths, tokens, deep_first, deep_stride, deep_capacity):  # type: ignore[no-untyped-def]

@@ -16,7 +16,7 @@ from paths import TESTS
 from stores import small_automaton
 
 from maskwright.analysis.errors import IllegalTokenError, MaskwrightError
-from maskwright.decoding.engine import _batch_kernels as batch_kernels
+from maskwright.decoding.engine.entries import entries
 from maskwright.decoding.matcher import Batch, Matcher
 
 IN_USE = "is in use by another thread, or by a call that has not returned; give each thread one of its own: "
@@ -163,7 +163,7 @@ def test_an_interrupted_fill_waits_for_its_threads(monkeypatch: pytest.MonkeyPat
     words = np.zeros((4, batch.store.n_words), np.uint32)
     batch.fill(words)
     expected = words.copy()
-    compiled, may_go, ended = batch_kernels.fill_batch, threading.Event(), []
+    compiled, may_go, ended = entries.fill_batch, threading.Event(), []
 
     def fill_batch(*arguments: Any) -> bool:
         if arguments[-2] == 0:
@@ -173,11 +173,11 @@ def test_an_interrupted_fill_waits_for_its_threads(monkeypatch: pytest.MonkeyPat
         ended.append(True)
         return bool(compiled(*arguments))
 
-    monkeypatch.setattr(batch_kernels, "fill_batch", fill_batch)
+    monkeypatch.setattr(entries, "fill_batch", fill_batch)
     with pytest.raises(KeyboardInterrupt):
         batch.fill(words)
     assert ended and not batch._is_busy
-    monkeypatch.setattr(batch_kernels, "fill_batch", compiled)
+    monkeypatch.setattr(entries, "fill_batch", compiled)
     words[:] = 0
     batch.fill(words)
     assert (words == expected).all()

@@ -13,7 +13,7 @@ from engine_cases import real_store, vocabulary_of
 from paths import SHARED
 
 from maskwright.analysis.loading import load_grammar
-from maskwright.decoding.engine import _batch_kernels as batch_kernels
+from maskwright.decoding.engine.entries import entries
 from maskwright.decoding.gpu import _slot_kernels as slot_kernels
 from maskwright.decoding.logits import _row_kernels as book_kernels
 from maskwright.decoding.matcher import Batch
@@ -24,7 +24,7 @@ torch = pytest.importorskip("torch")
 from maskwright.decoding.logits import ResidentRows  # noqa: E402
 
 DATA = SHARED / "source"
-KEPT = [book_kernels.find_rows, batch_kernels.fill_batch, batch_kernels.advance_batch]
+KEPT = [book_kernels.find_rows, entries.fill_batch, entries.advance_batch]
 KEPT += [getattr(slot_kernels, f"{name}_slots") for name in ("advance", "find", "write", "begin", "load")]
 
 
