@@ -33,9 +33,9 @@ from maskwright.cli.common import (
 if TYPE_CHECKING:
     from maskwright.analysis.grammar.grammar import Grammar
 
-_EPILOG = """Examples: maskwright analyze lark:python --tokenizer mistral-7b-v0.1 --html report.html
+_EPILOG = """Example: maskwright analyze lark:python --tokenizer mistral-7b-v0.1 --html report.html
 
-maskwright analyze json --after '","' --then 'STRING ":"'"""
+A question: maskwright analyze json --after '","' --then 'STRING ":"'"""
 
 ENGINES = ("paths", "exact")
 """The engines that are asked by default."""

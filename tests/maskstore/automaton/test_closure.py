@@ -17,8 +17,8 @@ from maskwright.analysis.errors import DeadEndError, LimitError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.jit import kernel
 from maskwright.analysis.loading import parse_grammar
+from maskwright.decoding.engine import _text_kernels as text_kernels
 from maskwright.decoding.engine import constants
-from maskwright.decoding.engine.entries import entries
 from maskwright.decoding.matcher import Matcher
 from maskwright.maskstore.automaton import closure, closure_tables
 from maskwright.maskstore.automaton.closure import Closure
@@ -45,7 +45,7 @@ def built(grammar: Grammar, vocabulary: Vocabulary) -> Pair:
 def read_each(table: Any, memory: Any, n_tokens: int, words: Any) -> bool:
     """The row by reading every token, without the automaton. False if there was not enough room."""
     for token in range(n_tokens):
-        code = entries.read_token(table, memory, 0, token, False)
+        code = text_kernels.read_token(table, memory, 0, token, False)
         if code == constants.NO_ROOM:
             return False
         if code == constants.OK:
