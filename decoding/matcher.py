@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -303,6 +304,7 @@ class Batch(_DeadEndTexts):
         self._words: Words = np.zeros((0, 0), np.int32)
         self._n_threads = min(n_threads, self.size)
         self._pool = ThreadPoolExecutor(self._n_threads) if self._n_threads > 1 else None
+        self._process = os.getpid()
 
     def fill(self, bitmasks: Any, slots: Sequence[int] | None = None) -> None:
         """Write the masks of the tokens allowed next, in place.
@@ -341,6 +343,8 @@ class Batch(_DeadEndTexts):
         arrays = self._table, self._memory, self._regions, self._words, results
         if self._pool is None:
             return bool(entries.fill_batch(*arrays, 0, self.size))
+        if self._process != os.getpid():  # a fork has the pool, but not its threads
+            self._pool, self._process = ThreadPoolExecutor(self._n_threads), os.getpid()
         cuts = [self.size * i // self._n_threads for i in range(self._n_threads + 1)]
         try:
             parts = [

@@ -8,6 +8,7 @@ import random
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -119,6 +120,21 @@ def test_what_is_no_question(context: str, sequence: str, message: str) -> None:
     grammar = parse_grammar('start: STRING+ | dead\ndead: "lost" dead\nSTRING: /[a-z]/\nBLANK: " "\n%ignore BLANK')
     with pytest.raises(GrammarError, match=message):
         ask(grammar, context, sequence)
+
+
+@pytest.mark.parametrize(
+    ("context", "sequence", "message"),
+    [
+        (["A"], [0], "context is .*; expected numbers of terminals"),
+        ((0,), (1.5,), "a member of sequence is 1.5"),
+        ((0,), (START,), "it can be the first of the context alone"),
+        ((0,), (99,), "has no terminal number 99; expected 0 to 1"),
+        ("a", "START", "it can be the first of the context alone"),
+    ],
+)
+def test_numbers_of_terminals(context: Any, sequence: Any, message: str) -> None:
+    with pytest.raises(MaskwrightError, match=message):
+        ask(ANBN, context, sequence)
 
 
 def test_engines_are_named() -> None:

@@ -44,18 +44,38 @@ def test_every_cut_of_the_last_line_is_tolerated(tmp_path: Path) -> None:
     [
         ("{", "not a result of maskwright validate"),
         ("[1]", "not a result"),
-        ('{"version":2,"key":"a","outcome":{}}', "expected version 1 but found 2"),
-        ('{"version":1,"key":3,"outcome":{}}', "of another type"),
-        ('{"version":1,"outcome":{}}', "not a result"),
+        ('{"version":1,"key":"a","outcome":{}}', "expected version 2 but found 1"),
+        ('{"version":2,"key":3,"outcome":{}}', "of another type"),
+        ('{"version":2,"outcome":{}}', "not a result"),
+        ('{"version":2,"key":"a","outcome":{}}', "not a result"),
+        ('{"version":2,"key":"a","outcome":{"class":"x"},"crc32":5}', "it was changed: its checksum is another"),
+        ("[" * 100_000, "not a result"),
     ],
 )
 def test_another_file_is_refused_and_left_alone(line: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
-    path.write_text('{"version":1,"key":"a","outcome":{}}\n' + line + "\n")
+    log = ResultsLog(path)
+    log.add("a", {"class": "x"})
+    log.close()
+    path.write_text(path.read_text() + line + "\n")
     before = path.read_bytes()
     with pytest.raises(MaskwrightError, match=rf"log\.jsonl:2: .*{message}"):
         ResultsLog(path)
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "outcome", ['{"class":"replayed","tokens":"x"}', "{}", '{"class":"zzz"}', '{"class":"replayed","tokens":-5}']
+)
+def test_an_edited_line_is_refused(outcome: str, tmp_path: Path) -> None:
+    """What nobody has seen was counted, or ended in a traceback."""
+    path = tmp_path / "log.jsonl"
+    log = ResultsLog(path)
+    log.add("a", {"class": "replayed", "tokens": 5})
+    log.close()
+    path.write_text(path.read_text().replace('{"class":"replayed","tokens":5}', outcome))
+    with pytest.raises(MaskwrightError, match="it was changed"):
+        ResultsLog(path)
 
 
 def test_a_folder_is_no_log(tmp_path: Path) -> None:

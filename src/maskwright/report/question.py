@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from maskwright.analysis.arguments import as_integer, clip
 from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError, MissingExtraError, UnknownNameError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.grammar.lark_files import suggestion
@@ -87,6 +88,13 @@ class Question:
         if not self.sequence or not self.context:
             raise GrammarError("a question needs a context (START for the start of the text) and a sequence")
         reduced = reduce(self.grammar)
+        if START in (*self.context[1:], *self.sequence):
+            raise GrammarError("START is the start of the text: it can be the first of the context alone")
+        for number in (*self.context, *self.sequence):
+            if not START <= number < self.grammar.n_terminals:
+                raise GrammarError(
+                    f"grammar {self.grammar.name} has no terminal number {number}; expected 0 to {self.grammar.n_terminals - 1}"
+                )
         used = {symbol for rule in reduced.rules for symbol in rule.rhs}
         for symbol in (*self.context, *self.sequence):
             if symbol not in used and symbol != START:
@@ -321,8 +329,8 @@ def ask(
     loaded = as_grammar(grammar)
     question = Question(
         loaded,
-        terminals_of(loaded, context) if isinstance(context, str) else tuple(context),
-        terminals_of(loaded, sequence) if isinstance(sequence, str) else tuple(sequence),
+        _as_terminals(loaded, "context", context),
+        _as_terminals(loaded, "sequence", sequence),
     )
     known: dict[str, Engine] = {engine: engine for engine in ENGINES}
     wanted: list[Engine] = []
@@ -342,6 +350,16 @@ def ask(
                 raise
             skipped[engine] = str(error)
     return Answers(question, tuple(answers), skipped)
+
+
+def _as_terminals(grammar: Grammar, name: str, given: str | Sequence[int]) -> tuple[int, ...]:
+    """The numbers of terminals that are given by number or by name."""
+    if isinstance(given, str):
+        return terminals_of(grammar, given)
+    found = tuple(given)
+    if any(isinstance(each, str) for each in found):
+        raise MaskwrightError(f"{name} is {clip(given)}; expected numbers of terminals, or one text with their names")
+    return tuple(as_integer(f"a member of {name}", each) for each in found)
 
 
 def terminals_of(grammar: Grammar, text: str) -> tuple[int, ...]:

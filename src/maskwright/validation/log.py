@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.analysis.files import open_file
 
-VERSION = 1
+VERSION = 2
 """Version of the lines' format."""
 
 
@@ -64,9 +65,7 @@ class ResultsLog:
     def add(self, key: str, outcome: Mapping[str, Any]) -> None:
         """Add a JSON-ready outcome. It has been handed to the system when this returns."""
         self.known[key] = outcome
-        line = json.dumps(
-            {"version": VERSION, "key": key, "outcome": outcome}, ensure_ascii=True, separators=(",", ":")
-        )
+        line = _written({"version": VERSION, "key": key, "outcome": outcome, "crc32": _checksum(key, outcome)})
         self._file.write(line.encode() + b"\n")
         self._file.flush()
 
@@ -87,12 +86,23 @@ class ResultsLog:
             key, outcome = entry["key"], entry["outcome"]
             if not isinstance(key, str) or not isinstance(outcome, dict):
                 raise ValueError("key or outcome is of another type")
-        except (ValueError, KeyError, TypeError) as error:
+            if entry["crc32"] != _checksum(key, outcome):
+                raise ValueError("it was changed: its checksum is another")
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             self._file.close()
             raise MaskwrightError(
                 f"{self.path}:{number}: not a result of maskwright validate ({error}); name another file (--resume), or mend it"
             ) from None
         return key, outcome
+
+
+def _written(entry: Mapping[str, Any]) -> str:
+    return json.dumps(entry, ensure_ascii=True, separators=(",", ":"))
+
+
+def _checksum(key: str, outcome: Mapping[str, Any]) -> int:
+    """What tells that a line was edited: what is counted must have been seen."""
+    return zlib.crc32(_written({"key": key, "outcome": outcome}).encode())
 
 
 def _is_cut(line: bytes) -> bool:
@@ -105,6 +115,8 @@ def _is_cut(line: bytes) -> bool:
         return False
     try:
         json.loads(line)
+    except RecursionError:
+        return False
     except ValueError:
         return True
     return False

@@ -211,3 +211,17 @@ def test_abuse_for_a_moment() -> None:
 def test_abuse_for_a_minute() -> None:
     through, refused, _ = abused(60)
     assert through > 1000 and refused > 100
+
+
+def test_a_fork_has_threads_of_its_own() -> None:
+    """The pool that a child inherits has none: its fill never ended."""
+    code = (
+        "import os, sys, numpy as np\nfrom stores import small_automaton\n"
+        "batch = small_automaton('lines').batch(4, n_threads=2)\n"
+        "words = np.zeros((4, batch.store.n_words), np.uint32)\n"
+        "batch.fill(words)\nexpected = words.copy()\nwords[:] = 0\nchild = os.fork()\n"
+        "batch.fill(words)\nassert (words == expected).all()\n"
+        "if child:\n    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0\n"
+        "os._exit(0)"
+    )
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], cwd=TESTS, check=True, timeout=120)
