@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -15,7 +16,9 @@ from typing import Any
 import pytest
 
 from maskwright.analysis.errors import MaskwrightError, MissingExtraError
+from maskwright.analysis.loading import parse_grammar
 from maskwright.maskstore.vocabulary.encoders import Encoder
+from maskwright.stores.build import build_store
 from maskwright.stores.store import Store
 from maskwright.validation import ValidationReport, run, validate, work
 from maskwright.validation.work import CRASHED
@@ -74,6 +77,95 @@ def test_a_killed_process_loses_nothing(store: Store, many: Path, encoder: Encod
     report = validate(store, many, jobs=2, reference=killing(tmp_path, 1), **options)
     assert (tmp_path / "kills").read_text() == "1\n"
     assert report.classes == alone.classes and [f.name for f in report.findings] == [f.name for f in alone.findings]
+
+
+def workers_of(process: subprocess.Popen[str], n: int) -> list[int]:
+    """The processes that a command has started to work for it, once there are n."""
+    while process.poll() is None:
+        found = []
+        for child in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split():
+            with contextlib.suppress(OSError):
+                if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes():
+                    found.append(int(child))
+        if len(found) >= n:
+            return found
+        time.sleep(0.005)
+    raise AssertionError("the command ended before it had workers")
+
+
+@contextlib.contextmanager
+def command(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """`maskwright validate` with two workers."""
+    grammar = parse_grammar("start: WORD*\nWORD: /[a-z]+/\n%ignore /[ \\n]+/", name="words")
+    build_store(grammar, "python-tiny").save(tmp_path / "store.safetensors")
+    texts = tmp_path / "texts"
+    texts.mkdir()
+    for i in range(12):
+        (texts / f"{i}.txt").write_text("ab cd\n" * (i + 1))
+    options = ["--suffix", ".txt", "--jobs", "2"]
+    arguments = [
+        sys.executable,
+        "-m",
+        "maskwright",
+        "validate",
+        str(tmp_path / "store.safetensors"),
+        str(texts),
+        *options,
+    ]
+    with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+needs_proc = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="reads /proc")
+
+
+@needs_proc
+def test_a_worker_killed_as_it_starts_is_not_waited_for(tmp_path: Path) -> None:
+    """Its start waited for ever for somebody to read what did not fit into a pipe."""
+    with command(tmp_path) as process:
+        os.kill(workers_of(process, 1)[0], signal.SIGKILL)
+        output, _ = process.communicate(timeout=120)
+        assert process.returncode in (0, 1) and "replayed" in output, output
+
+
+@needs_proc
+def test_stopped_workers_are_not_waited_for_after_ctrl_c(tmp_path: Path) -> None:
+    with command(tmp_path) as process:
+        workers = workers_of(process, 1)
+        for worker in workers:
+            os.kill(worker, signal.SIGSTOP)
+        begin = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=30) == 130, process.stdout.read() if process.stdout else ""
+        assert time.monotonic() - begin < 5
+
+
+@needs_proc
+def test_workers_end_with_a_killed_command(tmp_path: Path) -> None:
+    with command(tmp_path) as process:
+        workers = workers_of(process, 1)
+        process.kill()
+        process.wait()
+        deadline = time.monotonic() + 30
+        while any(Path(f"/proc/{worker}").exists() for worker in workers) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert not any(Path(f"/proc/{worker}").exists() for worker in workers)
+
+
+def test_a_script_without_a_guard_is_told(tmp_path: Path) -> None:
+    """Each worker began the script anew and died, for ever."""
+    (tmp_path / "text.txt").write_text("ab")
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import maskwright as mw\n"
+        "store = mw.build_store(mw.parse_grammar('start: /[a-z]+/'), 'python-tiny')\n"
+        f"mw.validate(store, [{str(tmp_path / 'text.txt')!r}], reference='false', jobs=2)\n"
+    )
+    run = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False, timeout=120)
+    assert run.returncode == 1 and "no worker process could start: a script that asks for several jobs" in run.stderr
 
 
 @pytest.mark.slow

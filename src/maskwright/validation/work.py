@@ -159,7 +159,7 @@ def run_processes(setup: Setup, units: Iterable[Unit], jobs: int) -> Results:
     while not is_over:
         flying: dict[Future[list[Outcome]], list[Unit]] = {}
         batch: list[Unit] | None = None
-        with _pool(pickled, jobs) as pool:
+        with _pool(pickled, jobs) as (pool, _):
             try:
                 while True:
                     while len(flying) < 2 * jobs and (batch := next(batches, None)) is not None:
@@ -180,11 +180,14 @@ def run_processes(setup: Setup, units: Iterable[Unit], jobs: int) -> Results:
 
 
 def _run_alone(pickled: bytes, units: list[Unit]) -> Results:
-    """Do units one at a time, since one of them may kill its process: this shows which."""
+    """Do units one at a time, since one of them may kill its process: this shows which.
+
+    Raises: MaskwrightError if no process can start.
+    """
     waiting = list(reversed(units))
-    strikes = 0
+    strikes, has_begun = 0, True
     while waiting:
-        with _pool(pickled, 1) as pool:
+        with _pool(pickled, 1) as (pool, begun):
             try:
                 while waiting:
                     outcomes = pool.submit(_do_batch, [waiting[-1].payload]).result()
@@ -192,6 +195,12 @@ def _run_alone(pickled: bytes, units: list[Unit]) -> Results:
                     yield from _numbered([waiting.pop()], outcomes)
             except BrokenProcessPool:
                 strikes += 1
+                has_begun = begun()
+        if strikes == 2 and not has_begun:
+            raise MaskwrightError(
+                "no worker process could start: a script that asks for several jobs keeps what it does behind "
+                "`if __name__ == '__main__':`, since each worker imports it; else see the errors above, or ask for one job"
+            )
         if strikes == 2:
             strikes = 0
             outcomes = [{"class": CRASHED, "why": "the process that worked on it was killed, twice"}]
@@ -296,13 +305,31 @@ def _batches(units: Iterable[Unit]) -> Iterator[list[Unit]]:
 
 
 @contextlib.contextmanager
-def _pool(pickled: bytes, jobs: int) -> Iterator[ProcessPoolExecutor]:
+def _pool(pickled: bytes, jobs: int) -> Iterator[tuple[ProcessPoolExecutor, Callable[[], bool]]]:
+    """Worker processes, and whether one of them has begun to work.
+
+    They end with the block; where it raises, whatever they are doing.
+    """
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=(pickled,))
-    try:
-        yield pool
-    finally:
+    with tempfile.TemporaryDirectory(prefix="maskwright-", ignore_cleanup_errors=True) as folder:
+        # What a process is started with goes through a pipe, which it must empty. If it dies
+        # before, what does not fit into the pipe is never taken: so a path is all that goes.
+        path = Path(folder) / "setup"
+        path.write_bytes(pickled)
+        pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=(str(path),))
+        try:
+            yield pool, Path(folder, BEGUN).exists
+        except BaseException:
+            for process in list((getattr(pool, "_processes", None) or {}).values()):
+                process.kill()  # it may have been stopped, and would be waited for
+            with contextlib.suppress(RuntimeError):  # Ctrl-C came before its thread had begun
+                pool.shutdown(wait=True, cancel_futures=True)
+            raise
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+BEGUN = "begun"
+"""The name of a file beside the setup, which is there once a worker has begun."""
 
 
 # in the worker processes
@@ -311,13 +338,23 @@ _setup: bytes = b""
 _local = threading.local()
 
 
-def _begin(pickled: bytes) -> None:
+def _begin(path: str) -> None:
     global _setup
-    _setup = pickled
+    threading.Thread(target=_end_with_the_parent, daemon=True).start()
+    _setup = Path(path).read_bytes()
+    Path(path).with_name(BEGUN).touch()
     # the main process handles Ctrl-C, and stops the workers
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # threads would only compete with the other processes
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
+
+
+def _end_with_the_parent() -> None:
+    """End this process when the one that started it has ended, however it did."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _do_batch(payloads: list[Any]) -> list[Outcome]:
