@@ -226,7 +226,7 @@ def mapped(store: Store, table: np.ndarray, folder: Path) -> Store:
     facts["table_checksum"] = _table_checksum(table)
     tensors["table"] = table
     write_parts(path, facts, tensors)
-    return load_store(path)  # type: ignore[return-value]
+    return load_store(path, mapped=True)  # type: ignore[return-value]
 
 
 def main(seed: int, first: int, end: int, seconds: float = SECONDS) -> None:

@@ -72,7 +72,7 @@ from maskwright.maskstore.file.fileheader import (
     read_header,
     tensors_of,
 )
-from maskwright.maskstore.file.filemap import map_tensor
+from maskwright.maskstore.file.filetensor import read_tensor
 from maskwright.maskstore.file.origin import Origin
 from maskwright.maskstore.file.writing import replace_file
 from maskwright.maskstore.table.check import check_table, part_bytes, table_sizes
@@ -152,13 +152,17 @@ def save_store(store: EntryTable | EngineTable, path: str | os.PathLike[str], *,
 
 
 def read_store(
-    path: str | os.PathLike[str], vocabulary: VocabularySource | None = None, grammar: GrammarSource | None = None
+    path: str | os.PathLike[str],
+    vocabulary: VocabularySource | None = None,
+    grammar: GrammarSource | None = None,
+    mapped: bool = False,
 ) -> tuple[EntryTable | EngineTable, Origin]:
     """What `save_store` wrote, and the file that it is from.
 
     path : the file.
     vocabulary, grammar : if given, the store must have been made for equal ones, and then holds
         these very objects. Names, paths and the like are accepted too.
+    mapped : an engine's table is the file's own pages instead of a copy.
 
     Raises: as `maskwright.load_store`; and as `load_grammar` and `load_vocabulary` for names and
     paths.
@@ -169,12 +173,12 @@ def read_store(
     grammar = None if grammar is None else as_grammar(grammar)
     vocabulary = None if vocabulary is None else as_vocabulary(vocabulary)
     for _ in range(ATTEMPTS):
-        before = Origin.of(path, "")
+        before = Origin.of(path, "", mapped)
         with _opened(path) as file:
             header = read_header(where, file)
             names = [name for name in header.tensors if name != TABLE]
             tensors: dict[str, Array] = {name: file.get_tensor(name) for name in names}
-            table = map_tensor(path, TABLE, header) if TABLE in header.tensors else None
+            table = read_tensor(path, TABLE, header, mapped) if TABLE in header.tensors else None
         if table is not None or TABLE not in header.tensors:
             break
     else:
@@ -263,7 +267,7 @@ def store_info(path: str | os.PathLike[str]) -> dict[str, Any]:
     with _opened(path) as file:
         header = read_header(path, file)
         n_bytes = os.stat(path).st_size
-        table = map_tensor(path, TABLE, header) if TABLE in header.tensors else None
+        table = read_tensor(path, TABLE, header, mapped=True) if TABLE in header.tensors else None
     facts, grammar = header.facts, header.grammar
     return {
         "format_version": facts["version"],

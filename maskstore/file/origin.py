@@ -14,19 +14,22 @@ class Origin:
     sha256 : the digest that the file states of its content; it covers the table's checksum.
     stamp : the file's device, inode, size and time of change when it was loaded; () if it could not
         be looked at.
+    mapped : the store reads the file's own pages.
     """
 
     path: str
     sha256: str
     stamp: tuple[int, ...]
+    mapped: bool
 
     @classmethod
-    def of(cls, path: str | os.PathLike[str], sha256: str) -> Origin:
+    def of(cls, path: str | os.PathLike[str], sha256: str, mapped: bool) -> Origin:
         """The origin of the file that is at `path` now.
 
         sha256 : the digest that the file states.
+        mapped : the store reads the file's own pages.
         """
-        return cls(os.path.abspath(path), sha256, _stamp(path))
+        return cls(os.path.abspath(path), sha256, _stamp(path), mapped)
 
     def is_there(self) -> bool:
         """True if the file is still there, not replaced or altered since."""

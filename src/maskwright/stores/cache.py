@@ -101,7 +101,7 @@ def cached_store(
             reason = why_not_trusted_file(path)
             if reason is None:
                 refuse_output(os.stat(path))
-                return load_store(path, vocabulary=vocabulary, grammar=grammar)
+                return load_store(path, vocabulary=vocabulary, grammar=grammar, mapped=True)
             _logger.warning("the cached store is built anew: %s cannot be trusted: %s", path, reason)
         except (OSError, StoreError) as error:
             _logger.warning("the cached store is built anew: %s", error)

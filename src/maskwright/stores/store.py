@@ -16,6 +16,7 @@ from typing import Any, NoReturn, Self
 
 import numpy as np
 
+from maskwright.analysis.arguments import as_boolean
 from maskwright.analysis.errors import GrammarError, StoreError
 from maskwright.analysis.loading.sources import GrammarSource
 from maskwright.decoding.matcher import DEFAULT_ROLLBACK, Batch, Matcher
@@ -58,7 +59,7 @@ class _Portable:
         store: Any = self
         if self.origin is not None and self.origin.is_there():
             vocabulary = store.vocabulary
-            return _load_again, (self.origin.path, self.origin.sha256, vocabulary.name, vocabulary.checked)
+            return _load_again, (self.origin, vocabulary.name, vocabulary.checked)
         values = {field.name: getattr(store, field.name) for field in dataclasses.fields(store) if field.init}
         # a read-only mapping cannot be pickled; a table mapped from a file is pickled by its values
         values["counts"] = dict(store.counts)
@@ -162,24 +163,26 @@ def load_store(
     *,
     vocabulary: VocabularySource | None = None,
     grammar: GrammarSource | None = None,
+    mapped: bool = False,
 ) -> Store | EntryStore:
     """The store that `save_store` wrote. The whole file is checked, since it may come from anyone.
 
     path : the file.
     vocabulary, grammar : refuse a store that was not made for them. The store then holds these very
         objects. Names and paths are accepted too.
+    mapped : a `Store`'s table is the file's own pages, so that processes that load the same file
+        share one copy. Only for a file that nobody alters in place (replacing it by another is
+        fine): altered pages are not checked again, and reading what was cut off ends the process.
 
     The arrays are read-only. `Vocabulary.checked` is not kept, because it is a fact about the
-    machine that built the store. A `Store`'s table is mapped: it is the file's own pages, and
-    processes that load the same file share one copy. Whoever can alter the file in place can do so
-    after the check. So copy files that others may write to a place of your own.
+    machine that built the store.
 
     Raises: StoreError if there is no such file, or it cannot be read, is damaged, cut off, of
     another kind or version, breaks a rule of the format, or was made for another grammar or
     vocabulary.
     Cost: O(size of the file).
     """
-    found, origin = read_store(path, vocabulary, grammar)
+    found, origin = read_store(path, vocabulary, grammar, as_boolean("mapped", mapped))
     store = Store.of(found) if isinstance(found, EngineTable) else EntryStore.of(found)
     return store.loaded_from(origin)
 
@@ -192,15 +195,16 @@ def as_store(source: Store | EntryStore | str | os.PathLike[str]) -> Store | Ent
     return load_store(source) if isinstance(source, str | bytes | os.PathLike) else source
 
 
-def _load_again(path: str, sha256: str, name: str, checked: bool) -> Any:
+def _load_again(origin: Origin, name: str, checked: bool) -> Any:
     """The store of a pickle that names its file. Raises StoreError if the file has another."""
+    path = origin.path
     if not Path(path).exists():
         raise StoreError(
             f"the store was pickled as the path of its file, but there is no file {path} here; put it there, or load the store "
             "from where it is"
         )
-    store = load_store(path)
-    if store.origin is None or store.origin.sha256 != sha256:
+    store = load_store(path, mapped=origin.mapped)
+    if store.origin is None or store.origin.sha256 != origin.sha256:
         raise StoreError(
             f"{path} is not the store that was pickled under this path: the file was replaced since then; pickle the store again"
         )

@@ -38,7 +38,7 @@ from maskwright.analysis.errors import GrammarError, MaskwrightError, StoreError
 from maskwright.analysis.loading import parse_grammar
 from maskwright.maskstore.file import fileformat
 from maskwright.maskstore.file.fileformat import store_info
-from maskwright.maskstore.file.filemap import map_tensor
+from maskwright.maskstore.file.filetensor import read_tensor
 from maskwright.maskstore.table import schema
 from maskwright.maskstore.table.check import table_sizes
 from maskwright.stores.build import build_store
@@ -95,9 +95,24 @@ def test_the_same_store_comes_back(tmp_path: Path, name: str) -> None:
     assert masks == masks_along(found, 1) and len(set(masks)) > 2
 
 
-def test_the_table_is_the_file_s_own_pages(tmp_path: Path) -> None:
+def test_a_file_altered_in_place_alters_no_store(tmp_path: Path) -> None:
+    """`cp` over a store that a server had loaded ended the server, or made it follow the new bytes unchecked."""
+    path = tmp_path / "s"
+    small_automaton().save(path)
+    store = load_store(path)
+    with open(path, "r+b") as file:
+        file.seek(os.path.getsize(path) // 2)
+        file.write(b"\xff" * 100)
+        file.truncate(4096)
+    table = store.table  # type: ignore[union-attr]
+    assert type(table) is np.ndarray and not table.flags.writeable and table.flags.aligned
+    assert checksum_by_definition(table) == checksum_by_definition(small_automaton().table)
+    assert masks_along(store, 1) == masks_along(small_automaton(), 1)  # type: ignore[arg-type]
+
+
+def test_the_mapped_table_is_the_file_s_own_pages(tmp_path: Path) -> None:
     small_automaton().save(tmp_path / "s")
-    table = load_store(tmp_path / "s").table  # type: ignore[union-attr]
+    table = load_store(tmp_path / "s", mapped=True).table  # type: ignore[union-attr]
     assert type(table) is np.ndarray and not table.flags.writeable and table.flags.aligned and not table.flags.owndata
     base: Any = table
     while base is not None and not isinstance(base, np.memmap):
@@ -205,13 +220,13 @@ def test_a_file_that_is_replaced_each_time(tmp_path: Path, monkeypatch: pytest.M
     def replaced(*arguments: Any) -> Any:
         attempts.append(arguments)
         small_automaton(NAMES[len(attempts) % 2]).save(path)
-        return map_tensor(*arguments)
+        return read_tensor(*arguments)
 
-    monkeypatch.setattr(fileformat, "map_tensor", replaced)
+    monkeypatch.setattr(fileformat, "read_tensor", replaced)
     assert "was replaced during every attempt to read it; load it when its writers have finished" in refusal(path)
     assert len(attempts) == fileformat.ATTEMPTS
     path.write_bytes(b"no header")
-    assert map_tensor(path, "table", attempts[0][2]) is None
+    assert all(read_tensor(path, "table", attempts[0][2], mapped) is None for mapped in (False, True))
 
 
 # The committed file

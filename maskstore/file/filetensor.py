@@ -1,8 +1,9 @@
-"""A tensor of a safetensors file as the file's own pages: no copy, and processes share them."""
+"""A tensor of a safetensors file: copied, or as the file's own pages, which processes share."""
 
 from __future__ import annotations
 
 import json
+import math
 import os
 from typing import Any
 
@@ -12,17 +13,20 @@ import numpy.typing as npt
 from maskwright.maskstore.file.fileheader import METADATA_KEY, Header
 
 
-def map_tensor(path: str | os.PathLike[str], name: str, header: Header) -> npt.NDArray[np.int32] | None:
+def read_tensor(path: str | os.PathLike[str], name: str, header: Header, mapped: bool) -> npt.NDArray[np.int32] | None:
     """A tensor of dtype I32, read-only; None if the file is not the one of this header any more.
 
     path : the file.
     name : the tensor.
     header : what was read of the file before.
+    mapped : the file's own pages instead of a copy. What is written into the file later is then
+        read, and reading what was cut off ends the process (SIGBUS).
 
     safetensors has checked the file's header, but does not tell where a tensor lies. So we read the
-    header once more. A tensor that does not begin at a multiple of four bytes is copied.
+    header once more. A tensor that does not begin at a multiple of four bytes is always
+    copied.
 
-    Raises: OSError or ValueError as opening and mapping do.
+    Raises: OSError or ValueError as opening, reading and mapping do.
     """
     _, shape = header.tensors[name]
     with open(path, "rb") as file:
@@ -38,10 +42,15 @@ def map_tensor(path: str | os.PathLike[str], name: str, header: Header) -> npt.N
         if not is_same:
             return None
         if 0 in shape:
-            mapped: npt.NDArray[np.int32] = np.zeros(shape, np.int32)
+            found: npt.NDArray[np.int32] = np.zeros(shape, np.int32)
+        elif mapped:
+            found = np.memmap(file, "<i4", "r", begin, shape).view(np.ndarray)
         else:
-            mapped = np.memmap(file, "<i4", "r", begin, shape).view(np.ndarray)
+            found = np.fromfile(file, "<i4", math.prod(shape), offset=begin - file.tell())
+            if found.size != math.prod(shape):
+                return None
+            found = found.reshape(shape)
     # PERF: compiled code is made for native, aligned arrays; this copies only arrays that are not
-    array = np.require(mapped, np.int32, ["C", "A"])
+    array = np.require(found, np.int32, ["C", "A"])
     array.setflags(write=False)
     return array
