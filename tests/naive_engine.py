@@ -269,7 +269,9 @@ class NaiveEngine(NaiveLexing):
                 begun, after = self.grow((begin, False), byte), self.grow(place, byte)
                 if begun is None or (after is not None and self.winner_of(*after) >= 0):
                     continue
-                if after is not None and not self._fails(after, frozenset({(*begun, True)}), frozenset(self.terminals)):
+                every = frozenset(self.terminals)
+                others = self._anew(frozenset({(begin, False, True)}), byte, every)
+                if after is not None and not self._fails(after, others, every):
                     continue
                 for t in self.ahead(begun):
                     if t not in self.grammar.ignored:

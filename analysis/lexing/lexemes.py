@@ -156,9 +156,18 @@ class Lexemes:
         for start in set(self.union.starts):  # the mode stays
             if state not in self.reachable(start):
                 continue
-            for after, begun in zip(self.next_by_class[state], self.next_by_class[start], strict=True):
+            for after, begun, byte in zip(
+                self.next_by_class[state], self.next_by_class[start], self.byte_of_class, strict=True
+            ):
                 if begun >= 0 and (
-                    after < 0 or (self.winner[after] < 0 and self.can_survive(winner, after, begun, True))
+                    after < 0
+                    or (
+                        self.winner[after] < 0
+                        and any(
+                            self.can_survive(winner, after, other, is_first)
+                            for other, is_first in self._read(winner, (start, True), byte)
+                        )
+                    )
                 ):
                     found.add(begun)
         return found

@@ -38,7 +38,7 @@ from maskwright.version import version
 FOLDER_VARIABLE = "MASKWRIGHT_CACHE"
 """The environment variable that names the cache folder."""
 
-BUILD_VERSION = 8
+BUILD_VERSION = 9
 """Raise this when stores change in a way that older readers accept. Its history:
 
 - 2: masks of contextual lexing had lacked tokens.
