@@ -26,8 +26,10 @@ WAYS = ((b'{"k": [1, ', b'"a'), (b'{"k": [1', b"]}"))
 
 
 def compiled(grammar: Grammar) -> tuple[StackAutomaton, Store]:
-    """The closed automaton of a grammar and TOKENS, and the store of both: what `build_automaton_store` does."""
+    """The closed automaton of a grammar and TOKENS, and the store of both: what `build_engine_table` does."""
     vocabulary = mw.Vocabulary.from_tokens([*TOKENS, b"</s>"], eos=[END])
+    if grammar.lexing != "longest" or grammar.verbatim or grammar.layout:
+        raise SystemExit(f"{grammar.name} has modes or a layout, which this page leaves out; give a grammar without")
     automaton = build_automaton(grammar, vocabulary)
     return automaton, Store(grammar, vocabulary, engine_table(grammar, vocabulary, automaton), {})
 
