@@ -43,6 +43,11 @@ class _DeadEndTexts(Texts):
     def _dead_end(self, slot: int) -> str:
         where = f" in slot {slot}" if self.size > 1 else ""
         grammar = self.store.grammar.name
+        if self._can_end(slot):
+            return (
+                f"the text{where} is complete under grammar {grammar} and no token can come behind it, but vocabulary "
+                f"{self.store.vocabulary.name} has no end-of-text token to say so: ask is_accepting before fill, or give the vocabulary one"
+            )
         fact = (
             f"no token of vocabulary {self.store.vocabulary.name} can come next{where}, and the text is not complete under grammar "
             f"{grammar}."

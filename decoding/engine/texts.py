@@ -17,7 +17,7 @@ import numpy.typing as npt
 from maskwright.analysis.arguments import a_type, as_integer, clip, refuse_argument
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitError, MaskwrightError
 from maskwright.analysis.grammar.columns import Column
-from maskwright.analysis.jit import checksum
+from maskwright.analysis.kernel_sources import checksum
 from maskwright.decoding.engine import constants
 from maskwright.decoding.engine.alone import Alone, Shared
 from maskwright.decoding.engine.arguments import plain_bytes
@@ -180,20 +180,23 @@ class Texts(Shared):
             self._refuse_sharing()
         self._is_busy = True
         try:
-            slot = self._slot(slot)
-            for tries in itertools.count():
-                region = int(self._regions[slot])
-                if self._memory[region + constants.FINISHED]:
-                    return True
-                code = entries.can_end(self._table, self._memory, region)
-                if code != constants.NO_ROOM:
-                    break
-                self._give_room(slot, tries)
-            if code in _LIMITS:
-                self._refuse(slot, None, code)
-            return bool(code == constants.OK)
+            return self._can_end(self._slot(slot))
         finally:
             self._is_busy = False
+
+    def _can_end(self, slot: int) -> bool:
+        """`_is_accepting`, for who holds the texts already."""
+        for tries in itertools.count():
+            region = int(self._regions[slot])
+            if self._memory[region + constants.FINISHED]:
+                return True
+            code = entries.can_end(self._table, self._memory, region)
+            if code != constants.NO_ROOM:
+                break
+            self._give_room(slot, tries)
+        if code in _LIMITS:
+            self._refuse(slot, None, code)
+        return bool(code == constants.OK)
 
     def _is_finished(self, slot: int) -> bool:
         """Whether an end-of-text token has been read."""

@@ -368,6 +368,10 @@ def generate(
         while iterating.
     """
     need_type("matcher", matcher, (Matcher, NoneType), "a Matcher, or None")
+    if matcher is not None and matcher.is_finished():
+        raise MaskwrightError(
+            "the matcher's text has ended, so nothing can be generated; call its reset(), or make another"
+        )
     if vocabulary is None:
         if matcher is None:
             raise MaskwrightError("without a matcher, give the model's vocabulary (vocabulary=...)")

@@ -329,7 +329,9 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[Any]:
     except StoreError:
         raise
     except FileNotFoundError:
-        raise StoreError(f"there is no store {where}; check the path, or make one with `maskwright export`") from None
+        raise StoreError(
+            f"there is no store {where or repr(where)}; check the path, or make one with `maskwright export`"
+        ) from None
     except (OSError, ValueError) as error:
         raise StoreError(f"{where} cannot be read: {reason(error)}") from error
     except SafetensorError as error:

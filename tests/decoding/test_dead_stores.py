@@ -82,3 +82,15 @@ def test_a_dead_end_of_the_grammar_is_not_the_vocabularys() -> None:
         DeadEndError, match=r"under grammar either\. The grammar is at fault, not the vocabulary: no bytes at all"
     ):
         matcher.fill(words)
+
+
+def test_a_whole_text_without_an_end_of_text_token() -> None:
+    """It was said that the text is not complete, and the grammar at fault."""
+    store = mw.build_store('start: "a" "b"', mw.Vocabulary.from_tokens([b"a", b"b", b"ab"], eos=[]))
+    matcher = store.matcher()
+    matcher.advance(2)
+    assert matcher.is_accepting() and matcher.shortest_ending().data == b""
+    with pytest.raises(
+        DeadEndError, match=r"the text is complete .* has no end-of-text token to say so: ask is_accepting"
+    ):
+        matcher.fill(np.zeros(1, np.uint32))

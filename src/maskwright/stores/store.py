@@ -174,6 +174,7 @@ def load_store(
         share one copy. Only for a file that nobody alters in place (replacing it by another is
         fine): altered pages are not checked again, and reading what was cut off ends the process.
 
+    While this runs, nobody may cut the file off in place; `save_store` replaces a file as a whole.
     The arrays are read-only. `Vocabulary.checked` is not kept, because it is a fact about the
     machine that built the store.
 

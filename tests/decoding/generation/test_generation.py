@@ -38,6 +38,14 @@ def store() -> Store:
     return compile_store(parse_grammar(JSON_TEXT, name="json"), vocabulary())
 
 
+def test_a_text_that_has_ended_is_refused() -> None:
+    matcher = store().matcher()
+    matcher.advance_bytes(b"1")
+    matcher.advance(EOS)
+    with pytest.raises(MaskwrightError, match="the matcher's text has ended, so nothing can be generated"):
+        generate(random_model(0), matcher, [1])
+
+
 def random_model(seed: int, closes: float = 0.0) -> Any:
     """Logits by the number of tokens read, and nothing else."""
 
