@@ -13,19 +13,18 @@ from __future__ import annotations
 import functools
 import importlib
 import os
-import re
 import threading
 import warnings
-import zlib
 from collections.abc import Callable, Iterable
 from types import CodeType, ModuleType
 from typing import Any
 
+from maskwright.analysis import ahead
+from maskwright.analysis.errors import MissingExtraError
+from maskwright.analysis.kernel_sources import PACKAGE, checksum
+
 CACHE_VARIABLE = "NUMBA_CACHE_DIR"
 """The environment variable that names a folder for compiled code."""
-
-PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-"""The folder of our modules."""
 
 _LOCK = threading.RLock()
 """Held while Numba is told where to keep code.
@@ -33,22 +32,21 @@ _LOCK = threading.RLock()
 That is a setting of the whole process.
 """
 
-_IMPORT = re.compile(rb"^from (maskwright(?:\.\w+)*) import (?:\(([^)]*)\)|([^\n]*))", re.MULTILINE)
-
 
 class Kernel:
-    """A function that Numba compiles at its first call.
+    """A function that Numba compiles at its first call, or that was compiled before (`ahead`).
 
-    Until then Numba is not even imported: half a second for whoever has machine code from elsewhere
-    (`ahead`), or never calls the function. Other attributes are those of Numba's dispatcher.
+    Until then Numba is not even imported: half a second for whoever has the machine code, or never
+    calls the function. Other attributes are those of Numba's dispatcher.
 
     py_func : the function.
-    allocates, forceinline : see `kernel`.
+    is_entry, allocates, forceinline : see `kernel`.
     """
 
-    def __init__(self, function: Callable[..., Any], allocates: bool, forceinline: bool) -> None:
+    def __init__(self, function: Callable[..., Any], is_entry: bool, allocates: bool, forceinline: bool) -> None:
         functools.update_wrapper(self, function)
         self.py_func = function
+        self.is_entry = is_entry
         self.allocates = allocates
         self.forceinline = forceinline
         self._dispatcher: Any = None
@@ -56,12 +54,19 @@ class Kernel:
 
     def __call__(self, *arguments: Any) -> Any:
         """What the compiled function returns."""
-        return (self._ready or self.dispatcher)(*arguments)
+        return (self._ready or self.ready)(*arguments)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
         return getattr(self.dispatcher, name)
+
+    @property
+    def ready(self) -> Callable[..., Any]:
+        """What to call: an extension's function, if there is one, else Numba's `dispatcher`."""
+        if self._ready is None:
+            self._ready = ahead.compiled(self.py_func) if self.is_entry else None
+        return self._ready or self.dispatcher  # type: ignore[no-any-return]
 
     @property
     def dispatcher(self) -> Any:
@@ -72,8 +77,9 @@ class Kernel:
         """
         with _LOCK:
             # others may call it only once Numba finds all that it calls
-            self._ready = self._made()
-            return self._ready
+            found = self._made()
+            self._ready = self._ready or found
+            return found
 
     def _made(self) -> Any:
         if self._dispatcher is None:
@@ -108,11 +114,20 @@ def _modules(names: dict[str, Any], used: Iterable[str]) -> list[dict[str, Any]]
     return [vars(names[name]) for name in used if isinstance(names.get(name), ModuleType)]
 
 
-def kernel(function: Callable[..., Any] | None = None, /, *, allocates: bool = False, forceinline: bool = False) -> Any:
+def kernel(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    entry: bool = False,
+    allocates: bool = False,
+    forceinline: bool = False,
+) -> Any:
     """A function that Numba compiles at its first call, without Python objects and without the GIL.
 
     function : the function, or None where the decorator is written with options,
         `@kernel(allocates=True)`.
+    entry : whether Python calls it. Then it is compiled ahead of time where that can be done; its
+        parameters have the annotations of `arrays`, int, bool, float, or named tuples of such.
     allocates : whether the function makes arrays, or returns arrays, in a tuple or otherwise.
         Without it Numba counts no references: if such a function returns a slice, the slice is
         taken for the whole array.
@@ -126,16 +141,24 @@ def kernel(function: Callable[..., Any] | None = None, /, *, allocates: bool = F
     Example: with `@kernel` above `def add(a, b): return a + b`, `add(1, 2)` runs compiled code.
     """
     if function is None:
-        return functools.partial(kernel, allocates=allocates, forceinline=forceinline)
-    return Kernel(function, allocates, forceinline)
+        return functools.partial(kernel, entry=entry, allocates=allocates, forceinline=forceinline)
+    return Kernel(function, entry, allocates, forceinline)
 
 
 def _dispatcher_of(function: Callable[..., Any], allocates: bool, forceinline: bool) -> Any:
     """Numba's object for a function, which keeps machine code where `checksum` says.
 
     The caller holds `_LOCK`.
+
+    Raises: MissingExtraError without Numba.
     """
-    njit: Any = importlib.import_module("numba").njit  # its stub does not know `_nrt`
+    try:
+        njit: Any = importlib.import_module("numba").njit  # its stub does not know `_nrt`
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(
+            f"{function.__module__}.{function.__name__} was not compiled when this package was built, and Numba, which would compile it "
+            "now, is not installed: pip install numba"
+        ) from error
     config: Any = importlib.import_module("numba.core.config")  # its names come from the environment: no stub
     path = function.__code__.co_filename
     named = config.CACHE_DIR
@@ -163,61 +186,6 @@ def _warn_once(folder: str) -> None:
         RuntimeWarning,
         stacklevel=4,
     )
-
-
-@functools.cache
-def checksum(path: str) -> int:
-    """CRC-32 of all source files that the kernels of a file depend on.
-
-    Results are cached, so a file that changes while the process runs keeps its checksum.
-
-    path : the file of the kernels. The checksum is 0 if it cannot be read.
-    """
-    found = 0
-    for source in sources(path).values():
-        found = zlib.crc32(source, found)
-    return found
-
-
-def sources(path: str) -> dict[str, bytes]:
-    """The source files that the kernels of a file depend on: path -> content.
-
-    These are the file itself and our modules that it imports from. Where such a module has kernels
-    of its own, the modules that it imports from are added too, and so on. A file that cannot be
-    read is left out.
-
-    path : the file of the kernels.
-    """
-    found = {}
-    agenda = [os.path.abspath(path)]
-    for one in agenda:  # grows while it is read
-        try:
-            with open(one, "rb") as file:
-                source = file.read()
-        except OSError:
-            continue
-        found[one] = source
-        if one == agenda[0] or has_kernels(source):
-            agenda += [other for other in _imported(source) if other not in agenda]
-    return found
-
-
-def has_kernels(source: bytes) -> bool:
-    """Whether a module's source defines functions that the kernels of other modules may call."""
-    return b"@kernel" in source
-
-
-def _imported(source: bytes) -> list[str]:
-    """The files of those of our modules that a module imports from, in the order of its imports."""
-    found = []
-    for match in _IMPORT.finditer(source):
-        module = os.path.join(PACKAGE, *match[1].decode().split(".")[1:])
-        names = re.findall(r"(\w+)(?: as \w+)?", (match[2] or match[3]).decode())
-        inside = [path for name in names if os.path.isfile(path := os.path.join(module, f"{name}.py"))]
-        found += inside or [
-            path for path in (f"{module}.py", os.path.join(module, "__init__.py")) if os.path.isfile(path)
-        ]
-    return found
 
 
 def _stem(path: str) -> str:

@@ -58,6 +58,7 @@ def stages() -> list[Stage]:
     return [
         *(Stage(name, ("make", name)) for name in ("lint", "test", "check-gpu-compile")),
         Stage("slow tests", ("make", "test-slow")),
+        Stage("calls of compiled code", ("env", "MASKWRIGHT_CHECK_CALLS=1", "make", "test-fast")),
         Stage("pyformlang", (python, "reports/bench/pyformlang_agreement.py")),
         Stage("Coq proofs", ("make", "-C", "proofs"), needs="coqc"),
         *(Stage(f"bench: {name}", (python, f"reports/bench/{name}.py")) for name in BENCHMARKS),

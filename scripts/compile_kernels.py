@@ -1,90 +1,165 @@
 """Compile the kernels that Python calls into extension modules, so that nobody waits for Numba.
 
-python scripts/compile_kernels.py
+python scripts/compile_kernels.py [--all]
 
-It needs a C compiler, and Numba with `numba.pycc` (deprecated there, but without a successor; docs/internals/ahead.md). Where one is
-missing it says so and ends well: Numba compiles at the first call then. Extensions of other sources are removed; where they are those of
-today's, nothing is done.
+For this machine's processor; with --all for every variant of `analysis.ahead`. It needs a C compiler, and Numba with `numba.pycc`
+(deprecated there, but without a successor; docs/internals/ahead.md). Where one is missing it says so and ends well: Numba compiles at the
+first call then. Extensions of other sources are removed; where they are those of today's, nothing is done.
 """
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import importlib
-import re
-import time
+import inspect
+import os
+import subprocess
+import sys
+import tempfile
 import warnings
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from maskwright.analysis.ahead import TYPES, VARIANTS, Signatures, extension_name, variants
-from maskwright.analysis.jit import resolve
+from maskwright.analysis import ahead
+from maskwright.analysis.jit import Kernel, resolve
+from maskwright.analysis.kernel_sources import PACKAGE
 
-PACKAGES = ("maskwright.decoding.engine",)
+SCALARS = {int: "int64", bool: "boolean", float: "float64"}
 
 
-def compile_package(package: str, signatures: Signatures, variant: str) -> Path:
-    """Compile one package's entry points for some processors. Returns the extension's file."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        from numba import types
-        from numba.core import sigutils
-        from numba.pycc import CC, compiler
+def packages() -> list[str]:
+    """The packages that have entry points."""
+    found = []
+    for folder, _, _ in os.walk(PACKAGE, followlinks=True):
+        if ahead.entry_modules(folder):
+            found.append(".".join(["maskwright", *Path(folder).relative_to(PACKAGE).parts]))
+    return sorted(found)
+
+
+@functools.cache
+def entry_points(package: str) -> list[Kernel]:
+    """A package's entry points, all of them made known to Numba."""
+    folder = str(Path(str(importlib.import_module(package).__file__)).parent)
+    modules = [importlib.import_module(f"{package}.{name}") for name in ahead.entry_modules(folder)]
+    found = [
+        each
+        for module in modules
+        for each in vars(module).values()
+        if isinstance(each, Kernel) and each.is_entry and each.py_func.__module__ == module.__name__
+    ]
+    for module in modules:
+        resolve(module)
+    return found
+
+
+def numba_type(hint: Any, element: str) -> Any:
+    """What Numba calls the type of an annotation.
+
+    element : where the annotation has several types of array, that of these elements.
+    """
+    from numba import types
+
+    notations = getattr(hint, "__metadata__", ())
+    if notations:
+        notation = next((each for each in notations if each.startswith(element)), notations[0])
+        return eval(notation, vars(types))
+    if isinstance(hint, type) and issubclass(hint, tuple):
+        return types.NamedTuple([numba_type(field, element) for field in ahead.field_types(hint).values()], hint)
+    return getattr(types, SCALARS.get(hint) or hint.__name__)
+
+
+@contextlib.contextmanager
+def as_kernels(kernels: list[Kernel]) -> Iterator[None]:
+    """Within the block pycc compiles with what `analysis.jit.kernel` asks of `numba.njit`."""
+    from numba.pycc import compiler
 
     plain = compiler.compile_extra
-    allocating: set[Any] = set()
+    allocating = {kernel.py_func for kernel in kernels if kernel.allocates}
 
     def compile_extra(
         typing: Any, target: Any, function: Any, types: Any, returned: Any, flags: Any, **more: Any
     ) -> Any:
-        """With what `analysis.jit.kernel` asks of `numba.njit`, function by function."""
         flags.release_gil = True
         flags.nrt = function in allocating
         return plain(typing, target, function, types, returned, flags, **more)
 
-    folder = Path(str(importlib.import_module(package).__file__)).parent
-    made = CC(extension_name(package, signatures, variant), source_module=importlib.import_module(package))
-    made.output_dir = str(folder)
-    made.target_cpu = VARIANTS[variant]
-    for module, kernels in signatures.items():
-        source = importlib.import_module(f"{package}.{module}")
-        for kernel, words in kernels.items():
-            written = re.sub(r"\b(" + "|".join(TYPES) + r")\b", lambda match: TYPES[match[0]], words)
-            arguments, returned = sigutils.normalize_signature(eval(written, vars(types)))
-            resolve(source)
-            dispatcher = getattr(source, kernel)
-            if dispatcher.targetoptions["_nrt"]:
-                allocating.add(dispatcher.py_func)
-            made.export(kernel, returned(*arguments))(dispatcher.py_func)
     compiler.compile_extra = compile_extra
     try:
-        made.compile()
+        yield
     finally:
         compiler.compile_extra = plain
-    return folder / made.output_file
 
 
-def main() -> None:
-    for package in PACKAGES:
-        module = importlib.import_module(f"{package}.entries")
-        folder = Path(str(module.__file__)).parent
-        wanted = {variant: extension_name(package, module.SIGNATURES, variant) for variant in variants()}
+def compile_package(package: str, name: str, variant: str) -> None:
+    """Compile one package's entry points for some processors, into the extension of a name."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from numba.pycc import CC
+    module = importlib.import_module(package)
+    made = CC(name, source_module=module)
+    folder = Path(str(module.__file__)).parent
+    made.target_cpu = ahead.VARIANTS[variant]
+    kernels = entry_points(package)
+    for kernel in kernels:
+        function = kernel.py_func
+        hints = ahead.parameter_types(function)
+        if list(hints) != list(inspect.signature(function).parameters):
+            raise TypeError(f"{function.__module__}.{function.__name__} has parameters without a type")
+        for notation, exported in ahead.exported_names(function).items():
+            arguments = tuple(numba_type(hint, notation.partition("[")[0]) for hint in hints.values())
+            made.export(exported, arguments)(function)
+    with tempfile.TemporaryDirectory(dir=folder, prefix="compiling-") as temporary, as_kernels(kernels):
+        made.output_dir = temporary
+        made.compile()
+        # whole or not at all: half a library ends the process that loads it
+        os.replace(Path(temporary) / made.output_file, folder / made.output_file)
+
+
+def main(arguments: list[str]) -> None:
+    if arguments and arguments[0] != "--all":
+        package, *pairs = arguments
+        for pair in pairs:
+            compile_package(package, *pair.split("="))
+        return
+    variants = tuple(ahead.VARIANTS) if arguments else ahead.variants()[:1]
+    jobs = []
+    for package in packages():
+        folder = Path(str(importlib.import_module(package).__file__)).parent
+        wanted = {ahead.extension_name(str(folder), variant): variant for variant in ahead.VARIANTS}
         kept = {path.name.partition(".")[0]: path for path in folder.glob("_compiled_*")}
         for name, path in kept.items():
-            if name not in wanted.values():
+            if name not in wanted:
                 path.unlink()
-        for variant, name in wanted.items():
-            if name in kept:
-                continue
-            begin = time.process_time()
-            try:
-                path = compile_package(package, module.SIGNATURES, variant)
-            except Exception as error:
-                print(
-                    f"the kernels of {package} are compiled at their first call, since this failed: {type(error).__name__}: {error}"
-                )
-                return
-            print(f"wrote {path.name}: {path.stat().st_size:,} bytes, {time.process_time() - begin:.1f} CPU seconds")
+        pairs = [f"{name}={variant}" for name, variant in wanted.items() if variant in variants and name not in kept]
+        if pairs:
+            jobs.append([package, *pairs])
+    if not jobs:
+        return
+    print("compiling kernels ahead of time: three minutes of one core", flush=True)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        said = [line for line in pool.map(run, jobs) if line]
+    print(said[0] if said else "compiled")
+
+
+def run(job: list[str]) -> str:
+    """Compile the extensions of one package, in a process of its own.
+
+    Returns what to say of it where it failed.
+    """
+    environment = dict(os.environ)
+    if sys.platform == "linux":  # no debugging symbols of the C parts, a third of a file
+        environment["LDFLAGS"] = f"{environment.get('LDFLAGS', '')} -Wl,-s"
+    done = subprocess.run(
+        [sys.executable, __file__, *job], env=environment, capture_output=True, text=True, check=False
+    )
+    if done.returncode == 0:
+        return ""
+    why = (done.stderr.strip().splitlines() or ["no output"])[-1]
+    return f"the kernels of {job[0]} are compiled at their first call, since this failed: {why}"
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

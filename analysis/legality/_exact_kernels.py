@@ -28,6 +28,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from maskwright.analysis.arrays import Int32, Int32_2D, Int64, Int64_2D
 from maskwright.analysis.jit import kernel
 
 CONFLICT = 1 << 30
@@ -53,13 +54,13 @@ _HASH_MASK = (1 << _HASH_BITS) - 1
 class Tables(NamedTuple):
     """The arrays of `LrTables` that a parser needs; see there."""
 
-    action: np.ndarray
-    goto: np.ndarray
-    alternatives: np.ndarray
-    rule_lhs: np.ndarray
-    rule_length: np.ndarray
-    predecessor_start: np.ndarray
-    predecessors: np.ndarray
+    action: Int32_2D
+    goto: Int32_2D
+    alternatives: Int32
+    rule_lhs: Int32
+    rule_length: Int32
+    predecessor_start: Int32
+    predecessors: Int32
 
 
 class Scratch(NamedTuple):
@@ -87,17 +88,17 @@ class Scratch(NamedTuple):
     `above` and `reduced` are caches with one entry a slot: a new key overwrites another's.
     """
 
-    configuration_sets: np.ndarray
-    set_slots: np.ndarray
-    pending: np.ndarray
-    nodes: np.ndarray
-    node_slots: np.ndarray
-    stack: np.ndarray
-    others: np.ndarray
-    other_ends: np.ndarray
-    bad: np.ndarray
-    above: np.ndarray
-    reduced: np.ndarray
+    configuration_sets: Int64_2D
+    set_slots: Int64_2D
+    pending: Int64
+    nodes: Int32_2D
+    node_slots: Int64_2D
+    stack: Int32
+    others: Int32
+    other_ends: Int64_2D
+    bad: Int32_2D
+    above: Int64_2D
+    reduced: Int64_2D
 
 
 @kernel
@@ -458,8 +459,17 @@ def _explore(tables, scratch, stamp, columns, part, all_tops, mode):  # type: ig
         at, until = np.int64(predecessor_start[nodes[node, 1]]), np.int64(predecessor_start[nodes[node, 1] + 1])
 
 
-@kernel
-def explore(tables, scratch, columns, parts, all_tops, mode, next_case, found):  # type: ignore[no-untyped-def]
+@kernel(entry=True)
+def explore(
+    tables: Tables,
+    scratch: Scratch,
+    columns: Int32,
+    parts: Int64_2D,
+    all_tops: Int32,
+    mode: int,
+    next_case: int,
+    found: Int64_2D,
+) -> int:
     """Search the cases from `next_case` on.
 
     columns : (n,) int32; the words' terminals as columns of the tables, -1 for one of no rule.

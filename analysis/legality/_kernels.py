@@ -27,6 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from maskwright.analysis.arrays import Int8, Int32, Int32_2D, Int32_3D, Int64, UInt64_2D
 from maskwright.analysis.jit import kernel
 
 MAX_LENGTH = 63
@@ -45,12 +46,12 @@ class RuleTable(NamedTuple):
     sizes : (2,) int32; the number of terminals, and the start symbol.
     """
 
-    next_symbol: np.ndarray
-    lhs: np.ndarray
-    rule_end: np.ndarray
-    occurrences: np.ndarray
-    occurrence_start: np.ndarray
-    sizes: np.ndarray
+    next_symbol: Int32
+    lhs: Int32
+    rule_end: Int32
+    occurrences: Int32
+    occurrence_start: Int32
+    sizes: Int32
 
 
 class Levels(NamedTuple):
@@ -68,10 +69,10 @@ class Levels(NamedTuple):
         at this level, or belongs to a lower level.
     """
 
-    first: np.ndarray
-    span: np.ndarray
-    tail: np.ndarray
-    can_follow: np.ndarray
+    first: Int32
+    span: UInt64_2D
+    tail: UInt64_2D
+    can_follow: Int32_2D
 
 
 @kernel
@@ -94,8 +95,8 @@ def _tail_of(table, levels, n, item):  # type: ignore[no-untyped-def]
     return found
 
 
-@kernel
-def add_level(table, levels, n, symbol):  # type: ignore[no-untyped-def]
+@kernel(entry=True)
+def add_level(table: RuleTable, levels: Levels, n: int, symbol: int) -> None:
     """Fill level n for the suffix that is `symbol` followed by the suffix of level n - 1.
 
     Cost: O(rounds * items * n), the rounds being those of two fixed points.
@@ -143,8 +144,8 @@ def add_level(table, levels, n, symbol):  # type: ignore[no-untyped-def]
                 changed = True
 
 
-@kernel
-def advance(levels, remainders, item_after):  # type: ignore[no-untyped-def]
+@kernel(entry=True)
+def advance(levels: Levels, remainders: np.uint64, item_after: int) -> int:
     """The remainders that are left after a rule, from `item_after` on, has read on.
 
     It reads on from each of `remainders`. Bit 0 of `remainders` is not looked at.
@@ -192,8 +193,19 @@ def _add_if_new(slots, stamps, stamp, symbol, first_mask, second_mask):  # type:
     return -1
 
 
-@kernel
-def implies(table, premise, n_premise, conclusion, n_conclusion, left, slots, stamps, stamp, stack):  # type: ignore[no-untyped-def]
+@kernel(entry=True)
+def implies(
+    table: RuleTable,
+    premise: Levels,
+    n_premise: int,
+    conclusion: Levels,
+    n_conclusion: int,
+    left: int,
+    slots: UInt64_2D,
+    stamps: Int64,
+    stamp: int,
+    stack: UInt64_2D,
+) -> bool:
     """Whether every derivation path from `left` that accepts the premise accepts the conclusion.
 
     A state of the search is (A, J, K): the symbol A has just been completed, and J and K are the
@@ -268,10 +280,19 @@ def can_accept(levels, remainders, symbol):  # type: ignore[no-untyped-def]
     return False
 
 
-@kernel
-def judge_tree(  # type: ignore[no-untyped-def]
-    table, levels, lengths, firsts, query_start, query_left, verdicts, slots, stamps, stack
-):
+@kernel(entry=True)
+def judge_tree(
+    table: RuleTable,
+    levels: Levels,
+    lengths: Int32,
+    firsts: Int32,
+    query_start: Int64,
+    query_left: Int32,
+    verdicts: Int8,
+    slots: UInt64_2D,
+    stamps: Int64,
+    stack: UInt64_2D,
+) -> int:
     """Judge many pairs of a left symbol and a sequence. Returns the last stamp used.
 
     The sequences form a tree of suffixes in depth-first order.
@@ -358,8 +379,18 @@ def accepting_path(table, levels, n, left, shortest, path):  # type: ignore[no-u
     return length
 
 
-@kernel
-def witness_tree(table, levels, lengths, firsts, query_start, query_left, shortest, paths, found):  # type: ignore[no-untyped-def]
+@kernel(entry=True)
+def witness_tree(
+    table: RuleTable,
+    levels: Levels,
+    lengths: Int32,
+    firsts: Int32,
+    query_start: Int64,
+    query_left: Int32,
+    shortest: Int32,
+    paths: Int32_2D,
+    found: Int32,
+) -> None:
     """Write an accepting path for each query. Returns nothing.
 
     lengths, firsts, query_start : the tree of suffixes, as in `judge_tree`.
@@ -379,8 +410,18 @@ def witness_tree(table, levels, lengths, firsts, query_start, query_left, shorte
                 found[query] = accepting_path(table, levels, n, query_left[query], shortest, paths[query])
 
 
-@kernel
-def sign_tree(table, levels, lengths, firsts, query_start, query_left, pool, paths, signatures):  # type: ignore[no-untyped-def]
+@kernel(entry=True)
+def sign_tree(
+    table: RuleTable,
+    levels: Levels,
+    lengths: Int32,
+    firsts: Int32,
+    query_start: Int64,
+    query_left: Int32,
+    pool: Int32,
+    paths: Int32_3D,
+    signatures: UInt64_2D,
+) -> None:
     """Write which derivation paths of a pool accept each query's sequence. Returns nothing.
 
     lengths, firsts, query_start : the tree of suffixes, as in `judge_tree`.

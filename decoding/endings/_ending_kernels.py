@@ -5,6 +5,7 @@ A cost is a number of bytes. COSTLY stands for "never"; costs do not grow beyond
 
 from __future__ import annotations
 
+from maskwright.analysis.arrays import Int32, Int32_2D, Int32_3D, Int32_4D
 from maskwright.analysis.jit import kernel
 
 COSTLY = 1 << 28
@@ -13,8 +14,8 @@ PLAIN, INDENT, DEDENT = 0, 1, 2
 """What a rule reads next: the layout's indent, its dedent, or any other symbol."""
 
 
-@kernel
-def relax_lexer(begin, source, target, cost, floor, least):  # type: ignore[no-untyped-def]
+@kernel(entry=True)
+def relax_lexer(begin: int, source: Int32, target: Int32, cost: Int32, floor: int, least: Int32_2D) -> None:
     """Compute the least bytes from lexer states to the ends of lexemes.
 
     It lowers least[q, u], the bytes from state q to the end of lexeme u, over moves that emit
@@ -39,8 +40,17 @@ def relax_lexer(begin, source, target, cost, floor, least):  # type: ignore[no-u
                     changed = True
 
 
-@kernel
-def relax_rules(symbol_costs, item_costs, item_lhs, parents, children, symbols, kinds, deeper):  # type: ignore[no-untyped-def]
+@kernel(entry=True)
+def relax_rules(
+    symbol_costs: Int32_4D,
+    item_costs: Int32_4D,
+    item_lhs: Int32,
+    parents: Int32,
+    children: Int32,
+    symbols: Int32,
+    kinds: Int32,
+    deeper: Int32,
+) -> None:
     """Compute the least costs of nonterminals and of what is left of rules.
 
     A cost depends on the class of the terminal before (the row) and of the last terminal (the
@@ -82,8 +92,8 @@ def relax_rules(symbol_costs, item_costs, item_lhs, parents, children, symbols, 
                             changed = True
 
 
-@kernel
-def join_items(first, remainder, least, kind, deeper):  # type: ignore[no-untyped-def]
+@kernel(entry=True)
+def join_items(first: Int32_3D, remainder: Int32_3D, least: Int32_3D, kind: int, deeper: Int32) -> bool:
     """Lower the costs of an item to those of a symbol followed by another item.
 
     Returns whether any cost became lower.

@@ -328,9 +328,8 @@ class EndingParser:
                     into[key] = np.full(self._identity.shape, COSTLY, np.int32)
                 if pops == 1:
                     # the rule began on this stack, so all its lines belong to one block
-                    cost = np.stack(
-                        [cost[0], np.minimum(cost[1] + cost[2], COSTLY), np.where(cost[0] < COSTLY, 0, COSTLY)]
-                    )
+                    none_behind = np.where(cost[0] < COSTLY, 0, COSTLY)
+                    cost = np.stack([cost[0], np.minimum(cost[1] + cost[2], COSTLY), none_behind]).astype(np.int32)
                 if join_items(reached[here][:2], cost, into[key], PLAIN, nothing) and pops == 1:
                     agenda.append(lhs)
         ends = [(COSTLY, 0)] * self.n_classes

@@ -21,6 +21,7 @@ from numba import types
 from numba.extending import intrinsic, overload
 from numba.np.arrayobj import make_array
 
+from maskwright.analysis.arrays import Int32, Int32_2D, Int64
 from maskwright.analysis.jit import kernel
 from maskwright.decoding.engine._draft_kernels import begin_draft
 from maskwright.decoding.engine._mask_kernels import (
@@ -264,8 +265,10 @@ def join(memory, regions, begin, first, after, heads):  # type: ignore[no-untype
             after[head] = i
 
 
-@kernel(allocates=True)
-def fill_batch(table, memory, regions, words, results, begin, end):  # type: ignore[no-untyped-def]
+@kernel(entry=True, allocates=True)
+def fill_batch(
+    table: Int32, memory: Int32, regions: Int64, words: Int32_2D, results: Int32, begin: int, end: int
+) -> bool:
     """`fill` for slots begin .. end - 1. Returns whether all results are OK.
 
     regions : (n_slots,) int64; where each slot's region begins.
@@ -322,8 +325,8 @@ def fill_batch(table, memory, regions, words, results, begin, end):  # type: ign
     return fine
 
 
-@kernel(allocates=True)
-def advance_batch(table, memory, regions, tokens, results):  # type: ignore[no-untyped-def]
+@kernel(entry=True, allocates=True)
+def advance_batch(table: Int32, memory: Int32, regions: Int64, tokens: Int64, results: Int32) -> bool:
     """`read_token` for slots whose result is IDLE. Returns whether all these results are OK.
 
     regions : (n_slots,) int64; where each slot's region begins.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from maskwright.analysis.arrays import Int32
 from maskwright.analysis.jit import kernel
 from maskwright.analysis.lexing.transducer import RESTART
 from maskwright.decoding.engine._draft_kernels import (
@@ -166,8 +167,8 @@ def can_go_on(table, memory, region):  # type: ignore[no-untyped-def]
     return answer
 
 
-@kernel
-def can_end(table, memory, region):  # type: ignore[no-untyped-def]
+@kernel(entry=True)
+def can_end(table: Int32, memory: Int32, region: int) -> int:
     """Whether the text so far is legal as a whole: OK, ILLEGAL or an error.
 
     PERF: this is asked for each mask behind a newline. So the answer is kept until the stacks

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from maskwright.analysis.arrays import Int32
 from maskwright.analysis.grammar.columns import (
     FORM_FEED,
     LINE_FEED,
@@ -163,8 +164,8 @@ def accepts_any(table, memory, region, stacks, used, members):  # type: ignore[n
     return np.int64(ILLEGAL)
 
 
-@kernel
-def mode_state(table, memory, arena, stacks):  # type: ignore[no-untyped-def]
+@kernel(entry=True)
+def mode_state(table: Int32, memory: Int32, arena: int, stacks: int) -> int:
     """The lexer state in which the next lexeme begins, or SPLIT if the stacks disagree.
 
     Under contextual lexing the LR state on top chooses it. It is 0 if there is one mode only.

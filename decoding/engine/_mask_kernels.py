@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from maskwright.analysis.arrays import Int32
 from maskwright.analysis.grammar.columns import TAB_STOP
 from maskwright.analysis.jit import kernel
 from maskwright.decoding.engine._draft_kernels import (
@@ -462,8 +463,8 @@ def finish_mask(table, memory, region, words, is_empty):  # type: ignore[no-unty
     return np.int64(WANTS_CACHE if memory[region + CACHE] < 0 else OK)
 
 
-@kernel
-def fill(table, memory, region, words):  # type: ignore[no-untyped-def]
+@kernel(entry=True)
+def fill(table: Int32, memory: Int32, region: int, words: Int32) -> int:
     """Write the mask of the tokens allowed next.
 
     Returns OK; WANTS_CACHE, which means OK too; DEAD_END if the mask is empty; AFTER_END, and then

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from maskwright.analysis.arrays import Int32
 from maskwright.analysis.jit import kernel
 from maskwright.decoding.engine._stack_kernels import end_of, record
 from maskwright.decoding.engine.constants import (
@@ -35,8 +36,8 @@ from maskwright.decoding.engine.constants import (
 from maskwright.maskstore.table.schema import N_WORDS
 
 
-@kernel
-def reset(table, memory, region):  # type: ignore[no-untyped-def]
+@kernel(entry=True)
+def reset(table: Int32, memory: Int32, region: int) -> None:
     """Put a region back to the start of the text. CAPACITY, MAX_HISTORY and ARENA must be set."""
     memory[region + LEXER] = 0
     memory[region + COLUMN] = 0
@@ -75,8 +76,8 @@ def remember(memory, region):  # type: ignore[no-untyped-def]
         memory[region + N_HISTORY] += 1
 
 
-@kernel
-def rollback(table, memory, region, n):  # type: ignore[no-untyped-def]
+@kernel(entry=True)
+def rollback(table: Int32, memory: Int32, region: int, n: int) -> None:
     """Take back the last n tokens, 1 <= n <= N_HISTORY."""
     longest = memory[region + MAX_HISTORY]
     at = (memory[region + HISTORY_AT] - n) % longest
@@ -89,8 +90,8 @@ def rollback(table, memory, region, n):  # type: ignore[no-untyped-def]
     forget_walks(table, memory, region, memory[region + USED])
 
 
-@kernel
-def forget_walks(table, memory, region, first):  # type: ignore[no-untyped-def]
+@kernel(entry=True)
+def forget_walks(table: Int32, memory: Int32, region: int, first: int) -> None:
     """Drop the cached walks from records numbered `first` or more, which are about to change."""
     if memory[region + CACHE] > 0:
         for slot in range(CACHED_WALKS):
@@ -99,8 +100,8 @@ def forget_walks(table, memory, region, first):  # type: ignore[no-untyped-def]
                 memory[at] = -1
 
 
-@kernel
-def collect(table, memory, region, moved):  # type: ignore[no-untyped-def]
+@kernel(entry=True)
+def collect(table: Int32, memory: Int32, region: int, moved: Int32) -> None:
     """Free the arena records that neither the text nor its history needs, and renumber the others.
 
     moved : (capacity,) int32; scratch.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from maskwright.analysis.arrays import Int32
 from maskwright.analysis.jit import kernel
 from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT
 from maskwright.decoding.engine.constants import (
@@ -96,8 +97,8 @@ def push(memory, arena, number, state, frame):  # type: ignore[no-untyped-def]
     memory[at + HEIGHT_AT] = height_of(memory, arena, frame) + 1
 
 
-@kernel
-def first_stack(memory, arena, stacks):  # type: ignore[no-untyped-def]
+@kernel(entry=True)
+def first_stack(memory: Int32, arena: int, stacks: int) -> int:
     """The top frame of the first of some stacks."""
     return stacks if stacks >= 0 else np.int64(memory[arena + RECORD * (LIST - stacks)])
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from maskwright.analysis.arrays import Int32, Int64
 from maskwright.analysis.jit import kernel
 from maskwright.decoding.engine._draft_kernels import begin_draft, spend_nothing
 from maskwright.decoding.engine._end_kernels import can_end, can_go_on
@@ -58,8 +59,10 @@ from maskwright.maskstore.table.schema import (
 )
 
 
-@kernel
-def read_bytes(table, data, from_tokens, begin, end, memory, region, commit):  # type: ignore[no-untyped-def]
+@kernel(entry=True)
+def read_bytes(
+    table: Int32, data: Int32, from_tokens: bool, begin: int, end: int, memory: Int32, region: int, commit: bool
+) -> int:
     """Feed bytes: OK or an error.
 
     The text's state changes only if the bytes are legal and `commit` is true.
@@ -136,8 +139,8 @@ def read_remaining(table, data, from_tokens, begin, end, memory, region, commit)
     return code
 
 
-@kernel
-def read_token(table, memory, region, token, commit):  # type: ignore[no-untyped-def]
+@kernel(entry=True)
+def read_token(table: Int32, memory: Int32, region: int, token: int, commit: bool) -> int:
     """Feed one token, which may be an end-of-text token: OK or an error.
 
     The text's state changes only if the token is legal and `commit` is true.
@@ -182,8 +185,8 @@ def advance_one(table, memory, token):  # type: ignore[no-untyped-def]
     return code
 
 
-@kernel
-def replay(table, memory, tokens, begin, words, result):  # type: ignore[no-untyped-def]
+@kernel(entry=True)
+def replay(table: Int32, memory: Int32, tokens: Int64, begin: int, words: Int32, result: Int64) -> int:
     """Read tokens[begin:] into the text of a matcher, as long as the masks have them.
 
     For each token it fills the mask, looks the token up, and reads it. Returns how many of `tokens`

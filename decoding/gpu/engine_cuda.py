@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 from numba import cuda, int64
 
-from maskwright.analysis.jit import checksum, resolve
+from maskwright.analysis.jit import resolve
+from maskwright.analysis.kernel_sources import checksum
 from maskwright.decoding.engine.constants import (
     AFTER_END,
     COLLECTED,

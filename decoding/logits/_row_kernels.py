@@ -30,6 +30,7 @@ from typing import Any
 
 import numpy as np
 
+from maskwright.analysis.arrays import Int32, Int32_2D, Int64, UInt8
 from maskwright.analysis.jit import kernel
 from maskwright.decoding.engine._end_kernels import can_end
 from maskwright.decoding.engine._mask_kernels import find_masks, write_collected
@@ -271,8 +272,19 @@ def find_row(table, memory, region, ends, store, book, rows, scratch):  # type: 
     return row
 
 
-@kernel
-def find_rows(table, memory, regions, ends, store, book, rows, scratch, ids, results):  # type: ignore[no-untyped-def]
+@kernel(entry=True)
+def find_rows(
+    table: Int32,
+    memory: Int32,
+    regions: Int64,
+    ends: UInt8,
+    store: int,
+    book: Int64,
+    rows: Int32_2D,
+    scratch: Int32,
+    ids: Int32,
+    results: Int32,
+) -> bool:
     """Find the rows of some texts of one store. Returns whether all results are OK or IDLE.
 
     table, memory : as for all kernels of the engine.

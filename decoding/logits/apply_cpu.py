@@ -17,10 +17,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.arrays import Int32, Int32_2D, Int64, Int64_2D, Integers, UInt8
 from maskwright.analysis.jit import kernel
-
-Integers = npt.NDArray[Any]
-Int32 = npt.NDArray[np.int32]
 
 
 def apply_words(logits: Integers, stride: int, columns: int, words: Int32, minus_infinity: Any) -> None:
@@ -79,14 +77,15 @@ def _lanes() -> npt.NDArray[np.int64]:
     return table
 
 
-@kernel
-def mask_each(logits, stride, columns, row_ids, rows, minus_infinity):  # type: ignore[no-untyped-def]
+@kernel(entry=True)
+def mask_each(logits: Integers, stride: int, columns: int, row_ids: Int32, rows: Int32_2D, minus_infinity: int) -> None:
     """`apply_rows`, a word at a time.
 
     PERF: the inner loop is a selection, which compiles to vector instructions. A conditional store
     took three times as long, and a table of bools with masked_fill_ fifteen times (32,000 float32
     logits, Numba 0.68, x86-64).
     """
+    bits = logits.dtype.type(minus_infinity)
     for row in range(row_ids.shape[0]):
         if row_ids[row] < 0:
             continue
@@ -100,19 +99,21 @@ def mask_each(logits, stride, columns, row_ids, rows, minus_infinity):  # type: 
                 continue
             if word == 0:
                 for j in range(32):
-                    here[begin + j] = minus_infinity
+                    here[begin + j] = bits
             else:
                 for j in range(32):
                     allowed = (word >> np.int32(j)) & 1
-                    here[begin + j] = here[begin + j] if allowed else minus_infinity
+                    here[begin + j] = here[begin + j] if allowed else bits
         for i in range(whole << 5, columns):
             w = i >> 5
             if w >= words.shape[0] or (words[w] >> np.int32(i & 31)) & 1 == 0:
-                here[i] = minus_infinity
+                here[i] = bits
 
 
-@kernel
-def mask_lanes(lanes, stride, columns, row_ids, rows, table, minus_infinity):  # type: ignore[no-untyped-def]
+@kernel(entry=True)
+def mask_lanes(
+    lanes: Int64, stride: int, columns: int, row_ids: Int32, rows: Int32_2D, table: Int64_2D, minus_infinity: int
+) -> None:
     """`mask_each` of 16-bit logits, four a lane: x = (x and ones) or (-inf and not ones).
 
     lanes : (n,) int64; four logits each. stride and columns count lanes.
@@ -150,8 +151,8 @@ def mask_lanes(lanes, stride, columns, row_ids, rows, table, minus_infinity):  #
             here[at] = (here[at] & ones) | (minus_infinity & ~ones)
 
 
-@kernel
-def is_outside(row_ids, limit):  # type: ignore[no-untyped-def]
+@kernel(entry=True)
+def is_outside(row_ids: Int32, limit: int) -> bool:
     """Whether a number is below -1, or is the limit or above."""
     found = False
     for row in range(row_ids.shape[0]):
@@ -159,8 +160,8 @@ def is_outside(row_ids, limit):  # type: ignore[no-untyped-def]
     return found
 
 
-@kernel
-def not_ascending(row_ids, starts, ids):  # type: ignore[no-untyped-def]
+@kernel(entry=True)
+def not_ascending(row_ids: Int32, starts: Int32, ids: Int32) -> int:
     """The number of the first list in use that does not ascend; -1 if all do."""
     for row in range(row_ids.shape[0]):
         k = row_ids[row]
@@ -171,9 +172,12 @@ def not_ascending(row_ids, starts, ids):  # type: ignore[no-untyped-def]
     return -1
 
 
-@kernel
-def keep_ids(logits, stride, columns, row_ids, starts, ids, minus_infinity):  # type: ignore[no-untyped-def]
+@kernel(entry=True)
+def keep_ids(
+    logits: Integers, stride: int, columns: int, row_ids: Int32, starts: Int32, ids: Int32, minus_infinity: int
+) -> None:
     """`apply_ids`: fills the gaps between ids, so that no logit need be saved."""
+    bits = logits.dtype.type(minus_infinity)
     for row in range(row_ids.shape[0]):
         k = row_ids[row]
         if k < 0:
@@ -183,14 +187,17 @@ def keep_ids(logits, stride, columns, row_ids, starts, ids, minus_infinity):  # 
         for i in range(starts[k], starts[k + 1]):
             token = ids[i]
             if 0 <= token < columns:
-                here[filled:token] = minus_infinity
+                here[filled:token] = bits
                 filled = token + 1
-        here[filled:] = minus_infinity
+        here[filled:] = bits
 
 
-@kernel
-def mend_each(logits, stride, columns, row_ids, rows, is_dead, exponent):  # type: ignore[no-untyped-def]
+@kernel(entry=True)
+def mend_each(
+    logits: Integers, stride: int, columns: int, row_ids: Int32, rows: Int32_2D, is_dead: UInt8, exponent: int
+) -> None:
     """`mend_rows`. Cost: up to the first finite logit of each row."""
+    ones = logits.dtype.type(exponent)
     for row in range(row_ids.shape[0]):
         is_dead[row] = 0
         if row_ids[row] < 0:
@@ -206,7 +213,7 @@ def mend_each(logits, stride, columns, row_ids, rows, is_dead, exponent):  # typ
             for i in range(32 * w, min(32 * w + 32, columns)):
                 if (words[w] >> np.int32(i & 31)) & 1:
                     is_empty = False
-                    if here[i] & exponent != exponent:
+                    if here[i] & ones != ones:
                         is_alive = True
                         break
             if is_alive:

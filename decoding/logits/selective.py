@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.arrays import Int32, Int32_2D
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.analysis.jit import kernel
 from maskwright.decoding.logits.optional import need_torch
@@ -106,8 +107,8 @@ def id_lists(words: npt.NDArray[np.int32], n_columns: int, limit: int) -> IdList
     return IdLists(ids[:n], (np.cumsum(count) - count).astype(np.int32), count, int(count.max(initial=0)))
 
 
-@kernel
-def write_ids(words, n_columns, ids, count):  # type: ignore[no-untyped-def]
+@kernel(entry=True)
+def write_ids(words: Int32_2D, n_columns: int, ids: Int32, count: Int32) -> int:
     """Write the ids of masks. Returns their number, or -1 if `ids` is too short.
 
     words : (B, W) int32.

@@ -20,14 +20,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from maskwright.analysis.arrays import Int32, Int64, UInt64
 from maskwright.analysis.jit import kernel
 from maskwright.maskstore.automaton._hash_kernels import mix
 from maskwright.maskstore.automaton.exploration_tables import ACCEPTED, FIRST_STATE, REFUSED
-
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
 
 UNDECIDABLE = -2
 """Returned for pairs from which no stack leads to a decision."""
@@ -106,12 +103,12 @@ class Search(NamedTuple):
     stack: Int32
     calls: Int32
     block: Int32
-    colors: npt.NDArray[np.uint64]
-    fresh: npt.NDArray[np.uint64]
+    colors: UInt64
+    fresh: UInt64
 
 
-@kernel
-def classify(n_pairs, pairs, known, search, cursor, until):  # type: ignore[no-untyped-def]
+@kernel(entry=True)
+def classify(n_pairs: int, pairs: Pairs, known: Classes, search: Search, cursor: Int64, until: int) -> int:
     """Find the classes of the pairs cursor[N_CLASSIFIED] to n_pairs - 1.
 
     Returns 0 when done, -1 after some `until` edges (call it again), or UNDECIDABLE.
@@ -456,8 +453,8 @@ def add_slot(number, hashes, slots):  # type: ignore[no-untyped-def]
     slots[at] = number
 
 
-@kernel
-def refill(n_classes, known):  # type: ignore[no-untyped-def]
+@kernel(entry=True)
+def refill(n_classes: int, known: Classes) -> None:
     """Enter all classes into empty hash tables."""
     for number in range(FIRST_STATE, n_classes):
         add_slot(number, known.hashes, known.slots)

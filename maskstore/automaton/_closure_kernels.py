@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from maskwright.analysis.arrays import Int32, Int64
 from maskwright.analysis.jit import kernel
 from maskwright.maskstore.automaton._hash_kernels import first_slot, mix, slot_of
 from maskwright.maskstore.automaton.closure_tables import (
@@ -29,8 +30,10 @@ from maskwright.maskstore.automaton.closure_tables import (
     NEXT_ROOT,
     NEXT_VISIT,
     NO_MASK,
+    Closing,
+    Pool,
 )
-from maskwright.maskstore.automaton.exploration_tables import ACCEPTED, DONE, PAUSED, REFUSED
+from maskwright.maskstore.automaton.exploration_tables import ACCEPTED, DONE, PAUSED, REFUSED, Parser, Steps
 
 
 @kernel
@@ -122,8 +125,10 @@ def pool_mask(pool, sizes):  # type: ignore[no-untyped-def]
     return number
 
 
-@kernel
-def pool_groups(members, member_start, groups, starts, out, pool, sizes):  # type: ignore[no-untyped-def]
+@kernel(entry=True)
+def pool_groups(
+    members: Int32, member_start: Int64, groups: Int32, starts: Int64, out: Int32, pool: Pool, sizes: Int64
+) -> int:
     """Make the masks of unions of groups of tokens; see `MaskCollector.add_groups`.
 
     Written: out, (n,) int32; out[i] is the mask of groups[starts[i] : starts[i + 1]].
@@ -352,8 +357,17 @@ def equal_edge(begin, end, first_edge, root, c):  # type: ignore[no-untyped-def]
     return np.int64(-1)
 
 
-@kernel
-def close_roots(item_start, item_root, item_mask, root_start, root_cell, root_state, c, until):  # type: ignore[no-untyped-def]
+@kernel(entry=True)
+def close_roots(
+    item_start: Int64,
+    item_root: Int32,
+    item_mask: Int32,
+    root_start: Int64,
+    root_cell: Int32,
+    root_state: Int32,
+    c: Closing,
+    until: int,
+) -> int:
     """Make the edges of the root nodes. The roots have the numbers 1, 2, ... in their order.
 
     item_start : (n_roots + 1,) int64; where the items of each root begin.
@@ -431,8 +445,8 @@ def close_roots(item_start, item_root, item_mask, root_start, root_cell, root_st
     return DONE
 
 
-@kernel
-def close_nodes(parser, steps, c, until):  # type: ignore[no-untyped-def]
+@kernel(entry=True)
+def close_nodes(parser: Parser, steps: Steps, c: Closing, until: int) -> int:
     """Make the edges of all nodes over all cells that can follow.
 
     parser, steps : `exploration_tables.Parser`, `exploration_tables.Steps`.

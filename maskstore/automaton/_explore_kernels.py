@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from maskwright.analysis.arrays import Int32, Int64
 from maskwright.analysis.jit import kernel
 from maskwright.maskstore.automaton._hash_kernels import first_slot, mix, slot_of
 from maskwright.maskstore.automaton._parse_kernels import add_configuration, advance_configuration, representative
@@ -35,14 +36,19 @@ from maskwright.maskstore.automaton.exploration_tables import (
     NOTHING,
     PAUSED,
     REFUSED,
+    Exploration,
+    Pairs,
+    Steps,
 )
 
 NEW_STEP = 64
 """Units of work of a step that is not yet known. A known step takes one."""
 
 
-@kernel
-def representatives_of(continuation_of, top_of, next_index, representative_of, x):  # type: ignore[no-untyped-def]
+@kernel(entry=True)
+def representatives_of(
+    continuation_of: Int32, top_of: Int32, next_index: Int64, representative_of: Int32, x: Exploration
+) -> int:
     """The representatives of continuations, each with a state on top, from index next_index[0] on.
 
     A continuation without outcomes is its own representative.
@@ -209,8 +215,8 @@ def lack_of_room(width, x):  # type: ignore[no-untyped-def]
     return DONE
 
 
-@kernel
-def explore(x, until):  # type: ignore[no-untyped-def]
+@kernel(entry=True)
+def explore(x: Exploration, until: int) -> int:
     """Follow all pairs (configuration set, last cell) over the cells that can lie below.
 
     Begins with pair sizes[NEXT_PAIR]. New pairs are followed in the same call.
@@ -261,8 +267,10 @@ def explore(x, until):  # type: ignore[no-untyped-def]
     return DONE
 
 
-@kernel
-def explore_tops(continuation_of, top_of, next_index, pair_of_index, x, until):  # type: ignore[no-untyped-def]
+@kernel(entry=True)
+def explore_tops(
+    continuation_of: Int32, top_of: Int32, next_index: Int64, pair_of_index: Int32, x: Exploration, until: int
+) -> int:
     """The first step of continuations, each with a state on top, from index next_index[0] on.
 
     continuation_of, top_of : (n,) int32. Written, pair_of_index : (n,) int32; REFUSED, ACCEPTED or
@@ -299,8 +307,8 @@ def explore_tops(continuation_of, top_of, next_index, pair_of_index, x, until): 
     return DONE
 
 
-@kernel
-def merge_steps(n_steps, n_cells, steps, pairs, classes, least):  # type: ignore[no-untyped-def]
+@kernel(entry=True)
+def merge_steps(n_steps: int, n_cells: int, steps: Steps, pairs: Pairs, classes: Int32, least: Int32) -> None:
     """Replace each step's result by what is known of the pair that it leads to.
 
     That is REFUSED or ACCEPTED if the pair is decided early, else the least equivalent state.

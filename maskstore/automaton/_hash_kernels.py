@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.arrays import Int32, Int64
 from maskwright.analysis.jit import kernel
 
-Int32 = npt.NDArray[np.int32]
 Table = TypeVar("Table", bound=Any)
 
 
@@ -55,8 +55,8 @@ def slot_of(key, keys, slots):  # type: ignore[no-untyped-def]
     return h
 
 
-@kernel
-def add_keys(keys, begin, end, slots):  # type: ignore[no-untyped-def]
+@kernel(entry=True)
+def add_keys(keys: Int64, begin: int, end: int, slots: Int32) -> None:
     """Enter the rows begin to end - 1 by their keys. Of rows with equal keys the last one stays."""
     for i in range(begin, end):
         slots[slot_of(keys[i], keys, slots)] = i
@@ -75,8 +75,8 @@ def first_slot(hashed, slots):  # type: ignore[no-untyped-def]
     return (np.int64(hashed) >> np.int64(23)) & (slots.shape[0] - 1)
 
 
-@kernel
-def add_hashed(hashes, begin, end, slots):  # type: ignore[no-untyped-def]
+@kernel(entry=True)
+def add_hashed(hashes: Int64, begin: int, end: int, slots: Int32) -> None:
     """Enter the rows begin to end - 1, which are distinct, by their 63-bit hashes."""
     for i in range(begin, end):
         at = first_slot(hashes[i], slots)

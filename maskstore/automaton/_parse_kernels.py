@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from maskwright.analysis.arrays import Int64, UInt64
 from maskwright.analysis.jit import kernel
 from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT
 from maskwright.maskstore.automaton._hash_kernels import first_slot, mix, slot_of
@@ -22,6 +23,7 @@ from maskwright.maskstore.automaton.exploration_tables import (
     NOTHING,
     REFUSED_CONTINUATION,
     TOO_DEEP,
+    TerminalSets,
 )
 
 
@@ -102,8 +104,8 @@ def add_configuration(continuation, pops, pushed, cell, x, n_found):  # type: ig
     return n_found + 1
 
 
-@kernel
-def terminal_set(bits, sets, sizes):  # type: ignore[no-untyped-def]
+@kernel(entry=True)
+def terminal_set(bits: UInt64, sets: TerminalSets, sizes: Int64) -> int:
     """The number of a set of terminals, a new one if it is not in the table.
 
     bits : (n_words,) uint64.

@@ -9,14 +9,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from maskwright.analysis.arrays import Int32, Int32_2D, Int64, UInt32, UInt32_2D, UInt64
 from maskwright.maskstore.automaton._hash_kernels import add_hashed, doubled, free_slots, grown
 from maskwright.maskstore.vocabulary.masks import BITS, n_words
-
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
-UInt32 = npt.NDArray[np.uint32]
 
 FIRST_DENSE, FIRST_IDS = 1 << 10, 1 << 20
 """Dense masks, and tokens of sparse masks, that a pool has room for at first."""
@@ -50,7 +46,7 @@ class Pool(NamedTuple):
     n_ids: Int32
     begin: Int64
     slots: Int32
-    dense: UInt32
+    dense: UInt32_2D
     ids: Int32
 
 
@@ -119,8 +115,8 @@ class Scratch(NamedTuple):
     more_states: Int32
     more_masks: Int32
     equal_edge: Int64
-    hashes: npt.NDArray[np.uint64]
-    by_cell: Int32
+    hashes: UInt64
+    by_cell: Int32_2D
     cell_start: Int64
 
 

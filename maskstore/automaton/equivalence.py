@@ -29,15 +29,12 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from maskwright.analysis.arrays import Int32, Int32_2D, Int64, UInt64_2D
 from maskwright.analysis.jit import kernel
 from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT, LrTables
 from maskwright.maskstore.automaton import exploration_tables
 from maskwright.maskstore.automaton.exploration_tables import ACCEPTED, MAX_POPS, REFUSED
-
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
 
 STATE = 1 << 29
 """In a shape: STATE + s begins the part that says what state s does."""
@@ -232,13 +229,15 @@ class _Acts(NamedTuple):
     """What the parser does before one column; the arrays are those of `LrTables`."""
 
     column: int
-    action: Int32
+    action: Int32_2D
     alternatives: Int32
     default: Int32
 
 
-@kernel
-def _close(acts, rule_start, rules, set_after, set_start, members, bits):  # type: ignore[no-untyped-def]
+@kernel(entry=True)
+def _close(
+    acts: _Acts, rule_start: Int32, rules: Int32, set_after: Int32, set_start: Int32, members: Int32, bits: UInt64_2D
+) -> None:
     """Add to each set of acting states those that reductions before the column lead to.
 
     bits : (n_sets, n_words) uint64; bit i of a set's row is acting state i. Changed until nothing
@@ -273,8 +272,18 @@ def _close(acts, rule_start, rules, set_after, set_start, members, bits):  # typ
                                 grew = True
 
 
-@kernel
-def _write_shapes(acts, acting, bits, entered_index, order, shape_start, shape, shift_start, shifts):  # type: ignore[no-untyped-def]
+@kernel(entry=True)
+def _write_shapes(
+    acts: _Acts,
+    acting: Int32,
+    bits: UInt64_2D,
+    entered_index: Int32,
+    order: Int32,
+    shape_start: Int64,
+    shape: Int32,
+    shift_start: Int64,
+    shifts: Int32,
+) -> bool:
     """Write each set's acting states with what they do: -1 - rule, or the number of a target.
 
     Targets are the states that the column is shifted to. Each set numbers its own, in the order in

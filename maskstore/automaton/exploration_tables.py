@@ -11,15 +11,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from maskwright.analysis.arrays import Int32, Int32_2D, Int32_3D, Int64, UInt64, UInt64_2D
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.lr.encoding import LrTables
 from maskwright.maskstore.automaton._hash_kernels import free_slots, grown
-
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
-UInt64 = npt.NDArray[np.uint64]
 
 REFUSED = 0
 ACCEPTED = 1
@@ -79,8 +75,8 @@ MAX_STEPS = 100_000
 class Parser(NamedTuple):
     """LALR tables, as in `LrTables`. mode : (n_states,) int32; the lexing mode of each state."""
 
-    action: Int32
-    goto: Int32
+    action: Int32_2D
+    goto: Int32_2D
     rule_lhs: Int32
     rule_length: Int32
     alternatives: Int32
@@ -114,7 +110,7 @@ class Positions(NamedTuple):
     start: Int32
     keys: Int32
     numbers: Int32
-    shape: Int32
+    shape: Int32_3D
 
 
 class Known(NamedTuple):
@@ -150,7 +146,7 @@ class Configurations(NamedTuple):
     """
 
     keys: Int64
-    parts: Int32
+    parts: Int32_2D
     slots: Int32
 
 
@@ -162,7 +158,7 @@ class TerminalSets(NamedTuple):
     """
 
     hashes: Int64
-    bits: UInt64
+    bits: UInt64_2D
     slots: Int32
 
 
@@ -226,7 +222,7 @@ class Scratch(NamedTuple):
     """
 
     stack: Int32
-    branches: Int32
+    branches: Int32_2D
     heights: Int32
     continuations: Int32
     found: Int32

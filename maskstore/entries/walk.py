@@ -109,7 +109,7 @@ class Walk:
         n = len(self.data)
         end_set, cut, accepted, move = found = np.empty((4, n), np.int32)
         _kernels.scan_fresh(
-            self.union.next_state,
+            np.ascontiguousarray(self.union.next_state),
             accepts,
             counts_columns,
             self.moves,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from maskwright.analysis.arrays import Int32, Int32_2D, Int64, Int64_2D, UInt32_2D
 from maskwright.analysis.jit import kernel
 
 
@@ -15,8 +16,8 @@ def edge_slot(key, n_slots):  # type: ignore[no-untyped-def]
     return np.int64((h * np.uint64(n_slots)) >> np.uint64(32))
 
 
-@kernel(allocates=True)
-def choose_defaults(node_of, number, nodes):  # type: ignore[no-untyped-def]
+@kernel(entry=True, allocates=True)
+def choose_defaults(node_of: Int64, number: Int32, nodes: Int32_2D) -> None:
     """Write the most common number among each node's edges to nodes[n, 0]. The least wins a tie.
 
     node_of, number : (n_edges,); each edge's node, ascending, and its number.
@@ -40,8 +41,8 @@ def choose_defaults(node_of, number, nodes):  # type: ignore[no-untyped-def]
         begin = end
 
 
-@kernel
-def fill_edges(keys, number, slots):  # type: ignore[no-untyped-def]
+@kernel(entry=True)
+def fill_edges(keys: Int32, number: Int32, slots: Int32_2D) -> None:
     """Enter edges into the hash table.
 
     keys, number : (n_edges,) int32; keys are distinct and not negative.
@@ -56,8 +57,8 @@ def fill_edges(keys, number, slots):  # type: ignore[no-untyped-def]
         slots[at, 1] = number[i]
 
 
-@kernel
-def write_rows(count, at, dense, ids, words):  # type: ignore[no-untyped-def]
+@kernel(entry=True)
+def write_rows(count: Int32, at: Int64, dense: UInt32_2D, ids: Int32, words: UInt32_2D) -> None:
     """Write masks of a closure as bitmasks.
 
     count, at : (n,); of the masks, as `Closure.mask_count` and `Closure.mask_at`.
@@ -82,8 +83,8 @@ def bits_of(word):  # type: ignore[no-untyped-def]
     return (word * np.uint32(0x01010101) & np.uint32(0xFFFFFFFF)) >> np.uint32(24)
 
 
-@kernel(allocates=True)
-def row_sizes(words):  # type: ignore[no-untyped-def]
+@kernel(entry=True, allocates=True)
+def row_sizes(words: UInt32_2D) -> Int64:
     """The number of tokens of each row: (n,) int64. words : (n, n_words) uint32."""
     sizes = np.zeros(words.shape[0], np.int64)
     for i in range(words.shape[0]):
@@ -92,8 +93,18 @@ def row_sizes(words):  # type: ignore[no-untyped-def]
     return sizes
 
 
-@kernel
-def share_rows(words, sizes, order, done, row_of, rows, kept, n_rows, most):  # type: ignore[no-untyped-def]
+@kernel(entry=True)
+def share_rows(
+    words: UInt32_2D,
+    sizes: Int64,
+    order: Int64,
+    done: int,
+    row_of: Int32,
+    rows: UInt32_2D,
+    kept: Int64_2D,
+    n_rows: int,
+    most: int,
+) -> tuple[int, int]:
     """Give each mask, from order[done] on, the row from which it differs least, or a new row.
 
     A row is the intersection of its masks. No mask may have more than `most` tokens that its row

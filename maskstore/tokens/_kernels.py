@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from maskwright.analysis.arrays import Bool, Int32, Int32_2D, Int64, UInt8, UInt32
 from maskwright.analysis.jit import kernel
 
 NO_COLUMN = -1
@@ -15,8 +16,17 @@ LINE_FEED = 10
 SPACE = 32
 
 
-@kernel
-def scan_fresh(next_set, accepts, counts_columns, moves, absolute, data, offsets, found):  # type: ignore[no-untyped-def]
+@kernel(entry=True)
+def scan_fresh(
+    next_set: Int32_2D,
+    accepts: Int32,
+    counts_columns: Bool,
+    moves: Int32_2D,
+    absolute: int,
+    data: UInt8,
+    offsets: Int64,
+    found: Int32_2D,
+) -> None:
     """How far the lexeme that begins at each byte of each token goes by longest match.
 
     next_set : (n_sets, 256) int32; the sets of the union automaton. Set 0 is the start, -1 means
@@ -77,8 +87,10 @@ def move_after(data, begin, end, moves, number):  # type: ignore[no-untyped-def]
     return number
 
 
-@kernel
-def scan_state(next_state, is_accepting, state, data, offsets, end_state, cut):  # type: ignore[no-untyped-def]
+@kernel(entry=True)
+def scan_state(
+    next_state: Int32_2D, is_accepting: Bool, state: int, data: UInt8, offsets: Int64, end_state: Int32, cut: Int32
+) -> bool:
     """What each token does to the terminal under way in lexer state `state`.
 
     next_state, is_accepting : the automaton of that terminal, with -1 for a dead end.
@@ -112,8 +124,8 @@ def scan_state(next_state, is_accepting, state, data, offsets, end_state, cut): 
     return read_on
 
 
-@kernel
-def leave_newline(data, offsets, cut, table, moves):  # type: ignore[no-untyped-def]
+@kernel(entry=True)
+def leave_newline(data: UInt8, offsets: Int64, cut: Int32, table: Int32_2D, moves: Int32) -> None:
     """The move of the part of each token that belongs to the newline under way.
 
     cut : (n_tokens,) int32; as from `scan_state`.
@@ -125,8 +137,8 @@ def leave_newline(data, offsets, cut, table, moves):  # type: ignore[no-untyped-
             moves[token] = move_after(data, offsets[token], cut[token], table, 0)
 
 
-@kernel
-def group_equal(keys, group, firsts, slots):  # type: ignore[no-untyped-def]
+@kernel(entry=True)
+def group_equal(keys: Int64, group: Int32, firsts: Int32, slots: Int32) -> int:
     """Number equal keys alike, in the order of first occurrence. Returns the number of groups.
 
     keys : (n,) int64.
@@ -154,8 +166,8 @@ def group_equal(keys, group, firsts, slots):  # type: ignore[no-untyped-def]
     return n_groups
 
 
-@kernel
-def stable_order(keys, starts, order):  # type: ignore[no-untyped-def]
+@kernel(entry=True)
+def stable_order(keys: Int32, starts: Int64, order: Int64) -> None:
     """Sort small numbers by counting. Equal ones stay in their order.
 
     keys : (n,) int32, from 0 to n_keys - 1.
@@ -174,8 +186,8 @@ def stable_order(keys, starts, order):  # type: ignore[no-untyped-def]
     starts[0] = 0
 
 
-@kernel
-def union_of_groups(members, member_start, groups, token_ids, words):  # type: ignore[no-untyped-def]
+@kernel(entry=True)
+def union_of_groups(members: Int32, member_start: Int64, groups: Int64, token_ids: Int32, words: UInt32) -> int:
     """Set the bits of all tokens of some groups. Returns how many tokens they are.
 
     members, member_start : the groups; group g is members[member_start[g] : member_start[g + 1]].

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from maskwright.analysis.arrays import Int32, Int64, UInt8
 from maskwright.analysis.jit import kernel
 from maskwright.maskstore.tokens._kernels import SPACE
 from maskwright.maskstore.tokens.walk_tables import (
@@ -22,6 +23,15 @@ from maskwright.maskstore.tokens.walk_tables import (
     TOKEN,
     UNKNOWN_AFTER,
     UNKNOWN_MODES,
+    Contexts,
+    Ends,
+    Found,
+    ModesOfSets,
+    Prefixes,
+    Rows,
+    Sequences,
+    SetsAfter,
+    Walk,
 )
 
 FULL = -1
@@ -64,8 +74,8 @@ def extend_sequence(sequence, symbol, sequences):  # type: ignore[no-untyped-def
     return number
 
 
-@kernel
-def refill_sequences(sequences):  # type: ignore[no-untyped-def]
+@kernel(entry=True)
+def refill_sequences(sequences: Sequences) -> None:
     """Enter all sequences but number 0 into an empty hash table."""
     slots = sequences.slots
     for i in range(1, sequences.sizes[0]):
@@ -75,8 +85,8 @@ def refill_sequences(sequences):  # type: ignore[no-untyped-def]
         slots[h] = i
 
 
-@kernel
-def find_set_after(states, symbol, sets_after):  # type: ignore[no-untyped-def]
+@kernel(entry=True)
+def find_set_after(states: int, symbol: int, sets_after: SetsAfter) -> int:
     """The set of the parser's states after a symbol (see `feasible`), or UNKNOWN."""
     key, h = hash_of(states, symbol, sets_after.keys)
     while sets_after.keys[h] != 0:
@@ -86,8 +96,8 @@ def find_set_after(states, symbol, sets_after):  # type: ignore[no-untyped-def]
     return np.int64(UNKNOWN)
 
 
-@kernel
-def note_set_after(states, symbol, found, sets_after):  # type: ignore[no-untyped-def]
+@kernel(entry=True)
+def note_set_after(states: int, symbol: int, found: int, sets_after: SetsAfter) -> None:
     """Note the set after a symbol, for `find_set_after`. It is not noted yet, and there is room."""
     key, h = hash_of(states, symbol, sets_after.keys)
     while sets_after.keys[h] != 0:
@@ -96,8 +106,8 @@ def note_set_after(states, symbol, found, sets_after):  # type: ignore[no-untype
     sets_after.sets[h] = found
 
 
-@kernel
-def refill_sets_after(old, sets_after):  # type: ignore[no-untyped-def]
+@kernel(entry=True)
+def refill_sets_after(old: SetsAfter, sets_after: SetsAfter) -> None:
     """Enter all that is noted in old tables into larger, empty ones."""
     for i in range(old.keys.shape[0]):
         if old.keys[i] != 0:
@@ -131,8 +141,8 @@ def emit(out, sequence, move, w):  # type: ignore[no-untyped-def]
     return sequence, DONE
 
 
-@kernel
-def walk_longest(start, prefixes, ends, w):  # type: ignore[no-untyped-def]
+@kernel(entry=True)
+def walk_longest(start: int, prefixes: Prefixes, ends: Ends, w: Walk) -> int:
     """Read every token from lexer state `start`, as far as some parser can read what is emitted.
 
     prefixes : `Prefixes`, scratch. ends : `Ends`, written.
@@ -181,8 +191,8 @@ def walk_longest(start, prefixes, ends, w):  # type: ignore[no-untyped-def]
     return DONE
 
 
-@kernel
-def shared_bytes(data, offsets, shared):  # type: ignore[no-untyped-def]
+@kernel(entry=True)
+def shared_bytes(data: UInt8, offsets: Int64, shared: Int32) -> None:
     """How many leading bytes each token shares with the one before it.
 
     Written: shared : (n_tokens,) int32, zero before.
@@ -325,8 +335,8 @@ def read_byte(row, rows, contexts, w):  # type: ignore[no-untyped-def]
     return True, DONE
 
 
-@kernel
-def walk_contextual(start, rows, found, contexts, sets, w):  # type: ignore[no-untyped-def]
+@kernel(entry=True)
+def walk_contextual(start: int, rows: Rows, found: Found, contexts: Contexts, sets: ModesOfSets, w: Walk) -> int:
     """Read every token from lexer state `start`, where the parser's state chooses what competes.
 
     Wherever a lexeme begins, each mode that it may be read in is followed. The sequence says in

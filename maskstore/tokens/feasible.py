@@ -16,12 +16,12 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from maskwright.analysis.arrays import Int32, Int32_2D
 from maskwright.analysis.jit import kernel
 from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT, LrTables
 from maskwright.maskstore.tokens import _walk_kernels
 from maskwright.maskstore.tokens.walk_tables import ModesOfSets, SetsAfter
 
-Int32 = npt.NDArray[np.int32]
 Words = npt.NDArray[np.uint32]
 
 NOWHERE, ANYWHERE = 0, 1
@@ -209,8 +209,8 @@ def _reductions(tables: LrTables) -> tuple[Int32, Int32, Int32, Int32]:
     )
 
 
-@kernel(allocates=True)
-def states_below(state, depth, predecessor_start, predecessors):  # type: ignore[no-untyped-def]
+@kernel(entry=True, allocates=True)
+def states_below(state: int, depth: int, predecessor_start: Int32, predecessors: Int32) -> Int32:
     """The states that can lie `depth` cells below a state on a stack: ascending, int32.
 
     predecessor_start, predecessors : see `LrTables`.
@@ -228,8 +228,17 @@ def states_below(state, depth, predecessor_start, predecessors):  # type: ignore
     return np.flatnonzero(here).astype(np.int32)
 
 
-@kernel(allocates=True)
-def _step(states, column, action, alternatives, starts, rules, target_start, targets):  # type: ignore[no-untyped-def]
+@kernel(entry=True, allocates=True)
+def _step(
+    states: Int32,
+    column: int,
+    action: Int32_2D,
+    alternatives: Int32,
+    starts: Int32,
+    rules: Int32,
+    target_start: Int32,
+    targets: Int32,
+) -> Int32:
     """The states after any reductions and a shift of a column, from any of some states.
 
     Returns int32, ascending. starts, rules, target_start, targets : see `_reductions`.

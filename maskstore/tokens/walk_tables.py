@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
-Int32 = npt.NDArray[np.int32]
-Int64 = npt.NDArray[np.int64]
-Bytes = npt.NDArray[np.uint8]
+from maskwright.analysis.arrays import Bool_2D, Int32, Int32_2D, Int64, UInt8, UInt8_2D, UInt64
 
 # codes that a walk returns: it is done, or what it lacks before it can go on
 DONE, FULL_SEQUENCES, UNKNOWN_AFTER, FULL_FOUND, FULL_ROWS, UNKNOWN_MODES = range(6)
@@ -34,11 +29,11 @@ class Lexer(NamedTuple):
     output_start, output_symbols : (n_outputs + 1,), (n,) int32.
     """
 
-    next_state: Int32
-    output: Int32
+    next_state: Int32_2D
+    output: Int32_2D
     output_start: Int32
     output_symbols: Int32
-    byte_class: Bytes
+    byte_class: UInt8
 
 
 class Contexts(NamedTuple):
@@ -52,10 +47,10 @@ class Contexts(NamedTuple):
     """
 
     mode_state: Int32
-    may_follow: npt.NDArray[np.bool_]
+    may_follow: Bool_2D
     code: int
     pending_start: Int32
-    pending: Bytes
+    pending: UInt8
 
 
 class Tokens(NamedTuple):
@@ -69,12 +64,12 @@ class Tokens(NamedTuple):
     moves : (n_moves, 33) int32; `Moves.table`.
     """
 
-    data: Bytes
+    data: UInt8
     offsets: Int64
     shared: Int32
     newline: int
     after_newline: int
-    moves: Int32
+    moves: Int32_2D
 
 
 class Sequences(NamedTuple):
@@ -101,7 +96,7 @@ class SetsAfter(NamedTuple):
     sets : (n,) int32.
     """
 
-    keys: npt.NDArray[np.uint64]
+    keys: UInt64
     sets: Int32
 
 
@@ -132,7 +127,7 @@ class Rows(NamedTuple):
         far.
     """
 
-    text: Bytes
+    text: UInt8_2D
     length: Int32
     reread_end: Int32
     next_byte: Int32

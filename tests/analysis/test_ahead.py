@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -16,8 +18,11 @@ import pytest
 from paths import ROOT, TESTS
 
 from maskwright.analysis import ahead, jit
-from maskwright.decoding.engine import entries as module
-from maskwright.decoding.engine.entries import PACKAGE, SIGNATURES, entries
+from maskwright.decoding import engine
+from maskwright.decoding.engine.entries import entries
+
+ENGINE = "maskwright.decoding.engine"
+FOLDER = str(Path(str(engine.__file__)).parent)
 
 needs_extension = pytest.mark.skipif(not entries.is_compiled_ahead, reason="no extension: there is no C compiler here")
 
@@ -142,37 +147,116 @@ def test_calls_let_other_threads_run() -> None:
 
 
 def test_without_an_extension_numba_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ahead, "_extension", lambda package, signatures: None)
-    made = ahead.EntryPoints(PACKAGE, SIGNATURES)
-    assert not made.is_compiled_ahead
-    for name in (name for kernels in SIGNATURES.values() for name in kernels):
-        assert callable(getattr(made, name)) and not isinstance(getattr(made, name), jit.Kernel)
+    monkeypatch.setattr(ahead, "extension", lambda package: None)
+    made = ahead.EntryPoints(ENGINE, {"_mask_kernels": ("fill",)})
+    assert not made.is_compiled_ahead and callable(made.fill) and not isinstance(made.fill, jit.Kernel)
     with pytest.raises(AttributeError, match="no entry point is called fil"):
         made.fil  # noqa: B018
 
 
 def test_an_extension_of_other_sources_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    names = {ahead.extension_name(PACKAGE, SIGNATURES, variant) for variant in ahead.VARIANTS}
+    names = {ahead.extension_name(FOLDER, variant) for variant in ahead.VARIANTS}
     assert len(names) == 2
     original = ahead.checksum
     monkeypatch.setattr(ahead, "checksum", lambda path: original(path) + path.endswith("_end_kernels.py"))
-    other = {ahead.extension_name(PACKAGE, SIGNATURES, variant) for variant in ahead.VARIANTS}
+    other = {ahead.extension_name(FOLDER, variant) for variant in ahead.VARIANTS}
     assert not names & other
-    assert ahead._extension(PACKAGE, SIGNATURES) is None
+    assert ahead.extension.__wrapped__(ENGINE) is None
 
 
 def test_a_variant_that_the_machine_lacks_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ahead, "_V3_FLAGS", {"no such flag"})
-    assert ahead.variants() == ("plain",)
+    assert ahead.variants.__wrapped__() == ("plain",)
 
 
-def test_signatures_are_of_kernels_and_of_their_arguments() -> None:
-    for name, kernels in SIGNATURES.items():
-        source = importlib.import_module(f"{PACKAGE}.{name}")
-        for kernel, words in kernels.items():
-            code = getattr(source, kernel).py_func.__code__
-            assert words.count(",") + 1 == code.co_argcount, kernel
-    assert {path.stem for path in Path(str(module.__file__)).parent.glob("_*_kernels.py")} >= set(SIGNATURES)
+def entry_points() -> list[tuple[str, str, list[str], list[str]]]:
+    """All kernels that Python may call: package, name, parameters with a type, parameters."""
+    code = (
+        "import sys; sys.path.insert(0, 'scripts')\nimport compile_kernels as c\n"
+        "print([(p, k.py_func.__name__, list(c.ahead.parameter_types(k.py_func)), "
+        "list(c.inspect.signature(k.py_func).parameters)) for p in c.packages() for k in c.entry_points(p)])"
+    )
+    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    return ast.literal_eval(run.stdout)  # type: ignore[no-any-return]
+
+
+def test_entry_points_have_types_and_are_in_the_extensions() -> None:
+    found = entry_points()
+    assert len(found) > 55 and len({package for package, *_ in found}) == 7
+    for package, name, typed, parameters in found:
+        assert typed == parameters, f"{package}: {name}"
+        importlib.import_module(package)
+        extension = ahead.extension(package)
+        if extension is not None:
+            assert hasattr(extension, name) or hasattr(extension, f"{name}_int32"), name
+
+
+def test_no_kernel_that_python_calls_is_left_out() -> None:
+    """Every kernel that a module without kernels calls is an entry point; the GPU's run only where Numba is."""
+    kernels: dict[str, bool] = {}
+    plain: list[str] = []
+    for folder in ("analysis", "maskstore", "decoding", "src/maskwright"):
+        for path in (ROOT / folder).rglob("*.py"):
+            text = path.read_text()
+            if "\n@kernel" not in text:
+                plain.append(text)
+            for decorated in re.finditer(r"\n@kernel(\(.*\))?\ndef (\w+)", text):
+                kernels[f"{path.stem}.{decorated[2]}"] = "entry=True" in (decorated[1] or "") or "gpu" in path.parts
+    assert len(kernels) > 150
+    called = 0
+    for text in plain:
+        modules: dict[str, str] = {}
+        for module, alias in re.findall(r"^from maskwright\S* import (\w*_kernels)(?: as (\w+))?$", text, re.MULTILINE):
+            modules[alias or module] = module
+        for alias, name in re.findall(r"\b(\w+)\.(\w+)\(", text):
+            kernel = f"{modules.get(alias)}.{name}"
+            if kernel in kernels:
+                called += 1
+                assert kernels[kernel], kernel
+    assert called > 30
+
+
+CALLS = r"""
+import numpy as np
+import maskwright as mw
+LINES = (
+    'start: (st | _NL)*\nst: NAME _NL | "if" NAME ":" _NL _INDENT st+ _DEDENT\nNAME: /[a-z]+/\n_NL: /(\\r?\\n[\\t ]*)+/\n'
+    '%ignore " "\n%declare _INDENT _DEDENT\n'
+)
+for grammar in ("json", mw.parse_grammar(LINES, lexing="longest"), mw.parse_grammar('start: "x" A\nA: /[a-z]+/')):
+    store = mw.build_store(grammar, "python-tiny")
+    matcher, batch = store.matcher(), store.batch(2, n_threads=2)
+    words = np.zeros((2, store.n_words), np.uint32)
+    batch.fill(words)
+    matcher.fill(words[0])
+    matcher.short_ending(), matcher.shortest_ending(), matcher.min_bytes_left()
+    for kind in (np.float16, np.float32, np.float64):
+        mw.apply_mask(np.zeros((2, store.vocabulary.size), kind), words)
+mw.build_store(mw.load_grammar("json", lexing="nfa"), "python-tiny", allow_dead=True)
+mw.analyze("json", "python-tiny")
+"""
+
+
+@needs_extension
+def test_calls_of_entry_points_have_the_types_that_were_compiled() -> None:
+    """Machine code does not look at what it is given; here every call is looked at. `make check-all` does so for the fast tests."""
+    environment = os.environ | {ahead.CHECK_VARIABLE: "1"}
+    run = subprocess.run([sys.executable, "-c", CALLS], env=environment, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr[-3000:]
+
+
+@needs_extension
+def test_a_checked_call_of_another_type_is_refused() -> None:
+    code = (
+        "import numpy as np\nfrom maskwright.maskstore.table import _table_kernels as kernels\n"
+        "assert kernels.row_sizes(np.ones((2, 3), np.uint32)).tolist() == [3, 3]\n"
+        "for wrong in (np.ones((2, 3), np.int64), np.ones(3, np.uint32), np.ones((3, 2), np.uint32).T, [[1]]):\n"
+        "    try: kernels.row_sizes(wrong)\n"
+        "    except AssertionError as error: assert 'row_sizes: words' in str(error)\n"
+        "    else: raise SystemExit('taken')"
+    )
+    environment = os.environ | {ahead.CHECK_VARIABLE: "1"}
+    subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
 
 
 def test_the_script_says_what_is_missing() -> None:
@@ -180,13 +264,28 @@ def test_the_script_says_what_is_missing() -> None:
     code = (
         "import sys; sys.path.insert(0, 'scripts')\n"
         "import compile_kernels\n"
-        "compile_kernels.extension_name = lambda *_: '_compiled_nothing'\n"
-        "compile_kernels.compile_package = lambda *_: 1 / 0\n"
+        "compile_kernels.ahead.extension_name = lambda folder, variant: '_compiled_nothing_' + variant\n"
         "from pathlib import Path; Path.unlink = lambda self: None\n"
-        "compile_kernels.main()"
+        "compile_kernels.packages = lambda: ['maskwright.decoding.endings']\n"
+        "compile_kernels.main([])"
     )
-    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert "are compiled at their first call, since this failed: ZeroDivisionError" in run.stdout
+    environment = os.environ | {"CC": "/there/is/no/compiler"}
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
+    )
+    assert "are compiled at their first call, since this failed: " in run.stdout
+
+
+def test_without_numba_and_extensions_an_error_says_so() -> None:
+    code = (
+        "import sys; sys.modules['numba'] = None\n"
+        "from maskwright.analysis.errors import MissingExtraError\n"
+        "from maskwright.maskstore.tokens import _kernels\n"
+        "try: _kernels.stable_order.dispatcher\n"
+        "except MissingExtraError as error: print(error)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "stable_order was not compiled when this package was built, and Numba" in run.stdout
 
 
 def test_a_kernel_is_compiled_at_its_first_call() -> None:

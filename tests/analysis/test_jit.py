@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import os
+import shutil
 import subprocess
 import sys
 import warnings
@@ -16,13 +17,14 @@ from typing import Any
 import pytest
 from paths import ROOT
 
-from maskwright.analysis import jit
+from maskwright.analysis import jit, kernel_sources
+from maskwright.analysis.ahead import JIT_VARIABLE
 
 FILES = sorted(
     path
     for folder in ("analysis", "maskstore", "decoding")
     for path in (ROOT / folder).rglob("*.py")
-    if path.name != "jit.py" and jit.has_kernels(path.read_bytes())
+    if kernel_sources.has_kernels(path.read_bytes())
 )
 
 
@@ -43,7 +45,7 @@ def test_code_is_kept_under_the_checksum(path: Path) -> None:
     assert functions
     for function in functions:
         folder = Path(function._cache.cache_path).parent.name
-        assert folder == f"{path.stem.strip('_')}-{jit.checksum(str(module.__file__)):08x}"
+        assert folder == f"{path.stem.strip('_')}-{kernel_sources.checksum(str(module.__file__)):08x}"
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
@@ -73,8 +75,8 @@ def test_what_kernels_use_is_imported_from_where_it_is_defined(path: Path) -> No
 PROGRAM = """
 import sys
 sys.path.insert(0, {folder!r})
-from maskwright.analysis import jit
-jit.PACKAGE = {folder!r} + "/maskwright"
+from maskwright.analysis import jit, kernel_sources
+jit.PACKAGE = kernel_sources.PACKAGE = {folder!r} + "/maskwright"
 from maskwright.outer import twice
 print(twice(1), len(twice.stats.cache_hits))
 """
@@ -98,13 +100,19 @@ def add(x):
 """
 
 
+def copy_jit(folder: Path) -> None:
+    """What `kernel` needs."""
+    for name in ("jit", "ahead", "kernel_sources", "errors"):
+        shutil.copy(Path(jit.__file__).with_name(f"{name}.py"), folder)
+
+
 def test_a_change_of_another_file_is_noticed(tmp_path: Path) -> None:
     """Of a constant that a function uses which a function of another file calls."""
     package = tmp_path / "maskwright"
     (package / "analysis").mkdir(parents=True)
     (package / "__init__.py").write_text("")
     (package / "analysis" / "__init__.py").write_text("")
-    (package / "analysis" / "jit.py").write_text(Path(jit.__file__).read_text())
+    copy_jit(package / "analysis")
     (package / "outer.py").write_text(OUTER)
     (package / "inner.py").write_text(INNER)
 
@@ -162,12 +170,12 @@ def test_code_that_cannot_be_written_is_not_kept_elsewhere(tmp_path: Path, has_o
     for name, text in {"__init__.py": "", "analysis/__init__.py": "", "outer.py": OUTER, "inner.py": INNER}.items():
         (package / name).write_text(text)
     (package / "constants.py").write_text("STEP = 1\n")
-    (package / "analysis" / "jit.py").write_text(Path(jit.__file__).read_text())
+    copy_jit(package / "analysis")
     code = tmp_path / "code"
     code.mkdir()
     program = PROGRAM.format(folder=str(tmp_path)).replace(
         "from maskwright.outer",
-        "open({!r} + '/outer-%08x' % jit.checksum({!r}), 'w').close()\nfrom maskwright.outer".format(
+        "open({!r} + '/outer-%08x' % kernel_sources.checksum({!r}), 'w').close()\nfrom maskwright.outer".format(
             str(code), str(package / "outer.py")
         ),
     )
@@ -217,7 +225,7 @@ print(n)
 @pytest.mark.slow
 def test_kernels_that_return_arrays_count_references(tmp_path: Path) -> None:
     """All kernels are compiled anew here: of those that others call there is nothing to look at otherwise."""
-    environment = os.environ | {jit.CACHE_VARIABLE: str(tmp_path)}
+    environment = os.environ | {jit.CACHE_VARIABLE: str(tmp_path), JIT_VARIABLE: "1"}
     found = subprocess.run([sys.executable, "-c", RETURNS], capture_output=True, text=True, check=True, env=environment)
     assert int(found.stdout) > 150
 

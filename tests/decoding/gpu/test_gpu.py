@@ -27,7 +27,7 @@ from engine_cases import (
 from paths import ROOT
 
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, MaskwrightError
-from maskwright.analysis.jit import checksum, sources
+from maskwright.analysis.kernel_sources import checksum, sources
 from maskwright.decoding.engine import constants
 from maskwright.decoding.engine.alone import Alone
 from maskwright.decoding.engine.constants import INDENT_ZONE
