@@ -137,6 +137,39 @@ class Matcher(_DeadEndTexts):
         finally:
             self._is_busy = False
 
+    def step(self, token: int, bitmask: Any) -> None:
+        """`advance`, then `fill`, in one call: for loops that do both at every token.
+
+        token, bitmask : as there.
+
+        Raises: as both. After an error of `advance` nothing has changed; after one of `fill` the
+        token has been added.
+        """
+        if self._is_busy:
+            self._refuse_sharing()
+        self._is_busy = True
+        try:
+            if bitmask is not self._checked:
+                self._words = check_words(bitmask, (), self._n_words)
+                self._checked = bitmask
+            number = token if token.__class__ is int and -1 <= token < 1 << 31 else self._id(token)
+            code = entries.step(self._table, self._memory, 0, number, self._words)
+            if code:
+                self._finish_step(token, number, code)
+        finally:
+            self._is_busy = False
+
+    def _finish_step(self, token: int, number: int, code: int) -> None:
+        """Do what compiled code left to be done in a `step`, or raise its error."""
+        code, was_fill = code >> 1, code & 1
+        if not was_fill:
+            code = self._retry(0, number, code)
+            if code:
+                self._refuse(0, token, code)
+            code = entries.fill(self._table, self._memory, 0, self._words)
+        if code:
+            self._finish_fill(0, code, self._words)
+
     def replay(self, tokens: Any) -> int:
         """Add tokens to the text as long as the masks have them. Returns how many were added.
 
@@ -405,6 +438,18 @@ class Batch(_DeadEndTexts):
                 self._refuse(slot, int(array[slot]), code)
         finally:
             self._is_busy = False
+
+    def step(self, tokens: Any, bitmasks: Any, slots: Sequence[int] | None = None) -> None:
+        """`advance`, then `fill`.
+
+        tokens, bitmasks, slots : as there.
+
+        Raises: as both. If the bitmasks do not fit, nothing has changed; after an error of
+        `advance` no mask is written.
+        """
+        check_words(bitmasks, (self.size,), self._n_words)
+        self.advance(tokens)
+        self.fill(bitmasks, slots)
 
     def advance_bytes(self, slot: int, data: bytes) -> None:
         """Add bytes to a text, as one token that can be taken back.

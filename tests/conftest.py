@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections import defaultdict
 
 import pytest
 from paths import ROOT, TESTS
+
+# as many processes run as there are cores: torch's threads would only wait for one another
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 LIST = TESTS / "data" / "long_tests.txt"
 SECONDS = 60.0

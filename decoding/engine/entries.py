@@ -12,7 +12,7 @@ entries = EntryPoints(
     "maskwright.decoding.engine",
     {
         "_mask_kernels": ("fill",),
-        "_text_kernels": ("read_token", "read_bytes", "replay"),
+        "_text_kernels": ("read_token", "read_bytes", "replay", "step"),
         "_memory_kernels": ("reset", "rollback", "collect", "forget_walks"),
         "_end_kernels": ("can_end",),
         "_batch_kernels": ("fill_batch", "advance_batch"),
