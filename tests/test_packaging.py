@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import re
 import subprocess
 import sys
@@ -97,17 +98,67 @@ def test_the_tree_speaks_of_no_machine() -> None:
         assert found is None, f"{path.relative_to(ROOT)} holds {found and found.group()!r}"
 
 
+def built(folder: Path, **environment: str) -> Path:
+    """A wheel, made of what the source distribution holds."""
+    command = [sys.executable, "-m", "build", "--outdir", str(folder), str(ROOT)]
+    subprocess.run(command, env=os.environ | environment, check=True, capture_output=True)
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+def needs(wheel: Path) -> list[str]:
+    """What an installation of a wheel brings along."""
+    with zipfile.ZipFile(wheel) as file:
+        (metadata,) = (name for name in file.namelist() if name.endswith("/METADATA"))
+        text = file.read(metadata).decode()
+    return [
+        line.split()[1] for line in text.splitlines() if line.startswith("Requires-Dist") and "extra ==" not in line
+    ]
+
+
+USE = """
+import sys
+import numpy as np
+import maskwright as mw
+for name in ("json", "python"):
+    store = mw.build_store(name, "python-tiny")
+    matcher, batch, words = store.matcher(), store.batch(2, n_threads=2), np.zeros((2, store.n_words), np.uint32)
+    matcher.fill(words[0]); batch.fill(words); matcher.advance_bytes(b"[1, "); matcher.short_ending(); matcher.explain(0)
+    mw.apply_mask(np.zeros((2, store.vocabulary.size), np.float32), words)
+assert mw.analyze("json", "python-tiny")
+print(sorted({"numba", "llvmlite"} & set(sys.modules)))
+"""
+
+
 @pytest.mark.slow
-def test_wheel_holds_everything(tmp_path: Path) -> None:
-    subprocess.run(
-        [sys.executable, "-m", "build", "--outdir", str(tmp_path), str(ROOT)], check=True, capture_output=True
-    )
-    (wheel,) = tmp_path.glob("*.whl")
+def test_a_wheel_needs_neither_numba_nor_a_compiler(tmp_path: Path) -> None:
+    wheel = built(tmp_path)
     names = set(zipfile.ZipFile(wheel).namelist())
     for package in folders():
         assert f"{package.replace('.', '/')}/__init__.py" in names
     assert "maskwright/py.typed" in names
     assert not any(name.startswith(("analysis/", "maskstore/", "decoding/", "tests/")) for name in names)
+    assert not any(name.endswith((".nbi", ".nbc")) for name in names)
+    if wheel.name.endswith("-none-any.whl"):
+        pytest.skip("no extensions: there is no C compiler here")
+    extensions = [name for name in names if "/_compiled_" in name]
+    assert len(extensions) == 14 and len({name.rpartition("/")[0] for name in extensions}) == 7
+    assert not any(need.startswith("numba") for need in needs(wheel))
+    subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "venv")], check=True)
+    python = tmp_path / "venv" / "bin" / "python"
+    subprocess.run([str(python), "-m", "pip", "install", "-q", str(wheel)], check=True, capture_output=True)
+    before = sorted((tmp_path / "venv").rglob("*"))
+    environment = {"PATH": "/nonexistent", "HOME": str(tmp_path / "nobody"), "PYTHONDONTWRITEBYTECODE": "1"}
+    run = subprocess.run([str(python), "-c", USE], env=environment, capture_output=True, text=True, check=False)
+    assert run.stdout == "[]\n" and run.stderr == ""
+    assert sorted((tmp_path / "venv").rglob("*")) == before and not (tmp_path / "nobody").exists()
+
+
+@pytest.mark.slow
+def test_a_wheel_for_all_machines_needs_numba(tmp_path: Path) -> None:
+    wheel = built(tmp_path, MASKWRIGHT_PURE="1")
+    assert wheel.name.endswith("-py3-none-any.whl") and any(need.startswith("numba") for need in needs(wheel))
+    assert not any("/_compiled_" in name for name in zipfile.ZipFile(wheel).namelist())
 
 
 @pytest.mark.parametrize(
