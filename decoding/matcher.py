@@ -14,9 +14,9 @@ import numpy.typing as npt
 
 from maskwright.analysis.arguments import as_integer, clip
 from maskwright.analysis.errors import MaskwrightError
+from maskwright.decoding.dead_end_texts import DeadEndTexts
 from maskwright.decoding.endings.ending import (
     Ending,
-    is_completable,
     min_bytes_left,
     short_ending,
     shortest_ending,
@@ -26,7 +26,7 @@ from maskwright.decoding.engine.alone import Alone
 from maskwright.decoding.engine.arguments import as_int64, check_words, integers
 from maskwright.decoding.engine.entries import entries
 from maskwright.decoding.engine.spelling import Question
-from maskwright.decoding.engine.texts import Texts, Words, restored
+from maskwright.decoding.engine.texts import Words, restored
 from maskwright.decoding.explain import Explanation, explain_next
 from maskwright.maskstore.table.compiled import EngineTable
 
@@ -37,35 +37,7 @@ MOST_THREADS = 1024
 """The most threads that a `Batch` takes."""
 
 
-class _DeadEndTexts(Texts):
-    """Texts that say why nothing can come next."""
-
-    def _dead_end(self, slot: int) -> str:
-        where = f" in slot {slot}" if self.size > 1 else ""
-        grammar = self.store.grammar.name
-        if self._can_end(slot):
-            return (
-                f"the text{where} is complete under grammar {grammar} and no token can come behind it, but vocabulary "
-                f"{self.store.vocabulary.name} has no end-of-text token to say so: ask is_accepting before fill, or give the vocabulary one"
-            )
-        fact = (
-            f"no token of vocabulary {self.store.vocabulary.name} can come next{where}, and the text is not complete under grammar "
-            f"{grammar}."
-        )
-        allowed = bytes(byte for byte in range(256) if self._reads(slot, bytes([byte])))
-        completable = is_completable(self, slot)
-        if completable is False or not allowed:
-            return (
-                f"{fact} The grammar is at fault, not the vocabulary: no bytes at all complete this text. `maskwright lint` says where it "
-                "leads into dead ends, and what to do"
-            )
-        wanted = f"The grammar allows the bytes {allowed[:20]!r} next, but no token that begins with one of them is legal: use"
-        if completable:
-            return f"{fact} {wanted} a vocabulary that has them, or a grammar that does not need them"
-        return f"{fact} {wanted} a vocabulary that has them; or the grammar leads into a dead end, which `maskwright lint` may show"
-
-
-class Matcher(_DeadEndTexts):
+class Matcher(DeadEndTexts):
     """One text under a store: fill a bitmask, advance by a token, and so on.
 
     `store.matcher()` makes one.
@@ -138,9 +110,7 @@ class Matcher(_DeadEndTexts):
             self._is_busy = False
 
     def step(self, token: int, bitmask: Any) -> None:
-        """`advance`, then `fill`, in one call: for loops that do both at every token.
-
-        token, bitmask : as there.
+        """`advance`, then `fill`, in one call. token, bitmask : as there.
 
         Raises: as both. After an error of `advance` nothing has changed; after one of `fill` the
         token has been added.
@@ -161,13 +131,13 @@ class Matcher(_DeadEndTexts):
 
     def _finish_step(self, token: int, number: int, code: int) -> None:
         """Do what compiled code left to be done in a `step`, or raise its error."""
-        code, was_fill = code >> 1, code & 1
+        was_fill, code = code & 1, code >> 1
         if not was_fill:
             code = self._retry(0, number, code)
             if code:
                 self._refuse(0, token, code)
-            code = entries.fill(self._table, self._memory, 0, self._words)
-        if code:
+            self._fill(0, self._words)
+        else:
             self._finish_fill(0, code, self._words)
 
     def replay(self, tokens: Any) -> int:
@@ -315,7 +285,7 @@ class Matcher(_DeadEndTexts):
         return min_bytes_left(self)
 
 
-class Batch(_DeadEndTexts):
+class Batch(DeadEndTexts):
     """Several texts, each in its own slot, read and masked together.
 
     store : what the masks come from.

@@ -22,7 +22,7 @@ from maskwright.analysis.errors import GrammarError, StoreError
 from maskwright.maskstore.file.fileformat import save_store
 from maskwright.stores import build as build_module
 from maskwright.stores import cache
-from maskwright.stores.cache import cache_folder, cached_store, clear_cache
+from maskwright.stores.cache import cache_folder, cached_store, clear_cache, warm_cache
 from maskwright.stores.store import EntryStore, Store
 from maskwright.stores.trust import HAS_OWNERS
 
@@ -301,3 +301,33 @@ def test_what_killed_writers_left_is_swept(folder: Path) -> None:
         small()
     names = sorted(path.name for path in folder.iterdir() if path.suffix == ".tmp")
     assert names == sorted(path.name for path in (held, new, other))
+
+
+def test_a_warm_cache_has_the_store(folder: Path, builds: list[str]) -> None:
+    path = warm_cache(layout_grammar(), small_vocabulary())
+    assert path.parent == folder and path.is_file() and len(builds) == 1
+    cached_store(layout_grammar(), small_vocabulary())
+    assert warm_cache(layout_grammar(), small_vocabulary()) == path and len(builds) == 1
+
+
+@pytest.mark.skipif(not HAS_OWNERS, reason="this system has no file modes")
+def test_a_warm_cache_that_all_may_read(folder: Path) -> None:
+    path = warm_cache(layout_grammar(), small_vocabulary())
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600 and stat.S_IMODE(folder.stat().st_mode) == 0o700
+    warm_cache(layout_grammar(), small_vocabulary(), readable=True)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o644 and stat.S_IMODE(folder.stat().st_mode) == 0o755
+
+
+def test_a_cache_that_cannot_be_warmed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("MASKWRIGHT_CACHE", str(tmp_path / "file"))
+    with pytest.raises(StoreError, match=r"the cache folder .*file .*; set MASKWRIGHT_CACHE to another"):
+        warm_cache(layout_grammar(), small_vocabulary())
+
+
+@pytest.mark.skipif(not HAS_OWNERS, reason="this system has no file modes")
+def test_a_cache_in_which_others_may_write_is_not_warmed(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    folder.chmod(0o777)
+    with pytest.raises(StoreError, match="is not used, because others could put stores there"):
+        warm_cache(layout_grammar(), small_vocabulary())

@@ -269,3 +269,16 @@ def test_a_grammar_whose_file_has_a_line_feed_in_its_name(runner: CliRunner, tmp
     path = tmp_path / "g\n h.lark"
     path.write_text('start: "a"\n')
     assert runner.invoke(app, ["lint", str(path)]).exit_code == 0
+
+
+def test_warm_up(runner: CliRunner, tokenizer: str, tmp_path: Path) -> None:
+    (tmp_path / "small.lark").write_text(SMALL)
+    command = ["warm-up", "small.lark", "json", "--tokenizer", tokenizer, "--readable", "--json", "facts.json"]
+    run = runner.invoke(app, command)
+    assert run.exit_code == 0, run.output
+    assert run.output.count("MB, in") == 2
+    stores = json.loads((tmp_path / "facts.json").read_text())["stores"]
+    assert [Path(store["path"]).parent.name for store in stores] == ["cache", "cache"]
+    assert all(Path(store["path"]).stat().st_size == store["bytes"] for store in stores)
+    run = runner.invoke(app, ["warm-up", "json"])
+    assert run.exit_code == 2 and "name at least one (--tokenizer)" in run.output

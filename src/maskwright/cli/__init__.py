@@ -1,6 +1,6 @@
 """The command line, `maskwright COMMAND`; each command has a module here.
 
-Commands: analyze, audit, complete, explain, export, info, lint, list, validate.
+Commands: analyze, audit, complete, explain, export, info, lint, list, validate, warm-up.
 
 Exit codes: 0 success; 1 a check failed; 2 wrong usage or bad input, and nothing was written; 130
 interrupted; 141 the reader of standard output has closed the pipe, which is no error.
@@ -32,7 +32,18 @@ def _application() -> typer.Typer:
 
     The imports take a while. They are inside a function so that `main` can handle Ctrl-C meanwhile.
     """
-    from maskwright.cli import analyze, audit, complete, explain, export, info, lint, list_names, validate  # noqa: F401
+    from maskwright.cli import (  # noqa: F401
+        analyze,
+        audit,
+        complete,
+        explain,
+        export,
+        info,
+        lint,
+        list_names,
+        validate,
+        warm_up,
+    )
     from maskwright.cli.common import app
 
     return app

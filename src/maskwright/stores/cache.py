@@ -50,6 +50,7 @@ BUILD_VERSION = 9
 - 6: an `else` after several open `if`s is read on one stack.
 - 7: masks of decided conflicts lead into no dead end.
 - 8: a part of the table that nobody read is gone.
+- 9: legal texts had been refused behind ignored lexemes that can back up.
 """
 
 _OURS = re.compile(rf"store-[0-9a-f]{{64}}\.safetensors|{TEMPORARY.pattern}")
@@ -114,23 +115,70 @@ def cached_store(
     return store
 
 
+def warm_cache(
+    grammar: GrammarSource,
+    vocabulary: VocabularySource,
+    *,
+    rules: Rules = "normalised",
+    progress: Progress | None = None,
+    readable: bool = False,
+) -> Path:
+    """Make sure that the cache has a store, as for an image that is built once and run many times.
+
+    grammar, vocabulary, rules, progress : see `build_store`.
+    readable : all users may read the cache folder and the store, though not write there; for
+        programs that run as another user than the one who builds the image.
+
+    Returns the store's file.
+
+    Raises: StoreError if the cache cannot be used, saying why; else as `build_store`.
+    Cost: as `cached_store`.
+    """
+    readable = as_boolean("readable", readable)
+    grammar, vocabulary = as_grammar(grammar), as_vocabulary(vocabulary)
+    folder, what, reason = _find_folder()
+    if reason:
+        raise StoreError(f"the cache folder {folder} {what}: {reason}; set {FOLDER_VARIABLE} to another")
+    path = folder / f"store-{_key(grammar, vocabulary, rules)}.safetensors"
+    store = cached_store(grammar, vocabulary, rules=rules, progress=progress)
+    try:
+        if not path.is_file():
+            save_store(store, path, mode=0o600)  # says why it cannot be written
+        if readable:
+            path.chmod(0o644)
+            folder.chmod(0o755)
+    except OSError as error:
+        raise StoreError(
+            f"{error.filename or path} cannot be made readable for others: {error.strerror}; set {FOLDER_VARIABLE} to a folder of your own"
+        ) from error
+    return path
+
+
 def _usable_folder() -> Path | None:
     """The cache folder, made if necessary, as a path without links.
 
     None, with a warning, if it cannot be used.
     """
+    folder, what, reason = _find_folder()
+    if not reason:
+        return folder
+    _warn(folder, what, reason, "a folder of your own" if what == _NOT_TRUSTED else "a writable folder")
+    return None
+
+
+_NOT_TRUSTED = "is not used, because others could put stores there"
+
+
+def _find_folder() -> tuple[Path, str, str]:
+    """The cache folder; and what is wrong with it and why, or "" and ""."""
     folder = cache_folder()
     try:
         folder = Path(os.path.realpath(folder))
         make_own_folder(folder)
         reason = why_not_trusted(folder)
     except (OSError, ValueError) as error:
-        _warn(folder, "cannot be written", str(error))
-        return None
-    if reason is not None:
-        _warn(folder, "is not used, because others could put stores there", reason, "a folder of your own")
-        return None
-    return folder
+        return folder, "cannot be written", str(error)
+    return (folder, "", "") if reason is None else (folder, _NOT_TRUSTED, reason)
 
 
 def clear_cache() -> int:
