@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from maskwright.analysis.ahead import JIT_VARIABLE
 from maskwright.cli import interrupts
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no interval timers here")
@@ -155,7 +156,10 @@ def test_while_compiled_code_is_loaded(tmp_path: Path) -> None:
     (tmp_path / "g.lark").write_text('start: "a" start "b" | "a" "b"')
     command = [sys.executable, "-c", AT_A_CALL, "ExecutionEngine._raw_object_cache_notify", "analyze", "g.lark"]
     command += ["-t", "python-tiny", "--json", "r.json"]
-    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, preexec_fn=obey)
+    environment = os.environ | {JIT_VARIABLE: "1"}
+    run = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, preexec_fn=obey
+    )
     assert (run.returncode, run.stderr) == (130, "interrupted; nothing was written\n")
     assert not (tmp_path / "r.json").exists()
 

@@ -197,16 +197,27 @@ class Lexer:
 
     def _behind(self, text: str, lexeme: Lexeme) -> frozenset[int] | None:
         """The terminals that may begin where a lexeme ends; None if one of them is ignored."""
-        terminal, begin, end, mode = lexeme
+        _, _, end, mode = lexeme
         found: set[int] = set()
-        for more in self.representatives if end == len(text) else ("",):
-            if more and self.scan(text + more, begin, mode) != (terminal, end, []):
-                continue
-            winner, _, open_ones = self.scan(text + more, end, mode)
+        for whole in self._ended(text, lexeme) if end == len(text) else (text,):
+            winner, _, open_ones = self.scan(whole, end, mode)
             found |= {*open_ones, *(() if winner is None else (winner,))}
             if found & self.ignored:
                 return None
         return frozenset(found)
+
+    def _ended(self, text: str, lexeme: Lexeme) -> Iterator[str]:
+        """The text with what makes its last lexeme end where the text ends.
+
+        That is one character, or several where a longer match must fail first.
+        """
+        terminal, begin, end, mode = lexeme
+        for more in self.representatives:
+            winner, longest, open_ones = self.scan(text + more, begin, mode)
+            if (winner, longest) == (terminal, end):
+                tails = self._tails(text + more, end) if open_ones else ("",)
+                wholes = (text + more + tail for tail in tails)
+                yield from (whole for whole in wholes if self.scan(whole, begin, mode) == (terminal, end, []))
 
     def readings(self, text: str, start: int, parser: Parser, parse: Parse) -> list[LexemeReading]:
         """All readings of ``text[start:]``, over all strings that could follow the text.
