@@ -32,8 +32,13 @@ JIT_VARIABLE = "MASKWRIGHT_JIT"
 CHECK_VARIABLE = "MASKWRIGHT_CHECK_CALLS"
 """The environment variable that has every call of an entry point checked; for tests."""
 
-VARIANTS = {"v3": "x86-64-v3", "plain": ""}
-"""Part of an extension's name -> the processor that LLVM compiles it for, the fastest first."""
+_MACHINE = os.uname().machine if hasattr(os, "uname") else os.environ.get("PROCESSOR_ARCHITECTURE", "")
+
+VARIANTS = {"v3": "x86-64-v3", "plain": ""} if _MACHINE in ("x86_64", "AMD64") else {"plain": ""}
+"""Part of an extension's name -> the processor that LLVM compiles it for, the fastest first.
+
+"" is any processor of this machine's architecture.
+"""
 
 _V3_FLAGS = {"avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe"}
 """What Linux calls the abilities of x86-64-v3 (System V ABI, AMD64 supplement, section 3.1.1)."""
@@ -50,7 +55,7 @@ def variants() -> tuple[str, ...]:
             flags = next((set(line.split()) for line in file if line.startswith("flags")), set())
     except OSError:
         flags = set()
-    return tuple(VARIANTS) if flags >= _V3_FLAGS else ("plain",)
+    return tuple(name for name in VARIANTS if name != "v3" or flags >= _V3_FLAGS)
 
 
 def entry_modules(folder: str) -> list[str]:

@@ -156,7 +156,7 @@ def test_without_an_extension_numba_compiles(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_an_extension_of_other_sources_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     names = {ahead.extension_name(FOLDER, variant) for variant in ahead.VARIANTS}
-    assert len(names) == 2
+    assert len(names) == len(ahead.VARIANTS)
     original = ahead.checksum
     monkeypatch.setattr(ahead, "checksum", lambda path: original(path) + path.endswith("_end_kernels.py"))
     other = {ahead.extension_name(FOLDER, variant) for variant in ahead.VARIANTS}
@@ -166,6 +166,8 @@ def test_an_extension_of_other_sources_is_not_taken(monkeypatch: pytest.MonkeyPa
 
 def test_a_variant_that_the_machine_lacks_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ahead, "_V3_FLAGS", {"no such flag"})
+    assert ahead.variants.__wrapped__() == ("plain",)
+    monkeypatch.setattr(ahead, "VARIANTS", {"plain": ""})  # as on aarch64
     assert ahead.variants.__wrapped__() == ("plain",)
 
 
