@@ -15,7 +15,7 @@ import numpy as np
 from stores import small_automaton
 
 from maskwright.analysis.errors import MaskwrightError, StoreError
-from maskwright.decoding import matcher as matcher_module
+from maskwright.decoding import dead_end_texts
 from maskwright.maskstore.table import schema
 from maskwright.maskstore.table.check import check_table
 from maskwright.maskstore.table.schema import PARTS
@@ -104,7 +104,7 @@ def main(seed: int, n: int) -> None:
     rng = random.Random(seed)
     originals = [small_automaton(name) for name in ("lines", "sums", "modes")]
     # what a dead end's message asks is Python's own, and counts from the end of arrays
-    matcher_module.is_completable = lambda texts, slot, max_nodes=0: None
+    dead_end_texts.is_completable = lambda texts, slot, max_nodes=0: None
     kept = endless = 0
     for store in originals:
         read_texts(Store(store.grammar, store.vocabulary, store.table.view(Strict), store.counts), rng)

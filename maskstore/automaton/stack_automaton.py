@@ -302,10 +302,15 @@ class _Builder:
 
     def _explore(self, report: Callable[[int, int], None] | None) -> ConfigurationSets | None:
         """The configuration sets of all roots; None past a limit."""
-        allowed = np.ones((2, len(self.tables.action)), np.bool_)
+        # Between two terminals a stack is empty, or a terminal was shifted last. (-2: a state that
+        # several symbols lead to.)
+        accessing = self.tables.accessing
+        is_top = (accessing == -2) | ((accessing >= 0) & (accessing < self.tables.n_terminals))
+        is_top[0] = True
+        allowed = np.stack([is_top, is_top])
         if self.grammar.layout is not None:
             inserted = (self.grammar.layout.newline, self.grammar.layout.indent, self.grammar.layout.dedent)
-            allowed[1] = np.isin(self.tables.accessing, self.tables.terminal_column[list(inserted)])
+            allowed[1] = np.isin(accessing, self.tables.terminal_column[list(inserted)])
         modes, continuations = self.required.modes.of_state, self.required.continuations
         try:
             return explore(self.tables, modes, continuations, list(self.number), allowed, report, self.budget.bytes)

@@ -38,7 +38,7 @@ from maskwright.version import version
 FOLDER_VARIABLE = "MASKWRIGHT_CACHE"
 """The environment variable that names the cache folder."""
 
-BUILD_VERSION = 9
+BUILD_VERSION = 10
 """Raise this when stores change in a way that older readers accept. Its history:
 
 - 2: masks of contextual lexing had lacked tokens.
@@ -51,6 +51,7 @@ BUILD_VERSION = 9
 - 7: masks of decided conflicts lead into no dead end.
 - 8: a part of the table that nobody read is gone.
 - 9: legal texts had been refused behind ignored lexemes that can back up.
+- 10: nodes that no stack comes to are gone.
 """
 
 _OURS = re.compile(rf"store-[0-9a-f]{{64}}\.safetensors|{TEMPORARY.pattern}")
