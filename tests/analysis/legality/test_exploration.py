@@ -105,10 +105,11 @@ def random_query(grammar: Grammar, rng: random.Random) -> tuple[naive.Word, naiv
     return context, tuple(rng.choices(terminals, k=rng.choice([1, 1, 1, 2])))
 
 
+@pytest.mark.parametrize("n", [120, pytest.param(320, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("start", ["before", "after"])
-def test_no_proof_is_refuted(start: Literal["before", "after"]) -> None:
+def test_no_proof_is_refuted(start: Literal["before", "after"], n: int) -> None:
     n_proved = n_refuted = 0
-    for seed in range(320):
+    for seed in range(n):
         grammar, rng = random_grammar(seed), random.Random(seed)
         length = naive.affordable_length(grammar, 150)
         for _ in range(5):
@@ -119,8 +120,8 @@ def test_no_proof_is_refuted(start: Literal["before", "after"]) -> None:
             is_proved = Exploration(grammar, context, sequence, start, max_stack=4, max_states=2000).is_proved
             assert not (is_proved and refuted), (grammar.text, context, sequence)
             n_proved, n_refuted = n_proved + is_proved, n_refuted + refuted
-    assert n_proved > 100
-    assert n_refuted > 500
+    assert n_proved > 0.3 * n
+    assert n_refuted > 1.5 * n
 
 
 @settings(max_examples=60, deadline=None)
@@ -215,10 +216,11 @@ def test_not_a_terminal(a_n_b_n: Grammar) -> None:
         Exploration(a_n_b_n, (2,), (A,))
 
 
+@pytest.mark.parametrize("n", [80, pytest.param(250, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("start", ["before", "after"])
-def test_deciders_prove_whatever_an_exploration_proves(start: Literal["before", "after"]) -> None:
+def test_deciders_prove_whatever_an_exploration_proves(start: Literal["before", "after"], n: int) -> None:
     proved = refuted = 0
-    for seed in range(250):
+    for seed in range(n):
         grammar, rng = random_grammar(seed), random.Random(seed)
         if grammar.start not in naive.productive(grammar):
             continue
@@ -236,4 +238,4 @@ def test_deciders_prove_whatever_an_exploration_proves(start: Literal["before", 
                 assert witness[-length:] == context and naive.is_prefix(grammar, witness)
                 assert not naive.is_prefix(grammar, witness + sequence)
                 refuted += 1
-    assert proved > 100 and refuted > 100
+    assert proved > 0.4 * n and refuted > 0.4 * n
