@@ -47,6 +47,6 @@ def test_what_will_not_fit_is_seen_soon(monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.slow
 def test_short_endings_take_time_in_proportion_to_the_depth() -> None:
     short_ending(10)
-    ratio = growth(lambda n: short_ending(n)[1], 100_000)
+    ratio = growth(lambda n: short_ending(n)[1], 50_000)
     assert ratio < 2.6
     assert short_ending(200_000)[0].data == b"]" * 200_000

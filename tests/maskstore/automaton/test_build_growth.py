@@ -80,8 +80,9 @@ def test_a_large_simple_grammar_is_built_soon(name: str) -> None:
 def test_building_is_linear(name: str) -> None:
     write, n = GRAMMARS[name]
     build(write(10))
+    n = n // 2 if name in MOST else n
     # those of MOST have tables that leave the processor's caches soon, and a limit
-    while build(write(n))[1] < (0.3 if name in MOST else 0.7) and (name not in MOST or n < 2_000):
+    while build(write(n))[1] < (0.15 if name in MOST else 0.35) and (name not in MOST or n < 1_000):
         n *= 2
     ratio = growth(lambda n: build(write(n))[1], n)
     assert ratio < MOST.get(name, 2.6), f"{n}: {ratio:.2f}"
@@ -124,10 +125,10 @@ def test_a_vocabulary_with_a_long_token_is_built_soon(name: str) -> None:
 @pytest.mark.parametrize("name", LONG_TOKENS)
 def test_building_is_linear_in_the_longest_token(name: str) -> None:
     grammar, write, n = LONG_TOKENS[name]
-    n = min(n, LONGEST_TOKEN // 2)
+    n = min(n, LONGEST_TOKEN // 4)
     short = min(build_token(grammar, b"ab") for _ in range(3))
     # what the token costs must outweigh what varies in all else
-    while 4 * n <= LONGEST_TOKEN and build_token(grammar, write(n)) - short < max(0.7, short):
+    while 8 * n <= LONGEST_TOKEN and build_token(grammar, write(n)) - short < max(0.35, short / 2):
         n *= 2
     ratio = growth(lambda n: build_token(grammar, write(n)) - short + 0.1, n)
     assert ratio < 2.6, f"{n}: {ratio:.2f}"
