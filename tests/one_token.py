@@ -17,6 +17,7 @@ from maskwright.maskstore.automaton.stack_automaton import StackAutomaton, build
 from maskwright.maskstore.table.mask_rows import share_rows
 from maskwright.maskstore.table.write import engine_table
 from maskwright.maskstore.tokens.requirements import Requirements
+from maskwright.maskstore.vocabulary.masks import n_words
 from maskwright.stores.store import Store
 
 TOKENS = [b'"a', b'"a":', b'"]', b"{", b"}", b"]", b"]}", b"1", b",", b" ", b"a", b"b"]
@@ -95,7 +96,8 @@ def group_of(required: Requirements, state: int, token: int) -> tuple[list[int],
     tokens = required.states[state]
     depth_case = tokens.depth_cases[0]
     for group, continuation in zip(depth_case.group.tolist(), depth_case.group_continuation.tolist(), strict=True):
-        members = tokens.members[tokens.member_start[group] : tokens.member_start[group + 1]].tolist()
+        begin, end = tokens.member_start[group : group + 2]
+        members = required.classes.tokens(tokens.members[begin:end], np.array([0, end - begin]))[0].tolist()
         if token in members:
             return members, continuation
     raise LookupError(f"no parser takes token {token} in lexer state {state}")
@@ -131,7 +133,7 @@ def edge(automaton: StackAutomaton, node: int, top: int) -> tuple[int, int]:
 
 def mask_of(automaton: StackAutomaton, mask: int) -> list[int]:
     """The tokens of a mask: those of its row, and the ids beside it."""
-    rows = share_rows(automaton.closure)
+    rows = share_rows(automaton.closure, automaton.required.classes, n_words(END + 1))
     found = set(rows.ids[rows.begin[mask] : rows.begin[mask] + rows.count[mask]].tolist())
     if rows.row[mask] >= 0:
         found |= {i for i in range(END + 1) if rows.rows[rows.row[mask], i >> 5] >> (i & 31) & 1}

@@ -47,16 +47,16 @@ FIRST_CAPACITY = 1 << 16
 
 @dataclass(frozen=True)
 class Closure:
-    """Nodes and edges of a closed stack automaton.
+    """Nodes and edges of a closed stack automaton. Its masks are sets of classes of tokens.
 
     edge_key : (n_edges,) int64; node * n_cells + cell.
     edge_node, edge_mask : (n_edges,) int32; the node that the edge leads to, and its mask. Mask 0
         is empty.
-    mask_count : (n_masks,) int32; the number of tokens of a sparse mask, or -1 for a dense one.
+    mask_count : (n_masks,) int32; the number of classes of a sparse mask, or -1 for a dense one.
     mask_at : (n_masks,) int64; where a sparse mask begins in `mask_ids`, or the row of a dense mask
         in `dense`.
-    dense : (n_dense, n_words) uint32; bit i of word w is token 32 w + i.
-    mask_ids : (n_ids,) int32; the tokens of sparse masks, ascending in each.
+    dense : (n_dense, n_words) uint32; bit i of word w is class 32 w + i.
+    mask_ids : (n_ids,) int32; the classes of sparse masks, ascending in each.
     n_nodes : all nodes: node 0, the roots 1 .. n_roots, and the others.
     n_roots : the nodes at which walks begin.
     """
@@ -75,9 +75,9 @@ class Closure:
 class MaskCollector:
     """Collects the masks of a closure, each distinct mask once. Number 0 is the empty mask."""
 
-    def __init__(self, n_tokens: int) -> None:
-        """n_tokens : the size of the vocabulary."""
-        self.pool, self.sizes = closing.new_pool(n_tokens)
+    def __init__(self, n_classes: int) -> None:
+        """n_classes : classes of tokens (`TokenClasses`), of which masks are made."""
+        self.pool, self.sizes = closing.new_pool(n_classes)
 
     def without_nodes(self) -> Closure:
         """The masks collected so far, as a closure of node 0 alone."""
@@ -95,9 +95,9 @@ class MaskCollector:
         )
 
     def add_groups(self, members: Int32, member_start: Int64, groups: Int32, starts: Int64) -> Int32:
-        """The masks of some unions of groups of tokens: (n,) int32 numbers.
+        """The masks of some unions of groups of classes: (n,) int32 numbers.
 
-        members : (n_members,) int32; token ids, sorted by group.
+        members : (n_members,) int32; classes of tokens, sorted by group.
         member_start : (n_groups + 1,) int64; where each group begins in `members`.
         groups : int32; the groups of all unions, end to end.
         starts : (n + 1,) int64; union i consists of groups[starts[i] : starts[i + 1]].

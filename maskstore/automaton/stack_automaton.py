@@ -55,7 +55,7 @@ class StackAutomaton:
     line_breaks : the lists of line breaks, see `Requirements`; number 0 is empty.
     depth_cases : depth_cases[q][d] are the look-ups of lexer state q while d brackets are open. The
         last d stands for any more.
-    closure : nodes, edges and masks.
+    closure : nodes, edges and masks. The masks are of classes of tokens (`Requirements.classes`).
     open_roots : () where the automaton is closed. If it went over a budget, each open root is two
         arrays (n,) int32: continuations and their masks. The parser is asked about each
         continuation, which is exact but slow. A look-up's root is then -1 - n for open root n.
@@ -175,7 +175,7 @@ def build_automaton(
         vocabulary.eos,
         report("walk"),
     )
-    return _Builder(grammar, vocabulary, tables, required, budget or Budget()).build(report)
+    return _Builder(grammar, tables, required, budget or Budget()).build(report)
 
 
 class _RootNodes:
@@ -184,9 +184,12 @@ class _RootNodes:
     items : for each node, 1, 2, ..., its distinct roots and their masks. Equal nodes are one.
     """
 
-    def __init__(self, distinct: Int32, n_continuations: int, n_tokens: int) -> None:
-        """distinct : as of `_Builder._distinct`; its lookahead sets begin at n_continuations."""
-        self.collector = MaskCollector(n_tokens)
+    def __init__(self, distinct: Int32, n_continuations: int, n_classes: int) -> None:
+        """distinct : as of `_Builder._distinct`; its lookahead sets begin at n_continuations.
+
+        n_classes : classes of tokens.
+        """
+        self.collector = MaskCollector(n_classes)
         self.items: list[tuple[Int32, Int32]] = []
         self._distinct = distinct
         self._n_continuations = n_continuations
@@ -222,11 +225,8 @@ class _Builder:
     number : (continuation, kind) -> root. kind : 1 if line breaks come before the continuation.
     """
 
-    def __init__(
-        self, grammar: Grammar, vocabulary: Vocabulary, tables: LrTables, required: Requirements, budget: Budget
-    ) -> None:
+    def __init__(self, grammar: Grammar, tables: LrTables, required: Requirements, budget: Budget) -> None:
         self.grammar = grammar
-        self.vocabulary = vocabulary
         self.tables = tables
         self.budget = budget
         self.required = required
@@ -247,7 +247,7 @@ class _Builder:
         )
         passable = [all(root_of[gate] != NEVER_LEGAL for gate in breaks) for breaks in gates]
         n_continuations = len(required.continuations.symbols)
-        nodes = _RootNodes(self._distinct(root_of), n_continuations, self.vocabulary.size)
+        nodes = _RootNodes(self._distinct(root_of), n_continuations, len(required.classes))
         depth_cases = [
             tuple(
                 tuple(

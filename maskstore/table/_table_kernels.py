@@ -59,7 +59,7 @@ def fill_edges(keys: Int32, number: Int32, slots: Int32_2D) -> None:
 
 @kernel(entry=True)
 def write_rows(count: Int32, at: Int64, dense: UInt32_2D, ids: Int32, words: UInt32_2D) -> None:
-    """Write masks of a closure as bitmasks.
+    """Write masks of a closure as bitmasks of classes.
 
     count, at : (n,); of the masks, as `Closure.mask_count` and `Closure.mask_at`.
     dense, ids : `Closure.dense`, `Closure.mask_ids`.
@@ -74,23 +74,92 @@ def write_rows(count: Int32, at: Int64, dense: UInt32_2D, ids: Int32, words: UIn
                 words[i, ids[k] >> 5] |= np.uint32(1) << np.uint32(ids[k] & 31)
 
 
-@kernel
-def bits_of(word):  # type: ignore[no-untyped-def]
-    """The number of bits set in a uint32."""
-    word = word - ((word >> np.uint32(1)) & np.uint32(0x55555555))
-    word = (word & np.uint32(0x33333333)) + ((word >> np.uint32(2)) & np.uint32(0x33333333))
-    word = (word + (word >> np.uint32(4))) & np.uint32(0x0F0F0F0F)
-    return (word * np.uint32(0x01010101) & np.uint32(0xFFFFFFFF)) >> np.uint32(24)
+@kernel(forceinline=True)
+def weight_of(word, w, weights):  # type: ignore[no-untyped-def]
+    """The number of tokens of the classes in word w of a bitmask.
+
+    weights : (8 n_words, 16) int32; see `mask_rows`.
+    """
+    weight = np.int64(0)
+    at = 8 * w
+    while word != 0:
+        weight += np.int64(weights[at, word & np.uint32(15)])
+        word >>= np.uint32(4)
+        at += 1
+    return weight
 
 
-@kernel(entry=True, allocates=True)
-def row_sizes(words: UInt32_2D) -> Int64:
-    """The number of tokens of each row: (n,) int64. words : (n, n_words) uint32."""
-    sizes = np.zeros(words.shape[0], np.int64)
-    for i in range(words.shape[0]):
-        for w in range(words.shape[1]):
-            sizes[i] += np.int64(bits_of(words[i, w]))
-    return sizes
+@kernel(entry=True)
+def mask_sizes(
+    count: Int32, at: Int64, dense: UInt32_2D, ids: Int32, class_sizes: Int64, weights: Int32_2D, sizes: Int64
+) -> None:
+    """Count the tokens of masks of a closure.
+
+    count, at : (n,); of the masks, as `Closure.mask_count` and `Closure.mask_at`.
+    dense, ids : `Closure.dense`, `Closure.mask_ids`.
+    class_sizes : (n_classes,) int64; the number of tokens of each class.
+    weights : see `weight_of`.
+    sizes : (n,) int64, zero before, written.
+    """
+    for i in range(count.shape[0]):
+        if count[i] < 0:
+            for w in range(dense.shape[1]):
+                sizes[i] += weight_of(dense[at[i], w], w, weights)
+        else:
+            for k in range(at[i], at[i] + count[i]):
+                sizes[i] += class_sizes[ids[k]]
+
+
+@kernel(forceinline=True)
+def list_bits(words, row, end, found):  # type: ignore[no-untyped-def]
+    """Write the members of a bitmask, from found[end] on, or only count them if `found` is empty.
+
+    Returns where they end.
+    """
+    for w in range(words.shape[1]):
+        word = words[row, w]
+        bit = 0
+        while word != 0:
+            if word & np.uint32(1) != 0:
+                if found.shape[0] > 0:
+                    found[end] = 32 * w + bit
+                end += 1
+            word >>= np.uint32(1)
+            bit += 1
+    return end
+
+
+@kernel(entry=True)
+def list_classes(
+    count: Int32,
+    at: Int64,
+    dense: UInt32_2D,
+    ids: Int32,
+    beside_of: Int64,
+    beside: UInt32_2D,
+    start: Int64,
+    found: Int32,
+) -> None:
+    """List the classes that masks of a closure have beside their rows.
+
+    count, at, dense, ids : see `mask_sizes`.
+    beside_of : (n,) int64; the row of `beside` that has them, or -1 for all classes of the mask.
+    beside : (n_beside, words of a bitmask) uint32.
+    start : (n + 1,) int64, zero at first, written; where the list of each mask begins in `found`.
+    found : int32, written; the lists, end to end. If it is empty, only `start` is.
+    """
+    end = np.int64(0)
+    for i in range(count.shape[0]):
+        if beside_of[i] >= 0:
+            end = list_bits(beside, beside_of[i], end, found)
+        elif count[i] < 0:
+            end = list_bits(dense, at[i], end, found)
+        else:
+            for k in range(at[i], at[i] + count[i]):
+                if found.shape[0] > 0:
+                    found[end] = ids[k]
+                end += 1
+        start[i + 1] = end
 
 
 @kernel(entry=True)
@@ -104,20 +173,22 @@ def share_rows(
     kept: Int64_2D,
     n_rows: int,
     most: int,
+    weights: Int32_2D,
 ) -> tuple[int, int]:
     """Give each mask, from order[done] on, the row from which it differs least, or a new row.
 
     A row is the intersection of its masks. No mask may have more than `most` tokens that its row
     lacks.
 
-    words : (n, n_words) uint32; the masks.
-    sizes : (n,) int64; their tokens.
+    words : (n, n_words) uint32; the masks, as bitmasks of classes.
+    sizes : (n,) int64; the number of tokens of each.
     order : (n,); the masks in the order in which they choose a row.
     row_of : (n,) int32, written; the row of each mask.
     rows : (capacity, n_words) uint32, written; the rows.
     kept : (capacity, 2), written; for each row its tokens, and the most tokens that one of its
         masks has beside it.
     n_rows : the rows so far.
+    weights : see `weight_of`.
 
     Returns how many masks are done (fewer than all if `rows` is full) and the number of rows.
     """
@@ -132,10 +203,10 @@ def share_rows(
                 continue
             beside = np.int64(0)  # in the mask, not in the row
             lost = np.int64(0)  # in the row, not in the mask
-            for begin in range(0, n_words, 64):
-                for w in range(begin, min(n_words, begin + 64)):
-                    beside += np.int64(bits_of(words[mask, w] & ~rows[row, w]))
-                    lost += np.int64(bits_of(rows[row, w] & ~words[mask, w]))
+            for begin in range(0, n_words, 4):
+                for w in range(begin, min(n_words, begin + 4)):
+                    beside += weight_of(words[mask, w] & ~rows[row, w], w, weights)
+                    lost += weight_of(rows[row, w] & ~words[mask, w], w, weights)
                 if beside > most or kept[row, 1] + lost > most or beside + lost >= least:
                     break
             else:
@@ -153,8 +224,8 @@ def share_rows(
             lost = np.int64(0)
             beside = np.int64(0)
             for w in range(n_words):
-                beside += np.int64(bits_of(words[mask, w] & ~rows[best, w]))
-                lost += np.int64(bits_of(rows[best, w] & ~words[mask, w]))
+                beside += weight_of(words[mask, w] & ~rows[best, w], w, weights)
+                lost += weight_of(rows[best, w] & ~words[mask, w], w, weights)
                 rows[best, w] &= words[mask, w]
             kept[best, 0] -= lost
             kept[best, 1] = max(kept[best, 1] + lost, beside)

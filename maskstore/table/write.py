@@ -92,7 +92,7 @@ def engine_table(grammar: Grammar, vocabulary: Vocabulary, automaton: StackAutom
     _add_lookups(table, automaton)
     _add_open(table, automaton)
     _add_edges(table, automaton.closure)
-    _add_masks(table, share_rows(automaton.closure))
+    _add_masks(table, share_rows(automaton.closure, required.classes, n_words(vocabulary.size)))
     _add_tokens(table, vocabulary)
     header[schema.N_WORDS] = n_words(vocabulary.size)
     header[schema.EOS_IN_MASKS] = layout is None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from maskwright.analysis.arrays import Bool, Int32, Int32_2D, Int64, UInt8, UInt32
+from maskwright.analysis.arrays import Bool, Int32, Int32_2D, Int64, UInt8, UInt32, UInt32_2D
 from maskwright.analysis.jit import kernel
 
 NO_COLUMN = -1
@@ -184,6 +184,75 @@ def stable_order(keys: Int32, starts: Int64, order: Int64) -> None:
     for key in range(starts.shape[0] - 1, 0, -1):
         starts[key] = starts[key - 1]
     starts[0] = 0
+
+
+@kernel(entry=True)
+def split_classes(
+    ids: Int32,
+    starts: Int64,
+    class_of: Int32,
+    sizes: Int32,
+    n_classes: int,
+    met: Int32,
+    counts: Int32,
+    after: Int32,
+) -> int:
+    """Split classes of tokens until some groups are unions of classes.
+
+    ids : int32; tokens sorted by group, ascending within.
+    starts : (n_groups + 1,) int64; group i is ids[starts[i] : starts[i + 1]].
+    class_of : (n_tokens,) int32, changed; the class of each token.
+    sizes : (n_tokens + 1,) int32, changed; the number of tokens of each class.
+    n_classes : the number of classes.
+    met, counts, after : (n_tokens + 1,) int32; scratch, `counts` zero between calls.
+
+    Returns the number of classes. New classes have the next numbers.
+    """
+    for group in range(starts.shape[0] - 1):
+        n_met = 0
+        for i in range(starts[group], starts[group + 1]):
+            # a lexer with modes may read a token in two ways that are of one group
+            if i > starts[group] and ids[i] == ids[i - 1]:
+                continue
+            here = class_of[ids[i]]
+            if counts[here] == 0:
+                met[n_met] = here
+                n_met += 1
+            counts[here] += 1
+        are_split = False
+        for i in range(n_met):
+            here = met[i]
+            after[here] = here
+            if counts[here] < sizes[here]:
+                are_split = True
+                after[here] = n_classes
+                sizes[n_classes] = counts[here]
+                sizes[here] -= counts[here]
+                n_classes += 1
+            counts[here] = 0
+        if are_split:
+            for i in range(starts[group], starts[group + 1]):
+                if i == starts[group] or ids[i] != ids[i - 1]:
+                    class_of[ids[i]] = after[class_of[ids[i]]]
+    return n_classes
+
+
+@kernel(entry=True)
+def spread_classes(words: UInt32_2D, start: Int64, ids: Int32, found: UInt32_2D) -> None:
+    """Write bitmasks of classes as bitmasks of their tokens.
+
+    words : (n, words of a bitmask of classes) uint32.
+    start, ids : the classes; class i is ids[start[i] : start[i + 1]].
+    found : (n, n_words) uint32, zero before, written; row i are the tokens of words[i].
+    """
+    for row in range(words.shape[0]):
+        for w in range(words.shape[1]):
+            word = words[row, w]
+            for bit in range(32):
+                if (word >> np.uint32(bit)) & np.uint32(1) != 0:
+                    number = 32 * w + bit
+                    for i in range(start[number], start[number + 1]):
+                        found[row, ids[i] >> 5] |= np.uint32(1) << np.uint32(ids[i] & 31)
 
 
 @kernel(entry=True)

@@ -29,6 +29,7 @@ from maskwright.analysis.lexing.modes import Modes
 from maskwright.analysis.lexing.transducer import RESTART, START_STATE, Transducer
 from maskwright.analysis.lr.encoding import LrTables
 from maskwright.maskstore.tokens import _kernels
+from maskwright.maskstore.tokens.classes import TokenClasses, token_classes
 from maskwright.maskstore.tokens.continuations import WHATEVER, Continuations
 from maskwright.maskstore.tokens.events import ABSOLUTE, RESET, EventCodes, Move, Moves
 from maskwright.maskstore.tokens.feasible import Feasible
@@ -69,7 +70,7 @@ class DepthCase:
 class StateTokens:
     """The groups of tokens that do the same in a lexer state, and its depth cases.
 
-    members : (n_allowed,) int32; ids of tokens, sorted by group and ascending within.
+    members : (n_allowed,) int32; classes of tokens (`Requirements.classes`), sorted by group.
     member_start : (n_groups + 1,) int64; group i is members[member_start[i] : member_start[i + 1]].
     depth_cases : depth_cases[d] is for d open brackets, the last one for any more.
     """
@@ -82,7 +83,8 @@ class StateTokens:
 class Requirements:
     """The requirements of all tokens in all lexer states.
 
-    states : states[q] has the tokens of state q of the transducer.
+    classes : tokens that do the same in every lexer state.
+    states : states[q] has the classes of tokens of state q of the transducer.
     line_breaks : the distinct lists of line breaks; number 0 is empty.
     continuations : the continuations of all states.
     grammar, transducer, modes : as given.
@@ -139,6 +141,7 @@ class Requirements:
         Not used if there is only one mode.
         """
         order = sorted(range(len(tokens)), key=tokens.__getitem__)
+        self.classes: TokenClasses
         self._walk_all([tokens[i] for i in order], token_ids[np.array(order, np.int64)], progress)
         if len(eos):
             self._add_eos(np.array(sorted(eos), np.int32), tables.n_terminals)
@@ -189,8 +192,9 @@ class Requirements:
                         np.concatenate([depth_case.group, np.full(len(continuations), group)]).astype(np.int32),
                     )
                 )
-            members = np.concatenate([state.members, eos])
+            members = np.append(state.members, np.int32(len(self.classes)))
             self.states[number] = StateTokens(members, np.append(state.member_start, len(members)), tuple(depth_cases))
+        self.classes = self.classes.and_one(eos)
 
     def _continuations_to_end(self, symbols: tuple[int, ...], depth: int, last: int, end_column: int) -> list[int]:
         """The continuations, one or none, of emitted symbols and then the end of the text."""
@@ -293,7 +297,8 @@ class Requirements:
         feasible = Feasible(self._tables, self.column_of, self.modes.of_state, self.mode_code, len(self.modes))
         walk = TokenWalk(self.grammar.name, transducer, self.modes, self.codes, feasible, self.newline, tokens, ids)
         ending_of, endings = self.endings
-        keys_of_state: list[tuple[Int64, Int32, Int64]] = []
+        keys_of_state: list[Int64] = []
+        groups_of_state: list[tuple[Int32, Int64]] = []
         for state in range(transducer.n_states):
             token, ended, sequence = walk.outcomes(state)
             keys = sequence.astype(np.int64) * len(endings) + ending_of[ended]
@@ -303,13 +308,15 @@ class Requirements:
             n_groups = _kernels.group_equal(keys, group, firsts, group_slots)
             starts, order = np.zeros(n_groups + 1, np.int64), np.empty(len(keys), np.int64)
             _kernels.stable_order(group, starts, order)
-            keys_of_state.append((keys[firsts[:n_groups]], token[order], starts))
+            keys_of_state.append(keys[firsts[:n_groups]])
+            groups_of_state.append((token[order], starts))
             if progress is not None:
                 progress(state + 1, transducer.n_states)
         self.n_sequences = walk.n_sequences
         self._parent, self._last = (array[: self.n_sequences].tolist() for array in walk.sequences[:2])
         self._symbols: dict[int, tuple[int, ...]] = {0: ()}
-        self._number_keys(keys_of_state, endings)
+        self.classes, groups_of_state = token_classes(groups_of_state, int(ids.max(initial=-1)) + 1)
+        self._number_keys(keys_of_state, groups_of_state, endings)
 
     def sequence(self, number: int) -> tuple[int, ...]:
         """The symbols of a sequence: terminals, newline events and modes.
@@ -328,11 +335,12 @@ class Requirements:
 
     def _number_keys(
         self,
-        keys_of_state: list[tuple[Int64, Int32, Int64]],
+        keys_of_state: list[Int64],
+        groups_of_state: list[tuple[Int32, Int64]],
         endings: list[tuple[tuple[tuple[int, ...], frozenset[int] | None], ...]],
     ) -> None:
         """Work out what each distinct (sequence, ending) requires, and the states' depth cases."""
-        distinct = np.unique(np.concatenate([keys for keys, _, _ in keys_of_state]))
+        distinct = np.unique(np.concatenate(keys_of_state))
         depths = np.ones(len(distinct), np.int64)
         required: list[list[list[tuple[int, int]]]] = []
         for i, key in enumerate(distinct.tolist()):
@@ -361,7 +369,7 @@ class Requirements:
             flat_line_breaks.append(pairs[:, 0].copy())
             flat_continuation.append(pairs[:, 1].copy())
         self.states: list[StateTokens] = []
-        for keys, members, starts in keys_of_state:
+        for keys, (members, starts) in zip(keys_of_state, groups_of_state, strict=True):
             indices = np.searchsorted(distinct, keys)
             depth_cases = []
             for depth in range(int(depths[indices].max(initial=1))):

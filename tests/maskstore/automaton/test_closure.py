@@ -26,6 +26,7 @@ from maskwright.maskstore.automaton.stack_automaton import Budget, StackAutomato
 from maskwright.maskstore.table.check import check_table
 from maskwright.maskstore.table.write import engine_table
 from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.maskstore.vocabulary.masks import n_words
 from maskwright.stores.build import compile_store
 from maskwright.stores.store import Store
 
@@ -82,6 +83,7 @@ class Edges:
     def __init__(self, automaton: StackAutomaton) -> None:
         closure: Closure = automaton.closure
         self.closure = closure
+        self.classes = automaton.required.classes
         self.n_cells = len(automaton.tables.action)
         self.edges = {
             key: (node, mask)
@@ -92,7 +94,9 @@ class Edges:
 
     def mask(self, number: int) -> set[int]:
         count, at = int(self.closure.mask_count[number]), int(self.closure.mask_at[number])
-        return ids(self.closure.dense[at]) if count < 0 else set(self.closure.mask_ids[at : at + count].tolist())
+        if count < 0:
+            return ids(self.classes.rows(self.closure.dense[at : at + 1], n_words(int(self.classes.ids.max()) + 1))[0])
+        return set(self.classes.tokens(self.closure.mask_ids[at : at + count], np.array([0, count]))[0].tolist())
 
     def run(self, node: int, stack: list[int]) -> set[int]:
         """The union of the masks on the run from a root. A root refuses cells that it does not list; any other node must list the cell."""

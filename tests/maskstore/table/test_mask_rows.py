@@ -8,7 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from maskwright.maskstore.table.mask_rows import most_ids, most_ids_more, share_rows
+from maskwright.maskstore.table.mask_rows import MaskRows, most_ids, most_ids_more, share_rows
+from maskwright.maskstore.tokens.classes import TokenClasses
+
+
+def singles(n_tokens: int) -> TokenClasses:
+    return TokenClasses(np.arange(n_tokens + 1), np.arange(n_tokens, dtype=np.int32))
 
 
 def closure_of(masks: list[list[int]], n_words: int, dense_from: int) -> Any:
@@ -46,7 +51,9 @@ def test_rows_and_ids_are_the_masks(seed: int) -> None:
     for _ in range(int(rng.integers(1, 150))):
         kind = kinds[rng.integers(len(kinds))] ^ (rng.random(n_tokens) < rng.choice([0, 1, 10]) / n_tokens)
         masks.append(np.flatnonzero(kind if rng.random() < 0.7 else rng.random(n_tokens) < 0.01).tolist())
-    found = share_rows(closure_of(masks, n_words, int(rng.choice([5, n_tokens // 4 + 1, n_tokens + 1]))))
+    found = share_rows(
+        closure_of(masks, n_words, int(rng.choice([5, n_tokens // 4 + 1, n_tokens + 1]))), singles(n_tokens), n_words
+    )
     for number, mask in enumerate(masks):
         ids = found.ids[found.begin[number] : found.begin[number] + found.count[number]].tolist()
         row = found.row[number]
@@ -59,13 +66,40 @@ def test_rows_and_ids_are_the_masks(seed: int) -> None:
     assert sorted(set(found.row[found.row >= 0].tolist())) == list(range(len(found.rows))), "no row is for nothing"
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_masks_of_classes_are_those_of_their_tokens(seed: int) -> None:
+    """The same rows and ids, whether a mask is told by classes or by each of its tokens."""
+    rng = np.random.default_rng(seed)
+    n_words = int(rng.choice([1, 3, 8, 40]))
+    n_tokens = 32 * n_words - int(rng.integers(32))
+    n_classes = int(rng.integers(1, min(n_tokens, 150)))
+    class_of = (
+        rng.integers(n_classes, size=n_tokens) if seed % 2 else rng.geometric(4 / n_classes, n_tokens) % n_classes
+    )
+    is_in_none = rng.random(n_tokens) < 0.1
+    of_class = [np.flatnonzero((class_of == number) & ~is_in_none).astype(np.int32) for number in range(n_classes)]
+    of_class = sorted((ids for ids in of_class if len(ids)), key=lambda ids: int(ids[0]))
+    start = np.concatenate([[0], np.cumsum([len(ids) for ids in of_class])]).astype(np.int64)
+    classes = TokenClasses(start, np.concatenate([np.zeros(0, np.int32), *of_class]))
+    kinds = [rng.random(len(classes)) < rng.random() for _ in range(3)]
+    masks = [[]]
+    for _ in range(int(rng.integers(1, 80))):
+        kind = kinds[rng.integers(3)] ^ (rng.random(len(classes)) < 1 / len(classes))
+        masks.append(np.flatnonzero(kind).tolist())
+    found = share_rows(closure_of(masks, -(-len(classes) // 32), int(rng.choice([1, 5, 1000]))), classes, n_words)
+    told = [sorted(int(token) for number in mask for token in of_class[number]) for mask in masks]
+    expected = share_rows(closure_of(told, n_words, int(rng.choice([1, 5, 10_000]))), singles(n_tokens), n_words)
+    for name in MaskRows.__slots__:
+        assert (getattr(found, name) == getattr(expected, name)).all(), name
+
+
 def test_like_masks_share_a_row() -> None:
     masks = [[], *([*range(900), 1000 + k] for k in range(20)), list(range(900, 1024))]
-    found = share_rows(closure_of(masks, 32, 32))
+    found = share_rows(closure_of(masks, 32, 32), singles(1024), 32)
     assert len(found.rows) == 2 and len(set(found.row[1:21].tolist())) == 1
     assert found.count[1:].tolist() == [0, *[1] * 19, 0] or found.count[1:21].max() <= 1
 
 
 def test_no_masks() -> None:
-    found = share_rows(closure_of([[]], 4, 9))
+    found = share_rows(closure_of([[]], 4, 9), singles(128), 4)
     assert len(found.rows) == 0 and found.row.tolist() == [-1] and found.count.tolist() == [0]

@@ -52,9 +52,9 @@ def spelled(required: Requirements, continuation: int) -> Alternative:
     return tuple(symbols), None if continuation == WHATEVER else required.continuations.sets[-1 - continuation]
 
 
-def groups(state: StateTokens) -> list[list[int]]:
-    starts = state.member_start.tolist()
-    return [state.members[begin:end].tolist() for begin, end in pairwise(starts)]
+def groups(required: Requirements, state: StateTokens) -> list[list[int]]:
+    ids, starts = required.classes.tokens(state.members, state.member_start)
+    return [ids[begin:end].tolist() for begin, end in pairwise(starts.tolist())]
 
 
 def alternatives(required: Requirements, depth_case: DepthCase, group: int) -> set[tuple[int, Alternative]]:
@@ -102,14 +102,14 @@ def test_each_token_that_the_lexer_takes_is_in_one_group(make: Any, seed: int) -
     text = vocabulary.text_ids().tolist()
     assert len(required.states) == transducer.n_states
     for number, state in enumerate(required.states):
-        members = [token for group in groups(state) for token in group]
+        members = [token for group in groups(required, state) for token in group]
         taken = {token: read(transducer, number, vocabulary.tokens[token]) for token in text}
         lexed = {token: found[1] for token, found in taken.items() if found is not None}
         assert sorted(set(members) - set(vocabulary.eos)) == [
             t for t, emitted in lexed.items() if can_be(required, emitted)
         ]
         assert len(members) == len(set(members))
-        for group in groups(state):
+        for group in groups(required, state):
             assert group == sorted(group)
 
 
@@ -119,7 +119,7 @@ def test_groups_do_the_same_and_the_first_thing_required_is_what_is_emitted(make
     required, vocabulary = prepared(make, seed)
     transducer, layout = required.transducer, required.grammar.layout
     for number, state in enumerate(required.states):
-        for index, group in enumerate(groups(state)):
+        for index, group in enumerate(groups(required, state)):
             if group[0] in vocabulary.eos:
                 continue
             outcomes = {read(transducer, number, vocabulary.tokens[token]) for token in group}
@@ -186,7 +186,7 @@ def test_what_the_lexeme_under_way_may_become_is_asked_last(seed: int) -> None:
     transducer, ignored = required.transducer, required.grammar.ignored
     for number, state in enumerate(required.states):
         (depth_case,) = state.depth_cases
-        for index, group in enumerate(groups(state)):
+        for index, group in enumerate(groups(required, state)):
             if group[0] in vocabulary.eos:
                 continue
             after, emitted = read(transducer, number, vocabulary.tokens[group[0]]) or (0, ())
@@ -225,7 +225,7 @@ def test_paths_and_views_of_newlines() -> None:
 
     def ask(text: bytes, token: int, depth: int) -> set[tuple[Any, Alternative]]:
         state, _ = read(transducer, 0, text) or (0, ())
-        index = next(i for i, group in enumerate(groups(required.states[state])) if token in group)
+        index = next(i for i, group in enumerate(groups(required, required.states[state])) if token in group)
         depth_cases = required.states[state].depth_cases
         found = alternatives(required, depth_cases[min(depth, len(depth_cases) - 1)], index)
         return {(required.line_breaks[breaks], continuation) for breaks, continuation in found}

@@ -1,0 +1,123 @@
+"""Classes of tokens: tokens that do the same in every lexer state.
+
+No mask tells the tokens of a class apart. So the stack automaton is closed over classes, of which
+there are some thousands, and only the finished masks are masks of tokens.
+
+Example: with JSON's grammar the tokens `cat` and `dog` are of one class. In a string both go on
+with it; nowhere else are they allowed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.maskstore.tokens import _kernels
+
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint32]
+
+NO_CLASS = -1
+
+
+@dataclass(frozen=True)
+class TokenClasses:
+    """The classes of a vocabulary's tokens, by number.
+
+    start : (n_classes + 1,) int64; class i is ids[start[i] : start[i + 1]].
+    ids : (n,) int32; token ids, ascending in each class. Tokens that no lexer state allows are in
+        no class.
+    """
+
+    start: Int64
+    ids: Int32
+
+    def __len__(self) -> int:
+        """The number of classes."""
+        return len(self.start) - 1
+
+    @property
+    def sizes(self) -> Int64:
+        """The number of tokens of each class: (n_classes,) int64."""
+        return np.diff(self.start)
+
+    def tokens(self, classes: Int32, start: Int64) -> tuple[Int32, Int64]:
+        """The tokens of sets of classes: ids, (n,) int32, and where those of each set begin.
+
+        classes : int32; the classes of all sets, end to end, distinct in each.
+        start : (n_sets + 1,) int64; where each set begins in them.
+
+        The ids are ascending within a set.
+        """
+        counts = self.sizes[classes]
+        ends = np.concatenate([[0], np.cumsum(counts)])
+        ids = self.ids[np.repeat(self.start[classes] - ends[:-1], counts) + np.arange(ends[-1])]
+        found = ends[start]
+        of_set = np.repeat(np.arange(len(start) - 1), np.diff(found))
+        return ids[np.lexsort((ids, of_set))], found
+
+    def and_one(self, ids: Int32) -> TokenClasses:
+        """These classes and one more. ids : (n,) int32; its tokens, ascending, of no class yet."""
+        return TokenClasses(np.append(self.start, self.start[-1] + len(ids)), np.concatenate([self.ids, ids]))
+
+    def rows(self, words: Words, n_words: int) -> Words:
+        """Bitmasks of tokens for bitmasks of classes: (n, n_words) uint32.
+
+        words : (n, words of a bitmask of classes) uint32. In both, bit i of word w is member
+            32 w + i.
+        n_words : words of a bitmask of tokens.
+        """
+        found = np.zeros((len(words), n_words), np.uint32)
+        _kernels.spread_classes(words, self.start, self.ids, found)
+        return found
+
+
+def token_classes(
+    groups_of_state: Sequence[tuple[Int32, Int64]], n_tokens: int
+) -> tuple[TokenClasses, list[tuple[Int32, Int64]]]:
+    """The coarsest classes of which every group of every lexer state is a union.
+
+    groups_of_state : for each state the ids of its tokens sorted by group, and where each group
+        begins, as in `StateTokens`.
+    n_tokens : the size of the vocabulary.
+
+    Returns the classes, and the groups in terms of them: for each state class numbers sorted by
+    group, and where each group begins.
+
+    Cost: O(tokens of all groups). This is the refinement of a partition by one set after another.
+    """
+    class_of = np.zeros(n_tokens, np.int32)
+    sizes, met, counts, after = np.zeros((4, n_tokens + 1), np.int32)
+    sizes[0] = n_tokens
+    n_classes = 1
+    for ids, starts in groups_of_state:
+        n_classes = _kernels.split_classes(ids, starts, class_of, sizes, n_classes, met, counts, after)
+    is_allowed = np.zeros(n_tokens, np.bool_)
+    for ids, _ in groups_of_state:
+        is_allowed[ids] = True
+    allowed = np.flatnonzero(is_allowed).astype(np.int32)
+    # numbers by the first token, so that they do not depend on the order of the states
+    _, firsts, class_of_allowed = np.unique(class_of[allowed], return_index=True, return_inverse=True)
+    rank = np.empty(len(firsts), np.int32)
+    rank[np.argsort(firsts)] = np.arange(len(firsts), dtype=np.int32)
+    number = rank[class_of_allowed]
+    class_of[:] = NO_CLASS
+    class_of[allowed] = number
+    start, order = np.zeros(len(firsts) + 1, np.int64), np.empty(len(allowed), np.int64)
+    _kernels.stable_order(number, start, order)
+    classes = TokenClasses(start, allowed[order])
+    first_token = np.zeros(n_tokens, np.bool_)
+    first_token[classes.ids[start[:-1]]] = True
+    found = []
+    for ids, starts in groups_of_state:
+        is_first = np.ones(len(ids), np.bool_)
+        is_first[1:] = ids[1:] != ids[:-1]
+        is_first[starts[:-1]] = True
+        is_first &= first_token[ids]
+        before = np.concatenate([[0], np.cumsum(is_first)])
+        found.append((class_of[ids[is_first]], before[starts]))
+    return classes, found
