@@ -14,7 +14,7 @@ import inspect
 import operator
 import os
 from collections.abc import Iterable
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeGuard
 
 import numpy as np
 
@@ -43,6 +43,15 @@ def a_type(value: object) -> str:
 def refuse_argument(what: str, value: object, expected: str, kind: Kind = MaskwrightError) -> NoReturn:
     """Raises `kind` with a message that shows the value, its type, and what is expected."""
     raise kind(f"{what} is {clip(value)}, {a_type(value)}; expected {expected}")
+
+
+def is_iterable(value: object) -> TypeGuard[Iterable[Any]]:
+    """Whether a value can be iterated over. An array without dimensions only seems so."""
+    try:
+        iter(value)  # type: ignore[call-overload]
+    except TypeError:
+        return False
+    return True
 
 
 def need_type(
@@ -127,7 +136,7 @@ def as_strings(what: str, values: Iterable[Any], expected: str, kind: Kind = Mas
 
     Raises: `kind` if it is a text or no iterable, or if a member is not a str.
     """
-    if isinstance(values, str | bytes | bytearray) or not isinstance(values, Iterable):
+    if isinstance(values, str | bytes | bytearray) or not is_iterable(values):
         refuse_argument(what, values, expected, kind)
     found = tuple(values)
     for value in found:
@@ -142,9 +151,9 @@ def as_pairs(
 
     Raises: `kind` if it is a text or no iterable, or if a member does not have two members.
     """
-    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+    if isinstance(values, str | bytes) or not is_iterable(values):
         refuse_argument(what, values, expected, kind)
-    found = tuple(tuple(pair) if isinstance(pair, Iterable) else () for pair in values)
+    found = tuple(tuple(pair) if is_iterable(pair) else () for pair in values)
     if not all(len(pair) == 2 for pair in found):
         refuse_argument(what, values, expected, kind)
     return found

@@ -324,6 +324,8 @@ def _opened(path: str | os.PathLike[str]) -> Iterator[Any]:
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):  # a pipe would block, a folder cannot be mapped
             raise StoreError(f"{where} is not a file; expected one that `maskwright export` wrote")
+        with open(path, "rb"):  # safetensors says of a file that may not be read that it is not there
+            pass
         with safe_open(path, framework="numpy") as file:
             yield file
     except StoreError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from maskwright.analysis.arguments import as_integer, clip, refuse_argument
+from maskwright.analysis.arguments import as_integer, clip, is_iterable, refuse_argument
 from maskwright.analysis.errors import VocabularyError
 from maskwright.maskstore.vocabulary.tokenizer_values import ID_LIMIT, check_id, encode_text, package_errors
 
@@ -155,7 +155,7 @@ class TokenTable:
         id is out of range.
         """
         ids = {name: token for token, name in self.special.items()}
-        if isinstance(ends, str | bytes) or not isinstance(ends, Iterable):
+        if isinstance(ends, str | bytes) or not is_iterable(ends):
             refuse_argument("eos", ends, "a list of tokens' ids or names, as in [0] or ['</s>']", VocabularyError)
         self.eos = set()
         for end in ends:

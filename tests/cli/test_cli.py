@@ -282,3 +282,8 @@ def test_warm_up(runner: CliRunner, tokenizer: str, tmp_path: Path) -> None:
     assert all(Path(store["path"]).stat().st_size == store["bytes"] for store in stores)
     run = runner.invoke(app, ["warm-up", "json"])
     assert run.exit_code == 2 and "name at least one (--tokenizer)" in run.output
+
+
+def test_a_store_is_not_written_to_standard_output(runner: CliRunner, small: str, tokenizer: str) -> None:
+    result = runner.invoke(app, ["export", small, "-t", tokenizer, "-o", "-"])
+    assert result.exit_code == 2 and "a store is not written to standard output; name a file" in result.output

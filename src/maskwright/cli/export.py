@@ -58,6 +58,8 @@ def export(
         from maskwright.maskstore.file.fileformat import save_store, store_info
         from maskwright.stores.build import build_store
 
+        if str(output) == "-":
+            raise MaskwrightError("a store is not written to standard output; name a file")
         check_writable(output, json_file, inputs=(grammar, tokenizer))
         if tokenizer is None:
             raise MaskwrightError("a mask store is for one tokenizer: name it (--tokenizer)")

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import errno
+import os
 import random
 import re
+import shutil
 import struct
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +88,18 @@ def test_missing_folder_pipe_and_unreadable(good: Path, tmp_path: Path, monkeypa
 
     monkeypatch.setattr(fileformat, "safe_open", denied)
     assert "cannot be read: Permission denied" in refusal(good)
+
+
+def test_a_store_that_may_not_be_read_is_not_said_to_be_missing(good: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "store"
+    copy.write_bytes(good.read_bytes())
+    copy.chmod(0)
+    code = f"import maskwright as mw; mw.load_store({str(copy)!r})"
+    as_nobody = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
+    if as_nobody and shutil.which("setpriv") is None:
+        pytest.skip("root reads every file, and there is no setpriv here")
+    run = subprocess.run([*as_nobody, sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "cannot be read: Permission denied" in run.stderr
 
 
 @pytest.mark.parametrize(
