@@ -331,3 +331,12 @@ def test_a_cache_in_which_others_may_write_is_not_warmed(folder: Path) -> None:
     folder.chmod(0o777)
     with pytest.raises(StoreError, match="is not used, because others could put stores there"):
         warm_cache(layout_grammar(), small_vocabulary())
+
+
+def test_a_cache_folder_that_is_a_file(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("MASKWRIGHT_CACHE", str(tmp_path / "file"))
+    cached_store(layout_grammar(), small_vocabulary())
+    assert "cannot be written, so stores are built each time: it is not a folder" in caplog.text

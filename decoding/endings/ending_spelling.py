@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from maskwright.decoding.endings._ending_kernels import COSTLY
 
 if TYPE_CHECKING:
@@ -31,13 +33,11 @@ class Spelling:
     def __init__(self, store: EngineTable) -> None:
         vocabulary = store.vocabulary
         self.name = vocabulary.name
-        self.id_of: dict[bytes, int] = {}
-        for token in vocabulary.text_ids():
-            self.id_of.setdefault(vocabulary.tokens[token], int(token))
-        self.id_of.pop(b"", None)
-        self.lengths = sorted({len(token) for token in self.id_of}, reverse=True)
-        used = set(b"".join(self.id_of))
-        self.alphabet = bytes(byte for byte in PREFERRED if byte in used)
+        self.id_of = vocabulary.id_of_text
+        offsets, data = vocabulary.flat
+        self.lengths = (np.flatnonzero(np.bincount(np.diff(offsets), minlength=1)[1:]) + 1)[::-1].tolist()
+        is_used = np.bincount(data, minlength=256)
+        self.alphabet = bytes(byte for byte in PREFERRED if is_used[byte])
         self._prefixes: set[bytes] | None = None
         self._states: list[frozenset[bytes]] = [frozenset([b""])]
         self._number = {self._states[0]: 0}
@@ -75,7 +75,7 @@ class Spelling:
         if self._prefixes is None:
             self._prefixes = {token[:end] for token in self.id_of for end in range(1, len(token) + 1)}
         longer = {prefix + bytes([byte]) for prefix in self._states[state]} & self._prefixes
-        if not longer.isdisjoint(self.id_of):
+        if any(prefix in self.id_of for prefix in longer):
             longer.add(b"")
         found = frozenset(longer)
         if not found:

@@ -23,8 +23,8 @@ import numpy as np
 
 from maskwright.analysis.arrays import Int32, Int64, UInt64
 from maskwright.analysis.jit import kernel
-from maskwright.maskstore.automaton._hash_kernels import mix
 from maskwright.maskstore.automaton.exploration_tables import ACCEPTED, FIRST_STATE, REFUSED
+from maskwright.maskstore.tokens._hash_kernels import mix
 
 UNDECIDABLE = -2
 """Returned for pairs from which no stack leads to a decision."""

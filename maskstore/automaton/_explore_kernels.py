@@ -9,7 +9,6 @@ import numpy as np
 
 from maskwright.analysis.arrays import Int32, Int64
 from maskwright.analysis.jit import kernel
-from maskwright.maskstore.automaton._hash_kernels import first_slot, mix, slot_of
 from maskwright.maskstore.automaton._parse_kernels import add_configuration, advance_configuration, representative
 from maskwright.maskstore.automaton.exploration_tables import (
     ACCEPTED,
@@ -40,6 +39,7 @@ from maskwright.maskstore.automaton.exploration_tables import (
     Pairs,
     Steps,
 )
+from maskwright.maskstore.tokens._hash_kernels import first_slot, mix, slot_of, slot_of_step
 
 NEW_STEP = 64
 """Units of work of a step that is not yet known. A known step takes one."""
@@ -161,21 +161,6 @@ def step(state, cell, x):  # type: ignore[no-untyped-def]
 
 
 @kernel(forceinline=True)
-def new_step(state, cell, x):  # type: ignore[no-untyped-def]
-    """`step` for a step that is not known. Remembers the result, except ENDLESS and TOO_DEEP."""
-    after = step(state, cell, x)
-    if after < 0:
-        return after
-    key = np.int64(state) * x.parser.action.shape[0] + cell
-    number = x.sizes[N_STEPS]
-    x.steps.keys[number] = key
-    x.steps.result[number] = after
-    x.steps.slots[slot_of(key, x.steps.keys, x.steps.slots)] = number
-    x.sizes[N_STEPS] = number + 1
-    return after
-
-
-@kernel(forceinline=True)
 def pair_of(state, cell, n_cells, keys, slots, sizes):  # type: ignore[no-untyped-def]
     """The number of a pair (configuration set, last cell), a new one if it is not in the table.
 
@@ -204,7 +189,7 @@ def lack_of_room(width, x):  # type: ignore[no-untyped-def]
         return FULL_SETS
     if sizes[N_STATES] + width + 2 > x.states.hashes.shape[0] or sizes[N_MEMBERS] + most > x.states.items.shape[0]:
         return FULL_STATES
-    if sizes[N_STEPS] + width > x.steps.keys.shape[0]:
+    if 2 * (sizes[N_STEPS] + width) > x.steps.slots.shape[0]:
         return FULL_STEPS
     if sizes[N_PAIRS] + width + 2 > x.pairs.keys.shape[0]:
         return FULL_PAIRS
@@ -226,7 +211,7 @@ def explore(x: Exploration, until: int) -> int:
     """
     # PERF: arrays are taken out of their tuples once, before the loops
     predecessor_start, predecessors = x.parser.predecessor_start, x.parser.predecessors
-    step_keys, step_slots, step_result = x.steps.keys, x.steps.slots, x.steps.result
+    steps = x.steps.slots
     pair_keys, pair_slots, edge_start = x.pairs.keys, x.pairs.slots, x.pairs.edge_start
     edges, sizes = x.edges.after, x.sizes
     n_cells = x.parser.action.shape[0]
@@ -248,14 +233,18 @@ def explore(x: Exploration, until: int) -> int:
             below = predecessors[i]
             # PERF: known steps are looked up without a call: of the 53 million edges of sql's
             # configuration sets, nine in ten have a known step
-            slot = slot_of(np.int64(state) * n_cells + below, step_keys, step_slots)
-            if step_slots[slot] >= 0:
-                after = np.int64(step_result[step_slots[slot]])
+            key = np.int64(state) * n_cells + below
+            slot = slot_of_step(key, steps)
+            if steps[slot, 0] >= 0:
+                after = steps[slot, 1]
             else:
                 done += NEW_STEP
-                after = np.int64(new_step(state, below, x))
-            if after < 0:
-                return after
+                after = np.int64(step(state, below, x))
+                if after < 0:
+                    return after
+                steps[slot, 0] = key
+                steps[slot, 1] = after
+                sizes[N_STEPS] += 1
             if after >= FIRST_STATE:
                 after = FIRST_STATE + np.int64(pair_of(after, below, n_cells, pair_keys, pair_slots, sizes))
             edges[at] = after
@@ -308,7 +297,7 @@ def explore_tops(
 
 
 @kernel(entry=True)
-def merge_steps(n_steps: int, n_cells: int, steps: Steps, pairs: Pairs, classes: Int32, least: Int32) -> None:
+def merge_steps(n_cells: int, steps: Steps, pairs: Pairs, classes: Int32, least: Int32) -> None:
     """Replace each step's result by what is known of the pair that it leads to.
 
     That is REFUSED or ACCEPTED if the pair is decided early, else the least equivalent state.
@@ -316,10 +305,10 @@ def merge_steps(n_steps: int, n_cells: int, steps: Steps, pairs: Pairs, classes:
     classes : (n_pairs + 2,) int32; `PairClasses.of_pair`.
     least : (n_classes + 2,) int32; the least state of each class.
     """
-    for i in range(n_steps):
-        after = steps.result[i]
+    for i in range(steps.slots.shape[0]):
+        after = steps.slots[i, 1]
         if after < FIRST_STATE:
             continue
-        key = np.int64(after) * n_cells + steps.keys[i] % n_cells
+        key = after * n_cells + steps.slots[i, 0] % n_cells
         mine = classes[pairs.slots[slot_of(key, pairs.keys, pairs.slots)] + FIRST_STATE]
-        steps.result[i] = mine if mine < FIRST_STATE else least[mine]
+        steps.slots[i, 1] = mine if mine < FIRST_STATE else least[mine]

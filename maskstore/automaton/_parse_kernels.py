@@ -10,7 +10,6 @@ import numpy as np
 from maskwright.analysis.arrays import Int64, UInt64
 from maskwright.analysis.jit import kernel
 from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT
-from maskwright.maskstore.automaton._hash_kernels import first_slot, mix, slot_of
 from maskwright.maskstore.automaton.exploration_tables import (
     ENDLESS,
     IS_ACCEPTED,
@@ -25,6 +24,7 @@ from maskwright.maskstore.automaton.exploration_tables import (
     TOO_DEEP,
     TerminalSets,
 )
+from maskwright.maskstore.tokens._hash_kernels import first_slot, mix, slot_of
 
 
 @kernel(forceinline=True)
@@ -161,6 +161,25 @@ def push_branch(height, continuation, branches, scratch):  # type: ignore[no-unt
     return branches + 1
 
 
+@kernel(forceinline=True)
+def index_of(bit):  # type: ignore[no-untyped-def]
+    """The index of the only bit set in a uint64."""
+    index = 0
+    if bit & np.uint64(0xFFFFFFFF00000000):
+        index += 32
+    if bit & np.uint64(0xFFFF0000FFFF0000):
+        index += 16
+    if bit & np.uint64(0xFF00FF00FF00FF00):
+        index += 8
+    if bit & np.uint64(0xF0F0F0F0F0F0F0F0):
+        index += 4
+    if bit & np.uint64(0xCCCCCCCCCCCCCCCC):
+        index += 2
+    if bit & np.uint64(0xAAAAAAAAAAAAAAAA):
+        index += 1
+    return index
+
+
 @kernel
 def next_rule(members, top, after, parser, set_bits, bits):  # type: ignore[no-untyped-def]
     """The next rule after rule `after` by which state `top` reduces before a terminal of a set.
@@ -176,31 +195,29 @@ def next_rule(members, top, after, parser, set_bits, bits):  # type: ignore[no-u
     best = 1 << 30
     for word in range(bits.shape[0]):
         bits[word] = np.uint64(0)
-    for column in range(parser.action.shape[1]):
-        word = column >> 6
-        bit = np.uint64(1) << np.uint64(column & 63)
-        if set_bits[members, word] & bit == 0:
-            continue
-        action = parser.action[top, column]
-        if action == 0:
-            continue
-        first = 0
-        count = 1
-        if action >= CONFLICT:
-            first = action - CONFLICT + 1
-            count = parser.alternatives[first - 1]
-        for i in range(count):
-            each = action if first == 0 else parser.alternatives[first + i]
-            if each > 0:
-                return -2
-            rule = -each - 1
-            if rule <= after or rule > best:
-                continue
-            if rule < best:
-                best = rule
-                for w in range(bits.shape[0]):
-                    bits[w] = np.uint64(0)
-            bits[word] |= bit
+    for word in range(bits.shape[0]):
+        left = set_bits[members, word] & parser.acts[top, word]
+        while left != 0:
+            bit = left & (~left + np.uint64(1))
+            left ^= bit
+            action = parser.action[top, 64 * word + index_of(bit)]
+            first = 0
+            count = 1
+            if action >= CONFLICT:
+                first = action - CONFLICT + 1
+                count = parser.alternatives[first - 1]
+            for i in range(count):
+                each = action if first == 0 else parser.alternatives[first + i]
+                if each > 0:
+                    return -2
+                rule = -each - 1
+                if rule <= after or rule > best:
+                    continue
+                if rule < best:
+                    best = rule
+                    for w in range(bits.shape[0]):
+                        bits[w] = np.uint64(0)
+                bits[word] |= bit
     return -1 if best == 1 << 30 else best
 
 

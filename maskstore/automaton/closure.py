@@ -22,6 +22,7 @@ import numpy.typing as npt
 from maskwright.analysis.errors import LimitError
 from maskwright.maskstore.automaton import _closure_kernels as kernels
 from maskwright.maskstore.automaton import closure_tables as closing
+from maskwright.maskstore.automaton._pool_kernels import pool_groups
 from maskwright.maskstore.automaton.closure_tables import FULL_DENSE, FULL_IDS, FULL_MASKS
 from maskwright.maskstore.automaton.configuration_sets import ConfigurationSets
 from maskwright.maskstore.automaton.exploration_tables import DONE
@@ -41,7 +42,7 @@ PAUSE = 1 << 20
 It takes some tenths of a second at most.
 """
 
-FIRST_CAPACITY = 1 << 16
+FIRST_CAPACITY = 1 << 12
 """Edges, and visits, that the tables have room for at first: a power of two."""
 
 
@@ -105,7 +106,7 @@ class MaskCollector:
         out = np.zeros(len(starts) - 1, np.int32)
         done = 0
         while True:
-            done += kernels.pool_groups(members, member_start, groups, starts[done:], out[done:], self.pool, self.sizes)
+            done += pool_groups(members, member_start, groups, starts[done:], out[done:], self.pool, self.sizes)
             if done == len(out):
                 return out
             for full in (FULL_MASKS, FULL_DENSE, FULL_IDS):

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from maskwright.analysis.arrays import Int32, Int32_2D, Int64, UInt32, UInt32_2D, UInt64
-from maskwright.maskstore.automaton._hash_kernels import add_hashed, doubled, free_slots, grown
+from maskwright.maskstore.tokens._hash_kernels import add_hashed, doubled, free_slots, grown
 from maskwright.maskstore.vocabulary.masks import BITS, n_words
 
 FIRST_DENSE, FIRST_IDS = 1 << 10, 1 << 20
@@ -171,7 +171,7 @@ def new_pool(n_tokens: int) -> tuple[Pool, Int64]:
 
     n_tokens : the size of the vocabulary.
     """
-    capacity = 1 << 16
+    capacity = 1 << 12
     width = n_words(n_tokens)
     sizes = np.zeros(16, np.int64)
     sizes[N_MASKS] = sizes[N_NODES] = 1

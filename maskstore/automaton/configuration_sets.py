@@ -32,7 +32,6 @@ from maskwright.analysis.errors import LimitError
 from maskwright.analysis.lr.encoding import LrTables
 from maskwright.maskstore.automaton import _explore_kernels as kernels
 from maskwright.maskstore.automaton import exploration_tables as exploring
-from maskwright.maskstore.automaton._hash_kernels import add_keys, grown
 from maskwright.maskstore.automaton._parse_kernels import terminal_set
 from maskwright.maskstore.automaton.equivalence import Equivalence
 from maskwright.maskstore.automaton.exploration_tables import (
@@ -45,6 +44,7 @@ from maskwright.maskstore.automaton.exploration_tables import (
 from maskwright.maskstore.automaton.levels import Levels
 from maskwright.maskstore.automaton.pair_classes import PairClasses
 from maskwright.maskstore.tokens import _kernels
+from maskwright.maskstore.tokens._hash_kernels import add_keys, grown
 from maskwright.maskstore.tokens.continuations import WHATEVER, Continuations
 
 NEVER_LEGAL = -1
@@ -307,8 +307,7 @@ def _merged(
 ) -> ConfigurationSets:
     """The result. Steps lead to the least state of each class, and equal roots share a number."""
     steps = work.x.steps
-    n_steps = work.size(exploring.N_STEPS)
-    kernels.merge_steps(n_steps, work.n_cells, steps, work.x.pairs, classes.of_pair, classes.least)
+    kernels.merge_steps(work.n_cells, steps, work.x.pairs, classes.of_pair, classes.least)
     state = classes.least[classes.of_pair[pair_of]]
     _, order = np.unique(np.stack([continuation_of, top_of]), axis=1, return_index=True)  # by continuation, then top
     continuations, begins = np.unique(continuation_of[order], return_index=True)

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maskwright.analysis.arrays import Int32, Int32_2D, Int32_3D, Int64, UInt64, UInt64_2D
+from maskwright.analysis.arrays import Int32, Int32_2D, Int32_3D, Int64, Int64_2D, UInt64, UInt64_2D
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.lr.encoding import LrTables
-from maskwright.maskstore.automaton._hash_kernels import free_slots, grown
+from maskwright.maskstore.tokens._hash_kernels import add_steps, free_slots, grown
 
 REFUSED = 0
 ACCEPTED = 1
@@ -60,7 +60,7 @@ MAX_POPS = 4096
 MAX_NONTERMINALS = 1 << 18
 """There must be fewer nonterminals: the key of a configuration has 18 bits for them."""
 
-FIRST_CAPACITY = 1 << 16
+FIRST_CAPACITY = 1 << 12
 """Rows that each table has room for at first."""
 FIRST_DEPTH = 512
 """Cells that a scratch stack has room for at first."""
@@ -73,7 +73,12 @@ MAX_STEPS = 100_000
 
 
 class Parser(NamedTuple):
-    """LALR tables, as in `LrTables`. mode : (n_states,) int32; the lexing mode of each state."""
+    """LALR tables, as in `LrTables`.
+
+    mode : (n_states,) int32; the lexing mode of each state.
+    acts : (n_states, n_words) uint64; bit i of word w tells whether the state has an action before
+        column 64 w + i.
+    """
 
     action: Int32_2D
     goto: Int32_2D
@@ -84,6 +89,7 @@ class Parser(NamedTuple):
     predecessor_start: Int32
     predecessors: Int32
     mode: Int32
+    acts: UInt64_2D
 
 
 class Continuations(NamedTuple):
@@ -177,15 +183,14 @@ class States(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """The steps that are known.
+    """The steps that are known, as a hash table with linear probing, at most half full.
 
-    keys : (capacity,) int64; state * n_cells + cell.
-    result : (capacity,) int32; REFUSED, ACCEPTED or the next state.
+    slots : (n_slots, 2) int64, n_slots a power of two; state * n_cells + cell, -1 where free, and
+        the result: REFUSED, ACCEPTED or the next state. Both are beside each other, because tables
+        are larger than caches and nearly all time goes into looking up steps.
     """
 
-    keys: Int64
-    result: Int32
-    slots: Int32
+    slots: Int64_2D
 
 
 class Pairs(NamedTuple):
@@ -253,6 +258,10 @@ class Exploration(NamedTuple):
 
     def with_room(self, full: int) -> Exploration:
         """The same exploration with one table twice as large. full : one of the FULL_ codes."""
+        if full == FULL_STEPS:
+            larger = np.full((2 * len(self.steps.slots), 2), -1, np.int64)
+            add_steps(self.steps.slots, larger)
+            return self._replace(steps=Steps(larger))
         name, size = _TABLES[full]
         first = FIRST_STATE if full == FULL_STATES else 0
         return self._replace(**{name: grown(getattr(self, name), int(self.sizes[size]), first)})
@@ -267,7 +276,6 @@ _TABLES = {
     FULL_CONFIGURATIONS: ("configurations", N_CONFIGURATIONS),
     FULL_SETS: ("sets", N_SETS),
     FULL_STATES: ("states", N_STATES),
-    FULL_STEPS: ("steps", N_STEPS),
     FULL_PAIRS: ("pairs", N_PAIRS),
     FULL_EDGES: ("edges", N_EDGES),
     FULL_REPRESENTATIVES: ("representatives", N_REPRESENTATIVES),
@@ -284,7 +292,7 @@ def new_exploration(
     n_words : 64-bit words of a set of terminals.
     """
     n = FIRST_CAPACITY
-    keys, numbers = np.zeros((5, n), np.int64), np.zeros((5, n), np.int32)
+    keys, numbers = np.zeros((4, n), np.int64), np.zeros((3, n), np.int32)
     sizes = np.zeros(16, np.int64)
     sizes[N_STATES] = FIRST_STATE
     return Exploration(
@@ -297,9 +305,9 @@ def new_exploration(
         configurations=Configurations(keys[1], np.zeros((n, 3), np.int32), free_slots(n)),
         sets=TerminalSets(keys[2], np.zeros((n, n_words), np.uint64), free_slots(n)),
         states=States(keys[3], np.zeros(n + 1, np.int64), numbers[1], free_slots(n)),
-        steps=Steps(keys[4], numbers[2], free_slots(n)),
+        steps=Steps(np.full((2 * n, 2), -1, np.int64)),
         pairs=Pairs(np.zeros(n, np.int64), np.zeros(n + 1, np.int64), free_slots(n)),
-        edges=Edges(numbers[3]),
+        edges=Edges(numbers[2]),
         scratch=new_scratch(FIRST_DEPTH, n_words),
         sizes=sizes,
     )
@@ -336,5 +344,10 @@ def parser_of(tables: LrTables, mode_of_state: Int32) -> Parser:
 
     BOUND: the tables have passed `check_size`.
     """
-    arrays: list[Any] = [getattr(tables, name) for name in Parser._fields[:-1]]
-    return Parser(*(np.array(array, np.int32) for array in (*arrays, mode_of_state)))
+    arrays: list[Any] = [getattr(tables, name) for name in Parser._fields[:-2]]
+    n_states, n_columns = tables.action.shape
+    acts = np.zeros((n_states, -(-n_columns // 64) * 64), np.bool_)
+    acts[:, :n_columns] = tables.action != 0
+    bits = np.packbits(acts, axis=1, bitorder="little").view("<u8").astype(np.uint64)
+    columns: list[Any] = [*(np.array(array, np.int32) for array in (*arrays, mode_of_state)), bits]
+    return Parser(*columns)

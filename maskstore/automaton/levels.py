@@ -6,6 +6,7 @@ In: roots. Out: for each length the continuations to explore.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +14,9 @@ import numpy.typing as npt
 from maskwright.analysis.lr.encoding import LrTables
 from maskwright.maskstore.automaton.exploration_tables import ACCEPTED, REFUSED, REFUSED_CONTINUATION
 from maskwright.maskstore.tokens.continuations import WHATEVER, Continuations
+
+NOT_KNOWN = -1
+"""Instead of a result."""
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
@@ -44,9 +48,9 @@ class Levels:
         self.next_continuation = np.array(continuations.next_continuation or [0], np.int32)
         self.leader: dict[int, int] = {WHATEVER: WHATEVER}
         self.leaders: list[int] = []
-        self._leader_of_key: dict[tuple[int, tuple[int, ...]], int] = {}
-        self._met: dict[int, list[tuple[int, tuple[int, ...]]]] = {}
-        self._known: dict[tuple[int, int], int] = {}
+        self._leader_of_key: dict[tuple[int, bytes], int] = {}
+        self._met: dict[int, list[tuple[int, Int32]]] = {}
+        self._known: dict[int, Int32] = {}
         self._before: dict[int, set[int]] = {}
         self._kinds: dict[int, set[int]] = {}
         length = {WHATEVER: 0}
@@ -74,8 +78,8 @@ class Levels:
         self.n_columns = n_columns
         in_mode = [mode_of_state == mode for mode in range(n_modes)]
         # a mode symbol reads nothing: the state on top stays
-        self._accessed: list[list[int]] = [np.flatnonzero(tables.accessing == c).tolist() for c in range(n_columns)]
-        self._accessed += [np.flatnonzero(states).tolist() for states in in_mode]
+        self._accessed = [np.flatnonzero(tables.accessing == c) for c in range(n_columns)]
+        self._accessed += [np.flatnonzero(states) for states in in_mode]
         self._acts = np.concatenate([tables.action != 0, np.stack(in_mode, axis=1)], axis=1)
         self._explored: dict[int, npt.NDArray[np.bool_]] = {}
         self._inner: dict[int, npt.NDArray[np.bool_]] = {}
@@ -97,10 +101,10 @@ class Levels:
                 after = self.leader[int(self.next_continuation[continuation])]
                 self.next_continuation[continuation] = after
                 results = self._results_behind(symbol, after)
-                if not any(results) and after != WHATEVER:
+                if after != WHATEVER and not results.any():
                     self.leader[continuation] = REFUSED_CONTINUATION
                     continue
-                leader = self._leader_of_key.setdefault((symbol, results), continuation)
+                leader = self._leader_of_key.setdefault((symbol, results.tobytes()), continuation)
                 if leader == continuation and symbol < self.n_columns:
                     self._met.setdefault(symbol, []).append((continuation, results))
             self.leader[continuation] = leader
@@ -144,23 +148,30 @@ class Levels:
         """
         for column, found in sorted(self._met.items()):
             leaders = np.array([leader for leader, _ in found], np.int32)
-            yield column, leaders, np.array([results for _, results in found], np.int32).reshape(len(found), -1)
+            yield column, leaders, np.stack([results for _, results in found])
         self._met = {}
 
-    def _results_behind(self, symbol: int, after: int) -> tuple[int, ...]:
-        """The result of continuation `after` in each state that a symbol leads to."""
+    def _results_behind(self, symbol: int, after: int) -> Int32:
+        """The result of continuation `after` in each state that a symbol leads to: (n,) int32."""
         accessed = self._accessed[symbol]
         if after < 0 and after in (WHATEVER, REFUSED_CONTINUATION):
-            return (ACCEPTED if after == WHATEVER else REFUSED,) * len(accessed)
-        known = self._known
-        return tuple([known[after, top] for top in accessed])
+            return np.full(len(accessed), ACCEPTED if after == WHATEVER else REFUSED, np.int32)
+        if not len(accessed):
+            return np.zeros(0, np.int32)
+        results = self._known[after][accessed]
+        # INVARIANT: shorter continuations come first
+        assert NOT_KNOWN not in results
+        return results
 
     def learn(self, continuation_of: Int32, top_of: Int32, results: Int32) -> None:
         """Note the results of continuations with a state on top.
 
         continuation_of, top_of, results : (n,) int32; a result is REFUSED, ACCEPTED or a
-            configuration set.
+            configuration set. Those of a continuation are beside each other.
         """
-        self._known.update(
-            zip(zip(continuation_of.tolist(), top_of.tolist(), strict=True), results.tolist(), strict=True)
-        )
+        begins = np.flatnonzero(np.diff(continuation_of, prepend=REFUSED_CONTINUATION))
+        for begin, end in pairwise([*begins.tolist(), len(continuation_of)]):
+            continuation = int(continuation_of[begin])
+            if continuation not in self._known:
+                self._known[continuation] = np.full(len(self._acts), NOT_KNOWN, np.int32)
+            self._known[continuation][top_of[begin:end]] = results[begin:end]

@@ -24,8 +24,10 @@ from maskwright.analysis.lr.splits import refuse_split
 from maskwright.maskstore.automaton.closure import BYTES_BUDGET, EDGE_BUDGET, Closure, MaskCollector, close
 from maskwright.maskstore.automaton.configuration_sets import NEVER_LEGAL, ConfigurationSets, explore
 from maskwright.maskstore.automaton.exploration_tables import check_size
+from maskwright.maskstore.automaton.shortcuts import shortened
 from maskwright.maskstore.tokens.continuations import WHATEVER
-from maskwright.maskstore.tokens.requirements import DepthCase, LineBreak, Requirements, StateTokens
+from maskwright.maskstore.tokens.requirements import Requirements
+from maskwright.maskstore.tokens.state_tokens import DepthCase, LineBreak, StateTokens
 from maskwright.maskstore.vocabulary import Vocabulary
 
 Int32 = npt.NDArray[np.int32]
@@ -161,8 +163,7 @@ def build_automaton(
     found = build_lexer_and_parser(grammar)
     tables = found.tables
     check_size(tables)
-    ids = vocabulary.text_ids()
-    if not len(ids):
+    if not len(vocabulary.text_ids()):
         raise VocabularyError(f"vocabulary {vocabulary.name} has no token that stands for text")
     report = (lambda name: None) if progress is None else (lambda name: lambda done, total: progress(name, done, total))
     required = Requirements(
@@ -170,8 +171,7 @@ def build_automaton(
         found.transducer,
         tables,
         found.modes,
-        [vocabulary.tokens[i] for i in ids],
-        np.array(ids, np.int32),
+        vocabulary.sorted_texts,
         vocabulary.eos,
         report("walk"),
     )
@@ -289,15 +289,15 @@ class _Builder:
         Returns how many pairs of a group and a continuation there are, in all depth cases.
         """
         n_entries = 0
-        seen: set[tuple[int, int]] = set()
+        n_sets = len(self.required.continuations.sets)
+        is_asked = np.zeros((len(self.required.continuations.symbols) + n_sets, 2), np.bool_)
         for state in self.required.states:
             for depth_case in state.depth_cases:
                 n_entries += len(depth_case.group)
-                pairs = np.unique(np.stack([depth_case.group_line_breaks > 0, depth_case.group_continuation]), axis=1)
-                seen |= set(zip(pairs[1].tolist(), pairs[0].tolist(), strict=True))
-        for continuation, kind in sorted(seen):
-            if continuation != WHATEVER:
-                self._root(continuation, kind)
+                is_asked[depth_case.group_continuation + n_sets, np.minimum(depth_case.group_line_breaks, 1)] = True
+        for at, kind in np.argwhere(is_asked).tolist():
+            if at - n_sets != WHATEVER:
+                self._root(at - n_sets, kind)
         return n_entries
 
     def _explore(self, report: Callable[[int, int], None] | None) -> ConfigurationSets | None:
@@ -313,7 +313,9 @@ class _Builder:
             allowed[1] = np.isin(accessing, self.tables.terminal_column[list(inserted)])
         modes, continuations = self.required.modes.of_state, self.required.continuations
         try:
-            return explore(self.tables, modes, continuations, list(self.number), allowed, report, self.budget.bytes)
+            return explore(
+                shortened(self.tables), modes, continuations, list(self.number), allowed, report, self.budget.bytes
+            )
         except LimitError:
             return None
 

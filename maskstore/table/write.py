@@ -14,11 +14,11 @@ from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.lr.encoding import LrTables
 from maskwright.maskstore.automaton.closure import Closure
+from maskwright.maskstore.automaton.shortcuts import shortened
 from maskwright.maskstore.automaton.stack_automaton import StackAutomaton
 from maskwright.maskstore.table import _table_kernels as kernels
 from maskwright.maskstore.table import schema
 from maskwright.maskstore.table.mask_rows import MaskRows, share_rows
-from maskwright.maskstore.table.shortcuts import shortened
 from maskwright.maskstore.tokens.feasible import surely_shifted
 from maskwright.maskstore.tokens.token_walk import flat
 from maskwright.maskstore.vocabulary import Vocabulary
@@ -289,13 +289,11 @@ def _add_masks(table: _Table, masks: MaskRows) -> None:
 
 def _add_tokens(table: _Table, vocabulary: Vocabulary) -> None:
     """Add the tokens' bytes, and the end-of-text tokens."""
-    text = set(vocabulary.text_ids())
-    tokens = [token if i in text else b"" for i, token in enumerate(vocabulary.tokens)]
-    data = b"".join(tokens)
+    offsets, data = vocabulary.flat
     if len(data) >= 1 << 31:
         raise LimitError("the vocabulary has 2 GiB of text or more")
     table.header[schema.N_TOKENS] = vocabulary.size
-    table.add(schema.TOKEN_START, np.concatenate([[0], np.cumsum([len(token) for token in tokens])]))
-    table.add(schema.TOKEN_BYTES, np.frombuffer(data + bytes(-len(data) % 4), "<i4"))
+    table.add(schema.TOKEN_START, offsets)
+    table.add(schema.TOKEN_BYTES, np.pad(data, (0, -len(data) % 4)).view("<i4"))
     table.header[schema.N_EOS] = len(vocabulary.eos)
     table.add(schema.EOS, sorted(vocabulary.eos))

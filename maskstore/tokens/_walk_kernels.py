@@ -1,4 +1,4 @@
-"""Compiled loops of the longest-match walk: what every token does in a lexer state.
+"""Compiled loops that read one byte: what it makes the lexer emit, as far as a parser can read it.
 
 Callers own all arrays and have checked them. `w` is a `Walk`, see `walk_tables`.
 """
@@ -11,27 +11,15 @@ from maskwright.analysis.arrays import Int32, Int64, UInt8
 from maskwright.analysis.jit import kernel
 from maskwright.maskstore.tokens._kernels import SPACE
 from maskwright.maskstore.tokens.walk_tables import (
-    DEEPEST,
     DONE,
-    FOUND_BEFORE,
-    FULL_FOUND,
     FULL_ROWS,
     FULL_SEQUENCES,
-    N_ROWS,
     SET,
     SYMBOL,
-    TOKEN,
     UNKNOWN_AFTER,
     UNKNOWN_MODES,
-    Contexts,
-    Ends,
-    Found,
-    ModesOfSets,
-    Prefixes,
-    Rows,
     Sequences,
     SetsAfter,
-    Walk,
 )
 
 FULL = -1
@@ -40,8 +28,6 @@ UNKNOWN = -1
 """Instead of a set of states: it has not been worked out."""
 NOT_READ = -2
 """Instead of a sequence: no parser reads it."""
-ALIVE = 1 << 30
-"""Instead of the depth at which a token died: it did not."""
 
 
 @kernel
@@ -142,56 +128,6 @@ def emit(out, sequence, move, w):  # type: ignore[no-untyped-def]
 
 
 @kernel(entry=True)
-def walk_longest(start: int, prefixes: Prefixes, ends: Ends, w: Walk) -> int:
-    """Read every token from lexer state `start`, as far as some parser can read what is emitted.
-
-    prefixes : `Prefixes`, scratch. ends : `Ends`, written.
-
-    Returns DONE, FULL_SEQUENCES or UNKNOWN_AFTER.
-    """
-    lexer, tokens = w.lexer, w.tokens
-    prefixes.state[0] = start
-    prefixes.sequence[0] = 0
-    prefixes.move[0] = 0
-    # the index of the byte at which the token before died. A token that shares this byte dies too
-    dead_at = ALIVE
-    for token in range(w.cursor[TOKEN], tokens.offsets.shape[0] - 1):
-        common = tokens.shared[token]
-        if common > dead_at:
-            ends.state[token] = -1
-            continue
-        dead_at = ALIVE
-        begin = tokens.offsets[token]
-        state = prefixes.state[common]
-        sequence = np.int64(prefixes.sequence[common])
-        move = prefixes.move[common]
-        for depth in range(common, tokens.offsets[token + 1] - begin):
-            byte = tokens.data[begin + depth]
-            klass = lexer.byte_class[byte]
-            out = lexer.output[state, klass]
-            state = lexer.next_state[state, klass]
-            if state < 0:
-                dead_at = depth
-                break
-            if lexer.output_start[out] != lexer.output_start[out + 1]:
-                sequence, code = emit(out, sequence, move, w)
-                if code != DONE:
-                    w.cursor[TOKEN] = token
-                    return code
-                if sequence == NOT_READ:
-                    dead_at = depth
-                    break
-            if byte <= SPACE:
-                move = tokens.moves[move, byte]
-            prefixes.state[depth + 1] = state
-            prefixes.sequence[depth + 1] = sequence
-            prefixes.move[depth + 1] = move
-        ends.state[token] = state if dead_at == ALIVE else -1
-        ends.sequence[token] = sequence
-    return DONE
-
-
-@kernel(entry=True)
 def shared_bytes(data: UInt8, offsets: Int64, shared: Int32) -> None:
     """How many leading bytes each token shares with the one before it.
 
@@ -208,36 +144,13 @@ def shared_bytes(data: UInt8, offsets: Int64, shared: Int32) -> None:
 
 
 @kernel(forceinline=True)
-def begin_token(token, start, rows, tokens):  # type: ignore[no-untyped-def]
-    """Make row 0 the parse of a token, before its first byte."""
-    begin = tokens.offsets[token]
-    rows.length[0] = tokens.offsets[token + 1] - begin
-    for i in range(rows.length[0]):
-        rows.text[0, i] = tokens.data[begin + i]
-    rows.reread_end[0] = 0
-    rows.next_byte[0] = 0
-    rows.state[0] = start
-    rows.sequence[0] = 0
-    rows.move[0] = 0
-
-
-@kernel(forceinline=True)
-def last_looked_at(row, size, rows):  # type: ignore[no-untyped-def]
-    """The index of the last byte of the token that a row has looked at.
-
-    It has looked at the byte reread_end[row] if it reads bytes before that anew.
-    """
-    return size - rows.length[row] + max(rows.next_byte[row], rows.reread_end[row])
-
-
-@kernel(forceinline=True)
-def begin_lexeme(row, n_rows, rows, contexts, sets, w):  # type: ignore[no-untyped-def]
+def begin_lexeme(row, n_rows, w):  # type: ignore[no-untyped-def]
     """Follow each mode in which a lexeme may be read: the first in the row, the others in new rows.
 
     Returns the new number of rows, which is n_rows - 1 if there is no mode; and DONE, or the code
     of what is missing.
     """
-    sequences = w.sequences
+    sequences, rows, contexts, sets = w.sequences, w.rows, w.contexts, w.sets
     here = rows.sequence[row]
     before = sequences.last[here] if here != 0 else -1
     if before >= contexts.code:
@@ -307,11 +220,12 @@ def back_up(row, rows, contexts):  # type: ignore[no-untyped-def]
 
 
 @kernel(forceinline=True)
-def read_byte(row, rows, contexts, w):  # type: ignore[no-untyped-def]
+def read_byte(row, w):  # type: ignore[no-untyped-def]
     """Read one byte in a row.
 
     Returns whether the row lives on; and DONE, or the code of what is missing.
     """
+    rows = w.rows
     byte = rows.text[row, rows.next_byte[row]]
     klass = w.lexer.byte_class[byte]
     target = w.lexer.next_state[rows.state[row], klass]
@@ -323,7 +237,7 @@ def read_byte(row, rows, contexts, w):  # type: ignore[no-untyped-def]
     if sequence == NOT_READ:
         return False, DONE
     if target == -2:
-        if not back_up(row, rows, contexts):
+        if not back_up(row, rows, w.contexts):
             return True, FULL_ROWS
         rows.sequence[row] = sequence
         return True, DONE
@@ -333,64 +247,3 @@ def read_byte(row, rows, contexts, w):  # type: ignore[no-untyped-def]
     rows.sequence[row] = sequence
     rows.next_byte[row] += 1
     return True, DONE
-
-
-@kernel(entry=True)
-def walk_contextual(start: int, rows: Rows, found: Found, contexts: Contexts, sets: ModesOfSets, w: Walk) -> int:
-    """Read every token from lexer state `start`, where the parser's state chooses what competes.
-
-    Wherever a lexeme begins, each mode that it may be read in is followed. The sequence says in
-    which mode each lexeme was read.
-
-    rows : `Rows`, scratch. found : `Found`, written.
-    contexts, sets : `Contexts`, `ModesOfSets`.
-
-    Returns as `walk_longest`; also FULL_FOUND or FULL_ROWS without room for more ways or parses,
-    and UNKNOWN_MODES.
-    """
-    # INVARIANT: a row changes only when its next step lacks nothing, so a walk that has stopped
-    # goes on from its rows
-    cursor, tokens = w.cursor, w.tokens
-    n_rows = cursor[N_ROWS]
-    # the last byte at which a parse of the token before looked, if that token has no parse
-    deepest = cursor[DEEPEST] if n_rows > 0 else -1
-    found_before = cursor[FOUND_BEFORE]
-    for token in range(cursor[TOKEN], tokens.offsets.shape[0] - 1):
-        size = tokens.offsets[token + 1] - tokens.offsets[token]
-        if n_rows == 0:
-            if deepest >= 0 and tokens.shared[token] > deepest:
-                continue
-            deepest = 0
-            found_before = found.n[0]
-            begin_token(token, start, rows, tokens)
-            n_rows = 1
-        code = DONE
-        while n_rows > 0:
-            row = n_rows - 1
-            if rows.next_byte[row] == rows.length[row]:
-                n = found.n[0]
-                if n >= found.token.shape[0]:
-                    code = FULL_FOUND
-                    break
-                found.token[n] = token
-                found.state[n] = rows.state[row]
-                found.sequence[n] = rows.sequence[row]
-                found.n[0] = n + 1
-                n_rows -= 1
-                continue
-            if rows.state[row] == 0:
-                n_rows, code = begin_lexeme(row, n_rows, rows, contexts, sets, w)
-                lives = n_rows > row
-            else:
-                lives, code = read_byte(row, rows, contexts, w)
-                n_rows = row + 1 if lives else row
-            if code != DONE:
-                break
-            if not lives:
-                deepest = max(deepest, last_looked_at(row, size, rows))
-        if code != DONE:
-            cursor[TOKEN], cursor[N_ROWS], cursor[DEEPEST], cursor[FOUND_BEFORE] = token, n_rows, deepest, found_before
-            return code
-        if found.n[0] > found_before:
-            deepest = -1
-    return DONE

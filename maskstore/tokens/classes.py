@@ -36,6 +36,18 @@ class TokenClasses:
     start: Int64
     ids: Int32
 
+    @classmethod
+    def of(cls, class_of: Int32, ids: Int32) -> TokenClasses:
+        """The classes of tokens.
+
+        class_of : (n,) int32; the class of each token, of which there are all up to the last one;
+            NO_CLASS for a token of none.
+        ids : (n,) int32; their ids, ascending.
+        """
+        start, order = np.zeros(int(class_of.max(initial=-1)) + 3, np.int64), np.empty(len(ids), np.int64)
+        _kernels.stable_order(class_of + 1, start, order)
+        return cls(start[1:] - start[1], ids[order[start[1] :]])
+
     def __len__(self) -> int:
         """The number of classes."""
         return len(self.start) - 1
@@ -76,6 +88,22 @@ class TokenClasses:
         return found
 
 
+def numbers_by_first(class_of: Int32, n_classes: int) -> Int32:
+    """New numbers for classes of tokens, in the order of their first tokens.
+
+    class_of : (n,) int32; the class of each token, n_classes for a token of none.
+
+    Returns (n_classes + 1,) int32; NO_CLASS for classes without a token, and for the last.
+    """
+    first = np.full(n_classes + 1, len(class_of), np.int64)
+    first[class_of[::-1]] = np.arange(len(class_of))[::-1]
+    first[n_classes] = len(class_of)
+    used = np.argsort(first)[: int((first < len(class_of)).sum())]
+    found = np.full(n_classes + 1, NO_CLASS, np.int32)
+    found[used] = np.arange(len(used), dtype=np.int32)
+    return found
+
+
 def token_classes(
     groups_of_state: Sequence[tuple[Int32, Int64]], n_tokens: int
 ) -> tuple[TokenClasses, list[tuple[Int32, Int64]]]:
@@ -99,17 +127,10 @@ def token_classes(
     is_allowed = np.zeros(n_tokens, np.bool_)
     for ids, _ in groups_of_state:
         is_allowed[ids] = True
-    allowed = np.flatnonzero(is_allowed).astype(np.int32)
-    # numbers by the first token, so that they do not depend on the order of the states
-    _, firsts, class_of_allowed = np.unique(class_of[allowed], return_index=True, return_inverse=True)
-    rank = np.empty(len(firsts), np.int32)
-    rank[np.argsort(firsts)] = np.arange(len(firsts), dtype=np.int32)
-    number = rank[class_of_allowed]
-    class_of[:] = NO_CLASS
-    class_of[allowed] = number
-    start, order = np.zeros(len(firsts) + 1, np.int64), np.empty(len(allowed), np.int64)
-    _kernels.stable_order(number, start, order)
-    classes = TokenClasses(start, allowed[order])
+    class_of[~is_allowed] = n_classes
+    class_of = numbers_by_first(class_of, n_classes)[class_of]
+    classes = TokenClasses.of(class_of, np.arange(n_tokens, dtype=np.int32))
+    start = classes.start
     first_token = np.zeros(n_tokens, np.bool_)
     first_token[classes.ids[start[:-1]]] = True
     found = []

@@ -18,8 +18,8 @@ Example: with a number under way, JSON's token `]}` requires NUMBER, RSQB, RBRAC
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,55 +29,43 @@ from maskwright.analysis.lexing.modes import Modes
 from maskwright.analysis.lexing.transducer import RESTART, START_STATE, Transducer
 from maskwright.analysis.lr.encoding import LrTables
 from maskwright.maskstore.tokens import _kernels
-from maskwright.maskstore.tokens.classes import TokenClasses, token_classes
+from maskwright.maskstore.tokens.classes import NO_CLASS, TokenClasses, token_classes
 from maskwright.maskstore.tokens.continuations import WHATEVER, Continuations
-from maskwright.maskstore.tokens.events import ABSOLUTE, RESET, EventCodes, Move, Moves
+from maskwright.maskstore.tokens.events import ABSOLUTE, RESET, EventCodes, Moves
 from maskwright.maskstore.tokens.feasible import Feasible
+from maskwright.maskstore.tokens.state_tokens import NO_LINE_BREAKS, DepthCase, LineBreaks, StateTokens
 from maskwright.maskstore.tokens.token_walk import TokenWalk
+from maskwright.maskstore.vocabulary import SortedTexts
 
 Progress = Callable[[int, int], None]
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 
-LineBreak = tuple[tuple[int, ...], Move]
-"""Symbols read before a newline that ends in the token, and what the token does to its column."""
-LineBreaks = tuple[LineBreak, ...]
 
-NO_LINE_BREAKS = 0
+class _Brackets(NamedTuple):
+    """How brackets stand after some symbols.
 
-
-@dataclass(frozen=True)
-class DepthCase:
-    """A lexer state's tokens while a certain number of brackets is open.
-
-    The tokens of group[i] are allowed where the parser accepts continuation group_continuation[i]
-    behind line breaks group_line_breaks[i]. A group may occur more than once: one of its
-    continuations is enough.
-
-    line_breaks : the numbers of the lists of line breaks that occur, ascending.
-    group_line_breaks : (n,) int32; the number of a list of line breaks.
-    group_continuation : (n,) int32; a continuation, see `Continuations`.
-    group : (n,) int32; a group, see `StateTokens`.
+    depth : brackets opened less those closed.
+    lowest : the least depth so far.
+    n_depth_cases : how many numbers of brackets open before make a difference so far.
     """
 
-    line_breaks: tuple[int, ...]
-    group_line_breaks: Int32
-    group_continuation: Int32
-    group: Int32
+    depth: int
+    lowest: int
+    n_depth_cases: int
 
 
-@dataclass(frozen=True)
-class StateTokens:
-    """The groups of tokens that do the same in a lexer state, and its depth cases.
+class _Read(NamedTuple):
+    """What a parser has read with a certain number of brackets open.
 
-    members : (n_allowed,) int32; classes of tokens (`Requirements.classes`), sorted by group.
-    member_start : (n_groups + 1,) int64; group i is members[member_start[i] : member_start[i + 1]].
-    depth_cases : depth_cases[d] is for d open brackets, the last one for any more.
+    line_breaks : the line breaks.
+    part : the columns of what was read since, with required modes.
+    depth : open brackets.
     """
 
-    members: Int32
-    member_start: Int64
-    depth_cases: tuple[DepthCase, ...]
+    line_breaks: LineBreaks
+    part: tuple[int, ...]
+    depth: int
 
 
 class Requirements:
@@ -102,17 +90,15 @@ class Requirements:
         transducer: Transducer,
         tables: LrTables,
         modes: Modes,
-        tokens: Sequence[bytes],
-        token_ids: Int32,
+        tokens: SortedTexts,
         eos: Sequence[int] = (),
         progress: Progress | None = None,
     ) -> None:
         """Walk the vocabulary from each state of the transducer.
 
-        tokens : the bytes of the tokens that stand for text.
-        token_ids : (n_tokens,) int32; their ids.
+        tokens : the tokens that stand for text.
         eos : the ids of the tokens that end the text.
-        progress : called with the lexer states done, and all of them.
+        progress : called with the tokens and lexer states done, and all of them.
 
         Raises: LimitError for a token that can be read in too many ways under contextual lexing.
         """
@@ -134,15 +120,14 @@ class Requirements:
             self.after_newline -= {self.column_of[layout.indent]}
         self.bracket = {opening: 1 for opening, _ in layout.brackets} if layout else {}
         self.bracket |= {closing: -1 for _, closing in layout.brackets} if layout else {}
-        self.codes = EventCodes(grammar.n_terminals, Moves(layout, tokens))
+        self.codes = EventCodes(grammar.n_terminals, Moves(layout, tokens.texts))
         self.mode_code = self.codes.n_symbols
         """In sequences: mode_code + m says that the next lexeme is read in mode m.
 
         Not used if there is only one mode.
         """
-        order = sorted(range(len(tokens)), key=tokens.__getitem__)
         self.classes: TokenClasses
-        self._walk_all([tokens[i] for i in order], token_ids[np.array(order, np.int64)], progress)
+        self._walk_all(tokens, progress)
         if len(eos):
             self._add_eos(np.array(sorted(eos), np.int32), tables.n_terminals)
 
@@ -291,17 +276,26 @@ class Requirements:
             return self._read(transducer.pending[state] + data, START_STATE, symbols)
         return [] if after < 0 else self._read(data[1:], after, symbols)
 
-    def _walk_all(self, tokens: list[bytes], ids: Int32, progress: Progress | None) -> None:
+    def _walk_all(self, tokens: SortedTexts, progress: Progress | None) -> None:
         """Walk the vocabulary from each state, and group its tokens."""
         transducer = self.transducer
         feasible = Feasible(self._tables, self.column_of, self.modes.of_state, self.mode_code, len(self.modes))
-        walk = TokenWalk(self.grammar.name, transducer, self.modes, self.codes, feasible, self.newline, tokens, ids)
+        n_tokens, n_states = len(tokens.ids), transducer.n_states
+        walk = TokenWalk(
+            self.grammar.name,
+            transducer,
+            self.modes,
+            self.codes,
+            feasible,
+            self.newline,
+            tokens,
+            progress and (lambda done, total: progress(done, total + n_states)),
+        )
         ending_of, endings = self.endings
         keys_of_state: list[Int64] = []
         groups_of_state: list[tuple[Int32, Int64]] = []
-        for state in range(transducer.n_states):
-            token, ended, sequence = walk.outcomes(state)
-            keys = sequence.astype(np.int64) * len(endings) + ending_of[ended]
+        for state in range(n_states):
+            classes, keys = walk.outcomes(state, ending_of, len(endings))
             group = np.empty(len(keys), np.int32)
             firsts = np.empty(len(keys), np.int32)
             group_slots = np.full(1 << max(4, (2 * len(keys)).bit_length()), -1, np.int32)
@@ -309,13 +303,17 @@ class Requirements:
             starts, order = np.zeros(n_groups + 1, np.int64), np.empty(len(keys), np.int64)
             _kernels.stable_order(group, starts, order)
             keys_of_state.append(keys[firsts[:n_groups]])
-            groups_of_state.append((token[order], starts))
+            groups_of_state.append((classes[order], starts))
             if progress is not None:
-                progress(state + 1, transducer.n_states)
+                progress(n_tokens + state + 1, n_tokens + n_states)
         self.n_sequences = walk.n_sequences
         self._parent, self._last = (array[: self.n_sequences].tolist() for array in walk.sequences[:2])
         self._symbols: dict[int, tuple[int, ...]] = {0: ()}
-        self.classes, groups_of_state = token_classes(groups_of_state, int(ids.max(initial=-1)) + 1)
+        # tokens may emit what is not the same and require the same
+        of_walk, groups_of_state = token_classes(groups_of_state, walk.n_classes)
+        class_of = np.full(walk.n_classes + 1, NO_CLASS, np.int32)  # the last one for tokens of no class
+        class_of[of_walk.ids] = np.repeat(np.arange(len(of_walk), dtype=np.int32), of_walk.sizes)
+        self.classes = TokenClasses.of(class_of[walk.class_of], tokens.ids[tokens.by_id])
         self._number_keys(keys_of_state, groups_of_state, endings)
 
     def sequence(self, number: int) -> tuple[int, ...]:
@@ -343,15 +341,25 @@ class Requirements:
         distinct = np.unique(np.concatenate(keys_of_state))
         depths = np.ones(len(distinct), np.int64)
         required: list[list[list[tuple[int, int]]]] = []
+        before = -1
         for i, key in enumerate(distinct.tolist()):
             sequence, ending = divmod(key, len(endings))
-            symbols = self.sequence(sequence)
+            if sequence != before:
+                before = sequence
+                symbols = self.sequence(sequence)
+                brackets = self._brackets(symbols, _Brackets(0, 0, 1))
+                read_at: list[_Read | None] = []
             per_depth: list[list[tuple[int, int]]] = []
-            n_depth_cases = self._n_depth_cases(symbols, endings[ending])
+            n_depth_cases = self._n_depth_cases(brackets, endings[ending])
             for depth in range(n_depth_cases):
+                if depth == len(read_at):
+                    read_at.append(self._read_on(symbols, _Read((), (), depth)))
                 found: dict[tuple[int, int], None] = {}
                 for more, last in endings[ending]:
-                    alternative = self._alternative((*symbols, *more), last, depth)
+                    read = read_at[depth]
+                    if more and read is not None:
+                        read = self._read_on(more, read)
+                    alternative = None if read is None else self._alternative(read, last)
                     if alternative is not None:
                         found[alternative] = None
                 per_depth.append(list(found))
@@ -379,36 +387,43 @@ class Requirements:
                 at = np.repeat(begin - np.concatenate([[0], np.cumsum(counts)[:-1]]), counts) + np.arange(len(group))
                 breaks, continuation = flat_line_breaks[depth][at], flat_continuation[depth][at]
                 depth_cases.append(
-                    DepthCase(tuple(np.unique(breaks).tolist()), breaks, continuation, group.astype(np.int32))
+                    DepthCase(
+                        tuple(np.flatnonzero(np.bincount(breaks)).tolist()),
+                        breaks,
+                        continuation,
+                        group.astype(np.int32),
+                    )
                 )
             self.states.append(StateTokens(members, starts, tuple(depth_cases)))
 
+    def _brackets(self, symbols: tuple[int, ...], before: _Brackets) -> _Brackets:
+        """How brackets stand after some more symbols."""
+        depth, lowest, n_depth_cases = before
+        for symbol in symbols if self.newline >= 0 else ():
+            if self.codes.n_terminals <= symbol < self.mode_code:
+                n_depth_cases = max(n_depth_cases, 2 - lowest)
+            depth += self.bracket.get(symbol, 0)
+            lowest = min(lowest, depth)
+        return _Brackets(depth, lowest, n_depth_cases)
+
     def _n_depth_cases(
-        self, symbols: tuple[int, ...], ending: tuple[tuple[tuple[int, ...], frozenset[int] | None], ...]
+        self, brackets: _Brackets, ending: tuple[tuple[tuple[int, ...], frozenset[int] | None], ...]
     ) -> int:
         """How many numbers of open brackets make a difference.
 
-        From the last of them on, every newline is dropped.
+        From the last of them on, every newline is dropped. brackets : after the sequence.
         """
-        deepest = 0
+        most = brackets.n_depth_cases
         for more, last in ending:
-            depth = lowest = 0
-            for symbol in (*symbols, *more):
-                if self.codes.n_terminals <= symbol < self.mode_code:
-                    deepest = max(deepest, 1 - lowest)
-                depth += self.bracket.get(symbol, 0)
-                lowest = min(lowest, depth)
+            after = self._brackets(more, brackets)
+            most = max(most, after.n_depth_cases)
             if last is not None and self.newline in last:
-                deepest = max(deepest, 1 - lowest)
-        return deepest + 1
+                most = max(most, 2 - after.lowest)
+        return most
 
-    def _alternative(self, symbols: tuple[int, ...], last: frozenset[int] | None, depth: int) -> tuple[int, int] | None:
-        """Line breaks and continuation of a sequence while `depth` brackets are open.
-
-        None if the parser can never take the sequence.
-        """
-        breaks: list[LineBreak] = []
-        part: list[int] = []
+    def _read_on(self, symbols: tuple[int, ...], before: _Read) -> _Read | None:
+        """What has been read after some more symbols; None if no parser reads them."""
+        breaks, part, depth = list(before.line_breaks), list(before.part), before.depth
         for symbol in symbols:
             if symbol >= self.mode_code:
                 part.append(self.n_columns + symbol - self.mode_code)
@@ -422,11 +437,22 @@ class Requirements:
                     breaks.append((tuple(part), move._replace(stop=ABSOLUTE) if move.stop == RESET else move))
                     part = []
                 continue
-            depth = max(0, depth + self.bracket.get(symbol, 0))
+            if self.bracket:
+                depth = max(0, depth + self.bracket.get(symbol, 0))
             column = self.column_of[symbol]
             if column < 0:
                 return None
             part.append(column)
+        return _Read(tuple(breaks), tuple(part), depth)
+
+    def _alternative(self, read: _Read, last: frozenset[int] | None) -> tuple[int, int] | None:
+        """Line breaks and continuation of what has been read and one terminal of a lookahead set.
+
+        last : the lookahead set; None stands for whatever comes.
+
+        None if the parser can never take it.
+        """
+        breaks, part, depth = read
         if last is not None and depth > 0 and self.newline in last:
             last = None
         if last is None:
@@ -441,9 +467,8 @@ class Requirements:
             if not columns:
                 return None
             continuation = self.continuations.before(part, self.continuations.end(columns))
-        key = tuple(breaks)
-        number = self._line_breaks_number.get(key)
+        number = self._line_breaks_number.get(breaks)
         if number is None:
-            number = self._line_breaks_number[key] = len(self.line_breaks)
-            self.line_breaks.append(key)
+            number = self._line_breaks_number[breaks] = len(self.line_breaks)
+            self.line_breaks.append(breaks)
         return number, continuation

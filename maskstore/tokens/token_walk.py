@@ -13,27 +13,48 @@ import numpy.typing as npt
 
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.lexing.modes import Modes
-from maskwright.analysis.lexing.transducer import Transducer
-from maskwright.maskstore.tokens import _kernels, _walk_kernels, walk_tables
+from maskwright.analysis.lexing.transducer import RESTART, Transducer
+from maskwright.maskstore.tokens import _kernels, _outcome_kernels, _walk_kernels, walk_tables
+from maskwright.maskstore.tokens._hash_kernels import doubled, free_slots, grown
+from maskwright.maskstore.tokens.classes import numbers_by_first
 from maskwright.maskstore.tokens.events import EventCodes
 from maskwright.maskstore.tokens.feasible import ANYWHERE, Feasible
+from maskwright.maskstore.vocabulary import SortedTexts
 
 Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+Progress = Callable[[int, int], None]
 
 MOST_ROWS = 1 << 14
-"""A token that needs more rows, parses followed at once, is read in too many ways."""
-FIRST_CAPACITY = 1 << 17
+"""A byte that needs more rows, parses followed at once, is read in too many ways."""
+MOST_CONFIGURATIONS = 1 << 18
+"""A token that may leave the lexer in more configurations is read in too many ways."""
+FIRST_CAPACITY = 1 << 12
 """Sequences that there is room for at first."""
+FIRST_ROWS = 1 << 10
+"""Rows that the other tables have room for at first: a power of two."""
+FIRST_FOUND = 256
+"""Configurations after one token that there is room for at first."""
+
+PAUSE = 1 << 24
+"""Units of work after which the kernel returns, so that Ctrl-C is obeyed.
+
+It takes some tenths of a second at most.
+"""
 
 
 class TokenWalk:
-    """Walks the vocabulary from one lexer state after the other.
+    """Walks the vocabulary from all lexer states at once.
 
     A *sequence* is what a token makes the lexer emit, with the modes of its lexemes. It has a
     number only if some parser can read it, as far as `feasible` knows. Most ways to read a token
     lead nowhere, and under lexing with modes there would be very many of them.
 
-    sequences : the sequences met so far.
+    n_classes : how many classes there are of tokens that do the same in every lexer state, and emit
+        the same.
+    class_of : (n_tokens,) int32; the class of each token in the order of ids, numbered by first
+        tokens; NO_CLASS for those that are read in no state.
+    sequences : the sequences met.
     """
 
     def __init__(
@@ -44,117 +65,209 @@ class TokenWalk:
         codes: EventCodes,
         feasible: Feasible,
         newline: int,
-        tokens: Sequence[bytes],
-        ids: Int32,
+        tokens: SortedTexts,
+        progress: Progress | None = None,
     ) -> None:
-        """Prepare the tables of the walk.
+        """Walk.
 
         name : the grammar's, for errors.
         codes, feasible : the symbols of sequences, and the states that a parser can be in after
             them.
         newline : the layout's newline terminal, below 0 if there is no layout.
-        tokens, ids : the bytes of the tokens, sorted; and their ids, (n_tokens,) int32.
-        """
-        self._name = name
-        self._transducer = transducer
-        self._modes = modes
-        self._feasible = feasible
-        self._ids = ids
-        self._by_id = np.argsort(ids, kind="stable")
-        self._rank = np.empty(len(ids), np.int32)
-        self._rank[self._by_id] = np.arange(len(ids), dtype=np.int32)
-        data = np.frombuffer(b"".join(tokens), np.uint8)
-        offsets = np.concatenate([[0], np.cumsum([len(token) for token in tokens])]).astype(np.int64)
-        shared = np.zeros(len(tokens), np.int32)
-        _walk_kernels.shared_bytes(data, offsets, shared)
-        longest = max(map(len, tokens), default=0)
-        output_start, output_symbols = flat(transducer.outputs)
-        newlines = (newline, codes.newline_at(0)) if newline >= 0 else (-1, -1)
-        self._lexer = walk_tables.Lexer(
-            transducer.next_state, transducer.output, output_start, output_symbols, transducer.byte_class
-        )
-        self._tokens = walk_tables.Tokens(data, offsets, shared, *newlines, codes.moves.table())
-        parent, last = np.full((2, FIRST_CAPACITY), -1, np.int32)
-        states_of = np.full(FIRST_CAPACITY, ANYWHERE, np.int32)
-        slots = np.full(2 * FIRST_CAPACITY, -1, np.int32)
-        self.sequences = walk_tables.Sequences(parent, last, states_of, slots, np.ones(1, np.int64))
-        if transducer.n_modes == 1:
-            self._prefixes = walk_tables.Prefixes(*np.zeros((3, longest + 1), np.int32))
-            self._ends = walk_tables.Ends(*np.zeros((2, len(tokens)), np.int32))
-        else:
-            n_rows = 16 + 8 * transducer.n_modes
-            text = np.zeros((n_rows, longest + 4 * (transducer.longest_pending + 2)), np.uint8)
-            self._rows = walk_tables.Rows(text, *np.zeros((6, n_rows), np.int32))
-            token, ended, sequence = np.zeros((3, 1 << 16), np.int32)
-            self._found = walk_tables.Found(token, ended, sequence, np.zeros(1, np.int64))
-            pending_start, pending = flat(transducer.pending)
-            self._contexts = walk_tables.Contexts(
-                transducer.mode_state, modes.may_follow, codes.n_symbols, pending_start, pending.astype(np.uint8)
-            )
-
-    @property
-    def n_sequences(self) -> int:
-        """The number of sequences met so far. Sequence 0 is empty."""
-        return int(self.sequences.sizes[0])
-
-    def outcomes(self, state: int) -> tuple[Int32, Int32, Int32]:
-        """The ways to read tokens from a lexer state.
-
-        Returns three arrays (n,) int32: token ids, ascending; the state that each way leads to; and
-        the sequence emitted. With several modes a token may be there more than once.
+        tokens : the tokens to read.
+        progress : called with the tokens done, and all of them.
 
         Raises: LimitError for a token that can be read in too many ways.
         """
-        if self._transducer.n_modes == 1:
-            self._walk(lambda walk: _walk_kernels.walk_longest(state, self._prefixes, self._ends, walk))
-            end_state, end_sequence = self._ends
-            read = self._by_id[end_state[self._by_id] >= 0]
-            return self._ids[read], end_state[read], end_sequence[read]
-        self._found.n[0] = 0
-        # no text is in a mode's own start state: it is in START_STATE until a mode is chosen
-        if state not in self._transducer.mode_state:
-            self._walk(
-                lambda walk: _walk_kernels.walk_contextual(
-                    state, self._rows, self._found, self._contexts, self._feasible.modes_of_sets, walk
-                )
-            )
-        token, end_state, end_sequence = (array[: self._found.n[0]] for array in self._found[:3])
-        order = np.empty(len(token), np.int64)
-        _kernels.stable_order(self._rank[token], np.zeros(len(self._ids) + 1, np.int64), order)
-        return self._ids[token[order]], end_state[order], end_sequence[order]
+        self._name = name
+        self._feasible = feasible
+        self._n_tokens = len(tokens.ids)
+        longest = int(np.diff(tokens.offsets).max(initial=0))
+        output_start, output_symbols = flat(transducer.outputs)
+        pending_start, pending = flat(transducer.pending)
+        self._lexer = walk_tables.Lexer(
+            transducer.next_state, transducer.output, output_start, output_symbols, transducer.byte_class
+        )
+        self._tokens = _tokens(tokens, newline, codes)
+        self._contexts = walk_tables.Contexts(
+            transducer.mode_state, modes.may_follow, codes.n_symbols, pending_start, pending.astype(np.uint8)
+        )
+        parent, last = np.full((2, FIRST_CAPACITY), -1, np.int32)
+        states_of = np.full(FIRST_CAPACITY, ANYWHERE, np.int32)
+        slots = free_slots(FIRST_CAPACITY)
+        self.sequences = walk_tables.Sequences(parent, last, states_of, slots, np.ones(1, np.int64))
+        n_rows = 16 + 8 * transducer.n_modes
+        # BOUND: a byte read anew may make the lexer back up again, over one lexeme's pending bytes
+        text = np.zeros((n_rows, 1 + 4 * (transducer.longest_pending + 2)), np.uint8)
+        self._rows = walk_tables.Rows(text, *np.zeros((6, n_rows), np.int32))
+        self._outcomes = _no_outcomes(transducer, newline, len(tokens.ids), longest)
+        self._walk(progress)
+        self._read_classes(tokens.by_id)
 
-    def _walk(self, read_tokens: Callable[[walk_tables.Walk], int]) -> None:
-        """Call a kernel until it is done, and make the room, or learn the facts, that it lacks."""
+    @property
+    def n_sequences(self) -> int:
+        """The number of sequences met. Sequence 0 is empty."""
+        return int(self.sequences.sizes[0])
+
+    def outcomes(self, state: int, ending_of: Int32, n_endings: int) -> tuple[Int32, Int64]:
+        """The ways to read tokens from a lexer state.
+
+        ending_of : (n_states,) int32; the number of each lexer state's ending, below n_endings.
+
+        Returns two arrays (n,): classes of tokens, int32, and keys, int64. A key is the sequence
+        emitted * n_endings + the ending of the state in which the way ends. With several modes a
+        class may be there more than once; its ways are beside each other.
+        """
+        o = self._outcomes
+        n = _outcome_kernels.outcomes_of_state(
+            state,
+            o.firsts.component,
+            self._readers,
+            o.values,
+            o.configurations,
+            ending_of,
+            n_endings,
+            *self._found,
+        )
+        return self._found[0][:n], self._found[1][:n]
+
+    def _walk(self, progress: Progress | None) -> None:
+        """Read all tokens: call the kernel, and make room or learn as it asks, until it is done."""
         cursor = np.zeros(6, np.int64)
         while True:
-            walk = walk_tables.Walk(self._lexer, self._tokens, self.sequences, self._feasible.sets_after, cursor)
-            code = read_tokens(walk)
+            feasible = self._feasible
+            walk = walk_tables.Walk(
+                self._lexer,
+                self._tokens,
+                self.sequences,
+                feasible.sets_after,
+                self._contexts,
+                feasible.modes_of_sets,
+                self._rows,
+                cursor,
+            )
+            code = _outcome_kernels.walk_tokens(walk, self._outcomes, PAUSE)
+            if progress is not None and (code in (walk_tables.PAUSED, walk_tables.DONE)):
+                progress(int(cursor[walk_tables.TOKEN]), self._n_tokens)
             if code == walk_tables.DONE:
                 return
             if code == walk_tables.UNKNOWN_AFTER:
-                self._feasible.learn(int(cursor[walk_tables.SET]), int(cursor[walk_tables.SYMBOL]))
+                feasible.learn(int(cursor[walk_tables.SET]), int(cursor[walk_tables.SYMBOL]))
             elif code == walk_tables.UNKNOWN_MODES:
-                self._feasible.learn_modes(int(cursor[walk_tables.SET]))
-            elif code == walk_tables.FULL_SEQUENCES:
-                self._make_room()
-            elif code == walk_tables.FULL_FOUND:
-                token, ended, sequence = (np.concatenate([array, array]) for array in self._found[:3])
-                self._found = walk_tables.Found(token, ended, sequence, self._found.n)
-            else:
-                assert code == walk_tables.FULL_ROWS
-                if len(self._rows.text) > MOST_ROWS:
-                    raise LimitError(
-                        f"grammar {self._name}: some token can be read in too many ways under contextual lexing; load the "
-                        "grammar with lexing='longest'"
-                    )
-                self._rows = walk_tables.Rows(*(np.concatenate([array, array]) for array in self._rows))
+                feasible.learn_modes(int(cursor[walk_tables.SET]))
+            elif code != walk_tables.PAUSED:
+                self._make_room(code)
 
-    def _make_room(self) -> None:
-        """Make room for twice as many sequences."""
-        parent, last, states_of = (np.concatenate([array, np.full_like(array, -1)]) for array in self.sequences[:3])
-        slots = np.full(2 * len(self.sequences.slots), -1, np.int32)
-        self.sequences = walk_tables.Sequences(parent, last, states_of, slots, self.sequences.sizes)
-        _walk_kernels.refill_sequences(self.sequences)
+    def _make_room(self, full: int) -> None:
+        """Make room for twice as many rows of a table. full : one of the FULL_ codes."""
+        if full == walk_tables.FULL_SEQUENCES:
+            parent, last, states_of = (np.concatenate([array, np.full_like(array, -1)]) for array in self.sequences[:3])
+            self.sequences = walk_tables.Sequences(
+                parent, last, states_of, free_slots(len(parent)), self.sequences.sizes
+            )
+            _walk_kernels.refill_sequences(self.sequences)
+        elif full == walk_tables.FULL_ROWS:
+            self._check(len(self._rows.text), MOST_ROWS)
+            self._rows = walk_tables.Rows(*(doubled(array) for array in self._rows))
+        elif full == walk_tables.FULL_FOUND:
+            self._check(len(self._outcomes.found), MOST_CONFIGURATIONS)
+            self._outcomes = self._outcomes._replace(found=doubled(self._outcomes.found))
+        else:
+            name, size, first = _TABLES[full]
+            table = grown(getattr(self._outcomes, name), int(self._outcomes.sizes[size]), first)
+            self._outcomes = self._outcomes._replace(**{name: table})
+
+    def _check(self, n: int, most: int) -> None:
+        if n > most:
+            raise LimitError(
+                f"grammar {self._name}: some token can be read in too many ways under contextual lexing; load the "
+                "grammar with lexing='longest'"
+            )
+
+    def _read_classes(self, by_id: Int64) -> None:
+        """Sort the tokens by their vectors, and the classes by the components that read them."""
+        o = self._outcomes
+        n_vectors = int(o.sizes[walk_tables.N_VECTORS])
+        vector_of = np.where(o.vector_of, o.vector_of, n_vectors)[by_id]
+        number = numbers_by_first(vector_of, n_vectors)
+        self.n_classes = int(number.max()) + 1
+        self.class_of = number[vector_of]
+        vectors = np.argsort(number)[-self.n_classes :] if self.n_classes else np.zeros(0, np.int64)
+        sizes = np.diff(o.vectors.start)[vectors]
+        entry = 2 * (np.repeat(o.vectors.start[vectors] - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum()))
+        component, value = o.vectors.items[entry], o.vectors.items[entry + 1]
+        begin, order = np.zeros(int(o.firsts.n[0]) + 1, np.int64), np.empty(len(entry), np.int64)
+        _kernels.stable_order(component, begin, order)
+        class_of = np.repeat(np.arange(self.n_classes, dtype=np.int32), sizes)[order]
+        self._readers = walk_tables.Readers(begin, class_of, value[order])
+        n_ways = np.concatenate([[0], np.cumsum(np.diff(o.values.start)[value[order]])])
+        of_component = np.append(n_ways[begin[1:]] - n_ways[begin[:-1]], 0)  # the last one for component -1
+        most = int(of_component[o.firsts.component].sum(axis=0).max(initial=0))
+        self._found = np.zeros(most, np.int32), np.zeros(most, np.int64)
+
+
+_TABLES = {
+    walk_tables.FULL_CONFIGURATIONS: ("configurations", walk_tables.N_CONFIGURATIONS, 0),
+    walk_tables.FULL_VALUES: ("values", walk_tables.N_VALUES, 1),
+    walk_tables.FULL_READINGS: ("readings", walk_tables.N_READINGS, 0),
+    walk_tables.FULL_VECTORS: ("vectors", walk_tables.N_VECTORS, 1),
+    walk_tables.FULL_STEPS: ("steps", walk_tables.N_STEPS, 0),
+}
+"""By FULL_ code: the name of the table, the index of `sizes` that counts its rows, and the first
+row that is in a slot."""
+
+
+def _tokens(tokens: SortedTexts, newline: int, codes: EventCodes) -> walk_tables.Tokens:
+    shared = np.zeros(len(tokens.ids), np.int32)
+    _walk_kernels.shared_bytes(tokens.data, tokens.offsets, shared)
+    newlines = (newline, codes.newline_at(0)) if newline >= 0 else (-1, -1)
+    return walk_tables.Tokens(tokens.data, tokens.offsets, shared, *newlines, codes.moves.table())
+
+
+def _no_outcomes(transducer: Transducer, newline: int, n_tokens: int, longest: int) -> walk_tables.Outcomes:
+    """Empty tables, but for value 0 and vector 0."""
+    n, n_states = FIRST_ROWS, transducer.n_states
+    has_newline = np.array([newline in symbols for symbols in transducer.outputs], np.bool_)
+    emits = has_newline[transducer.output].any(axis=1)
+    if transducer.n_modes > 1 and newline >= 0:
+        # what is read anew may be a newline, and in state 0 a mode is still to be chosen
+        emits |= (transducer.next_state == RESTART).any(axis=1)
+        emits[0] = True
+    sizes = np.zeros(8, np.int64)
+    sizes[[walk_tables.N_VALUES, walk_tables.N_VECTORS]] = 1
+    return walk_tables.Outcomes(
+        configurations=walk_tables.Configurations(np.zeros(n, np.int64), free_slots(n)),
+        values=walk_tables.Values(
+            np.zeros(n, np.int64),
+            np.zeros(n + 1, np.int64),
+            np.zeros(n, np.int32),
+            np.zeros(n, np.int32),
+            np.zeros(n, np.int32),
+            np.zeros(n, np.int32),
+            free_slots(n),
+        ),
+        readings=walk_tables.Readings(np.zeros(n, np.int64), np.zeros(n, np.int32), free_slots(n)),
+        vectors=walk_tables.Vectors(
+            np.zeros(n, np.int64),
+            np.zeros(n + 1, np.int64),
+            np.zeros(2 * n, np.int32),
+            np.zeros(n, np.int32),
+            free_slots(n),
+        ),
+        steps=walk_tables.Steps(np.zeros(n, np.int64), np.zeros(n, np.int32), free_slots(n)),
+        firsts=walk_tables.Firsts(
+            np.full(transducer.next_state.shape[1], -1, np.int32),
+            np.full((transducer.next_state.shape[1], n_states), -1, np.int32),
+            np.zeros(2 * n_states, np.int32),
+            np.zeros(1, np.int64),
+        ),
+        path=walk_tables.Path(*np.zeros((2, longest + 1), np.int32)),
+        emits=np.array(emits, np.int32),
+        found=np.zeros(FIRST_FOUND, np.int32),
+        items=np.zeros(2 * n_states, np.int32),
+        vector_of=np.zeros(n_tokens, np.int32),
+        sizes=sizes,
+    )
 
 
 def flat(sequences: Sequence[Sequence[int]]) -> tuple[Int32, Int32]:

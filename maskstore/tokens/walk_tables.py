@@ -6,20 +6,24 @@ from typing import NamedTuple
 
 from maskwright.analysis.arrays import Bool_2D, Int32, Int32_2D, Int64, UInt8, UInt8_2D, UInt64
 
-# codes that a walk returns: it is done, or what it lacks before it can go on
-DONE, FULL_SEQUENCES, UNKNOWN_AFTER, FULL_FOUND, FULL_ROWS, UNKNOWN_MODES = range(6)
+# codes that a walk returns: it is done, has paused, or what it lacks before it can go on
+DONE, PAUSED, FULL_SEQUENCES, UNKNOWN_AFTER, UNKNOWN_MODES, FULL_ROWS, FULL_FOUND = range(7)
+FULL_CONFIGURATIONS, FULL_VALUES, FULL_READINGS, FULL_VECTORS, FULL_STEPS = range(7, 12)
 
 # indices of `Walk.cursor`: where to go on after a return that is not DONE, and what is to learn
-TOKEN, N_ROWS, DEEPEST, FOUND_BEFORE, SET, SYMBOL = range(6)
+TOKEN, STATE, N_COMPONENTS, WORK, SET, SYMBOL = range(6)
 """What each entry of the cursor is.
 
 TOKEN : the first token that is not done.
-N_ROWS : parses of that token that are in progress.
-DEEPEST : see `walk_contextual`.
-FOUND_BEFORE : rows of `Found` before that token.
+STATE, N_COMPONENTS : while a vector of one byte is made, the next lexer state, and the components
+    so far.
+WORK : units of work since the kernel was called.
 SET, SYMBOL : with UNKNOWN_AFTER, the set of states and the symbol after which the next set is not
     known. With UNKNOWN_MODES, the set whose modes are not known.
 """
+
+# indices of `Outcomes.sizes`
+N_CONFIGURATIONS, N_VALUES, N_READINGS, N_VECTORS, N_STEPS = range(5)
 
 
 class Lexer(NamedTuple):
@@ -117,7 +121,7 @@ class ModesOfSets(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """The parses of one token that are in progress, one per row. The last row is followed first.
+    """The parses of one byte that are in progress, one per row. The last row is followed first.
 
     text : (n_rows, width) uint8; the bytes to read: the first `length` of a row.
     length : (n_rows,) int32.
@@ -136,45 +140,148 @@ class Rows(NamedTuple):
     move: Int32
 
 
-class Prefixes(NamedTuple):
-    """Where the lexer is after each number of bytes of the token that is read.
+class Configurations(NamedTuple):
+    """Lexer states with what was emitted on the way to them, by number.
 
-    state, sequence, move : (longest token + 1,) int32; the lexer's state, what was emitted, and the
-        move so far.
+    keys : (capacity,) int64; sequence * 2^32 + state.
     """
 
-    state: Int32
-    sequence: Int32
-    move: Int32
+    keys: Int64
+    slots: Int32
 
 
-class Ends(NamedTuple):
-    """Where each token leaves the lexer.
+class Values(NamedTuple):
+    """Sets of configurations by number: value v is items[start[v] : start[v + 1]]. 0 is empty.
 
-    state : (n_tokens,) int32; the lexer's state, -1 if lexer or parser refuse the token.
-    sequence : (n_tokens,) int32; what the lexer emitted.
+    hashes : (capacity,) int64; of a value's items.
+    start : (capacity + 1,) int64.
+    items : (capacity,) int32; configurations, ascending in each value.
+    emits : (capacity,) int32; 1 if the next byte may make a newline end, else 0.
+    class_of, component : (capacity,) int32; the class of the first byte for which the value was a
+        component last, and the component.
     """
 
-    state: Int32
-    sequence: Int32
+    hashes: Int64
+    start: Int64
+    items: Int32
+    emits: Int32
+    class_of: Int32
+    component: Int32
+    slots: Int32
 
 
-class Found(NamedTuple):
-    """The ways to read tokens.
+class Readings(NamedTuple):
+    """The values after values.
 
-    token, state, sequence : (capacity,) int32; the token's index, the lexer's state after it, and
-        what the lexer emitted.
-    n : (1,) int64; how many there are.
+    keys : (capacity,) int64; (value * n_classes + class of the byte) * (n_moves + 1) + 1 + move.
+        0 instead of 1 + move for a value that does not emit.
+    value : (capacity,) int32.
     """
 
-    token: Int32
-    state: Int32
-    sequence: Int32
+    keys: Int64
+    value: Int32
+    slots: Int32
+
+
+class Vectors(NamedTuple):
+    """What a text does from all lexer states at once, by number. Vector 0: it is not read in any.
+
+    For each class of bytes, states that do the same at the first byte are one *component*. A vector
+    has a value for each component in which the text is read. Vector v has the components
+    items[2 i] and their values items[2 i + 1] for start[v] <= i < start[v + 1].
+
+    hashes : (capacity,) int64; of the class of the first byte, and of the items.
+    start : (capacity + 1,) int64.
+    items : (2 capacity,) int32.
+    emits : (capacity,) int32; 1 if a value emits, else 0.
+    """
+
+    hashes: Int64
+    start: Int64
+    items: Int32
+    emits: Int32
+    slots: Int32
+
+
+class Steps(NamedTuple):
+    """The vectors after vectors.
+
+    keys : (capacity,) int64; (vector * n_classes + class of the byte) * (n_moves + 1) + 1 + move.
+        0 instead of 1 + move for a vector that does not emit.
+    vector : (capacity,) int32.
+    """
+
+    keys: Int64
+    vector: Int32
+    slots: Int32
+
+
+class Firsts(NamedTuple):
+    """The vectors of single bytes, by the class of the byte.
+
+    vector : (n_classes,) int32; -1 if it is not made yet.
+    component : (n_classes, n_states) int32; the component of each lexer state, which are numbered
+        through all classes; -1 if no token begins so in this state.
+    items : (2 n_states,) int32; the components and values so far, while a vector is made.
+    n : (1,) int64; how many components there are.
+    """
+
+    vector: Int32
+    component: Int32_2D
+    items: Int32
     n: Int64
 
 
+class Readers(NamedTuple):
+    """Which classes of tokens are read in each component, and what they do there.
+
+    Those of component i are at start[i] to start[i + 1] - 1.
+
+    start : (n_components + 1,) int64.
+    class_of, value : (n,) int32.
+    """
+
+    start: Int64
+    class_of: Int32
+    value: Int32
+
+
+class Path(NamedTuple):
+    """Where the walk is after each number of bytes of the token that is read.
+
+    vector, move : (longest token + 1,) int32; what was read so far does, and the move so far.
+    """
+
+    vector: Int32
+    move: Int32
+
+
+class Outcomes(NamedTuple):
+    """What texts do, from one lexer state or from all at once.
+
+    emits : (n_states,) int32; 1 if a byte read in a lexer state may make a newline end.
+    found : (capacity,) int32; scratch, configurations.
+    items : (2 n_states,) int32; scratch, the components and values of a vector.
+    vector_of : (n_tokens,) int32, written; the vector of each token.
+    sizes : (8,) int64; how many rows of each table are in use, by the indices above.
+    """
+
+    configurations: Configurations
+    values: Values
+    readings: Readings
+    vectors: Vectors
+    steps: Steps
+    firsts: Firsts
+    path: Path
+    emits: Int32
+    found: Int32
+    items: Int32
+    vector_of: Int32
+    sizes: Int64
+
+
 class Walk(NamedTuple):
-    """What both walks read.
+    """What a walk reads.
 
     cursor : (6,) int64, all 0 at first; see the indices above.
     """
@@ -183,4 +290,7 @@ class Walk(NamedTuple):
     tokens: Tokens
     sequences: Sequences
     sets_after: SetsAfter
+    contexts: Contexts
+    sets: ModesOfSets
+    rows: Rows
     cursor: Int64

@@ -4,6 +4,7 @@ In: a tokenizer's file, object or name. Out: a `Vocabulary`, that is the bytes o
 special tokens, and the tokens that end a text. Knows nothing of grammars.
 """
 
+from maskwright.maskstore.vocabulary.sorted_texts import SortedTexts, sorted_texts
 from maskwright.maskstore.vocabulary.vocabulary import (
     BUILT_IN,
     LONGEST_TOKEN,
@@ -17,9 +18,11 @@ from maskwright.maskstore.vocabulary.vocabulary import (
 __all__ = [
     "BUILT_IN",
     "LONGEST_TOKEN",
+    "SortedTexts",
     "Vocabulary",
     "VocabularySource",
     "as_vocabulary",
     "load_vocabulary",
     "post_tokens",
+    "sorted_texts",
 ]

@@ -251,11 +251,15 @@ def test_calls_of_entry_points_have_the_types_that_were_compiled() -> None:
 @needs_extension
 def test_a_checked_call_of_another_type_is_refused() -> None:
     code = (
-        "import numpy as np\nfrom maskwright.maskstore.table import _table_kernels as kernels\n"
-        "assert kernels.row_sizes(np.ones((2, 3), np.uint32)).tolist() == [3, 3]\n"
+        "import numpy as np\nfrom maskwright.maskstore.tokens import _kernels as kernels\n"
+        "def spread(words):\n"
+        "    found = np.zeros((len(words), 1), np.uint32)\n"
+        "    kernels.spread_classes(words, np.arange(33), np.arange(32, dtype=np.int32)[::-1].copy(), found)\n"
+        "    return found.tolist()\n"
+        "assert spread(np.array([[1], [2]], np.uint32)) == [[1 << 31], [1 << 30]]\n"
         "for wrong in (np.ones((2, 3), np.int64), np.ones(3, np.uint32), np.ones((3, 2), np.uint32).T, [[1]]):\n"
-        "    try: kernels.row_sizes(wrong)\n"
-        "    except AssertionError as error: assert 'row_sizes: words' in str(error)\n"
+        "    try: spread(wrong)\n"
+        "    except AssertionError as error: assert 'spread_classes: words' in str(error)\n"
         "    else: raise SystemExit('taken')"
     )
     environment = os.environ | {ahead.CHECK_VARIABLE: "1"}

@@ -32,7 +32,7 @@ from maskwright.maskstore.automaton.stack_automaton import Budget, StackAutomato
 from maskwright.maskstore.table.check import part_bytes
 from maskwright.maskstore.table.write import engine_table
 from maskwright.maskstore.tokens.requirements import Requirements
-from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.maskstore.vocabulary import Vocabulary, sorted_texts
 
 SIZES = (32_768, 131_072)
 """Tokenizer sizes, in tokens, that the forecast is for."""
@@ -239,8 +239,8 @@ def _entries(grammar: Grammar, automaton: StackAutomaton, generic: dict[int, lis
         if sum(first) > MANY:
             found[size] = [round(count * GROWTH) for count in first]
             continue
-        ids = np.arange(len(tokens), dtype=np.int32)
-        more = Requirements(grammar, required.transducer, automaton.tables, required.modes, tokens, ids, (len(tokens),))
+        texts = sorted_texts(tokens, np.arange(len(tokens), dtype=np.int32))
+        more = Requirements(grammar, required.transducer, automaton.tables, required.modes, texts, (len(tokens),))
         found[size] = [sum(len(depth_case.group) for depth_case in state.depth_cases) for state in more.states]
     return found
 

@@ -38,7 +38,7 @@ from maskwright.version import version
 FOLDER_VARIABLE = "MASKWRIGHT_CACHE"
 """The environment variable that names the cache folder."""
 
-BUILD_VERSION = 10
+BUILD_VERSION = 11
 """Raise this when stores change in a way that older readers accept. Its history:
 
 - 2: masks of contextual lexing had lacked tokens.
@@ -52,6 +52,7 @@ BUILD_VERSION = 10
 - 8: a part of the table that nobody read is gone.
 - 9: legal texts had been refused behind ignored lexemes that can back up.
 - 10: nodes that no stack comes to are gone.
+- 11: nodes that differ in renamed symbols alone are gone.
 """
 
 _OURS = re.compile(rf"store-[0-9a-f]{{64}}\.safetensors|{TEMPORARY.pattern}")
@@ -176,6 +177,8 @@ def _find_folder() -> tuple[Path, str, str]:
     try:
         folder = Path(os.path.realpath(folder))
         make_own_folder(folder)
+        if not folder.is_dir():
+            return folder, "cannot be written", "it is not a folder"
         reason = why_not_trusted(folder)
     except (OSError, ValueError) as error:
         return folder, "cannot be written", str(error)

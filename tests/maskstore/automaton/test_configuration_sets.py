@@ -13,9 +13,9 @@ from naive_engine import NaiveEngine
 from maskwright.analysis.lr.bisimulation import bisimulate
 from maskwright.analysis.lr.encoding import LrTables
 from maskwright.analysis.lr.tables import build_lr_tables
-from maskwright.maskstore.automaton._hash_kernels import slot_of
 from maskwright.maskstore.automaton.configuration_sets import NEVER_LEGAL, ConfigurationSets, explore
 from maskwright.maskstore.automaton.exploration_tables import ACCEPTED, FIRST_STATE, REFUSED
+from maskwright.maskstore.tokens._hash_kernels import slot_of_step
 from maskwright.maskstore.tokens.continuations import WHATEVER, Continuations
 
 Continuation = tuple[tuple[int, ...], frozenset[int] | None]
@@ -46,9 +46,9 @@ def accepts(configuration_sets: ConfigurationSets, root: int, stack: tuple[int, 
             break
         steps = configuration_sets.steps
         key = state * len(configuration_sets.parser.action) + cell
-        slot = slot_of(key, steps.keys, steps.slots)
-        assert steps.slots[slot] >= 0, f"state {state} has no step for cell {cell}"
-        state = int(steps.result[steps.slots[slot]])
+        slot = slot_of_step(key, steps.slots)
+        assert steps.slots[slot, 0] >= 0, f"state {state} has no step for cell {cell}"
+        state = int(steps.slots[slot, 1])
     assert state in (REFUSED, ACCEPTED), "the bottom was reached and nothing is decided"
     return state == ACCEPTED
 

@@ -15,7 +15,7 @@ from maskwright.analysis.loading import parse_grammar
 from maskwright.analysis.lr.bisimulation import bisimulate
 from maskwright.analysis.lr.encoding import ACCEPT, LrTables
 from maskwright.analysis.lr.tables import build_lr_tables
-from maskwright.maskstore.table.shortcuts import shortened
+from maskwright.maskstore.automaton.shortcuts import shortened
 from maskwright.maskstore.tokens.feasible import surely_shifted
 
 Stack = tuple[int, ...]

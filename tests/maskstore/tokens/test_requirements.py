@@ -26,7 +26,8 @@ from maskwright.maskstore.automaton.stack_automaton import build_automaton
 from maskwright.maskstore.tokens import _kernels
 from maskwright.maskstore.tokens.continuations import WHATEVER
 from maskwright.maskstore.tokens.events import ABSOLUTE, PLAIN, Move
-from maskwright.maskstore.tokens.requirements import NO_LINE_BREAKS, DepthCase, Requirements, StateTokens
+from maskwright.maskstore.tokens.requirements import Requirements
+from maskwright.maskstore.tokens.state_tokens import NO_LINE_BREAKS, DepthCase, StateTokens
 from maskwright.maskstore.vocabulary import Vocabulary
 
 Alternative = tuple[tuple[int, ...], frozenset[int] | None]

@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import logging
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -320,6 +321,15 @@ def test_unreadable_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(tokenizer_files, "read_file_bytes", refuse)
     with pytest.raises(VocabularyError, match=r"tekken.json: cannot be read: Permission denied"):
         load_vocabulary(path)
+
+
+def test_a_file_in_a_folder_that_may_not_be_searched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "stat", refuse)
+    with pytest.raises(VocabularyError, match=r"x/tokenizer.json' cannot be read: Permission denied"):
+        load_vocabulary("x/tokenizer.json")
 
 
 # Folders

@@ -17,7 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from paths import SHARED
 
-from maskwright.analysis.errors import MissingExtraError, UnknownNameError, VocabularyError
+from maskwright.analysis.errors import GrammarError, MissingExtraError, UnknownNameError, VocabularyError
+from maskwright.analysis.loading import load_grammar
 from maskwright.maskstore.vocabulary.vocabulary import BUILT_IN, LONGEST_TOKEN, Vocabulary, load_vocabulary, post_tokens
 
 PYTHON_SOURCES = SHARED / "source" / "python.jsonl.xz"
@@ -322,3 +323,20 @@ def test_a_token_of_a_million_bytes_is_refused() -> None:
     message = r"long: token 2 has 1,000,000 bytes \(b'aaaaaaaaaaaa'...\), and a token can have at most 16,384: .*; leave it out"
     with pytest.raises(VocabularyError, match=message):
         Vocabulary.from_tokens([b"", b"b", b"a" * 1_000_000], eos=[0], name="long")
+
+
+def test_an_array_without_dimensions_is_no_list() -> None:
+    with pytest.raises(VocabularyError, match=r"^eos is array\(0\)"):
+        Vocabulary.from_tokens([b"a", b""], eos=np.array(0))
+    with pytest.raises(GrammarError, match=r"^soft is array\(0\)"):
+        load_grammar("json", soft=np.array(0))  # type: ignore[arg-type]
+
+
+def test_sorted_texts_and_ids_of_texts() -> None:
+    vocabulary = Vocabulary("x", (b"b", b"", b"ab", b"b", b"a", b"\xff", b""), {1: "</s>"}, (1,))
+    found = vocabulary.sorted_texts
+    assert found.texts == [b"a", b"ab", b"b", b"b", b"\xff"] and found.ids.tolist() == [4, 2, 0, 3, 5]
+    assert found.ids[found.by_id].tolist() == vocabulary.text_ids().tolist() == [0, 2, 3, 4, 5]
+    assert found.data.tobytes() == b"aabbb\xff" and found.offsets.tolist() == [0, 1, 3, 4, 5, 6]
+    assert vocabulary.id_of_text == {b"b": 0, b"ab": 2, b"a": 4, b"\xff": 5}
+    assert not any(array.flags.writeable for array in (vocabulary.text_ids(), *vocabulary.flat))

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.arrays import Int32, Int64
+from maskwright.analysis.arrays import Int32, Int64, Int64_2D
 from maskwright.analysis.jit import kernel
 
 Table = TypeVar("Table", bound=Any)
@@ -23,7 +23,10 @@ def free_slots(capacity: int) -> Int32:
 
 def doubled(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """The array, followed by as many rows of zeros."""
-    return np.concatenate([array, np.zeros_like(array)])
+    # PERF: the operating system provides pages of zeros when they are first used
+    larger = np.zeros((2 * len(array), *array.shape[1:]), array.dtype)
+    larger[: len(array)] = array
+    return larger
 
 
 def grown(table: Table, n: int, first: int = 0) -> Table:
@@ -83,3 +86,23 @@ def add_hashed(hashes: Int64, begin: int, end: int, slots: Int32) -> None:
         while slots[at] >= 0:
             at = (at + 1) & (slots.shape[0] - 1)
         slots[at] = i
+
+
+@kernel
+def slot_of_step(key, slots):  # type: ignore[no-untyped-def]
+    """The index at which a key is or belongs. slots : (n_slots, 2) int64; keys, -1 where free."""
+    mask = slots.shape[0] - 1
+    h = np.int64((np.uint64(key) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(24)) & mask
+    while slots[h, 0] >= 0 and slots[h, 0] != key:
+        h = (h + 1) & mask
+    return h
+
+
+@kernel(entry=True)
+def add_steps(old: Int64_2D, slots: Int64_2D) -> None:
+    """Enter all rows of a table of keys and results into a larger, empty one."""
+    for i in range(old.shape[0]):
+        if old[i, 0] >= 0:
+            h = slot_of_step(old[i, 0], slots)
+            slots[h, 0] = old[i, 0]
+            slots[h, 1] = old[i, 1]

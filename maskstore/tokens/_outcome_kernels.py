@@ -1,0 +1,399 @@
+"""Compiled loops of the longest-match walk: what every token does in every lexer state.
+
+All lexer states are followed at once, and what was done before is looked up: two beginnings of
+tokens that do the same everywhere (one *vector*) do the same after the next byte. There are some
+thousands of them, where 131,072 tokens are read in 600 states.
+
+Callers own all arrays and have checked them. `w` is a `Walk` and `o` an `Outcomes`, see
+`walk_tables`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from maskwright.analysis.arrays import Int32, Int32_2D, Int64
+from maskwright.analysis.jit import kernel
+from maskwright.maskstore.tokens._hash_kernels import first_slot, mix, slot_of
+from maskwright.maskstore.tokens._kernels import SPACE
+from maskwright.maskstore.tokens._walk_kernels import begin_lexeme, read_byte
+from maskwright.maskstore.tokens.walk_tables import (
+    DONE,
+    FULL_CONFIGURATIONS,
+    FULL_FOUND,
+    FULL_READINGS,
+    FULL_STEPS,
+    FULL_VALUES,
+    FULL_VECTORS,
+    N_COMPONENTS,
+    N_CONFIGURATIONS,
+    N_READINGS,
+    N_STEPS,
+    N_VALUES,
+    N_VECTORS,
+    PAUSED,
+    STATE,
+    TOKEN,
+    WORK,
+    Configurations,
+    Outcomes,
+    Readers,
+    Values,
+    Walk,
+)
+
+NEW_READING = 16
+"""Units of work of reading a byte from a configuration. To look up what is known takes one."""
+
+
+@kernel
+def read_configuration(number, byte, move, n_found, w, o):  # type: ignore[no-untyped-def]
+    """Read one byte from a configuration, and add the configurations after it to o.found.
+
+    Returns the new n_found; and DONE, or the code of what is missing.
+    """
+    rows, configurations = w.rows, o.configurations
+    key = configurations.keys[number]
+    rows.text[0, 0] = byte
+    rows.length[0] = 1
+    rows.reread_end[0] = 0
+    rows.next_byte[0] = 0
+    rows.state[0] = key & 0xFFFFFFFF
+    rows.sequence[0] = key >> 32
+    rows.move[0] = move
+    n_rows = 1
+    while n_rows > 0:
+        row = n_rows - 1
+        w.cursor[WORK] += NEW_READING
+        if rows.next_byte[row] == rows.length[row]:
+            if n_found >= o.found.shape[0]:
+                return n_found, FULL_FOUND
+            after, code = configuration_of(rows.state[row], rows.sequence[row], o)
+            if code != DONE:
+                return n_found, code
+            o.found[n_found] = after
+            n_found += 1
+            n_rows -= 1
+            continue
+        if rows.state[row] == 0 and w.contexts.mode_state.shape[0] > 1:
+            n_rows, code = begin_lexeme(row, n_rows, w)
+        else:
+            lives, code = read_byte(row, w)
+            n_rows = row + 1 if lives else row
+        if code != DONE:
+            return n_found, code
+    return n_found, DONE
+
+
+@kernel
+def configuration_of(state, sequence, o):  # type: ignore[no-untyped-def]
+    """The number of a configuration, a new one if it has none; and DONE or FULL_CONFIGURATIONS."""
+    table = o.configurations
+    key = (np.int64(sequence) << 32) | np.int64(state)
+    slot = slot_of(key, table.keys, table.slots)
+    number = np.int64(table.slots[slot])
+    if number < 0:
+        number = o.sizes[N_CONFIGURATIONS]
+        if number >= table.keys.shape[0]:
+            return number, FULL_CONFIGURATIONS
+        o.sizes[N_CONFIGURATIONS] = number + 1
+        table.keys[number] = key
+        table.slots[slot] = number
+    return number, DONE
+
+
+@kernel(allocates=True)
+def sort_numbers(numbers, n):  # type: ignore[no-untyped-def]
+    """Sort numbers[:n] in ascending order."""
+    if n >= 24:
+        numbers[:n] = np.sort(numbers[:n])
+        return
+    for i in range(1, n):
+        number = numbers[i]
+        j = i
+        while j > 0 and numbers[j - 1] > number:
+            numbers[j] = numbers[j - 1]
+            j -= 1
+        numbers[j] = number
+
+
+@kernel
+def value_of(n, o):  # type: ignore[no-untyped-def]
+    """The number of the value of o.found[:n], a new one if it has none; and DONE or FULL_VALUES."""
+    if n == 0:
+        return np.int64(0), DONE
+    values, found = o.values, o.found
+    if n > 1:
+        sort_numbers(found, n)
+        n_distinct = 1
+        for i in range(1, n):
+            if found[i] != found[n_distinct - 1]:
+                found[n_distinct] = found[i]
+                n_distinct += 1
+        n = n_distinct
+    h = np.uint64(88172645463325252)
+    for i in range(n):
+        h = mix(h, found[i])
+    key = np.int64(h >> np.uint64(1))
+    at = first_slot(key, values.slots)
+    while values.slots[at] >= 0:
+        known = np.int64(values.slots[at])
+        begin = values.start[known]
+        if values.hashes[known] == key and values.start[known + 1] - begin == n:
+            same = True
+            for i in range(n):
+                if values.items[begin + i] != found[i]:
+                    same = False
+                    break
+            if same:
+                return known, DONE
+        at = (at + 1) & (values.slots.shape[0] - 1)
+    number = o.sizes[N_VALUES]
+    if number >= values.hashes.shape[0] or values.start[number] + n > values.items.shape[0]:
+        return number, FULL_VALUES
+    o.sizes[N_VALUES] = number + 1
+    begin = values.start[number]
+    values.start[number + 1] = begin + n
+    values.hashes[number] = key
+    values.slots[at] = number
+    values.emits[number] = 0
+    for i in range(n):
+        values.items[begin + i] = found[i]
+        values.emits[number] |= o.emits[o.configurations.keys[found[i]] & 0xFFFFFFFF]
+    return number, DONE
+
+
+@kernel
+def value_after(value, byte, klass, move, w, o):  # type: ignore[no-untyped-def]
+    """The value after one more byte; and DONE, or the code of what is missing.
+
+    klass : the class of the byte. move : the number of the move before it.
+    """
+    n_moves = w.tokens.moves.shape[0]
+    key = (value * w.lexer.next_state.shape[1] + klass) * (n_moves + 1)
+    if o.values.emits[value]:
+        key += 1 + move
+    slot = slot_of(key, o.readings.keys, o.readings.slots)
+    if o.readings.slots[slot] >= 0:
+        return np.int64(o.readings.value[o.readings.slots[slot]]), DONE
+    n = np.int64(0)
+    for i in range(o.values.start[value], o.values.start[value + 1]):
+        n, code = read_configuration(o.values.items[i], byte, move, n, w, o)
+        if code != DONE:
+            return value, code
+    after, code = value_of(n, o)
+    if code != DONE:
+        return value, code
+    number = o.sizes[N_READINGS]
+    if number >= o.readings.keys.shape[0]:
+        return value, FULL_READINGS
+    o.sizes[N_READINGS] = number + 1
+    o.readings.keys[number] = key
+    o.readings.value[number] = after
+    o.readings.slots[slot] = number
+    return after, DONE
+
+
+@kernel
+def vector_of(items, n, o):  # type: ignore[no-untyped-def]
+    """The number of a vector, a new one if it has none; and DONE or FULL_VECTORS.
+
+    items : its n components, each with its value.
+    """
+    if n == 0:
+        return np.int64(0), DONE
+    vectors = o.vectors
+    h = np.uint64(88172645463325252)
+    for i in range(2 * n):
+        h = mix(h, items[i])
+    key = np.int64(h >> np.uint64(1))
+    at = first_slot(key, vectors.slots)
+    while vectors.slots[at] >= 0:
+        known = np.int64(vectors.slots[at])
+        begin = vectors.start[known]
+        if vectors.hashes[known] == key and vectors.start[known + 1] - begin == n:
+            same = True
+            for i in range(2 * n):
+                if vectors.items[2 * begin + i] != items[i]:
+                    same = False
+                    break
+            if same:
+                return known, DONE
+        at = (at + 1) & (vectors.slots.shape[0] - 1)
+    number = o.sizes[N_VECTORS]
+    if number >= vectors.hashes.shape[0] or 2 * (vectors.start[number] + n) > vectors.items.shape[0]:
+        return number, FULL_VECTORS
+    o.sizes[N_VECTORS] = number + 1
+    begin = vectors.start[number]
+    vectors.start[number + 1] = begin + n
+    vectors.hashes[number] = key
+    vectors.slots[at] = number
+    vectors.emits[number] = 0
+    for i in range(n):
+        vectors.items[2 * (begin + i)] = items[2 * i]
+        vectors.items[2 * (begin + i) + 1] = items[2 * i + 1]
+        vectors.emits[number] |= o.values.emits[items[2 * i + 1]]
+    return number, DONE
+
+
+@kernel
+def first_vector(byte, klass, w, o):  # type: ignore[no-untyped-def]
+    """The vector of a single byte; and DONE, or the code of what is missing.
+
+    States that do the same are one component of it.
+    """
+    firsts, cursor = o.firsts, w.cursor
+    if firsts.vector[klass] >= 0:
+        return np.int64(firsts.vector[klass]), DONE
+    n = cursor[N_COMPONENTS]
+    for state in range(cursor[STATE], firsts.component.shape[1]):
+        cursor[STATE] = state
+        firsts.component[klass, state] = -1
+        if w.contexts.mode_state.shape[0] > 1:
+            # no text is in a mode's own start state: it is in state 0 until a mode is chosen
+            is_start = False
+            for mode in range(w.contexts.mode_state.shape[0]):
+                is_start = is_start or w.contexts.mode_state[mode] == state
+            if is_start:
+                continue
+        number, code = configuration_of(state, 0, o)
+        if code != DONE:
+            return number, code
+        n_found, code = read_configuration(number, byte, 0, 0, w, o)
+        if code != DONE:
+            return number, code
+        value, code = value_of(n_found, o)
+        if code != DONE:
+            return value, code
+        if value == 0:
+            continue
+        if o.values.class_of[value] != klass + 1:
+            o.values.class_of[value] = klass + 1
+            o.values.component[value] = firsts.n[0] + n
+            firsts.items[2 * n] = firsts.n[0] + n
+            firsts.items[2 * n + 1] = value
+            n += 1
+            cursor[N_COMPONENTS] = n
+        firsts.component[klass, state] = o.values.component[value]
+    cursor[STATE] = firsts.component.shape[1]
+    vector, code = vector_of(firsts.items, n, o)
+    if code != DONE:
+        return vector, code
+    firsts.vector[klass] = vector
+    firsts.n[0] += n
+    cursor[STATE] = cursor[N_COMPONENTS] = 0
+    return vector, DONE
+
+
+@kernel
+def vector_after(vector, byte, klass, move, w, o):  # type: ignore[no-untyped-def]
+    """The vector after one more byte; and DONE, or the code of what is missing.
+
+    vector : not 0. klass : the class of the byte. move : the number of the move before it.
+    """
+    n_moves = w.tokens.moves.shape[0]
+    key = (vector * w.lexer.next_state.shape[1] + klass) * (n_moves + 1)
+    if o.vectors.emits[vector]:
+        key += 1 + move
+    slot = slot_of(key, o.steps.keys, o.steps.slots)
+    if o.steps.slots[slot] >= 0:
+        return np.int64(o.steps.vector[o.steps.slots[slot]]), DONE
+    n = 0
+    begin, end = o.vectors.start[vector], o.vectors.start[vector + 1]
+    w.cursor[WORK] += end - begin
+    for i in range(begin, end):
+        value, code = value_after(np.int64(o.vectors.items[2 * i + 1]), byte, klass, move, w, o)
+        if code != DONE:
+            return vector, code
+        if value != 0:
+            o.items[2 * n] = o.vectors.items[2 * i]
+            o.items[2 * n + 1] = value
+            n += 1
+    after, code = vector_of(o.items, n, o)
+    if code != DONE:
+        return vector, code
+    number = o.sizes[N_STEPS]
+    if number >= o.steps.keys.shape[0]:
+        return vector, FULL_STEPS
+    o.sizes[N_STEPS] = number + 1
+    o.steps.keys[number] = key
+    o.steps.vector[number] = after
+    o.steps.slots[slot] = number
+    return after, DONE
+
+
+@kernel(entry=True)
+def walk_tokens(w: Walk, o: Outcomes, until: int) -> int:
+    """Read every token from all lexer states, as far as some parser can read what is emitted.
+
+    Where lexing has modes, each mode that a lexeme may be read in is followed. The sequence says in
+    which mode each lexeme was read.
+
+    Written, o.vector_of : the vector of each token.
+
+    Returns DONE, PAUSED (after `until` units of work), or the code of what is missing. The same
+    call goes on.
+    """
+    tokens, path, cursor = w.tokens, o.path, w.cursor
+    cursor[WORK] = 0
+    for token in range(cursor[TOKEN], tokens.offsets.shape[0] - 1):
+        cursor[TOKEN] = token
+        if cursor[WORK] > until:
+            return PAUSED
+        begin = tokens.offsets[token]
+        size = tokens.offsets[token + 1] - begin
+        for depth in range(tokens.shared[token], size):
+            byte = tokens.data[begin + depth]
+            klass = w.lexer.byte_class[byte]
+            move = np.int64(path.move[depth])
+            if depth == 0:
+                vector, code = first_vector(byte, klass, w, o)
+            else:
+                vector, code = np.int64(path.vector[depth]), DONE
+                if vector != 0:
+                    vector, code = vector_after(vector, byte, klass, move, w, o)
+            if code != DONE:
+                return code
+            path.vector[depth + 1] = vector
+            path.move[depth + 1] = tokens.moves[move, byte] if byte <= SPACE else move
+        o.vector_of[token] = path.vector[size]
+    cursor[TOKEN] = tokens.offsets.shape[0] - 1
+    return DONE
+
+
+@kernel(entry=True)
+def outcomes_of_state(
+    state: int,
+    component: Int32_2D,
+    readers: Readers,
+    values: Values,
+    configurations: Configurations,
+    ending_of: Int32,
+    n_endings: int,
+    found_class: Int32,
+    found_key: Int64,
+) -> int:
+    """List what each class of tokens does in one lexer state, in all ways.
+
+    Returns how many ways there are.
+
+    component : `Firsts.component`.
+    readers, values, configurations : see `walk_tables`.
+    ending_of : (n_states,) int32; the ending of each lexer state.
+    n_endings : how many endings there are.
+    found_class, found_key : (capacity,), written; for each way the class of tokens, and the
+        sequence emitted * n_endings + the ending. The ways of a class are beside each other.
+    """
+    n = 0
+    for klass in range(component.shape[0]):
+        mine = component[klass, state]
+        if mine < 0:
+            continue
+        for i in range(readers.start[mine], readers.start[mine + 1]):
+            value = readers.value[i]
+            for k in range(values.start[value], values.start[value + 1]):
+                key = configurations.keys[values.items[k]]
+                found_class[n] = readers.class_of[i]
+                found_key[n] = (key >> 32) * n_endings + ending_of[key & 0xFFFFFFFF]
+                n += 1
+    return n

@@ -1,0 +1,47 @@
+"""Tokens in the order of their bytes, in which tokens with a common beginning are neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+
+class SortedTexts(NamedTuple):
+    """Tokens sorted by their bytes; those with equal bytes by their ids.
+
+    texts : the bytes of each.
+    ids : (n,) int32.
+    by_id : (n,) int64; the order in which the ids ascend.
+    offsets, data : (n + 1,) int64, (n_bytes,) uint8; the bytes end to end. Token i is
+        data[offsets[i] : offsets[i + 1]].
+    """
+
+    texts: list[bytes]
+    ids: npt.NDArray[np.int32]
+    by_id: npt.NDArray[np.int64]
+    offsets: npt.NDArray[np.int64]
+    data: npt.NDArray[np.uint8]
+
+
+def sorted_texts(texts: Sequence[bytes], ids: npt.NDArray[np.int32]) -> SortedTexts:
+    """Sort tokens by their bytes.
+
+    texts : the bytes of each token.
+    ids : (n,) int32; their ids, ascending.
+    """
+    order = sorted(range(len(texts)), key=texts.__getitem__)
+    found = [texts[i] for i in order]
+    by_id = np.empty(len(order), np.int64)
+    by_id[order] = np.arange(len(order))
+    return SortedTexts(found, ids[np.array(order, np.int64)], by_id, *flatten(found))
+
+
+def flatten(strings: Iterable[bytes]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
+    """Texts end to end: where each begins, (n + 1,) int64; and their bytes, uint8."""
+    strings = list(strings)
+    offsets = np.zeros(len(strings) + 1, dtype=np.int64)
+    np.cumsum([len(string) for string in strings], out=offsets[1:])
+    return offsets, np.frombuffer(b"".join(strings), dtype=np.uint8)
