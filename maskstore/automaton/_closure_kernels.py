@@ -60,7 +60,7 @@ def sort_pairs(n, scratch):  # type: ignore[no-untyped-def]
         masks[i] = scratch.more_masks[i]
 
 
-@kernel
+@kernel(forceinline=True)
 def unite(n, pool, scratch, sizes):  # type: ignore[no-untyped-def]
     """Sort scratch.states[:n] and unite the masks of equal states. Returns how many are left."""
     sort_pairs(n, scratch)
@@ -81,7 +81,7 @@ def unite(n, pool, scratch, sizes):  # type: ignore[no-untyped-def]
     return n_unique
 
 
-@kernel
+@kernel(forceinline=True)
 def node_of(n, c):  # type: ignore[no-untyped-def]
     """The number of the node with the items in scratch.states[:n] and scratch.masks[:n].
 

@@ -134,7 +134,7 @@ def configuration_set(members, n, states, sizes):  # type: ignore[no-untyped-def
     return number
 
 
-@kernel
+@kernel(forceinline=True)
 def step(state, cell, x):  # type: ignore[no-untyped-def]
     """The result of reading one more cell in a configuration set.
 

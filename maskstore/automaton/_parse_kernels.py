@@ -221,7 +221,7 @@ def next_rule(members, top, after, parser, set_bits, bits):  # type: ignore[no-u
     return -1 if best == 1 << 30 else best
 
 
-@kernel
+@kernel(forceinline=True)
 def advance_configuration(continuation, pushed, cell, x, n_found):  # type: ignore[no-untyped-def]
     """Read one cell and go on until the next cell is needed.
 

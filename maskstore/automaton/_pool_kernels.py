@@ -136,7 +136,7 @@ def pool_groups(
     return starts.shape[0] - 1
 
 
-@kernel
+@kernel(forceinline=True)
 def union(masks, n, pool, sizes):  # type: ignore[no-untyped-def]
     """The number of the union of masks[:n]; NO_MASK if n is 0."""
     if n == 0:

@@ -309,7 +309,8 @@ def _merged(
     steps = work.x.steps
     kernels.merge_steps(work.n_cells, steps, work.x.pairs, classes.of_pair, classes.least)
     state = classes.least[classes.of_pair[pair_of]]
-    _, order = np.unique(np.stack([continuation_of, top_of]), axis=1, return_index=True)  # by continuation, then top
+    # by continuation, then top
+    _, order = np.unique(continuation_of.astype(np.int64) * work.n_cells + top_of, return_index=True)
     continuations, begins = np.unique(continuation_of[order], return_index=True)
     of_continuation = {
         int(continuation): order[begin:end]

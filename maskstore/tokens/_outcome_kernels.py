@@ -286,18 +286,12 @@ def first_vector(byte, klass, w, o):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def vector_after(vector, byte, klass, move, w, o):  # type: ignore[no-untyped-def]
-    """The vector after one more byte; and DONE, or the code of what is missing.
+def new_vector(key, vector, byte, klass, move, w, o):  # type: ignore[no-untyped-def]
+    """The vector after one more byte, if it is not known; and DONE, or the code of what is missing.
 
-    vector : not 0. klass : the class of the byte. move : the number of the move before it.
+    key : of `Steps`. vector : not 0. klass : the class of the byte. move : the number of the move
+    before it.
     """
-    n_moves = w.tokens.moves.shape[0]
-    key = (vector * w.lexer.next_state.shape[1] + klass) * (n_moves + 1)
-    if o.vectors.emits[vector]:
-        key += 1 + move
-    slot = slot_of(key, o.steps.keys, o.steps.slots)
-    if o.steps.slots[slot] >= 0:
-        return np.int64(o.steps.vector[o.steps.slots[slot]]), DONE
     n = 0
     begin, end = o.vectors.start[vector], o.vectors.start[vector + 1]
     w.cursor[WORK] += end - begin
@@ -318,7 +312,7 @@ def vector_after(vector, byte, klass, move, w, o):  # type: ignore[no-untyped-de
     o.sizes[N_STEPS] = number + 1
     o.steps.keys[number] = key
     o.steps.vector[number] = after
-    o.steps.slots[slot] = number
+    o.steps.slots[slot_of(key, o.steps.keys, o.steps.slots)] = number
     return after, DONE
 
 
@@ -334,30 +328,42 @@ def walk_tokens(w: Walk, o: Outcomes, until: int) -> int:
     Returns DONE, PAUSED (after `until` units of work), or the code of what is missing. The same
     call goes on.
     """
-    tokens, path, cursor = w.tokens, o.path, w.cursor
+    cursor = w.cursor
     cursor[WORK] = 0
-    for token in range(cursor[TOKEN], tokens.offsets.shape[0] - 1):
+    # PERF: arrays are taken out of their tuples once, and what is known is looked up without a call
+    offsets, data, shared, moves = w.tokens.offsets, w.tokens.data, w.tokens.shared, w.tokens.moves
+    path_vector, path_move, vector_of_token = o.path.vector, o.path.move, o.vector_of
+    keys, slots, after, emits = o.steps.keys, o.steps.slots, o.steps.vector, o.vectors.emits
+    byte_class, n_classes, n_keys = w.lexer.byte_class, w.lexer.next_state.shape[1], moves.shape[0] + 1
+    for token in range(cursor[TOKEN], offsets.shape[0] - 1):
         cursor[TOKEN] = token
         if cursor[WORK] > until:
             return PAUSED
-        begin = tokens.offsets[token]
-        size = tokens.offsets[token + 1] - begin
-        for depth in range(tokens.shared[token], size):
-            byte = tokens.data[begin + depth]
-            klass = w.lexer.byte_class[byte]
-            move = np.int64(path.move[depth])
+        begin = offsets[token]
+        size = offsets[token + 1] - begin
+        for depth in range(shared[token], size):
+            byte = data[begin + depth]
+            klass = byte_class[byte]
+            move = np.int64(path_move[depth])
+            vector = np.int64(path_vector[depth])
+            code = DONE
             if depth == 0:
                 vector, code = first_vector(byte, klass, w, o)
-            else:
-                vector, code = np.int64(path.vector[depth]), DONE
-                if vector != 0:
-                    vector, code = vector_after(vector, byte, klass, move, w, o)
+            elif vector != 0:
+                key = (vector * n_classes + klass) * n_keys
+                if emits[vector]:
+                    key += 1 + move
+                known = slots[slot_of(key, keys, slots)]
+                if known >= 0:
+                    vector = np.int64(after[known])
+                else:
+                    vector, code = new_vector(key, vector, byte, klass, move, w, o)
             if code != DONE:
                 return code
-            path.vector[depth + 1] = vector
-            path.move[depth + 1] = tokens.moves[move, byte] if byte <= SPACE else move
-        o.vector_of[token] = path.vector[size]
-    cursor[TOKEN] = tokens.offsets.shape[0] - 1
+            path_vector[depth + 1] = vector
+            path_move[depth + 1] = moves[move, byte] if byte <= SPACE else move
+        vector_of_token[token] = path_vector[size]
+    cursor[TOKEN] = offsets.shape[0] - 1
     return DONE
 
 
