@@ -237,7 +237,8 @@ def close_roots(
     """Make the edges of the root nodes. The roots have the numbers 1, 2, ... in their order.
 
     item_start : (n_roots + 1,) int64; where the items of each root begin.
-    item_root, item_mask : (n_items,) int32; distinct roots of configuration sets, and their tokens.
+    item_root, item_mask : (n_items,) int32; distinct roots of configuration sets, and their
+        masks.
     root_start, root_cell, root_state : see `ConfigurationSets`.
 
     Returns DONE, PAUSED (after `until` cells and results of roots), or the code of a table that is

@@ -19,6 +19,7 @@ from maskwright.maskstore.automaton.exploration_tables import (
     N_CONFIGURATIONS,
     N_REPRESENTATIVES,
     N_SETS,
+    NO_SETS,
     NOTHING,
     REFUSED_CONTINUATION,
     TOO_DEEP,
@@ -232,7 +233,7 @@ def advance_configuration(continuation, pushed, cell, x, n_found):  # type: igno
         comes".
     pushed : the nonterminal to push onto `cell` first, or NOTHING.
 
-    Returns the new n_found, or IS_ACCEPTED, ENDLESS or TOO_DEEP.
+    Returns the new n_found, or IS_ACCEPTED, ENDLESS, TOO_DEEP or NO_SETS.
     """
     parser, scratch, symbol = x.parser, x.scratch, x.continuations.symbol
     stack = scratch.stack
@@ -317,7 +318,7 @@ def advance_configuration(continuation, pushed, cell, x, n_found):  # type: igno
 def follow_conflict(action, continuation, height, cell, x, n_found, branches):  # type: ignore[no-untyped-def]
     """Follow each action of a conflict as a parse of its own.
 
-    Returns the new n_found, or IS_ACCEPTED; and the new number of branches.
+    Returns the new n_found, or IS_ACCEPTED or ENDLESS; and the new number of branches.
     """
     parser, stack = x.parser, x.scratch.stack
     first = action - CONFLICT + 1
@@ -325,6 +326,8 @@ def follow_conflict(action, continuation, height, cell, x, n_found, branches):  
         each = np.int64(parser.alternatives[i])
         if each == ACCEPT:
             return IS_ACCEPTED, branches
+        if branches == MAX_BRANCHES or n_found == x.scratch.found.shape[0]:
+            return ENDLESS, branches
         if each > 0:
             stack[height] = each - 1
             after = continuation_after(
@@ -344,13 +347,17 @@ def follow_lookahead_set(continuation, top, height, cell, x, n_found, branches):
     If it shifts one of them, the set is accepted. Otherwise each reduction is a parse of its own.
     It asks for one of those terminals before which the state does this reduction.
 
-    Returns the new n_found, or IS_ACCEPTED; and the new number of branches.
+    Returns the new n_found, or IS_ACCEPTED, ENDLESS or NO_SETS; and the new number of branches.
     """
     bits = x.scratch.bits
     rule = next_rule(-continuation - 1, top, -1, x.parser, x.sets.bits, bits)
     if rule == -2:
         return IS_ACCEPTED, branches
     while rule >= 0:
+        if branches == MAX_BRANCHES or n_found == x.scratch.found.shape[0]:
+            return ENDLESS, branches
+        if x.sizes[N_SETS] == x.sets.hashes.shape[0]:
+            return NO_SETS, branches
         ending = -terminal_set(bits, x.sets, x.sizes) - 1
         n_found, branches = reduce_apart(ending, rule, height, cell, x, n_found, branches)
         rule = next_rule(-continuation - 1, top, rule, x.parser, x.sets.bits, bits)

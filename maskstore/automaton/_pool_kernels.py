@@ -15,20 +15,20 @@ from maskwright.maskstore.tokens._hash_kernels import first_slot, mix
 
 @kernel
 def add_mask(mask, pool):  # type: ignore[no-untyped-def]
-    """Add the tokens of a pooled mask to pool.words."""
+    """Add the classes of a pooled mask to pool.words."""
     at = pool.begin[mask]
     if pool.n_ids[mask] < 0:
         for w in range(pool.words.shape[0]):
             pool.words[w] |= pool.dense[at, w]
     else:
         for i in range(at, at + pool.n_ids[mask]):
-            token = pool.ids[i]
-            pool.words[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
+            member = pool.ids[i]
+            pool.words[member >> 5] |= np.uint32(1) << np.uint32(member & 31)
 
 
 @kernel
 def is_in_words(mask, count, pool):  # type: ignore[no-untyped-def]
-    """Whether a pooled mask is the one in pool.words. Both have `count` tokens."""
+    """Whether a pooled mask is the one in pool.words. Both have `count` classes."""
     if pool.n_ids[mask] < 0:
         row = pool.begin[mask]
         for w in range(pool.words.shape[0]):  # noqa: SIM110
@@ -36,8 +36,8 @@ def is_in_words(mask, count, pool):  # type: ignore[no-untyped-def]
                 return False
         return True
     for i in range(pool.begin[mask], pool.begin[mask] + count):
-        token = pool.ids[i]
-        if (pool.words[token >> 5] >> np.uint32(token & 31)) & np.uint32(1) == 0:
+        member = pool.ids[i]
+        if (pool.words[member >> 5] >> np.uint32(member & 31)) & np.uint32(1) == 0:
             return False
     return True
 
@@ -114,7 +114,7 @@ def pool_mask(pool, sizes):  # type: ignore[no-untyped-def]
 def pool_groups(
     members: Int32, member_start: Int64, groups: Int32, starts: Int64, out: Int32, pool: Pool, sizes: Int64
 ) -> int:
-    """Make the masks of unions of groups of tokens; see `MaskCollector.add_groups`.
+    """Make the masks of unions of groups of classes; see `MaskCollector.add_groups`.
 
     Written: out, (n,) int32; out[i] is the mask of groups[starts[i] : starts[i + 1]].
 
@@ -130,8 +130,8 @@ def pool_groups(
         for g in range(starts[i], starts[i + 1]):
             group = groups[g]
             for j in range(member_start[group], member_start[group + 1]):
-                token = members[j]
-                pool.words[token >> 5] |= np.uint32(1) << np.uint32(token & 31)
+                member = members[j]
+                pool.words[member >> 5] |= np.uint32(1) << np.uint32(member & 31)
         out[i] = pool_mask(pool, sizes)
     return starts.shape[0] - 1
 

@@ -15,11 +15,11 @@ from maskwright.maskstore.tokens._hash_kernels import add_hashed, doubled, free_
 from maskwright.maskstore.vocabulary.masks import BITS, n_words
 
 FIRST_DENSE, FIRST_IDS = 1 << 10, 1 << 20
-"""Dense masks, and tokens of sparse masks, that a pool has room for at first."""
+"""Dense masks, and classes of sparse masks, that a pool has room for at first."""
 
 NO_MASK = 0
 DECIDED = 0
-"""The mask with no token, and the node in which no token is undecided."""
+"""The empty mask, and the node in which nothing is undecided."""
 
 # codes of full tables that kernels return, besides DONE and PAUSED of `exploration_tables`
 FULL_MASKS, FULL_DENSE, FULL_IDS, FULL_NODES, FULL_ITEMS, FULL_EDGES, FULL_VISITS, FULL_CELLS = 1, 2, 3, 4, 5, 6, 7, 8
@@ -31,10 +31,10 @@ N_MASKS, N_DENSE, N_IDS, N_NODES, N_ITEMS, N_EDGES, N_VISITS, NEXT_VISIT, NEXT_R
 class Pool(NamedTuple):
     """Distinct masks by number.
 
-    limit : a mask of more tokens is dense: kept as a bitmask, which is smaller then.
+    limit : a mask of more classes of tokens is dense: kept as a bitmask, which is smaller then.
     words : (n_words,) uint32, all zero between calls; the mask that is being made.
     hashes : (capacity,) int64; of a mask's words.
-    n_ids : (capacity,) int32; tokens of a sparse mask; -1 for a dense one.
+    n_ids : (capacity,) int32; classes of a sparse mask; -1 for a dense one.
     begin : (capacity,) int64; where a sparse mask begins in `ids`, or the row of a dense mask.
     dense : (dense_capacity, n_words) uint32.
     ids : (ids_capacity,) int32; ascending in each mask.
@@ -166,17 +166,17 @@ _TABLES = {
 """By FULL_ code: the name of the table, and the index of `sizes` that counts its rows."""
 
 
-def new_pool(n_tokens: int) -> tuple[Pool, Int64]:
+def new_pool(n_classes: int) -> tuple[Pool, Int64]:
     """A pool with only the empty mask, number 0; and `sizes`, (16,) int64.
 
-    n_tokens : the size of the vocabulary.
+    n_classes : classes of tokens.
     """
     capacity = 1 << 12
-    width = n_words(n_tokens)
+    width = n_words(n_classes)
     sizes = np.zeros(16, np.int64)
     sizes[N_MASKS] = sizes[N_NODES] = 1
     pool = Pool(
-        limit=max(8, n_tokens // BITS),
+        limit=max(8, n_classes // BITS),
         words=np.zeros(width, np.uint32),
         hashes=np.zeros(capacity, np.int64),
         n_ids=np.zeros(capacity, np.int32),

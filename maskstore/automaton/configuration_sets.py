@@ -106,6 +106,8 @@ class _Work:
             parser, sequences, equivalence.positions, equivalence.outcomes, continuations.n_words
         )
         for row in continuations.set_bits():
+            if self.size(exploring.N_SETS) == len(self.x.sets.hashes):
+                self.x = self.x.with_room(exploring.FULL_SETS)
             terminal_set(row, self.x.sets, self.x.sizes)
 
     def size(self, which: int) -> int:
@@ -128,6 +130,8 @@ class _Work:
             # MAX_STEPS actions come between two shifts
             scratch = self.x.scratch
             self.x = self.x._replace(scratch=exploring.new_scratch(2 * len(scratch.stack), len(scratch.bits)))
+        if code == exploring.NO_SETS:
+            code = exploring.FULL_SETS
         if code > 0:
             self.x = self.x.with_room(code)
             self.check_size()

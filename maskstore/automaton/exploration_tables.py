@@ -36,6 +36,8 @@ ENDLESS = -2
 """A parse takes too many steps (MAX_STEPS) or readings (MAX_BRANCHES, MAX_FOUND)."""
 TOO_DEEP = -3
 """A parse needs longer scratch stacks. The same call with longer ones goes on."""
+NO_SETS = -4
+"""A step needs more room for sets of terminals. The same call with a larger table goes on."""
 FULL_CONFIGURATIONS, FULL_SETS, FULL_STATES, FULL_STEPS, FULL_PAIRS, FULL_EDGES, FULL_REPRESENTATIVES = (
     1,
     2,
@@ -64,9 +66,11 @@ FIRST_CAPACITY = 1 << 12
 """Rows that each table has room for at first."""
 FIRST_DEPTH = 512
 """Cells that a scratch stack has room for at first."""
+MAX_RULES = 32
+"""Most rules by which a state reduces that stand for several reductions."""
 MAX_FOUND = 256
 """Most configurations in which one step can end."""
-MAX_BRANCHES = 64
+MAX_BRANCHES = 256
 """Most readings that one step follows at once."""
 MAX_STEPS = 100_000
 """Most actions of one step since the last shift that left no other reading waiting."""

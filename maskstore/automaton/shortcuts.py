@@ -20,13 +20,22 @@ Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 
 
-def shortened(tables: LrTables) -> LrTables:
-    """Tables for decoders. After each shift of a terminal, stacks are the same as under `tables`.
+def shortened(tables: LrTables, most_rules: int | None = None) -> LrTables:
+    """Tables for decoders, and for exploring what stacks allow.
 
-    We add synthetic rules that do several unit reductions at once. Such a rule pops as many states
-    as the first of its reductions, and pushes the left side of the last.
+    After each shift of a terminal, stacks are the same as under `tables`. We add synthetic rules
+    that do several unit reductions at once. Such a rule pops as many states as the first of its
+    reductions, and pushes the left side of the last.
+
+    most_rules : a state that would reduce by more rules keeps those that it has; None for any
+        number.
     """
-    return _past_units(replace(tables, goto=_past_chains(tables)), tables)
+    shorter = _past_units(replace(tables, goto=_past_chains(tables)), tables)
+    if most_rules is not None:
+        for state, row in enumerate(shorter.action):
+            if len(np.unique(row[row < 0])) > most_rules:
+                row[:] = tables.action[state]
+    return shorter
 
 
 def _past_chains(tables: LrTables) -> Int32:

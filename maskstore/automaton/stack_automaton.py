@@ -23,7 +23,7 @@ from maskwright.analysis.lr.merging import build_merged_tables
 from maskwright.analysis.lr.splits import refuse_split
 from maskwright.maskstore.automaton.closure import BYTES_BUDGET, EDGE_BUDGET, Closure, MaskCollector, close
 from maskwright.maskstore.automaton.configuration_sets import NEVER_LEGAL, ConfigurationSets, explore
-from maskwright.maskstore.automaton.exploration_tables import check_size
+from maskwright.maskstore.automaton.exploration_tables import MAX_RULES, check_size
 from maskwright.maskstore.automaton.shortcuts import shortened
 from maskwright.maskstore.tokens.continuations import WHATEVER
 from maskwright.maskstore.tokens.requirements import Requirements
@@ -314,7 +314,13 @@ class _Builder:
         modes, continuations = self.required.modes.of_state, self.required.continuations
         try:
             return explore(
-                shortened(self.tables), modes, continuations, list(self.number), allowed, report, self.budget.bytes
+                shortened(self.tables, MAX_RULES),
+                modes,
+                continuations,
+                list(self.number),
+                allowed,
+                report,
+                self.budget.bytes,
             )
         except LimitError:
             return None

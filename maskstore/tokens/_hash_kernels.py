@@ -1,6 +1,7 @@
 """Hash tables that grow: from keys to row numbers, with linear probing, at most half full.
 
-A table's `slots` hold row numbers; -1 is a free slot. The length of `slots` is a power of two.
+A table's `slots` hold row numbers; -1 is a free slot. The length of `slots` is a power of two. The
+table of steps alone holds its keys and results in the slots.
 """
 
 from __future__ import annotations

@@ -199,7 +199,10 @@ def split_classes(
 ) -> int:
     """Split classes of tokens until some groups are unions of classes.
 
-    ids : int32; tokens sorted by group, ascending within.
+    What is said of tokens here holds of anything with a number, as of classes that are to be
+    joined.
+
+    ids : int32; tokens sorted by group; equal ones in a group are beside each other.
     starts : (n_groups + 1,) int64; group i is ids[starts[i] : starts[i + 1]].
     class_of : (n_tokens,) int32, changed; the class of each token.
     sizes : (n_tokens + 1,) int32, changed; the number of tokens of each class.

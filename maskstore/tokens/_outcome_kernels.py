@@ -267,8 +267,8 @@ def first_vector(byte, klass, w, o):  # type: ignore[no-untyped-def]
             return value, code
         if value == 0:
             continue
-        if o.values.class_of[value] != klass + 1:
-            o.values.class_of[value] = klass + 1
+        if o.values.first_class[value] != klass + 1:
+            o.values.first_class[value] = klass + 1
             o.values.component[value] = firsts.n[0] + n
             firsts.items[2 * n] = firsts.n[0] + n
             firsts.items[2 * n + 1] = value

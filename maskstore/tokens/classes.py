@@ -1,7 +1,7 @@
 """Classes of tokens: tokens that do the same in every lexer state.
 
 No mask tells the tokens of a class apart. So the stack automaton is closed over classes, of which
-there are some thousands, and only the finished masks are masks of tokens.
+there are hundreds or a few thousand, and only the finished masks are masks of tokens.
 
 Example: with JSON's grammar the tokens `cat` and `dog` are of one class. In a string both go on
 with it; nowhere else are they allowed.

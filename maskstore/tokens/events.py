@@ -17,7 +17,7 @@ that ends in the token, wherever it began.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -26,6 +26,7 @@ import numpy.typing as npt
 
 from maskwright.analysis.grammar.columns import FORM_FEED, LINE_FEED, SPACE, TAB, TAB_STOP, Column
 from maskwright.analysis.grammar.grammar import Layout
+from maskwright.analysis.lexing.modes import Modes
 
 Kind = Literal["terminal", "newline_at", "leave"]
 
@@ -183,3 +184,25 @@ class EventCodes:
             return "terminal", symbol
         move, is_leave = divmod(symbol - self.n_terminals, 2)
         return "leave" if is_leave else "newline_at", move
+
+
+def least_alike(
+    column_of: Sequence[int], bracket: Mapping[int, int], newline: int, modes: Modes
+) -> npt.NDArray[np.int32]:
+    """For each terminal the least one that neither the parser nor the lexer's modes tell from it.
+
+    It stands for all of them in sequences. A grammar with thousands of keywords that may stand in
+    the same places has few sequences then.
+
+    column_of : the parser's column of each terminal.
+    bracket, newline : the layout's, as of `Requirements`.
+
+    Returns (n_terminals,) int32.
+    """
+    number: dict[tuple[int, int, bool, bytes], int] = {}
+    found = []
+    for terminal, column in enumerate(column_of):
+        may_follow = modes.may_follow[terminal].tobytes()
+        facts = column, bracket.get(terminal, 0), terminal == newline, may_follow
+        found.append(number.setdefault(facts, terminal))
+    return np.array(found, np.int32)

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +31,7 @@ from maskwright.analysis.lr.encoding import LrTables
 from maskwright.maskstore.tokens import _kernels
 from maskwright.maskstore.tokens.classes import NO_CLASS, TokenClasses, token_classes
 from maskwright.maskstore.tokens.continuations import WHATEVER, Continuations
-from maskwright.maskstore.tokens.events import ABSOLUTE, RESET, EventCodes, Moves
+from maskwright.maskstore.tokens.events import ABSOLUTE, RESET, EventCodes, Moves, least_alike
 from maskwright.maskstore.tokens.feasible import Feasible
 from maskwright.maskstore.tokens.state_tokens import NO_LINE_BREAKS, DepthCase, LineBreaks, StateTokens
 from maskwright.maskstore.tokens.token_walk import TokenWalk
@@ -40,6 +40,8 @@ from maskwright.maskstore.vocabulary import SortedTexts
 Progress = Callable[[int, int], None]
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
+Ending = tuple[tuple[tuple[int, ...], frozenset[int] | None], ...]
+"""What a lexeme may become: alternatives of `Requirements.endings`."""
 
 
 class _Brackets(NamedTuple):
@@ -79,6 +81,7 @@ class Requirements:
     n_columns : the parser's columns, with that for the end of the text.
     column_of : the parser's column of each terminal, -1 for a terminal in no rule.
     newline : the layout's newline terminal, below 0 if there is no layout.
+    symbol_of : see `least_alike`.
     bracket : 1 for each opening bracket of the layout, -1 for each closing one.
     codes : the symbols of sequences: terminals and newline events.
     n_sequences : how many distinct sequences the walk has met.
@@ -121,6 +124,7 @@ class Requirements:
         self.bracket = {opening: 1 for opening, _ in layout.brackets} if layout else {}
         self.bracket |= {closing: -1 for _, closing in layout.brackets} if layout else {}
         self.codes = EventCodes(grammar.n_terminals, Moves(layout, tokens.texts))
+        self.symbol_of = least_alike(self.column_of, self.bracket, self.newline, modes)
         self.mode_code = self.codes.n_symbols
         """In sequences: mode_code + m says that the next lexeme is read in mode m.
 
@@ -200,19 +204,35 @@ class Requirements:
         return () if terminal in self.grammar.ignored else (terminal,)
 
     @cached_property
-    def endings(self) -> tuple[Int32, list[tuple[tuple[tuple[int, ...], frozenset[int] | None], ...]]]:
+    def endings(self) -> tuple[Int32, list[Ending]]:
         """What the lexeme under way may still become, in each state of the transducer.
 
         Returns (n_states,) int32, the number of each state's ending; and the endings. An ending is
         a tuple of alternatives: terminals to read, and then one terminal of a set (None: whatever
         comes).
         """
-        number: dict[tuple[tuple[tuple[int, ...], frozenset[int] | None], ...], int] = {}
+        number: dict[Ending, int] = {}
         ending_of = np.zeros(self.transducer.n_states, np.int32)
         for state in range(self.transducer.n_states):
             ending = tuple(self._ending(state))
             ending_of[state] = number.setdefault(ending, len(number))
         return ending_of, list(number)
+
+    def _alike(self, endings: list[Ending]) -> Int32:
+        """For each ending the first that requires the same of the parser: (n_endings,) int32."""
+        symbol_of = self.symbol_of.tolist()
+        number: dict[tuple[Any, ...], int] = {}
+        found = []
+        for i, ending in enumerate(endings):
+            requires = tuple(
+                (
+                    tuple(symbol if symbol >= self.mode_code else symbol_of[symbol] for symbol in more),
+                    None if last is None else (self.columns_of(last), self.newline in last),
+                )
+                for more, last in ending
+            )
+            found.append(number.setdefault(requires, i))
+        return np.array(found, np.int32)
 
     def columns_of(self, lookahead: frozenset[int]) -> frozenset[int]:
         """The parser's columns of a lookahead set (see `Transducer.lookahead`).
@@ -288,10 +308,12 @@ class Requirements:
             self.codes,
             feasible,
             self.newline,
+            self.symbol_of,
             tokens,
             progress and (lambda done, total: progress(done, total + n_states)),
         )
         ending_of, endings = self.endings
+        ending_of = self._alike(endings)[ending_of]
         keys_of_state: list[Int64] = []
         groups_of_state: list[tuple[Int32, Int64]] = []
         for state in range(n_states):
@@ -314,6 +336,7 @@ class Requirements:
         class_of = np.full(walk.n_classes + 1, NO_CLASS, np.int32)  # the last one for tokens of no class
         class_of[of_walk.ids] = np.repeat(np.arange(len(of_walk), dtype=np.int32), of_walk.sizes)
         self.classes = TokenClasses.of(class_of[walk.class_of], tokens.ids[tokens.by_id])
+        del walk  # its tables may be large
         self._number_keys(keys_of_state, groups_of_state, endings)
 
     def sequence(self, number: int) -> tuple[int, ...]:
@@ -335,7 +358,7 @@ class Requirements:
         self,
         keys_of_state: list[Int64],
         groups_of_state: list[tuple[Int32, Int64]],
-        endings: list[tuple[tuple[tuple[int, ...], frozenset[int] | None], ...]],
+        endings: list[Ending],
     ) -> None:
         """Work out what each distinct (sequence, ending) requires, and the states' depth cases."""
         distinct = np.unique(np.concatenate(keys_of_state))
@@ -406,9 +429,7 @@ class Requirements:
             lowest = min(lowest, depth)
         return _Brackets(depth, lowest, n_depth_cases)
 
-    def _n_depth_cases(
-        self, brackets: _Brackets, ending: tuple[tuple[tuple[int, ...], frozenset[int] | None], ...]
-    ) -> int:
+    def _n_depth_cases(self, brackets: _Brackets, ending: Ending) -> int:
         """How many numbers of open brackets make a difference.
 
         From the last of them on, every newline is dropped. brackets : after the sequence.

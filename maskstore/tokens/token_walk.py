@@ -29,6 +29,8 @@ MOST_ROWS = 1 << 14
 """A byte that needs more rows, parses followed at once, is read in too many ways."""
 MOST_CONFIGURATIONS = 1 << 18
 """A token that may leave the lexer in more configurations is read in too many ways."""
+MOST_BYTES = 1 << 30
+"""Most bytes of one table that is made larger."""
 FIRST_CAPACITY = 1 << 12
 """Sequences that there is room for at first."""
 FIRST_ROWS = 1 << 10
@@ -65,6 +67,7 @@ class TokenWalk:
         codes: EventCodes,
         feasible: Feasible,
         newline: int,
+        symbol_of: Int32,
         tokens: SortedTexts,
         progress: Progress | None = None,
     ) -> None:
@@ -74,6 +77,7 @@ class TokenWalk:
         codes, feasible : the symbols of sequences, and the states that a parser can be in after
             them.
         newline : the layout's newline terminal, below 0 if there is no layout.
+        symbol_of : (n_terminals,) int32; the terminal that stands in sequences for each terminal.
         tokens : the tokens to read.
         progress : called with the tokens done, and all of them.
 
@@ -86,7 +90,7 @@ class TokenWalk:
         output_start, output_symbols = flat(transducer.outputs)
         pending_start, pending = flat(transducer.pending)
         self._lexer = walk_tables.Lexer(
-            transducer.next_state, transducer.output, output_start, output_symbols, transducer.byte_class
+            transducer.next_state, transducer.output, output_start, symbol_of[output_symbols], transducer.byte_class
         )
         self._tokens = _tokens(tokens, newline, codes)
         self._contexts = walk_tables.Contexts(
@@ -174,7 +178,13 @@ class TokenWalk:
             self._outcomes = self._outcomes._replace(found=doubled(self._outcomes.found))
         else:
             name, size, first = _TABLES[full]
-            table = grown(getattr(self._outcomes, name), int(self._outcomes.sizes[size]), first)
+            table = getattr(self._outcomes, name)
+            if sum(array.nbytes for array in table) > MOST_BYTES:
+                raise LimitError(
+                    f"grammar {self._name}: tokens do too many different things in its {self._outcomes.emits.shape[0]:,} lexer states "
+                    f"(more than {MOST_BYTES >> 20} MiB of tables); make terminals differ sooner, or join some of them"
+                )
+            table = grown(table, int(self._outcomes.sizes[size]), first)
             self._outcomes = self._outcomes._replace(**{name: table})
 
     def _check(self, n: int, most: int) -> None:

@@ -157,15 +157,15 @@ class Values(NamedTuple):
     start : (capacity + 1,) int64.
     items : (capacity,) int32; configurations, ascending in each value.
     emits : (capacity,) int32; 1 if the next byte may make a newline end, else 0.
-    class_of, component : (capacity,) int32; the class of the first byte for which the value was a
-        component last, and the component.
+    first_class, component : (capacity,) int32; 1 + the class of the first byte for which the value
+        was made a component last, 0 if none; and the component.
     """
 
     hashes: Int64
     start: Int64
     items: Int32
     emits: Int32
-    class_of: Int32
+    first_class: Int32
     component: Int32
     slots: Int32
 
@@ -190,7 +190,7 @@ class Vectors(NamedTuple):
     has a value for each component in which the text is read. Vector v has the components
     items[2 i] and their values items[2 i + 1] for start[v] <= i < start[v + 1].
 
-    hashes : (capacity,) int64; of the class of the first byte, and of the items.
+    hashes : (capacity,) int64; of a vector's items.
     start : (capacity + 1,) int64.
     items : (2 capacity,) int32.
     emits : (capacity,) int32; 1 if a value emits, else 0.

@@ -10,7 +10,7 @@ import sys
 
 import numpy as np
 import pytest
-from engine_cases import longest, random_layout_grammar, random_longest_grammar, random_vocabulary, vocabulary_of
+from engine_cases import longest, random_layout_grammar, random_longest_grammar, random_vocabulary, row, vocabulary_of
 from naive import Earley
 from paths import ROOT
 
@@ -164,3 +164,41 @@ def test_a_token_of_thousands_of_terminals() -> None:
     for _ in range(75):
         matcher.advance(3)
     assert matcher.is_accepting() and not matcher.is_allowed(1)
+
+
+@pytest.mark.parametrize("n", [20, 60, 100])
+def test_chains_of_renaming_rules_are_closed(n: int) -> None:
+    """Operators come in descending order. Behind x a state would reduce by n rules, one for each operator that may follow."""
+    names = [f"p{i:03}" for i in range(n)]
+    rules = "".join(f'e{i}: e{i + 1} | e{i + 1} "{name}"\n' for i, name in enumerate(names))
+    grammar = parse_grammar(f'start: e0\n{rules}e{n}: "x"\n')
+    tokens = (*(bytes([byte]) for byte in b"xp0123456789"), b"p01", b"17p00", b"xp2", b"")
+    vocabulary = Vocabulary("v", tokens, {len(tokens) - 1: "</s>"}, (len(tokens) - 1,))
+    assert build_automaton(grammar, vocabulary).counts["open"] == 0
+    matcher = compile_store(grammar, vocabulary).matcher()
+    for text in ("", "x", "xp", "xp0", "xp01", "xp017", "xp017p", "xp017p0", "xp017p01", "xp017p016", "xp017p016p000"):
+        matcher.reset()
+        matcher.advance_bytes(text.encode())
+        complete, _, partial = text.rpartition("p") if len(text) % 4 != 1 else (text, "", None)
+        least = int(complete[-3:]) if "p" in complete else n
+        left = [name for name in names if int(name[1:]) < least]
+        endings = [a + b for a in left for b in ["", *(b for b in left if b < a)]]
+        if not text:
+            rests = ["x" + ending for ending in ["", *endings]]
+        elif partial is None:
+            rests = endings
+        else:
+            rests = [ending[len(partial) + 1 :] for ending in endings if ending.startswith("p" + partial)]
+        allowed = {i for i, token in enumerate(tokens) if token and any(r.startswith(token.decode()) for r in rests)}
+        assert row(matcher) == allowed | ({len(tokens) - 1} if text and partial is None else set()), text
+
+
+def test_tables_of_an_exploration_that_begin_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More lookahead sets than there is room for at first, and every table full again and again."""
+    rules = "\n".join(f'r{i}: "k{i}"? "w{i}"' for i in range(40))
+    grammar = parse_grammar(f"start: {' '.join(f'r{i}' for i in range(40))}\n{rules}")
+    vocabulary = random_vocabulary(grammar, 0)
+    expected = compile_store(grammar, vocabulary)
+    monkeypatch.setattr(exploration_tables, "FIRST_CAPACITY", 2)
+    found = compile_store(grammar, vocabulary)
+    assert found.counts == expected.counts and (found.table == expected.table).all()

@@ -78,6 +78,7 @@ class Naive:
         after = int(transducer.next_state[state, klass])
         for symbol in transducer.outputs[int(transducer.output[state, klass])]:
             is_newline = symbol == required.newline
+            symbol = int(required.symbol_of[symbol])
             symbols = (*symbols, required.codes.newline_at(0) + 2 * move if is_newline else symbol)
         if after == RESTART:
             pending = transducer.pending[state]
@@ -91,7 +92,9 @@ def walked(required: Requirements, texts: SortedTexts) -> TokenWalk:
     feasible = Feasible(
         required._tables, required.column_of, required.modes.of_state, required.mode_code, len(required.modes)
     )
-    return TokenWalk("x", required.transducer, required.modes, required.codes, feasible, required.newline, texts)
+    return TokenWalk(
+        "x", required.transducer, required.modes, required.codes, feasible, required.newline, required.symbol_of, texts
+    )
 
 
 def ways_of(required: Requirements, walk: TokenWalk, texts: SortedTexts, state: int) -> dict[int, set[Way]]:
