@@ -148,20 +148,19 @@ def build_union_dfa(
         if n_own > limit and (competing is None or first in competing):
             raise LimitError(_too_many(nfa, names, [(first,)], limit))
     byte_class, representatives = sorted_columns(nfa.next_state)
-    columns = nfa.next_state[:, representatives]
+    columns: list[list[int]] = nfa.next_state[:, representatives].tolist()
     if starts is None:
         starts = [tuple(int(s) for s in nfa.initial if s >= 0)]
     members = list(dict.fromkeys(starts))
     number: dict[tuple[int, ...], int] = {start: i for i, start in enumerate(members)}
-    rows: list[npt.NDArray[np.int32]] = []
+    rows: list[list[int]] = []
     while len(rows) < len(members):
-        targets = columns[list(members[len(rows)])]
         # PERF: classes that lead to the same states are looked at once, in the order of their first
         # class.
-        same = number_rows(targets.T)
-        found = np.full(int(same.max(initial=-1)) + 1, -1, np.int32)
-        for kind, klass in enumerate(np.unique(same, return_index=True)[1].tolist()):
-            reached = tuple(sorted(set(targets[:, klass].tolist()) - {-1}))
+        targets = list(zip(*[columns[state] for state in members[len(rows)]], strict=True))
+        found = dict.fromkeys(targets, -1)
+        for each in found:
+            reached = tuple(sorted(set(each) - {-1}))
             if not reached:
                 continue
             if reached not in number:
@@ -169,11 +168,14 @@ def build_union_dfa(
                 members.append(reached)
                 if len(members) > limit:
                     raise LimitError(_too_many(nfa, names, members, limit))
-            found[kind] = number[reached]
-        rows.append(found[same])
+            found[each] = number[reached]
+        rows.append([found[each] for each in targets] or [-1] * len(representatives))
     accepting = tuple(tuple(sorted({int(nfa.terminal[s]) for s in set_ if nfa.is_accepting[s]})) for set_ in members)
     return UnionDfa(
-        _read_only(np.stack(rows)[:, byte_class]), tuple(members), accepting, tuple(number[start] for start in starts)
+        _read_only(np.array(rows, np.int32)[:, byte_class]),
+        tuple(members),
+        accepting,
+        tuple(number[start] for start in starts),
     )
 
 

@@ -209,6 +209,8 @@ class _Builder:
         self.nested: list[int] = []
         self.outputs: dict[Outputs, int] = {(): 0}
         self._stepped: dict[tuple[int, int], tuple[int, Outputs]] = {}
+        self._arrivals: dict[int, tuple[int, Outputs]] = {}
+        self._failures: dict[tuple[int, Reread | None], dict[int, tuple[int, Outputs]]] = {}
 
     def build(self) -> Transducer:
         """The transducer of all states that are reachable from the start."""
@@ -222,13 +224,9 @@ class _Builder:
         count = 0
         while count < len(self.states):
             state = self.states[count]
-            next_row, output_row = [], []
-            for byte in self.lexemes.byte_of_class:
-                target, emitted = self._step(state, byte)
-                next_row.append(target)
-                output_row.append(self.outputs.setdefault(emitted, len(self.outputs)))
-            next_rows.append(next_row)
-            output_rows.append(output_row)
+            row = self._row(state)
+            next_rows.append([target for target, _ in row])
+            output_rows.append([self.outputs.setdefault(emitted, len(self.outputs)) for _, emitted in row])
             count += 1
         self._check_newline()
         ends = [self._end(state) for state in self.states]
@@ -308,6 +306,31 @@ class _Builder:
                 advice = f"; make it clear sooner where {name(state.winner)} ends"
             return BackupError(f"{text}{advice}", tuple(dict.fromkeys((state.winner, *alive))))
         return LimitError(f"{text}{advice}")
+
+    def _row(self, state: _State) -> list[tuple[int, Outputs]]:
+        """`_step` for each class of bytes.
+
+        PERF: most bytes lead where they lead from other states too: to a state that records only
+        the union automaton's, or out of a lexeme that fails. These are worked out once.
+        """
+        lexemes = self.lexemes
+        if state.under_way < 0 or self.has_modes:
+            return [self._step(state, byte) for byte in lexemes.byte_of_class]
+        arrivals, failures = self._arrivals, self._failures.setdefault((state.winner, state.reread), {})
+        row = []
+        for byte, after in zip(lexemes.byte_of_class, lexemes.next_by_class[state.under_way], strict=True):
+            if after < 0:
+                known, key = failures, byte
+            elif state.winner < 0 or lexemes.winner[after] >= 0:
+                known, key = arrivals, after
+            else:
+                row.append(self._grow(state, byte))
+                continue
+            found = known.get(key)
+            if found is None:
+                found = known[key] = self._grow(state, byte)
+            row.append(found)
+        return row
 
     def _step(self, state: _State, byte: int) -> tuple[int, Outputs]:
         """The state after a byte, or DEAD or RESTART, and the terminals emitted."""
