@@ -41,9 +41,9 @@ def builds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def counted(*args: Any, **keywords: Any) -> EntryStore:
         found.append(keywords["rules"])
-        return build_module.build_store(*args, **keywords)
+        return build_module.build_and_keep(*args, **keywords)
 
-    monkeypatch.setattr(cache, "build_store", counted)
+    monkeypatch.setattr(cache, "build_and_keep", counted)
     return found
 
 

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.regex.dfa import Dfa
-from maskwright.analysis.regex.minimise import number_rows, sorted_columns
+from maskwright.analysis.regex.minimise import sorted_columns
 
 LONGEST_NAME = 60
 """The most characters of a terminal's name in a message."""

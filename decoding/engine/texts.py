@@ -8,7 +8,6 @@ from __future__ import annotations
 import itertools
 import operator
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
@@ -17,11 +16,11 @@ import numpy.typing as npt
 from maskwright.analysis.arguments import a_type, as_integer, clip, refuse_argument
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitError, MaskwrightError
 from maskwright.analysis.grammar.columns import Column
-from maskwright.analysis.kernel_sources import checksum
 from maskwright.decoding.engine import constants
 from maskwright.decoding.engine.alone import Alone, Shared
-from maskwright.decoding.engine.arguments import plain_bytes
+from maskwright.decoding.engine.arguments import check_words, plain_bytes
 from maskwright.decoding.engine.entries import entries
+from maskwright.decoding.engine.pickles import SOURCE
 from maskwright.maskstore.table.compiled import EngineTable
 
 Words = npt.NDArray[np.int32]
@@ -37,9 +36,6 @@ _EXPLAINED = 1 << 16
 
 To find them, all bytes before it are read 256 times.
 """
-
-SOURCE = checksum(str(Path(__file__).with_name("_text_kernels.py")))
-"""A checksum of the code that lays out a text's memory."""
 
 
 class Texts(Shared):
@@ -70,10 +66,7 @@ class Texts(Shared):
         self.store = store
         self.size = size
         self.max_rollback = max_rollback
-        # PERF: compiled code is specialised on whether an array is read-only. A mapped file is, so
-        # all tables are.
-        self._table = store.table.view()
-        self._table.setflags(write=False)
+        self._take_table()
         self._n_words = store.n_words
         arena = constants.REGION_HEADER + max_rollback * constants.SAVED + constants.scratch_size(self._table)
         width = arena + constants.RECORD * _FIRST_RECORDS
@@ -89,7 +82,31 @@ class Texts(Shared):
             self._memory[region + constants.ARENA] = arena
             self._memory[region + constants.CAPACITY] = _FIRST_RECORDS
             entries.reset(self._table, self._memory, region)
+        self._words: Words = np.zeros(0, np.int32)
         self._checked: object = self  # the texts themselves, which are no bitmask
+
+    def _take_table(self) -> None:
+        """Read the store's table from now on. It changes once if the store is being closed.
+
+        States and records mean the same under both tables. (Walks would not, but none is cached
+        while the parser is asked.)
+        """
+        # in this order: a table that is taken too early is taken again
+        self._is_provisional = self.store.is_closing
+        # PERF: compiled code is specialised on whether an array is read-only. A mapped file is, so
+        # all tables are.
+        self._table = self.store.table.view()
+        self._table.setflags(write=False)
+
+    def _take_bitmask(self, bitmask: Any, leading: tuple[int, ...]) -> None:
+        """Write to this bitmask from now on. Raises: as `check_words`.
+
+        PERF: called only where the bitmask is new, or the table may be.
+        """
+        self._words = check_words(bitmask, leading, self._n_words)
+        if self._is_provisional:
+            self._take_table()
+        self._checked = self if self._is_provisional else bitmask
 
     def _state(self) -> tuple[int, Words, npt.NDArray[np.int64]]:
         """The texts as `restored` takes them: the code's checksum, the memory and the regions."""
@@ -470,25 +487,6 @@ class Texts(Shared):
                 self._refuse(slot, token, code)
             except IllegalTokenError as error:
                 return str(error)
-
-
-def restored(cls: type[Any], arguments: tuple[Any, ...], state: tuple[int, Words, npt.NDArray[np.int64]]) -> Any:
-    """A pickled matcher or batch.
-
-    cls, arguments : the class, and what it is made from.
-    state : a checksum of the code that laid the memory out; (m,) int32, the memory; (size,) int64,
-        where each region begins.
-
-    Raises: MaskwrightError if another version wrote it, whose memory is laid out differently.
-    """
-    source, memory, regions = state
-    if source != SOURCE:
-        raise MaskwrightError(
-            "the matcher or batch was pickled by another version of maskwright, which stores texts differently; read the texts again"
-        )
-    texts = cls(*arguments)
-    texts._memory, texts._regions = memory, regions
-    return texts
 
 
 def _zeros(n: int) -> Words:

@@ -132,6 +132,7 @@ class GpuBatch(Shared):
             EngineTable,
             "a Store, as mw.build_store and mw.load_store return it (not one with lexing 'nfa')",
         )
+        store.close()
         size, n_records = as_integer("size", size), as_integer("n_records", n_records)
         n_deep, deep_records = as_integer("n_deep", n_deep), as_integer("deep_records", deep_records)
         least = 2 * constants.INDENT_ZONE
@@ -140,9 +141,8 @@ class GpuBatch(Shared):
                 f"size is {size}, n_records {n_records}, n_deep {n_deep} and deep_records {deep_records}; expected at least 1, {least} and "
                 "0, and deep regions larger than the others"
             )
-        self.store, self.size = store, size
+        self.store, self.size, self._torch = store, size, torch
         named = named_device(device)
-        self._torch = torch
         self._backend: Backend = Cpu(torch, named) if named.type == "cpu" and not is_simulated() else Cuda(torch, named)
         self.device = self._backend.device
         self._held = self._checked_held(held)

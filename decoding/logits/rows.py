@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from maskwright.analysis.arguments import a_type, as_integer, clip
 from maskwright.analysis.errors import DeadEndError, LimitError, MaskwrightError, VocabularyError
+from maskwright.decoding.batch import Batch
 from maskwright.decoding.engine import constants
 from maskwright.decoding.engine.alone import Alone, Shared
 from maskwright.decoding.engine.texts import Texts
@@ -26,7 +27,7 @@ from maskwright.decoding.logits._row_kernels import NOTHING
 from maskwright.decoding.logits.apply import apply_rows
 from maskwright.decoding.logits.optional import need_torch
 from maskwright.decoding.logits.staging import Staging, StreamEvent, checked_device
-from maskwright.decoding.matcher import Batch, Matcher
+from maskwright.decoding.matcher import Matcher
 from maskwright.maskstore.table import schema
 from maskwright.maskstore.table.compiled import EngineTable
 
@@ -72,6 +73,8 @@ class ResidentRows(Shared):
         torch = need_torch()
         given = tuple(store) if isinstance(store, Sequence) else (store,)
         check_stores(given)
+        for each in given:
+            each.close()  # rows are found by the masks' numbers, which must not change
         capacity = as_integer("capacity", capacity)
         if not 3 <= capacity <= 1 << 24:
             raise MaskwrightError(
@@ -207,6 +210,8 @@ class ResidentRows(Shared):
     def _find_alone(
         self, texts: Texts, store: int, numbers: npt.NDArray[np.int32], results: npt.NDArray[np.int32]
     ) -> None:
+        if texts._is_provisional:
+            texts._take_table()
         tries = 0
         while not book_kernels.find_rows(
             texts._table, texts._memory, texts._regions, self._ends[store], store, self._book, self._rows, self._scratch,

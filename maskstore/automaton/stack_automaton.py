@@ -149,8 +149,21 @@ def build_automaton(
 
     If it goes over the budget, it has open roots instead (`StackAutomaton.open_roots`).
 
+    progress, budget : as `prepare_automaton`.
+
+    Raises: as `prepare_automaton`.
+    """
+    return prepare_automaton(grammar, vocabulary, progress, budget).closed(progress)
+
+
+def prepare_automaton(
+    grammar: Grammar, vocabulary: Vocabulary, progress: Progress | None = None, budget: Budget | None = None
+) -> AutomatonBuilder:
+    """What makes the automaton of a grammar with lexing "longest" or "contextual", open or closed.
+
     progress : called with the name of the step ("walk", "parses" or "closure"), how much is done,
         and how much there is.
+    budget : past it the automaton is left open.
 
     Raises: GrammarError for lexing "nfa"; VocabularyError for a vocabulary without text; LimitError
         for tables past `exploration_tables.check_size`. Also what `build_lexer_and_parser` and
@@ -165,7 +178,6 @@ def build_automaton(
     check_size(tables)
     if not len(vocabulary.text_ids()):
         raise VocabularyError(f"vocabulary {vocabulary.name} has no token that stands for text")
-    report = (lambda name: None) if progress is None else (lambda name: lambda done, total: progress(name, done, total))
     required = Requirements(
         grammar,
         found.transducer,
@@ -173,9 +185,14 @@ def build_automaton(
         found.modes,
         vocabulary.sorted_texts,
         vocabulary.eos,
-        report("walk"),
+        _reporter(progress, "walk"),
     )
-    return _Builder(grammar, tables, required, budget or Budget()).build(report)
+    return AutomatonBuilder(grammar, tables, required, budget or Budget())
+
+
+def _reporter(progress: Progress | None, name: str) -> Callable[[int, int], None] | None:
+    """What one step of the building reports to."""
+    return None if progress is None else lambda done, total: progress(name, done, total)
 
 
 class _RootNodes:
@@ -185,8 +202,9 @@ class _RootNodes:
     """
 
     def __init__(self, distinct: Int32, n_continuations: int, n_classes: int) -> None:
-        """distinct : as of `_Builder._distinct`; its lookahead sets begin at n_continuations.
+        """distinct : as of `AutomatonBuilder._distinct`.
 
+        n_continuations : where its lookahead sets begin.
         n_classes : classes of tokens.
         """
         self.collector = MaskCollector(n_classes)
@@ -219,8 +237,8 @@ class _RootNodes:
         return self.collector.add_groups(state.members, state.member_start, groups, np.array(starts, np.int64))
 
 
-class _Builder:
-    """One automaton under way.
+class AutomatonBuilder:
+    """One automaton under way: its lexer, its parser and the requirements of all tokens.
 
     number : (continuation, kind) -> root. kind : 1 if line breaks come before the continuation.
     """
@@ -231,21 +249,36 @@ class _Builder:
         self.budget = budget
         self.required = required
         self.number: dict[tuple[int, int], int] = {}
+        self.n_entries = self._ask_all()
+        self.gates = [self._gates(breaks) for breaks in range(len(required.line_breaks))]
+
+    def opened(self) -> StackAutomaton:
+        """The automaton with open roots only. This takes little time."""
+        return self._assembled(None, None)
+
+    def closed(self, progress: Progress | None = None) -> StackAutomaton:
+        """The closed automaton; over the budget the open one.
+
+        progress : as `prepare_automaton`.
+        """
+        return self._assembled(self._explore(_reporter(progress, "parses")), _reporter(progress, "closure"))
 
     def _root(self, continuation: int, kind: int) -> int:
         """The number of a root: a continuation, and whether line breaks come before it (kind 1)."""
         return self.number.setdefault((continuation, kind), len(self.number))
 
-    def build(self, report: Callable[[str], Callable[[int, int], None] | None]) -> StackAutomaton:
-        """Explore what is asked, make the nodes at which walks begin, and close the automaton."""
+    def _assembled(
+        self, configuration_sets: ConfigurationSets | None, report: Callable[[int, int], None] | None
+    ) -> StackAutomaton:
+        """Make the nodes at which walks begin, and close the automaton.
+
+        configuration_sets : None leaves all roots open.
+        """
         required = self.required
-        n_entries = self._ask_all()
-        gates = [self._gates(breaks) for breaks in range(len(required.line_breaks))]
-        configuration_sets = self._explore(report("parses"))
         root_of = (
             np.arange(len(self.number), dtype=np.int32) if configuration_sets is None else configuration_sets.root_of
         )
-        passable = [all(root_of[gate] != NEVER_LEGAL for gate in breaks) for breaks in gates]
+        passable = [all(root_of[gate] != NEVER_LEGAL for gate in breaks) for breaks in self.gates]
         n_continuations = len(required.continuations.symbols)
         nodes = _RootNodes(self._distinct(root_of), n_continuations, len(required.classes))
         depth_cases = [
@@ -259,14 +292,14 @@ class _Builder:
             )
             for state in required.states
         ]
-        closure, open_roots = self._close(configuration_sets, nodes.items, nodes.collector, root_of, report("closure"))
+        closure, open_roots = self._close(configuration_sets, nodes.items, nodes.collector, root_of, report)
         if open_roots:
             depth_cases = [
                 tuple(tuple(Lookup(one.line_breaks, -one.root, one.own) for one in lookups) for lookups in of_state)
                 for of_state in depth_cases
             ]
         counts = {
-            "entries": n_entries,
+            "entries": self.n_entries,
             "rests": len(self.number),
             "never": int((root_of == NEVER_LEGAL).sum()),
             "distinct": len(configuration_sets.root_start) - 1 if configuration_sets else len(self.number),

@@ -113,6 +113,8 @@ def save_store(store: EntryTable | EngineTable, path: str | os.PathLike[str], *,
         refuse_argument("the store", store, "a store: mw.build_store(grammar, vocabulary)")
     need_path("a store", path)
     mode = as_integer("mode", mode)
+    if isinstance(store, EngineTable):
+        store.close()
     arrays = {f"vocabulary.{name}": array for name, array in store.vocabulary.to_arrays().items()}
     if isinstance(store, EntryTable):
         arrays["counts"] = np.stack(list(store.counts.values()))

@@ -39,11 +39,12 @@ if TYPE_CHECKING:
     from maskwright.analysis.loading import Indenter, load_grammar, normalise, parse_grammar
     from maskwright.completion import complete, load_model
     from maskwright.decoding.adapters import MaskwrightLogitsProcessor, apply_mask
+    from maskwright.decoding.batch import Batch
     from maskwright.decoding.explain.explanation import Explanation
     from maskwright.decoding.generation import Completion, generate
     from maskwright.decoding.gpu import GpuBatch
     from maskwright.decoding.logits import ResidentRows
-    from maskwright.decoding.matcher import Batch, Matcher
+    from maskwright.decoding.matcher import Matcher
     from maskwright.decoding.reference import ReferenceDecoder
     from maskwright.lint import lint_grammar
     from maskwright.maskstore.file.fileformat import save_store, store_info
@@ -60,7 +61,7 @@ if TYPE_CHECKING:
 _HOME = {
     "AnalysisReport": "maskwright.report.analysis",
     "Store": "maskwright.stores.store",
-    "Batch": "maskwright.decoding.matcher",
+    "Batch": "maskwright.decoding.batch",
     "Completion": "maskwright.decoding.generation",
     "DeadEndError": "maskwright.analysis.errors",
     "Deciders": "maskwright.analysis.legality",

@@ -11,7 +11,8 @@ from stores import LAYOUT_TEXT, small_automaton, small_vocabulary
 
 from maskwright.analysis.errors import LimitError, MaskwrightError
 from maskwright.analysis.loading import parse_grammar
-from maskwright.decoding.matcher import Batch, Matcher
+from maskwright.decoding.batch import Batch
+from maskwright.decoding.matcher import Matcher
 from maskwright.maskstore.file.fileformat import save_store
 from maskwright.stores.build import build_store
 from maskwright.stores.store import Store, load_store

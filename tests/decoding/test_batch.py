@@ -21,8 +21,8 @@ from engine_cases import (
 )
 
 from maskwright.analysis.errors import DeadEndError, GrammarError, IllegalTokenError, LimitError, MaskwrightError
+from maskwright.decoding.batch import Batch
 from maskwright.decoding.engine import constants
-from maskwright.decoding.matcher import Batch
 from maskwright.maskstore.automaton.stack_automaton import Budget, build_automaton
 from maskwright.maskstore.table.write import engine_table
 from maskwright.stores.build import compile_store

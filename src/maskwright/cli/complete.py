@@ -198,6 +198,10 @@ def complete(
             console.print(_summary(found, facts), markup=False, style="dim")
         if json_file is not None:
             write_json(json_file, facts)
+        if compiled.is_closing:
+            # the text is written already; the next call finds the store in the cache
+            with progress_bars() as progress:
+                compiled.close(progress)
 
 
 def _prompt(prompt: str | None, path: Path | None) -> str:
@@ -253,7 +257,7 @@ def _build(source: str, grammar: Grammar, vocabulary: Vocabulary, refresh: bool)
     from maskwright.stores.cache import cached_store
 
     with progress_bars() as progress:
-        return _decodes(source, cached_store(grammar, vocabulary, progress=progress, refresh=refresh))
+        return _decodes(source, cached_store(grammar, vocabulary, progress=progress, refresh=refresh, lazy=True))
 
 
 def _load(source: str, tokenizer: str | None) -> Store:

@@ -15,6 +15,7 @@ import logging
 import os
 import re
 import unicodedata
+from functools import partial
 from pathlib import Path
 
 import platformdirs
@@ -25,12 +26,13 @@ from maskwright.analysis.files import refuse_output
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.legality.judge import Rules, need_rules
 from maskwright.analysis.loading.sources import GrammarSource, as_grammar
+from maskwright.maskstore.entries.entry_table import EntryTable
 from maskwright.maskstore.file.fileformat import save_store
 from maskwright.maskstore.file.fileheader import FORMAT_VERSION
 from maskwright.maskstore.file.writing import TEMPORARY
-from maskwright.maskstore.table.compiled import Progress
+from maskwright.maskstore.table.compiled import EngineTable, Progress
 from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary
-from maskwright.stores.build import build_store
+from maskwright.stores.build import build_and_keep
 from maskwright.stores.store import EntryStore, Store, load_store
 from maskwright.stores.trust import make_own_folder, why_not_trusted, why_not_trusted_file
 from maskwright.version import version
@@ -78,11 +80,15 @@ def cached_store(
     rules: Rules = "normalised",
     progress: Progress | None = None,
     refresh: bool = False,
+    lazy: bool = False,
 ) -> EntryStore | Store:
     """`build_store(grammar, vocabulary, rules=rules)`, or the equal store from the cache.
 
     grammar, vocabulary, rules, progress : see `build_store`.
     refresh : build it anew even if it is in the cache; for developers of maskwright.
+    lazy : see `build_store`. The store comes into the cache when it is closed; a program that ends
+        before leaves nothing. `Store.close` waits for both. Under lexing "nfa" it makes no
+        difference.
 
     A store is found again by the same version of maskwright and of Unicode, for an equal grammar,
     an equal vocabulary and equal rules. A file in the cache that is damaged, or that others may
@@ -93,7 +99,7 @@ def cached_store(
     Raises: as `build_store`.
     Cost: as `load_store` if it is in the cache, else as `build_store`.
     """
-    refresh = as_boolean("refresh", refresh)
+    refresh, lazy = as_boolean("refresh", refresh), as_boolean("lazy", lazy)
     need_rules(rules)
     need_progress(progress)
     grammar, vocabulary = as_grammar(grammar), as_vocabulary(vocabulary)
@@ -108,13 +114,17 @@ def cached_store(
             _logger.warning("the cached store is built anew: %s cannot be trusted: %s", path, reason)
         except (OSError, StoreError) as error:
             _logger.warning("the cached store is built anew: %s", error)
-    store = build_store(grammar, vocabulary, rules=rules, progress=progress)
+    lazy = lazy and grammar.lexing != "nfa"
+    return build_and_keep(grammar, vocabulary, partial(_keep, path), rules=rules, progress=progress, lazy=lazy)
+
+
+def _keep(path: Path | None, store: EngineTable | EntryTable) -> None:
+    """Write a store to the cache, if there is one. Where that fails, it is built each time."""
     if path is not None:
         try:
             save_store(store, path, mode=0o600)
         except (OSError, StoreError) as error:
             _warn(path.parent, "cannot be written", str(error))
-    return store
 
 
 def warm_cache(

@@ -19,12 +19,14 @@ import numpy as np
 from maskwright.analysis.arguments import as_boolean
 from maskwright.analysis.errors import GrammarError, StoreError
 from maskwright.analysis.loading.sources import GrammarSource
-from maskwright.decoding.matcher import DEFAULT_ROLLBACK, Batch, Matcher
+from maskwright.decoding.batch import Batch
+from maskwright.decoding.matcher import DEFAULT_ROLLBACK, Matcher
 from maskwright.maskstore.entries.entry_table import EntryTable
 from maskwright.maskstore.file.fileformat import read_store, save_store
 from maskwright.maskstore.file.origin import Origin
-from maskwright.maskstore.table.compiled import EngineTable
+from maskwright.maskstore.table.compiled import EngineTable, Progress
 from maskwright.maskstore.vocabulary import VocabularySource
+from maskwright.stores.closing import Close, Closing, Keep
 
 
 class _Portable:
@@ -73,9 +75,44 @@ class Store(EngineTable, _Portable):
     table, counts : see `EngineTable`.
     origin : the file that it was loaded from; None if it was built. A pickle names this file if it
         is still there unchanged; otherwise it has the content.
+
+    A store that is built lazily (`build_store`) is open at first, and is closed in the background:
+    see `is_closed`, `is_closing` and `close`. Whatever needs the closed table waits for it: files,
+    pickles and GPUs.
     """
 
     origin: Origin | None = field(default=None, init=False, compare=False)
+    _closing: Closing | None = field(default=None, init=False, compare=False)
+
+    def close_in_background(self, close: Close, keep: Keep | None = None) -> Self:
+        """The store itself, which is being closed from now on. See `Closing`."""
+        object.__setattr__(self, "_closing", Closing(self, close, keep))
+        return self
+
+    def _replace_table(self, found: EngineTable) -> None:
+        object.__setattr__(self, "table", found.table)
+        object.__setattr__(self, "counts", found.counts)
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether the store is being closed in the background."""
+        return self._closing is not None and not self._closing.is_done
+
+    def close(self, progress: Progress | None = None) -> None:
+        """Wait until the store is closed. Does nothing for a store that was not built lazily.
+
+        Past its budget an automaton stays open (`is_closed`), with the same masks.
+
+        progress : see `build_store`.
+
+        Raises: MemoryError if there is too little memory to close it. The store can still be used.
+        """
+        if self._closing is not None:
+            self._closing.wait(progress)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        self.close()
+        return super().__reduce__()
 
     def matcher(self, max_rollback: int = DEFAULT_ROLLBACK) -> Matcher:
         """The state of one text, at its start.
@@ -105,6 +142,9 @@ class Store(EngineTable, _Portable):
         save_store(self, path)
 
     def __repr__(self) -> str:
+        if not self.is_closed:
+            state = "being closed" if self.is_closing else "open"
+            return f"<Store {self.grammar.name} x {self.vocabulary.name}: {state}, {self.table.nbytes / 1e6:.1f} MB>"
         return (
             f"<Store {self.grammar.name} x {self.vocabulary.name}: {self.counts.get('nodes', 0):,} nodes, "
             f"{self.counts.get('edges', 0):,} edges, {self.counts.get('masks', 0):,} masks, {self.table.nbytes / 1e6:.1f} MB>"

@@ -16,8 +16,9 @@ from paths import TESTS
 from stores import small_automaton
 
 from maskwright.analysis.errors import IllegalTokenError, MaskwrightError
+from maskwright.decoding.batch import Batch
 from maskwright.decoding.engine.entries import entries
-from maskwright.decoding.matcher import Batch, Matcher
+from maskwright.decoding.matcher import Matcher
 
 IN_USE = "is in use by another thread, or by a call that has not returned; give each thread one of its own: "
 

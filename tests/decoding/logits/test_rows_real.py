@@ -13,10 +13,10 @@ from engine_cases import real_store, vocabulary_of
 from paths import SHARED
 
 from maskwright.analysis.loading import load_grammar
+from maskwright.decoding.batch import Batch
 from maskwright.decoding.engine.entries import entries
 from maskwright.decoding.gpu import _slot_kernels as slot_kernels
 from maskwright.decoding.logits import _row_kernels as book_kernels
-from maskwright.decoding.matcher import Batch
 from maskwright.stores.build import compile_store
 from maskwright.stores.store import Store
 

@@ -1,0 +1,113 @@
+"""Closing a store's automaton in the background, while the store is in use.
+
+The store begins with the table of the open automaton, whose masks are the same and take longer. A
+thread closes the automaton. Then the store has the closed table, and matchers take it up at their
+next mask.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from maskwright.analysis.errors import LimitError
+from maskwright.maskstore.entries.entry_table import EntryTable
+from maskwright.maskstore.table.compiled import EngineTable, Progress
+
+Close = Callable[[Progress], EngineTable]
+"""What closes an automaton, see `prepare_engine_table`."""
+Keep = Callable[[EngineTable | EntryTable], None]
+"""What is to be done with a finished store, as to write it to a file."""
+
+
+class _AbandonedError(Exception):
+    """Nobody needs the table any more."""
+
+
+class Closing:
+    """One store's closing: a thread that makes the closed table and hands it to the store.
+
+    is_done : whether the store has its table for good.
+    """
+
+    def __init__(self, store: Any, close: Close, keep: Keep | None = None) -> None:
+        """Begin.
+
+        store : a `Store`. If nobody refers to it any more, the work is given up.
+        close : makes the table. It must not refer to the store.
+        keep : called in the thread with the closed table.
+        """
+        self.is_done = False
+        self._error: BaseException | None = None
+        self._is_abandoned = False
+        self._step: tuple[str, int, int] | None = None
+        self._store = weakref.ref(store)
+        self._close, self._keep = close, keep
+        self._process = os.getpid()
+        self._thread = threading.Thread(target=self._run, name="maskwright-closing", daemon=True)
+        _closings.add(self)
+        self._thread.start()
+
+    def wait(self, progress: Progress | None = None) -> None:
+        """Wait until the store has its table for good, and it was kept.
+
+        progress : called in this thread with what the closing is at.
+
+        Raises: what the closing raised, as MemoryError. The store stays open then.
+        """
+        if self._process != os.getpid() and not self.is_done:
+            # a fork has what the thread left, but not the thread
+            self._process = os.getpid()
+            self._thread = threading.Thread(target=self._run, name="maskwright-closing", daemon=True)
+            self._thread.start()
+        while self._thread.is_alive():
+            self._thread.join(0.1)
+            if progress is not None and self._step is not None:
+                progress(*self._step)
+        if self._error is not None:
+            raise self._error
+
+    def _run(self) -> None:
+        try:
+            found = self._close(self._note)
+            store = self._store()
+            if store is not None:
+                store._replace_table(found)
+            del store
+            if self._keep is not None and found.is_closed:
+                self._keep(found)
+        except (_AbandonedError, LimitError):
+            pass  # an automaton past a limit stays open
+        except BaseException as error:
+            self._error = error
+        finally:
+            self.is_done = True
+            del self._close
+
+    def _note(self, name: str, done: int, total: int) -> None:
+        """The progress of the closing."""
+        if self._is_abandoned or self._store() is None:
+            raise _AbandonedError
+        self._step = name, done, total
+
+    def abandon(self) -> None:
+        """End the thread soon. The store stays open."""
+        self._is_abandoned = True
+
+
+_closings: weakref.WeakSet[Closing] = weakref.WeakSet()
+
+
+@atexit.register
+def _abandon_all() -> None:
+    """End all threads before the interpreter does, which must not find them in its memory."""
+    closings = list(_closings)
+    for closing in closings:
+        closing.abandon()
+    for closing in closings:
+        if closing._process == os.getpid():
+            closing._thread.join(10)

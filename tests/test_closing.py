@@ -1,0 +1,343 @@
+"""Stores that are closed in the background: the same masks from the beginning, whenever the table is replaced."""
+
+from __future__ import annotations
+
+import gc
+import os
+import pickle
+import random
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from engine_cases import (
+    random_contextual_grammar,
+    random_layout_grammar,
+    random_longest_grammar,
+    random_verbatim_grammar,
+    random_vocabulary,
+    row,
+    vocabulary_of,
+)
+
+import maskwright as mw
+from maskwright.analysis.errors import DeadEndError, GrammarError, IllegalTokenError, LimitError, MaskwrightError
+from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.maskstore.table.compiled import EngineTable, Progress, prepare_engine_table
+from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.stores.build import compile_store
+from maskwright.stores.store import Store
+
+MAKERS = [random_longest_grammar, random_layout_grammar, random_contextual_grammar, random_verbatim_grammar]
+LISTS = 'start: "[" [start ("," start)*] "]" | "x"'
+
+
+class Gated:
+    """A store that is closed when the test says so."""
+
+    def __init__(self, grammar: Grammar, vocabulary: Vocabulary, error: BaseException | None = None) -> None:
+        self._gate = threading.Event()
+        found, close = prepare_engine_table(grammar, vocabulary)
+
+        def closed(progress: Progress) -> EngineTable:
+            while not self._gate.wait(0.01):
+                progress("closure", 0, 1)
+            if error is not None:
+                raise error
+            return close(progress)
+
+        self.store = Store.of(found).close_in_background(closed)
+
+    def open_gate(self) -> None:
+        self._gate.set()
+
+
+def lists() -> tuple[Grammar, Vocabulary]:
+    return mw.parse_grammar(LISTS), vocabulary_of(b"[", b"]", b"[[", b",", b"x", b"x,", b"]]", b"]],[")
+
+
+def test_a_store_built_lazily_becomes_the_store_built_at_once() -> None:
+    grammar, vocabulary = lists()
+    expected = compile_store(grammar, vocabulary)
+    store = mw.build_store(grammar, vocabulary, lazy=True)
+    assert isinstance(store, Store)
+    matcher = store.matcher()
+    assert row(matcher) == row(expected.matcher())
+    told: list[tuple[str, int, int]] = []
+    store.close(lambda *step: told.append(step))
+    assert store.is_closed and not store.is_closing
+    assert (store.table == expected.table).all() and store.counts == expected.counts
+    assert not store.table.flags.writeable
+    store.close()
+    assert "being closed" not in repr(store)
+
+
+def test_a_store_built_at_once_has_nothing_to_close() -> None:
+    store = compile_store(*lists())
+    assert store.is_closed and not store.is_closing
+    store.close()
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("make", MAKERS)
+def test_masks_are_the_same_whenever_the_table_is_replaced(make: Callable[[int], Grammar], seed: int) -> None:
+    """Fills, advances, rollbacks, forks, resets and answers in any order, with the table replaced between any two."""
+    grammar = make(seed)
+    vocabulary = random_vocabulary(grammar, seed)
+    try:
+        store = compile_store(grammar, vocabulary)
+    except (GrammarError, LimitError):
+        pytest.skip("no store")
+    rng = random.Random(seed)
+    for n_steps in (0, 1, 2, 5, 20):
+        gated = Gated(grammar, vocabulary)
+        pairs = [(store.matcher(), gated.store.matcher())]
+        if rng.random() < 0.5:
+            pairs[0][1].fill(words := np.zeros(store.n_words, np.uint32))
+        for step in range(n_steps + 20):
+            if step == n_steps:
+                assert gated.store.is_closing
+                gated.open_gate()
+                gated.store.close()
+                assert gated.store.is_closed == store.is_closed
+            known, asked = rng.choice(pairs)
+            kind = rng.choice(
+                ("fill", "fill", "advance", "advance", "step", "rollback", "fork", "ask", "bytes", "pickle")
+            )
+            try:
+                allowed = sorted(row(known))
+            except LimitError:
+                break
+            if kind == "fill":
+                words = np.zeros(store.n_words, np.uint32)
+                for _ in range(2):  # the second time it is no new array
+                    asked.fill(words)
+                    assert set(np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little"))) == set(allowed)
+            elif kind in ("advance", "step") and allowed:
+                token = rng.choice(allowed)
+                results = []
+                for matcher in (known, asked):
+                    words = np.zeros(store.n_words, np.uint32)
+                    try:
+                        matcher.step(token, words) if kind == "step" else matcher.advance(token)
+                    except (LimitError, DeadEndError) as error:
+                        results.append(type(error))
+                    else:
+                        results.append(words.tobytes())
+                assert results[0] == results[1]
+            elif kind == "rollback":
+                n = rng.randrange(3)
+                try:
+                    known.rollback(n)
+                except MaskwrightError:
+                    continue
+                asked.rollback(n)
+            elif kind == "fork":
+                pairs.append((known.fork(), asked.fork()))
+            elif kind == "ask":
+                assert known.is_accepting() == asked.is_accepting()
+                token = rng.randrange(vocabulary.size)
+                assert known.is_allowed(token) == asked.is_allowed(token)
+            elif kind == "bytes":
+                data = vocabulary.tokens[rng.randrange(vocabulary.size)]
+                results = []
+                for matcher in (known, asked):
+                    try:
+                        matcher.advance_bytes(data)
+                    except (IllegalTokenError, LimitError) as error:
+                        results.append(type(error))
+                    else:
+                        results.append(None)
+                assert results[0] == results[1]
+            elif kind == "pickle" and step > n_steps:
+                pairs.append((known.fork(), pickle.loads(pickle.dumps(asked))))
+            known.reset() if known.is_finished() else None
+            asked.reset() if asked.is_finished() else None
+
+
+def test_a_batch_in_threads_while_the_table_is_replaced() -> None:
+    grammar = mw.load_grammar("json")
+    vocabulary = mw.load_vocabulary("python-tiny")
+    expected = compile_store(grammar, vocabulary)
+    gated = Gated(grammar, vocabulary)
+    size = 24
+
+    def decode(n_threads: int, seed: int) -> None:
+        rng = random.Random(seed)
+        batch, known = gated.store.batch(size, n_threads=n_threads), expected.batch(size)
+        words, right = (np.zeros((size, expected.n_words), np.uint32) for _ in range(2))
+        for step in range(60):
+            if step == 20:
+                gated.open_gate()
+            batch.fill(words)
+            known.fill(right)
+            assert (words == right).all()
+            bits = np.unpackbits(right.view(np.uint8), axis=1, bitorder="little")
+            tokens = [int(rng.choice(np.flatnonzero(each).tolist() or [-1])) for each in bits]
+            batch.advance(tokens)
+            known.advance(tokens)
+
+    with ThreadPoolExecutor(4) as pool:
+        for done in [pool.submit(decode, n_threads, seed) for seed, n_threads in enumerate((1, 1, 2, 3))]:
+            done.result()
+    gated.store.close()
+    assert (gated.store.table == expected.table).all()
+
+
+@pytest.fixture
+def waiting() -> Iterator[Gated]:
+    gated = Gated(*lists())
+    yield gated
+    gated.open_gate()
+
+
+def opened_soon(gated: Gated) -> None:
+    threading.Timer(0.2, gated.open_gate).start()
+
+
+@pytest.mark.parametrize("use", ["save", "save_store", "pickle", "rows", "gpu"])
+def test_what_needs_the_closed_table_waits_for_it(use: str, waiting: Gated, tmp_path: Path) -> None:
+    store, expected = waiting.store, compile_store(*lists())
+    matcher = store.matcher()
+    assert row(matcher) == row(expected.matcher())
+    path = tmp_path / "lists.store"
+    opened_soon(waiting)
+    if use == "save":
+        store.save(path)
+    elif use == "save_store":
+        mw.save_store(store, path)
+    elif use == "pickle":
+        assert (pickle.loads(pickle.dumps(store)).table == expected.table).all()
+    elif use == "rows":
+        pytest.importorskip("torch")
+        rows = mw.ResidentRows(store, "cpu")
+        (number,) = rows.ids([matcher]).tolist()
+        assert set(rows.allowed(number).tolist()) == row(expected.matcher())
+    else:
+        pytest.importorskip("torch")
+        batch = mw.GpuBatch(store, 1, device="cpu")
+        batch.admit([0])
+        assert (batch._table.numpy() == expected.table).all()
+    assert store.is_closed
+    if path.exists():
+        assert (mw.load_store(path).table == expected.table).all()
+
+
+def test_a_store_that_nobody_needs_is_not_closed_further(waiting: Gated) -> None:
+    closing: Any = waiting.store._closing
+    thread = closing._thread
+    assert thread.is_alive()
+    del waiting.store
+    gc.collect()
+    thread.join(5)
+    assert not thread.is_alive() and closing.is_done
+
+
+def test_memory_that_runs_out_leaves_an_open_store() -> None:
+    grammar, vocabulary = lists()
+    gated = Gated(grammar, vocabulary, MemoryError("none left"))
+    gated.open_gate()
+    for _ in range(2):
+        with pytest.raises(MemoryError, match="none left"):
+            gated.store.close()
+    assert not gated.store.is_closed and not gated.store.is_closing
+    assert "open" in repr(gated.store)
+    assert row(gated.store.matcher()) == row(compile_store(grammar, vocabulary).matcher())
+
+
+def test_an_automaton_past_its_limits_stays_open() -> None:
+    grammar, vocabulary = lists()
+    gated = Gated(grammar, vocabulary, LimitError("too large"))
+    gated.open_gate()
+    gated.store.close()
+    assert not gated.store.is_closed and not gated.store.is_closing
+
+
+def test_waiting_can_be_interrupted(waiting: Gated) -> None:
+    def interrupt(*step: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        waiting.store.close(interrupt)
+    assert waiting.store.is_closing
+    waiting.open_gate()
+    waiting.store.close()
+    assert waiting.store.is_closed
+
+
+def test_lexing_nfa_has_nothing_to_close(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    grammar = mw.parse_grammar(LISTS, lexing="nfa")
+    _, vocabulary = lists()
+    with pytest.raises(GrammarError, match="nothing to close"):
+        mw.build_store(grammar, vocabulary, lazy=True)
+    monkeypatch.setenv("MASKWRIGHT_CACHE", str(tmp_path / "cache"))
+    assert isinstance(mw.cached_store(grammar, vocabulary, lazy=True), mw.EntryStore)
+
+
+def test_a_grammar_without_texts_is_refused_at_once() -> None:
+    before = threading.active_count()
+    with pytest.raises(DeadEndError):
+        mw.build_store('start: "ab"', vocabulary_of(b"a"), lazy=True)
+    gc.collect()
+    deadline = time.monotonic() + 5
+    while threading.active_count() > before and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert threading.active_count() == before
+
+
+def test_the_cache_gets_the_closed_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MASKWRIGHT_CACHE", str(tmp_path / "cache"))
+    grammar, vocabulary = lists()
+    store = mw.cached_store(grammar, vocabulary, lazy=True)
+    assert isinstance(store, Store) and store.origin is None
+    store.close()
+    again = mw.cached_store(grammar, vocabulary, lazy=True)
+    assert isinstance(again, Store) and again.origin is not None
+    assert again.is_closed and not again.is_closing and (again.table == store.table).all()
+
+
+def test_a_process_ends_while_a_store_is_being_closed() -> None:
+    """Its thread neither delays the end nor says anything."""
+    code = "import maskwright as mw\nstore = mw.build_store('c', 'python-tiny', lazy=True)\nassert store.is_closing\n"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_forked_process_closes_its_own() -> None:
+    """The thread is not there after a fork; waiting makes another."""
+    code = """
+import os, threading, warnings
+import maskwright as mw
+warnings.simplefilter("ignore")
+from maskwright.maskstore.table.compiled import prepare_engine_table
+from maskwright.stores.store import Store
+grammar, vocabulary = mw.load_grammar("json"), mw.load_vocabulary("python-tiny")
+found, close = prepare_engine_table(grammar, vocabulary)
+gate = threading.Event()
+parent = os.getpid()
+def closed(progress):
+    if os.getpid() == parent:
+        gate.wait()
+    return close(progress)
+store = Store.of(found).close_in_background(closed)
+child = os.fork()
+if not child:
+    assert store.is_closing
+    store.close()
+    os._exit(0 if store.is_closed else 3)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+assert store.is_closing
+gate.set()
+store.close()
+assert store.is_closed
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
