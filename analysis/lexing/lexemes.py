@@ -270,6 +270,16 @@ class Lexemes:
         survives.update(dict.fromkeys(seen, False))
         return False
 
+    @cached_property
+    def _ends_here(self) -> npt.NDArray[np.bool_]:
+        """For each state the terminals that can end there: (n_states, n_terminals)."""
+        return _flags(self.union.accepting, self.grammar.n_terminals)
+
+    @cached_property
+    def _is_live(self) -> npt.NDArray[np.bool_]:
+        """For each state the terminals that can win there or later: (n_states, n_terminals)."""
+        return _flags(self.live, self.grammar.n_terminals)
+
     def _side_by_side(self, lexeme: int, other: int) -> tuple[list[int], list[tuple[int, int]]]:
         """The states that one byte leads to from two states of the union automaton.
 
@@ -280,12 +290,11 @@ class Lexemes:
         found = self._pairs_after.get(key)
         if found is None:
             # PERF: bytes that lead to the same pair count once: a few for some hundred classes.
-            pairs = {
-                pair for pair in zip(self.next_by_class[lexeme], self.next_by_class[other], strict=True) if pair[1] >= 0
-            }
+            pairs = sorted(set(zip(self.next_by_class[lexeme], self.next_by_class[other], strict=True)))
+            winner = self.winner
             found = self._pairs_after[key] = (
-                sorted(other_after for after, other_after in pairs if after < 0),
-                sorted((after, other_after) for after, other_after in pairs if after >= 0 and self.winner[after] < 0),
+                [other_after for after, other_after in pairs if after < 0 <= other_after],
+                [pair for pair in pairs if pair[0] >= 0 <= pair[1] and winner[pair[0]] < 0],
             )
         return found
 
@@ -293,12 +302,20 @@ class Lexemes:
         """For each state whether a terminal behind `winner` can end there, and there or later."""
         found = self._first_after.get(winner)
         if found is None:
-            may = [self.follows(winner, terminal) for terminal in range(self.grammar.n_terminals)]
+            may = np.array([self.follows(winner, terminal) for terminal in range(self.grammar.n_terminals)])
             found = self._first_after[winner] = (
-                [any(may[t] for t in accepting) for accepting in self.union.accepting],
-                [any(may[t] for t in live) for live in self.live],
+                (self._ends_here & may).any(axis=1).tolist(),
+                (self._is_live & may).any(axis=1).tolist(),
             )
         return found
+
+
+def _flags(members: Sequence[Sequence[int]], n: int) -> npt.NDArray[np.bool_]:
+    """Sets of numbers below n as rows of flags."""
+    found = np.zeros((len(members), n), np.bool_)
+    for row, each in zip(found, members, strict=True):
+        row[list(each)] = True
+    return found
 
 
 def _union_over_reachable(own: list[int], successors: list[set[int]]) -> list[int]:

@@ -226,7 +226,9 @@ class _Builder:
             state = self.states[count]
             row = self._row(state)
             next_rows.append([target for target, _ in row])
-            output_rows.append([self.outputs.setdefault(emitted, len(self.outputs)) for _, emitted in row])
+            output_rows.append(
+                [self.outputs.setdefault(emitted, len(self.outputs)) if emitted else 0 for _, emitted in row]
+            )
             count += 1
         self._check_newline()
         ends = [self._end(state) for state in self.states]

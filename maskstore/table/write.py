@@ -231,9 +231,10 @@ def _add_open(table: _Table, automaton: StackAutomaton) -> None:
     table.add(schema.CONTINUATION_NEXT, continuations.next_continuation if is_open else [])
     starts, _ = flat([range(len(items)) for items, _ in automaton.open_roots])
     table.add(schema.OPEN_START, starts)
+    none = np.zeros((0, 2), np.int32)
     table.add(
         schema.OPEN_ITEMS,
-        [pair for items, masks in automaton.open_roots for pair in zip(items.tolist(), masks.tolist(), strict=True)],
+        np.concatenate([none, *(np.stack([items, masks], axis=1) for items, masks in automaton.open_roots)]),
     )
 
 

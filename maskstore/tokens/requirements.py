@@ -479,9 +479,9 @@ class Requirements:
         if last is None:
             # after a newline whose column is known no indent can come any more, and perhaps nothing
             # else is acceptable
-            nothing_read = all(column >= self.n_columns for column in part)
+            is_behind_newline = breaks and all(column >= self.n_columns for column in part)
             continuation = self.continuations.before(
-                part, self.continuations.end(self.after_newline) if breaks and nothing_read else WHATEVER
+                part, self.continuations.end(self.after_newline) if is_behind_newline else WHATEVER
             )
         else:
             columns = self.columns_of(last)
