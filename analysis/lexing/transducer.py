@@ -316,7 +316,7 @@ class _Builder:
         the union automaton's, or out of a lexeme that fails. These are worked out once.
         """
         lexemes = self.lexemes
-        if state.under_way < 0 or self.has_modes:
+        if state.under_way < 0:
             return [self._step(state, byte) for byte in lexemes.byte_of_class]
         arrivals, failures = self._arrivals, self._failures.setdefault((state.winner, state.reread), {})
         row = []

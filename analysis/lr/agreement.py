@@ -18,6 +18,7 @@ that lex its last letter differently.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -86,7 +87,7 @@ def disagreement(
                 tops = _top(after[0], after[1]), _top(after[0], after[2])
                 if classes[tops[0]] != classes[tops[1]]:
                     return explained(pair, column, tops)
-                for one in sorted(pairs.apart(after)):
+                for one in pairs.apart(after):
                     if one not in origin:
                         if len(origin) >= max_pairs:
                             return explained(pair, column, None)
@@ -124,19 +125,35 @@ class _Pairs:
     """Finds what becomes of a pair of stacks when both read a terminal."""
 
     def __init__(self, tables: LrTables) -> None:
+        # PERF: single entries of lists take a third of the time that those of arrays take
         self.tables = tables
         self.lengths: list[int] = tables.rule_length.tolist()
         self.symbols: list[int] = tables.rule_lhs.tolist()
-        self._through = self._find_through()
-        self._apart: dict[Pair, frozenset[Pair]] = {}
+        self._goto: list[list[int]] = tables.goto.tolist()
+        self._below = tables.below
+        self._acts = tables.action[:, : tables.n_terminals] != 0
+        self._actions: dict[tuple[int, int], tuple[int, ...]] = {}
+        self._columns: dict[tuple[int, int], list[int]] = {}
+        self._through_of, self._through = self._find_through()
+        self._apart: dict[tuple[Pair, int], list[Pair]] = {}
         self._over: dict[tuple[Pair, int], frozenset[Pair]] = {}
         self._moved: dict[tuple[int, Above, int], list[Above | None]] = {}
 
     def columns(self, pair: Pair) -> list[int]:
         """The terminal columns that both tops have an action for, ascending."""
         base, first, second = pair
-        rows = self.tables.action[[_top(base, first), _top(base, second)], : self.tables.n_terminals]
-        found: list[int] = np.flatnonzero((rows != 0).all(axis=0)).tolist()
+        tops = _top(base, first), _top(base, second)
+        found = self._columns.get(tops)
+        if found is None:
+            found = self._columns[tops] = np.flatnonzero(self._acts[tops[0]] & self._acts[tops[1]]).tolist()
+        return found
+
+    def actions(self, state: int, column: int) -> tuple[int, ...]:
+        """`LrTables.actions`."""
+        key = state, column
+        found = self._actions.get(key)
+        if found is None:
+            found = self._actions[key] = self.tables.actions(state, column)
         return found
 
     def after(self, pair: Pair, column: int) -> set[Pair]:
@@ -155,9 +172,9 @@ class _Pairs:
             for one in ones:
                 for other in others:
                     if one is not None and other is not None and one != other:
-                        found.add(_without_common(base, *sorted((one, other))))
+                        found.add(_without_common(base, one, other))
             if None in ones or None in others:
-                for below in self.tables.below[base]:
+                for below in self._below[base]:
                     deeper = below, (base, *first), (base, *second)
                     if len(deeper[1]) + len(deeper[2]) > MAX_DIFFERENCE + 2:
                         raise _TooDifferent
@@ -166,61 +183,96 @@ class _Pairs:
                         agenda.append(deeper)
         return found
 
-    def apart(self, pair: Pair) -> frozenset[Pair]:
-        """The pairs with different tops that a pair leads to.
+    def apart(self, pair: Pair) -> list[Pair]:
+        """The pairs with different tops that a pair leads to, sorted.
 
         This is the pair itself if its tops differ. If they are equal, these are the pairs behind
         the reductions that both stacks do alike.
 
         Raises: _TooDifferent if the stacks of a pair differ in too many states.
         """
-        found = self._apart.get(pair)
+        base, first, second = pair
+        if (first[-1] if first else base) != (second[-1] if second else base):
+            return [pair]
+        # what follows depends only on the equal states' lowest one, and on what is below it
+        begin = self._lowest_equal(base, first, second) if first and second else (pair, -1)
+        found = self._apart.get(begin)
         if found is None:
-            seen = {pair}
-            agenda = [pair]
+            reached: set[Pair] = set()
+            seen = {begin}
+            agenda = [begin]
             while agenda:
-                base, first, second = agenda.pop()
-                if _top(base, first) == _top(base, second):
-                    new: set[Pair] | frozenset[Pair]
-                    if first and second:
-                        new = self._after_popping(*_lowest_equal(base, first, second))
-                    else:  # the base itself is on top of one
-                        new = {(below, (base, *first), (base, *second)) for below in self.tables.below[base]}
-                    agenda += new - seen
-                    seen |= new
-            found = frozenset(one for one in seen if _top(one[0], one[1]) != _top(one[0], one[2]))
-            self._apart[pair] = found
+                at = agenda.pop()
+                known = self._apart.get(at)
+                if known is not None:
+                    reached.update(known)
+                    continue
+                new: Iterable[Pair]
+                if at[1] >= 0:
+                    new = self._after_popping(*at)
+                else:  # the base itself is on top of one
+                    base, first, second = at[0]
+                    new = [(below, (base, *first), (base, *second)) for below in self._below[base]]
+                for one in new:
+                    base, first, second = one
+                    if (first[-1] if first else base) != (second[-1] if second else base):
+                        reached.add(one)
+                        continue
+                    after = self._lowest_equal(base, first, second) if first and second else (one, -1)
+                    if after not in seen:
+                        seen.add(after)
+                        agenda.append(after)
+            found = self._apart[begin] = sorted(reached)
         return found
 
-    def _after_popping(self, below: Pair, state: int) -> frozenset[Pair]:
+    def _after_popping(self, below: Pair, through: int) -> frozenset[Pair]:
         """The pairs after a reduction that pops a state which both stacks have pushed.
 
         below : the pair below that state. The pairs are those after the reduction, before a
             terminal.
+        through : the reductions that pop it, a number of `_through`.
         """
-        known = self._over.get((below, state))
+        known = self._over.get((below, through))
         if known is not None:
             return known
         found: set[Pair] = set()
-        for symbol, popped in self._through[state]:
+        for popped, symbols in self._through[through]:
             agenda = [below]
             while agenda:
                 base, one, other = agenda.pop()
-                if min(len(one), len(other)) < popped:
+                n_one, n_other = len(one) - popped, len(other) - popped
+                if n_one < 0 or n_other < 0:
                     if len(one) + len(other) > MAX_DIFFERENCE:
                         raise _TooDifferent
-                    agenda += [(deeper, (base, *one), (base, *other)) for deeper in self.tables.below[base]]
+                    agenda += [(deeper, (base, *one), (base, *other)) for deeper in self._below[base]]
                     continue
-                one, other = one[: len(one) - popped], other[: len(other) - popped]
-                gotos = int(self.tables.goto[_top(base, one), symbol]), int(self.tables.goto[_top(base, other), symbol])
-                if min(gotos) >= 0:
-                    after = _without_common(base, *sorted(((*one, gotos[0]), (*other, gotos[1]))))
-                    if after[1] or after[2]:
-                        found.add(after)
-        return self._over.setdefault((below, state), frozenset(found))
+                one, other = one[:n_one], other[:n_other]
+                gotos_of_one = self._goto[one[-1] if one else base]
+                gotos_of_other = self._goto[other[-1] if other else base]
+                for symbol in symbols:
+                    goto, other_goto = gotos_of_one[symbol], gotos_of_other[symbol]
+                    if goto >= 0 and other_goto >= 0:
+                        after = _without_common(base, (*one, goto), (*other, other_goto))
+                        if after[1] or after[2]:
+                            found.add(after)
+        return self._over.setdefault((below, through), frozenset(found))
 
-    def _find_through(self) -> list[list[tuple[int, int]]]:
-        """For each state the reductions that pop it: nonterminal, number of states popped below."""
+    def _lowest_equal(self, base: int, first: Above, second: Above) -> tuple[Pair, int]:
+        """What is below the equal states on top of two stacks, and what pops the lowest of these.
+
+        That is a number of `_through`.
+        """
+        length = 1
+        least = min(len(first), len(second))
+        while length < least and first[-1 - length] == second[-1 - length]:
+            length += 1
+        return (base, first[:-length], second[:-length]), self._through_of[first[-length]]
+
+    def _find_through(self) -> tuple[list[int], list[list[tuple[int, list[int]]]]]:
+        """For each state the reductions that pop it, by number; and these reductions.
+
+        They are sorted by how many states they pop below it: that number, and their nonterminals.
+        """
         tables = self.tables
         found: list[set[tuple[int, int]]] = [set() for _ in range(tables.n_states)]
         for state in range(tables.n_states):
@@ -230,8 +282,14 @@ class _Pairs:
                 for popped in range(self.lengths[rule] - 1, -1, -1):
                     for one in layer:
                         found[one].add((self.symbols[rule], popped))
-                    layer = {below for one in layer for below in self.tables.below[one]}
-        return [sorted(of_state) for of_state in found]
+                    layer = {below for one in layer for below in self._below[one]}
+        number: dict[tuple[tuple[int, int], ...], int] = {}
+        through_of = [number.setdefault(tuple(sorted(of_state)), len(number)) for of_state in found]
+        through: list[dict[int, list[int]]] = [{} for _ in number]
+        for by_length, reductions in zip(through, number, strict=True):
+            for symbol, popped in reductions:
+                by_length.setdefault(popped, []).append(symbol)
+        return through_of, [list(by_length.items()) for by_length in through]
 
     def _shift(self, base: int, above: Above, column: int) -> list[Above | None]:
         """The stacks above the base after a terminal has been shifted.
@@ -245,7 +303,7 @@ class _Pairs:
             agenda = [above]
             while agenda:
                 stack = agenda.pop()
-                for action in self.tables.actions(_top(base, stack), column):
+                for action in self.actions(stack[-1] if stack else base, column):
                     if 0 < action < ACCEPT:
                         found[(*stack, action - 1)] = None
                     elif action < 0:
@@ -253,7 +311,8 @@ class _Pairs:
                         if kept < 0:
                             found[None] = None
                             continue
-                        state = int(self.tables.goto[_top(base, stack[:kept]), self.symbols[-action - 1]])
+                        top = stack[kept - 1] if kept else base
+                        state = self._goto[top][self.symbols[-action - 1]]
                         after = (*stack[:kept], state)
                         if len(after) > MAX_DIFFERENCE:
                             raise _TooDifferent
@@ -265,16 +324,10 @@ class _Pairs:
 
 
 def _without_common(base: int, first: Above, second: Above) -> Pair:
-    """The pair of two stacks, its base raised over all that they have in common."""
+    """The pair of two stacks, the lesser first, its base raised over what they have in common."""
+    if second < first:
+        first, second = second, first
     common = 0
     while common < min(len(first), len(second)) and first[common] == second[common]:
         common += 1
     return _top(base, first[:common]), first[common:], second[common:]
-
-
-def _lowest_equal(base: int, first: Above, second: Above) -> tuple[Pair, int]:
-    """What is below the equal states on top of two stacks, and the lowest of these states."""
-    length = 1
-    while length < min(len(first), len(second)) and first[-1 - length] == second[-1 - length]:
-        length += 1
-    return (base, first[:-length], second[:-length]), first[-length]
