@@ -12,11 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.lr.encoding import LrTables
-from maskwright.maskstore.automaton.exploration_tables import ACCEPTED, REFUSED, REFUSED_CONTINUATION
+from maskwright.maskstore.automaton.exploration_tables import ACCEPTED, REFUSED_CONTINUATION
 from maskwright.maskstore.tokens.continuations import WHATEVER, Continuations
-
-NOT_KNOWN = -1
-"""Instead of a result."""
 
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
@@ -50,7 +47,8 @@ class Levels:
         self.leaders: list[int] = []
         self._leader_of_key: dict[tuple[int, bytes], int] = {}
         self._met: dict[int, list[tuple[int, Int32]]] = {}
-        self._known: dict[int, Int32] = {}
+        self._known: dict[int, tuple[Int32, Int32]] = {}
+        """By continuation the states on top, ascending, and their results."""
         self._before: dict[int, set[int]] = {}
         self._kinds: dict[int, set[int]] = {}
         length = {WHATEVER: 0}
@@ -80,6 +78,7 @@ class Levels:
         # a mode symbol reads nothing: the state on top stays
         self._accessed = [np.flatnonzero(tables.accessing == c) for c in range(n_columns)]
         self._accessed += [np.flatnonzero(states) for states in in_mode]
+        self._accepted = [np.full(len(states), ACCEPTED, np.int32) for states in self._accessed]
         self._acts = np.concatenate([tables.action != 0, np.stack(in_mode, axis=1)], axis=1)
         self._explored: dict[int, npt.NDArray[np.bool_]] = {}
         self._inner: dict[int, npt.NDArray[np.bool_]] = {}
@@ -101,7 +100,7 @@ class Levels:
                 after = self.leader[int(self.next_continuation[continuation])]
                 self.next_continuation[continuation] = after
                 results = self._results_behind(symbol, after)
-                if after != WHATEVER and not results.any():
+                if after == REFUSED_CONTINUATION or (after != WHATEVER and not results.any()):
                     self.leader[continuation] = REFUSED_CONTINUATION
                     continue
                 leader = self._leader_of_key.setdefault((symbol, results.tobytes()), continuation)
@@ -152,26 +151,34 @@ class Levels:
         self._met = {}
 
     def _results_behind(self, symbol: int, after: int) -> Int32:
-        """The result of continuation `after` in each state that a symbol leads to: (n,) int32."""
+        """The result of continuation `after` in each state that a symbol leads to: (n,) int32.
+
+        (0,) if all refuse it.
+        """
+        if after == WHATEVER:
+            return self._accepted[symbol]
         accessed = self._accessed[symbol]
-        if after < 0 and after in (WHATEVER, REFUSED_CONTINUATION):
-            return np.full(len(accessed), ACCEPTED if after == WHATEVER else REFUSED, np.int32)
-        if not len(accessed):
+        if after == REFUSED_CONTINUATION or not len(accessed):
             return np.zeros(0, np.int32)
-        results = self._known[after][accessed]
+        tops, results = self._known[after]
+        at = np.minimum(np.searchsorted(tops, accessed), len(tops) - 1)
         # INVARIANT: shorter continuations come first
-        assert NOT_KNOWN not in results
-        return results
+        assert (tops[at] == accessed).all()
+        found: Int32 = results[at]
+        return found
 
     def learn(self, continuation_of: Int32, top_of: Int32, results: Int32) -> None:
         """Note the results of continuations with a state on top.
 
         continuation_of, top_of, results : (n,) int32; a result is REFUSED, ACCEPTED or a
-            configuration set. Those of a continuation are beside each other.
+            configuration set. Those of a continuation are beside each other, by state.
         """
         begins = np.flatnonzero(np.diff(continuation_of, prepend=REFUSED_CONTINUATION))
         for begin, end in pairwise([*begins.tolist(), len(continuation_of)]):
             continuation = int(continuation_of[begin])
-            if continuation not in self._known:
-                self._known[continuation] = np.full(len(self._acts), NOT_KNOWN, np.int32)
-            self._known[continuation][top_of[begin:end]] = results[begin:end]
+            tops, found = top_of[begin:end], results[begin:end]
+            known = self._known.get(continuation)
+            if known is not None:  # results of other states, or the same again
+                tops, firsts = np.unique(np.concatenate([known[0], tops]), return_index=True)
+                found = np.concatenate([known[1], found])[firsts]
+            self._known[continuation] = tops, found
