@@ -26,7 +26,6 @@ import numpy.typing as npt
 
 from maskwright.analysis.grammar.columns import FORM_FEED, LINE_FEED, SPACE, TAB, TAB_STOP, Column
 from maskwright.analysis.grammar.grammar import Layout
-from maskwright.analysis.lexing.modes import Modes
 
 Kind = Literal["terminal", "newline_at", "leave"]
 
@@ -187,7 +186,7 @@ class EventCodes:
 
 
 def least_alike(
-    column_of: Sequence[int], bracket: Mapping[int, int], newline: int, modes: Modes
+    column_of: Sequence[int], bracket: Mapping[int, int], newline: int, may_follow: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.int32]:
     """For each terminal the least one that neither the parser nor the lexer's modes tell from it.
 
@@ -196,13 +195,13 @@ def least_alike(
 
     column_of : the parser's column of each terminal.
     bracket, newline : the layout's, as of `Requirements`.
+    may_follow : (n_terminals, n_modes) bool; `Modes.may_follow`.
 
     Returns (n_terminals,) int32.
     """
     number: dict[tuple[int, int, bool, bytes], int] = {}
     found = []
     for terminal, column in enumerate(column_of):
-        may_follow = modes.may_follow[terminal].tobytes()
-        facts = column, bracket.get(terminal, 0), terminal == newline, may_follow
+        facts = column, bracket.get(terminal, 0), terminal == newline, may_follow[terminal].tobytes()
         found.append(number.setdefault(facts, terminal))
     return np.array(found, np.int32)
