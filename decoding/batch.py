@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,13 +15,15 @@ import numpy.typing as npt
 from maskwright.analysis.arguments import as_integer, clip
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.decoding.dead_end_texts import DeadEndTexts
-from maskwright.decoding.endings.ending import Ending, min_bytes_left, shortest_ending
 from maskwright.decoding.engine import constants
 from maskwright.decoding.engine.arguments import as_int64, check_words, integers
 from maskwright.decoding.engine.entries import entries
 from maskwright.decoding.engine.pickles import restored
 from maskwright.decoding.matcher import DEFAULT_ROLLBACK
 from maskwright.maskstore.table.compiled import EngineTable
+
+if TYPE_CHECKING:
+    from maskwright.decoding.endings.ending import Ending
 
 MOST_THREADS = 1024
 """The most threads that a `Batch` takes."""
@@ -233,8 +235,12 @@ class Batch(DeadEndTexts):
 
     def shortest_ending(self, slot: int) -> Ending:
         """A shortest legal ending of a text, see `Matcher.shortest_ending`."""
+        from maskwright.decoding.endings.ending import shortest_ending
+
         return shortest_ending(self, self._slot(slot))
 
     def min_bytes_left(self, slot: int) -> int:
         """The length of a text's shortest ending, in bytes, see `Matcher.min_bytes_left`."""
+        from maskwright.decoding.endings.ending import min_bytes_left
+
         return min_bytes_left(self, self._slot(slot))

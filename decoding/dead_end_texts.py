@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from maskwright.decoding.endings.ending import is_completable
 from maskwright.decoding.engine.texts import Texts
 
 
@@ -10,6 +9,8 @@ class DeadEndTexts(Texts):
     """Texts whose errors at a dead end say who is at fault: grammar or vocabulary."""
 
     def _dead_end(self, slot: int) -> str:
+        from maskwright.decoding.endings.ending import is_completable  # see `Matcher`
+
         where = f" in slot {slot}" if self.size > 1 else ""
         grammar = self.store.grammar.name
         if self._can_end(slot):

@@ -9,20 +9,19 @@ import numpy.typing as npt
 
 from maskwright.analysis.errors import MaskwrightError
 from maskwright.decoding.dead_end_texts import DeadEndTexts
-from maskwright.decoding.endings.ending import (
-    Ending,
-    min_bytes_left,
-    short_ending,
-    shortest_ending,
-)
 from maskwright.decoding.engine import constants
 from maskwright.decoding.engine.alone import Alone
 from maskwright.decoding.engine.arguments import as_int64, integers
 from maskwright.decoding.engine.entries import entries
 from maskwright.decoding.engine.pickles import restored
 from maskwright.decoding.engine.spelling import Question
-from maskwright.decoding.explain import Explanation, explain_next
 from maskwright.maskstore.table.compiled import EngineTable
+
+if TYPE_CHECKING:
+    # PERF: what few decoders ask for is imported when they do, since all others would wait for it
+    # at their first import
+    from maskwright.decoding.endings.ending import Ending
+    from maskwright.decoding.explain import Explanation
 
 DEFAULT_ROLLBACK = 256
 """The number of tokens that can be taken back, unless the caller says otherwise."""
@@ -243,6 +242,8 @@ class Matcher(DeadEndTexts):
 
         Cost: slow; 2 s for the first call.
         """
+        from maskwright.decoding.explain import explain_next
+
         return explain_next(self, token)
 
     def shortest_ending(self) -> Ending:
@@ -254,6 +255,8 @@ class Matcher(DeadEndTexts):
         too ambiguous, or the search would take too long or too much memory. `short_ending` is for
         such texts.
         """
+        from maskwright.decoding.endings.ending import shortest_ending
+
         return shortest_ending(self)
 
     def short_ending(self) -> Ending:
@@ -263,6 +266,8 @@ class Matcher(DeadEndTexts):
 
         Raises: DeadEndError if the vocabulary cannot spell any ending; LimitError if none is found.
         """
+        from maskwright.decoding.endings.ending import short_ending
+
         return short_ending(self)
 
     def min_bytes_left(self) -> int:
@@ -270,4 +275,6 @@ class Matcher(DeadEndTexts):
 
         Raises: DeadEndError if no bytes complete the text; LimitError as `shortest_ending`.
         """
+        from maskwright.decoding.endings.ending import min_bytes_left
+
         return min_bytes_left(self)

@@ -11,7 +11,7 @@ import numpy as np
 
 import maskwright as mw
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.lexing.transducer import Transducer
+from maskwright.analysis.lexing.encoding import Transducer
 from maskwright.decoding.engine import constants
 from maskwright.maskstore.automaton.stack_automaton import StackAutomaton, build_automaton
 from maskwright.maskstore.table.mask_rows import share_rows

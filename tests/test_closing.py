@@ -30,7 +30,8 @@ from engine_cases import (
 import maskwright as mw
 from maskwright.analysis.errors import DeadEndError, GrammarError, IllegalTokenError, LimitError, MaskwrightError
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.maskstore.table.compiled import EngineTable, Progress, prepare_engine_table
+from maskwright.maskstore.table.build import prepare_engine_table
+from maskwright.maskstore.table.compiled import EngineTable, Progress
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.stores.build import compile_store
 from maskwright.stores.store import Store
@@ -317,7 +318,7 @@ def test_a_forked_process_closes_its_own() -> None:
 import os, threading, warnings
 import maskwright as mw
 warnings.simplefilter("ignore")
-from maskwright.maskstore.table.compiled import prepare_engine_table
+from maskwright.maskstore.table.build import prepare_engine_table
 from maskwright.stores.store import Store
 grammar, vocabulary = mw.load_grammar("json"), mw.load_vocabulary("python-tiny")
 found, close = prepare_engine_table(grammar, vocabulary)

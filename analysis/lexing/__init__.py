@@ -4,13 +4,3 @@ In: a grammar's terminals, and which terminals a parser can take in each state. 
 for each terminal, and the lexer as a transducer over bytes. Of the rules this folder reads only
 which terminals they use, and which literals they offer beside a pattern. Knows nothing of tokens.
 """
-
-from maskwright.analysis.lexing.post import post_terminals
-from maskwright.analysis.lexing.terminals import (
-    compile_pattern,
-    compile_terminal,
-    compile_terminals,
-    lookahead_beyond_end,
-)
-
-__all__ = ["compile_pattern", "compile_terminal", "compile_terminals", "lookahead_beyond_end", "post_terminals"]

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.grammar.columns import LINE_FEED, TAB, Column, column_bytes
-from maskwright.analysis.lexing.transducer import RESTART
+from maskwright.analysis.lexing.encoding import RESTART
 from maskwright.decoding.endings._ending_kernels import COSTLY, relax_lexer
 from maskwright.maskstore.table import schema
 

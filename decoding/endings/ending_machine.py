@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar.columns import FIRST_COLUMN, Column
-from maskwright.analysis.lexing.transducer import DEAD, RESTART
+from maskwright.analysis.lexing.encoding import DEAD, RESTART
 from maskwright.decoding.engine import constants
 
 if TYPE_CHECKING:

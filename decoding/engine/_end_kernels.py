@@ -6,7 +6,7 @@ import numpy as np
 
 from maskwright.analysis.arrays import Int32
 from maskwright.analysis.jit import kernel
-from maskwright.analysis.lexing.transducer import RESTART
+from maskwright.analysis.lexing.encoding import RESTART
 from maskwright.decoding.engine._draft_kernels import (
     begin_draft,
     feed,

@@ -14,7 +14,7 @@ from maskwright.analysis.grammar.columns import (
     TAB_STOP,
 )
 from maskwright.analysis.jit import kernel
-from maskwright.analysis.lexing.transducer import DEAD, RESTART
+from maskwright.analysis.lexing.encoding import DEAD, RESTART
 from maskwright.decoding.engine._draft_kernels import feed, feed_newline, indent
 from maskwright.decoding.engine._stack_kernels import (
     first_stack,

@@ -10,7 +10,7 @@ import numpy as np
 from maskwright.analysis.arguments import clip
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, StoreError
 from maskwright.analysis.grammar.columns import MOST_COLUMN, Column
-from maskwright.analysis.lexing.transducer import START_STATE
+from maskwright.analysis.lexing.encoding import START_STATE
 from maskwright.decoding.engine import constants
 from maskwright.decoding.engine.alone import Alone
 from maskwright.decoding.engine.texts import Texts

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar.columns import FIRST_COLUMN, Column
-from maskwright.analysis.lexing.transducer import DEAD, RESTART, START_STATE
+from maskwright.analysis.lexing.encoding import DEAD, RESTART, START_STATE
 from maskwright.decoding.engine.constants import MAX_STACKS
 from maskwright.decoding.reference.machine import INSERTED, Configuration, Machine
 from maskwright.decoding.reference.parser import Parser, Shifted, Stack, Stacks

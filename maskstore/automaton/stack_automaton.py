@@ -14,9 +14,10 @@ import numpy.typing as npt
 
 from maskwright.analysis.errors import GrammarError, LimitError, VocabularyError
 from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.lexing.encoding import Transducer
 from maskwright.analysis.lexing.lexemes import check_literals
 from maskwright.analysis.lexing.modes import Modes, lexing_modes
-from maskwright.analysis.lexing.transducer import STATE_LIMIT, Transducer, build_transducer
+from maskwright.analysis.lexing.transducer import STATE_LIMIT, build_transducer
 from maskwright.analysis.lr.encoding import LrTables
 from maskwright.analysis.lr.live import Live, without_dead_ends
 from maskwright.analysis.lr.merging import build_merged_tables

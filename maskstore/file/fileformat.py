@@ -44,7 +44,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -55,7 +55,6 @@ from maskwright.analysis.arguments import as_integer, clip, need_path, refuse_ar
 from maskwright.analysis.errors import StoreError, VocabularyError
 from maskwright.analysis.grammar.grammar import Grammar
 from maskwright.analysis.lexing.terminal_nfa import TerminalNfa
-from maskwright.analysis.loading.sources import GrammarSource, as_grammar
 from maskwright.maskstore.damaged import EXPORT_AGAIN, reason, refuse
 from maskwright.maskstore.entries.entry_table import EntryTable
 from maskwright.maskstore.file.filechecks import check_arrays
@@ -80,6 +79,9 @@ from maskwright.maskstore.table.compiled import EngineTable
 from maskwright.maskstore.tokens.events import EventCodes, Moves
 from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary
 from maskwright.maskstore.vocabulary.masks import MaskPool
+
+if TYPE_CHECKING:
+    from maskwright.analysis.loading.sources import GrammarSource
 
 Array = npt.NDArray[Any]
 
@@ -172,7 +174,11 @@ def read_store(
     """
     need_path("a store", path)
     path = where = os.fsdecode(path)
-    grammar = None if grammar is None else as_grammar(grammar)
+    if grammar is not None:
+        # a decoder that names no grammar is not kept waiting for what loads grammars
+        from maskwright.analysis.loading.sources import as_grammar
+
+        grammar = as_grammar(grammar)
     vocabulary = None if vocabulary is None else as_vocabulary(vocabulary)
     for _ in range(ATTEMPTS):
         before = Origin.of(path, "", mapped)

@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from maskwright.analysis.errors import LimitError, StoreError
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.lexing.transducer import RESTART
+from maskwright.analysis.lexing.encoding import RESTART
 from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT
 from maskwright.maskstore.damaged import refuse
 from maskwright.maskstore.table import schema

@@ -9,9 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.maskstore.automaton.stack_automaton import StackAutomaton, build_automaton, prepare_automaton
 from maskwright.maskstore.table import schema
-from maskwright.maskstore.table.write import engine_table
 from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.maskstore.vocabulary.masks import n_words
 
@@ -57,39 +55,3 @@ class EngineTable:
 
     def close(self, progress: Progress | None = None) -> None:
         """Wait until the table is not replaced any more. progress : see `Progress`."""
-
-
-def prepare_engine_table(
-    grammar: Grammar, vocabulary: Vocabulary, progress: Progress | None = None
-) -> tuple[EngineTable, Callable[[Progress], EngineTable]]:
-    """The table of an open automaton, and a function that closes it.
-
-    progress : see `Progress`. The function gets one too.
-
-    The function may be called in another thread. Its table gives the same masks, and numbers
-    the states of lexer and parser in the same way. It is open if the automaton goes over its
-    budget.
-
-    Raises: as `build_automaton` and `engine_table`.
-
-    Cost: a third of `build_engine_table`.
-    """
-    builder = prepare_automaton(grammar, vocabulary, progress)
-
-    def table(automaton: StackAutomaton) -> EngineTable:
-        return EngineTable(grammar, vocabulary, engine_table(grammar, vocabulary, automaton), automaton.counts)
-
-    return table(builder.opened()), lambda progress: table(builder.closed(progress))
-
-
-def build_engine_table(grammar: Grammar, vocabulary: Vocabulary, progress: Progress | None = None) -> EngineTable:
-    """Compile a grammar and a vocabulary completely.
-
-    progress : see `Progress`.
-
-    Raises: as `build_automaton` and `engine_table`.
-
-    Cost: 10 CPU-s for python.lark at V = 32k.
-    """
-    automaton = build_automaton(grammar, vocabulary, progress)
-    return EngineTable(grammar, vocabulary, engine_table(grammar, vocabulary, automaton), automaton.counts)

@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from maskwright.analysis.lexing.transducer import MAX_PENDING
+from maskwright.analysis.lexing.encoding import MAX_PENDING
 from maskwright.maskstore.tokens.events import ABSOLUTE
 
 HEADER = 96
@@ -214,7 +214,7 @@ PREDECESSORS = _part(
     10, "predecessors", ("predecessors",), Index("states"), "the states that can lie directly below a state"
 )
 
-_section("The lexer (`analysis.lexing.transducer.Transducer`)")
+_section("The lexer (`analysis.lexing.encoding.Transducer`)")
 
 N_LEXER_STATES = _number(60, "lexer states", "states of the lexer; 0 is where the text begins", least=1)
 N_CLASSES = _number(17, "classes", "classes of bytes that all lexer states read alike", least=1)

@@ -65,10 +65,10 @@ def bad_reduction(
     starts, below = _below(state, value, goto, n_states)
     reduces, defaults = value < 0, np.flatnonzero(default_rule >= 0)
     keys = [state[reduces] * n_rules - value[reduces] - 1, defaults * n_rules + default_rule[defaults]]
-    state, rule = np.divmod(np.unique(np.concatenate(keys)), max(1, n_rules))
+    state, rule = np.divmod(_distinct(np.concatenate(keys)), max(1, n_rules))
     # `top` is what lies `depth` below the states `origin`, sorted by `origin`, which still have
     # longer rules to reduce by
-    origin = top = np.unique(state)
+    origin = top = _distinct(state)
     depth = 0
     while len(state):
         work.spend(len(state))
@@ -86,9 +86,18 @@ def bad_reduction(
         goes_on = np.isin(origin, state)
         origin, top = origin[goes_on], top[goes_on]
         which, index = _each(starts[top], starts[top + 1], work)
-        origin, top = np.divmod(np.unique(origin[which] * n_states + below[index]), n_states)
+        origin, top = np.divmod(_distinct(origin[which] * n_states + below[index]), n_states)
         depth += 1
     return None
+
+
+def _distinct(values: Array) -> Array:
+    """The values, ascending, each once.
+
+    PERF: np.unique imports numpy.ma, and whoever loads a store would wait for it.
+    """
+    values = np.sort(values)
+    return values[np.concatenate([[True], values[1:] != values[:-1]])] if len(values) else values
 
 
 def _actions(action: Array, alternatives: Array, n_states: int, work: Work) -> Pairs:
@@ -96,7 +105,7 @@ def _actions(action: Array, alternatives: Array, n_states: int, work: Work) -> P
     index = np.flatnonzero(action)
     state, value = index // (len(action) // n_states), action[index].astype(np.int64)
     is_conflict = value >= CONFLICT
-    conflicts = np.unique(state[is_conflict] * len(alternatives) + value[is_conflict] - CONFLICT)
+    conflicts = _distinct(state[is_conflict] * len(alternatives) + value[is_conflict] - CONFLICT)
     where, first = np.divmod(conflicts, max(1, len(alternatives)))
     which, at = _each(first + 1, first + 1 + alternatives[first], work)
     state = np.concatenate([state[~is_conflict], where[which]])
@@ -114,7 +123,7 @@ def _below(state: Array, value: Array, goto: Array, n_states: int) -> Pairs:
         (value[shifts] - 1) * n_states + state[shifts],
         goto[index].astype(np.int64) * n_states + index // (len(goto) // n_states),
     ]
-    above, below = np.divmod(np.unique(np.concatenate(keys)), n_states)
+    above, below = np.divmod(_distinct(np.concatenate(keys)), n_states)
     return np.searchsorted(above, np.arange(n_states + 1)), below
 
 

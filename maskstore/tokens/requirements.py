@@ -25,8 +25,8 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.lexing.encoding import RESTART, START_STATE, Transducer
 from maskwright.analysis.lexing.modes import Modes
-from maskwright.analysis.lexing.transducer import RESTART, START_STATE, Transducer
 from maskwright.analysis.lr.encoding import LrTables
 from maskwright.maskstore.tokens import _kernels
 from maskwright.maskstore.tokens.classes import NO_CLASS, TokenClasses, token_classes

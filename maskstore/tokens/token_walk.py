@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.errors import LimitError
+from maskwright.analysis.lexing.encoding import RESTART, Transducer
 from maskwright.analysis.lexing.modes import Modes
-from maskwright.analysis.lexing.transducer import RESTART, Transducer
 from maskwright.maskstore.tokens import _kernels, _outcome_kernels, _walk_kernels, walk_tables
 from maskwright.maskstore.tokens._hash_kernels import doubled, free_slots, grown
 from maskwright.maskstore.tokens.classes import numbers_by_first

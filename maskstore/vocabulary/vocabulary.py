@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType, NoneType
-from typing import Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -21,9 +21,9 @@ import numpy.typing as npt
 from maskwright.analysis.arguments import a_type, as_integer, clip, need_type
 from maskwright.analysis.errors import MissingExtraError, UnknownNameError, VocabularyError
 from maskwright.maskstore.vocabulary.sorted_texts import SortedTexts, flatten, sorted_texts
-from maskwright.maskstore.vocabulary.tokenizer_files import read_path
-from maskwright.maskstore.vocabulary.tokenizer_objects import read_object
-from maskwright.maskstore.vocabulary.tokenizer_table import TokenTable, check_round_trip
+
+if TYPE_CHECKING:
+    from maskwright.maskstore.vocabulary.tokenizer_table import TokenTable
 
 LONGEST_TOKEN = 1 << 14
 """The most bytes that a token may have. The longest of real tokenizers have some hundreds."""
@@ -319,6 +319,11 @@ def load_vocabulary(
     exactly, or `size`, `special` or `eos` does not fit it.
     Cost: O(file). Mistral 7B v0.1 takes some 50 ms, tekken some 400 ms.
     """
+    # PERF: a store has its vocabulary, so who loads one need not wait for what reads tokenizers
+    from maskwright.maskstore.vocabulary.tokenizer_files import read_path
+    from maskwright.maskstore.vocabulary.tokenizer_objects import read_object
+    from maskwright.maskstore.vocabulary.tokenizer_table import TokenTable, check_round_trip
+
     need_type("name", name, (str, NoneType), "a str or None", VocabularyError)
     size = None if size is None else as_integer("size", size, VocabularyError)
     named = _special(special)
@@ -434,6 +439,8 @@ def _table_of_tokens(tokens: Sequence[object], special: Mapping[str, int]) -> To
             hint = "; encode it: a token is bytes, and may hold a part of a character" if isinstance(data, str) else ""
             raise VocabularyError(f"<tokens>: token {token} is {a_type(data)}; expected bytes{hint}")
         found[token] = bytes(data)
+    from maskwright.maskstore.vocabulary.tokenizer_table import TokenTable
+
     named = {token: name for name, token in special.items()}
     return TokenTable.from_ids("<tokens>", found, named, "give at least one token of one byte or more")
 

@@ -20,8 +20,8 @@ from common import write_record
 
 import maskwright as mw
 from maskwright.analysis.legality.judge import Judge
-from maskwright.analysis.lexing import compile_terminals
 from maskwright.analysis.lexing.terminal_nfa import build_terminal_nfa
+from maskwright.analysis.lexing.terminals import compile_terminals
 from maskwright.maskstore.entries.build import contexts_of, walk_vocabulary
 from maskwright.maskstore.entries.streamline import count_entries, streamline
 

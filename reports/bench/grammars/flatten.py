@@ -33,7 +33,7 @@ from pathlib import Path
 
 import maskwright as mw
 from maskwright.analysis.grammar import Layout
-from maskwright.analysis.lexing import compile_pattern, compile_terminal
+from maskwright.analysis.lexing.terminals import compile_pattern, compile_terminal
 
 HERE = Path(__file__).resolve().parent
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.lexing.transducer import DEAD
+from maskwright.analysis.lexing.encoding import DEAD
 from maskwright.analysis.lr.encoding import CONFLICT
 from maskwright.decoding.engine import _lexer_kernels as lexer_kernels
 from maskwright.decoding.engine import _stack_kernels as stack_kernels

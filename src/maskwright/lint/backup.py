@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from maskwright.analysis.errors import BackupError, GrammarError, LimitError
+from maskwright.analysis.lexing.encoding import Transducer
 from maskwright.analysis.lexing.lexemes import check_literals
-from maskwright.analysis.lexing.transducer import STATE_LIMIT, Transducer
+from maskwright.analysis.lexing.transducer import STATE_LIMIT
 from maskwright.lint.facts import Facts
 from maskwright.lint.finding import Finding, listed, shown
 

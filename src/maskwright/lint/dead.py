@@ -15,7 +15,7 @@ from maskwright.analysis.lr.merging import build_merged_tables
 from maskwright.decoding.dead import refuse_dead
 from maskwright.lint.facts import Facts
 from maskwright.lint.finding import Finding
-from maskwright.maskstore.table.compiled import build_engine_table
+from maskwright.maskstore.table.build import build_engine_table
 from maskwright.maskstore.vocabulary import Vocabulary
 
 _BYTES = Vocabulary("bytes", (b"", *(bytes([byte]) for byte in range(256))), {0: "</s>"}, (0,))

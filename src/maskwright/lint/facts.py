@@ -12,11 +12,11 @@ import numpy.typing as npt
 from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError, TerminalError
 from maskwright.analysis.grammar.grammar import Conflicts, Grammar
 from maskwright.analysis.grammar.normalise import reduce
-from maskwright.analysis.lexing import compile_pattern, compile_terminal
+from maskwright.analysis.lexing.encoding import Transducer
 from maskwright.analysis.lexing.modes import Modes, lexing_modes
 from maskwright.analysis.lexing.terminal_nfa import UNION_STATE_LIMIT
-from maskwright.analysis.lexing.terminals import with_line_feed
-from maskwright.analysis.lexing.transducer import Transducer, build_transducer
+from maskwright.analysis.lexing.terminals import compile_pattern, compile_terminal, with_line_feed
+from maskwright.analysis.lexing.transducer import build_transducer
 from maskwright.analysis.lr.acyclic import without_endless
 from maskwright.analysis.lr.agreement import Disagreement, disagreement
 from maskwright.analysis.lr.automaton import Automaton, bits, build_automaton

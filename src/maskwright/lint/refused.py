@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from maskwright.analysis.lexing.transducer import START_STATE, Transducer
+from maskwright.analysis.lexing.encoding import START_STATE, Transducer
 from maskwright.lint.facts import Facts
 from maskwright.lint.finding import Finding, listed, shown
 

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 
 from maskwright.analysis.grammar.grammar import Terminal
-from maskwright.analysis.lexing import lookahead_beyond_end
 from maskwright.analysis.lexing.lexemes import terminal_rank
 from maskwright.analysis.lexing.lookbehind import lookbehind_before_start
+from maskwright.analysis.lexing.terminals import lookahead_beyond_end
 from maskwright.analysis.regex.dfa import Dfa
 from maskwright.lint.facts import Facts
 from maskwright.lint.finding import Finding, Severity, listed, shown

@@ -26,8 +26,9 @@ from maskwright.analysis.legality.deciders import ALWAYS, NEVER
 from maskwright.analysis.legality.follow import pair_verdicts
 from maskwright.analysis.legality.interchange import interchange_classes
 from maskwright.analysis.legality.judge import Judge, Rules
-from maskwright.analysis.lexing import compile_terminals, lookahead_beyond_end, post_terminals
+from maskwright.analysis.lexing.post import post_terminals
 from maskwright.analysis.lexing.terminal_nfa import TerminalNfa, build_terminal_nfa
+from maskwright.analysis.lexing.terminals import compile_terminals, lookahead_beyond_end
 from maskwright.analysis.loading.sources import GrammarSource, as_grammar
 from maskwright.maskstore.entries.build import assemble, contexts_of, walk_vocabulary
 from maskwright.maskstore.entries.entries import Entries, Reading, collect_entries

@@ -22,7 +22,7 @@ import numpy as np
 
 from maskwright.analysis.errors import GrammarError, LimitError
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.lexing.transducer import START_STATE
+from maskwright.analysis.lexing.encoding import START_STATE
 from maskwright.analysis.lr.acyclic import parsed_grammar
 from maskwright.analysis.lr.automaton import Automaton
 from maskwright.analysis.lr.automaton import build_automaton as build_lr

@@ -10,7 +10,8 @@ from maskwright.analysis.loading.sources import GrammarSource, as_grammar
 from maskwright.decoding.dead import refuse_dead
 from maskwright.lint import lint_grammar
 from maskwright.maskstore.entries.build import build_entry_table
-from maskwright.maskstore.table.compiled import Progress, build_engine_table, prepare_engine_table
+from maskwright.maskstore.table.build import build_engine_table, prepare_engine_table
+from maskwright.maskstore.table.compiled import Progress
 from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary
 from maskwright.stores.closing import Keep
 from maskwright.stores.store import EntryStore, Store

@@ -12,13 +12,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 
 from maskwright.analysis.arguments import as_boolean
 from maskwright.analysis.errors import GrammarError, StoreError
-from maskwright.analysis.loading.sources import GrammarSource
 from maskwright.decoding.batch import Batch
 from maskwright.decoding.matcher import DEFAULT_ROLLBACK, Matcher
 from maskwright.maskstore.entries.entry_table import EntryTable
@@ -27,6 +26,9 @@ from maskwright.maskstore.file.origin import Origin
 from maskwright.maskstore.table.compiled import EngineTable, Progress
 from maskwright.maskstore.vocabulary import VocabularySource
 from maskwright.stores.closing import Close, Closing, Keep
+
+if TYPE_CHECKING:
+    from maskwright.analysis.loading.sources import GrammarSource
 
 
 class _Portable:

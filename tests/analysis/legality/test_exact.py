@@ -32,7 +32,7 @@ from maskwright.analysis.legality.exact import Case, ExactDeciders, ExactVerdict
 from maskwright.analysis.legality.joint import joint_representatives
 from maskwright.analysis.legality.judge import Judge
 from maskwright.analysis.legality.verdict import START
-from maskwright.analysis.lexing import compile_terminals
+from maskwright.analysis.lexing.terminals import compile_terminals
 from maskwright.analysis.loading import load_grammar
 from maskwright.analysis.loading.lark_loader import parse_grammar
 from maskwright.analysis.lr.tables import Policy

@@ -12,8 +12,9 @@ from naive_engine import NaiveEngine
 
 from maskwright.analysis.errors import BackupError, GrammarError, LimitError
 from maskwright.analysis.grammar.grammar import Grammar, Lexing, Rule, Terminal
+from maskwright.analysis.lexing.encoding import DEAD, START_STATE, Transducer
 from maskwright.analysis.lexing.lexemes import terminal_rank
-from maskwright.analysis.lexing.transducer import DEAD, START_STATE, Transducer, build_transducer
+from maskwright.analysis.lexing.transducer import build_transducer
 from maskwright.analysis.loading import parse_grammar
 from maskwright.maskstore.automaton.stack_automaton import build_lexer_and_parser
 

@@ -13,10 +13,10 @@ from naive_lr import Stack, TooMany, accepts_end, shift
 from maskwright.analysis.grammar import Grammar, Rule, Terminal, reduce
 from maskwright.analysis.grammar.lark_files import rule_name
 from maskwright.analysis.loading import parse_grammar
-from maskwright.analysis.lr import build_lr_tables
 from maskwright.analysis.lr.acyclic import parsed_grammar, without_endless
 from maskwright.analysis.lr.loops import endless_cycle
 from maskwright.analysis.lr.merging import build_merged_tables
+from maskwright.analysis.lr.tables import build_lr_tables
 
 CHUNK = 250
 

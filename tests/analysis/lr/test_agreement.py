@@ -10,8 +10,9 @@ from grammars import random_grammar
 from naive_lr import Stack, shift
 
 from maskwright.analysis.loading import parse_grammar
-from maskwright.analysis.lr import LrTables, build_lr_tables
 from maskwright.analysis.lr.agreement import disagreement
+from maskwright.analysis.lr.encoding import LrTables
+from maskwright.analysis.lr.tables import build_lr_tables
 
 LONGEST_TEXT = 6
 MOST_STACKS = 200

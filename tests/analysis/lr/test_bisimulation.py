@@ -13,8 +13,9 @@ from naive_lr import Stack, TooMany, accepts_end, all_words, shift, unchecked_ta
 from maskwright.analysis.grammar import Grammar, Rule
 from maskwright.analysis.legality import interchange_classes
 from maskwright.analysis.loading import load_grammar
-from maskwright.analysis.lr import ACCEPT, LrTables, bisimulate, build_lr_tables, coarsest_partition
-from maskwright.analysis.lr.bisimulation import Partition
+from maskwright.analysis.lr.bisimulation import Partition, bisimulate, coarsest_partition
+from maskwright.analysis.lr.encoding import ACCEPT, LrTables
+from maskwright.analysis.lr.tables import build_lr_tables
 
 CHUNK = 40
 

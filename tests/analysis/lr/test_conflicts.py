@@ -14,7 +14,8 @@ from naive_lr import Stack, TooMany, all_words, merged_lr1, reduced_stacks, shif
 from maskwright.analysis.errors import GrammarError
 from maskwright.analysis.grammar import Grammar, reduce
 from maskwright.analysis.loading import load_grammar
-from maskwright.analysis.lr import CONFLICT, Conflict, LrTables, conflicts
+from maskwright.analysis.lr.conflicts import Conflict, conflicts
+from maskwright.analysis.lr.encoding import CONFLICT, LrTables
 
 
 def reaches(tables: LrTables, word: tuple[int, ...], state: int, column: int) -> bool:

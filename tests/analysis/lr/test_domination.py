@@ -14,10 +14,12 @@ from naive_lr import Stack, TooMany, accepts_end, all_words, shift, unchecked_ta
 
 from maskwright.analysis.grammar import Grammar, reduce
 from maskwright.analysis.loading import load_grammar
-from maskwright.analysis.lr import LrTables, bisimulate, build_lr_tables
 from maskwright.analysis.lr.acyclic import parsed_grammar
 from maskwright.analysis.lr.automaton import build_automaton
+from maskwright.analysis.lr.bisimulation import bisimulate
 from maskwright.analysis.lr.domination import Domination
+from maskwright.analysis.lr.encoding import LrTables
+from maskwright.analysis.lr.tables import build_lr_tables
 
 EXPRESSION = "E : E + E | E * E | - E | E ? E : E | ( E ) | n"
 ONE_READING = {

@@ -14,7 +14,8 @@ from naive_lr import Stack, accepts_end, shift, unchecked_tables
 from maskwright.analysis.errors import GrammarError, LimitError
 from maskwright.analysis.grammar import Grammar, reduce
 from maskwright.analysis.loading import load_grammar
-from maskwright.analysis.lr import LrTables, live
+from maskwright.analysis.lr import live
+from maskwright.analysis.lr.encoding import LrTables
 from maskwright.analysis.lr.live import Live, without_dead_ends
 from maskwright.analysis.lr.loops import refuse_endless_tables
 from maskwright.analysis.lr.merging import build_merged_tables

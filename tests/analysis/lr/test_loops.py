@@ -11,8 +11,9 @@ from naive_lr import Stack, first_loop, reductions_end, shift, unchecked_tables
 from maskwright.analysis.errors import GrammarError
 from maskwright.analysis.grammar import Grammar, Rule, Terminal, reduce
 from maskwright.analysis.loading import load_grammar
-from maskwright.analysis.lr import LrTables, build_lr_tables
+from maskwright.analysis.lr.encoding import LrTables
 from maskwright.analysis.lr.loops import endless_cycle
+from maskwright.analysis.lr.tables import build_lr_tables
 
 CHUNK = 100
 

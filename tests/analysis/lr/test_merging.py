@@ -9,10 +9,11 @@ from grammars import make_grammar, random_grammar
 from maskwright.analysis.errors import GrammarError, LimitError
 from maskwright.analysis.grammar import Grammar
 from maskwright.analysis.loading import load_grammar
-from maskwright.analysis.lr import bisimulate, build_lr_tables, merging
+from maskwright.analysis.lr import merging
+from maskwright.analysis.lr.bisimulation import bisimulate
 from maskwright.analysis.lr.encoding import can_follow
 from maskwright.analysis.lr.merging import build_merged_tables
-from maskwright.analysis.lr.tables import Policy
+from maskwright.analysis.lr.tables import Policy, build_lr_tables
 
 ARRAYS = (
     "action", "goto", "rule_lhs", "rule_length", "alternatives", "default_rule", "predecessor_start", "predecessors", "accessing",

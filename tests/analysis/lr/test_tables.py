@@ -28,10 +28,11 @@ from naive_lr import (
 from maskwright.analysis.errors import GrammarError, LimitError, MaskwrightError
 from maskwright.analysis.grammar import Grammar, Rule, Terminal, reduce
 from maskwright.analysis.loading import load_grammar, parse_grammar
-from maskwright.analysis.lr import ACCEPT, CONFLICT, build_lr_tables
 from maskwright.analysis.lr import automaton as automaton_module
 from maskwright.analysis.lr.automaton import build_automaton
+from maskwright.analysis.lr.encoding import ACCEPT, CONFLICT
 from maskwright.analysis.lr.loops import endless_cycle
+from maskwright.analysis.lr.tables import build_lr_tables
 
 JSON = r"""
 start: value
@@ -298,7 +299,9 @@ def test_an_empty_language_is_refused() -> None:
 def test_the_same_tables_under_every_hash_seed() -> None:
     script = (
         "import hashlib, numpy, maskwright\n"
-        "from maskwright.analysis.lr import build_lr_tables, bisimulate, conflicts\n"
+        "from maskwright.analysis.lr.bisimulation import bisimulate\n"
+        "from maskwright.analysis.lr.conflicts import conflicts\n"
+        "from maskwright.analysis.lr.tables import build_lr_tables\n"
         "grammar = maskwright.load_grammar('lark:python')\n"
         "tables = build_lr_tables(grammar)\n"
         "digest = hashlib.sha256()\n"

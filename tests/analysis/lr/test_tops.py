@@ -9,8 +9,9 @@ from grammars import make_grammar, random_looping_grammar
 from naive_lr import Stack, TooMany, shift, unchecked_tables
 
 from maskwright.analysis.grammar import Grammar, reduce
-from maskwright.analysis.lr import LrTables, tops
+from maskwright.analysis.lr import tops
 from maskwright.analysis.lr.acyclic import without_endless
+from maskwright.analysis.lr.encoding import LrTables
 from maskwright.analysis.lr.tops import tops_in_step
 
 LENGTH = 5

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maskwright.analysis.errors import LimitError, TerminalError
-from maskwright.analysis.lexing import compile_pattern
+from maskwright.analysis.lexing.terminals import compile_pattern
 from maskwright.analysis.regex import Dfa, complement, concatenate, difference, intersect, union
 
 LETTERS = b"ab"

@@ -15,8 +15,7 @@ import numpy as np
 import pytest
 from random_patterns import random_pattern
 
-from maskwright.analysis.lexing import compile_pattern
-from maskwright.analysis.lexing.terminals import compile_terminals
+from maskwright.analysis.lexing.terminals import compile_pattern, compile_terminals
 from maskwright.analysis.loading import load_grammar
 from maskwright.analysis.regex import Dfa, difference, intersect
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from maskwright.analysis.errors import LimitError, TerminalError
 from maskwright.analysis.grammar.grammar import Terminal
-from maskwright.analysis.lexing import compile_pattern, lookahead_beyond_end, terminals
+from maskwright.analysis.lexing import terminals
+from maskwright.analysis.lexing.terminals import compile_pattern, lookahead_beyond_end
 from maskwright.analysis.regex import determinise
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from maskwright.analysis.lexing import compile_pattern
+from maskwright.analysis.lexing.terminals import compile_pattern
 from maskwright.analysis.regex import Dfa
 from maskwright.analysis.regex.charset import EVERYTHING, LAST, Ranges, complement, difference, normalise
 from maskwright.analysis.regex.parse import parse

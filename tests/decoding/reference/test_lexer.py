@@ -13,8 +13,8 @@ from naive_store import Lexeme, Lexer, random_layout_grammar, random_lexed_gramm
 
 from maskwright.analysis.grammar import Grammar
 from maskwright.analysis.grammar.columns import Column
-from maskwright.analysis.lexing import compile_terminals
 from maskwright.analysis.lexing.terminal_nfa import TerminalNfa, build_terminal_nfa
+from maskwright.analysis.lexing.terminals import compile_terminals
 from maskwright.decoding.reference.nfa_lexer import NO_COLUMN, NfaLexer
 from maskwright.maskstore.tokens.events import EventCodes, Moves
 

@@ -20,8 +20,8 @@ from maskwright.analysis.errors import GrammarError, VocabularyError
 from maskwright.analysis.grammar import Grammar
 from maskwright.analysis.legality.deciders import ANYWHERE
 from maskwright.analysis.legality.verdict import START
-from maskwright.analysis.lexing import compile_terminals
 from maskwright.analysis.lexing.terminal_nfa import build_terminal_nfa
+from maskwright.analysis.lexing.terminals import compile_terminals
 from maskwright.analysis.loading import parse_grammar
 from maskwright.maskstore.entries.build import contexts_of, dependent_states, known_lefts, walk_vocabulary
 from maskwright.maskstore.entries.entries import left_of

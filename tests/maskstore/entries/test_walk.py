@@ -23,8 +23,8 @@ from naive_store import (
 from maskwright.analysis.errors import LimitError
 from maskwright.analysis.grammar import Grammar
 from maskwright.analysis.grammar.columns import Column
-from maskwright.analysis.lexing import compile_terminals
 from maskwright.analysis.lexing.terminal_nfa import TerminalNfa, build_terminal_nfa, build_union_dfa
+from maskwright.analysis.lexing.terminals import compile_terminals
 from maskwright.decoding.reference.nfa_lexer import NO_COLUMN, NfaLexer
 from maskwright.maskstore.entries.walk import Outcome, Walk
 from maskwright.maskstore.vocabulary import load_vocabulary

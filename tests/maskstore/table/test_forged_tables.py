@@ -20,7 +20,7 @@ from stores import small_automaton
 from table_mutator import BACKING_TEXT, EMPTY_TEXT, RIGHT_TEXT, Mutator, opened, small_vocabulary, stores, tried
 
 from maskwright.analysis.errors import LimitError, MaskwrightError, StoreError
-from maskwright.analysis.lexing.transducer import RESTART
+from maskwright.analysis.lexing.encoding import RESTART
 from maskwright.analysis.loading import parse_grammar
 from maskwright.decoding.endings import ending, ending_lexer, ending_search
 from maskwright.decoding.engine import constants

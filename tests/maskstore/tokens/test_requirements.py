@@ -20,7 +20,7 @@ from naive import states_after
 
 from maskwright.analysis.errors import GrammarError, LimitError
 from maskwright.analysis.grammar.grammar import Grammar
-from maskwright.analysis.lexing.transducer import Transducer
+from maskwright.analysis.lexing.encoding import Transducer
 from maskwright.analysis.loading import parse_grammar
 from maskwright.maskstore.automaton.stack_automaton import build_automaton
 from maskwright.maskstore.tokens import _kernels

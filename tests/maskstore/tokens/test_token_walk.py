@@ -18,7 +18,7 @@ from engine_cases import (
 from naive import states_after
 
 from maskwright.analysis.errors import GrammarError, LimitError
-from maskwright.analysis.lexing.transducer import RESTART, START_STATE
+from maskwright.analysis.lexing.encoding import RESTART, START_STATE
 from maskwright.analysis.loading import parse_grammar
 from maskwright.maskstore.automaton.stack_automaton import build_automaton
 from maskwright.maskstore.tokens import token_walk

@@ -1,0 +1,94 @@
+"""The lexer as arrays: what a transducer is; `transducer` makes one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+START_STATE = 0
+"""The transducer's state at the start of the text and wherever no lexeme is under way."""
+
+DEAD = -1
+"""In `Transducer.next_state`: no terminal sequence fits the bytes read."""
+RESTART = -2
+"""In `Transducer.next_state`: emit the output, then read the pending bytes and this byte anew."""
+
+Outputs = tuple[int, ...]
+"""The terminals emitted, in order; ignored terminals are left out."""
+Reread = tuple[Outputs, int]
+"""What pending bytes become when they are read again: the terminals emitted, and the state."""
+
+MAX_PENDING = 64
+"""The most bytes that a contextual lexer may have to read anew."""
+
+
+@dataclass(frozen=True)
+class Transducer:
+    """The lexer of `longest` and `contextual` lexing. All arrays are read-only.
+
+    byte_class : (256,) uint8; the class of each byte. Bytes of one class have the same transitions.
+    next_state : (n_states, n_classes) int32; the state after the byte, DEAD, or RESTART.
+    output : (n_states, n_classes) int32; index in `outputs` of the terminals emitted on the
+        transition. With RESTART: those emitted before the pending bytes are read anew.
+    outputs : the sequences of terminals emitted, without ignored ones. Index 0 is the empty
+        sequence.
+    end_output : (n_states,) int32; index in `outputs` of what is emitted if the text ends here. -1
+        if it cannot end here. RESTART if `fallback` must be emitted and `pending` must be read
+        again.
+    live : for each state the terminals that the lexeme under way may still become, ascending. ()
+        where no lexeme is under way.
+    lookahead : for each state the lookahead set: unless the lexer backs up, the text can go on only
+        if the parser can take one of these terminals. The number `n_terminals` in it stands for the
+        end of the text. None: no restriction. See `Lexemes.lookahead`.
+    fallback : for each state the terminal that is emitted if the lexeme fails, where bytes have
+        been read since it could have ended; else -1.
+    reread : for each state with a fallback, what those bytes become when they are read again: the
+        terminals emitted, and the state. None in other states, and in all states if there are
+        several modes.
+    pending : for each state with a fallback, those bytes. b"" in other states, and in all states if
+        there is one mode.
+    may_end_newline : (n_states,) bool; whether the layout's newline may end exactly here, so that
+        its column is the one reached here.
+    is_newline : (n_states,) bool; whether the lexeme under way may become the layout's newline, or
+        the newline has won so far.
+    mode_state : (n_modes,) int32; the state in which a lexeme begins, by mode. With one mode it is
+        START_STATE.
+    """
+
+    byte_class: npt.NDArray[np.uint8]
+    next_state: npt.NDArray[np.int32]
+    output: npt.NDArray[np.int32]
+    outputs: tuple[Outputs, ...]
+    end_output: npt.NDArray[np.int32]
+    live: tuple[tuple[int, ...], ...]
+    lookahead: tuple[frozenset[int] | None, ...]
+    fallback: tuple[int, ...]
+    reread: tuple[Reread | None, ...]
+    pending: tuple[bytes, ...]
+    may_end_newline: npt.NDArray[np.bool_]
+    is_newline: npt.NDArray[np.bool_]
+    mode_state: npt.NDArray[np.int32]
+
+    @property
+    def n_states(self) -> int:
+        """The number of states."""
+        return len(self.live)
+
+    @property
+    def n_modes(self) -> int:
+        """The number of modes; 1 where all terminals compete everywhere."""
+        return len(self.mode_state)
+
+    @property
+    def longest_pending(self) -> int:
+        """The most bytes that the lexer reads anew; 0 with one mode."""
+        return max(map(len, self.pending))
+
+    def __repr__(self) -> str:
+        backs_up = sum(terminal >= 0 for terminal in self.fallback)
+        return (
+            f"<Transducer {self.n_states} states, {self.next_state.shape[1]} byte classes, {self.n_modes} modes, {backs_up} states that "
+            "may back up>"
+        )
