@@ -10,6 +10,8 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
+import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -30,6 +32,8 @@ from engine_cases import (
 import maskwright as mw
 from maskwright.analysis.errors import DeadEndError, GrammarError, IllegalTokenError, LimitError, MaskwrightError
 from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.maskstore.automaton import stack_automaton
+from maskwright.maskstore.automaton.stack_automaton import Budget
 from maskwright.maskstore.table.build import prepare_engine_table
 from maskwright.maskstore.table.compiled import EngineTable, Progress
 from maskwright.maskstore.vocabulary import Vocabulary
@@ -71,8 +75,7 @@ def test_a_store_built_lazily_becomes_the_store_built_at_once() -> None:
     assert isinstance(store, Store)
     matcher = store.matcher()
     assert row(matcher) == row(expected.matcher())
-    told: list[tuple[str, int, int]] = []
-    store.close(lambda *step: told.append(step))
+    store.close()
     assert store.is_closed and not store.is_closing
     assert (store.table == expected.table).all() and store.counts == expected.counts
     assert not store.table.flags.writeable
@@ -174,9 +177,12 @@ def test_a_batch_in_threads_while_the_table_is_replaced() -> None:
         rng = random.Random(seed)
         batch, known = gated.store.batch(size, n_threads=n_threads), expected.batch(size)
         words, right = (np.zeros((size, expected.n_words), np.uint32) for _ in range(2))
+        opened = batch._table
         for step in range(60):
             if step == 20:
                 gated.open_gate()
+            if step == 40:
+                gated.store.close()
             batch.fill(words)
             known.fill(right)
             assert (words == right).all()
@@ -184,6 +190,7 @@ def test_a_batch_in_threads_while_the_table_is_replaced() -> None:
             tokens = [int(rng.choice(np.flatnonzero(each).tolist() or [-1])) for each in bits]
             batch.advance(tokens)
             known.advance(tokens)
+        assert not np.array_equal(opened, expected.table) and np.array_equal(batch._table, expected.table)
 
     with ThreadPoolExecutor(4) as pool:
         for done in [pool.submit(decode, n_threads, seed) for seed, n_threads in enumerate((1, 1, 2, 3))]:
@@ -261,6 +268,17 @@ def test_an_automaton_past_its_limits_stays_open() -> None:
     assert not gated.store.is_closed and not gated.store.is_closing
 
 
+def test_progress_is_told_while_one_waits(waiting: Gated) -> None:
+    told: list[tuple[str, int, int]] = []
+
+    def progress(*step: Any) -> None:
+        told.append(step)
+        waiting.open_gate()
+
+    waiting.store.close(progress)
+    assert ("closure", 0, 1) in told
+
+
 def test_waiting_can_be_interrupted(waiting: Gated) -> None:
     def interrupt(*step: object) -> None:
         raise KeyboardInterrupt
@@ -304,6 +322,67 @@ def test_the_cache_gets_the_closed_store(tmp_path: Path, monkeypatch: pytest.Mon
     assert again.is_closed and not again.is_closing and (again.table == store.table).all()
 
 
+def test_a_grammar_without_texts_does_not_get_into_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("MASKWRIGHT_CACHE", str(folder))
+    for _ in range(2):
+        with pytest.raises(DeadEndError):
+            mw.cached_store('start: "ab"', vocabulary_of(b"a"), lazy=True)
+        time.sleep(0.2)
+    assert not list(folder.iterdir())
+
+
+def test_an_automaton_past_its_budget_is_kept_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As without lazy: what is built again takes as long as before."""
+    monkeypatch.setenv("MASKWRIGHT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(stack_automaton, "Budget", lambda: Budget(edges=0))
+    store = mw.cached_store(*lists(), lazy=True)
+    assert isinstance(store, Store)
+    store.close()
+    assert not store.is_closed
+    again = mw.cached_store(*lists(), lazy=True)
+    assert isinstance(again, Store) and again.origin is not None and not again.is_closed
+    again.close()
+    assert row(again.matcher()) == row(compile_store(*lists()).matcher())
+
+
+def test_each_store_has_its_own_endings_whenever_its_table_is_replaced() -> None:
+    """What was learnt about a table that is gone must not be found for another that is where it was."""
+    wrong = []
+    kept = []
+    for number in range(300):
+        word = "".join(random.Random(number).choices("abcdefghijk", k=4))
+        store = mw.build_store(f'start: "{word}" | "(" start ")"', vocabulary_of(singles=b"abcdefghijk()"), lazy=True)
+        assert isinstance(store, Store)
+        if store.matcher().shortest_ending().data != word.encode():
+            wrong.append(word)
+        if number % 7 == 0:
+            kept.append(store)
+    assert not wrong
+
+
+def test_an_error_holds_no_tables() -> None:
+    class Tables:
+        pass
+
+    found, _ = prepare_engine_table(*lists())
+    tables: list[weakref.ref[Tables]] = []
+
+    def closed(progress: Progress) -> EngineTable:
+        large = Tables()
+        tables.append(weakref.ref(large))
+        raise MemoryError
+
+    store = Store.of(found).close_in_background(closed)
+    for _ in range(3):
+        with pytest.raises(MemoryError) as caught:
+            store.close()
+        assert len(traceback.extract_tb(caught.value.__traceback__)) < 6
+    del caught
+    gc.collect()
+    assert tables[0]() is None
+
+
 def test_a_process_ends_while_a_store_is_being_closed() -> None:
     """Its thread neither delays the end nor says anything."""
     code = "import maskwright as mw\nstore = mw.build_store('c', 'python-tiny', lazy=True)\nassert store.is_closing\n"
@@ -332,7 +411,11 @@ store = Store.of(found).close_in_background(closed)
 child = os.fork()
 if not child:
     assert store.is_closing
-    store.close()
+    threads = [threading.Thread(target=store.close) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     os._exit(0 if store.is_closed else 3)
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 assert store.is_closing

@@ -271,7 +271,7 @@ class _Pairs:
     def _find_through(self) -> tuple[list[int], list[list[tuple[int, list[int]]]]]:
         """For each state the reductions that pop it, by number; and these reductions.
 
-        They are sorted by how many states they pop below it: that number, and their nonterminals.
+        They are grouped by how many states they pop below it: that number, and their nonterminals.
         """
         tables = self.tables
         found: list[set[tuple[int, int]]] = [set() for _ in range(tables.n_states)]

@@ -35,13 +35,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from maskwright.analysis.errors import DeadEndError, LimitError
-
-if TYPE_CHECKING:
-    from maskwright.decoding.engine.texts import Texts
-    from maskwright.maskstore.table.compiled import EngineTable
 from maskwright.decoding.endings.ending_search import EndingSearch
 from maskwright.decoding.endings.ending_spelling import Spelling
 from maskwright.decoding.engine.alone import Alone
+from maskwright.maskstore.table.compiled import EngineTable
+
+if TYPE_CHECKING:
+    from maskwright.decoding.engine.texts import Texts
 
 SHORT_NODES = 2_000
 """States that the search for a short ending looks at beyond those for each byte of the ending.
@@ -195,18 +195,23 @@ _SPELLINGS: dict[int, Spelling] = {}
 
 
 def _search_of(store: EngineTable, spelling: Spelling | None) -> EndingSearch:
-    """The search for a store. The first call makes it; it lives as long as the store's table."""
-    key = (id(store.table), spelling is not None)
+    """The search for a store. The first call makes it; it lives as long as the store.
+
+    A store's table may be replaced meanwhile (`EngineTable.is_closing`), by one with the same lexer
+    and parser.
+    """
+    key = (id(store), spelling is not None)
     found = _SEARCHES.get(key)
     if found is None:
-        found = _SEARCHES[key] = EndingSearch(store, spelling)
-        weakref.finalize(store.table, _SEARCHES.pop, key, None)
+        fixed = EngineTable(store.grammar, store.vocabulary, store.table, store.counts)
+        found = _SEARCHES[key] = EndingSearch(fixed, spelling)
+        weakref.finalize(store, _SEARCHES.pop, key, None)
     return found
 
 
 def _spelling_of(store: EngineTable) -> Spelling:
-    found = _SPELLINGS.get(id(store.table))
+    found = _SPELLINGS.get(id(store))
     if found is None:
-        found = _SPELLINGS[id(store.table)] = Spelling(store)
-        weakref.finalize(store.table, _SPELLINGS.pop, id(store.table), None)
+        found = _SPELLINGS[id(store)] = Spelling(store)
+        weakref.finalize(store, _SPELLINGS.pop, id(store), None)
     return found

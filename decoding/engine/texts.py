@@ -103,10 +103,12 @@ class Texts(Shared):
 
         PERF: called only where the bitmask is new, or the table may be.
         """
+        self._checked = self  # for whoever interrupts here
         self._words = check_words(bitmask, leading, self._n_words)
         if self._is_provisional:
             self._take_table()
-        self._checked = self if self._is_provisional else bitmask
+        if not self._is_provisional:
+            self._checked = bitmask
 
     def _state(self) -> tuple[int, Words, npt.NDArray[np.int64]]:
         """The texts as `restored` takes them: the code's checksum, the memory and the regions."""

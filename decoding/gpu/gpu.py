@@ -132,7 +132,6 @@ class GpuBatch(Shared):
             EngineTable,
             "a Store, as mw.build_store and mw.load_store return it (not one with lexing 'nfa')",
         )
-        store.close()
         size, n_records = as_integer("size", size), as_integer("n_records", n_records)
         n_deep, deep_records = as_integer("n_deep", n_deep), as_integer("deep_records", deep_records)
         least = 2 * constants.INDENT_ZONE
@@ -146,6 +145,7 @@ class GpuBatch(Shared):
         self._backend: Backend = Cpu(torch, named) if named.type == "cpu" and not is_simulated() else Cuda(torch, named)
         self.device = self._backend.device
         self._held = self._checked_held(held)
+        store.close()
         scratch = constants.scratch_size(store.table)
         self._stride = region_size(scratch, n_records)
         self._deep_first = size * self._stride

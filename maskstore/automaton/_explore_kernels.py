@@ -138,7 +138,7 @@ def configuration_set(members, n, states, sizes):  # type: ignore[no-untyped-def
 def step(state, cell, x):  # type: ignore[no-untyped-def]
     """The result of reading one more cell in a configuration set.
 
-    Returns REFUSED, ACCEPTED, the next configuration set, ENDLESS or TOO_DEEP.
+    Returns REFUSED, ACCEPTED, the next configuration set, ENDLESS, TOO_DEEP or NO_SETS.
     """
     found = x.scratch.found
     n = 0
@@ -180,8 +180,8 @@ def pair_of(state, cell, n_cells, keys, slots, sizes):  # type: ignore[no-untype
 def lack_of_room(width, x):  # type: ignore[no-untyped-def]
     """The code of a table that may be full before `width` more steps are made; DONE if none is."""
     sizes = x.sizes
-    # BOUND: a step makes at most found.shape[0] configurations, representatives and sets of
-    # terminals, and one configuration set
+    # BOUND: a step makes at most found.shape[0] configurations and representatives, and one
+    # configuration set. It asks itself for room for each set of terminals (NO_SETS)
     most = width * x.scratch.found.shape[0]
     if sizes[N_CONFIGURATIONS] + most > x.configurations.keys.shape[0]:
         return FULL_CONFIGURATIONS
@@ -207,7 +207,7 @@ def explore(x: Exploration, until: int) -> int:
     Begins with pair sizes[NEXT_PAIR]. New pairs are followed in the same call.
 
     Returns DONE, PAUSED (after `until` edges; one whose step is new counts NEW_STEP times),
-    ENDLESS, TOO_DEEP, or the code of a table that is full.
+    ENDLESS, TOO_DEEP, NO_SETS, or the code of a table that is full.
     """
     # PERF: arrays are taken out of their tuples once, before the loops
     predecessor_start, predecessors = x.parser.predecessor_start, x.parser.predecessors

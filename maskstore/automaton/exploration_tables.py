@@ -67,7 +67,7 @@ FIRST_CAPACITY = 1 << 12
 FIRST_DEPTH = 512
 """Cells that a scratch stack has room for at first."""
 MAX_RULES = 32
-"""Most rules by which a state reduces that stand for several reductions."""
+"""Most rules by which a state may reduce if some of them stand for several reductions."""
 MAX_FOUND = 256
 """Most configurations in which one step can end."""
 MAX_BRANCHES = 256

@@ -178,7 +178,7 @@ class Levels:
             continuation = int(continuation_of[begin])
             tops, found = top_of[begin:end], results[begin:end]
             known = self._known.get(continuation)
-            if known is not None:  # results of other states, or the same again
+            if known is not None:  # results of other states
                 tops, firsts = np.unique(np.concatenate([known[0], tops]), return_index=True)
                 found = np.concatenate([known[1], found])[firsts]
             self._known[continuation] = tops, found

@@ -59,8 +59,8 @@ class StackAutomaton:
     depth_cases : depth_cases[q][d] are the look-ups of lexer state q while d brackets are open. The
         last d stands for any more.
     closure : nodes, edges and masks. The masks are of classes of tokens (`Requirements.classes`).
-    open_roots : () where the automaton is closed. If it went over a budget, each open root is two
-        arrays (n,) int32: continuations and their masks. The parser is asked about each
+    open_roots : () where the automaton is closed. If it is not, or went over a budget, each open
+        root is two arrays (n,) int32: continuations and their masks. The parser is asked about each
         continuation, which is exact but slow. A look-up's root is then -1 - n for open root n.
     counts : sizes on the way, for reports.
     """

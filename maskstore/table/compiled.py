@@ -1,4 +1,4 @@
-"""What the engine reads: a closed stack automaton as one table, with grammar and vocabulary."""
+"""What the engine reads: a stack automaton as one table, with grammar and vocabulary."""
 
 from __future__ import annotations
 
@@ -45,8 +45,9 @@ class EngineTable:
         Otherwise the parser is asked about some of the tokens at each mask: the masks are the same,
         and take longer.
         """
+        table = self.table
         # the part of the open roots has one more integer than there are roots
-        return bool(self.table[schema.OPEN_ITEMS] - self.table[schema.OPEN_START] == 1)
+        return bool(table[schema.OPEN_ITEMS] - table[schema.OPEN_START] == 1)
 
     @property
     def is_closing(self) -> bool:

@@ -103,7 +103,8 @@ class Requirements:
         eos : the ids of the tokens that end the text.
         progress : called with the tokens and lexer states done, and all of them.
 
-        Raises: LimitError for a token that can be read in too many ways under contextual lexing.
+        Raises: LimitError for a token that can be read in too many ways under contextual lexing, or
+        tokens that do too many different things.
         """
         self.grammar = grammar
         self._tables = tables

@@ -81,7 +81,8 @@ class TokenWalk:
         tokens : the tokens to read.
         progress : called with the tokens done, and all of them.
 
-        Raises: LimitError for a token that can be read in too many ways.
+        Raises: LimitError for a token that can be read in too many ways, or for tables past
+        MOST_BYTES.
         """
         self._name = name
         self._feasible = feasible

@@ -13,7 +13,7 @@ from maskwright.maskstore.entries.build import build_entry_table
 from maskwright.maskstore.table.build import build_engine_table, prepare_engine_table
 from maskwright.maskstore.table.compiled import Progress
 from maskwright.maskstore.vocabulary import Vocabulary, VocabularySource, as_vocabulary
-from maskwright.stores.closing import Keep
+from maskwright.stores.closing import Close, Keep
 from maskwright.stores.store import EntryStore, Store
 
 MOST_SAID = 3
@@ -42,7 +42,7 @@ def build_store(
     allow_dead : True also builds a store under which no text can be finished, so that one can look
         at it. Under lexing "nfa" only an empty first mask is recognised.
     lazy : the store is returned in a third of the time and closed in the background. Its masks are
-        the same from the beginning, but take some 10 to 100 us until it is closed, which
+        the same from the beginning, but take some 10 to 200 us until it is closed, which
         `Store.is_closed` says and `Store.close` waits for. Not for lexing "nfa".
 
     Raises: DeadEndError if the grammar cannot finish any text with the vocabulary; it shows what
@@ -67,13 +67,15 @@ def build_and_keep(
 ) -> Store | EntryStore:
     """`build_store`, and what is to be done with the store once it is closed.
 
-    keep : called in the background with a table that was closed there, otherwise with the store.
+    keep : called with the finished store if texts of it can end; in the background if it is closed
+        there.
     """
     streamlined, allow_dead = as_boolean("streamlined", streamlined), as_boolean("allow_dead", allow_dead)
     lazy = as_boolean("lazy", lazy)
     need_rules(rules)
     need_progress(progress)
     grammar, vocabulary = as_grammar(grammar), as_vocabulary(vocabulary)
+    close: Close | None = None
     if grammar.lexing == "nfa":
         if lazy:
             raise GrammarError(
@@ -84,11 +86,12 @@ def build_and_keep(
             grammar, vocabulary, streamlined=streamlined, rules=rules, progress=progress
         )
     elif streamlined and rules == "normalised":
-        store = (
-            compile_store_lazily(grammar, vocabulary, progress, keep)
+        found, close = (
+            prepare_engine_table(grammar, vocabulary, progress)
             if lazy
-            else compile_store(grammar, vocabulary, progress)
+            else (build_engine_table(grammar, vocabulary, progress), None)
         )
+        store = Store.of(found)
     else:
         option = "streamlined=False" if not streamlined else f"rules={rules!r}"
         raise GrammarError(
@@ -97,7 +100,9 @@ def build_and_keep(
         )
     if not allow_dead:
         _refuse_dead(store)
-    if keep is not None and not lazy:
+    if close is not None and isinstance(store, Store):
+        return store.close_in_background(close, keep)
+    if keep is not None:
         keep(store)
     return store
 
@@ -124,17 +129,6 @@ def compile_store(grammar: Grammar, vocabulary: Vocabulary, progress: Progress |
     Raises: as `build_store`, but no DeadEndError.
     """
     return Store.of(build_engine_table(grammar, vocabulary, progress))
-
-
-def compile_store_lazily(
-    grammar: Grammar, vocabulary: Vocabulary, progress: Progress | None = None, keep: Keep | None = None
-) -> Store:
-    """As `compile_store`, but the store is closed in the background.
-
-    keep : called in the background with the closed table.
-    """
-    found, close = prepare_engine_table(grammar, vocabulary, progress)
-    return Store.of(found).close_in_background(close, keep)
 
 
 def compile_entry_store(

@@ -8,6 +8,7 @@ next mask.
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import threading
 import weakref
@@ -24,6 +25,9 @@ Keep = Callable[[EngineTable | EntryTable], None]
 """What is to be done with a finished store, as to write it to a file."""
 
 
+_logger = logging.getLogger(__name__)
+
+
 class _AbandonedError(Exception):
     """Nobody needs the table any more."""
 
@@ -31,7 +35,7 @@ class _AbandonedError(Exception):
 class Closing:
     """One store's closing: a thread that makes the closed table and hands it to the store.
 
-    is_done : whether the store has its table for good.
+    is_done : whether the store has its table for good. It may yet have to be kept.
     """
 
     def __init__(self, store: Any, close: Close, keep: Keep | None = None) -> None:
@@ -46,11 +50,22 @@ class Closing:
         self._is_abandoned = False
         self._step: tuple[str, int, int] | None = None
         self._store = weakref.ref(store)
-        self._close, self._keep = close, keep
-        self._process = os.getpid()
-        self._thread = threading.Thread(target=self._run, name="maskwright-closing", daemon=True)
+        self._close: Close | None = close
+        self._keep = keep
+        self._process = -1
+        self._thread: threading.Thread | None = None
+        try:
+            self._begin()
+        except RuntimeError as error:  # the process has as many threads as it may
+            _logger.warning("the store is open until close() is called: %s", error)
+
+    def _begin(self) -> None:
+        """Start the thread in this process."""
+        thread = threading.Thread(target=self._run, name="maskwright-closing", daemon=True)
+        thread.start()
+        # in this order: who finds the process finds the thread
+        self._thread, self._process = thread, os.getpid()
         _closings.add(self)
-        self._thread.start()
 
     def wait(self, progress: Progress | None = None) -> None:
         """Wait until the store has its table for good, and it was kept.
@@ -59,34 +74,40 @@ class Closing:
 
         Raises: what the closing raised, as MemoryError. The store stays open then.
         """
-        if self._process != os.getpid() and not self.is_done:
-            # a fork has what the thread left, but not the thread
-            self._process = os.getpid()
-            self._thread = threading.Thread(target=self._run, name="maskwright-closing", daemon=True)
-            self._thread.start()
+        if self._process != os.getpid():
+            if self.is_done:
+                return
+            self._begin()  # a fork has what the thread left, but not the thread
+        assert self._thread is not None
         while self._thread.is_alive():
             self._thread.join(0.1)
             if progress is not None and self._step is not None:
                 progress(*self._step)
         if self._error is not None:
-            raise self._error
+            raise self._error.with_traceback(None)
 
     def _run(self) -> None:
+        close = self._close
         try:
-            found = self._close(self._note)
+            if close is None:
+                return  # another thread of a fork has done it
+            found = close(self._note)
             store = self._store()
             if store is not None:
                 store._replace_table(found)
-            del store
-            if self._keep is not None and found.is_closed:
+                del store
+            self.is_done = True
+            if self._keep is not None:
                 self._keep(found)
         except (_AbandonedError, LimitError):
             pass  # an automaton past a limit stays open
         except BaseException as error:
-            self._error = error
+            # without its traceback, which would hold all tables that the closing had
+            self._error = error.with_traceback(None)
+            _logger.warning("a store could not be closed and stays open: %r", error)
         finally:
             self.is_done = True
-            del self._close
+            self._close = None
 
     def _note(self, name: str, done: int, total: int) -> None:
         """The progress of the closing."""
@@ -109,5 +130,5 @@ def _abandon_all() -> None:
     for closing in closings:
         closing.abandon()
     for closing in closings:
-        if closing._process == os.getpid():
+        if closing._thread is not None and closing._process == os.getpid():
             closing._thread.join(10)

@@ -97,7 +97,10 @@ class Store(EngineTable, _Portable):
 
     @property
     def is_closing(self) -> bool:
-        """Whether the store is being closed in the background."""
+        """Whether the store is being closed in the background.
+
+        False once it has the closed table, though that may yet be on its way into the cache.
+        """
         return self._closing is not None and not self._closing.is_done
 
     def close(self, progress: Progress | None = None) -> None:
@@ -107,7 +110,7 @@ class Store(EngineTable, _Portable):
 
         progress : see `build_store`.
 
-        Raises: MemoryError if there is too little memory to close it. The store can still be used.
+        Raises: what went wrong in the background, as MemoryError. The store can still be used.
         """
         if self._closing is not None:
             self._closing.wait(progress)
