@@ -6,6 +6,7 @@ import gc
 import os
 import pickle
 import random
+import signal
 import subprocess
 import sys
 import threading
@@ -240,12 +241,10 @@ def test_what_needs_the_closed_table_waits_for_it(use: str, waiting: Gated, tmp_
 
 def test_a_store_that_nobody_needs_is_not_closed_further(waiting: Gated) -> None:
     closing: Any = waiting.store._closing
-    thread = closing._thread
-    assert thread.is_alive()
+    assert closing.is_at_work
     del waiting.store
     gc.collect()
-    thread.join(5)
-    assert not thread.is_alive() and closing.is_done
+    assert closing._has_ended.wait(5) and closing.is_done
 
 
 def test_memory_that_runs_out_leaves_an_open_store() -> None:
@@ -289,6 +288,30 @@ def test_waiting_can_be_interrupted(waiting: Gated) -> None:
     waiting.open_gate()
     waiting.store.close()
     assert waiting.store.is_closed
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="no such signals here")
+@pytest.mark.parametrize("use", ["close", "save", "pickle"])
+def test_one_waits_again_after_an_interrupt(use: str, waiting: Gated, tmp_path: Path) -> None:
+    """An interrupted Thread.join takes the thread for ended, and what followed was done with an open store."""
+    store, path = waiting.store, tmp_path / "lists.store"
+    act = {"close": store.close, "save": lambda: store.save(path), "pickle": lambda: pickle.dumps(store)}[use]
+    threading.Timer(0.3, signal.pthread_kill, (threading.get_ident(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        act()
+    assert store.is_closing and not path.exists()
+    opened_soon(waiting)
+    act()
+    assert store.is_closed
+    assert use != "save" or mw.load_store(path).is_closed
+
+
+def test_progress_that_is_no_function_is_refused_in_any_state(waiting: Gated) -> None:
+    for _ in range(2):
+        with pytest.raises(MaskwrightError, match="expected a function"):
+            waiting.store.close(3)  # type: ignore[arg-type]
+        waiting.open_gate()
+        waiting.store.close()
 
 
 def test_lexing_nfa_has_nothing_to_close(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -395,7 +418,7 @@ def test_a_forked_process_closes_its_own() -> None:
     """The thread is not there after a fork; waiting makes another."""
     code = """
 import os, threading, warnings
-import maskwright as mw
+import maskwright as mw, numpy as np
 warnings.simplefilter("ignore")
 from maskwright.maskstore.table.build import prepare_engine_table
 from maskwright.stores.store import Store
@@ -410,13 +433,17 @@ def closed(progress):
 store = Store.of(found).close_in_background(closed)
 child = os.fork()
 if not child:
-    assert store.is_closing
+    assert not store.is_closing and not store.is_closed and "open" in repr(store)
+    matcher = store.matcher()
+    words = np.zeros(store.n_words, np.uint32)
+    matcher.fill(words)
     threads = [threading.Thread(target=store.close) for _ in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    os._exit(0 if store.is_closed else 3)
+    matcher.fill(words)
+    os._exit(0 if store.is_closed and matcher._table.base is store.table else 3)
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 assert store.is_closing
 gate.set()

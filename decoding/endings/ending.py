@@ -197,7 +197,7 @@ _SPELLINGS: dict[int, Spelling] = {}
 def _search_of(store: EngineTable, spelling: Spelling | None) -> EndingSearch:
     """The search for a store. The first call makes it; it lives as long as the store.
 
-    A store's table may be replaced meanwhile (`EngineTable.is_closing`), by one with the same lexer
+    A store's table may be replaced meanwhile (`EngineTable.is_final`), by one with the same lexer
     and parser.
     """
     key = (id(store), spelling is not None)

@@ -86,13 +86,13 @@ class Texts(Shared):
         self._checked: object = self  # the texts themselves, which are no bitmask
 
     def _take_table(self) -> None:
-        """Read the store's table from now on. It changes once if the store is being closed.
+        """Read the store's table from now on. It may change once (`EngineTable.is_final`).
 
         States and records mean the same under both tables. (Walks would not, but none is cached
         while the parser is asked.)
         """
         # in this order: a table that is taken too early is taken again
-        self._is_provisional = self.store.is_closing
+        self._is_provisional = not self.store.is_final
         # PERF: compiled code is specialised on whether an array is read-only. A mapped file is, so
         # all tables are.
         self._table = self.store.table.view()

@@ -24,7 +24,7 @@ class EngineTable:
     table : (n,) int32, read-only; see `maskwright.maskstore.table.schema`.
     counts : sizes on the way to the closed automaton, by name; statistics only.
 
-    While an automaton is being closed (`is_closing`), both are those of the open one. They are
+    While an automaton is not closed yet (`is_final`), both are those of the open one. They are
     replaced when it is closed.
     """
 
@@ -50,9 +50,9 @@ class EngineTable:
         return bool(table[schema.OPEN_ITEMS] - table[schema.OPEN_START] == 1)
 
     @property
-    def is_closing(self) -> bool:
-        """Whether the table may yet be replaced by that of the closed automaton."""
-        return False
+    def is_final(self) -> bool:
+        """Whether the table is not replaced any more by that of the closed automaton."""
+        return True
 
     def close(self, progress: Progress | None = None) -> None:
         """Wait until the table is not replaced any more. progress : see `Progress`."""

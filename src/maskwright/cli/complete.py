@@ -200,8 +200,12 @@ def complete(
             write_json(json_file, facts)
         if compiled.is_closing:
             # the text is written already; the next call finds the store in the cache
-            with progress_bars() as progress:
-                compiled.close(progress)
+            try:
+                with progress_bars() as progress:
+                    compiled.close(progress)
+            except KeyboardInterrupt:
+                console.print("interrupted; the text is whole, but the store was not kept for the next call")
+                raise typer.Exit(130) from None
 
 
 def _prompt(prompt: str | None, path: Path | None) -> str:

@@ -53,7 +53,8 @@ class Closing:
         self._close: Close | None = close
         self._keep = keep
         self._process = -1
-        self._thread: threading.Thread | None = None
+        # no Thread.join: in some versions of Python an interrupted one takes the thread for ended
+        self._has_ended = threading.Event()
         try:
             self._begin()
         except RuntimeError as error:  # the process has as many threads as it may
@@ -61,11 +62,16 @@ class Closing:
 
     def _begin(self) -> None:
         """Start the thread in this process."""
-        thread = threading.Thread(target=self._run, name="maskwright-closing", daemon=True)
-        thread.start()
-        # in this order: who finds the process finds the thread
-        self._thread, self._process = thread, os.getpid()
+        has_ended = threading.Event()
+        threading.Thread(target=self._run, args=(has_ended,), name="maskwright-closing", daemon=True).start()
+        # in this order: who finds the process finds the thread's event
+        self._has_ended, self._process = has_ended, os.getpid()
         _closings.add(self)
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether this process has a thread that has not come to the store's table for good."""
+        return not self.is_done and self._process == os.getpid()
 
     def wait(self, progress: Progress | None = None) -> None:
         """Wait until the store has its table for good, and it was kept.
@@ -78,15 +84,13 @@ class Closing:
             if self.is_done:
                 return
             self._begin()  # a fork has what the thread left, but not the thread
-        assert self._thread is not None
-        while self._thread.is_alive():
-            self._thread.join(0.1)
+        while not self._has_ended.wait(0.1):
             if progress is not None and self._step is not None:
                 progress(*self._step)
         if self._error is not None:
             raise self._error.with_traceback(None)
 
-    def _run(self) -> None:
+    def _run(self, has_ended: threading.Event) -> None:
         close = self._close
         try:
             if close is None:
@@ -108,6 +112,7 @@ class Closing:
         finally:
             self.is_done = True
             self._close = None
+            has_ended.set()
 
     def _note(self, name: str, done: int, total: int) -> None:
         """The progress of the closing."""
@@ -130,5 +135,5 @@ def _abandon_all() -> None:
     for closing in closings:
         closing.abandon()
     for closing in closings:
-        if closing._thread is not None and closing._process == os.getpid():
-            closing._thread.join(10)
+        if closing._process == os.getpid():
+            closing._has_ended.wait(10)

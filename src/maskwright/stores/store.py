@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 
-from maskwright.analysis.arguments import as_boolean
+from maskwright.analysis.arguments import as_boolean, need_progress
 from maskwright.analysis.errors import GrammarError, StoreError
 from maskwright.decoding.batch import Batch
 from maskwright.decoding.matcher import DEFAULT_ROLLBACK, Matcher
@@ -96,22 +96,29 @@ class Store(EngineTable, _Portable):
         object.__setattr__(self, "counts", found.counts)
 
     @property
+    def is_final(self) -> bool:
+        """Whether the table is not replaced any more."""
+        return self._closing is None or self._closing.is_done
+
+    @property
     def is_closing(self) -> bool:
-        """Whether the store is being closed in the background.
+        """Whether the store is being closed in the background, by this process.
 
         False once it has the closed table, though that may yet be on its way into the cache.
         """
-        return self._closing is not None and not self._closing.is_done
+        return self._closing is not None and self._closing.is_at_work
 
     def close(self, progress: Progress | None = None) -> None:
         """Wait until the store is closed. Does nothing for a store that was not built lazily.
 
-        Past its budget an automaton stays open (`is_closed`), with the same masks.
+        Past its budget an automaton stays open (`is_closed`), with the same masks; so does a copy
+        that `dataclasses.replace` makes of an open store.
 
         progress : see `build_store`.
 
         Raises: what went wrong in the background, as MemoryError. The store can still be used.
         """
+        need_progress(progress)
         if self._closing is not None:
             self._closing.wait(progress)
 

@@ -359,7 +359,7 @@ def test_machine_code_is_kept_under_the_checksum_of_what_it_is_made_of() -> None
         "maskstore/table/schema.py",
         "maskstore/table/_table_kernels.py",
         "analysis/lr/encoding.py",
-        "analysis/lexing/transducer.py",
+        "analysis/lexing/encoding.py",
     }
     found = checksum(engine_cuda.__file__)
     for name in ("advance", "find", "write", "begin", "load"):
