@@ -204,7 +204,7 @@ def complete(
                 with progress_bars() as progress:
                     compiled.close(progress)
             except KeyboardInterrupt:
-                console.print("interrupted; the text is whole, but the store was not kept for the next call")
+                console.print("interrupted; the text is whole, but the store may not have been kept for the next call")
                 raise typer.Exit(130) from None
 
 
