@@ -5,6 +5,9 @@ python reports/bench/compiling.py [--glrmask PYTHON]
 PYTHON is an interpreter that has glrmask installed. Each grammar and vocabulary has a process of its own, in which a tiny grammar is
 built for the vocabulary first: so code is loaded, and what the vocabulary alone decides is worked out (`prepare`). Then the least of
 ROUNDS counts. Engines take turns.
+
+Of an open store (`build_store(..., lazy=True)`) it counts the CPU seconds to the first mask. Then OPEN_STEPS tokens are drawn from the
+masks of a store that is not closed at all, and each mask is timed.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ import maskwright as mw
 
 ROUNDS = 3
 VOCABULARIES = ("mistral-7b-v0.1", "tekken")
+OPEN_STEPS = 300
 TINY = 'start: "a" start "b" | "a" "b"\n'
 TEXTS = Path(__file__).parent / "grammars"
 GRAMMARS = ("a^n b^n", "json.lark", "json", "lark:python", "python", "c", "java", "sql")
@@ -35,8 +39,12 @@ SHARED = ("a^n b^n", "json.lark")
 OURS = """
 import json, resource, sys, time
 import maskwright as mw
+import random
+import numpy as np
+from maskwright.maskstore.table.build import prepare_engine_table
 from maskwright.stores.build import compile_store
-what, is_text, vocabulary, tiny, rounds = sys.argv[1:]
+from maskwright.stores.store import Store
+what, is_text, vocabulary, tiny, rounds, steps = sys.argv[1:]
 vocabulary = mw.load_vocabulary(vocabulary)
 begin = time.process_time()
 compile_store(mw.parse_grammar(tiny), vocabulary)
@@ -48,7 +56,27 @@ for _ in range(int(rounds)):
     store = compile_store(grammar, vocabulary)
     found.append(time.process_time() - begin)
 memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-print(json.dumps({"cpu_s": min(found), "prepare_cpu_s": prepare, "peak_mb": memory / 1024, "table_mb": store.table.nbytes / 2**20}))
+opened = []
+for _ in range(int(rounds)):
+    begin = time.process_time()
+    grammar = mw.parse_grammar(open(what).read(), lexing="longest") if is_text == "1" else mw.load_grammar(what)
+    open_store = Store.of(prepare_engine_table(grammar, vocabulary)[0])
+    matcher, words = open_store.matcher(), np.zeros(store.n_words, np.uint32)
+    matcher.fill(words)
+    opened.append(time.process_time() - begin)
+rng, seconds = random.Random(0), []
+for _ in range(int(steps)):
+    begin = time.perf_counter()
+    matcher.fill(words)
+    seconds.append(time.perf_counter() - begin)
+    allowed = np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little")).tolist()
+    matcher.advance(rng.choice(allowed))
+    if matcher.is_finished():
+        matcher.reset()
+print(json.dumps({
+    "cpu_s": min(found), "prepare_cpu_s": prepare, "peak_mb": memory / 1024, "table_mb": store.table.nbytes / 2**20,
+    "open_cpu_s": min(opened), "open_mask_us": 1e6 * float(np.median(seconds)),
+}))
 """
 
 GLRMASK = """
@@ -84,7 +112,16 @@ def main() -> None:
     parser.add_argument("--grammars", nargs="+", default=GRAMMARS)
     options = parser.parse_args()
     table = Table(
-        "grammar", "vocabulary", "CPU s", "MB", "glrmask: CPU s", "MB", title="building a store", title_justify="left"
+        "grammar",
+        "vocabulary",
+        "CPU s",
+        "MB",
+        "open: CPU s",
+        "us a mask",
+        "glrmask: CPU s",
+        "MB",
+        title="building a store",
+        title_justify="left",
     )
     cells = []
     with tempfile.TemporaryDirectory() as folder:
@@ -98,17 +135,15 @@ def main() -> None:
                 what, is_text = str(files.get(name, name)), str(int(name in SHARED))
                 cell = {"grammar": name, "vocabulary": vocabulary}
                 cell["maskwright"] = measured(
-                    [sys.executable, "-c", OURS, what, is_text, vocabulary, TINY, str(ROUNDS)]
+                    [sys.executable, "-c", OURS, what, is_text, vocabulary, TINY, str(ROUNDS), str(OPEN_STEPS)]
                 )
                 if options.glrmask and name in SHARED:
                     cell["glrmask"] = measured([options.glrmask, "-c", GLRMASK, what, str(tokens), TINY, str(ROUNDS)])
                 cells.append(cell)
-                columns = [cell["maskwright"], cell.get("glrmask", {})]
-                table.add_row(
-                    name,
-                    vocabulary,
-                    *(str(each.get(key, each.get("failed", ""))) for each in columns for key in ("cpu_s", "peak_mb")),
-                )
+                ours, theirs = cell["maskwright"], cell.get("glrmask", {})
+                shown = [(ours, key) for key in ("cpu_s", "peak_mb", "open_cpu_s", "open_mask_us")]
+                shown += [(theirs, key) for key in ("cpu_s", "peak_mb")]
+                table.add_row(name, vocabulary, *(str(each.get(key, each.get("failed", ""))) for each, key in shown))
     Console().print(table)
     command = "python reports/bench/compiling.py" + " --glrmask PYTHON" * bool(options.glrmask)
     write_record("compiling", command, {"rounds": ROUNDS, "cells": cells})

@@ -41,16 +41,16 @@ def build_store(
     progress : called while the store is built, see `Progress`.
     allow_dead : True also builds a store under which no text can be finished, so that one can look
         at it. Under lexing "nfa" only an empty first mask is recognised.
-    lazy : the store is returned in a third of the time and closed in the background. Its masks are
-        the same from the beginning, but take some 10 to 200 us until it is closed, which
-        `Store.is_closed` says and `Store.close` waits for. Not for lexing "nfa".
+    lazy : the store is returned in a fifth to two thirds of the time and closed in the background.
+        Its masks are the same from the beginning, but take up to a millisecond until it is closed,
+        which `Store.is_closed` says and `Store.close` waits for. Not for lexing "nfa".
 
     Raises: DeadEndError if the grammar cannot finish any text with the vocabulary; it shows what
     lint says. TerminalError if a terminal cannot be compiled. LimitError if a construction grows
     past its limit. VocabularyError if the vocabulary has no text. GrammarError if the lexing does
     not have one of the options; also if conflicts are decided by a shift and no text can be
     finished as a result, whatever `allow_dead` says.
-    Cost: for python.lark at V = 32k some 10 CPU s, under "nfa" 3.
+    Cost: for python.lark at V = 32k some 3 CPU s, under "nfa" too.
     """
     return build_and_keep(grammar, vocabulary, None, streamlined, rules, progress, allow_dead, lazy)
 
