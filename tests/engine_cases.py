@@ -174,6 +174,10 @@ def random_verbatim_grammar(seed: int) -> Grammar:
     return longest("\n".join(lines), f"strings-{seed}")
 
 
+MAKERS = [random_longest_grammar, random_layout_grammar, random_contextual_grammar, random_verbatim_grammar]
+"""Random grammars of all kinds that the engine reads."""
+
+
 def samples(grammar: Grammar, rng: random.Random, n: int) -> list[bytes]:
     """Strings of terminals, spelled at random, some with blanks or newlines between."""
     pieces = [t.literal for t in grammar.terminals if t.literal] + [

@@ -21,10 +21,7 @@ from typing import Any
 import numpy as np
 import pytest
 from engine_cases import (
-    random_contextual_grammar,
-    random_layout_grammar,
-    random_longest_grammar,
-    random_verbatim_grammar,
+    MAKERS,
     random_vocabulary,
     row,
     vocabulary_of,
@@ -41,7 +38,6 @@ from maskwright.maskstore.vocabulary import Vocabulary
 from maskwright.stores.build import compile_store
 from maskwright.stores.store import Store
 
-MAKERS = [random_longest_grammar, random_layout_grammar, random_contextual_grammar, random_verbatim_grammar]
 LISTS = 'start: "[" [start ("," start)*] "]" | "x"'
 
 

@@ -39,7 +39,7 @@ from maskwright.maskstore.automaton.exploration_tables import (
     Pairs,
     Steps,
 )
-from maskwright.maskstore.tokens._hash_kernels import first_slot, mix, slot_of, slot_of_step
+from maskwright.maskstore.tokens._hash_kernels import hash_of_run, slot_of, slot_of_run, slot_of_step
 
 NEW_STEP = 64
 """Units of work of a step that is not yet known. A known step takes one."""
@@ -104,30 +104,16 @@ def configuration_set(members, n, states, sizes):  # type: ignore[no-untyped-def
     if n == 0:
         return REFUSED
     n = unique(members, n)
-    start, items = states.start, states.items
-    h = np.uint64(88172645463325252)
-    for i in range(n):
-        h = mix(h, members[i])
-    key = np.int64(h >> np.uint64(1))
-    mask = states.slots.shape[0] - 1
-    at = first_slot(key, states.slots)
-    while states.slots[at] >= 0:
-        known = states.slots[at]
-        if states.hashes[known] == key and start[known + 1] - start[known] == n:
-            same = True
-            for i in range(n):
-                if items[start[known] + i] != members[i]:
-                    same = False
-                    break
-            if same:
-                return known
-        at = (at + 1) & mask
+    key = hash_of_run(members, n)
+    at = slot_of_run(key, members, n, states)
+    if states.slots[at] >= 0:
+        return states.slots[at]
     number = sizes[N_STATES]
     sizes[N_STATES] = number + 1
-    begin = start[number]
+    begin = states.start[number]
     for i in range(n):
-        items[begin + i] = members[i]
-    start[number + 1] = begin + n
+        states.items[begin + i] = members[i]
+    states.start[number + 1] = begin + n
     sizes[N_MEMBERS] = begin + n
     states.hashes[number] = key
     states.slots[at] = number

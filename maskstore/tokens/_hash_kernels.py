@@ -79,6 +79,40 @@ def first_slot(hashed, slots):  # type: ignore[no-untyped-def]
     return (np.int64(hashed) >> np.int64(23)) & (slots.shape[0] - 1)
 
 
+@kernel(forceinline=True)
+def hash_of_run(items, n):  # type: ignore[no-untyped-def]
+    """A 63-bit hash of items[:n]."""
+    h = np.uint64(88172645463325252)
+    for i in range(n):
+        h = mix(h, items[i])
+    return np.int64(h >> np.uint64(1))
+
+
+@kernel(forceinline=True)
+def slot_of_run(key, items, n, table):  # type: ignore[no-untyped-def]
+    """The index h at which items[:n] are or belong: table.slots[h] is their row, or -1.
+
+    key : their hash.
+    table : has `hashes`; and `start` and `items`, the numbers of row i being items[start[i] :
+        start[i + 1]].
+    """
+    hashes, start, stored, slots = table.hashes, table.start, table.items, table.slots
+    at = first_slot(key, slots)
+    while slots[at] >= 0:
+        known = np.int64(slots[at])
+        begin = start[known]
+        if hashes[known] == key and start[known + 1] - begin == n:
+            same = True
+            for i in range(n):
+                if stored[begin + i] != items[i]:
+                    same = False
+                    break
+            if same:
+                break
+        at = (at + 1) & (slots.shape[0] - 1)
+    return at
+
+
 @kernel(entry=True)
 def add_hashed(hashes: Int64, begin: int, end: int, slots: Int32) -> None:
     """Enter the rows begin to end - 1, which are distinct, by their 63-bit hashes."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from maskwright.analysis.arrays import Int32, Int32_2D, Int64
 from maskwright.analysis.jit import kernel
-from maskwright.maskstore.tokens._hash_kernels import first_slot, mix, slot_of
+from maskwright.maskstore.tokens._hash_kernels import hash_of_run, slot_of, slot_of_run
 from maskwright.maskstore.tokens._kernels import SPACE
 from maskwright.maskstore.tokens._walk_kernels import begin_lexeme, read_byte
 from maskwright.maskstore.tokens.walk_tables import (
@@ -131,23 +131,10 @@ def value_of(n, o):  # type: ignore[no-untyped-def]
                 found[n_distinct] = found[i]
                 n_distinct += 1
         n = n_distinct
-    h = np.uint64(88172645463325252)
-    for i in range(n):
-        h = mix(h, found[i])
-    key = np.int64(h >> np.uint64(1))
-    at = first_slot(key, values.slots)
-    while values.slots[at] >= 0:
-        known = np.int64(values.slots[at])
-        begin = values.start[known]
-        if values.hashes[known] == key and values.start[known + 1] - begin == n:
-            same = True
-            for i in range(n):
-                if values.items[begin + i] != found[i]:
-                    same = False
-                    break
-            if same:
-                return known, DONE
-        at = (at + 1) & (values.slots.shape[0] - 1)
+    key = hash_of_run(found, n)
+    at = slot_of_run(key, found, n, values)
+    if values.slots[at] >= 0:
+        return np.int64(values.slots[at]), DONE
     number = o.sizes[N_VALUES]
     if number >= values.hashes.shape[0] or values.start[number] + n > values.items.shape[0]:
         return number, FULL_VALUES
@@ -203,35 +190,22 @@ def vector_of(items, n, o):  # type: ignore[no-untyped-def]
     if n == 0:
         return np.int64(0), DONE
     vectors = o.vectors
-    h = np.uint64(88172645463325252)
-    for i in range(2 * n):
-        h = mix(h, items[i])
-    key = np.int64(h >> np.uint64(1))
-    at = first_slot(key, vectors.slots)
-    while vectors.slots[at] >= 0:
-        known = np.int64(vectors.slots[at])
-        begin = vectors.start[known]
-        if vectors.hashes[known] == key and vectors.start[known + 1] - begin == n:
-            same = True
-            for i in range(2 * n):
-                if vectors.items[2 * begin + i] != items[i]:
-                    same = False
-                    break
-            if same:
-                return known, DONE
-        at = (at + 1) & (vectors.slots.shape[0] - 1)
+    key = hash_of_run(items, 2 * n)
+    at = slot_of_run(key, items, 2 * n, vectors)
+    if vectors.slots[at] >= 0:
+        return np.int64(vectors.slots[at]), DONE
     number = o.sizes[N_VECTORS]
-    if number >= vectors.hashes.shape[0] or 2 * (vectors.start[number] + n) > vectors.items.shape[0]:
+    if number >= vectors.hashes.shape[0] or vectors.start[number] + 2 * n > vectors.items.shape[0]:
         return number, FULL_VECTORS
     o.sizes[N_VECTORS] = number + 1
     begin = vectors.start[number]
-    vectors.start[number + 1] = begin + n
+    vectors.start[number + 1] = begin + 2 * n
     vectors.hashes[number] = key
     vectors.slots[at] = number
     vectors.emits[number] = 0
     for i in range(n):
-        vectors.items[2 * (begin + i)] = items[2 * i]
-        vectors.items[2 * (begin + i) + 1] = items[2 * i + 1]
+        vectors.items[begin + 2 * i] = items[2 * i]
+        vectors.items[begin + 2 * i + 1] = items[2 * i + 1]
         vectors.emits[number] |= o.values.emits[items[2 * i + 1]]
     return number, DONE
 
@@ -294,13 +268,13 @@ def new_vector(key, vector, byte, klass, move, w, o):  # type: ignore[no-untyped
     """
     n = 0
     begin, end = o.vectors.start[vector], o.vectors.start[vector + 1]
-    w.cursor[WORK] += end - begin
-    for i in range(begin, end):
-        value, code = value_after(np.int64(o.vectors.items[2 * i + 1]), byte, klass, move, w, o)
+    w.cursor[WORK] += (end - begin) // 2
+    for i in range(begin, end, 2):
+        value, code = value_after(np.int64(o.vectors.items[i + 1]), byte, klass, move, w, o)
         if code != DONE:
             return vector, code
         if value != 0:
-            o.items[2 * n] = o.vectors.items[2 * i]
+            o.items[2 * n] = o.vectors.items[i]
             o.items[2 * n + 1] = value
             n += 1
     after, code = vector_of(o.items, n, o)

@@ -204,8 +204,8 @@ class TokenWalk:
         self.n_classes = int(number.max()) + 1
         self.class_of = number[vector_of]
         vectors = np.argsort(number)[-self.n_classes :] if self.n_classes else np.zeros(0, np.int64)
-        sizes = np.diff(o.vectors.start)[vectors]
-        entry = 2 * (np.repeat(o.vectors.start[vectors] - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum()))
+        sizes = np.diff(o.vectors.start)[vectors] // 2
+        entry = np.repeat(o.vectors.start[vectors] - 2 * (np.cumsum(sizes) - sizes), sizes) + 2 * np.arange(sizes.sum())
         component, value = o.vectors.items[entry], o.vectors.items[entry + 1]
         begin, order = np.zeros(int(o.firsts.n[0]) + 1, np.int64), np.empty(len(entry), np.int64)
         _kernels.stable_order(component, begin, order)

@@ -187,8 +187,8 @@ class Vectors(NamedTuple):
     """What a text does from all lexer states at once, by number. Vector 0: it is not read in any.
 
     For each class of bytes, states that do the same at the first byte are one *component*. A vector
-    has a value for each component in which the text is read. Vector v has the components
-    items[2 i] and their values items[2 i + 1] for start[v] <= i < start[v + 1].
+    has a value for each component in which the text is read. Vector v is items[start[v] :
+    start[v + 1]]: each component, with its value behind it.
 
     hashes : (capacity,) int64; of a vector's items.
     start : (capacity + 1,) int64.

@@ -37,10 +37,8 @@ GRAMMARS = ("a^n b^n", "json.lark", "json", "lark:python", "python", "c", "java"
 SHARED = ("a^n b^n", "json.lark")
 
 OURS = """
-import json, resource, sys, time
-import maskwright as mw
-import random
-import numpy as np
+import json, random, resource, sys, time
+import maskwright as mw, numpy as np
 from maskwright.maskstore.table.build import prepare_engine_table
 from maskwright.stores.build import compile_store
 from maskwright.stores.store import Store
@@ -49,18 +47,18 @@ vocabulary = mw.load_vocabulary(vocabulary)
 begin = time.process_time()
 compile_store(mw.parse_grammar(tiny), vocabulary)
 prepare = time.process_time() - begin
+def load():
+    return mw.parse_grammar(open(what).read(), lexing="longest") if is_text == "1" else mw.load_grammar(what)
 found = []
 for _ in range(int(rounds)):
     begin = time.process_time()
-    grammar = mw.parse_grammar(open(what).read(), lexing="longest") if is_text == "1" else mw.load_grammar(what)
-    store = compile_store(grammar, vocabulary)
+    store = compile_store(load(), vocabulary)
     found.append(time.process_time() - begin)
 memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 opened = []
 for _ in range(int(rounds)):
     begin = time.process_time()
-    grammar = mw.parse_grammar(open(what).read(), lexing="longest") if is_text == "1" else mw.load_grammar(what)
-    open_store = Store.of(prepare_engine_table(grammar, vocabulary)[0])
+    open_store = Store.of(prepare_engine_table(load(), vocabulary)[0])
     matcher, words = open_store.matcher(), np.zeros(store.n_words, np.uint32)
     matcher.fill(words)
     opened.append(time.process_time() - begin)

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 from engine_cases import (
+    MAKERS,
     ids,
     longest,
-    random_contextual_grammar,
     random_layout_grammar,
     random_longest_grammar,
-    random_verbatim_grammar,
     random_vocabulary,
     row,
     vocabulary_of,
@@ -103,9 +102,6 @@ def test_slots_are_matchers(make: Any, n_threads: int) -> None:
         assert [batch.is_accepting(slot) for slot in range(7)] == [matcher.is_accepting() for matcher in matchers]
         assert [batch.is_finished(slot) for slot in range(7)] == [matcher.is_finished() for matcher in matchers]
     assert ended
-
-
-MAKERS = [random_longest_grammar, random_layout_grammar, random_contextual_grammar, random_verbatim_grammar]
 
 
 @pytest.mark.parametrize("seed", range(6))

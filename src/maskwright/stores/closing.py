@@ -24,7 +24,6 @@ Close = Callable[[Progress], EngineTable]
 Keep = Callable[[EngineTable | EntryTable], None]
 """What is to be done with a finished store, as to write it to a file."""
 
-
 _logger = logging.getLogger(__name__)
 
 

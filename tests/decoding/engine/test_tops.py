@@ -8,10 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from engine_cases import (
-    random_contextual_grammar,
-    random_layout_grammar,
-    random_longest_grammar,
-    random_verbatim_grammar,
+    MAKERS,
     random_vocabulary,
     row,
 )
@@ -37,9 +34,7 @@ def tops(matcher: Matcher) -> set[int]:
     return {int(memory[arena + constants.RECORD * frame]) & int(constants.NATURAL) for frame in frames}
 
 
-@pytest.mark.parametrize(
-    "make", [random_longest_grammar, random_layout_grammar, random_contextual_grammar, random_verbatim_grammar]
-)
+@pytest.mark.parametrize("make", MAKERS)
 def test_a_terminal_was_shifted_last(make: Any) -> None:
     met = 0
     for seed in range(20):

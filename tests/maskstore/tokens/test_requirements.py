@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 from engine_cases import (
+    MAKERS,
     longest,
-    random_contextual_grammar,
     random_layout_grammar,
     random_longest_grammar,
-    random_verbatim_grammar,
     random_vocabulary,
     vocabulary_of,
 )
@@ -145,9 +144,7 @@ def test_groups_do_the_same_and_the_first_thing_required_is_what_is_emitted(make
 
 
 @pytest.mark.parametrize("seed", range(12))
-@pytest.mark.parametrize(
-    "make", [random_longest_grammar, random_layout_grammar, random_contextual_grammar, random_verbatim_grammar]
-)
+@pytest.mark.parametrize("make", MAKERS)
 def test_what_no_parser_can_read_is_not_followed(make: Any, seed: int) -> None:
     try:
         required, _ = prepared(make, seed)

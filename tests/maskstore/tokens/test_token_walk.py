@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 from engine_cases import (
+    MAKERS,
     random_contextual_grammar,
-    random_layout_grammar,
-    random_longest_grammar,
-    random_verbatim_grammar,
     random_vocabulary,
 )
 from naive import states_after
@@ -116,9 +114,7 @@ def ways_of(required: Requirements, walk: TokenWalk, texts: SortedTexts, state: 
 
 
 @pytest.mark.parametrize("seed", range(16))
-@pytest.mark.parametrize(
-    "make", [random_longest_grammar, random_layout_grammar, random_contextual_grammar, random_verbatim_grammar]
-)
+@pytest.mark.parametrize("make", MAKERS)
 def test_all_tokens_do_what_they_do_one_by_one(make: Any, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     grammar = make(seed)
     vocabulary = random_vocabulary(grammar, seed)
