@@ -55,6 +55,17 @@ class BackupError(LimitError):
         self.terminals = terminals
 
 
+class SchemaError(MaskwrightError):
+    """A JSON Schema is malformed, has no instance, or says what no mask can say exactly.
+
+    pointer : the JSON pointer of the subschema or keyword, "" for the whole document.
+    """
+
+    def __init__(self, message: str, pointer: str = "") -> None:
+        super().__init__(message)
+        self.pointer = pointer
+
+
 class VocabularyError(MaskwrightError):
     """A tokenizer file cannot be read exactly, or its tokens are not usable."""
 

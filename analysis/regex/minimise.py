@@ -20,16 +20,33 @@ def minimise(next_state: Table, is_accepting: Flags) -> tuple[Table, Flags]:
     Cost: O(n * n_classes) a round, n_classes being the number of distinct columns. Late rounds look
     at few states.
     """
+    table, labels = minimise_labelled(next_state, is_accepting.astype(np.int32) - 1)
+    return table, labels == 0
+
+
+def minimise_labelled(next_state: Table, labels: npt.NDArray[np.int32]) -> tuple[Table, npt.NDArray[np.int32]]:
+    """As `minimise`, for an automaton that says more of a string than whether it is accepted.
+
+    next_state : (n, n_columns) int32; the next state, -1 for no transition. State 0 is initial.
+    labels : (n,) int32; what a string is that ends in a state, -1 for none that is accepted.
+
+    Returns next_state : (m, n_columns) int32 and labels : (m,) int32 of the m states that remain;
+    one state with label -1 if no string is accepted.
+    Cost: as `minimise`.
+    """
     classes, representatives = column_classes(next_state)
     table = next_state[:, representatives]
     n = len(table)
-    distance = distances(table, is_accepting)
+    distance = distances(table, labels >= 0)
     live = np.append(distance >= 0, False)
     rows = np.where(live[table], table, n).tolist()  # -1 reads the last entry of live, so it too becomes the sink n
     rows.append([n] * len(representatives))
-    block = _refine(rows, [*distance.tolist(), -1])
-    if block[0] == block[n]:
-        return np.full((1, len(classes)), -1, dtype=np.int32), np.zeros(1, dtype=np.bool_)
+    # an accepting state has distance 0, and then its label counts
+    start = np.where(labels >= 0, labels, int(labels.max()) + 1 + distance)
+    start[distance < 0] = -1  # as the sink
+    block = _refine(rows, [*start.tolist(), -1])
+    if distance[0] < 0:
+        return np.full((1, len(classes)), -1, dtype=np.int32), np.full(1, -1, dtype=np.int32)
     number = {block[0]: 0, block[n]: -1}
     order = [0]  # one state of each block
     merged: list[list[int]] = []
@@ -39,7 +56,34 @@ def minimise(next_state: Table, is_accepting: Flags) -> tuple[Table, Flags]:
                 number[block[target]] = len(order)
                 order.append(target)
         merged.append([number[block[target]] for target in rows[state]])
-    return np.array(merged, dtype=np.int32)[:, classes], is_accepting[order]
+    return np.array(merged, dtype=np.int32)[:, classes], labels[order]
+
+
+def merged_rows(rows: list[list[int]], is_accepting: list[bool]) -> tuple[list[list[int]], list[bool]]:
+    """The minimal, trimmed automaton of one with few columns, its states in no special order.
+
+    rows : for each state the next one by column, -1 for none. State 0 is initial.
+    is_accepting : whether each state accepts.
+
+    Returns both of the states that remain; state 0 is initial.
+    """
+    n = len(rows)
+    distance = _distances([set(row) - {-1} for row in rows], [s for s, accepts in enumerate(is_accepting) if accepts])
+    if 0 not in distance:
+        return [[-1] * len(rows[0])], [False]
+    if len(distance) < n:
+        rows = [[target if target in distance else n for target in row] for row in rows]
+    else:
+        rows = [[n if target < 0 else target for target in row] for row in rows]
+    rows.append([n] * len(rows[0]))
+    block = _refine(rows, [distance.get(state, -1) for state in range(n + 1)])
+    first: dict[int, int] = {}  # a block -> one state of it
+    for state, at in enumerate(block):
+        if at != block[n]:
+            first.setdefault(at, state)
+    number = {at: i for i, at in enumerate(first)} | {block[n]: -1}
+    merged = [[number[block[target]] for target in rows[state]] for state in first.values()]
+    return merged, [is_accepting[state] for state in first.values()]
 
 
 def column_classes(next_state: Table) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
@@ -91,17 +135,23 @@ def distances(table: Table, is_accepting: Flags) -> npt.NDArray[np.int64]:
 
     Returns (n,) int64.
     """
-    before = _predecessors([set(row) - {-1} for row in table.tolist()], len(table))
+    found = _distances([set(row) - {-1} for row in table.tolist()], np.flatnonzero(is_accepting).tolist())
     distance = np.full(len(table), -1, dtype=np.int64)
-    frontier = np.flatnonzero(is_accepting).tolist()
+    distance[list(found)] = list(found.values())
+    return distance
+
+
+def _distances(successors: list[set[int]], accepting: list[int]) -> dict[int, int]:
+    """The length of a shortest accepted string from each state that has one."""
+    before = _predecessors(successors, len(successors))
+    frontier = list(accepting)
     found = dict.fromkeys(frontier, 0)
     for state in frontier:  # grows while it is read
         for source in before[state]:
             if source not in found:
                 found[source] = found[state] + 1
                 frontier.append(source)
-    distance[list(found)] = list(found.values())
-    return distance
+    return found
 
 
 def _predecessors(successors: list[set[int]], n: int) -> list[list[int]]:

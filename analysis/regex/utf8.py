@@ -22,7 +22,7 @@ from maskwright.analysis.regex.minimise import number_rows
 Array = npt.NDArray[np.int64]
 
 
-class _Blocks(NamedTuple):
+class Blocks(NamedTuple):
     """A partition of the characters from U+0080 on, as a trie over UTF-8 bytes.
 
     one_left : (n, 64) int64; a class for each last byte 0x80..0xBF, -1 for no character.
@@ -42,28 +42,36 @@ class _Blocks(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def _blocks(bounds: bytes, class_of: bytes) -> _Blocks:
+def trie(bounds: bytes, class_of: bytes) -> Blocks:
     """The trie of a partition.
 
     bounds, class_of : int64 arrays as bytes, as in `ClassDfa`; the first bound is 128.
 
-    Cost: O(number of code points), cached.
+    Cost: O(number of intervals), cached.
     """
     starts, classes = np.frombuffer(bounds, dtype=np.int64), np.frombuffer(class_of, dtype=np.int64)
-    lengths = np.diff(np.append(starts, LAST + 1))
-    characters = np.full(5 << 18, -1, dtype=np.int16)
-    characters[128 : LAST + 1] = np.repeat(classes, lengths)
-    characters[0xD800:0xE000] = -1
-    one_of, one_left = _distinct(characters.reshape(-1, 64))
+    starts, classes = np.append(starts, LAST + 1), np.append(classes, -1)
+    blocks = starts >> 6
+    # a block of one class has that class's row; those in which an interval begins are looked at
+    mixed = np.unique(blocks[starts & 63 != 0])
+    characters = (mixed[:, np.newaxis] << 6) + np.arange(64)
+    rows = classes[np.searchsorted(starts, characters, side="right") - 1]
+    one_class = np.arange(-1, int(classes.max()) + 1)
+    whole = np.repeat(one_class, 64).reshape(-1, 64)
+    number, one_left = _distinct(np.vstack([whole, rows]))
+    one_of = np.zeros(5 << 12, np.int64)  # the row for class -1
+    first = (starts + 63) >> 6  # the first whole block of each interval
+    lengths = np.diff(np.append(first, len(one_of)))
+    one_of[first[0] :] = np.repeat(classes + 1, lengths)
+    one_of[mixed] = number[len(whole) :]
     nothing = one_of[0]  # the ASCII block, empty here
-    leads_c2_to_df = one_of[2:32]
-    one_of = one_of.copy()
+    leads_c2_to_df = one_of[2:32].copy()
     one_of[:32] = nothing  # no overlong form: two bytes spell these characters
     two_of, two_left = _distinct(one_of.reshape(-1, 64))
     leads_e0_to_ef = two_of[:16]
     two_of = two_of.copy()
     two_of[:16] = two_of[-1]  # no overlong form here either; the last block, above U+10FFFF, is empty
-    return _Blocks(one_left, two_left, two_of.reshape(-1, 64), leads_c2_to_df, leads_e0_to_ef)
+    return Blocks(one_left, two_left, two_of.reshape(-1, 64), leads_c2_to_df, leads_e0_to_ef)
 
 
 def _distinct(rows: npt.NDArray[np.generic]) -> tuple[Array, Array]:
@@ -84,7 +92,7 @@ def to_bytes(dfa: ClassDfa, max_states: int) -> tuple[npt.NDArray[np.int32], npt
     tail = int(np.searchsorted(dfa.bounds, 128, side="right")) - 1
     used, local = np.unique(dfa.class_of[tail:], return_inverse=True)
     bounds = np.maximum(dfa.bounds[tail:], 128)
-    blocks = _blocks(bounds.tobytes(), local.astype(np.int64).tobytes())
+    blocks = trie(bounds.tobytes(), local.astype(np.int64).tobytes())
     class_of_local = np.append(used, -1)
     successors, row_of = np.unique(dfa.next_state, axis=0, return_inverse=True)
     n_states = len(dfa.next_state)

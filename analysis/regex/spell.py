@@ -1,0 +1,189 @@
+"""From a tree to the minimal automaton over bytes.
+
+The automaton over classes of characters is made minimal before it is spelled out in bytes. Then so
+is the result, up to the order of its states: states between characters say different things of
+strings of characters, and nodes within a character are equal only if they lead to the same states.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.analysis.errors import LimitError
+from maskwright.analysis.regex import positions
+from maskwright.analysis.regex.determinise import determinise
+from maskwright.analysis.regex.dfa import MAX_STATES, Dfa
+from maskwright.analysis.regex.minimise import merged_rows
+from maskwright.analysis.regex.positions import ClassRows
+from maskwright.analysis.regex.simplify import merged, shortest_found
+from maskwright.analysis.regex.tree import ANY, Node, Repeat, factored, sequence, size
+from maskwright.analysis.regex.utf8 import trie
+
+Table = npt.NDArray[np.int32]
+
+MOST_STATES_OF_LOOKS = 8_000
+"""BOUND: the states of an automaton with look-arounds; its threads explode within half a second."""
+
+FACTORED_FROM = 200
+"""Positions from which a tree is factored first; a smaller one is determinised as quickly as is."""
+
+_ANYTHING = Repeat(ANY, 0, None)
+
+
+def spell(tree: Node, max_states: int = MAX_STATES, *, is_search: bool = False) -> Dfa:
+    """The UTF-8 of the texts that a tree matches as a whole, or in which it finds a match.
+
+    tree : as for `determinise`. Its look-arounds do not see beyond the text.
+    max_states : the most states of each automaton on the way.
+    is_search : whether a match may stand anywhere in the text.
+
+    Raises: LimitError if an automaton grows past `max_states`, or takes too many steps.
+    Cost: that of the subset construction, exponential at worst; then O(states * classes) a round of
+    making it minimal.
+    """
+    tree = merged(shortest_found(tree) if is_search else tree)
+    if positions.is_plain(tree):
+        return _spelled(_plain_rows(tree, max_states, is_search), max_states)
+    around = (_ANYTHING,) if is_search else ()
+    dfa = determinise(sequence(*around, tree, *around, positions.END), min(max_states, MOST_STATES_OF_LOOKS))
+    rows = ClassRows(dfa.bounds.tolist(), dfa.class_of.tolist(), dfa.next_state.tolist(), dfa.is_accepting.tolist())
+    return _spelled(rows, max_states)
+
+
+@lru_cache(maxsize=1)
+def valid_utf8() -> Dfa:
+    """All strings: the UTF-8 of Unicode scalar values, each in its shortest form."""
+    return spell(_ANYTHING)
+
+
+def _plain_rows(tree: Node, max_states: int, is_search: bool) -> ClassRows:
+    """`positions.run`, of the factored tree where that may spare positions."""
+    if size(tree) >= FACTORED_FROM:
+        try:
+            return positions.run(factored(tree), max_states, is_search=is_search)
+        except RecursionError:  # factoring makes the tree deeper
+            pass
+    return positions.run(tree, max_states, is_search=is_search)
+
+
+def of_columns(rows: list[list[int]], is_accepting: list[bool], column_of: npt.NDArray[np.intp]) -> Dfa:
+    """The minimal automaton of one over classes of bytes.
+
+    rows : for each state the next one by column, -1 for none. State 0 is initial.
+    is_accepting : whether each state accepts.
+    column_of : (256,) intp; the column of each byte, -1 for bytes that lead nowhere.
+    """
+    rows, accepts = merged_rows(rows, is_accepting)
+    small = np.array([[*row, -1] for row in rows], np.int32)
+    first = {column: byte for byte, column in reversed(list(enumerate(column_of.tolist())))}
+    return _in_order(small[:, column_of], accepts, sorted(first.values()))
+
+
+def _spelled(found: ClassRows, max_states: int) -> Dfa:
+    """The minimal automaton over bytes of an automaton over classes."""
+    rows, accepts = merged_rows(found.rows, found.is_accepting)
+    n_ascii = bisect_left(found.bounds, 128)  # intervals that begin there
+    ascii_classes = found.class_of[:n_ascii]
+    lengths = [end - start for start, end in pairwise([*found.bounds[:n_ascii], 128])]
+    table = np.full((len(rows), 256), -1, np.int32)
+    small = np.array(rows, np.int32).reshape(len(rows), -1)
+    table[:, :128] = np.repeat(small[:, ascii_classes], lengths, axis=1)
+    begins = {c: bound for bound, c in zip(reversed(found.bounds[:n_ascii]), reversed(ascii_classes), strict=True)}
+    representatives = sorted(begins.values())
+    tail = n_ascii if found.bounds[n_ascii : n_ascii + 1] == [128] else n_ascii - 1
+    inner = _beyond_ascii(table, small, [128, *found.bounds[tail + 1 :]], found.class_of[tail:], max_states)
+    if inner is not None:
+        representatives += inner[1]
+        table = np.vstack([table, inner[0]])
+    return _in_order(table, accepts, representatives)
+
+
+def _first_columns(rows: list[list[int]]) -> list[int]:
+    """The first of each class of equal columns, in order."""
+    first: dict[tuple[int, ...], int] = {}
+    for at, column in enumerate(zip(*rows, strict=True)):
+        first.setdefault(column, at)
+    return list(first.values())
+
+
+def _beyond_ascii(
+    table: Table, small: Table, bounds: list[int], class_of: list[int], max_states: int
+) -> tuple[Table, list[int]] | None:
+    """Fills in the leads of longer characters; the rows of the nodes within these, None for none.
+
+    Returns also the first byte of each class of equal columns, from 0x80 on.
+
+    table : (n_states, 256) int32; written to.
+    small : (n_states, n_classes) int32; the next state by class.
+    bounds, class_of : the classes from character 128 on, as in `ClassRows`.
+    """
+    local: dict[int, int] = {}  # classes that occur, by number
+    numbers = [-1 if c < 0 else local.setdefault(c, len(local)) for c in class_of]
+    targets = np.full((len(small), len(local) + 1), -1, np.int32)  # the last one for no character
+    targets[:, :-1] = small[:, list(local)]
+    rows_of: dict[bytes, list[int]] = {}  # what the characters lead to -> states where they do
+    for state, after in enumerate(targets):
+        rows_of.setdefault(after.tobytes(), []).append(state)
+    rows_of.pop(np.full(len(local) + 1, -1, np.int32).tobytes(), None)
+    if not rows_of:
+        return None
+    blocks = trie(np.array(bounds, np.int64).tobytes(), np.array(numbers, np.int64).tobytes())
+    number: dict[bytes, int] = {np.full(64, -1, np.int32).tobytes(): -1}  # span of a node -> its state
+    spans: list[npt.NDArray[np.int32]] = []
+
+    def nodes(after: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+        """The nodes of some spans of 64 states."""
+        found = []
+        for span in after:
+            key = span.tobytes()
+            node = number.get(key)
+            if node is None:
+                node = number[key] = len(table) + len(spans)
+                spans.append(span)  # INVARIANT: nothing writes to it later
+                if node >= max_states:
+                    raise LimitError(f"its automaton needs more than {max_states:,} states over UTF-8 bytes")
+            found.append(node)
+        return np.array(found, np.int32)
+
+    leads: list[list[int]] = []
+    for states in rows_of.values():
+        one_left = nodes(targets[states[0]][blocks.one_left])
+        two_left = nodes(one_left[blocks.two_left])
+        three_left = nodes(two_left[blocks.three_left])
+        row = np.concatenate([one_left[blocks.leads_c2_to_df], two_left[blocks.leads_e0_to_ef], three_left])
+        table[states, 0xC2:0xF5] = row
+        leads.append(row.tolist())
+    inner = np.full((len(spans), 256), -1, np.int32)
+    inner[:, 0x80:0xC0] = spans
+    representatives = [0x80 + at for at in _first_columns([span.tolist() for span in spans])]
+    return inner, representatives + [0xC2 + at for at in _first_columns(leads)]
+
+
+def _in_order(table: Table, accepts: list[bool], representatives: list[int]) -> Dfa:
+    """The automaton with its states numbered breadth-first in the order of bytes.
+
+    table : (n, 256) int32; minimal, but for states that are not reached.
+    accepts : whether the first states accept; the others do not.
+    representatives : the first byte of each class of equal columns, sorted.
+    """
+    rows = table[:, representatives].tolist()
+    order = [0]
+    number = {0: 0, -1: -1}
+    for state in order:  # grows while it is read
+        for target in rows[state]:
+            if target not in number:
+                number[target] = len(order)
+                order.append(target)
+    renumber = np.full(len(rows) + 1, -1, np.int32)  # the last one for -1
+    renumber[order] = np.arange(len(order))
+    next_state = renumber[table[order]]
+    is_accepting = np.zeros(len(rows), np.bool_)
+    is_accepting[: len(accepts)] = accepts
+    is_accepting = is_accepting[order]
+    next_state.flags.writeable = is_accepting.flags.writeable = False
+    return Dfa(next_state, is_accepting)
