@@ -1,0 +1,87 @@
+"""From a clause of arrays to a draft of a shape."""
+
+from __future__ import annotations
+
+from maskwright.analysis.schema import constraints as c
+from maskwright.analysis.schema.drafts import Doubtful, Draft
+from maskwright.analysis.schema.objects import Nodes
+from maskwright.analysis.schema.shapes import Arrays, Contained
+
+MOST_PREFIX = 100_000
+"""BOUND: items that have nodes of their own."""
+
+
+def item_terms(clause: c.Clause, offset: int) -> list[int]:
+    """The terms that the item at an offset satisfies; those of all behind the first ones for -1."""
+    found = []
+    for one in clause:
+        if isinstance(one, c.Items):
+            found.append(one.first[offset] if 0 <= offset < len(one.first) else one.others)
+    return found
+
+
+def array_drafts(clause: c.Clause, nodes: Nodes) -> list[Draft]:
+    """The drafts of a clause: none or one. Raises: SchemaError, LimitError."""
+    refused = [(one.pointer, one.reason) for one in clause if isinstance(one, c.Refused)]
+    least, most = 0, None
+    for one in clause:
+        if isinstance(one, c.Size):
+            least, most = one.least, one.most
+    n = max((len(one.first) for one in clause if isinstance(one, c.Items)), default=0)
+    n = max([n, *(one.start for one in clause if isinstance(one, c.Contains))])
+    if most is not None:
+        n = min(n, most)
+    counted: list[c.Contains] = []
+    for one in _merged(clause):
+        fits, low, high = _simple(clause, one, n, nodes)
+        if fits:
+            least = max(least, low)
+            most = high if most is None else most if high is None else min(most, high)
+        else:
+            counted.append(one)
+    if most is not None and most < least:
+        return []
+    unique = next((one for one in clause if isinstance(one, c.Unique)), None)
+    if most is not None and most < 2:
+        unique = None
+    prefix = [item_terms(clause, i) for i in range(n)]
+    items = item_terms(clause, -1)
+    if len(counted) > 1 or (counted and unique):
+        what = "several `contains`" if len(counted) > 1 else "`contains` with `uniqueItems`"
+        where = unique.pointer if unique else nodes.pointer(counted[-1].term)
+        refused.append((where, f"{what} of one array cannot be counted together"))
+        counted = []
+    arrays = Arrays(tuple(map(nodes.node, prefix)), nodes.node(items), least, most)
+    if counted:
+        only = counted[0]
+        start, term = only.start, only.term
+        inside = tuple(nodes.node([*terms, term] if i >= start else [c.FALSE]) for i, terms in enumerate(prefix))
+        outside = tuple(nodes.node([*terms, term ^ 1] if i >= start else terms) for i, terms in enumerate(prefix))
+        contained = Contained(only.least, only.most, inside, nodes.node([*items, term]))
+        arrays = Arrays(outside, nodes.node([*items, term ^ 1]), least, most, contained)
+    if unique:
+        arrays = arrays._replace(is_unique=True)
+    draft: Draft = Doubtful(arrays, tuple(refused)) if refused else arrays
+    return [draft]
+
+
+def _merged(clause: c.Clause) -> list[c.Contains]:
+    """What items are to be counted, with one range for each set."""
+    found: dict[tuple[int, int], tuple[int, int | None]] = {}
+    for one in clause:
+        if isinstance(one, c.Contains):
+            low, high = found.get((one.start, one.term), (0, None))
+            high = one.most if high is None else high if one.most is None else min(high, one.most)
+            found[one.start, one.term] = max(low, one.least), high
+    return [c.Contains(*key, *limits) for key, limits in found.items() if limits != (0, None)]
+
+
+def _simple(clause: c.Clause, one: c.Contains, n: int, nodes: Nodes) -> tuple[bool, int, int | None]:
+    """Whether a range of items of a set is a range of all items, and which one."""
+    places = [*range(one.start, n), -1]
+    terms = [item_terms(clause, i) for i in places]
+    if all(nodes.is_surely_empty([*each, one.term ^ 1]) for each in terms):
+        return True, one.least + one.start if one.least else 0, None if one.most is None else one.most + one.start
+    if all(nodes.is_surely_empty([*each, one.term]) for each in terms):
+        return True, 0 if not one.least else 1, None if not one.least else 0
+    return False, 0, None

@@ -1,0 +1,314 @@
+"""From sets of terms to nodes, and to drafts of the shapes of each node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import reduce
+
+from maskwright.analysis.errors import LimitError, SchemaError
+from maskwright.analysis.regex.dfa import Dfa
+from maskwright.analysis.schema import constraints as c
+from maskwright.analysis.schema.arrays import array_drafts, item_terms
+from maskwright.analysis.schema.documents import Document
+from maskwright.analysis.schema.drafts import Doubtful, Draft, has_value, nodes_of
+from maskwright.analysis.schema.normal import Normals
+from maskwright.analysis.schema.objects import key_terms, object_drafts
+from maskwright.analysis.schema.plain import leaf_shapes, plain_shapes
+from maskwright.analysis.schema.scalars import scalar_shape
+from maskwright.analysis.schema.shapes import NO_NODE, Numbers, Shape, StringLiterals, Strings
+from maskwright.analysis.schema.strings import both, either, literals, pattern_automaton
+
+MOST_NODES = 300_000
+"""BOUND: the nodes of a graph, with those that were made for a look."""
+
+DEEPEST_LOOK = 3
+"""How many conjunctions inside one another a look for a contradiction goes down."""
+
+MOST_STATES, DEAREST = 30_000, 10_000
+"""BOUND: the states of automata that conjunctions make for a whole schema.
+
+The second number is what one past its own limit costs.
+"""
+
+MOST_COUNTED = 1_000
+"""BOUND: the characters of a key that `propertyNames` counts."""
+
+_LEAF_KEYS = frozenset(
+    [
+        "type",
+        "enum",
+        "const",
+        "minLength",
+        "maxLength",
+        "pattern",
+        "format",
+        "minimum",
+        "maximum",
+        "exclusiveMinimum",
+        "exclusiveMaximum",
+        "multipleOf",
+        "title",
+        "description",
+        "default",
+        "examples",
+        "$comment",
+        "deprecated",
+        "readOnly",
+        "writeOnly",
+    ]
+)
+"""Keywords that hold no subschema that a value has to satisfy."""
+
+
+class Builder(Normals):
+    """Nodes by the terms that hold there.
+
+    document : whose terms they are.
+    in_order : whether keys keep the order of the schema.
+    is_short : whether to take the short way (`plain.py`) where there is one; tests do without.
+
+    has_plain_only : whether all drafts came by the short way, and are shapes of the graph.
+    """
+
+    def __init__(self, document: Document, in_order: bool, is_short: bool = True) -> None:
+        super().__init__(document)
+        self.in_order = in_order
+        self.is_short = is_short
+        self.terms: list[tuple[int, ...]] = []
+        self._numbers: dict[tuple[int, ...], int] = {}
+        self._drafts: dict[int, Sequence[Draft]] = {}
+        self._drafting: set[int] = set()
+        self._empty: set[int] = set()
+        self._full: set[tuple[int, int]] = set()
+        self._depth = 0
+        self._leaves: dict[int, int] = {}
+        self._kept: list[tuple[Shape, ...]] = []  # an object's identity is its key in `_leaves`
+        self.has_plain_only = True
+        self._states = MOST_STATES
+
+    def pointer(self, term: int) -> str:
+        """The JSON pointer of a term's subschema."""
+        return self.document.pointer(term >> 1)
+
+    def leaf_node(self, shapes: tuple[Shape, ...]) -> int:
+        """The node of some shapes of scalars; they are one object wherever they are the same."""
+        number = self._leaves.get(id(shapes))
+        if number is None:
+            number = self._leaves[id(shapes)] = len(self.terms)
+            self._kept.append(shapes)
+            self.terms.append(())
+            self._drafts[number] = shapes
+        return number
+
+    def node(self, terms: Iterable[int]) -> int:
+        """The node of the values that satisfy all terms; `NO_NODE` where that is plainly none."""
+        distinct = set(terms)
+        distinct.discard(c.TRUE)
+        if c.FALSE in distinct:
+            return NO_NODE
+        key = tuple(sorted(distinct))
+        if len(key) > 1 and any(term & 1 and term ^ 1 in distinct for term in key):
+            return NO_NODE
+        number = self._numbers.get(key)
+        if number is None:
+            if self.is_short and len(key) == 1 and not key[0] & 1:
+                schema = self.document.schemas[key[0] >> 1]
+                if schema.__class__ is dict and "$ref" not in schema:
+                    leaf = leaf_shapes(schema, self.document.drafts[key[0] >> 1])
+                    if leaf is not None:
+                        number = self._numbers[key] = self.leaf_node(leaf)
+                        return number
+            number = self._numbers[key] = len(self.terms)
+            self.terms.append(key)
+            if number >= MOST_NODES:
+                where = key[0] >> 1 if key else 0
+                raise self.document.error(
+                    where, "", f"the schema has more than {MOST_NODES:,} different subschemas in all"
+                )
+        return number
+
+    def another(self, node: int) -> int:
+        """The number of a new node that stands where a node stands."""
+        self.terms.append(self.terms[node])
+        return len(self.terms) - 1
+
+    def where(self, node: int) -> int:
+        """A location of a node, for messages: that of the first subschema that holds there."""
+        terms = self.terms[node]
+        return next((term >> 1 for term in terms if not term & 1), terms[0] >> 1 if terms else 0)
+
+    def drafts(self, node: int) -> Sequence[Draft]:
+        """The drafts of a node's shapes. Raises: SchemaError."""
+        found = self._drafts.get(node)
+        if found is None:
+            self._drafting.add(node)
+            try:
+                found = self._draft(node)
+            except LimitError as error:
+                raise self.document.error(self.where(node), "", str(error)) from error
+            finally:
+                self._drafting.discard(node)
+            self._drafts[node] = found
+        return found
+
+    def _draft(self, node: int) -> Sequence[Draft]:
+        terms = self.terms[node]
+        if self.is_short and len(terms) < 2 and not (terms and terms[0] & 1):
+            plain = plain_shapes(self, terms[0] >> 1 if terms else 0)
+            if plain is not None:
+                return plain
+        self.has_plain_only = False
+        normal = self.meet_terms(self.terms[node])
+        found: list[Draft] = []
+        for kind in c.TYPES:
+            for clause in normal.get(kind, ()):
+                if kind == c.OBJECT:
+                    found.extend(object_drafts(clause, self, self.in_order))
+                elif kind == c.ARRAY:
+                    found.extend(array_drafts(clause, self))
+                else:
+                    draft = self._scalar(kind, clause, node)
+                    if draft is not None:
+                        found.append(draft)
+        return found
+
+    def _shape(self, kind: str, clause: c.Clause, where: int) -> Shape | None:
+        """As `scalar_shape`, as long as the automata are not too many.
+
+        Raises: SchemaError past `MOST_STATES` states of all automata that several constraints make.
+        """
+        if self._states < 0:
+            raise self.document.error(
+                where, "", "the patterns, formats or bounds of its branches multiply too far; write some of them out"
+            )
+        before = scalar_shape.cache_info().misses
+        try:
+            shape = scalar_shape(kind, clause)
+        except LimitError:
+            self._states -= DEAREST
+            raise
+        if len(clause) > 1 and scalar_shape.cache_info().misses > before and isinstance(shape, (Strings, Numbers)):
+            self._states -= shape.automaton.n_states + 20 if shape.automaton is not None else 20
+        return shape
+
+    def _scalar(self, kind: str, clause: c.Clause, node: int) -> Draft | None:
+        refused = tuple((one.pointer, one.reason) for one in clause if isinstance(one, c.Refused))
+        if refused:
+            clause = tuple(one for one in clause if not isinstance(one, c.Refused))
+        try:
+            shape = self._shape(kind, clause, self.where(node))
+        except LimitError as error:
+            kept = tuple(one for one in clause if not isinstance(one, (c.Pattern, c.Format)))
+            if len(kept) == len(clause):
+                raise
+            shape = self._shape(kind, kept, self.where(node))
+            refused = (*refused, (self.document.pointer(self.where(node)), str(error)))
+        return Doubtful(shape, refused) if refused and shape is not None else shape
+
+    def names(self, terms: tuple[int, ...], refused: list[tuple[str, str]]) -> Dfa | None:
+        """The strings that satisfy all terms; None for all strings.
+
+        refused : what cannot be said exactly is added there.
+        """
+        parts: list[Dfa] = []
+        for clause in self.meet_terms(terms).get(c.STRING, ()):
+            refused.extend((one.pointer, one.reason) for one in clause if isinstance(one, c.Refused))
+            shape = scalar_shape(c.STRING, tuple(one for one in clause if not isinstance(one, c.Refused)))
+            if shape is not None:
+                dfa = self._strings(shape, terms)
+                if dfa is None:
+                    return None
+                parts.append(dfa)
+        return reduce(either, parts) if parts else literals(())
+
+    def _strings(self, shape: Shape, terms: tuple[int, ...]) -> Dfa | None:
+        """The automaton of a shape's strings; None for all strings."""
+        if isinstance(shape, StringLiterals):
+            return literals(shape.texts)
+        if not isinstance(shape, Strings):
+            raise TypeError(f"{type(shape).__name__} among the shapes of strings")
+        dfa, least, most = shape
+        if least or most is not None:
+            if max(least, most or 0) > MOST_COUNTED:
+                raise self.document.error(
+                    terms[0] >> 1, "", f"keys of more than {MOST_COUNTED:,} characters are counted; lower the limit"
+                )
+            counted = pattern_automaton(f"^[^]{{{least},{'' if most is None else most}}}$")
+            dfa = counted if dfa is None else both(dfa, counted)
+        return dfa
+
+    # -- short looks for contradictions
+
+    def is_plainly_empty(self, kind: str, clause: c.Clause) -> bool:
+        """Whether a clause has no value, as far as a short look tells."""
+        if kind == c.OBJECT:
+            required = [one.name for one in clause if isinstance(one, c.Required)]
+            if sum(isinstance(one, c.Members) for one in clause) < 2:
+                return False
+            return any(self.is_surely_empty(key_terms(clause, name)) for name in required)
+        if kind == c.ARRAY:
+            least = max((one.least for one in clause if isinstance(one, c.Size)), default=0)
+            return any(self.is_surely_empty(item_terms(clause, i)) for i in range(min(least, 8)))
+        if any(isinstance(one, c.Refused) for one in clause):
+            return False
+        try:
+            return self._shape(kind, clause, 0) is None
+        except (SchemaError, LimitError):
+            return False
+
+    def is_surely_empty(self, terms: Iterable[int]) -> bool:
+        """Whether no value satisfies all terms, as far as a short look tells."""
+        node = self.node(terms)
+        return self._is_surely_empty(node)
+
+    def _is_surely_empty(self, node: int) -> bool:
+        if node == NO_NODE or node in self._empty:
+            return True
+        if node in self._drafting or (node, self._depth) in self._full:
+            return False
+        if self._depth >= DEEPEST_LOOK and not all(self._is_leaf(term) for term in self.terms[node]):
+            return False
+        self._depth += 1
+        try:
+            drafts = self.drafts(node)
+            is_empty = not any(has_value(draft, lambda child: not self._is_surely_empty(child)) for draft in drafts)
+        except SchemaError:
+            return False  # it will be met again where it counts
+        finally:
+            self._depth -= 1
+        if is_empty:
+            self._empty.add(node)
+        else:
+            self._full.add((node, self._depth))
+        return is_empty
+
+    def _is_leaf(self, term: int) -> bool:
+        """Whether a term says nothing of subschemas, as far as that is plain."""
+        schema = self.document.schemas[term >> 1]
+        return isinstance(schema, bool) or schema.keys() <= _LEAF_KEYS
+
+    def plain_nodes(self) -> list[Sequence[Draft]] | None:
+        """The drafts of all nodes by number, if all come by the short way.
+
+        The first node is the root.
+        """
+        found: list[Sequence[Draft]] = []
+        while len(found) < len(self.terms):
+            found.append(self.drafts(len(found)))
+            if not self.has_plain_only:
+                return None
+        return found
+
+    def reached(self, root: int) -> dict[int, Sequence[Draft]]:
+        """The drafts of the root and of all nodes inside, breadth first."""
+        found: dict[int, Sequence[Draft]] = {}
+        order = [root]
+        known = {root, NO_NODE}
+        for node in order:  # grows while it is read
+            found[node] = self.drafts(node)
+            for draft in found[node]:
+                for child in nodes_of(draft):
+                    if child not in known:
+                        known.add(child)
+                        order.append(child)
+        return found

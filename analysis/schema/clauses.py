@@ -1,0 +1,192 @@
+"""Conjunctions of clauses.
+
+Constraints that say the same thing become one, and contradictions go away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Any
+
+from maskwright.analysis.schema import constraints as c
+from maskwright.analysis.schema.strings import format_automaton, format_most, pattern_automaton
+
+
+def joined(kind: str, left: c.Clause, right: c.Clause) -> c.Clause | None:
+    """The conjunction of two clauses of a type; None if it is plain that no value meets both."""
+    if not left:
+        return right
+    if not right:
+        return left
+    found = tuple(dict.fromkeys(left + right))
+    if len(found) == len(left):
+        return left
+    return simplified(kind, found)
+
+
+def simplified(kind: str, clause: c.Clause) -> c.Clause | None:
+    """A clause that says the same in fewer constraints.
+
+    Returns None if it is plain that it has no value.
+    """
+    if kind == c.STRING:
+        merged = _ranged(clause, c.Length)
+    elif kind == c.NUMBER:
+        merged = _bounded(clause)
+    elif kind == c.OBJECT:
+        merged = _ranged(clause, c.Size)
+        return None if merged is None or _lacks_members(merged) else merged
+    elif kind == c.ARRAY:
+        return _ranged(clause, c.Size)
+    else:
+        merged = clause
+    return None if merged is None else _chosen(kind, merged)
+
+
+def _ranged(clause: c.Clause, kind: type[c.Length] | type[c.Size]) -> c.Clause | None:
+    """The clause with at most one range; None for an empty range."""
+    ranges = [one for one in clause if isinstance(one, kind)]
+    if not ranges:
+        return clause
+    least = max(one.least for one in ranges)
+    limits = [one.most for one in ranges if one.most is not None]
+    most = min(limits, default=None)
+    if most is not None and most < least:
+        return None
+    if len(ranges) == 1:
+        return clause
+    rest = tuple(one for one in clause if not isinstance(one, kind))
+    return (*rest, kind(least, most))
+
+
+def _bounded(clause: c.Clause) -> c.Clause | None:
+    """The clause with at most one bound on each side; None if they exclude one another."""
+    bounds = [one for one in clause if isinstance(one, c.Bound)]
+    if len(bounds) < 2:
+        return clause
+    lower = max((one for one in bounds if one.is_lower), key=lambda one: (one.value, one.is_exclusive), default=None)
+    upper = min(
+        (one for one in bounds if not one.is_lower), key=lambda one: (one.value, not one.is_exclusive), default=None
+    )
+    if lower and upper:
+        if lower.value > upper.value:
+            return None
+        if lower.value == upper.value and (lower.is_exclusive or upper.is_exclusive):
+            return None
+    rest = tuple(one for one in clause if not isinstance(one, c.Bound))
+    return (*rest, *(one for one in (lower, upper) if one))
+
+
+def _lacks_members(clause: c.Clause) -> bool:
+    """Whether a required member may not be there, as far as that is plain."""
+    required = [one.name for one in clause if isinstance(one, c.Required)]
+    if not required:
+        return False
+    for one in clause:
+        if isinstance(one, c.Size) and one.most is not None and len(required) > one.most:
+            return True
+        if isinstance(one, c.Members):
+            closed = one.others == c.FALSE and not one.patterns
+            if any(one.names.get(name, c.FALSE if closed else c.TRUE) == c.FALSE for name in required):
+                return True
+    return False
+
+
+_ALL = {c.NULL: frozenset({None}), c.BOOLEAN: frozenset({False, True})}
+
+
+def _chosen(kind: str, clause: c.Clause) -> c.Clause | None:
+    """The clause whose values are listed, if there is a list of them; None if it becomes empty."""
+    among = [one for one in clause if isinstance(one, c.Among)]
+    if not among:
+        return clause
+    values: frozenset[Any] | None = _ALL.get(kind)
+    without: frozenset[Any] = frozenset()
+    for one in among:
+        if not one.is_among:
+            without |= one.values
+        else:
+            values = one.values if values is None else values & one.values
+    rest = tuple(one for one in clause if not isinstance(one, c.Among))
+    if values is None:
+        return (*rest, c.Among(without, False))
+    values -= without
+    tests = [one for one in rest if not isinstance(one, (c.Refused, *c.SEEN))]
+    if tests:
+        values = frozenset(value for value in values if all(admits(one, value) for one in tests))
+    if not values:
+        return None
+    return (*(one for one in rest if _is_kept(one)), c.Among(values, True))
+
+
+def _is_kept(constraint: c.Constraint) -> bool:
+    """Whether a constraint says something of values that are listed and that it admits."""
+    return isinstance(constraint, (c.Refused, *c.SEEN)) or (
+        isinstance(constraint, c.Whole) and not constraint.with_fraction
+    )
+
+
+def admits(constraint: c.Constraint, value: Any) -> bool:
+    """Whether a string or a number (a Decimal) meets a constraint.
+
+    Raises: SchemaError for a pattern that cannot be used.
+    """
+    match constraint:
+        case c.Among(values, is_among):
+            return (value in values) == is_among
+        case c.Length(least, most):
+            return least <= len(value) and (most is None or len(value) <= most)
+        case c.Pattern(text, is_found):
+            return _matches(value, pattern_automaton(text, "")) == is_found
+        case c.Format(name, is_one):
+            dfa, longest = format_automaton(name), format_most(name)
+            fits = not is_one or longest is None or len(value) <= longest
+            return dfa is None or (_matches(value, dfa) == is_one and fits)
+        case c.Bound(bound, is_lower, is_exclusive):
+            if value == bound:
+                return not is_exclusive
+            return bool(value > bound) == is_lower
+        case c.Multiple(of, is_multiple):
+            return is_multiple_of(value, of) == is_multiple
+        case c.Whole(is_whole, with_fraction):
+            is_integral = bool(value == value.to_integral_value())
+            # where 1.0 is no integer, but 1 is, the spelling decides
+            return is_integral == is_whole or (is_integral and not with_fraction)
+    return True
+
+
+def _matches(text: str, dfa: Any) -> bool:
+    return bool(dfa.matches(text.encode("utf-8", "surrogatepass")))
+
+
+def is_multiple_of(value: Decimal, of: Decimal) -> bool:
+    """Whether one number is a multiple of another, exactly."""
+    a, b = value.as_integer_ratio(), of.as_integer_ratio()
+    return a[0] * b[1] % (a[1] * b[0]) == 0
+
+
+def absorbed(clauses: Iterable[c.Clause]) -> tuple[c.Clause, ...]:
+    """The clauses without repetitions, and without those that ask for more than another one.
+
+    Of two clauses that ask for the same, the one in which more counts as evaluated allows more.
+    """
+    distinct: dict[frozenset[c.Constraint], c.Clause] = {}
+    for clause in clauses:
+        distinct.setdefault(frozenset(clause), clause)
+    if not 1 < len(distinct) <= 300:
+        return tuple(distinct.values())
+    if not any(isinstance(one, c.SEEN) for whole in distinct for one in whole):
+        return tuple(clause for whole, clause in distinct.items() if not any(other < whole for other in distinct))
+    parts = [_parted(whole) for whole in distinct]
+    return tuple(
+        clause
+        for (asked, seen), clause in zip(parts, distinct.values(), strict=True)
+        if not any(a <= asked and s >= seen and (a, s) != (asked, seen) for a, s in parts)
+    )
+
+
+def _parted(clause: frozenset[c.Constraint]) -> tuple[frozenset[c.Constraint], frozenset[c.Constraint]]:
+    """What a clause asks for, and what counts as evaluated in it."""
+    seen = frozenset(one for one in clause if isinstance(one, c.SEEN))
+    return clause - seen, seen

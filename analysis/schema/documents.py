@@ -1,0 +1,327 @@
+"""The subschemas of a schema, by number, and what its references lead to.
+
+A *location* is a subschema where it stands: with its JSON pointer, the draft that holds there and,
+where identifiers or dynamic references matter, the scope in which references are looked up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from maskwright.analysis.errors import SchemaError
+
+DRAFTS = {
+    "http://json-schema.org/draft-04/schema": 4,
+    "http://json-schema.org/draft-06/schema": 6,
+    "http://json-schema.org/draft-07/schema": 7,
+    "http://json-schema.org/draft/2019-09/schema": 2019,
+    "http://json-schema.org/draft/2020-12/schema": 2020,
+}
+"""Identifier of a meta-schema, with http for https -> the draft's number or year."""
+
+DEFAULT_DRAFT = 2020
+
+MOST_LOCATIONS = 1_000_000
+"""BOUND: the subschemas of a document that are looked at."""
+
+_NAMES = frozenset(["$id", "id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$dynamicRef", "$recursiveRef"])
+"""Keywords that make references more than pointers into one document."""
+
+_NO_SCHEMAS = frozenset({"enum", "const", "default", "examples", "required", "dependentRequired", "type", "$comment"})
+OPAQUE = {"anyOf": ()}
+"""A schema whose clauses are known otherwise."""
+
+
+class NamesMatter(Exception):
+    """The schema was read as if references were pointers into it, which they are not."""
+
+
+def escaped(key: str | int) -> str:
+    """A key as it stands in a JSON pointer."""
+    return str(key).replace("~", "~0").replace("/", "~1")
+
+
+def has_names(schema: Any) -> bool:
+    """Whether an identifier, an anchor or a dynamic reference stands somewhere in the schema.
+
+    The identifier of the whole document is none.
+    """
+    todo: list[Any] = [schema]
+    while todo:
+        value = todo.pop()
+        if isinstance(value, dict):
+            if not _NAMES.isdisjoint(value):
+                for key in _NAMES.intersection(value):
+                    if isinstance(value[key], (str, bool)) and not (value is schema and key in {"$id", "id"}):
+                        return True
+            reference = value.get("$ref")
+            if reference is not None and isinstance(reference, str) and reference[:2] != "#/" and reference != "#":
+                return True
+            todo += [
+                child for key, child in value.items() if isinstance(child, (dict, list)) and key not in _NO_SCHEMAS
+            ]
+        else:
+            todo += [child for child in value if isinstance(child, (dict, list))]
+    return False
+
+
+class Document:
+    """A schema with the documents that it may refer to.
+
+    schema : a JSON schema as Python values: a dict or a bool.
+    documents : URI -> schema, for references to other documents. Nothing is loaded from elsewhere;
+        the meta-schemas of the drafts are known.
+    default_draft : for schemas without `$schema`.
+    with_names : whether identifiers are looked up; otherwise `follow` raises `NamesMatter` for
+        schemas that have some.
+
+    Raises: SchemaError if the schema is no schema or its draft is not known.
+
+    schemas : the subschema at each location, an object or a boolean.
+    unknown : location -> JSON pointer and reason, for schemas in documents that are not given.
+    INVARIANT: location 0 is the schema `true`; `root` is that of the whole schema. A *term* is
+    2 * location, or 2 * location + 1 for its negation.
+    """
+
+    def __init__(
+        self,
+        schema: Any,
+        documents: Mapping[str, Any] | None = None,
+        default_draft: int = DEFAULT_DRAFT,
+        with_names: bool = False,
+    ) -> None:
+        self.schema = schema
+        self.documents = dict(documents or {})
+        self.schemas: list[Any] = [True]
+        self.drafts: list[int] = [default_draft]
+        self.unknown: dict[int, tuple[str, str]] = {}
+        self._places: list[tuple[Any, ...]] = [("",)]  # (pointer,) or (location above, *keys)
+        self._resolvers: list[Any] = [None]
+        self._numbers: dict[Any, int] = {}
+        self._constants: dict[str, int] = {}
+        self._followed: dict[tuple[str, int], int] = {}
+        self._is_checked = with_names
+        self.draft = self._draft(schema, "", default_draft)
+        resolver = self._resolver(self.draft) if with_names else None
+        self.root = self._location(schema, ("",), self.draft, resolver)
+
+    @staticmethod
+    def _draft(schema: Any, pointer: str, otherwise: int) -> int:
+        """The draft that a schema with `$schema` names. Raises: SchemaError for another one."""
+        name = schema.get("$schema") if isinstance(schema, dict) else None
+        if name is None:
+            return otherwise
+        if isinstance(name, str):
+            draft = DRAFTS.get(name.rstrip("#").replace("https://", "http://", 1))
+            if draft is not None:
+                return draft
+        raise SchemaError(
+            f"{pointer or '/'}: $schema is {name!r}; expected the identifier of draft 4, 6, 7, 2019-09 or 2020-12, "
+            "or none for 2020-12",
+            pointer,
+        )
+
+    def _resolver(self, draft: int) -> Any:
+        """What looks up references by identifiers and anchors: a resolver of `referencing`."""
+        try:
+            import jsonschema_specifications  # type: ignore[import-untyped]
+            import referencing
+        except ImportError as error:
+            from maskwright.analysis.errors import MissingExtraError
+
+            raise MissingExtraError(
+                "the schema has identifiers, anchors or references to other documents, which are looked up by the "
+                "package jsonschema-specifications; install it"
+            ) from error
+        registry: Any = jsonschema_specifications.REGISTRY
+        resource: Any = referencing.Resource
+        pairs = []
+        for uri, schema in self.documents.items():
+            own = _specification(self._draft(schema, uri, draft))
+            pairs.append((uri, resource(contents=schema, specification=own)))
+        root = resource(contents=self.schema, specification=_specification(draft))
+        return registry.with_resources(pairs).resolver_with_root(root)
+
+    def pointer(self, location: int) -> str:
+        """The JSON pointer of a location in its document, behind the URI of another document."""
+        parts: list[str] = []
+        place = self._places[location]
+        while len(place) > 1:
+            parts.extend(escaped(key) for key in reversed(place[1:]))
+            place = self._places[place[0]]
+        return "".join([str(place[0]), *("/" + part for part in reversed(parts))])
+
+    def _location(self, schema: Any, place: tuple[Any, ...], draft: int, resolver: Any) -> int:
+        """The number of a subschema.
+
+        Raises: SchemaError if it is neither an object nor a boolean.
+        """
+        if schema is True:
+            return 0
+        key: Any = id(schema)
+        if resolver is not None:
+            if isinstance(schema, dict):
+                resolver = resolver.in_subresource(_specification(draft).create_resource(schema))
+            key = (key, draft, _scope(resolver))
+        number = self._numbers.get(key)
+        if number is not None:
+            return number
+        number = len(self.schemas)
+        self.schemas.append(schema)
+        self.drafts.append(draft)
+        self._places.append(place)
+        self._resolvers.append(resolver)
+        if schema is not False and not isinstance(schema, dict):
+            raise self.error(number, "", f"a schema is an object or a boolean, not {type(schema).__name__}")
+        if number >= MOST_LOCATIONS:
+            raise self.error(number, "", f"the schema has more than {MOST_LOCATIONS:,} subschemas")
+        self._numbers[key] = number
+        return number
+
+    def error(self, location: int, keyword: str, what: str) -> SchemaError:
+        """The error that something is wrong with a keyword of a location, or "" for all of it."""
+        pointer = self.pointer(location) + ("/" + escaped(keyword) if keyword else "")
+        return SchemaError(f"{pointer or '/'}: {what}", pointer)
+
+    def child(self, parent: int, schema: Any, *keys: str | int) -> int:
+        """The number of a subschema of a location, which stands under `keys` there.
+
+        For a subschema that is nothing but a reference, it is the number of what that leads to.
+        """
+        if schema is True:
+            return 0
+        draft = self.drafts[parent]
+        resolver = self._resolvers[parent]
+        if schema.__class__ is dict and "$schema" in schema and ("$id" in schema or "id" in schema):
+            self.check_names()
+            draft = self._draft(schema, self.pointer(parent), draft)
+        number = self._location(schema, (parent, *keys), draft, resolver)
+        if schema.__class__ is dict and "$ref" in schema and (len(schema) == 1 or draft <= 7):
+            return self.followed(number)
+        return number
+
+    def followed(self, number: int) -> int:
+        """Where the references of a location that is nothing but a reference end.
+
+        Raises: SchemaError for a loop of references, and as `follow`.
+        """
+        passed = {number}
+        while True:
+            schema = self.schemas[number]
+            if (
+                not isinstance(schema, dict)
+                or "$ref" not in schema
+                or not (len(schema) == 1 or self.drafts[number] <= 7)
+            ):
+                return number
+            after = self.follow(number, "$ref")
+            if after in passed:
+                raise self.error(number, "$ref", "the reference leads back to itself")
+            passed.add(after)
+            number = after
+
+    def constant(self, value: Any, spelled: str) -> int:
+        """The number of the schema `const: value`. spelled : the value as canonical JSON."""
+        number = self._constants.get(spelled)
+        if number is None:
+            number = self._constants[spelled] = self.made({"const": value}, 0)
+        return number
+
+    def made(self, schema: dict[str, Any], like: int) -> int:
+        """The number of a schema that stands nowhere, but means what it would mean somewhere.
+
+        like : the location where it would stand; 0 for none.
+        """
+        number = len(self.schemas)
+        self.schemas.append(schema)
+        self.drafts.append(self.drafts[like] if like else DEFAULT_DRAFT)
+        self._places.append(self._places[like])
+        self._resolvers.append(self._resolvers[like])
+        return number
+
+    def check_names(self) -> None:
+        """Raises `NamesMatter` if identifiers are to be looked up and are not."""
+        if not self._is_checked:
+            self._is_checked = True
+            if has_names(self.schema) or self.documents:
+                raise NamesMatter
+
+    def follow(self, number: int, keyword: str) -> int:
+        """The location that `$ref`, `$dynamicRef` or `$recursiveRef` of a location leads to.
+
+        Raises: SchemaError if there is none.
+        """
+        reference = self.schemas[number][keyword]
+        if not isinstance(reference, str):
+            raise self.error(number, keyword, f"a reference is a string, not {type(reference).__name__}")
+        resolver = self._resolvers[number]
+        if resolver is None:
+            self.check_names()
+            found = self._followed.get((reference, self.drafts[number]))
+            if found is None:
+                found = self._followed[reference, self.drafts[number]] = self._pointed(reference, number, keyword)
+            return found
+        import referencing.exceptions
+        import referencing.jsonschema as dialects
+
+        try:
+            is_recursive = keyword == "$recursiveRef"
+            target = dialects.lookup_recursive_ref(resolver) if is_recursive else resolver.lookup(reference)
+        except (referencing.exceptions.Unresolvable, ValueError, TypeError, LookupError, AttributeError) as error:
+            if reference.startswith("#") or isinstance(error, referencing.exceptions.PointerToNowhere):
+                raise self.error(number, keyword, f"the reference {reference!r} leads to nothing") from error
+            return self._elsewhere(reference, number, keyword)
+        place = reference[1:] if reference.startswith("#/") else reference
+        if target.contents is self.schema:
+            place = ""
+        named = target.contents if isinstance(target.contents, dict) else {}
+        draft = self.drafts[number]
+        if isinstance(named.get("$schema"), str):
+            draft = self._draft(named, place, draft)
+        return self._location(target.contents, (place,), draft, target.resolver)
+
+    def _elsewhere(self, reference: str, number: int, keyword: str) -> int:
+        """The location of a schema in a document that is not given."""
+        found = self.made(OPAQUE, number)
+        what = f"the reference {reference!r} leads to nothing that is given; pass other documents as `documents`"
+        self.unknown[found] = f"{self.pointer(number)}/{keyword}", what
+        return found
+
+    def _pointed(self, reference: str, number: int, keyword: str) -> int:
+        """The location of a reference such as `#/$defs/name`."""
+        from urllib.parse import unquote
+
+        if not reference.startswith("#"):
+            return self._elsewhere(reference, number, keyword)
+        schema: Any = self.schema
+        path = unquote(reference[1:])
+        if path and not path.startswith("/"):
+            raise self.error(number, keyword, f"there is no anchor {path!r}")
+        for part in path.split("/")[1:]:
+            key = part.replace("~1", "/").replace("~0", "~")
+            if isinstance(schema, dict) and key in schema:
+                schema = schema[key]
+            elif isinstance(schema, list) and key.isdecimal() and int(key) < len(schema):
+                schema = schema[int(key)]
+            else:
+                raise self.error(number, keyword, f"the reference {reference!r} leads to nothing")
+        return self._location(schema, (path,), self.drafts[number], None)
+
+
+def _scope(resolver: Any) -> tuple[str, ...]:
+    """The URI of the resource around a subschema, and those through which it was reached.
+
+    Of one that was passed several times only the first counts: a dynamic reference goes to the
+    outermost.
+    """
+    passed: Iterable[str] = [uri for uri, _ in resolver.dynamic_scope()]
+    outermost = list(dict.fromkeys(reversed(list(passed))))
+    return (str(resolver._base_uri), *outermost)
+
+
+def _specification(draft: int) -> Any:
+    import referencing.jsonschema as dialects
+
+    old = {4: dialects.DRAFT4, 6: dialects.DRAFT6, 7: dialects.DRAFT7, 2019: dialects.DRAFT201909}
+    return old.get(draft, dialects.DRAFT202012)

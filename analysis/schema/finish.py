@@ -1,0 +1,337 @@
+"""From drafts to the graph: empty nodes go away, and what cannot be said exactly is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
+
+from maskwright.analysis.errors import LimitError, SchemaError
+from maskwright.analysis.regex.dfa import Dfa
+from maskwright.analysis.schema.builder import Builder
+from maskwright.analysis.schema.drafts import Doubtful, Draft, Patterned, has_value, living
+from maskwright.analysis.schema.objects import finite_keys
+from maskwright.analysis.schema.scalars import SCALARS, merged
+from maskwright.analysis.schema.shapes import (
+    NO_NODE,
+    Arrays,
+    KeyAutomaton,
+    Numbers,
+    Objects,
+    SchemaGraph,
+    Shape,
+    Spellings,
+    StringLiterals,
+    Strings,
+)
+from maskwright.analysis.schema.strings import (
+    both,
+    finite_language,
+    key_automaton,
+    pattern_automaton,
+)
+
+MOST_LISTED = 4096
+"""BOUND: values of an item of a unique array that are listed.
+
+More are as good as infinitely many.
+"""
+
+MOST_COUNTED = 64
+"""BOUND: characters up to which the strings of an item of a unique array are listed."""
+
+
+class Finisher:
+    """The graph of some drafts.
+
+    builder : whose nodes they are.
+    drafts : of the root and of all nodes inside.
+    lenient : whether to leave out what is refused.
+    """
+
+    def __init__(self, builder: Builder, drafts: Mapping[int, Sequence[Draft]], lenient: bool) -> None:
+        self.builder = builder
+        self.drafts = {node: list(some) for node, some in drafts.items()}
+        self.lenient = lenient
+        self.alive: set[int] = set()
+        self.left_out: dict[tuple[str, str], None] = {}
+        self._listed: dict[int, int] = {}  # node of items of a unique array -> the node with its values listed
+
+    def graph(self, root: int) -> SchemaGraph:
+        """The graph.
+
+        Raises: SchemaError if it is empty, or something is refused and not `lenient`.
+        """
+        while True:
+            self.alive = living(self.drafts)
+            if root not in self.alive:
+                where = self.builder.where(root) if root >= 0 else self.builder.document.root
+                raise self.builder.document.error(where, "", "no value satisfies the schema")
+            if not self._unique_arrays():
+                break
+        numbers = {root: 0}
+        order = [root]
+        nodes: list[tuple[Shape, ...]] = []
+        leaves: dict[tuple[int, ...], int] = {}
+
+        def number(node: int) -> int:
+            if node not in self.alive:
+                return NO_NODE
+            found = numbers.get(node)
+            if found is None:
+                drafts = self.drafts[node]
+                if all(isinstance(draft, SCALARS) for draft in drafts):
+                    key = tuple(map(id, drafts))
+                    found = leaves.setdefault(key, len(order))
+                else:
+                    found = len(order)
+                numbers[node] = found
+                if found == len(order):
+                    order.append(node)
+            return found
+
+        for node in order:  # grows while it is read
+            shapes: list[Shape] = []
+            for draft in self.drafts[node]:
+                try:
+                    shapes.extend(self._finished(draft, number))
+                except LimitError as error:
+                    raise self.builder.document.error(self.builder.where(node), "", str(error)) from error
+            nodes.append(merged(shapes))
+        return SchemaGraph(tuple(nodes), 0, tuple(self.left_out))
+
+    def _has_value(self, draft: Draft) -> bool:
+        return has_value(draft, self.alive.__contains__)
+
+    def _finished(self, draft: Draft, number: Callable[[int], int]) -> Iterator[Shape]:
+        """The shape of a draft, none if it has no value."""
+        if not self._has_value(draft):
+            return
+        if isinstance(draft, Doubtful):
+            for pointer, reason in draft.refused:
+                if not self.lenient:
+                    raise SchemaError(
+                        f"{pointer or '/'}: {reason}; rewrite it, or leave it out by lenient=True", pointer
+                    )
+                self.left_out[pointer, reason] = None
+            draft = draft.shape
+        if isinstance(draft, Patterned):
+            yield self._patterned(draft, number)
+        elif isinstance(draft, Objects):
+            others = tuple(number(node) for node in draft.others if node in self.alive)
+            yield self._object(draft, number)._replace(others=others)
+        elif isinstance(draft, Arrays):
+            yield self._array(draft, number)
+        else:
+            yield draft
+
+    def _object(self, draft: Objects, number: Callable[[int], int]) -> Objects:
+        values = tuple(number(node) for node in draft.values)
+        return draft._replace(values=values)
+
+    def _patterned(self, draft: Patterned, number: Callable[[int], int]) -> Objects:
+        """The shape with an automaton of its other keys; few keys become named ones."""
+        objects = self._object(draft.objects, number)
+        nodes = {which: number(node) for which, node in draft.classes.items() if node in self.alive}
+        if not nodes:
+            return objects
+        others = tuple(dict.fromkeys(nodes.values()))
+        n = len(draft.automata)
+        every = key_automaton(draft.automata, tuple(range(1 << n)), objects.keys)
+        reached = set() if every is None else {int(which) for which in every.ends if which >= 0}
+        if len(others) == 1 and reached == set(nodes) and (every is not None and _is_everything(every, objects.keys)):
+            return objects._replace(others=others)
+        classes = tuple(others.index(nodes[which]) if which in nodes else -1 for which in range(1 << n))
+        automaton = key_automaton(draft.automata, classes, objects.keys)
+        if automaton is None:
+            return objects
+        few = finite_keys(automaton)
+        if few is None:
+            return objects._replace(others=others, key_automaton=automaton)
+        return _with_keys(objects, {key: others[which] for key, which in few.items()})
+
+    def _array(self, draft: Arrays, number: Callable[[int], int]) -> Arrays:
+        contained = draft.contained
+        most = draft.most
+        prefix: list[int] = []
+        inside: list[int] = []
+        for i, node in enumerate(draft.prefix):
+            is_possible = node in self.alive or (contained is not None and contained.prefix[i] in self.alive)
+            if i == most or not is_possible:
+                most = i
+                break
+            prefix.append(number(node))
+            inside.append(number(contained.prefix[i]) if contained else NO_NODE)
+        items = inner = NO_NODE
+        if most is None or most > len(prefix):
+            items = number(draft.items)
+            inner = number(contained.items) if contained else NO_NODE
+            if items == inner == NO_NODE:
+                most = len(prefix)
+        if contained is not None:
+            if inner == NO_NODE and all(node == NO_NODE for node in inside):
+                contained = None
+            else:
+                contained = contained._replace(prefix=tuple(inside), items=inner)
+        return Arrays(tuple(prefix), items, draft.least, most, contained, draft.is_unique)
+
+    # -- arrays without equal items
+
+    def _unique_arrays(self) -> bool:
+        """Looks at what unique arrays hold. Returns whether a shape went away."""
+        is_changed = False
+        for node, drafts in list(self.drafts.items()):
+            for i, draft in enumerate(drafts):
+                shape = draft.shape if isinstance(draft, Doubtful) else draft
+                if not isinstance(shape, Arrays) or not shape.is_unique or not self._has_value(draft):
+                    continue
+                refused = draft.refused if isinstance(draft, Doubtful) else ()
+                changed, reason = self._unique(shape)
+                if changed is None:
+                    drafts[i] = Arrays((), NO_NODE, 1, 0)  # no value
+                    is_changed = True
+                    continue
+                if reason:
+                    where = self.builder.document.pointer(self.builder.where(node)) + "/uniqueItems"
+                    refused = (*refused, (where, reason))
+                drafts[i] = Doubtful(changed, refused) if refused else changed
+        return is_changed
+
+    def _unique(self, arrays: Arrays) -> tuple[Arrays | None, str]:
+        """What a unique array becomes: None if it has no value; and why it cannot be unique."""
+        final = self._array(arrays, lambda node: node if node in self.alive else NO_NODE)
+        if final.most is not None and final.most < 2:
+            return final._replace(is_unique=False), ""
+        inside = [*final.prefix, *([final.items] if final.items != NO_NODE else [])]
+        counts: dict[int, int | None] = {}
+        for node in inside:
+            if node not in counts:
+                if any(isinstance(one, (Arrays, Objects)) for one in self._alive_shapes(node)):
+                    return arrays._replace(is_unique=False), "items that are arrays or objects are compared"
+                counts[node] = self._list(node)
+        listed = final._replace(
+            prefix=tuple(self._listed.get(node, node) for node in final.prefix),
+            items=self._listed.get(final.items, final.items),
+        )
+        limits = [count for count in counts.values() if count is not None]
+        if not limits:
+            reasons = [_incomparable(self._alive_shapes(self._listed.get(node, node))) for node in counts]
+            reason = next(filter(None, reasons), "")
+            return listed._replace(is_unique=not reason), reason
+        if len(counts) > 1 or (final.prefix and final.items == NO_NODE and len(final.prefix) > limits[0]):
+            return arrays._replace(is_unique=False), "items of different finite sets are compared"
+        most = limits[0] if listed.most is None else min(listed.most, limits[0])
+        if listed.least > most:
+            return None, ""
+        return listed._replace(most=most), ""
+
+    def _alive_shapes(self, node: int) -> list[Shape | Patterned]:
+        found: list[Shape | Patterned] = []
+        for draft in self.drafts[node]:
+            if self._has_value(draft):
+                shape = draft.shape if isinstance(draft, Doubtful) else draft
+                found.append(shape.objects if isinstance(shape, Patterned) else shape)
+        return found
+
+    def _list(self, node: int) -> int | None:
+        """The number of values of a node of scalars, None for infinitely many.
+
+        Of sets with few values a node is made in which they are listed.
+        """
+        shapes = [one for one in self._alive_shapes(node) if not isinstance(one, Patterned)]
+        found: list[Shape] = []
+        is_infinite = False
+        for shape in merged(shapes):
+            texts: tuple[bytes, ...] | None = None
+            if isinstance(shape, Numbers):
+                texts = _listed_numbers(shape.automaton)
+                shape = Spellings(texts) if texts else shape
+            elif isinstance(shape, Strings):
+                texts = _listed_strings(shape)
+                shape = StringLiterals(texts) if texts else shape
+            elif isinstance(shape, (Spellings, StringLiterals)):
+                texts = shape.texts
+            is_infinite = is_infinite or texts is None
+            found.append(shape)
+        if found != shapes and node not in self._listed:
+            self._listed[node] = self.builder.another(node)
+            refused = [one.refused for one in self.drafts[node] if isinstance(one, Doubtful) and self._has_value(one)]
+            doubts = tuple(dict.fromkeys(pair for pairs in refused for pair in pairs))
+            final: list[Draft] = [Doubtful(one, doubts) if doubts else one for one in merged(found)]
+            self.drafts[self._listed[node]] = final
+            self.alive.add(self._listed[node])
+        if is_infinite:
+            return None
+        return sum(len(one.texts) for one in merged(found) if isinstance(one, (Spellings, StringLiterals)))
+
+
+def _with_keys(objects: Objects, more: dict[bytes, int]) -> Objects:
+    """Objects with some optional keys more, behind the others in order."""
+    known = {
+        key: (value, required)
+        for key, value, required in zip(objects.keys, objects.values, objects.required, strict=True)
+    }
+    ranks = dict(zip(objects.keys, objects.ranks, strict=True)) if objects.ranks is not None else {}
+    for key, node in more.items():
+        known[key] = node, False
+        ranks[key] = len(ranks)
+    keys = tuple(sorted(known))
+    return objects._replace(
+        keys=keys,
+        values=tuple(known[key][0] for key in keys),
+        required=tuple(known[key][1] for key in keys),
+        ranks=tuple(ranks[key] for key in keys) if objects.ranks is not None else None,
+    )
+
+
+def _is_everything(automaton: KeyAutomaton, but: tuple[bytes, ...]) -> bool:
+    """Whether an automaton has all keys but some."""
+    every = key_automaton((), (0,), but)
+    assert every is not None
+    ours = Dfa.minimal(automaton.next_state, automaton.ends >= 0)
+    return ours == Dfa.minimal(every.next_state, every.ends >= 0)
+
+
+def _incomparable(shapes: list[Shape | Patterned]) -> str:
+    """Why unique items of some shapes, with infinitely many values, may come to a dead end.
+
+    Returns "" if they cannot: wherever an item has begun, infinitely many items begin so.
+    """
+    if any(isinstance(one, Numbers) for one in shapes):
+        return "numbers are compared by value"
+    strings = [one for one in shapes if isinstance(one, Strings)]
+    if any(one.automaton is None and one.most is None for one in strings):
+        return ""
+    if len(strings) == 1 and not any(isinstance(one, StringLiterals) for one in shapes):
+        if strings[0].automaton is None or (strings[0].most is None and _is_endless(strings[0].automaton)):
+            return ""
+    return "strings of a pattern or of different kinds are compared"
+
+
+def _is_endless(automaton: Dfa) -> bool:
+    """Whether infinitely many strings begin like each prefix of a string."""
+    followers = [set(row[row >= 0].tolist()) for row in automaton.next_state]
+    endless = set(range(len(followers)))
+    while True:
+        ending = {state for state in endless if not followers[state] & endless}
+        if not ending:
+            return len(endless) == len(followers)
+        endless -= ending
+
+
+@lru_cache(maxsize=1024)
+def _listed_numbers(dfa: Dfa) -> tuple[bytes, ...] | None:
+    """One spelling of each number, None if there are more than `MOST_LISTED`."""
+    plain = pattern_automaton(r"^(?:0|-?[1-9]\d*|-?(?:0|[1-9]\d*)\.\d*[1-9])$")
+    return finite_language(both(dfa, plain), MOST_LISTED)
+
+
+@lru_cache(maxsize=1024)
+def _listed_strings(shape: Strings) -> tuple[bytes, ...] | None:
+    """All strings, None if there are more than `MOST_LISTED`."""
+    dfa, least, most = shape
+    if most is not None and most <= MOST_COUNTED:
+        counted = pattern_automaton(f"^[^]{{{least},{most}}}$")
+        dfa = counted if dfa is None else both(dfa, counted)
+    elif least and dfa is not None and most is None:
+        dfa = both(dfa, pattern_automaton(f"^[^]{{{least},}}$")) if least <= MOST_COUNTED else dfa
+    return None if dfa is None else finite_language(dfa, MOST_LISTED)

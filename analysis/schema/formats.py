@@ -1,0 +1,166 @@
+r"""The formats that JSON Schema names, as patterns that a whole string must match.
+
+Each is as strict as the document that defines it. Two formats are no regular sets: `regex` and
+`idn-hostname` (`NOT_REGULAR`). Of some formats the pattern takes not all strings (`NARROWED`): what
+no automaton of a fair size decides is left out, so that no string is taken that is none. Of a
+domain in `idn-email` the characters beyond ASCII are not looked at.
+
+Source: JSON Schema Validation 2020-12, section 7.3, and the documents that it names: RFC 3339 (date
+and time), RFC 5321 (email), RFC 6531 (idn-email), RFC 1123 (hostname), RFC 2673 (ipv4), RFC 4291
+(ipv6), RFC 3986 (uri), RFC 3987 (iri), RFC 6570 with its erratum 6937 (uri-template), RFC 4122
+(uuid), RFC 6901 (json-pointer).
+"""
+
+from __future__ import annotations
+
+
+def _alternatives(*options: str) -> str:
+    return "(?:" + "|".join(options) + ")"
+
+
+_LEAP_YEAR = r"(?:\d\d(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)"
+_DATE = _alternatives(
+    r"\d{4}-(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01])",
+    r"\d{4}-(?:0[469]|11)-(?:0[1-9]|[12]\d|30)",
+    r"\d{4}-02-(?:0[1-9]|1\d|2[0-8])",
+    _LEAP_YEAR + "-02-29",
+)
+_OFFSET = r"(?:[zZ]|[+-](?:[01]\d|2[0-3]):[0-5]\d)"
+
+
+def _leap_seconds() -> tuple[str, str]:
+    """Times of a 60th second, which is at 23:59:60 in UTC: on that day, and on the next one there.
+
+    Offsets are multiples of half an hour: with all of them there would be ten thousands of states.
+    """
+    same, following = [r"23:59:60(?:\.\d+)?(?:[zZ]|[+-]00:00)"], []
+    for ahead in range(30, 24 * 60, 30):  # minutes by which the local time is ahead, and a day less behind
+        there, behind = ahead - 1, 1440 - ahead
+        local = rf"{there // 60:02}:{there % 60:02}:60(?:\.\d+)?"
+        following.append(rf"{local}\+{ahead // 60:02}:{ahead % 60:02}")
+        same.append(rf"{local}-{behind // 60:02}:{behind % 60:02}")
+    return _alternatives(*same), _alternatives(*following)
+
+
+_PLAIN_TIME = r"(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?" + _OFFSET
+_LEAP, _LEAP_NEXT_DAY = _leap_seconds()
+_TIME = _alternatives(_PLAIN_TIME, _LEAP, _LEAP_NEXT_DAY)
+_DATE_TIME = _alternatives(
+    rf"{_DATE}[tT]{_PLAIN_TIME}",
+    rf"\d{{4}}-(?:06-30|12-31)[tT]{_LEAP}",
+    rf"\d{{4}}-(?:07-01|01-01)[tT]{_LEAP_NEXT_DAY}",
+)
+_WEEKS = r"\d+W"
+_CLOCK = r"T(?:\d+H(?:\d+M(?:\d+S)?)?|\d+M(?:\d+S)?|\d+S)"
+_CALENDAR = r"(?:\d+Y(?:\d+M(?:\d+D)?)?|\d+M(?:\d+D)?|\d+D)"
+
+_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+_DOMAIN = rf"{_LABEL}(?:\.{_LABEL})*"
+_NOT_RESERVED = r"(?!..--)"  # a label of IDNA, such as xn--..., would have to be decoded
+_HOSTNAME = rf"{_NOT_RESERVED}{_LABEL}(?:\.{_NOT_RESERVED}{_LABEL})*"
+_BYTE = r"(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)"
+_IPV4 = rf"{_BYTE}(?:\.{_BYTE}){{3}}"
+_GROUP = "[0-9A-Fa-f]{1,4}"
+_IPV6 = _alternatives(
+    rf"(?:{_GROUP}:){{6}}(?:{_GROUP}:{_GROUP}|{_IPV4})",
+    *(
+        # n groups before the double colon, at most so many behind it
+        (rf"(?:{_GROUP}(?::{_GROUP}){{0,{n - 1}}})?" if n else "")
+        + rf"::(?:{_GROUP}:){{{5 - n}}}(?:{_GROUP}:{_GROUP}|{_IPV4})"
+        for n in range(6)
+    ),
+    rf"(?:{_GROUP}(?::{_GROUP}){{0,5}})?::{_GROUP}",
+    rf"(?:{_GROUP}(?::{_GROUP}){{0,6}})?::",
+)
+
+_ATEXT = "A-Za-z0-9!#$%&'*+/=?^_`{|}~"
+_ADDRESS = rf"\[(?:{_IPV4}|IPv6:{_IPV6})\]"
+_BEYOND = "\\u{80}-\\u{10FFFF}"
+
+
+def _email(beyond: str, domain: str) -> str:
+    """The pattern of an address. beyond : characters beyond ASCII that the local part may have."""
+    atom = rf"[{_ATEXT}{beyond}\-]+"
+    quoted = rf'"(?:[ !#-\[\]-~{beyond}]|\\[ -~])*"'
+    return rf"(?:{atom}(?:\.{atom})*|{quoted})@(?:{domain}|{_ADDRESS})"
+
+
+_LETTER = rf"[A-Za-z0-9{_BEYOND}]"
+_IDN_LABEL = rf"{_LETTER}(?:[A-Za-z0-9{_BEYOND}\-]*{_LETTER})?"
+_IDN_DOMAIN = rf"{_IDN_LABEL}(?:\.{_IDN_LABEL})*"
+
+_WIDE = "\\u{A0}-\\u{D7FF}\\u{F900}-\\u{FDCF}\\u{FDF0}-\\u{FFEF}\\u{10000}-\\u{1FFFD}\\u{20000}-\\u{DFFFD}"
+_PRIVATE = "\\u{E000}-\\u{F8FF}\\u{F0000}-\\u{FFFFD}\\u{100000}-\\u{10FFFD}"
+
+
+def _uri(wide: str, private: str) -> tuple[str, str]:
+    """The patterns of a URI and of a reference.
+
+    wide : characters that are allowed beside those of RFC 3986.
+    private : those allowed in the query only.
+    """
+    unreserved = rf"A-Za-z0-9._~{wide}\-"
+    percent = "%[0-9A-Fa-f]{2}"
+    sub = r"!$&'()*+,;="
+    pchar = rf"(?:[{unreserved}{sub}:@]|{percent})"
+    authority_host = _alternatives(
+        rf"\[(?:{_IPV6}|[vV][0-9A-Fa-f]+\.[A-Za-z0-9._~{sub}:-]+)\]", rf"(?:[{unreserved}{sub}]|{percent})*"
+    )
+    authority = rf"(?:(?:[{unreserved}{sub}:]|{percent})*@)?{authority_host}(?::\d*)?"
+    path = rf"(?:/{pchar}*)*"
+    rootless = rf"{pchar}+{path}"
+    no_scheme = rf"(?:[{unreserved}{sub}@]|{percent})+{path}"
+    absolute = rf"/(?:{pchar}+{path})?"
+    end = rf"(?:\?(?:{pchar}|[/?{private}])*)?(?:#(?:{pchar}|[/?])*)?"
+    scheme = "[A-Za-z][A-Za-z0-9+.-]*:"
+    uri = rf"{scheme}(?://{authority}{path}|{absolute}|{rootless}|){end}"
+    relative = rf"(?://{authority}{path}|{absolute}|{no_scheme}|){end}"
+    return uri, _alternatives(uri, relative)
+
+
+_URI, _URI_REFERENCE = _uri("", "")
+_IRI, _IRI_REFERENCE = _uri(_WIDE, _PRIVATE)
+_VARCHAR = r"(?:[A-Za-z0-9_]|%[0-9A-Fa-f]{2})"
+_VARIABLE = rf"{_VARCHAR}(?:\.?{_VARCHAR})*(?::[1-9]\d{{0,3}}|\*)?"
+_LITERAL = rf"(?:[!#$&-;=?-\[\]_a-z~{_WIDE}{_PRIVATE}]|%[0-9A-Fa-f]{{2}})"
+_POINTER = "(?:/(?:[^/~]|~[01])*)*".replace("[^/~]", "[\\0-.0-}\\x7f-\\u{10FFFF}]")
+
+FORMATS = {
+    "date": _DATE,
+    "time": _TIME,
+    "date-time": _DATE_TIME,
+    "duration": rf"P(?:{_WEEKS}|{_CALENDAR}(?:{_CLOCK})?|{_CLOCK})",
+    "email": _email("", _DOMAIN),
+    "idn-email": _email(_BEYOND, _IDN_DOMAIN),
+    "hostname": _HOSTNAME,
+    "ipv4": _IPV4,
+    "ipv6": _IPV6,
+    "uri": _URI,
+    "uri-reference": _URI_REFERENCE,
+    "iri": _IRI,
+    "iri-reference": _IRI_REFERENCE,
+    "uri-template": rf"(?:{_LITERAL}|\{{[+#./;?&=,!@|]?{_VARIABLE}(?:,{_VARIABLE})*\}})*",
+    "uuid": "[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}",
+    "json-pointer": _POINTER,
+    "relative-json-pointer": rf"(?:0|[1-9]\d*)(?:#|{_POINTER})",
+}
+"""Format -> the pattern, as ECMA 262 reads it, that the whole string matches."""
+
+LONGEST = {"hostname": 253}
+"""Formats whose strings have a greatest number of characters."""
+
+NARROWED = {
+    "hostname": "labels such as xn--... would have to be decoded",
+    "time": "a 60th second is taken with offsets of whole and half hours",
+    "date-time": "a 60th second is taken with offsets of whole and half hours",
+}
+"""Formats of which the pattern leaves out some strings, and which.
+
+That a string is *not* of such a format cannot be said exactly.
+"""
+
+NOT_REGULAR = {
+    "regex": "patterns may nest without end",
+    "idn-hostname": "its rules ask for tables of a version of Unicode",
+}
+"""Formats that no automaton decides, and why."""

@@ -1,0 +1,326 @@
+"""What the keywords of one subschema say, without its combinators: a clause for each JSON type.
+
+Keywords are those of the subschema's draft; others are annotations. Each value is checked.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
+from typing import Any
+
+from maskwright.analysis.errors import SchemaError
+from maskwright.analysis.schema import constraints as c
+from maskwright.analysis.schema.documents import Document
+from maskwright.analysis.schema.strings import format_automaton, pattern_automaton, repeated_class
+
+_EXACT = Context(prec=1_000_000, Emax=MAX_EMAX, Emin=MIN_EMIN)
+
+TYPE_NAMES = frozenset({*c.TYPES, "integer"})
+
+
+class Keywords:
+    """The keywords of one location.
+
+    document, location : where.
+    seen : whether to add what counts as evaluated.
+    """
+
+    def __init__(self, document: Document, location: int, seen: bool) -> None:
+        self.document = document
+        self.location = location
+        self.seen = seen
+        self.schema: dict[str, Any] = document.schemas[location]
+        self.draft = document.drafts[location]
+
+    def error(self, keyword: str, what: str) -> SchemaError:
+        """The error that a keyword's value is not what it should be."""
+        return self.document.error(self.location, keyword, f"{keyword} {what}")
+
+    def pointer(self, keyword: str) -> str:
+        """The JSON pointer of a keyword."""
+        return f"{self.document.pointer(self.location)}/{keyword}"
+
+    def term(self, schema: Any, *keys: str | int) -> int:
+        """The term of a subschema under some keys."""
+        if schema is False:
+            return c.FALSE
+        return 2 * self.document.child(self.location, schema, *keys)
+
+    def count(self, keyword: str) -> int | None:
+        """A keyword's number that is no less than 0; None if the keyword is not there."""
+        value = self.schema.get(keyword)
+        if value is None and keyword not in self.schema:
+            return None
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise self.error(keyword, f"is {shown(value)}; expected an integer that is no less than 0")
+        return value
+
+    def number(self, keyword: str) -> Decimal | None:
+        """A keyword's number; None if the keyword is not there."""
+        if keyword not in self.schema:
+            return None
+        value = self.schema[keyword]
+        found = decimal(value)
+        if found is None:
+            raise self.error(keyword, f"is {shown(value)}; expected a number")
+        return found
+
+    def mapping(self, keyword: str) -> dict[str, Any]:
+        """A keyword's object; {} if the keyword is not there."""
+        value = self.schema.get(keyword, {})
+        if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
+            raise self.error(keyword, f"is {shown(value)}; expected an object")
+        return value
+
+    def sequence(self, keyword: str) -> list[Any]:
+        """A keyword's array, which is there."""
+        value = self.schema[keyword]
+        if not isinstance(value, (list, tuple)):
+            raise self.error(keyword, f"is {shown(value)}; expected an array")
+        return list(value)
+
+    def names(self, keyword: str, value: Any) -> list[str]:
+        """An array of strings."""
+        if not isinstance(value, (list, tuple)) or not all(isinstance(name, str) for name in value):
+            raise self.error(keyword, f"is {shown(value)}; expected an array of strings")
+        return list(value)
+
+    def types(self) -> frozenset[str]:
+        """The names of the allowed types."""
+        if "type" not in self.schema:
+            return frozenset(c.TYPES)
+        value = self.schema["type"]
+        names = [value] if isinstance(value, str) else value
+        if not isinstance(names, list) or not all(isinstance(name, str) and name in TYPE_NAMES for name in names):
+            raise self.error(
+                "type", f"is {shown(value)}; expected one of {', '.join(sorted(TYPE_NAMES))}, or an array of them"
+            )
+        return frozenset(names)
+
+    def clauses(self) -> c.Normal:
+        """The clause of each type, without `enum` and `const`."""
+        types = self.types()
+        found: c.Normal = {}
+        for kind, read in (
+            (c.NULL, list),
+            (c.BOOLEAN, list),
+            (c.NUMBER, self._number),
+            (c.STRING, self._string),
+            (c.ARRAY, self._array),
+            (c.OBJECT, self._object),
+        ):
+            constraints = read()  # what is not allowed is checked as well
+            if kind in types:
+                found[kind] = (tuple(constraints),)
+            elif kind == c.NUMBER and "integer" in types:
+                found[kind] = ((c.Whole(True, self.draft > 4), *constraints),)
+        return found
+
+    def _number(self) -> list[c.Constraint]:
+        found: list[c.Constraint] = []
+        for keyword, exclusive, is_lower in (
+            ("minimum", "exclusiveMinimum", True),
+            ("maximum", "exclusiveMaximum", False),
+        ):
+            value = self.number(keyword)
+            if self.draft == 4:
+                is_exclusive = self.schema.get(exclusive, False)
+                if not isinstance(is_exclusive, bool):
+                    raise self.error(exclusive, f"is {shown(is_exclusive)}; expected a boolean in draft 4")
+                if value is not None:
+                    found.append(c.Bound(value, is_lower, is_exclusive))
+                continue
+            if value is not None:
+                found.append(c.Bound(value, is_lower, False))
+            value = self.number(exclusive)
+            if value is not None:
+                found.append(c.Bound(value, is_lower, True))
+        value = self.number("multipleOf")
+        if value is not None:
+            if value <= 0:
+                raise self.error("multipleOf", f"is {value}; expected a number above 0")
+            found.append(c.Multiple(_EXACT.normalize(value), True))
+        return found
+
+    def _range(self, kind: type[c.Length] | type[c.Size], least: str, most: str) -> list[c.Constraint]:
+        low, high = self.count(least), self.count(most)
+        return [kind(low or 0, high)] if low or high is not None else []
+
+    def _string(self) -> list[c.Constraint]:
+        found = self._range(c.Length, "minLength", "maxLength")
+        if "pattern" in self.schema:
+            found.append(self.pattern(self.schema["pattern"], "pattern"))
+        name = self.schema.get("format")
+        if name is not None:
+            if not isinstance(name, str):
+                raise self.error("format", f"is {shown(name)}; expected a string")
+            try:
+                if format_automaton(name) is not None:
+                    found.append(c.Format(name, True))
+            except SchemaError as error:
+                found.append(c.Refused(self.pointer("format"), reason(error)))
+        return found
+
+    def pattern(self, text: Any, keyword: str) -> c.Pattern | c.Refused:
+        """The constraint that a pattern is found, or that it cannot be looked for."""
+        if not isinstance(text, str):
+            raise self.error(keyword, f"is {shown(text)}; expected a string")
+        if keyword != "pattern" or repeated_class(text) is None:
+            try:
+                pattern_automaton(text)
+            except SchemaError as error:
+                return c.Refused(self.pointer(keyword), reason(error))
+        return c.Pattern(text, True)
+
+    def _array(self) -> list[c.Constraint]:
+        found = self._range(c.Size, "minItems", "maxItems")
+        unique = self.schema.get("uniqueItems", False)
+        if not isinstance(unique, bool):
+            raise self.error("uniqueItems", f"is {shown(unique)}; expected a boolean")
+        if unique:
+            found.append(c.Unique(self.pointer("uniqueItems")))
+        found.extend(self._items())
+        if "contains" in self.schema and self.draft > 4:
+            least: int | None = 1
+            most: int | None = None
+            if self.draft >= 2019:
+                least, most = self.count("minContains"), self.count("maxContains")
+                least = 1 if least is None else least
+            term = self.term(self.schema["contains"], "contains")
+            if least or most is not None:
+                found.append(c.contains(0, term, least or 0, most))
+            if self.seen and self.draft >= 2020:
+                found.append(c.SeenContained(term))
+        return found
+
+    def _items(self) -> list[c.Constraint]:
+        items = self.schema.get("items", True)
+        first: list[int] = []
+        others = c.TRUE
+        is_all = "items" in self.schema
+        if self.draft >= 2020:
+            if "prefixItems" in self.schema:
+                prefix = self.sequence("prefixItems")
+                first = [self.term(item, "prefixItems", i) for i, item in enumerate(prefix)]
+            others = self.term(items, "items")
+        elif isinstance(items, list):
+            first = [self.term(item, "items", i) for i, item in enumerate(items)]
+            others = self.term(self.schema.get("additionalItems", True), "additionalItems")
+            is_all = "additionalItems" in self.schema
+        else:
+            others = self.term(items, "items")
+        found: list[c.Constraint] = []
+        if others != c.TRUE or any(term != c.TRUE for term in first):
+            found.append(c.Items(tuple(first), others))
+        if self.seen and (first or is_all):
+            found.append(c.SeenItems(None if is_all else len(first)))
+        return found
+
+    def _object(self) -> list[c.Constraint]:
+        found = self._range(c.Size, "minProperties", "maxProperties")
+        if "required" in self.schema:
+            found.extend(c.Required(name) for name in self.names("required", self.schema["required"]))
+        names = {key: self.term(value, "properties", key) for key, value in self.mapping("properties").items()}
+        patterns: list[tuple[str, int]] = []
+        for text, value in self.mapping("patternProperties").items():
+            term = self.term(value, "patternProperties", text)
+            checked = self.pattern(text, "patternProperties")
+            if isinstance(checked, c.Refused):
+                found.append(checked)
+            else:
+                patterns.append((text, term))
+        others = self.term(self.schema.get("additionalProperties", True), "additionalProperties")
+        if any(isinstance(one, c.Refused) for one in found):
+            others = c.TRUE  # which keys are others is not known
+        if names or others != c.TRUE or any(term for _, term in patterns):
+            found.append(c.Members(names, tuple(patterns), others))
+        if "propertyNames" in self.schema and self.draft > 4:
+            term = self.term(self.schema["propertyNames"], "propertyNames")
+            if term != c.TRUE:
+                found.append(c.Names(term))
+        if self.seen:
+            texts = tuple(text for text, _ in patterns)
+            found.append(c.SeenMembers(frozenset(names), texts, "additionalProperties" in self.schema))
+        return found
+
+
+def reason(error: SchemaError) -> str:
+    """What an error says behind its pointer."""
+    return str(error).partition(": ")[2]
+
+
+def shown(value: Any) -> str:
+    """A value for a message, shortened."""
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def decimal(value: Any) -> Decimal | None:
+    """The exact number that a JSON number says; None for what is none.
+
+    A float stands for its shortest spelling, which is what JSON texts have.
+    """
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return Decimal(value)
+    if isinstance(value, float):
+        return Decimal(repr(value)) if math.isfinite(value) else None
+    return value if isinstance(value, Decimal) and value.is_finite() else None
+
+
+def value_normal(document: Document, value: Any, fail: Any) -> c.Normal:
+    """What `const: value` says.
+
+    fail : makes the error for what is no JSON value.
+    """
+    if value is None:
+        return {c.NULL: ((c.Among(frozenset({None}), True),),)}
+    if isinstance(value, bool):
+        return {c.BOOLEAN: ((c.Among(frozenset({value}), True),),)}
+    if isinstance(value, str):
+        return {c.STRING: ((c.Among(frozenset({value}), True),),)}
+    number = decimal(value)
+    if number is not None:
+        return {c.NUMBER: ((c.Among(frozenset({number}), True),),)}
+    if isinstance(value, (list, tuple)):
+        terms = tuple(2 * document.constant(item, canonical(item, fail)) for item in value)
+        return {c.ARRAY: ((c.Size(len(terms), len(terms)), c.Items(terms, c.FALSE)),)}
+    if isinstance(value, dict) and all(isinstance(name, str) for name in value):
+        names = {name: 2 * document.constant(item, canonical(item, fail)) for name, item in value.items()}
+        return {c.OBJECT: ((*(c.Required(name) for name in names), c.Members(names, (), c.FALSE)),)}
+    raise fail(f"has {shown(value)}, which is no JSON value")
+
+
+def canonical(value: Any, fail: Any) -> str:
+    """A text that is the same for the same JSON value."""
+    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+        return "{" + ",".join(f"{json.dumps(key)}:{canonical(value[key], fail)}" for key in sorted(value)) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ",".join(canonical(item, fail) for item in value) + "]"
+    if value is None or isinstance(value, (bool, str)):
+        return json.dumps(value)
+    number = decimal(value)
+    if number is None:
+        raise fail(f"has {shown(value)}, which is no JSON value")
+    return str(_EXACT.normalize(number) if number else 0)
+
+
+def values_normal(document: Document, values: list[Any], fail: Any) -> c.Normal:
+    """What `enum: values` says: scalars of one type are in one clause."""
+    among: dict[str, list[Any]] = {}
+    found: dict[str, list[c.Clause]] = {}
+    for value in values:
+        ((kind, clauses),) = value_normal(document, value, fail).items()
+        for clause in clauses:
+            if isinstance(clause[0], c.Among):
+                among.setdefault(kind, []).extend(clause[0].values)
+            else:
+                found.setdefault(kind, []).append(clause)
+    for kind, members in among.items():
+        found[kind] = [(c.Among(frozenset(members), True),)]
+    return {kind: tuple(clauses) for kind, clauses in found.items()}

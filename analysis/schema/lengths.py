@@ -1,0 +1,149 @@
+"""How many characters the strings of an automaton can have, from each of its states.
+
+In: a `Dfa` over valid UTF-8. Out: a `LengthTable`, by which a string can be kept within a range of
+lengths without a dead end.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.analysis.errors import LimitError
+from maskwright.analysis.regex.dfa import Dfa
+
+MOST_ENTRIES = 1 << 24
+"""BOUND: the entries of a table."""
+
+MOST_ROWS = 1 << 15
+"""BOUND: the rows of a table; they take about half a second."""
+
+
+class LengthTable(NamedTuple):
+    """The numbers of further characters with which a string can end.
+
+    next_length : (m + p, n_states) int32, read-only; for k < m + p the least k' >= k such that from
+        the state some accepted string has exactly k' further characters, -1 if there is none. In a
+        state within a character, the characters that begin after it are counted.
+    preperiod : m.
+    period : p, at least 1.
+
+    For a greater k, the answer is that for m + (k - m) % p, with the difference added back unless
+    it is -1 (`after`).
+    """
+
+    next_length: npt.NDArray[np.int32]
+    preperiod: int
+    period: int
+
+    def after(self, k: int, state: int) -> int:
+        """The least number of further characters, at least k, with which a string can end.
+
+        Returns -1 if there is none.
+        """
+        shift = k - self.preperiod - (k - self.preperiod) % self.period if k >= self.preperiod else 0
+        found = int(self.next_length[k - shift, state])
+        return found if found < 0 else found + shift
+
+
+def characters(dfa: Dfa) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The steps of an automaton by whole characters.
+
+    dfa : over valid UTF-8.
+
+    Returns is_inside : (n_states,) bool, whether a state is within a character; and sources,
+    targets : (n_steps,) int64, sorted and distinct: from a state to a state between characters, by
+    one more character or, from within a character, by the rest of it.
+    """
+    table = dfa.next_state
+    is_inside = np.any(table[:, 0x80:0xC0] >= 0, axis=1)
+    n = dfa.n_states
+    rows, columns = np.nonzero(table >= 0)
+    codes = np.unique(rows.astype(np.int64) * n + table[rows, columns])
+    sources, targets = codes // n, codes % n
+    for _ in range(3):  # a character has at most four bytes
+        inner = is_inside[targets]
+        if not inner.any():
+            break
+        begin = np.searchsorted(codes // n, np.arange(n + 1))
+        counts = np.where(inner, begin[targets + 1] - begin[targets], 1)
+        steps = np.repeat(np.arange(len(targets)), counts)
+        offset = np.arange(len(steps)) - np.repeat(np.cumsum(counts) - counts, counts)
+        following = (codes % n)[np.minimum(begin[targets[steps]] + offset, len(codes) - 1)]
+        after = np.where(inner[steps], following, targets[steps])
+        joined = np.unique(sources[steps] * n + after)
+        sources, targets = joined // n, joined % n
+    return is_inside, sources, targets
+
+
+@lru_cache(maxsize=256)
+def length_table(dfa: Dfa) -> LengthTable:
+    """The table of an automaton over valid UTF-8.
+
+    Raises: LimitError if the table has more than `MOST_ROWS` rows or `MOST_ENTRIES` entries, which
+    happens where loops of many different lengths lie beside each other.
+    Cost: O((m + p) * (states + steps)).
+    """
+    n = dfa.n_states
+    is_inside, sources, targets = characters(dfa)
+    # those between characters first ask themselves, those within wait for the rest of theirs
+    begins, firsts = np.unique(sources, return_index=True)
+
+    def step(at: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+        """Which states reach one of `at` by one step."""
+        found = np.zeros(n, np.bool_)
+        if len(sources):
+            found[begins] = np.logical_or.reduceat(at[targets], firsts)
+        return found
+
+    between = dfa.is_accepting  # between characters: with exactly k further characters
+    rows: list[npt.NDArray[np.bool_]] = []
+    known: dict[bytes, int] = {}
+    while True:
+        key = between.tobytes()
+        if key in known:
+            break
+        known[key] = len(rows)
+        reached = step(between)
+        rows.append(np.where(is_inside, reached, between))
+        if len(rows) >= MOST_ROWS or (len(rows) + 1) * n > MOST_ENTRIES:
+            raise LimitError(
+                f"the lengths of its strings repeat so late that their table has more than {MOST_ROWS:,} rows or "
+                f"{MOST_ENTRIES:,} entries; make its repetitions shorter, or their lengths more alike"
+            )
+        between = np.where(is_inside, False, reached)
+    m, p = known[key], len(rows) - known[key]
+    return LengthTable(_next_lengths(np.array(rows), m, p), m, p)
+
+
+def _next_lengths(can_end: npt.NDArray[np.bool_], m: int, p: int) -> npt.NDArray[np.int32]:
+    """`next_length`, from whether a string can end with exactly k further characters.
+
+    can_end : (m + p, n_states) bool; periodic from row m on.
+    """
+    n_rows, n = can_end.shape
+    table = np.empty((n_rows, n), np.int32)
+    following = np.full(n, -1, np.int32)
+    for k in range(n_rows + p - 1, -1, -1):  # the first p of them only prepare the others
+        row = can_end[k if k < n_rows else k - p]
+        following = np.where(row, np.int32(k), following)
+        if k < n_rows:
+            table[k] = following
+    table.flags.writeable = False
+    return table
+
+
+def lengths_exist(dfa: Dfa, least: int, most: int | None) -> bool:
+    """Whether some string of the set has at least `least` and at most `most` characters.
+
+    most : None for no limit.
+
+    Raises: LimitError as `length_table`.
+    """
+    if least == 0 and most is None:
+        return not dfa.is_empty
+    found = length_table(dfa).after(least, 0)
+    return found >= 0 and (most is None or found <= most)

@@ -1,0 +1,193 @@
+"""JSON schemas as users have them: values, files, texts, and Python types that say what they look like."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from maskwright.analysis.arguments import a_type, as_boolean, clip
+from maskwright.analysis.errors import MissingExtraError, SchemaError, UnknownNameError
+from maskwright.analysis.files import read_file_bytes
+from maskwright.analysis.regex.dfa import Dfa, intersect
+from maskwright.analysis.regex.whole import regex_automaton
+from maskwright.analysis.schema.graph import build_graph
+from maskwright.analysis.schema.shapes import SchemaGraph, Texts
+
+KeyOrder: TypeAlias = Literal["any", "schema"]
+
+MOST_BYTES = 1 << 28
+"""BOUND: the bytes of a schema's file."""
+
+MOST_SPACES = 10_000
+"""BOUND: the characters of white space that a number may allow in a row."""
+
+
+class SchemaOptions(NamedTuple):
+    """How a schema is read: the arguments of `load_schema`."""
+
+    whitespace: str | int = "any"
+    key_order: KeyOrder = "any"
+    lenient: bool = False
+    documents: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class JsonSchema:
+    """A JSON schema that was read: what `load_schema` returns, and stores are built of.
+
+    name : what errors call it.
+    schema : the schema, as Python values; not to be changed.
+    texts : the JSON texts of its instances.
+    options : how it was read.
+    """
+
+    name: str
+    schema: Any
+    texts: Texts
+    options: SchemaOptions = SchemaOptions()
+
+    @property
+    def left_out(self) -> tuple[tuple[str, str], ...]:
+        """What a lenient reading left out: each a JSON pointer and the reason."""
+        return self.texts.graph.left_out
+
+    def __repr__(self) -> str:
+        left_out = f", {len(self.left_out)} left out" if self.left_out else ""
+        return f"<JsonSchema {self.name}: {len(self.texts.graph.nodes)} nodes{left_out}>"
+
+
+def load_schema(
+    source: Any,
+    *,
+    documents: Mapping[str, Any] | None = None,
+    whitespace: str | int = "any",
+    key_order: KeyOrder = "any",
+    lenient: bool = False,
+    name: str | None = None,
+) -> JsonSchema:
+    """A JSON schema, for `build_store`.
+
+    source : a schema as Python values (a dict or a bool), as JSON text or as the path of a file; or
+        a pydantic model, a dataclass, a TypedDict, another type or a function, whose schema pydantic
+        tells (`pip install pydantic`).
+    documents : URI -> schema, for references to other documents. Nothing is loaded from elsewhere.
+    whitespace : what may stand between the tokens of JSON: "any" white space, none ("compact"), at
+        most so many characters in a row (a number), or a regular expression.
+    key_order : "schema" for objects whose members keep the order of `properties`; "any" for all.
+    lenient : whether to leave out what cannot be said exactly. `JsonSchema.left_out` has it.
+    name : what errors call the schema; by default its `title` or its file.
+
+    Raises: SchemaError for a schema that is malformed, that nothing satisfies, or that asks for what
+    no mask can say exactly, with the JSON pointer; UnknownNameError for another option;
+    MissingExtraError where pydantic is needed and missing.
+    Cost: 0.1 ms for a schema of 1 kB; one that was read before is looked up.
+
+    Example:
+        >>> load_schema({"title": "age", "type": "integer", "minimum": 0})
+        <JsonSchema age: 1 nodes>
+    """
+    lenient = as_boolean("lenient", lenient)
+    schema, found = read_values(source)
+    if name is None:
+        title = schema.get("title") if isinstance(schema, dict) else None
+        name = found or (clip(title) if isinstance(title, str) and title.isprintable() and title else "schema")
+    spacing = _spacing(whitespace)
+    if documents is not None and not isinstance(documents, Mapping):
+        raise SchemaError(f"documents is {a_type(documents)}; expected URI -> schema")
+    if documents:
+        graph = build_graph(schema, documents=documents, key_order=key_order, lenient=lenient)
+    else:
+        graph = _graph(_spelled(schema), key_order, lenient)
+    options = SchemaOptions(whitespace, key_order, lenient, dict(documents or {}))
+    return JsonSchema(name, schema, Texts(graph, spacing), options)
+
+
+def _spelled(schema: Any) -> str:
+    """A schema as JSON text. Raises: SchemaError for what is no JSON."""
+    try:
+        return json.dumps(schema, ensure_ascii=False, separators=(",", ":"))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise SchemaError(f"the schema cannot be written as JSON: {error}") from error
+
+
+@lru_cache(maxsize=256)
+def _graph(spelled: str, key_order: KeyOrder, lenient: bool) -> SchemaGraph:
+    """The graph of a schema's JSON text. Its own copy of the values, since the caller's may change."""
+    return build_graph(json.loads(spelled), key_order=key_order, lenient=lenient)
+
+
+@lru_cache(maxsize=64)
+def _spacing(whitespace: str | int) -> Dfa | None:
+    """The automaton of white space; None for any. Raises: UnknownNameError for another option."""
+    if whitespace == "any":
+        return None
+    if whitespace == "compact":
+        return Dfa.literal(b"")
+    if isinstance(whitespace, bool) or not isinstance(whitespace, str | int):
+        raise UnknownNameError(f"whitespace is {clip(whitespace)}; expected 'any', 'compact', a number or a pattern")
+    if isinstance(whitespace, int):
+        if not 0 <= whitespace <= MOST_SPACES:
+            raise UnknownNameError(f"whitespace is {clip(whitespace)}; expected 0 to {MOST_SPACES:,} characters")
+        return regex_automaton(rf"[ \t\n\r]{{0,{whitespace}}}")
+    found = intersect(regex_automaton(whitespace), regex_automaton(r"[ \t\n\r]*"))
+    if found.is_empty:
+        raise UnknownNameError(
+            f"whitespace is {clip(whitespace)}, a pattern that matches no white space; expected 'any', 'compact', a number, or a pattern of "
+            "blanks, tabs and line breaks"
+        )
+    return found
+
+
+def read_values(source: Any) -> tuple[Any, str | None]:
+    """A schema as Python values, and the name of its file or type, if it has one.
+
+    source : as for `load_schema`.
+
+    Raises: as `load_schema`, for what is no JSON or cannot be read.
+    """
+    if isinstance(source, dict | bool):
+        return source, None
+    if (isinstance(source, str) and source.lstrip()[:1] in ("{", "[")) or source in ("true", "false"):
+        return parse_schema(source), None
+    if isinstance(source, str | os.PathLike):
+        where = os.fspath(source)
+        data = read_file_bytes(where, MOST_BYTES, "a JSON schema", SchemaError)
+        return parse_schema(data, where), os.path.basename(where)
+    if isinstance(source, type) or callable(source) or hasattr(source, "__origin__"):
+        return _of_type(source), getattr(source, "__name__", None)
+    raise SchemaError(
+        f"the schema is {a_type(source)}; expected a dict, a bool, JSON text, a path, or a type or function that pydantic knows"
+    )
+
+
+def parse_schema(text: str | bytes, where: str = "the schema") -> Any:
+    """The values of a schema's JSON text. Raises: SchemaError with line and column."""
+
+    def no_constant(name: str) -> Any:
+        raise SchemaError(f"{where}: {name} is no JSON")
+
+    try:
+        return json.loads(text, parse_constant=no_constant)
+    except json.JSONDecodeError as error:
+        raise SchemaError(f"{where}:{error.lineno}:{error.colno}: this is no JSON: {error.msg}") from error
+    except (UnicodeDecodeError, RecursionError) as error:
+        raise SchemaError(f"{where}: this is no JSON: {error}") from error
+
+
+def _of_type(source: Any) -> Any:
+    """The schema that pydantic tells of a type or a function."""
+    try:
+        from pydantic import PydanticUserError, TypeAdapter
+    except ImportError as error:
+        raise MissingExtraError(
+            f"the schema of {clip(getattr(source, '__name__', source))} is told by pydantic, which is not installed: pip install pydantic"
+        ) from error
+    try:
+        return TypeAdapter(source).json_schema()
+    except (PydanticUserError, TypeError, NameError) as error:
+        raise SchemaError(f"pydantic tells no schema of {clip(source)}: {error}") from error

@@ -1,0 +1,416 @@
+"""From a term to clauses.
+
+Combinators become unions and conjunctions, and negations go down to constraints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from maskwright.analysis.schema import constraints as c
+from maskwright.analysis.schema.clauses import absorbed, joined
+from maskwright.analysis.schema.documents import OPAQUE, Document
+from maskwright.analysis.schema.keywords import Keywords, values_normal
+
+MOST_CLAUSES = 2_000
+"""BOUND: the clauses of one type that a subschema may come to."""
+
+MOST_WORK = 1_000_000
+"""BOUND: the conjunctions of two clauses that are made for a whole schema."""
+
+MOST_SUBSETS = 10
+"""BOUND: branches of an `anyOf` beside `unevaluatedProperties` or `unevaluatedItems`."""
+
+
+class Normals:
+    """The clauses of terms, each made once.
+
+    document : whose terms they are.
+    """
+
+    def __init__(self, document: Document) -> None:
+        self.document = document
+        self._normals: dict[tuple[int, bool], c.Normal] = {}
+        self._open: set[tuple[int, bool]] = set()
+        self._work = MOST_WORK
+
+    def is_plainly_empty(self, kind: str, clause: c.Clause) -> bool:
+        """Whether a clause has no value, as far as a short look tells."""
+        return False
+
+    def normal(self, term: int, seen: bool = False) -> c.Normal:
+        """The clauses of a term.
+
+        seen : whether they also say which members and items count as evaluated.
+
+        Raises: SchemaError for what is malformed, for a subschema that is a part of itself without
+        a member or an item between, and where there are too many clauses.
+        """
+        if term == c.TRUE:
+            return c.ANYTHING
+        if term == c.FALSE:
+            return {}
+        key = (term, seen)
+        found = self._normals.get(key)
+        if found is None:
+            if key in self._open:
+                raise self.document.error(
+                    term >> 1,
+                    "",
+                    "the subschema refers to itself without a member or an item between, so it says nothing",
+                )
+            self._open.add(key)
+            try:
+                found = self._negative(term >> 1) if term & 1 else self._positive(term >> 1, seen)
+            finally:
+                self._open.discard(key)
+            self._normals[key] = found
+        return found
+
+    def meet_terms(self, terms: Iterable[int]) -> c.Normal:
+        """The clauses of the values that satisfy all of some terms."""
+        found: c.Normal = c.ANYTHING
+        for term in terms:
+            found = self.meet(found, self.normal(term), term >> 1)
+        return found
+
+    def meet(self, left: c.Normal, right: c.Normal, where: int) -> c.Normal:
+        """The values of both. where : the location, for messages."""
+        if left is c.ANYTHING:
+            return right
+        if right is c.ANYTHING:
+            return left
+        found: c.Normal = {}
+        for kind in c.TYPES:
+            if kind not in left or kind not in right:
+                continue
+            clauses = self._product(kind, left[kind], right[kind], where)
+            if clauses:
+                found[kind] = clauses
+        return found
+
+    def _product(
+        self, kind: str, left: tuple[c.Clause, ...], right: tuple[c.Clause, ...], where: int
+    ) -> tuple[c.Clause, ...]:
+        if left == ((),):
+            return right
+        if right == ((),):
+            return left
+        n = len(left) * len(right)
+        self._work -= n
+        if self._work < 0:
+            raise self.document.error(
+                where, "", "the combinators of the schema multiply too far; write some of them out"
+            )
+        clauses: dict[c.Clause, None] = {}
+        for one in left:
+            for other in right:
+                both = joined(kind, one, other)
+                if both is not None and both not in clauses and not self.is_plainly_empty(kind, both):
+                    clauses[both] = None
+        return self._limited(absorbed(clauses), where)
+
+    def _limited(self, clauses: tuple[c.Clause, ...], where: int) -> tuple[c.Clause, ...]:
+        if len(clauses) > MOST_CLAUSES:
+            raise self.document.error(
+                where,
+                "",
+                f"the subschema has more than {MOST_CLAUSES:,} alternatives of one type; write fewer combinators, "
+                "or such as exclude one another by a required key with a constant",
+            )
+        return clauses
+
+    def join(self, parts: Iterable[c.Normal], where: int) -> c.Normal:
+        """The values of any of them."""
+        every = [part for part in parts if part]
+        if len(every) == 1:
+            return every[0]
+        found: c.Normal = {}
+        for kind in c.TYPES:
+            clauses = [clause for part in every for clause in part.get(kind, ())]
+            if clauses:
+                found[kind] = self._limited(absorbed(clauses), where)
+        return found
+
+    def outside(self, normal: c.Normal, where: int) -> c.Normal:
+        """All other values."""
+        pointer = self.document.pointer(where)
+        found: c.Normal = {}
+        for kind in c.TYPES:
+            if kind not in normal:
+                found[kind] = ((),)
+                continue
+            clauses: tuple[c.Clause, ...] = ((),)
+            for clause in normal[kind]:
+                parts = [part for one in clause for part in c.outside(one, pointer)]
+                clauses = self._product(kind, clauses, tuple(parts), where) if parts else ()
+                if not clauses:
+                    break
+            if clauses:
+                found[kind] = clauses
+        return found
+
+    # -- a subschema as it stands
+
+    def _positive(self, location: int, seen: bool) -> c.Normal:
+        schema = self.document.schemas[location]
+        if schema is False:
+            return {}
+        if location in self.document.unknown:
+            return self._refused(*self.document.unknown[location])
+        inner = seen
+        draft = self.document.drafts[location]
+        unevaluated = [key for key in ("unevaluatedProperties", "unevaluatedItems") if key in schema and draft >= 2019]
+        if unevaluated:
+            inner = True
+        found: c.Normal = c.ANYTHING
+        for part in self._parts(location, inner):
+            found = self.meet(found, part, location)
+        for keyword in unevaluated:
+            found = self._evaluated(found, location, keyword)
+        if inner and not seen:
+            found = {kind: absorbed(tuple(x for x in one if not isinstance(x, c.SEEN)) for one in clauses)
+                     for kind, clauses in found.items()}  # fmt: skip
+        return found
+
+    def _is_reference_only(self, location: int) -> bool:
+        return "$ref" in self.document.schemas[location] and self.document.drafts[location] <= 7
+
+    def _references(self, location: int) -> list[int]:
+        """The terms of the references of a location."""
+        schema, draft = self.document.schemas[location], self.document.drafts[location]
+        keywords = ["$ref"] if "$ref" in schema else []
+        if "$dynamicRef" in schema and draft >= 2020:
+            keywords.append("$dynamicRef")
+        if "$recursiveRef" in schema and draft == 2019:
+            keywords.append("$recursiveRef")
+        if len(keywords) > 1 or (keywords and keywords[0] != "$ref"):
+            self.document.check_names()
+        return [2 * self.document.followed(self.document.follow(location, keyword)) for keyword in keywords]
+
+    def _parts(self, location: int, seen: bool) -> Iterable[c.Normal]:
+        """What a subschema is the conjunction of."""
+        for term in self._references(location):
+            yield self.normal(term, seen)
+        if self._is_reference_only(location):
+            return
+        yield from self._own(location, seen)
+        schema = self.document.schemas[location]
+        words = Keywords(self.document, location, seen)
+        for term in self._branches(words, "allOf"):
+            yield self.normal(term, seen)
+        if "anyOf" in schema:
+            yield self._any_of(self._branches(words, "anyOf"), location, seen)
+        if "oneOf" in schema:
+            yield self._one_of(self._branches(words, "oneOf"), location, seen)
+        if "not" in schema:
+            yield self.normal(words.term(schema["not"], "not") ^ 1)
+        yield from self._conditions(words, seen)
+        for name, required, term in self._dependencies(words):
+            there: c.Clause = tuple(c.Required(one) for one in dict.fromkeys([name, *required]))
+            present = self.meet({c.OBJECT: (there,)}, self.normal(term, seen), location)
+            others: c.Normal = {kind: ((),) for kind in c.TYPES if kind != c.OBJECT}
+            yield self.join([present, {**others, c.OBJECT: ((c.absent(name),),)}], location)
+
+    def _own(self, location: int, seen: bool) -> Iterable[c.Normal]:
+        """What the keywords say that are no combinators."""
+        schema = self.document.schemas[location]
+        words = Keywords(self.document, location, seen)
+        yield self._simplified(words.clauses())
+        if "enum" in schema:
+            yield values_normal(self.document, words.sequence("enum"), lambda what: words.error("enum", what))
+        if "const" in schema and words.draft > 4:
+            yield values_normal(self.document, [schema["const"]], lambda what: words.error("const", what))
+
+    @staticmethod
+    def _simplified(normal: c.Normal) -> c.Normal:
+        found: c.Normal = {}
+        for kind, (clause,) in normal.items():
+            if len(clause) > 1:
+                both = joined(kind, clause[:1], clause[1:])
+                if both is not None:
+                    found[kind] = (both,)
+            else:
+                found[kind] = (clause,)
+        return found
+
+    @staticmethod
+    def _branches(words: Keywords, keyword: str) -> list[int]:
+        if keyword not in words.schema:
+            return []
+        branches = words.sequence(keyword)
+        if not branches:
+            raise words.error(keyword, "is an empty array; expected at least one schema")
+        return [words.term(branch, keyword, i) for i, branch in enumerate(branches)]
+
+    def _any_of(self, terms: list[int], location: int, seen: bool) -> c.Normal:
+        if not seen:
+            return self.join([self.normal(term) for term in terms], location)
+        if len(terms) > MOST_SUBSETS:
+            where = f"{self.document.pointer(location)}/anyOf"
+            return self._refused(where, f"more than {MOST_SUBSETS} branches beside unevaluated keywords")
+        found: c.Normal = {}
+        for term in terms:
+            branch = self.normal(term, True)
+            found = self.join([found, branch, self.meet(found, branch, location)], location)
+        return found
+
+    @staticmethod
+    def _refused(pointer: str, reason: str) -> c.Normal:
+        refused: c.Clause = (c.Refused(pointer, reason),)
+        return {kind: (refused,) for kind in c.TYPES}
+
+    def _one_of(self, terms: list[int], location: int, seen: bool) -> c.Normal:
+        """The values of just one branch: of each those that are in no other one that it meets."""
+        normals = [self.normal(term) for term in terms]
+        n = len(terms)
+        meets = [[False] * n for _ in range(n)]
+        for i in range(n):
+            for j in range(i):
+                meets[i][j] = meets[j][i] = bool(self.meet(normals[i], normals[j], location))
+        found: list[c.Normal] = []
+        for i in range(n):
+            branch = self.normal(terms[i], seen)
+            for j in range(n):
+                if meets[i][j] and branch:
+                    branch = self.meet(branch, self.normal(terms[j] ^ 1), location)
+            found.append(branch)
+        return self.join(found, location)
+
+    def _conditions(self, words: Keywords, seen: bool) -> Iterable[c.Normal]:
+        schema = words.schema
+        if "if" not in schema or words.draft < 7:
+            return
+        test = words.term(schema["if"], "if")
+        then, other = (words.term(schema.get(key, True), key) for key in ("then", "else"))
+        if then == other == c.TRUE and not seen:
+            return
+        where = words.location
+        yield self.join(
+            [
+                self.meet(self.normal(test, seen), self.normal(then, seen), where),
+                self.meet(self.normal(test ^ 1), self.normal(other, seen), where),
+            ],
+            where,
+        )
+
+    def _dependencies(self, words: Keywords) -> Iterable[tuple[str, list[str], int]]:
+        """Each name with the names and the term that its member asks for."""
+        if words.draft >= 2019:
+            for name, value in words.mapping("dependentRequired").items():
+                yield name, words.names("dependentRequired", value), c.TRUE
+            for name, value in words.mapping("dependentSchemas").items():
+                yield name, [], words.term(value, "dependentSchemas", name)
+        for name, value in words.mapping("dependencies").items():
+            if isinstance(value, (dict, bool)):
+                yield name, [], words.term(value, "dependencies", name)
+            else:
+                yield name, words.names("dependencies", value), c.TRUE
+
+    def _evaluated(self, normal: c.Normal, location: int, keyword: str) -> c.Normal:
+        """The clauses with what `unevaluatedProperties` or `unevaluatedItems` asks for."""
+        words = Keywords(self.document, location, True)
+        term = words.term(words.schema[keyword], keyword)
+        kind = c.OBJECT if keyword == "unevaluatedProperties" else c.ARRAY
+        if kind not in normal:
+            return normal
+        found: list[c.Clause] = []
+        for clause in normal[kind]:
+            more = self._other_members(clause, term) if kind == c.OBJECT else self._other_items(clause, term, location)
+            mark = c.SeenMembers(frozenset(), (), True) if kind == c.OBJECT else c.SeenItems(None)
+            both = joined(kind, clause, (*more, mark))
+            if both is not None:
+                found.append(both)
+        result = dict(normal)
+        del result[kind]
+        return {**result, kind: absorbed(found)} if found else result
+
+    @staticmethod
+    def _other_members(clause: c.Clause, term: int) -> c.Clause:
+        names: dict[str, int] = {}
+        patterns: dict[str, int] = {}
+        for one in clause:
+            if isinstance(one, c.SeenMembers):
+                if one.is_all:
+                    return ()
+                names.update((name, c.TRUE) for name in sorted(one.names))
+                patterns.update((text, c.TRUE) for text in one.patterns)
+        return () if term == c.TRUE else (c.Members(names, tuple(patterns.items()), term),)
+
+    def _other_items(self, clause: c.Clause, term: int, location: int) -> c.Clause:
+        first = 0
+        contained: list[int] = []
+        for one in clause:
+            if isinstance(one, c.SeenItems):
+                if one.first is None:
+                    return ()
+                first = max(first, one.first)
+            elif isinstance(one, c.SeenContained):
+                contained.append(one.term)
+        if term == c.TRUE or c.TRUE in contained:
+            return ()
+        if contained:
+            term = self._either([term, *contained], location)
+        return (c.Items((c.TRUE,) * first, term),)
+
+    def _either(self, terms: list[int], location: int) -> int:
+        """The term of the values that satisfy any of some terms."""
+        number = self.document.made(OPAQUE, location)
+        self._normals[2 * number, False] = self.join([self.normal(term) for term in terms], location)
+        rest: c.Normal = c.ANYTHING
+        for term in terms:
+            rest = self.meet(rest, self.normal(term ^ 1), location)
+        self._normals[2 * number + 1, False] = rest
+        return 2 * number
+
+    # -- a subschema's other values
+
+    def _negative(self, location: int) -> c.Normal:
+        schema = self.document.schemas[location]
+        if schema is False:
+            return c.ANYTHING
+        if location in self.document.unknown:
+            return self._refused(*self.document.unknown[location])
+        found = [self.normal(term ^ 1) for term in self._references(location)]
+        if not self._is_reference_only(location):
+            found.extend(self._negative_parts(location))
+        return self.join(found, location)
+
+    def _negative_parts(self, location: int) -> Iterable[c.Normal]:
+        schema: dict[str, Any] = self.document.schemas[location]
+        words = Keywords(self.document, location, False)
+        for part in self._own(location, False):
+            yield self.outside(part, location)
+        for term in self._branches(words, "allOf"):
+            yield self.normal(term ^ 1)
+        if "anyOf" in schema:
+            yield self.meet_terms(term ^ 1 for term in self._branches(words, "anyOf"))
+        if "oneOf" in schema:
+            terms = self._branches(words, "oneOf")
+            yield self.meet_terms(term ^ 1 for term in terms)
+            for i, one in enumerate(terms):
+                for other in terms[:i]:
+                    yield self.meet(self.normal(one), self.normal(other), location)
+        if "not" in schema:
+            yield self.normal(words.term(schema["not"], "not"))
+        if "if" in schema and words.draft >= 7:
+            test = words.term(schema["if"], "if")
+            then, other = (words.term(schema.get(key, True), key) for key in ("then", "else"))
+            yield self.meet(self.normal(test), self.normal(then ^ 1), location)
+            yield self.meet(self.normal(test ^ 1), self.normal(other ^ 1), location)
+        for name, required, term in self._dependencies(words):
+            there: c.Clause = (c.Required(name),)
+            for missing in required:
+                both = joined(c.OBJECT, there, (c.absent(missing),))
+                if both is not None:
+                    yield {c.OBJECT: (both,)}
+            yield self.meet({c.OBJECT: (there,)}, self.normal(term ^ 1), location)
+        yield from self._negative_unevaluated(words)
+
+    def _negative_unevaluated(self, words: Keywords) -> Iterable[c.Normal]:
+        if words.draft < 2019:
+            return
+        for keyword, kind in (("unevaluatedProperties", c.OBJECT), ("unevaluatedItems", c.ARRAY)):
+            if keyword in words.schema and words.schema[keyword] is not True:
+                yield {kind: ((c.Size(1, None), c.Refused(words.pointer(keyword), "it cannot be negated")),)}

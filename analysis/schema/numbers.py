@@ -1,0 +1,384 @@
+"""Which spellings of JSON numbers have a value within bounds, and so on: automata over bytes.
+
+A number is spelled as in RFC 8259, section 6. Where its value matters it is spelled without an
+exponent, since a finite automaton cannot weigh one against the digits before it. So `type: number`
+takes `1e5`, and `minimum: 3` takes `100000` only.
+
+In: exact decimals. Out: minimal `Dfa`, each kept for a second request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from maskwright.analysis.errors import LimitError
+from maskwright.analysis.regex.dfa import Dfa
+from maskwright.analysis.regex.spell import of_columns
+
+MOST_STATES = 20_000
+"""BOUND: the states of an automaton of numbers before it is made minimal."""
+
+MOST_DIGITS = 2_000
+"""BOUND: the digits of a number, spelled without an exponent. A double has at most 1,100."""
+
+_COLUMNS = b"0123456789-.eE+"
+
+
+class Limit(NamedTuple):
+    """A number on one side of a bound.
+
+    is_lower : whether it is at least `value`, else at most.
+    is_exclusive : whether it is not `value` itself.
+    """
+
+    value: Decimal
+    is_lower: bool
+    is_exclusive: bool
+
+
+def any_number() -> Dfa:
+    """All numbers of RFC 8259, with exponents."""
+    return _any_number()
+
+
+@lru_cache(maxsize=1)
+def _any_number() -> Dfa:
+    table = {  # by a digit 0, another one, a minus, a point, an e, a plus
+        "start": ("zero", "whole", "minus", "", "", ""),
+        "minus": ("zero", "whole", "", "", "", ""),
+        "zero": ("", "", "", "point", "e", ""),
+        "whole": ("whole", "whole", "", "point", "e", ""),
+        "point": ("fraction", "fraction", "", "", "", ""),
+        "fraction": ("fraction", "fraction", "", "", "e", ""),
+        "e": ("exponent", "exponent", "sign", "", "", "sign"),
+        "sign": ("exponent", "exponent", "", "", "", ""),
+        "exponent": ("exponent", "exponent", "", "", "", ""),
+    }
+    kinds = {
+        byte: kind for kind, letters in enumerate((b"0", b"123456789", b"-", b".", b"eE", b"+")) for byte in letters
+    }
+    names = list(table)
+    rows = [[names.index(row[kinds[byte]]) if row[kinds[byte]] else -1 for byte in _COLUMNS] for row in table.values()]
+    return _spelled(rows, [name in {"zero", "whole", "fraction", "exponent"} for name in names])
+
+
+def _spelled(rows: list[list[int]], is_accepting: list[bool]) -> Dfa:
+    """The automaton with these rows, a column for each of the first `_COLUMNS`."""
+    column_of = np.full(256, -1, np.intp)
+    used = _COLUMNS[: len(rows[0])]
+    column_of[list(used)] = np.arange(len(used))
+    return of_columns(rows, is_accepting, column_of)
+
+
+class _Condition(Protocol):
+    """What is kept of the digits of a number, so as to say something of its value."""
+
+    def begin(self, minus: bool) -> Any:
+        """What is kept before the first digit; whether the number has a minus."""
+
+    def whole(self, kept: Any, digit: int) -> Any | None:
+        """What is kept after one more digit before the point; None for a number that is refused."""
+
+    def point(self, kept: Any) -> Any:
+        """What is kept where the digits before the point are over."""
+
+    def fraction(self, kept: Any, digit: int) -> Any | None:
+        """What is kept after one more digit behind the point; None for a number that is refused."""
+
+    def accepts(self, kept: Any) -> bool:
+        """Whether the number may end with this, which has passed `point`."""
+
+
+def _plain(conditions: tuple[_Condition, ...]) -> Dfa:
+    """The numbers without an exponent that meet all conditions.
+
+    Raises: LimitError if there are more than `MOST_STATES` states.
+    """
+    start = ("start", tuple([one.begin(False) for one in conditions]))
+    number = {start: 0}
+    states = [start]
+    rows: list[list[int]] = []
+    is_accepting: list[bool] = []
+
+    def state(phase: str, kept: tuple[Any, ...]) -> int:
+        found = number.setdefault((phase, kept), len(states))
+        if found == len(states):
+            states.append((phase, kept))
+            if found >= MOST_STATES:
+                raise LimitError(f"the automaton of its numbers has more than {MOST_STATES:,} states")
+        return found
+
+    for phase, kept in states:  # grows while it is read
+        row = [-1] * 12
+        rows.append(row)
+        is_behind = phase in {"point", "fraction"}
+        if phase != "zero":
+            for digit in range(10):
+                after = []
+                for one, value in zip(conditions, kept, strict=True):
+                    found = one.fraction(value, digit) if is_behind else one.whole(value, digit)
+                    if found is None:
+                        break
+                    after.append(found)
+                else:
+                    name = "fraction" if is_behind else "whole" if phase == "whole" or digit else "zero"
+                    row[digit] = state(name, tuple(after))
+        if phase == "start":
+            row[10] = state("minus", tuple([one.begin(True) for one in conditions]))
+        passed = kept
+        if phase in {"zero", "whole"}:
+            passed = tuple([one.point(value) for one, value in zip(conditions, kept, strict=True)])
+            row[11] = state("point", passed)
+        ends = phase in {"zero", "whole", "fraction"}
+        is_accepting.append(ends and all(one.accepts(value) for one, value in zip(conditions, passed, strict=True)))
+    return _spelled(rows, is_accepting)
+
+
+class _Whole:
+    """A whole number. with_fraction : whether zeros may stand behind a point."""
+
+    def __init__(self, with_fraction: bool) -> None:
+        self._with_fraction = with_fraction
+
+    def begin(self, minus: bool) -> Any:
+        return 0
+
+    def whole(self, kept: Any, digit: int) -> Any | None:
+        return 0
+
+    def point(self, kept: Any) -> Any:
+        return 0
+
+    def fraction(self, kept: Any, digit: int) -> Any | None:
+        return 0 if self._with_fraction and not digit else None
+
+    def accepts(self, kept: Any) -> bool:
+        return True
+
+
+def _digits(value: Decimal) -> tuple[str, str]:
+    """The digits of a magnitude before and behind the point, without needless zeros.
+
+    Raises: LimitError if there are more than `MOST_DIGITS`.
+    """
+    _, digits, exponent = value.as_tuple()
+    if max(len(digits), len(digits) + int(exponent), -int(exponent)) > MOST_DIGITS:
+        raise LimitError(f"a number has more than {MOST_DIGITS:,} digits without its exponent")
+    whole, _, fraction = format(value.copy_abs(), "f").partition(".")
+    return whole.lstrip("0") or "0", fraction.rstrip("0")
+
+
+class _Bounded:
+    """A number on one side of a bound.
+
+    What is kept: the sign, and how the digits so far compare with those of the bound's magnitude:
+    -1, 0 or 1, with the number of digits compared while that is 0. More digits before the point
+    than the bound has make a greater number.
+    """
+
+    def __init__(self, limit: Limit) -> None:
+        self._limit = limit
+        self._is_negative = limit.value < 0
+        whole, fraction = _digits(limit.value)
+        self._digits = [int(digit) for digit in whole]
+        self._behind = [int(digit) for digit in fraction]
+
+    def begin(self, minus: bool) -> Any:
+        return minus, 0, 0
+
+    def whole(self, kept: Any, digit: int) -> Any | None:
+        minus, order, n = kept
+        if n == len(self._digits):
+            return minus, 1, n
+        return minus, order or (digit > self._digits[n]) - (digit < self._digits[n]), n + 1
+
+    def point(self, kept: Any) -> Any:
+        minus, order, n = kept
+        return minus, order if n == len(self._digits) else -1, 0
+
+    def fraction(self, kept: Any, digit: int) -> Any | None:
+        minus, order, n = kept
+        if order:
+            return kept
+        other = self._behind[n] if n < len(self._behind) else 0
+        order = (digit > other) - (digit < other)
+        return minus, order, 0 if order else min(n + 1, len(self._behind))
+
+    def accepts(self, kept: Any) -> bool:
+        minus, order, n = kept
+        if order == 0 and n < len(self._behind):
+            order = -1
+        # the order of the values, from that of the magnitudes
+        if minus != self._is_negative:
+            is_zero = order == 0 and self._limit.value == 0
+            order = 0 if is_zero else -1 if minus else 1
+        elif minus:
+            order = -order
+        if order == 0:
+            return not self._limit.is_exclusive
+        return bool((order > 0) == self._limit.is_lower)
+
+
+class _Multiple:
+    """A multiple of q * 10^k, q not being divisible by 10, and k at least 0.
+
+    What is kept: of the digits read as one integer, the zeros at its end, up to k, and what is
+    before these zeros, modulo q. The integer 0 has k zeros.
+    """
+
+    def __init__(self, q: int, k: int) -> None:
+        self._q, self._k = q, k
+
+    def begin(self, minus: bool) -> Any:
+        return 0, self._k
+
+    def whole(self, kept: Any, digit: int) -> Any | None:
+        remainder, zeros = kept
+        if digit == 0 and zeros < self._k:
+            return remainder, zeros + 1
+        if digit == 0:
+            return remainder * 10 % self._q, zeros
+        return (remainder * pow(10, zeros + 1, self._q) + digit) % self._q, 0
+
+    def point(self, kept: Any) -> Any:
+        return kept
+
+    def fraction(self, kept: Any, digit: int) -> Any | None:
+        return None if digit else kept
+
+    def accepts(self, kept: Any) -> bool:
+        return bool(kept == (0, self._k))
+
+
+class _MultipleOfFraction:
+    """A multiple of m / 10^places, places being at least 1.
+
+    What is kept: the digits read as one integer, modulo m, and how many of them stood behind the
+    point, up to `places`; the digits behind these must be zeros.
+    """
+
+    def __init__(self, m: int, places: int) -> None:
+        self._m, self._places = m, places
+
+    def begin(self, minus: bool) -> Any:
+        return 0, 0
+
+    def whole(self, kept: Any, digit: int) -> Any | None:
+        return (kept[0] * 10 + digit) % self._m, 0
+
+    def point(self, kept: Any) -> Any:
+        return kept
+
+    def fraction(self, kept: Any, digit: int) -> Any | None:
+        remainder, n = kept
+        if n == self._places:
+            return None if digit else kept
+        return (remainder * 10 + digit) % self._m, n + 1
+
+    def accepts(self, kept: Any) -> bool:
+        return bool(kept[0] * pow(10, self._places - kept[1], self._m) % self._m == 0)
+
+
+def _multiple(of: Decimal) -> _Condition:
+    """The condition of a multiple of a positive number. Raises: LimitError if it keeps too much."""
+    whole, fraction = _digits(of)
+    m, places = int(whole + fraction), len(fraction)
+    if m == 0:
+        raise LimitError("a multiple of 0 was asked for")
+    k = 0 if places else len(whole) - len(whole.rstrip("0"))
+    q = m // 10**k
+    if q * (places + 2) > MOST_STATES:
+        raise LimitError(
+            f"multiples of {of} need an automaton with about as many states as the number has without its zeros and its "
+            f"point, more than {MOST_STATES:,}"
+        )
+    return _MultipleOfFraction(q, places) if places else _Multiple(q, k)
+
+
+class _OneOf:
+    """One of some numbers. What is kept: the digits that may come, before and behind the point."""
+
+    def __init__(self, values: tuple[Decimal, ...]) -> None:
+        spelled = {(value < 0, *_digits(value)) for value in values} | {
+            (True, "0", "") for value in values if not value
+        }
+        self._digits = [
+            frozenset((whole, fraction) for is_negative, whole, fraction in spelled if is_negative == minus)
+            for minus in (False, True)
+        ]
+
+    def begin(self, minus: bool) -> Any:
+        return self._digits[minus]
+
+    def whole(self, kept: Any, digit: int) -> Any | None:
+        first = str(digit)
+        return frozenset((whole[1:], fraction) for whole, fraction in kept if whole[:1] == first) or None
+
+    def point(self, kept: Any) -> Any:
+        return frozenset(("", fraction) for whole, fraction in kept if not whole)
+
+    def fraction(self, kept: Any, digit: int) -> Any | None:
+        first = str(digit)
+        return frozenset(("", fraction[1:]) for _, fraction in kept if (fraction[:1] or "0") == first) or None
+
+    def accepts(self, kept: Any) -> bool:
+        return bool(("", "") in kept)
+
+
+@lru_cache(maxsize=4096)
+def constrained(
+    limits: frozenset[Limit] = frozenset(),
+    multiples_of: frozenset[Decimal] = frozenset(),
+    whole: bool | None = None,
+) -> Dfa:
+    """All numbers without an exponent that meet several conditions, made in one go.
+
+    limits : bounds.
+    multiples_of : positive numbers, of all of which it is a multiple.
+    whole : None, or that it is a whole number, and whether `1.0` is one.
+
+    Raises: LimitError for a number with more than `MOST_DIGITS` digits, and if there are more than
+    `MOST_STATES` states.
+
+    Example:
+        >>> constrained(frozenset([Limit(Decimal(3), True, False)]), whole=True).matches(b"12")
+        True
+    """
+    conditions: list[_Condition] = [_Bounded(limit) for limit in sorted(limits)]
+    conditions += [_multiple(of) for of in sorted(multiples_of)]
+    if whole is not None:
+        conditions.append(_Whole(whole))
+    return _plain(tuple(conditions))
+
+
+def integers(with_fraction: bool) -> Dfa:
+    """All whole numbers without an exponent.
+
+    with_fraction : whether `1.0` is one of them, as all drafts but the fourth say.
+    """
+    return constrained(whole=with_fraction)
+
+
+def bounded(bound: Decimal, is_lower: bool, is_exclusive: bool) -> Dfa:
+    """All numbers without an exponent on one side of a bound. Raises: as `constrained`."""
+    return constrained(frozenset([Limit(bound, is_lower, is_exclusive)]))
+
+
+def multiples(of: Decimal) -> Dfa:
+    """All multiples of a positive number, without an exponent. Raises: as `constrained`."""
+    return constrained(multiples_of=frozenset([of]))
+
+
+def equal_to(values: Iterable[Decimal]) -> Dfa:
+    """All spellings without an exponent of some numbers. Raises: as `constrained`."""
+    return _equal_to(frozenset(values))
+
+
+@lru_cache(maxsize=4096)
+def _equal_to(values: frozenset[Decimal]) -> Dfa:
+    return _plain((_OneOf(tuple(sorted(values))),))

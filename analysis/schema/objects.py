@@ -1,0 +1,298 @@
+"""From a clause of objects to drafts of shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from maskwright.analysis.regex.dfa import Dfa
+from maskwright.analysis.schema import constraints as c
+from maskwright.analysis.schema.clauses import simplified
+from maskwright.analysis.schema.drafts import Doubtful, Draft, Patterned
+from maskwright.analysis.schema.shapes import NO_NODE, KeyAutomaton, Objects
+from maskwright.analysis.schema.strings import finite_language, key_automaton, pattern_automaton
+
+MOST_NAMED = 255
+"""BOUND: keys of a finite set of keys that become named keys."""
+
+MOST_SPLIT = 5
+"""BOUND: optional keys whose presence is decided one by one for a key beside them."""
+
+
+class Nodes(Protocol):
+    """What makes nodes of terms (`graph.py`)."""
+
+    def node(self, terms: Iterable[int]) -> int:
+        """The node of the values that satisfy all terms."""
+
+    def is_surely_empty(self, terms: Iterable[int]) -> bool:
+        """Whether no value satisfies all terms, as far as a short look tells."""
+
+    def names(self, terms: tuple[int, ...], refused: list[tuple[str, str]]) -> Dfa | None:
+        """The strings that satisfy all terms; None for all strings."""
+
+    def pointer(self, term: int) -> str:
+        """The JSON pointer of a term's subschema."""
+
+
+class _Keys(NamedTuple):
+    """The keys of a clause.
+
+    named : in the order in which the schema names them.
+    automata : of the patterns that other keys may match, and of the sets of names.
+    patterns, name_sets : the bit of each in a set of automata.
+    sets : the sets of automata that other keys match.
+    finite : patterns whose keys are all named.
+    """
+
+    named: tuple[str, ...]
+    automata: tuple[Dfa, ...]
+    patterns: dict[str, int]
+    name_sets: dict[int, int]
+    sets: tuple[int, ...]
+
+
+def object_drafts(clause: c.Clause, nodes: Nodes, in_order: bool) -> list[Draft]:
+    """The drafts of a clause.
+
+    clause : of objects.
+    in_order : whether keys keep the order of the schema.
+
+    Raises: SchemaError, LimitError.
+    """
+    some = next((one for one in clause if isinstance(one, c.Some)), None)
+    refused: list[tuple[str, str]] = [(one.pointer, one.reason) for one in clause if isinstance(one, c.Refused)]
+    keys = _keys(clause, nodes, refused)
+    if some is not None:
+        return _with_some(clause, some, keys, nodes, in_order)
+    least, most = 0, None
+    for one in clause:
+        if isinstance(one, c.Size):
+            least, most = one.least, one.most
+    required = {one.name for one in clause if isinstance(one, c.Required)}
+    values: dict[bytes, tuple[int, bool, int]] = {}
+    for rank, name in enumerate(keys.named):
+        terms = key_terms(clause, name)
+        node = nodes.node(terms) if _is_name(clause, name, nodes) else NO_NODE
+        if name in required and node == NO_NODE:
+            return []
+        try:
+            values[name.encode()] = node, name in required, rank
+        except UnicodeEncodeError:  # half a surrogate pair, which no text has
+            if name in required:
+                return []
+    texts = tuple(sorted(values))
+    objects = Objects(
+        texts,
+        tuple(values[text][0] for text in texts),
+        tuple(values[text][1] for text in texts),
+        (),
+        None,
+        least,
+        most,
+        tuple(values[text][2] for text in texts) if in_order else None,
+    )
+    return [_with_others(clause, objects, keys, nodes, refused)]
+
+
+def _with_others(
+    clause: c.Clause, objects: Objects, keys: _Keys, nodes: Nodes, refused: list[tuple[str, str]]
+) -> Draft:
+    found = {number: nodes.node(_class_terms(clause, keys, number)) for number in keys.sets}
+    draft: Objects | Patterned
+    if keys.automata:
+        draft = Patterned(objects, keys.automata, {number: node for number, node in found.items() if node != NO_NODE})
+        draft = draft if draft.classes else objects
+    else:
+        draft = objects._replace(others=tuple(node for node in found.values() if node != NO_NODE))
+    return Doubtful(draft, tuple(refused)) if refused else draft
+
+
+def key_terms(clause: c.Clause, name: str) -> list[int]:
+    """The terms that the member of a name satisfies."""
+    found: list[int] = []
+    for one in clause:
+        if not isinstance(one, c.Members):
+            continue
+        term = one.names.get(name)
+        hits = [] if term is None else [term]
+        hits.extend(term for text, term in one.patterns if is_found(text, name))
+        found.extend(hits or [one.others])
+    return found
+
+
+def _class_terms(clause: c.Clause, keys: _Keys, number: int) -> list[int]:
+    """The terms of the members whose key matches a set of automata, and is not named."""
+    found: list[int] = []
+    for one in clause:
+        if isinstance(one, c.Members):
+            hits = [term for text, term in one.patterns if number & keys.patterns.get(text, 0)]
+            found.extend(hits or [one.others])
+        elif isinstance(one, c.Names) and _is_unnamed(keys, number, one.term):
+            return [c.FALSE]
+    return found
+
+
+@lru_cache(maxsize=65536)
+def is_found(pattern: str, text: str) -> bool:
+    """Whether a pattern is found in a text."""
+    return pattern_automaton(pattern).matches(text.encode("utf-8", "surrogatepass"))
+
+
+def _is_name(clause: c.Clause, name: str, nodes: Nodes) -> bool:
+    """Whether the sets of names of a clause have a name."""
+    for one in clause:
+        if isinstance(one, c.Names):
+            dfa = nodes.names((one.term,), [])
+            if dfa is not None and not dfa.matches(name.encode("utf-8", "surrogatepass")):
+                return False
+    return True
+
+
+def _keys(clause: c.Clause, nodes: Nodes, refused: list[tuple[str, str]]) -> _Keys:
+    named: dict[str, None] = {}
+    texts: dict[str, None] = {}
+    name_terms: dict[int, None] = {}
+    for one in clause:
+        if isinstance(one, c.Members):
+            named.update(dict.fromkeys(one.names))
+            texts.update((text, None) for text, _ in one.patterns)
+        elif isinstance(one, c.Names):
+            name_terms[one.term] = None
+        elif isinstance(one, c.Some):
+            named.update(dict.fromkeys(sorted(one.but_names)))
+            texts.update((text, None) for text in (*one.but_patterns, *([one.pattern] if one.pattern else [])))
+            if one.name != c.TRUE:
+                name_terms[one.name] = None
+    named.update((one.name, None) for one in clause if isinstance(one, c.Required))
+    automata: list[Dfa] = []
+    patterns: dict[str, int] = {}
+    name_sets: dict[int, int] = {}
+    for text in texts:
+        dfa = pattern_automaton(text)
+        finite = finite_language(dfa, MOST_NAMED)
+        if finite is not None:
+            named.update((key.decode(), None) for key in finite)
+        else:
+            patterns[text] = 1 << len(automata)
+            automata.append(dfa)
+    is_closed = False
+    for term in name_terms:
+        allowed = nodes.names((term,), refused)
+        if allowed is None:
+            continue
+        finite = finite_language(allowed, MOST_NAMED)
+        is_asked = any(isinstance(one, c.Names) and one.term == term for one in clause)
+        if finite is not None:
+            named.update((key.decode(), None) for key in finite)
+            is_closed = is_closed or is_asked
+        name_sets[term] = 1 << len(automata)
+        automata.append(allowed)
+    if is_closed:
+        return _Keys(tuple(named), (), {}, {}, ())
+    if not automata:
+        closed = any(isinstance(one, c.Members) and one.others == c.FALSE for one in clause)
+        return _Keys(tuple(named), (), {}, {}, () if closed else (0,))
+    return _classified(named, tuple(automata), patterns, name_sets)
+
+
+def _classified(
+    named: dict[str, None], automata: tuple[Dfa, ...], patterns: dict[str, int], name_sets: dict[int, int]
+) -> _Keys:
+    """The keys, with the sets of automata that other keys match."""
+    but = utf8(named)
+    found = key_automaton(automata, range(1 << len(automata)), but)
+    if found is None:
+        return _Keys(tuple(named), automata, patterns, name_sets, ())
+    sets = tuple(int(number) for number in np.unique(found.ends) if number >= 0)
+    return _Keys(tuple(named), automata, patterns, name_sets, sets)
+
+
+def utf8(names: Iterable[str]) -> tuple[bytes, ...]:
+    """Names in UTF-8, sorted, without those that have none."""
+    found = []
+    for name in names:
+        try:
+            found.append(name.encode())
+        except UnicodeEncodeError:
+            continue
+    return tuple(sorted(found))
+
+
+def _with_some(clause: c.Clause, some: c.Some, keys: _Keys, nodes: Nodes, in_order: bool) -> list[Draft]:
+    """The drafts of a clause that asks for a member: by the name that it has."""
+    rest = tuple(one for one in clause if one is not some)
+    allowed = nodes.names((some.name,), []) if some.name != c.TRUE else None
+    found: list[Draft] = []
+
+    def add(more: c.Clause) -> None:
+        # the keys that `some` names stay named
+        whole = simplified(c.OBJECT, tuple(dict.fromkeys((*rest, *more))))
+        if whole is not None:
+            found.extend(object_drafts(whole, nodes, in_order))
+
+    for name in keys.named:
+        is_allowed = name not in some.but_names and not any(is_found(text, name) for text in some.but_patterns)
+        if some.pattern is not None and not is_found(some.pattern, name):
+            is_allowed = False
+        if allowed is not None and not allowed.matches(name.encode("utf-8", "surrogatepass")):
+            is_allowed = False
+        if is_allowed and not nodes.is_surely_empty([*key_terms(clause, name), some.value]):
+            add((c.Required(name), c.Members({name: some.value}, (), c.TRUE)))
+    inside: list[list[int]] = []
+    outside: list[list[int]] = []
+    for number in keys.sets:
+        terms = _class_terms(clause, keys, number)
+        if c.FALSE not in terms and not nodes.is_surely_empty(terms):
+            (inside if _is_inside(some, keys, number) else outside).append(terms)
+    inside = [terms for terms in inside if not nodes.is_surely_empty([*terms, some.value])]
+    if not inside:
+        return found
+    is_implied = all(some.value == c.TRUE or some.value in terms for terms in inside)
+    is_implied = is_implied or all(nodes.is_surely_empty([*terms, some.value ^ 1]) for terms in inside)
+    required = {one.name for one in clause if isinstance(one, c.Required)}
+    free = [name for name in keys.named
+            if name not in required and not nodes.is_surely_empty(key_terms(clause, name))]  # fmt: skip
+    if not is_implied or outside or len(free) > MOST_SPLIT:
+        what = "it asks for some member among others, which is not counted"
+        add((c.Refused(some.pointer, what),))
+        return found
+    for chosen in range(1 << len(free)):
+        there = [name for i, name in enumerate(free) if chosen >> i & 1]
+        less = [c.absent(name) for name in free if name not in there]
+        size = c.Size(len(required) + len(there) + 1, None)
+        add((*(c.Required(name) for name in there), *less, size))
+    return found
+
+
+def _is_inside(some: c.Some, keys: _Keys, number: int) -> bool:
+    """Whether keys that match a set of automata, and are not named, are of those `some` wants."""
+    if any(number & keys.patterns.get(text, 0) for text in some.but_patterns):
+        return False
+    if some.pattern is not None and not number & keys.patterns.get(some.pattern, 0):
+        return False
+    return not _is_unnamed(keys, number, some.name)
+
+
+def _is_unnamed(keys: _Keys, number: int, term: int) -> bool:
+    """Whether keys that match a set of automata do not satisfy a term of names."""
+    bit = keys.name_sets.get(term)  # a term that all strings satisfy has none
+    return bit is not None and not number & bit
+
+
+def finite_keys(automaton: KeyAutomaton) -> dict[bytes, int] | None:
+    """The class of each key of an automaton; None if there are more than `MOST_NAMED`."""
+    dfa = Dfa.minimal(automaton.next_state, automaton.ends >= 0)
+    texts = finite_language(dfa, MOST_NAMED)
+    if texts is None:
+        return None
+    found: dict[bytes, int] = {}
+    for text in texts:
+        state = 0
+        for byte in text:
+            state = int(automaton.next_state[state, byte])
+        found[text] = int(automaton.ends[state])
+    return found

@@ -1,0 +1,181 @@
+"""From a clause of null, boolean, number or string to a shape.
+
+The same clause has the same shape: one object.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from functools import lru_cache
+
+from maskwright.analysis.regex.dfa import Dfa
+from maskwright.analysis.schema import constraints as c
+from maskwright.analysis.schema import numbers
+from maskwright.analysis.schema.shapes import Numbers, Shape, Spellings, StringLiterals, Strings
+from maskwright.analysis.schema.strings import (
+    both,
+    either,
+    format_automaton,
+    format_most,
+    lengths_exist,
+    literals,
+    pattern_automaton,
+    repeated_class,
+    valid_utf8,
+    without,
+)
+
+SCALARS = (Spellings, Numbers, StringLiterals, Strings)
+"""The shapes without nodes inside."""
+
+ANY_STRING = Strings(None, 0, None)
+_SPELLED = {None: b"null", False: b"false", True: b"true"}
+
+
+@lru_cache(maxsize=1)
+def any_number() -> Numbers:
+    """All numbers."""
+    return Numbers(numbers.any_number())
+
+
+@lru_cache(maxsize=16384)
+def scalar_shape(kind: str, clause: c.Clause) -> Shape | None:
+    """The shape of a clause's values; None if there are none.
+
+    clause : without `Refused` and what counts as evaluated.
+
+    Raises: SchemaError and LimitError where an automaton cannot be made.
+    """
+    if kind == c.STRING:
+        return _string(clause)
+    if kind == c.NUMBER:
+        return _number(clause)
+    values = {None} if kind == c.NULL else {False, True}
+    for one in clause:
+        if isinstance(one, c.Among):
+            values &= one.values if one.is_among else values - one.values
+    return Spellings(tuple(sorted(_SPELLED[value] for value in values))) if values else None
+
+
+def _utf8(texts: frozenset[str]) -> tuple[bytes, ...]:
+    """The texts in UTF-8, sorted. Texts with half a surrogate pair have none."""
+    found = []
+    for text in texts:
+        try:
+            found.append(text.encode())
+        except UnicodeEncodeError:
+            continue
+    return tuple(sorted(found))
+
+
+def _string(clause: c.Clause) -> Shape | None:
+    dfa: Dfa | None = None
+    least, most = 0, None
+    for one in clause:
+        found: Dfa | None = None
+        match one:
+            case c.Among(values, True):
+                texts = _utf8(values)
+                return StringLiterals(texts) if texts else None
+            case c.Among(values, False):
+                texts = _utf8(values)
+                dfa = without(dfa or valid_utf8(), literals(texts)) if texts else dfa
+            case c.Length(low, high):
+                least, most = max(least, low), _lower(most, high)
+            case c.Pattern(text, True):
+                repeated = repeated_class(text)
+                if repeated is None:
+                    found = pattern_automaton(text)
+                else:
+                    found, low, high = repeated
+                    least, most = max(least, low), _lower(most, high)
+            case c.Pattern(text, False):
+                dfa = without(dfa or valid_utf8(), pattern_automaton(text))
+            case c.Format(name, True):
+                found = format_automaton(name)
+                most = _lower(most, format_most(name))
+            case c.Format(name, False):
+                other = format_automaton(name)
+                dfa = without(dfa or valid_utf8(), other) if other is not None else dfa
+        if found is not None:
+            dfa = found if dfa is None else both(dfa, found)
+    if dfa is not None and dfa == valid_utf8():
+        dfa = None
+    if most is not None and most < least:
+        return None
+    if dfa is not None and (dfa.is_empty or not lengths_exist(dfa, least, most)):
+        return None
+    return ANY_STRING if dfa is None and least == 0 and most is None else Strings(dfa, least, most)
+
+
+def _lower(left: int | None, right: int | None) -> int | None:
+    if left is None or right is None:
+        return right if left is None else left
+    return min(left, right)
+
+
+@lru_cache(maxsize=1)
+def plain_numbers() -> Dfa:
+    """All numbers without an exponent."""
+    zero = Decimal(0)
+    return either(numbers.bounded(zero, True, False), numbers.bounded(zero, False, False))
+
+
+def _number(clause: c.Clause) -> Numbers | None:
+    dfa: Dfa | None = None
+    for one in clause:
+        found: Dfa | None = None
+        match one:
+            case c.Among(values, True):
+                found = numbers.equal_to(values)
+            case c.Among(values, False):
+                found = without(plain_numbers(), numbers.equal_to(values))
+            case c.Bound(value, is_lower, is_exclusive):
+                found = numbers.bounded(value, is_lower, is_exclusive)
+            case c.Multiple(of, is_multiple):
+                found = numbers.multiples(of)
+                found = found if is_multiple else without(plain_numbers(), found)
+            case c.Whole(is_whole, with_fraction):
+                found = numbers.integers(with_fraction)
+                found = found if is_whole else without(plain_numbers(), found)
+        if found is not None:
+            dfa = found if dfa is None else both(dfa, found)
+    if dfa is None:
+        return any_number()
+    return None if dfa.is_empty else Numbers(dfa)
+
+
+@lru_cache(maxsize=1024)
+def _spellings(texts: tuple[bytes, ...]) -> Spellings:
+    return Spellings(texts)
+
+
+@lru_cache(maxsize=1024)
+def _literals(texts: tuple[bytes, ...]) -> StringLiterals:
+    return StringLiterals(texts)
+
+
+def merged(shapes: list[Shape]) -> tuple[Shape, ...]:
+    """The same values in fewer shapes: one for all listed ones, one for all numbers.
+
+    A shape that is alone of its kind stays the same object.
+    """
+    if len(shapes) < 2:
+        return tuple(shapes)
+    spelled = [one for one in shapes if isinstance(one, Spellings)]
+    literal = [one for one in shapes if isinstance(one, StringLiterals)]
+    numbers = list(dict.fromkeys(one for one in shapes if isinstance(one, Numbers)))
+    strings = list(dict.fromkeys(one for one in shapes if isinstance(one, Strings)))
+    if len(spelled) > 1:
+        spelled = [_spellings(tuple(sorted({text for one in spelled for text in one.texts})))]
+    if any_number() in numbers:
+        numbers = [any_number()]
+    while len(numbers) > 1:
+        right, left = numbers.pop(), numbers.pop()
+        numbers.append(Numbers(either(left.automaton, right.automaton)))
+    if ANY_STRING in strings:
+        strings, literal = [ANY_STRING], []
+    elif len(literal) > 1:
+        literal = [_literals(tuple(sorted({text for one in literal for text in one.texts})))]
+    rest = (one for one in shapes if not isinstance(one, SCALARS))
+    return (*spelled, *numbers, *literal, *strings, *rest)

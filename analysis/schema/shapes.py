@@ -1,0 +1,167 @@
+"""What a schema becomes: a graph of nodes, each the union of some shapes of JSON values.
+
+A *node* is a set of JSON values that is not empty. A *shape* is a part of it, of one JSON type. The
+values of a node are those of its shapes; a value may have several. Nodes are known by their number,
+so that they may contain themselves. `NO_NODE` stands for the empty set.
+
+In: nothing. Knows nothing of keywords, bytes of texts or tokens: a front (`normalise.py`, `graph.py`)
+makes graphs of schemas, and the mask store's tables are made of graphs.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.analysis.regex.dfa import Dfa
+
+NO_NODE = -1
+"""The node without a value."""
+
+
+class Spellings(NamedTuple):
+    """Values of one spelling each, as `null` and `true`.
+
+    texts : JSON texts without white space; sorted, at least one.
+    """
+
+    texts: tuple[bytes, ...]
+
+
+class Numbers(NamedTuple):
+    """Numbers, by their spellings.
+
+    automaton : over the bytes of a number; not empty.
+    """
+
+    automaton: Dfa
+
+
+class StringLiterals(NamedTuple):
+    """Some strings.
+
+    texts : UTF-8 of what the strings say (escapes read); sorted, distinct, at least one.
+    """
+
+    texts: tuple[bytes, ...]
+
+
+class Strings(NamedTuple):
+    """Strings of an automaton and a range of lengths; at least one string has both.
+
+    automaton : over the UTF-8 of what a string says (escapes read), and of valid UTF-8 only; None
+        for all strings.
+    least, most : the number of characters (Unicode scalar values); most : None for no limit.
+    """
+
+    automaton: Dfa | None
+    least: int
+    most: int | None
+
+
+class KeyAutomaton(NamedTuple):
+    """Which class each key has that no literal names.
+
+    next_state : (n, 256) int32; -1 for no transition. State 0 is initial. Every state can reach one
+        that ends a key. Of valid UTF-8 only.
+    ends : (n,) int32; the class of a key that ends there, or -1.
+
+    INVARIANT: it ends none of the keys that the object names. Its keys are infinitely many, or so
+    many that no text has them all: fewer than 256 of them stand among the named keys.
+    """
+
+    next_state: npt.NDArray[np.int32]
+    ends: npt.NDArray[np.int32]
+
+
+class Objects(NamedTuple):
+    """Objects, by the nodes of their members.
+
+    keys : UTF-8 of the named keys; sorted, distinct.
+    values : the node of each named key's value; NO_NODE for a key that may not be there.
+    required : whether each named key must be there. A required key has a node.
+    others : the node of each class of other keys, without NO_NODE. () if no others may be there.
+    key_automaton : the classes of other keys. None if there are no others, or all are of class 0.
+    least, most : the number of members; most : None for no limit.
+        INVARIANT: `least` members are possible; `most` is at least the number of required keys.
+    ranks : the place of each named key in an order that texts must keep, others behind all of them;
+        None if any order will do.
+    """
+
+    keys: tuple[bytes, ...]
+    values: tuple[int, ...]
+    required: tuple[bool, ...]
+    others: tuple[int, ...]
+    key_automaton: KeyAutomaton | None
+    least: int
+    most: int | None
+    ranks: tuple[int, ...] | None = None
+
+
+class Contained(NamedTuple):
+    """That `least` to `most` items of an array are in a set. most : None for no limit.
+
+    prefix, items : nodes as those of `Arrays`, of the values that are in the set as well. The
+        array's own nodes have then the values that are not in it.
+    """
+
+    least: int
+    most: int | None
+    prefix: tuple[int, ...]
+    items: int
+
+
+class Arrays(NamedTuple):
+    """Arrays, by the nodes of their items.
+
+    prefix : the node of each of the first items. NO_NODE at offset i: there are at most i items (or
+        only such as are `contained`).
+    items : the node of the items behind the prefix; NO_NODE if there are none.
+    least, most : the number of items; most : None for no limit. There is such an array.
+    contained : what is asked of some of the items; None for nothing.
+    is_unique : whether no two items are equal. Then all nodes are unions of `Spellings`,
+        `StringLiterals`, `Strings` and `Numbers`. Of the last two there are infinitely many values,
+        and of the first two, if there is nothing else, at least `least`.
+    """
+
+    prefix: tuple[int, ...]
+    items: int
+    least: int
+    most: int | None
+    contained: Contained | None = None
+    is_unique: bool = False
+
+
+Shape = Spellings | Numbers | StringLiterals | Strings | Objects | Arrays
+
+
+class SchemaGraph(NamedTuple):
+    """The values of a schema.
+
+    nodes : the shapes of each node; none is empty.
+    root : the number of the node of the whole schema.
+    left_out : what a lenient reading left out, as (JSON pointer, reason).
+    """
+
+    nodes: tuple[tuple[Shape, ...], ...]
+    root: int
+    left_out: tuple[tuple[str, str], ...] = ()
+
+
+class Texts(NamedTuple):
+    """The JSON texts of a schema's values: what masks are made for.
+
+    graph : the values.
+    spacing : the white space that may stand wherever JSON allows some, as an automaton over blank,
+        tab, line feed and carriage return; None for any. Whether the empty space is one of them is
+        for the automaton to say.
+
+    A text has no object in which two members have the same key. Strings are spelled with any of
+    JSON's escapes; half a surrogate pair is no character. Numbers are spelled as their automata say.
+    A text is legal if it is one of these; a beginning of one is a legal prefix.
+    """
+
+    graph: SchemaGraph
+    spacing: Dfa | None = None

@@ -1,0 +1,238 @@
+"""Sets of strings as automata: patterns, formats, and what is made of them.
+
+All automata here are over valid UTF-8 only: the bytes of Unicode scalar values, each in its
+shortest form. A string of JSON is what it says, its escapes read.
+
+In: texts of patterns, names of formats, automata. Out: `Dfa`. Knows nothing of schemas. Every
+result is kept, so that a second request for the same content is a look-up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+
+import numpy as np
+
+from maskwright.analysis.errors import LimitError, SchemaError
+from maskwright.analysis.regex import Dfa, difference, ecma, intersect, union
+from maskwright.analysis.regex.charset import EVERYTHING
+from maskwright.analysis.regex.simplify import whole_copies
+from maskwright.analysis.regex.spell import spell, valid_utf8
+from maskwright.analysis.regex.tree import Chars, Repeat
+from maskwright.analysis.schema.formats import FORMATS, LONGEST, NARROWED, NOT_REGULAR
+from maskwright.analysis.schema.keys import key_automaton
+from maskwright.analysis.schema.lengths import LengthTable, length_table, lengths_exist
+
+__all__ = [
+    "LengthTable",
+    "both",
+    "either",
+    "finite_language",
+    "format_automaton",
+    "format_most",
+    "format_narrowed",
+    "key_automaton",
+    "length_table",
+    "lengths_exist",
+    "literals",
+    "negated",
+    "pattern_automaton",
+    "repeated_class",
+    "valid_utf8",
+    "without",
+]
+
+MOST_STATES = 20_000
+"""BOUND: the states of an automaton of strings, also on the way to it."""
+
+
+@lru_cache(maxsize=4096)
+def pattern_automaton(text: str, pointer: str = "") -> Dfa:
+    r"""The strings in which a pattern is found.
+
+    text : as ECMA 262 reads it with the flag `u` (`ecma`).
+    pointer : the JSON pointer of the pattern in its schema, for the message.
+
+    Raises: SchemaError, with the pointer, for what is no pattern, for back-references, and for a
+    pattern whose automaton would be too large.
+    Cost: that of the subset construction; stopped at a limit. A known text is a look-up.
+
+    Example:
+        >>> pattern_automaton("^a+$").matches(b"aa"), pattern_automaton("b").matches(b"abc")
+        (True, True)
+    """
+    try:
+        return _searched(text)
+    except ecma.PatternError as error:
+        what = f"{error.what}, at offset {error.offset}"
+    except LimitError as error:
+        what = str(error)
+    except RecursionError:
+        what = "its groups are nested too deeply"
+    raise SchemaError(f"{pointer or '/'}: the pattern {_shown(text)} cannot be used: {what}", pointer)
+
+
+@lru_cache(maxsize=4096)
+def _searched(text: str) -> Dfa:
+    """The strings in which a pattern is found. Raises: PatternError, LimitError."""
+    return spell(ecma.parse(text), MOST_STATES, is_search=True)
+
+
+@lru_cache(maxsize=4096)
+def repeated_class(text: str) -> tuple[Dfa, int, int | None] | None:
+    r"""What a pattern says that only asks for some characters of one set, and no others.
+
+    Returns an automaton of all strings over the set, and the least and the greatest number of
+    characters, None for no limit. None for any other pattern, also one that is no pattern. The
+    strings are those of `pattern_automaton`, without its copies of the set.
+
+    Example: ``^[a-z]{1,500}$`` gives the automaton of ``^[a-z]*$``, 1 and 500.
+    """
+    try:
+        found = whole_copies(ecma.parse(text))
+    except (ecma.PatternError, RecursionError):
+        return None
+    if found is None:
+        return None
+    ranges, least, most = found
+    if ranges == EVERYTHING:
+        return valid_utf8(), least, most
+    return _all_over(ranges), least, most
+
+
+@lru_cache(maxsize=1024)
+def _all_over(ranges: tuple[tuple[int, int], ...]) -> Dfa:
+    """All strings over a set of characters."""
+    return spell(Repeat(Chars(ranges), 0, None))
+
+
+@lru_cache(maxsize=64)
+def format_automaton(name: str, pointer: str = "") -> Dfa | None:
+    """The strings of a format; None for one that JSON Schema does not name, which asserts nothing.
+
+    pointer : the JSON pointer of the keyword, for the message.
+
+    A format may limit the length as well: `format_most`.
+
+    Raises: SchemaError for a format that no automaton decides.
+    """
+    if name in NOT_REGULAR:
+        raise SchemaError(
+            f"{pointer or '/'}: the format {name} cannot be asserted: {NOT_REGULAR[name]}; remove it, or put a pattern "
+            "in its place",
+            pointer,
+        )
+    return spell(ecma.parse(FORMATS[name])) if name in FORMATS else None
+
+
+def format_most(name: str) -> int | None:
+    """The greatest number of characters of a format's strings, None for no limit.
+
+    Its automaton says nothing of it: with a counter it would be many times larger.
+    """
+    return LONGEST.get(name)
+
+
+def format_narrowed(name: str) -> str | None:
+    """What a format's automaton leaves out of its strings; None if it is exact.
+
+    No string is taken that is none of the format. That a string is *not* of a format that is
+    narrowed cannot be said by its automaton.
+    """
+    return NARROWED.get(name)
+
+
+def _shown(text: str) -> str:
+    return repr(text if len(text) <= 60 else text[:57] + "...")
+
+
+@lru_cache(maxsize=1024)
+def negated(dfa: Dfa) -> Dfa:
+    """All strings that are not in the set. Raises: LimitError."""
+    return difference(valid_utf8(), dfa, max_states=MOST_STATES)
+
+
+@lru_cache(maxsize=4096)
+def both(a: Dfa, b: Dfa) -> Dfa:
+    """The strings of both sets. Raises: LimitError if there are more than `MOST_STATES` states."""
+    return a if a == b else intersect(a, b, max_states=MOST_STATES)
+
+
+@lru_cache(maxsize=4096)
+def either(a: Dfa, b: Dfa) -> Dfa:
+    """The strings of the one or the other set. Raises: LimitError as `both`."""
+    return a if a == b else union(a, b, max_states=MOST_STATES)
+
+
+@lru_cache(maxsize=4096)
+def without(a: Dfa, b: Dfa) -> Dfa:
+    """The strings of `a` that are not in `b`. Raises: LimitError as `both`."""
+    return difference(a, b, max_states=MOST_STATES)
+
+
+def literals(texts: Iterable[bytes]) -> Dfa:
+    """Some strings, by their UTF-8.
+
+    Raises: LimitError if they have together more than `MOST_STATES` different beginnings.
+    """
+    return _literals(tuple(sorted(set(texts))))
+
+
+@lru_cache(maxsize=1024)
+def _literals(texts: tuple[bytes, ...]) -> Dfa:
+    rows: list[dict[int, int]] = [{}]
+    ends: list[int] = []
+    for text in texts:
+        state = 0
+        for byte in text:
+            after = rows[state].setdefault(byte, len(rows))
+            if after == len(rows):
+                rows.append({})
+            state = after
+        ends.append(state)
+        if len(rows) > MOST_STATES:
+            raise LimitError(f"{len(texts):,} strings have more than {MOST_STATES:,} different beginnings")
+    table = np.full((len(rows), 256), -1, np.int32)
+    for state, row in enumerate(rows):
+        table[state, list(row)] = list(row.values())
+    accepting = np.zeros(len(rows), np.bool_)
+    accepting[ends] = True
+    return Dfa.minimal(table, accepting)
+
+
+@lru_cache(maxsize=1024)
+def finite_language(dfa: Dfa, limit: int) -> tuple[bytes, ...] | None:
+    """All strings of a set, sorted; None if there are infinitely many, or more than `limit`.
+
+    Cost: O(states * 256 + bytes of the strings).
+    """
+    n = dfa.n_states
+    targets = [sorted({target for target in row if target >= 0}) for row in dfa.next_state.tolist()]
+    waiting = [0] * n
+    for row in targets:
+        for target in row:
+            waiting[target] += 1
+    order = [state for state in range(n) if not waiting[state]]
+    for state in order:  # grows while it is read; states on a cycle never come
+        for target in targets[state]:
+            waiting[target] -= 1
+            if not waiting[target]:
+                order.append(target)
+    if len(order) < n:
+        return None
+    count = dfa.is_accepting.astype(object)
+    for state in reversed(order):
+        row = dfa.next_state[state]
+        count[state] = int(dfa.is_accepting[state]) + sum(count[target] for target in row[row >= 0].tolist())
+    if count[0] > limit:
+        return None
+    found: list[bytes] = []
+    stack = [(0, b"")]
+    while stack:
+        state, text = stack.pop()
+        if dfa.is_accepting[state]:
+            found.append(text)
+        row = dfa.next_state[state]
+        stack.extend((int(row[byte]), text + bytes([byte])) for byte in np.flatnonzero(row >= 0).tolist())
+    return tuple(sorted(found))

@@ -1,0 +1,70 @@
+"""Texts that are no JSON: those that a regular expression matches as a whole, and choices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from maskwright.analysis.arguments import a_type, clip
+from maskwright.analysis.errors import GrammarError
+from maskwright.analysis.regex.dfa import Dfa
+from maskwright.analysis.regex.whole import regex_automaton
+from maskwright.analysis.schema.strings import literals
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Regex:
+    """The texts of an automaton: what `load_regex` and `load_choice` return, for `build_store`.
+
+    name : what errors call it.
+    automaton : the bytes of the texts.
+    """
+
+    name: str
+    automaton: Dfa
+
+    def __repr__(self) -> str:
+        return f"<Regex {self.name}: {self.automaton.n_states} states>"
+
+
+def load_regex(pattern: str, flags: str = "", dialect: Literal["python", "ecma"] = "python") -> Regex:
+    r"""A regular expression, for `build_store`: the texts that it matches as a whole.
+
+    pattern : as `dialect` reads it: Python's `re` for texts, or ECMA 262 with the flag `u`.
+    flags : letters of ``aimsux`` for Python; "" or "u" for ECMA 262.
+
+    Raises: GrammarError for a syntax error, and for what no automaton reads, such as a
+    back-reference; LimitError for an automaton of more than 20,000 states.
+
+    Example:
+        >>> load_regex(r"\d{4}-\d\d")
+        <Regex '\\d{4}-\\d\\d': 8 states>
+    """
+    if not isinstance(pattern, str):
+        raise GrammarError(f"the pattern is {a_type(pattern)}; expected a str")
+    return Regex(clip(pattern), regex_automaton(pattern, flags, dialect))
+
+
+def load_choice(texts: Iterable[str | bytes]) -> Regex:
+    """Some texts, for `build_store`: each whole text is one of them.
+
+    Raises: GrammarError if there is none, or one is neither a str nor bytes.
+
+    Example:
+        >>> load_choice(["yes", "no"])
+        <Regex choice of 2 texts: 5 states>
+    """
+    if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
+        raise GrammarError(f"the choice is {a_type(texts)}; expected a list of texts")
+    found = []
+    for text in texts:
+        if not isinstance(text, str | bytes):
+            raise GrammarError(f"a text of the choice is {a_type(text)}; expected a str or bytes")
+        try:
+            found.append(text.encode() if isinstance(text, str) else bytes(text))
+        except UnicodeEncodeError:
+            raise GrammarError(f"the text {clip(text)} of the choice holds half a surrogate pair") from None
+    if not found:
+        raise GrammarError("the choice has no texts; expected at least one")
+    return Regex(f"choice of {len(set(found))} texts", literals(found))

@@ -1,0 +1,192 @@
+"""Formats against the JSON Schema Test Suite, and against Python's own readers."""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+import json
+import random
+import re
+import uuid
+from collections.abc import Callable
+
+import pytest
+from automaton_texts import changed, texts_of
+from paths import ROOT
+
+from maskwright.analysis.errors import SchemaError
+from maskwright.analysis.schema.formats import FORMATS, NARROWED, NOT_REGULAR
+from maskwright.analysis.schema.strings import format_automaton, format_most, format_narrowed
+
+CASES = json.loads((ROOT / "tests" / "data" / "cases" / "formats.json").read_text(encoding="utf-8"))["formats"]
+
+
+def conforms(name: str, text: str) -> bool:
+    dfa, most = format_automaton(name), format_most(name)
+    assert dfa is not None
+    return dfa.matches(text.encode()) and (most is None or len(text) <= most)
+
+
+@pytest.mark.parametrize("name", sorted(FORMATS))
+def test_the_test_suite_agrees(name: str) -> None:
+    assert [text for text in CASES[name]["invalid"] if conforms(name, text)] == []
+    refused = [text for text in CASES[name]["valid"] if not conforms(name, text)]
+    if name == "hostname":  # labels of IDNA are left out
+        assert refused and all("--" in text for text in refused)
+        refused = [text for text in refused if not re.search(r"(^|\.)..--", text)]
+    assert refused == []
+
+
+def is_date(text: str) -> bool:
+    if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
+        return False
+    year = int(text[:4])
+    try:  # a leap year for year 0, which Python has not
+        datetime.date(year or 2000, int(text[5:7]), int(text[8:]))
+    except ValueError:
+        return False
+    return True
+
+
+def is_time(text: str) -> bool:
+    """A time, by reading it; a 60th second by what the time is in UTC."""
+    found = re.fullmatch(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(\.[0-9]+)?([zZ]|([+-])([0-9]{2}):([0-9]{2}))", text)
+    if not found:
+        return False
+    hour, minute, second = int(found[1]), int(found[2]), int(found[3])
+    away = int(found[7] or 0), int(found[8] or 0)
+    if max(hour, away[0]) > 23 or max(minute, away[1]) > 59 or second > 60:
+        return False
+    if second < 60:
+        return True
+    offset = (away[0] * 60 + away[1]) * (-1 if found[6] == "-" else 1)
+    return (hour * 60 + minute - offset) % 1440 == 1439
+
+
+def is_date_time(text: str) -> bool:
+    date, separator, time = text[:10], text[10:11], text[11:]
+    if not (is_date(date) and separator in "Tt" and separator and is_time(time)):
+        return False
+    if time[6:8] != "60":
+        return True
+    clock = re.sub(r"\.[0-9]+", "", time).replace(":60", ":59").upper().replace("Z", "+00:00")
+    if date.startswith("0000"):
+        date = "2000" + date[4:]
+    elif date.startswith(("0001-01-01", "9999-12-31")):
+        date = "2001" + date[4:]  # Python's years end there
+    utc = datetime.datetime.fromisoformat(f"{date}T{clock}").astimezone(datetime.UTC)
+    return (utc.month, utc.day) in {(6, 30), (12, 31)}
+
+
+def is_made_by(make: Callable[[str], object]) -> Callable[[str], bool]:
+    def answer(text: str) -> bool:
+        try:
+            make(text)
+        except ValueError:
+            return False
+        return text.isascii()
+
+    return answer
+
+
+def is_ipv6(text: str) -> bool:
+    return "%" not in text and is_made_by(ipaddress.IPv6Address)(text)
+
+
+def is_uuid(text: str) -> bool:
+    shape = [8, 4, 4, 4, 12]
+    return [len(part) for part in text.split("-")] == shape and is_made_by(uuid.UUID)(text) and "_" not in text
+
+
+def is_duration(text: str) -> bool:
+    """RFC 3339, appendix A: units in order, none left out between two of them."""
+    if re.fullmatch(r"P[0-9]+W", text):
+        return True
+    found = re.fullmatch(r"P((?:[0-9]+[YMD])*)(T((?:[0-9]+[HMS])+))?", text)
+    if not found or not (found[1] or found[2]):
+        return False
+    return re.sub(r"[0-9]+", "", found[1]) in "YMD" and re.sub(r"[0-9]+", "", found[3] or "") in "HMS"
+
+
+READERS: dict[str, tuple[Callable[[str], bool], str]] = {
+    "date": (is_date, "0123459-"),
+    "time": (is_time, "0123456:.zZ+-"),
+    "date-time": (is_date_time, "0123456:.zZ+-tT"),
+    "duration": (is_duration, "PTYMDHSW0129"),
+    "ipv4": (is_made_by(ipaddress.IPv4Address), "0123456789."),
+    "ipv6": (is_ipv6, "0123456789abcdefF:."),
+    "uuid": (is_uuid, "0123456789abcdefF-"),
+}
+
+
+@pytest.mark.parametrize("name", sorted(READERS))
+def test_python_reads_the_same(name: str) -> None:
+    reader, letters = READERS[name]
+    dfa = format_automaton(name)
+    assert dfa is not None
+    rng = random.Random(name)
+    good = texts_of(dfa, rng, 500)
+    assert [text for text in good if not reader(text)] == []
+    for text in [changed(rng.choice(good), rng, letters) for _ in range(2500)]:
+        if reader(text) != dfa.matches(text.encode()):
+            # what is left out, and nothing else
+            assert name in NARROWED and reader(text) and ":60" in text, text
+
+
+@pytest.mark.parametrize(
+    ("date", "is_there"), [("0000-02-29", True), ("1900-02-29", False), ("2000-02-29", True), ("2024-02-29", True)]
+)
+def test_leap_years(date: str, is_there: bool) -> None:
+    assert conforms("date", date) == is_there
+
+
+def test_a_leap_second_is_at_the_end_of_june_or_december() -> None:
+    for text in (
+        "1998-12-31T23:59:60Z",
+        "1990-12-31T15:59:60.123-08:00",
+        "2015-07-01T05:29:60+05:30",
+        "2017-01-01T00:59:60+01:00",
+    ):
+        assert conforms("date-time", text) and is_date_time(text)
+    for text in ("1998-11-30T23:59:60Z", "1998-12-31T23:58:60Z", "2015-06-30T05:29:60+05:30", "2015-07-01T00:59:60Z"):
+        assert not conforms("date-time", text) and not is_date_time(text)
+
+
+def test_every_date_of_four_centuries() -> None:
+    days = {datetime.date(2000, 1, 1) + datetime.timedelta(days=n) for n in range(146_097)}
+    dfa = format_automaton("date")
+    assert dfa is not None
+    accepted = 0
+    for year in range(2000, 2400):
+        for month in range(1, 13):
+            accepted += sum(dfa.matches(b"%04d-%02d-%02d" % (year, month, day)) for day in range(1, 32))
+    assert accepted == len(days)
+
+
+def test_a_hostname_may_be_long_but_not_too_long() -> None:
+    label = "a" * 63
+    assert conforms("hostname", ".".join([label, label, label, "b" * 61]))
+    assert not conforms("hostname", ".".join([label, label, label, "b" * 62]))
+    assert not conforms("hostname", "a" * 64)
+
+
+@pytest.mark.parametrize("name", sorted(NOT_REGULAR))
+def test_what_is_not_regular_is_refused(name: str) -> None:
+    with pytest.raises(SchemaError, match=rf"/properties/x/format: the format {name} cannot be asserted") as error:
+        format_automaton(name, "/properties/x/format")
+    assert error.value.pointer == "/properties/x/format"
+    assert NOT_REGULAR[name] in str(error.value)
+
+
+def test_an_unknown_format_says_nothing() -> None:
+    assert format_automaton("color") is None
+    assert format_most("color") is None
+    assert format_most("date") is None
+
+
+def test_what_is_narrowed_is_known() -> None:
+    assert {name for name in FORMATS if format_narrowed(name) is not None} == {"hostname", "time", "date-time"}
+
+
+def test_a_second_request_is_a_look_up() -> None:
+    assert format_automaton("uri") is format_automaton("uri")

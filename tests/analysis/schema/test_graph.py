@@ -1,0 +1,262 @@
+"""Graphs of schemas: drafts, documents, orders, what is refused and why, and hostile schemas."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from schema_cases import check_graph
+
+from maskwright.analysis.errors import SchemaError, UnknownNameError
+from maskwright.analysis.schema.graph import build_graph
+from maskwright.analysis.schema.judge import is_instance, is_text_of
+from maskwright.analysis.schema.shapes import Arrays, Objects, Strings
+
+DRAFT_4 = "http://json-schema.org/draft-04/schema#"
+DRAFT_6 = "http://json-schema.org/draft-06/schema#"
+DRAFT_7 = "http://json-schema.org/draft-07/schema#"
+
+
+def accepts(schema: Any, *texts: str, **options: Any) -> list[bool]:
+    graph = build_graph(schema, **options)
+    check_graph(graph)
+    return [is_text_of(graph, text) for text in texts]
+
+
+def test_numbers_whose_value_matters_have_no_exponent() -> None:
+    assert accepts({"type": "number"}, "1e2", "100") == [True, True]
+    assert accepts({"type": "number", "minimum": 3}, "1e2", "100", "2.9") == [False, True, False]
+    assert accepts({"const": 1}, "1", "1.0", "-1", "1e0") == [True, True, False, False]
+
+
+def test_integers_by_draft() -> None:
+    assert accepts({"$schema": DRAFT_4, "type": "integer"}, "1", "1.0") == [True, False]
+    assert accepts({"$schema": DRAFT_6, "type": "integer"}, "1", "1.0", "1.5") == [True, True, False]
+
+
+def test_siblings_of_references_by_draft() -> None:
+    parts = {"$ref": "#/definitions/a", "maxLength": 1, "definitions": {"a": {"type": "string"}}}
+    assert accepts({"$schema": DRAFT_7, **parts}, '"ab"', "1") == [True, False]
+    assert accepts(parts, '"ab"', '"a"') == [False, True]
+
+
+def test_conditions_by_draft() -> None:
+    parts = {"if": {"type": "string"}, "then": {"maxLength": 1}}
+    assert accepts({"$schema": DRAFT_6, **parts}, '"ab"') == [True]
+    assert accepts({"$schema": DRAFT_7, **parts}, '"ab"', '"a"', "1") == [False, True, True]
+
+
+def test_documents_are_given() -> None:
+    schema = {"properties": {"a": {"$ref": "https://example.org/other#/$defs/x"}}}
+    other = {"$defs": {"x": {"type": "integer"}}}
+    with pytest.raises(SchemaError, match="pass other documents") as caught:
+        build_graph(schema)
+    assert caught.value.pointer == "/properties/a/$ref"
+    assert accepts(schema, '{"a": 1}', '{"a": "1"}', documents={"https://example.org/other": other}) == [True, False]
+    graph = build_graph(schema, lenient=True)
+    assert [pointer for pointer, _ in graph.left_out] == ["/properties/a/$ref"]
+    assert is_text_of(graph, '{"a": "1"}')
+
+
+def test_key_order_of_the_schema() -> None:
+    schema = {"type": "object", "properties": {"b": True, "a": {}}, "required": ["c"]}
+    texts = ('{"b": 1, "a": 1, "c": 1, "x": 1}', '{"a": 1, "b": 1, "c": 1}', '{"x": 1, "c": 1}')
+    assert accepts(schema, *texts) == [True, True, True]
+    assert accepts(schema, *texts, key_order="schema") == [True, False, False]
+
+
+def test_keys_of_patterns_with_few_keys_are_named() -> None:
+    graph = build_graph(
+        {"type": "object", "patternProperties": {"^(a|b)$": {"type": "null"}}, "additionalProperties": False}
+    )
+    (shape,) = graph.nodes[graph.root]
+    assert isinstance(shape, Objects)
+    assert shape.keys == (b"a", b"b") and shape.others == ()
+
+
+def test_leaves_are_the_same_objects() -> None:
+    graph = build_graph(
+        {"properties": {"a": {"type": "string", "minLength": 2}, "b": {"minLength": 2, "type": "string"}}}
+    )
+    other = build_graph({"type": "array", "items": {"type": "string", "minLength": 2}})
+    mine = [shape for shapes in graph.nodes for shape in shapes if isinstance(shape, Strings) and shape.least == 2]
+    theirs = [shape for shapes in other.nodes for shape in shapes if isinstance(shape, Strings)]
+    assert len(mine) == len(theirs) == 1
+    assert mine[0] is theirs[0]
+
+
+def test_branches_that_exclude_one_another_are_not_negated() -> None:
+    branches = [
+        {"type": "object", "properties": {"t": {"const": str(i)}, "more": {"$ref": "#"}}, "required": ["t"]}
+        for i in range(30)
+    ]
+    graph = build_graph({"oneOf": branches})
+    assert len(graph.nodes[graph.root]) == 30
+
+
+def test_unique_items_of_finite_sets() -> None:
+    schema = {"type": "array", "items": {"enum": ["a", "b", None]}, "uniqueItems": True}
+    graph = build_graph(schema)
+    (shape,) = graph.nodes[graph.root]
+    assert isinstance(shape, Arrays) and shape.is_unique and shape.most == 3
+    assert accepts(schema, '["a", null, "b"]', '["a", "a"]', "[]") == [True, False, True]
+    with pytest.raises(SchemaError, match="no value satisfies"):
+        build_graph({**schema, "minItems": 4})
+
+
+def test_is_instance_takes_values() -> None:
+    graph = build_graph({"type": "array", "items": {"type": "integer"}})
+    assert is_instance(graph, [1, 2.0]) and not is_instance(graph, [1.5]) and not is_instance(graph, [True])
+
+
+def test_a_text_with_the_same_key_twice_is_no_instance() -> None:
+    assert accepts(True, '{"a": 1, "a": 1}', '{"a": 1}', "NaN", "[") == [False, True, False, False]
+
+
+MALFORMED = [
+    ({"minLength": "x"}, "/minLength"),
+    ({"properties": {"a": {"type": "strin"}}}, "/properties/a/type"),
+    ({"type": 3}, "/type"),
+    ({"type": "integer", "pattern": 1}, "/pattern"),
+    ({"required": "a"}, "/required"),
+    ({"required": [1]}, "/required"),
+    ({"items": 1}, "/items"),
+    ({"anyOf": []}, "/anyOf"),
+    ({"anyOf": {}}, "/anyOf"),
+    ({"oneOf": [1]}, "/oneOf/0"),
+    ({"multipleOf": 0}, "/multipleOf"),
+    ({"minimum": math.inf}, "/minimum"),
+    ({"enum": [math.nan]}, "/enum"),
+    ({"enum": 1}, "/enum"),
+    ({"enum": [{1: 2}]}, "/enum"),
+    ({"const": {1, 2}}, "/const"),
+    ({"properties": {1: {}}}, "/properties"),
+    ({"maxItems": -1}, "/maxItems"),
+    ({"maxItems": True}, "/maxItems"),
+    ({"uniqueItems": 1}, "/uniqueItems"),
+    ({"$ref": 1}, "/$ref"),
+    ({"$ref": "#/nowhere"}, "/$ref"),
+    ({"$ref": "#anchor"}, "/$ref"),
+    ({"$ref": "#"}, "/$ref"),
+    ({"format": 1}, "/format"),
+    ({"properties": {"a/b": {"pattern": "("}}}, "/properties/a~1b/pattern"),
+    ({"$schema": "https://example.org/none"}, ""),
+    (None, ""),
+    ([], ""),
+    ("x", ""),
+]
+
+
+@pytest.mark.parametrize(("schema", "pointer"), MALFORMED, ids=str)
+def test_what_is_malformed_is_named(schema: Any, pointer: str) -> None:
+    with pytest.raises(SchemaError) as caught:
+        build_graph(schema)
+    assert caught.value.pointer == pointer
+    assert str(caught.value).startswith(pointer or "/")
+
+
+REFUSED = [
+    ({"type": "array", "items": {"type": "object"}, "uniqueItems": True}, "/uniqueItems", "compared"),
+    ({"type": "array", "not": {"uniqueItems": True}}, "/not/uniqueItems", "equal items"),
+    ({"type": "array", "allOf": [{"contains": {"const": 1}}, {"contains": {"const": 2}}]}, None, "several `contains`"),
+    ({"type": "string", "format": "regex"}, "/format", "cannot be asserted"),
+    ({"type": "string", "pattern": r"(a)\1"}, "/pattern", "back-reference"),
+    ({"type": "object", "not": {"additionalProperties": {"type": "string"}}}, "/not", "some member"),
+]
+
+
+@pytest.mark.parametrize(("schema", "pointer", "reason"), REFUSED, ids=str)
+def test_what_is_not_exact_is_refused_or_left_out(schema: Any, pointer: str | None, reason: str) -> None:
+    with pytest.raises(SchemaError, match=reason) as caught:
+        build_graph(schema)
+    graph = build_graph(schema, lenient=True)
+    check_graph(graph)
+    assert any(reason in why for _, why in graph.left_out)
+    if pointer is not None:
+        assert caught.value.pointer == pointer
+        assert [where for where, _ in graph.left_out] == [pointer]
+
+
+EMPTY = [
+    False,
+    {"not": {}},
+    {"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"]},
+    {"type": "array", "items": False, "minItems": 1},
+    {"allOf": [{"type": "string"}, {"type": "number"}]},
+    {"type": "string", "pattern": "^aa$", "maxLength": 1},
+    {"type": "object", "required": ["\ud800"]},
+    {"type": "array", "items": {"type": "boolean"}, "uniqueItems": True, "minItems": 3},
+]
+
+
+@pytest.mark.parametrize("schema", EMPTY, ids=str)
+def test_a_schema_without_an_instance_is_an_error(schema: Any) -> None:
+    with pytest.raises(SchemaError, match="no value satisfies the schema"):
+        build_graph(schema)
+
+
+def deep(n: int, wrap: Callable[[Any], Any], leaf: Any) -> Any:
+    for _ in range(n):
+        leaf = wrap(leaf)
+    return leaf
+
+
+TOO_MUCH: dict[str, tuple[Callable[[], Any], str]] = {
+    "nested allOf": (lambda: deep(20_000, lambda inner: {"allOf": [inner]}, {}), "too deep"),
+    "deep constant": (lambda: {"const": deep(5_000, lambda inner: [inner], 1)}, "too deep"),
+    "loop of anyOf": (lambda: {"anyOf": [{"$ref": "#"}, {"type": "string"}]}, "refers to itself"),
+    "product of anyOf": (
+        lambda: {"allOf": [{"anyOf": [{"required": [f"a{i}"]}, {"required": [f"b{i}"]}]} for i in range(30)]},
+        "alternatives",
+    ),
+    "product of patterns": (
+        lambda: {"allOf": [{"anyOf": [{"pattern": f"a{i}"}, {"pattern": f"b{i}"}]} for i in range(12)]},
+        "alternatives|multiply",
+    ),
+    "patterns of keys": (
+        lambda: {"patternProperties": {f"x{i}": {"type": "null"} for i in range(30)}},
+        "patterns of keys",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TOO_MUCH)
+@pytest.mark.timeout(60)
+def test_what_is_too_much_says_so(name: str) -> None:
+    make, message = TOO_MUCH[name]
+    with pytest.raises(SchemaError, match=message):
+        build_graph(make())
+
+
+LARGE: dict[str, Callable[[], Any]] = {
+    "deep properties": lambda: deep(
+        5_000, lambda inner: {"type": "object", "properties": {"a": inner}}, {"type": "null"}
+    ),
+    "deep without types": lambda: deep(2_000, lambda inner: {"properties": {"a": inner}, "minProperties": 0}, {}),
+    "chain of references": lambda: {
+        "$ref": "#/$defs/0",
+        "$defs": {**{str(i): {"$ref": f"#/$defs/{i + 1}"} for i in range(3_000)}, "3000": {"type": "null"}},
+    },
+    "many strings": lambda: {"enum": [f"string {i}" for i in range(5_000)]},
+    "many keys": lambda: {"not": {"properties": {f"k{i}": {"type": "string"} for i in range(300)}}},
+    "large": lambda: {"properties": {f"key {i}": {"properties": {"a": {"maxLength": 3}}} for i in range(20_000)}},
+    "allOf of 100": lambda: {
+        "allOf": [{"properties": {f"k{i}": {"type": "null"}}, "required": [f"k{i}"]} for i in range(100)]
+    },
+    "huge counts": lambda: {"type": "array", "minItems": 10**9, "contains": {"type": "string"}, "maxContains": 5},
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+@pytest.mark.timeout(60)
+def test_large_schemas_compile(name: str) -> None:
+    check_graph(build_graph(LARGE[name]()))
+
+
+def test_unknown_options_are_errors() -> None:
+    with pytest.raises(UnknownNameError, match="key_order is 'x'"):
+        build_graph(True, key_order="x")  # type: ignore[arg-type]
+    with pytest.raises(UnknownNameError, match="default_draft is 3"):
+        build_graph(True, default_draft=3)

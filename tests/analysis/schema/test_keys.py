@@ -1,0 +1,127 @@
+"""Automata of keys against what the patterns say of each key."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import numpy as np
+import pytest
+from automaton_texts import texts_of
+
+from maskwright.analysis.errors import LimitError
+from maskwright.analysis.regex import Dfa
+from maskwright.analysis.regex.minimise import column_classes, distances
+from maskwright.analysis.schema.shapes import KeyAutomaton
+from maskwright.analysis.schema.strings import key_automaton, negated, pattern_automaton, valid_utf8
+
+PATTERNS = ["^x", "y$", "^x-", "b+", "^[a-z]+$", "^$", "é", "^.{2}$", "^(ab)*$", "x.y"]
+LETTERS = "xyab-é"
+KEYS = ["".join(key) for n in range(5) for key in itertools.product(LETTERS, repeat=n)]
+
+
+def ends(automaton: KeyAutomaton, key: str) -> int:
+    state = 0
+    for byte in key.encode():
+        state = int(automaton.next_state[state, byte])
+        if state < 0:
+            return -1
+    return int(automaton.ends[state])
+
+
+def check_shape(automaton: KeyAutomaton) -> None:
+    """Every state is reached, and can reach one that ends a key; nothing but UTF-8 is read."""
+    table = automaton.next_state
+    assert (table.dtype, automaton.ends.dtype) == (np.int32, np.int32)
+    assert table.shape == (len(automaton.ends), 256)
+    reached = {0}
+    frontier = [0]
+    for state in frontier:
+        for target in table[state].tolist():
+            if target >= 0 and target not in reached:
+                reached.add(target)
+                frontier.append(target)
+    assert reached == set(range(len(table)))
+    _, representatives = column_classes(table)
+    assert (distances(table[:, representatives], automaton.ends >= 0) >= 0).all()
+    accepted = Dfa.minimal(table, automaton.ends >= 0)
+    for text in texts_of(accepted, random.Random(0), 30):
+        assert valid_utf8().matches(text.encode())
+    assert not table.flags.writeable
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_classes_are_those_of_the_patterns(seed: int) -> None:
+    rng = random.Random(seed)
+    texts = rng.sample(PATTERNS, rng.randint(0, 4))
+    patterns = [pattern_automaton(text) for text in texts]
+    class_of = [rng.randint(-1, 2) for _ in range(1 << len(texts))]
+    but = set(rng.sample(KEYS, rng.randint(0, 6)))
+    automaton = key_automaton(patterns, class_of, [key.encode() for key in but])
+    for key in KEYS:
+        found = sum(1 << i for i, pattern in enumerate(patterns) if pattern.matches(key.encode()))
+        wanted = -1 if key in but else class_of[found]
+        assert (-1 if automaton is None else ends(automaton, key)) == wanted, key
+    if automaton is not None:
+        check_shape(automaton)
+
+
+def test_no_key_is_left() -> None:
+    assert key_automaton([], [-1], []) is None
+    assert key_automaton([pattern_automaton("^(a|b)$")], [-1, 0], [b"a", b"b"]) is None
+    assert key_automaton([pattern_automaton("^(a|b)$")], [-1, 0], [b"a"]) is not None
+
+
+def test_a_named_key_that_begins_others_does_not_end() -> None:
+    automaton = key_automaton([], [0], [b"name", b"names", "é".encode()])
+    assert automaton is not None
+    assert [ends(automaton, key) for key in ("name", "names", "é", "nam", "namess", "", "éé")] == [
+        -1,
+        -1,
+        -1,
+        0,
+        0,
+        0,
+        0,
+    ]
+    check_shape(automaton)
+
+
+def test_many_named_keys_cost_little() -> None:
+    but = [b"property-%d" % n for n in range(3000)]
+    automaton = key_automaton([pattern_automaton("^x-")], [0, 1], but)
+    assert automaton is not None
+    assert ends(automaton, "property-17") == -1
+    assert ends(automaton, "property-3000") == 0
+    assert ends(automaton, "x-a") == 1
+    assert len(automaton.ends) < 5000
+
+
+def test_more_than_eight_patterns_are_refused() -> None:
+    patterns = [pattern_automaton(f"^{letter}") for letter in "abcdefghi"]
+    with pytest.raises(LimitError, match="9 patterns of keys"):
+        key_automaton(patterns, [0] * 512, [])
+    assert key_automaton(patterns[:8], [0] * 256, []) is not None
+
+
+def test_patterns_that_multiply_are_refused() -> None:
+    patterns = [pattern_automaton(f"^(.{{{n}}})*$") for n in (11, 13, 17, 19)]
+    with pytest.raises(LimitError, match="more than 20,000 states"):
+        key_automaton(patterns, [0] * 15 + [1], [])
+
+
+def test_a_class_for_each_set_is_asked_for() -> None:
+    with pytest.raises(ValueError, match="1 classes for the sets of 1 patterns"):
+        key_automaton([valid_utf8()], [0], [])
+
+
+def test_a_second_request_is_a_look_up() -> None:
+    pattern = pattern_automaton("^a")
+    assert key_automaton([pattern], [0, 1], [b"x", b"y"]) is key_automaton((pattern,), (0, 1), {b"y", b"x"})
+
+
+def test_what_is_in_no_pattern_is_the_complement() -> None:
+    pattern = pattern_automaton("a.*b")
+    automaton = key_automaton([pattern], [0, -1], [])
+    assert automaton is not None
+    assert Dfa.minimal(automaton.next_state, automaton.ends == 0) == negated(pattern)
