@@ -212,6 +212,6 @@ def _search_of(store: EngineTable, spelling: Spelling | None) -> EndingSearch:
 def _spelling_of(store: EngineTable) -> Spelling:
     found = _SPELLINGS.get(id(store))
     if found is None:
-        found = _SPELLINGS[id(store)] = Spelling(store)
+        found = _SPELLINGS[id(store)] = Spelling(store.vocabulary)
         weakref.finalize(store, _SPELLINGS.pop, id(store), None)
     return found

@@ -9,7 +9,7 @@ import numpy as np
 from maskwright.decoding.endings._ending_kernels import COSTLY
 
 if TYPE_CHECKING:
-    from maskwright.maskstore.table.compiled import EngineTable
+    from maskwright.maskstore.vocabulary.vocabulary import Vocabulary
 
 PREFERRED = bytes([*range(0x20, 0x7F), *range(0x20), *range(0x7F, 0x100)])
 """All bytes in the order of preference: printable ASCII first."""
@@ -22,7 +22,7 @@ class Spelling:
     empty prefix is in it if a token may have just ended. State 0 is the start. Example: with the
     tokens `a` and `ab`, the state after `a` stands for the prefixes `a` and the empty one.
 
-    store : the engine's table with its vocabulary.
+    vocabulary : the tokens.
 
     Attributes:
 
@@ -30,8 +30,7 @@ class Spelling:
     id_of : the first id of each token's bytes.
     """
 
-    def __init__(self, store: EngineTable) -> None:
-        vocabulary = store.vocabulary
+    def __init__(self, vocabulary: Vocabulary) -> None:
         self.name = vocabulary.name
         self.id_of = vocabulary.id_of_text
         offsets, data = vocabulary.flat

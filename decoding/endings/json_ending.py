@@ -1,0 +1,171 @@
+"""Shortest endings of JSON texts: the fewest bytes that make a text so far legal, and their tokens.
+
+The search goes over the readings of the reference interpreter, byte by byte, under a lower bound
+that is nearly exact (`json_costs`). A state is looked at again only as far as its bytes are needed:
+of the bytes that may follow, the next one is tried only when nothing nearer is left.
+
+Source: Hart, Nilsson, Raphael (1968) for search under a lower bound; Yoshizumi, Miura, Ishida, "A*
+with partial expansion" (2000).
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING
+
+from maskwright.analysis.errors import DeadEndError, LimitError
+from maskwright.analysis.schema.shapes import Texts
+from maskwright.decoding.endings.ending import Ending
+from maskwright.decoding.endings.ending_spelling import PREFERRED, Spelling
+from maskwright.decoding.reference.json_costs import NEVER, Costs
+from maskwright.decoding.reference.json_places import Gap, Quoted, Readings, Word
+from maskwright.decoding.reference.json_texts import JsonInterpreter
+
+if TYPE_CHECKING:
+    from maskwright.maskstore.vocabulary.vocabulary import Vocabulary
+
+MAX_STEPS = 200_000
+"""Bytes that a search may try beyond `STEPS_OF_A_BYTE` for each byte of the ending."""
+STEPS_OF_A_BYTE = 200
+
+_STRUCTURE = frozenset(b' \t\n\r{}[]",:-0123456789tfn')
+_IN_NUMBER = _STRUCTURE | frozenset(b"+.eE")
+
+
+class JsonEndings:
+    """Endings of the texts of a schema under a vocabulary. It learns nothing from one to the next.
+
+    interpreter : reads texts; its readings are where endings begin.
+    vocabulary : None for endings of any bytes.
+
+    Not safe for several threads at once.
+    """
+
+    def __init__(self, texts: Texts, vocabulary: Vocabulary | None = None) -> None:
+        self.interpreter = JsonInterpreter(texts)
+        self.costs = Costs(self.interpreter)
+        self.spelling = None if vocabulary is None else Spelling(vocabulary)
+
+    def readings(self, prefix: bytes) -> Readings:
+        """The readings of a text so far. Raises: DeadEndError if it is no legal prefix."""
+        found = self.interpreter.read_bytes(self.interpreter.start(), prefix)
+        if not found:
+            raise DeadEndError("no bytes complete this text: it is no legal prefix")
+        return found
+
+    def shortest(self, readings: Readings, max_steps: int | None = None) -> Ending:
+        """A shortest byte string that completes a text, and the fewest tokens that spell it.
+
+        readings : of the text so far; not empty. It can be kept and read on from by
+            `interpreter.read_bytes`.
+        max_steps : the bytes that may be tried; `MAX_STEPS` by default.
+
+        Of several shortest endings it is always the same one; it prefers printable ASCII.
+
+        Raises: DeadEndError if no tokens spell an ending; LimitError if none is found among so many
+            bytes.
+        Cost: some 100 us a byte of the ending.
+        """
+        limit = MAX_STEPS if max_steps is None else max_steps
+        data = self._search(readings, None, limit)
+        if data is None:
+            raise DeadEndError("no bytes complete this text")
+        if self.spelling is None or not data:
+            return Ending(data, ())
+        tokens = self.spelling.fewest_tokens(data)
+        if tokens is None:
+            found = self._search(readings, self.spelling, limit)
+            if found is None or (tokens := self.spelling.fewest_tokens(found)) is None:
+                raise DeadEndError(self.spelling.explanation(data))
+            data = found
+        return Ending(data, tokens)
+
+    def min_bytes_left(self, readings: Readings) -> int:
+        """The length of a shortest ending, whether or not the vocabulary can spell it."""
+        found = self._search(readings, None, MAX_STEPS)
+        return 0 if found is None else len(found)
+
+    def _search(self, readings: Readings, spelling: Spelling | None, limit: int) -> bytes | None:
+        """A shortest ending, or None if there is none.
+
+        Entries of the queue are (bound of the whole, minus its length so far, number, node, the
+        next byte to try, by its place); of equal ones the deepest and oldest comes first.
+        """
+        interpreter, costs = self.interpreter, self.costs
+        alphabet = PREFERRED if spelling is None else spelling.alphabet
+        queue: list[tuple[int, int, int, int, int]] = []
+        nodes: list[tuple[Readings, int, int, int]] = []  # readings; bytes so far; spelling's state; node before
+        last: list[int] = []  # the byte that led to each node
+        length_of: dict[tuple[Readings, int], int] = {}
+
+        def add(found: Readings, length: int, state: int, before: int, byte: int) -> int:
+            """Take up a node unless it is known. Returns its bound."""
+            bound = min(map(costs.of, found)) + length
+            if bound < NEVER and length < length_of.get((found, state), NEVER):
+                length_of[found, state] = length
+                nodes.append((found, length, state, before))
+                last.append(byte)
+                heappush(queue, (bound, -length, len(nodes), len(nodes) - 1, -1))
+            return bound
+
+        add(readings, 0, 0, -1, 0)
+        steps = 0
+        while queue:
+            bound, _, _, node, place = heappop(queue)
+            found, length, state, _ = nodes[node]
+            if length_of[found, state] < length:
+                continue
+            if place < 0:
+                if interpreter.is_complete(found) and (spelling is None or spelling.is_whole(state)):
+                    return self._bytes_to(node, nodes, last)
+                place = 0
+            wanted = _may_follow(found)
+            while place < len(alphabet):
+                byte = alphabet[place]
+                place += 1
+                if byte not in wanted:
+                    continue
+                after_state = 0 if spelling is None else spelling.after(state, byte)
+                after = interpreter.read(found, byte) if after_state >= 0 else ()
+                steps += 1
+                if after and add(after, length + 1, after_state, node, byte) <= bound:
+                    heappush(queue, (bound, -length, len(nodes) + (1 << 40), node, place))
+                    break
+            if steps > limit + STEPS_OF_A_BYTE * length:
+                raise LimitError(
+                    f"no shortest ending was found among {steps:,} bytes that could follow; raise max_steps"
+                )
+        return None
+
+    def _bytes_to(self, node: int, nodes: list[tuple[Readings, int, int, int]], last: list[int]) -> bytes:
+        data = bytearray()
+        while nodes[node][3] >= 0:
+            data.append(last[node])
+            node = nodes[node][3]
+        return bytes(reversed(data))
+
+
+_ANY = frozenset(range(256))
+
+
+def _may_follow(readings: Readings) -> frozenset[int]:
+    """Bytes of which one must follow; more than may."""
+    found: frozenset[int] = frozenset()
+    for _, place in readings:
+        if isinstance(place, Quoted):
+            return _ANY
+        if isinstance(place, Word):
+            found |= _STRUCTURE.union(*place.shape.texts)
+        else:
+            found |= _STRUCTURE if isinstance(place, Gap) else _IN_NUMBER
+    return found
+
+
+def shortest_ending(texts: Texts, prefix: bytes, vocabulary: Vocabulary | None = None) -> Ending:
+    """A shortest ending of a text so far; see `JsonEndings`, which is cheaper for several.
+
+    Raises: DeadEndError if `prefix` is no legal prefix, or no tokens complete it; LimitError as
+        `JsonEndings.shortest`.
+    """
+    endings = JsonEndings(texts, vocabulary)
+    return endings.shortest(endings.readings(prefix))

@@ -1,0 +1,259 @@
+r"""Characters of JSON strings: how they are spelled, and automata that read one after the other.
+
+A character is a Unicode scalar value. A *spelling* is the bytes of one character within a JSON
+string: its UTF-8, a short escape as `\n`, or `\u` with four hexadecimal digits, twice for a
+surrogate pair. A *range* is the first and the last of some characters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from maskwright.analysis.errors import LimitError
+from maskwright.analysis.regex.dfa import Dfa
+from maskwright.analysis.schema.shapes import KeyAutomaton
+
+QUOTE, BACKSLASH, SPACE = 0x22, 0x5C, 0x20
+LAST = 0x10FFFF
+FIRST_HIGH, FIRST_LOW, LAST_LOW, FIRST_WIDE = 0xD800, 0xDC00, 0xDFFF, 0x10000
+
+Range = tuple[int, int]
+Ranges = tuple[Range, ...]
+
+ALL: Ranges = ((0, FIRST_HIGH - 1), (LAST_LOW + 1, LAST))
+"""All characters."""
+
+SHORT_ESCAPES = {
+    ord('"'): '"',
+    ord("\\"): "\\",
+    ord("/"): "/",
+    ord("b"): "\b",
+    ord("f"): "\f",
+    ord("n"): "\n",
+    ord("r"): "\r",
+    ord("t"): "\t",
+}
+"""The byte behind the backslash -> the character."""
+
+_HEX = b"0123456789abcdefABCDEF"
+_LENGTHS = ((0, 0x00, 0, 0x7F), (1, 0xC0, 0x80, 0x7FF), (2, 0xE0, 0x800, 0xFFFF), (3, 0xF0, FIRST_WIDE, LAST))
+"""For each length of UTF-8: the bytes behind the first, the first byte's bits, the characters."""
+
+MOST_LENGTHS = 100_000
+"""BOUND: the lengths of strings that are looked at one by one."""
+
+
+def spelled(spelling: bytes) -> Ranges:
+    """The characters of which some bytes are the spelling, or its beginning.
+
+    spelling : at least one byte, none of them a quotation mark that ends the string.
+
+    Returns () if no character is spelled so.
+
+    >>> spelled(b"a"), spelled(b"\\\\u00"), spelled(b"\\\\udc")
+    (((97, 97),), ((0, 255),), ())
+    """
+    if spelling[0] != BACKSLASH:
+        return _of_utf8(spelling)
+    if len(spelling) == 1:
+        return ALL
+    if spelling[1] != ord("u"):
+        character = SHORT_ESCAPES.get(spelling[1])
+        return ((ord(character), ord(character)),) if character and len(spelling) == 2 else ()
+    units = _units(spelling[2:6])
+    if units is None:
+        return ()
+    first, last = units
+    if len(spelling) <= 6:
+        wide = _clipped(first, last, FIRST_HIGH, FIRST_LOW - 1)
+        pairs = tuple((_pair(a, FIRST_LOW), _pair(b, LAST_LOW)) for a, b in wide)
+        return _clipped(first, last, 0, FIRST_HIGH - 1) + _clipped(first, last, LAST_LOW + 1, 0xFFFF) + pairs
+    low = None if spelling[6:8] != b"\\u"[: len(spelling) - 6] else _units(spelling[8:])
+    if low is None or not FIRST_HIGH <= first < FIRST_LOW:
+        return ()
+    return tuple((_pair(first, a), _pair(first, b)) for a, b in _clipped(*low, FIRST_LOW, LAST_LOW))
+
+
+def whole(spelling: bytes) -> bool:
+    """Whether bytes with `spelled(spelling)` are the whole spelling of a character."""
+    if spelling[0] != BACKSLASH:
+        return len(spelling) == (spelling[0] >= 0xC2) + (spelling[0] >= 0xE0) + (spelling[0] >= 0xF0) + 1
+    if spelling[1:2] != b"u":
+        return len(spelling) == 2
+    units = _units(spelling[2:6])
+    is_half = units is not None and FIRST_HIGH <= units[0] < FIRST_LOW
+    return len(spelling) == (12 if is_half else 6)
+
+
+def _units(digits: bytes) -> Range | None:
+    """The least and the greatest 16-bit number that begin with some of four hexadecimal digits."""
+    if len(digits) > 4 or any(digit not in _HEX for digit in digits):
+        return None
+    left = 4 * (4 - len(digits))
+    value = int(digits or b"0", 16)
+    return value << left, ((value + 1) << left) - 1 if digits else 0xFFFF
+
+
+def _pair(high: int, low: int) -> int:
+    return FIRST_WIDE + ((high - FIRST_HIGH) << 10) + (low - FIRST_LOW)
+
+
+def _clipped(first: int, last: int, least: int, most: int) -> Ranges:
+    first, last = max(first, least), min(last, most)
+    return ((first, last),) if first <= last else ()
+
+
+def _of_utf8(spelling: bytes) -> Ranges:
+    """The characters whose UTF-8 begins so, without those that must be escaped."""
+    lead = spelling[0]
+    if lead < 0x80:
+        return () if len(spelling) > 1 or lead < SPACE or lead == QUOTE else ((lead, lead),)
+    n = 1 if 0xC2 <= lead < 0xE0 else 2 if 0xE0 <= lead < 0xF0 else 3 if 0xF0 <= lead < 0xF5 else 0
+    if len(spelling) > n + 1 or not n or any(not 0x80 <= byte < 0xC0 for byte in spelling[1:]):
+        return ()
+    value = lead & (0x3F >> n)
+    for byte in spelling[1:]:
+        value = value << 6 | byte & 0x3F
+    left = 6 * (n + 1 - len(spelling))
+    _, _, least, most = _LENGTHS[n]
+    first, last = value << left, ((value + 1) << left) - 1
+    parts = [_clipped(first, last, a, b) for a, b in ALL]
+    return tuple(clipped for part in parts for one in part for clipped in _clipped(*one, least, most))
+
+
+def is_in(character: int, ranges: Ranges) -> bool:
+    """Whether a character is in one of some ranges."""
+    return any(first <= character <= last for first, last in ranges)
+
+
+class Characters:
+    """An automaton over UTF-8, read character by character. State 0 is initial; -1 is none.
+
+    rows : the next state for each state and byte; None for the automaton with one state that reads
+        all characters.
+    accepting : whether each state accepts.
+
+    INVARIANT: it reads valid UTF-8 only.
+    """
+
+    def __init__(self, rows: list[list[int]] | None, accepting: Sequence[bool]) -> None:
+        self._rows = rows
+        self.accepting = accepting
+        self._steps: dict[tuple[int, Ranges], dict[int, int]] = {}
+        self._rests: dict[tuple[int, int, int, int], dict[int, int]] = {}
+        self._counts: dict[int, tuple[list[dict[int, int]], dict[tuple[int, ...], int]]] = {}
+        self._states: list[int] = []
+
+    @classmethod
+    def of_dfa(cls, dfa: Dfa | None) -> Characters:
+        """The automaton of a `Dfa`; None for all strings."""
+        return cls(None, [True]) if dfa is None else cls(dfa.next_state.tolist(), dfa.is_accepting.tolist())
+
+    @classmethod
+    def of_keys(cls, keys: KeyAutomaton) -> Characters:
+        """The automaton of keys, which accepts those of all classes."""
+        return cls(keys.next_state.tolist(), (keys.ends >= 0).tolist())
+
+    def after(self, state: int, text: bytes) -> int:
+        """The state behind the UTF-8 of some characters, or -1."""
+        if self._rows is not None:
+            for byte in text:
+                state = self._rows[state][byte]
+                if state < 0:
+                    break
+        return state
+
+    def steps(self, state: int, ranges: Ranges) -> dict[int, int]:
+        """The states behind one character of some ranges -> by how many characters."""
+        found = self._steps.get((state, ranges))
+        if found is None:
+            found = self._steps[state, ranges] = {}
+            for first, last in ranges:
+                for one, n in self._span(state, first, last).items():
+                    found[one] = found.get(one, 0) + n
+        return found
+
+    def _span(self, state: int, first: int, last: int) -> dict[int, int]:
+        if self._rows is None:
+            return {state: last - first + 1}
+        found: dict[int, int] = {}
+        for n, lead, least, most in _LENGTHS:
+            for a, b in _clipped(first, last, least, most):
+                _add(found, self._blocks(state, n, lead, a, b))
+        return found
+
+    def _blocks(self, state: int, n: int, bits: int, first: int, last: int) -> dict[int, int]:
+        """The states behind one byte and `n` more. bits : of the byte, beside the number's."""
+        assert self._rows is not None
+        found: dict[int, int] = {}
+        size = 1 << 6 * n
+        for block in range(first // size, last // size + 1):
+            after = self._rows[state][bits | block]
+            if after >= 0:
+                a, b = max(first - block * size, 0), min(last - block * size, size - 1)
+                _add(found, self._rest(after, n, a, b))
+        return found
+
+    def _rest(self, state: int, n: int, first: int, last: int) -> dict[int, int]:
+        """The states behind `n` bytes that continue a character."""
+        if n == 0:
+            return {state: 1}
+        key = (state, n, first, last)
+        if key not in self._rests:
+            self._rests[key] = self._blocks(state, n - 1, 0x80, first, last)
+        return self._rests[key]
+
+    def n_strings(self, state: int, least: int, most: int | None, cap: int = 1) -> int:
+        """The number of strings of some lengths that lead from a state to one that accepts.
+
+        least, most : the lengths, in characters; most : None for no limit.
+        cap : at least 1; a greater number than this is not told from it.
+
+        Raises: LimitError if more than `MOST_LENGTHS` lengths must be looked at.
+        """
+        total, gain, length = 0, 0, max(least, 0)
+        while most is None or length <= most:
+            counts, n_vectors = self._of_length(length, cap)
+            if counts.get(state, 0):
+                total, gain = total + counts[state], 0
+            if total >= cap:
+                return cap
+            gain += 1
+            if gain > n_vectors and n_vectors:
+                break
+            length += 1
+        return total
+
+    def _of_length(self, length: int, cap: int) -> tuple[dict[int, int], int]:
+        """For each state the strings of a length that are accepted from there, up to `cap`.
+
+        Returns also how many lengths differ, 0 if that is not yet known.
+        """
+        vectors, known = self._counts.setdefault(cap, ([], {}))
+        if not self._states:
+            self._states = [0]
+            for one in self._states:  # grows while it is read
+                self._states.extend(after for after in self.steps(one, ALL) if after not in self._states)
+        while len(vectors) <= length and len(known) == len(vectors):
+            if not vectors:
+                row = {one: int(self.accepting[one]) for one in self._states}
+            else:
+                before = vectors[-1]
+                row = {
+                    one: min(cap, sum(n * before[after] for after, n in self.steps(one, ALL).items()))
+                    for one in self._states
+                }
+            if len(vectors) > MOST_LENGTHS:
+                raise LimitError(f"an automaton was asked for strings of more than {MOST_LENGTHS} characters")
+            known.setdefault(tuple(row.values()), len(vectors))
+            vectors.append(row)
+        if len(known) == len(vectors):
+            return vectors[length], 0
+        start = known[tuple(vectors[-1].values())]  # the last one is the first that was there before
+        period = len(vectors) - 1 - start
+        return vectors[length if length < start else start + (length - start) % period], len(vectors)
+
+
+def _add(found: dict[int, int], more: dict[int, int]) -> None:
+    for state, n in more.items():
+        found[state] = found.get(state, 0) + n

@@ -1,0 +1,491 @@
+"""The fewest bytes that the rest of a JSON text takes: lower bounds, nearly exact.
+
+Not taken into account are the greatest numbers of characters and items, and which values an array
+of distinct items has already. All else is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from maskwright.analysis.schema.shapes import NO_NODE
+from maskwright.decoding.reference.json_characters import ALL, QUOTE, Characters, Ranges, is_in, spelled
+from maskwright.decoding.reference.json_numbers import Number
+from maskwright.decoding.reference.json_places import Digits, Frame, Gap, ObjectFrame, Quoted, Reading, Word, known_of
+from maskwright.decoding.reference.json_shapes import (
+    OTHER,
+    ArrayShape,
+    AutomatonShape,
+    Known,
+    LiteralShape,
+    NumberShape,
+    ObjectShape,
+    ReadShape,
+    WordShape,
+    goes_on,
+)
+from maskwright.decoding.reference.json_texts import JsonInterpreter
+
+NEVER = 1 << 60
+"""More bytes than anything takes."""
+
+MOST_COST = 64
+"""BOUND: bytes of keys and items up to which it is counted how many there are of each length."""
+
+_ESCAPED: Ranges = ((8, 10), (12, 13), (QUOTE, QUOTE), (0x5C, 0x5C))
+_COSTS: tuple[tuple[int, Ranges], ...] = (
+    (1, ((0x20, 0x21), (0x23, 0x5B), (0x5D, 0x7F))),
+    (2, (*_ESCAPED, (0x80, 0x7FF))),
+    (3, ((0x800, 0xD7FF), (0xE000, 0xFFFF))),
+    (4, ((0x10000, 0x10FFFF),)),
+    (6, ((0, 7), (11, 11), (14, 0x1F))),
+)
+"""The bytes of a shortest spelling, and the characters that take as many."""
+
+
+def character_cost(character: int) -> int:
+    """The bytes of a shortest spelling of a character within a string."""
+    return next(cost for cost, ranges in _COSTS if is_in(character, ranges))
+
+
+def text_cost(text: bytes) -> int:
+    """The bytes of a shortest spelling of a text within a string. text : UTF-8."""
+    return sum(character_cost(ord(character)) for character in text.decode())
+
+
+def distances(rows: list[list[int]], accepting: Iterable[bool]) -> list[int]:
+    """For each state of an automaton over bytes, how many bytes the nearest end is away."""
+    found = [0 if accepts else NEVER for accepts in accepting]
+    changed = True
+    while changed:
+        changed = False
+        for state, row in enumerate(rows):
+            least = min((found[after] for after in set(row) if after >= 0), default=NEVER) + 1
+            if least < found[state]:
+                found[state] = least
+                changed = True
+    return found
+
+
+class CharacterCosts:
+    """Bytes of shortest spellings of the strings of an automaton, and of what comes behind them.
+
+    behind : what comes behind a string that ends in each state, in bytes; NEVER for states that do
+        not accept.
+    """
+
+    def __init__(self, characters: Characters, behind: list[int]) -> None:
+        self.characters = characters
+        self._behind = behind
+        self._edges: dict[int, list[tuple[int, int, int]]] = {}
+        self._layers: list[dict[int, int]] = []
+        self._counts: list[dict[int, int]] = []
+        todo = [0]
+        for state in todo:  # grows while it is read
+            edges = self._edges[state] = [
+                (cost, after, n) for cost, ranges in _COSTS for after, n in characters.steps(state, ranges).items()
+            ]
+            todo.extend(dict.fromkeys(after for _, after, _ in edges if after not in self._edges and after not in todo))
+
+    def rest(self, state: int, least: int) -> int:
+        """The bytes to the end of a string that has at least so many more characters."""
+        layers = self._layers
+        if not layers:
+            first = {one: self._behind[one] for one in self._edges}
+            changed = True
+            while changed:
+                changed = False
+                for one, edges in self._edges.items():
+                    best = min((cost + first[after] for cost, after, _ in edges), default=NEVER)
+                    if best < first[one]:
+                        first[one], changed = best, True
+            layers.append(first)
+        while len(layers) <= least:
+            before = layers[-1]
+            layers.append(
+                {
+                    one: min((cost + before[after] for cost, after, _ in edges), default=NEVER)
+                    for one, edges in self._edges.items()
+                }
+            )
+        return layers[max(least, 0)][state]
+
+    def n_of(self, cost: int) -> int:
+        """The number of strings that take just so many bytes, with what comes behind them."""
+        while len(self._counts) <= cost:
+            k = len(self._counts)
+            row = {}
+            for state, edges in self._edges.items():
+                n = int(self._behind[state] == k)
+                row[state] = n + sum(many * self._counts[k - c][after] for c, after, many in edges if c <= k)
+            self._counts.append(row)
+        return self._counts[cost][0]
+
+
+class Costs:
+    """Lower bounds of the bytes that complete a text.
+
+    node_cost : the bytes of a shortest value of each node, without white space around it.
+    """
+
+    def __init__(self, interpreter: JsonInterpreter) -> None:
+        self.interpreter = interpreter
+        spacing = interpreter.texts.spacing
+        self._space = [0] if spacing is None else distances(spacing.next_state.tolist(), spacing.is_accepting.tolist())
+        self.gap = self._space[0]
+        self._strings: dict[ReadShape, CharacterCosts] = {}
+        self._keys: dict[tuple[ReadShape, tuple[int, ...]], CharacterCosts] = {}
+        self._digits: dict[ReadShape, list[int]] = {}
+        self._names: dict[ReadShape, list[int]] = {}
+        self._numbers: dict[ReadShape, list[list[int]]] = {}
+        self._rests: WeakKeyDictionary[Frame, int] = WeakKeyDictionary()
+        self._tails: dict[Any, int] = {}
+        self.node_cost = [NEVER] * len(interpreter.nodes)
+        changed = True
+        while changed:
+            changed = False
+            for node, shapes in enumerate(interpreter.nodes):
+                cost = min(self._value_cost(shape) for shape in shapes)
+                if cost < self.node_cost[node]:
+                    self.node_cost[node], changed = cost, True
+            self._tails.clear()
+
+    # --------------------------------------------------------------------------------------- values
+
+    def _of_strings(self, shape: AutomatonShape) -> CharacterCosts:
+        found = self._strings.get(shape)
+        if found is None:
+            behind = [0 if accepts else NEVER for accepts in shape.characters.accepting]
+            found = self._strings[shape] = CharacterCosts(shape.characters, behind)
+        return found
+
+    def _of_keys(self, shape: ObjectShape) -> CharacterCosts:
+        """Those of keys that are not named, with the value behind each of them."""
+        values = tuple(map(self._node_cost, shape.shape.others))
+        found = self._keys.get((shape, values))
+        if found is None:
+            ends = [0] if shape.ends is None else shape.ends
+            behind = [values[end] if end >= 0 else NEVER for end in ends]
+            characters = shape.automaton or Characters.of_dfa(None)
+            found = self._keys[shape, values] = CharacterCosts(characters, behind)
+        return found
+
+    def _distances(self, shape: NumberShape) -> list[int]:
+        found = self._digits.get(shape)
+        if found is None:
+            found = self._digits[shape] = distances(shape.automaton.rows, shape.automaton.accepting)
+        return found
+
+    def _value_cost(self, shape: ReadShape) -> int:
+        """The bytes of a shortest value of a shape."""
+        if isinstance(shape, WordShape):
+            return min(map(len, shape.texts))
+        if isinstance(shape, NumberShape):
+            return self._distances(shape)[0]
+        if isinstance(shape, LiteralShape):
+            return 2 + min(map(text_cost, shape.texts))
+        if isinstance(shape, AutomatonShape):
+            return 2 + self._of_strings(shape).rest(0, shape.least)
+        if isinstance(shape, ObjectShape):
+            return 1 + self.gap + self._behind_bracket(shape.may_end(frozenset(), 0), self._object_tail(shape))
+        return 1 + self.gap + self._behind_bracket(shape.may_end(0, 0), self._array_tail(shape, 0, 0))
+
+    def _behind_bracket(self, may_end: bool, tail: int) -> int:
+        """The bytes behind a bracket and white space. tail : those behind a member or item."""
+        return 1 if may_end else tail - 1 - self.gap
+
+    def _node_cost(self, node: int) -> int:
+        return NEVER if node == NO_NODE else self.node_cost[node]
+
+    # --------------------------------------------------------------------------- objects and arrays
+
+    def _member(self, key: int, value: int) -> int:
+        """The bytes of a member, with its comma and all white space but that before the comma.
+
+        key, value : the bytes of the key within its quotation marks, and of the value.
+        """
+        return min(NEVER, 1 + self.gap + key + 2 + self.gap + 1 + self.gap + value + self.gap)
+
+    def _named(self, shape: ObjectShape, i: int) -> int:
+        """The bytes of a member with a named key, as in `_member`."""
+        return self._member(self._key_costs(shape)[i], self._node_cost(shape.shape.values[i]))
+
+    def _key_costs(self, shape: ObjectShape) -> list[int]:
+        found = self._names.get(shape)
+        if found is None:
+            found = self._names[shape] = [text_cost(key) for key in shape.shape.keys]
+        return found
+
+    def _object_tail(
+        self,
+        shape: ObjectShape,
+        used: frozenset[int] = frozenset(),
+        others: frozenset[bytes] = frozenset(),
+        n_more: int = 0,
+        n_new: int = 0,
+    ) -> int:
+        """The bytes to the end of an object, from behind a member and white space.
+
+        n_more : at least so many members follow.
+        n_new : the members that are there beside `used` and `others`; they have other keys.
+        """
+        key = (shape, used, others, n_more, n_new)
+        if key not in self._tails:
+            self._tails[key] = self._new_object_tail(*key)
+        return self._tails[key]
+
+    def _new_object_tail(
+        self, shape: ObjectShape, used: frozenset[int], others: frozenset[bytes], n_more: int, n_new: int
+    ) -> int:
+        missing = shape.missing - used
+        total = 1 + sum(self._named(shape, i) for i in sorted(missing))
+        count = len(used) + len(others) + n_new
+        extra = max(n_more, shape.shape.least - count) - len(missing)
+        if extra <= 0:
+            return min(total, NEVER)
+        still_open = shape.still_open(used, len(others) + n_new)
+        costs = [self._named(shape, i) for i in still_open if i not in missing]
+        if shape.shape.others:
+            costs += self._other_costs(shape, others, extra)
+        costs.sort()
+        return min(NEVER, total + (sum(costs[:extra]) if len(costs) >= extra else NEVER))
+
+    def _other_costs(self, shape: ObjectShape, others: frozenset[bytes], n: int) -> list[int]:
+        """The bytes of the `n` shortest members that are not named."""
+        costs = self._of_keys(shape)
+        lowest = costs.rest(0, 0)
+        if lowest >= NEVER:
+            return []
+        taken = [text_cost(key) + self._behind_key(shape, key) for key in sorted(others)]
+        if shape.automaton is None:
+            taken += [text_cost(key) + self._behind_key(shape, key) for key in shape.shape.keys]
+        found: list[int] = []
+        for cost in range(lowest, lowest + MOST_COST):
+            free = min(costs.n_of(cost) - taken.count(cost), n - len(found))
+            found += [self._member(cost, 0)] * free
+            if len(found) == n:
+                return found
+        return found + [self._member(lowest, 0)] * (n - len(found))
+
+    def _behind_key(self, shape: ObjectShape, key: bytes) -> int:
+        """The bytes of the value of a key as of one that is not named."""
+        end = 0 if shape.automaton is None or shape.ends is None else shape.ends[shape.automaton.after(0, key)]
+        return self._node_cost(shape.shape.others[end])
+
+    def _array_tail(
+        self, shape: ArrayShape, count: int, contained: int, n_more: int = 0, known: Known = frozenset()
+    ) -> int:
+        """The bytes to the end of an array, from behind an item and white space."""
+        key = (shape, count, contained, n_more, known)
+        if key not in self._tails:
+            self._tails[key] = self._new_array_tail(*key)
+        return self._tails[key]
+
+    def _new_array_tail(self, shape: ArrayShape, count: int, contained: int, n_more: int, known: Known) -> int:
+        if shape.shape.is_unique:
+            return self._unique_tail(shape, count, n_more, known)
+        least, most = (0, None) if shape.shape.contained is None else shape.shape.contained[:2]
+        n_least = max(shape.shape.least, count + n_more)
+        n_prefix = max(len(shape.shape.prefix), len(shape.shape.contained.prefix) if shape.shape.contained else 0)
+        best = NEVER
+        costs = {contained: 1}
+        for n in range(count, n_prefix):
+            if n >= n_least:
+                best = min([best, *(cost for inside, cost in costs.items() if inside >= least)])
+            longer: dict[int, int] = {}
+            for inside, cost in costs.items():
+                for role in (0, 1):
+                    if most is None or inside + role <= most:
+                        total = cost + self._item(shape, n, role)
+                        longer[inside + role] = min(longer.get(inside + role, NEVER), total)
+            costs = longer
+        n = max(count, n_prefix)  # the items from here on are all alike
+        out, into = self._item(shape, n, 0), self._item(shape, n, 1)
+        for inside, cost in costs.items():
+            needed = max(0, least - inside)
+            room = NEVER if most is None else most - inside - needed
+            free = max(0, n_least - n - needed)
+            more = min(free, room) if into < out else 0
+            best = min(best, cost + (needed + more and (needed + more) * into) + (free - more and (free - more) * out))
+        return best
+
+    def _item(self, shape: ArrayShape, n: int, role: int) -> int:
+        """The bytes of an item, with its comma and all white space but that before the comma."""
+        return min(NEVER, 1 + self.gap + self._node_cost(shape.node(n, bool(role))) + self.gap)
+
+    def _unique_tail(self, shape: ArrayShape, count: int, n_more: int, known: Known) -> int:
+        """As `_array_tail`, of distinct items: the shortest ones that a node has."""
+        n = max(shape.shape.least - count, n_more)
+        total = 1
+        nodes = [shape.node(count + i, False) for i in range(n)]
+        for node in dict.fromkeys(nodes):
+            free = self._shortest(node, nodes.count(node), known)
+            total += sum(1 + self.gap + cost + self.gap for cost in free)
+        return min(total, NEVER)
+
+    def _shortest(self, node: int, n: int, known: Known) -> list[int]:
+        """The bytes of the `n` shortest values of a node of scalars that are not known, or less."""
+        if n == 1 and not known:
+            return [self._node_cost(node)]
+        found: list[int] = []
+        lowest = self._node_cost(node)
+        for cost in range(lowest, lowest + MOST_COST if lowest < NEVER else lowest):
+            for shape in self.interpreter.nodes[node]:
+                found += [cost] * min(n - len(found), self._n_of(shape, cost, known))
+            if len(found) >= n:
+                return found[:n]
+        return found + [lowest] * (n - len(found))
+
+    def _n_of(self, shape: ReadShape, cost: int, known: Known) -> int:
+        """The number of scalars of a shape that take just so many bytes and are not known.
+
+        Of numbers it may be more: their spellings, but for the plain ones of those that are known.
+        """
+        if isinstance(shape, WordShape):
+            return sum(len(text) == cost and shape.values[text] not in known for text in shape.texts)
+        if isinstance(shape, LiteralShape):
+            return sum(text_cost(text) + 2 == cost for text in shape.texts if text not in known)
+        if isinstance(shape, AutomatonShape):
+            there = [one for one in known if isinstance(one, bytes) and text_cost(one) + 2 == cost and shape.has(one)]
+            return self._of_strings(shape).n_of(cost - 2) - len(there) if cost >= 2 else 0
+        if isinstance(shape, NumberShape):
+            texts = [one.plain() for one in known if isinstance(one, Number) and abs(one.exponent) < MOST_COST]
+            return self._n_spellings(shape, cost) - sum(len(one) == cost and shape.has(one) for one in texts)
+        return 0
+
+    def _n_spellings(self, shape: NumberShape, length: int) -> int:
+        """The number of spellings of so many bytes."""
+        counts = self._numbers.setdefault(shape, [list(map(int, shape.automaton.accepting))])
+        while len(counts) <= length:
+            counts.append([sum(counts[-1][after] for after in row if after >= 0) for row in shape.automaton.rows])
+        return counts[length][0]
+
+    # --------------------------------------------------------------------------------------- places
+
+    def of(self, reading: Reading) -> int:
+        """A lower bound of the bytes that complete a text from a reading."""
+        frame, place = reading
+        if isinstance(place, Gap):
+            return self._space[place.space] + self._of_gap(frame, place)
+        if isinstance(place, Word):
+            texts = place.shape.texts
+            rest = min(len(text) - len(place.text) for text in texts if text.startswith(place.text))
+            return rest + self.rest(frame)
+        if isinstance(place, Digits):
+            return self._of_digits(frame, place) + self.rest(frame)
+        return self._of_quoted(frame, place)
+
+    def _of_digits(self, frame: Frame | None, place: Digits) -> int:
+        """The bytes to the end of a number."""
+        found = self._distances(place.shape)
+        if found[place.state] or place.shape.ends(place.state, place.text, known_of(frame)):
+            return found[place.state]
+        return 1 + min(found[after] for after in place.shape.automaton.rows[place.state] if after >= 0)
+
+    def rest(self, frame: Frame | None) -> int:
+        """The bytes behind a value in a frame."""
+        if frame is None:
+            return self.gap
+        above: list[Frame] = []
+        at: Frame | None = frame
+        while at is not None and at not in self._rests:
+            above.append(at)
+            at = at.parent
+        total = self.gap if at is None else self._rests[at]
+        for one in reversed(above):
+            total = self._rests[one] = self.gap + self._tail(one) + total
+        return total
+
+    def _tail(self, frame: Frame, n_more: int = 0) -> int:
+        if isinstance(frame, ObjectFrame):
+            return self._object_tail(frame.shape, frame.used, frame.others, n_more)
+        return self._array_tail(frame.shape, frame.count, frame.contained, n_more, frame.known)
+
+    def _of_gap(self, frame: Frame | None, place: Gap) -> int:
+        """The bytes behind the white space."""
+        awaited = place.awaited
+        if awaited == "end":
+            return 0
+        if awaited == "value":
+            return self._node_cost(place.node) + self.rest(frame)
+        if awaited == "colon":
+            return 1 + self.gap + self._node_cost(place.node) + self.rest(frame)
+        assert frame is not None
+        behind = self.rest(frame.parent)
+        if awaited in ("key", "item"):
+            return self._tail(frame, 1) - 1 - self.gap + behind
+        if awaited in ("first key", "first item"):
+            if isinstance(frame, ObjectFrame):
+                may_end = frame.shape.may_end(frame.used, len(frame.others))
+            else:
+                may_end = frame.shape.may_end(frame.count, frame.contained)
+            return self._behind_bracket(may_end, self._tail(frame)) + behind
+        return self._tail(frame) + behind
+
+    def _of_quoted(self, frame: Frame | None, place: Quoted) -> int:
+        shape = place.shape
+        if isinstance(shape, ObjectShape):
+            assert isinstance(frame, ObjectFrame)
+            return self._of_key(frame, shape, place) + self.rest(frame.parent)
+        known = known_of(frame)
+        if isinstance(shape, LiteralShape):
+            inside = min(_rest_of(text, place) for text in shape.texts if text not in known)
+        else:
+            least = max(shape.least - place.length, int(place.content in known))
+            inside = self._of_automaton(self._of_strings(shape), place, least)
+        return inside + 1 + self.rest(frame)
+
+    def _of_automaton(self, costs: CharacterCosts, place: Quoted, least: int) -> int:
+        """The bytes to the end of a string or key."""
+        if not place.spelling:
+            return costs.rest(place.state, least)
+        ranges = spelled(place.spelling) or ALL
+        states = costs.characters.steps(place.state, ranges)
+        after = min((costs.rest(state, least - 1) for state in states), default=NEVER)
+        return min(NEVER, _left(place.spelling) + after)
+
+    def _of_key(self, frame: ObjectFrame, shape: ObjectShape, place: Quoted) -> int:
+        """The bytes to the end of an object, from within a key."""
+        behind = 1 + self.gap + 1 + self.gap
+        best = NEVER
+        addable = shape.addable(frame.used, len(frame.others))
+        missing = shape.missing - frame.used
+        whole = self._object_tail(shape, frame.used, frame.others)
+        is_enough = len(frame.used) + len(frame.others) + len(missing) >= shape.shape.least
+        for i in sorted(addable - {OTHER}):
+            rest = _rest_of(shape.shape.keys[i], place)
+            if rest < NEVER:
+                if i in missing:
+                    tail = whole - self._named(shape, i)
+                else:
+                    tail = whole if is_enough else self._object_tail(shape, frame.used | {i}, frame.others)
+                best = min(best, rest + behind + self._node_cost(shape.shape.values[i]) + self.gap + tail)
+        if OTHER in addable and place.state >= 0:
+            tail = self._object_tail(shape, frame.used, frame.others, 0, 1)
+            is_taken = place.content in frame.others or place.content in shape.index
+            rest = self._of_automaton(self._of_keys(shape), place, int(is_taken))
+            best = min(best, rest + behind + self.gap + tail)
+        return best
+
+
+def _rest_of(text: bytes, place: Quoted) -> int:
+    """The bytes that complete a certain text from within it, or NEVER."""
+    ranges = spelled(place.spelling) if place.spelling else None
+    if not goes_on(text, place.content, ranges):
+        return NEVER
+    behind = text[len(place.content) :]
+    if ranges is None:
+        return text_cost(behind)
+    first = behind.decode()[0]
+    return _left(place.spelling) + text_cost(behind[len(first.encode()) :])
+
+
+def _left(spelling: bytes) -> int:
+    """The fewest bytes that complete a character's spelling."""
+    if spelling[0] < 0x80:
+        if len(spelling) == 1:
+            return 1
+        return 6 - len(spelling) if len(spelling) < 6 else 12 - len(spelling)
+    return 1 + (spelling[0] >= 0xE0) + (spelling[0] >= 0xF0) + 1 - len(spelling)

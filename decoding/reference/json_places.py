@@ -1,0 +1,151 @@
+"""Where a reading of a JSON text stands: what is open around it, and what is under way."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from maskwright.decoding.reference.json_shapes import (
+    ArrayShape,
+    Known,
+    NumberShape,
+    ObjectShape,
+    StringShape,
+    WordShape,
+)
+
+Awaited = Literal["value", "first item", "item", "first key", "key", "colon", "object's more", "array's more", "end"]
+"""What comes behind white space.
+
+"first ...": or the end of the array or object. "... more": a comma or the end.
+"""
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class ObjectFrame:
+    """An open object.
+
+    parent : the frame around it; None for the whole text.
+    used : the named keys so far, by offset.
+    others : the other keys so far.
+    key : that of the member under way; b"" between members.
+    """
+
+    parent: Frame | None
+    shape: ObjectShape
+    used: frozenset[int]
+    others: frozenset[bytes]
+    key: bytes
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
+class ArrayFrame:
+    """An open array.
+
+    parent : the frame around it; None for the whole text.
+    count : the number of its items, with one that is under way.
+    contained : how many of them are `contained`.
+    known : the items so far, if they must be distinct.
+    """
+
+    parent: Frame | None
+    shape: ArrayShape
+    count: int
+    contained: int
+    known: Known
+
+
+Frame = ObjectFrame | ArrayFrame
+
+
+class Gap(NamedTuple):
+    """Between two parts of a text, where white space may stand.
+
+    space : the state of the white space's automaton.
+    awaited : what comes next.
+    node : of the value that is awaited, or that comes behind the colon.
+    """
+
+    space: int
+    awaited: Awaited
+    node: int
+
+
+class Word(NamedTuple):
+    """In, or at the end of, a value of one spelling. text : its beginning."""
+
+    shape: WordShape
+    text: bytes
+
+
+class Digits(NamedTuple):
+    """In, or at the end of, a number.
+
+    state : of its automaton.
+    text : its beginning; b"" where no items are compared.
+    """
+
+    shape: NumberShape
+    state: int
+    text: bytes
+
+
+class Quoted(NamedTuple):
+    """In a string or a key.
+
+    shape : an `ObjectShape` for a key.
+    state : of its automaton.
+    length : in characters.
+    content : UTF-8 of what it says; b"" where that does not matter.
+    spelling : the beginning of the next character's spelling; b"" between characters.
+    """
+
+    shape: StringShape | ObjectShape
+    state: int
+    length: int
+    content: bytes
+    spelling: bytes
+
+
+Place = Gap | Word | Digits | Quoted
+
+
+class Reading(NamedTuple):
+    """One reading of a text so far. frame : the innermost one that is open."""
+
+    frame: Frame | None
+    place: Place
+
+
+Readings = tuple[Reading, ...]
+
+
+def known_of(frame: Frame | None) -> Known:
+    """The values that may not come again in a frame."""
+    return frame.known if isinstance(frame, ArrayFrame) else frozenset()
+
+
+def path_of(frame: Frame | None, *, is_inside: bool = True) -> str:
+    """The JSON path of the value under way.
+
+    frame : the innermost open one.
+    is_inside : whether it is that of its member or item; else that of the object or array.
+
+    Example: `$.friends[0]["first name"]`; `$` is the whole text.
+    """
+    parts = []
+    while frame is not None:
+        if is_inside:
+            if isinstance(frame, ArrayFrame):
+                parts.append(f"[{frame.count - 1}]")
+            else:
+                parts.append(step_of(frame.key.decode()))
+        frame, is_inside = frame.parent, True
+    return "$" + "".join(reversed(parts))
+
+
+def step_of(key: str) -> str:
+    """A key as a step of a JSON path."""
+    return f".{key}" if re.fullmatch(r"[A-Za-z_]\w*", key, re.ASCII) else f"[{json.dumps(key, ensure_ascii=False)}]"

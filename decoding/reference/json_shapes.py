@@ -1,0 +1,358 @@
+"""Shapes as the interpreter reads them: which beginnings of a value can still become one.
+
+Each class stands for one shape of a graph. Two are equal only if they are the same object. `known`
+is what an array of distinct items has already: a value that is equal to one of it does not count.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import lru_cache
+
+from maskwright.analysis.schema.shapes import (
+    NO_NODE,
+    Arrays,
+    Numbers,
+    Objects,
+    Shape,
+    Spellings,
+    StringLiterals,
+    Strings,
+)
+from maskwright.decoding.reference.json_characters import Characters, Ranges, is_in
+from maskwright.decoding.reference.json_numbers import Number, NumberAutomaton, value_of
+
+Value = bytes | Number | str
+"""A value that items are compared by: UTF-8 of a string, a number, or the text of any other."""
+Known = frozenset[Value]
+
+OTHER = -1
+"""Stands for a key that is not named."""
+
+
+class WordShape:
+    """Values of one spelling each."""
+
+    def __init__(self, shape: Spellings) -> None:
+        self.texts = shape.texts
+        self.values = {text: _value_of_text(text) for text in shape.texts}
+
+    def lives(self, text: bytes, known: Known) -> bool:
+        """Whether a value begins with `text`."""
+        return any(one.startswith(text) and self.values[one] not in known for one in self.texts)
+
+    def ends(self, text: bytes, known: Known) -> bool:
+        """Whether `text` is a value."""
+        return text in self.values and self.values[text] not in known
+
+    def has_new(self, known: Known) -> bool:
+        """Whether there is a value beside those that are known."""
+        return self.lives(b"", known)
+
+
+def _value_of_text(text: bytes) -> Value:
+    """What a JSON text is compared by."""
+    value = json.loads(text, parse_int=str, parse_float=str)
+    if isinstance(value, str):
+        return value.encode() if text.startswith(b'"') else value_of(text)
+    return text.decode()
+
+
+class NumberShape:
+    """Numbers. The state of the automaton and the text say where a number stands."""
+
+    def __init__(self, shape: Numbers) -> None:
+        rows, accepting = shape.automaton.next_state.tolist(), shape.automaton.is_accepting.tolist()
+        self.automaton = NumberAutomaton(rows, accepting)
+
+    def lives(self, state: int, text: bytes, known: Known) -> bool:
+        """Whether a number begins with `text`, which led to `state`."""
+        return state >= 0 and self.automaton.has_new(state, text, [one for one in known if isinstance(one, Number)])
+
+    def ends(self, state: int, text: bytes, known: Known) -> bool:
+        """Whether `text` is a number."""
+        return self.automaton.accepting[state] and not (known and value_of(text) in known)
+
+    def has_new(self, known: Known) -> bool:
+        """Whether there is a value beside those that are known."""
+        return self.lives(0, b"", known)
+
+    def has(self, text: bytes) -> bool:
+        """Whether a number is spelled so."""
+        state = 0
+        for byte in text:
+            state = self.automaton.rows[state][byte] if state >= 0 else -1
+        return state >= 0 and self.automaton.accepting[state]
+
+
+class LiteralShape:
+    """Some strings. There is no state: what the string says so far is enough."""
+
+    needs_content = True
+
+    def __init__(self, shape: StringLiterals) -> None:
+        self.texts = shape.texts
+
+    def after(self, state: int, content: bytes, character: bytes) -> int:
+        """The state behind a character."""
+        return state
+
+    def lives(self, state: int, length: int, content: bytes, ranges: Ranges | None, known: Known) -> bool:
+        """Whether a string goes on.
+
+        state, length : behind `content`; the length in characters.
+        content : UTF-8 of what the string says so far.
+        ranges : of the next character; None if the string may also end here.
+        """
+        return any(goes_on(text, content, ranges) for text in self.texts if text not in known)
+
+    def ends(self, state: int, length: int, content: bytes, known: Known) -> bool:
+        """Whether `content` is a string of the shape."""
+        return content in self.texts and content not in known
+
+    def has_new(self, known: Known) -> bool:
+        """Whether there is a value beside those that are known."""
+        return any(text not in known for text in self.texts)
+
+
+class AutomatonShape:
+    """Strings of an automaton and a range of lengths. The methods are those of `LiteralShape`."""
+
+    needs_content = False
+
+    def __init__(self, shape: Strings) -> None:
+        self.characters = Characters.of_dfa(shape.automaton)
+        self.least, self.most = shape.least, shape.most
+
+    def after(self, state: int, content: bytes, character: bytes) -> int:
+        """The state behind a character, or -1."""
+        return self.characters.after(state, character)
+
+    def lives(self, state: int, length: int, content: bytes, ranges: Ranges | None, known: Known) -> bool:
+        """Whether a string goes on. `content` matters only if `known` is not empty."""
+        taken = sum(1 for one in known if isinstance(one, bytes) and goes_on(one, content, ranges) and self.has(one))
+        return self.n_strings(state, length, ranges, taken + 1) > taken
+
+    def n_strings(self, state: int, length: int, ranges: Ranges | None, cap: int) -> int:
+        """The number of strings that go on from here, or `cap` if it is greater."""
+        least, most = self.least - length, None if self.most is None else self.most - length
+        cap = 1 << (cap - 1).bit_length()  # few different ones, since tables are kept for each
+        if ranges is None:
+            return self.characters.n_strings(state, least, most, cap)
+        return sum(
+            self.characters.n_strings(after, least - 1, None if most is None else most - 1, cap) * min(n, cap)
+            for after, n in self.characters.steps(state, ranges).items()
+        )
+
+    def ends(self, state: int, length: int, content: bytes, known: Known) -> bool:
+        """Whether a string may end here."""
+        is_short = self.most is None or length <= self.most
+        return (
+            self.characters.accepting[state] and self.least <= length and is_short and not (known and content in known)
+        )
+
+    def has_new(self, known: Known) -> bool:
+        """Whether there is a value beside those that are known."""
+        return self.lives(0, 0, b"", None, known)
+
+    def has(self, text: bytes) -> bool:
+        """Whether a string is one of the shape. text : UTF-8 of what it says."""
+        state = self.characters.after(0, text)
+        return state >= 0 and self.ends(state, len(text.decode()), text, frozenset())
+
+
+def goes_on(text: bytes, content: bytes, ranges: Ranges | None) -> bool:
+    """Whether a text begins with some content and a character of some ranges.
+
+    text, content : UTF-8.
+    ranges : None if the text may also end with the content.
+    """
+    if not text.startswith(content):
+        return False
+    if ranges is None:
+        return True
+    behind = text[len(content) : len(content) + 4].decode(errors="ignore")
+    return bool(behind) and is_in(ord(behind[0]), ranges)
+
+
+class ObjectShape:
+    """Objects. Their members so far are the named keys, by offset, and the other keys."""
+
+    needs_content = True
+
+    def __init__(self, shape: Objects) -> None:
+        self.shape = shape
+        self.index = {key: i for i, key in enumerate(shape.keys)}
+        self.automaton = None if shape.key_automaton is None else Characters.of_keys(shape.key_automaton)
+        self.ends = None if shape.key_automaton is None else shape.key_automaton.ends.tolist()
+        self.missing = frozenset(i for i, is_required in enumerate(shape.required) if is_required)
+        self.addable = lru_cache(maxsize=4096)(self._addable)
+
+    def still_open(self, used: frozenset[int], n_others: int) -> list[int]:
+        """The named keys that the order and their nodes allow next."""
+        shape = self.shape
+        if shape.ranks is not None and n_others:
+            return []
+        least_rank = 0 if shape.ranks is None else max((shape.ranks[i] for i in used), default=0)
+        return [
+            i
+            for i in range(len(shape.keys))
+            if i not in used and shape.values[i] != NO_NODE and (shape.ranks is None or shape.ranks[i] >= least_rank)
+        ]
+
+    def is_completable(self, used: frozenset[int], n_others: int) -> bool:
+        """Whether members can follow such that the object is legal."""
+        still_open = self.still_open(used, n_others)
+        missing = self.missing - used
+        if not missing <= set(still_open):
+            return False
+        count = len(used) + n_others
+        needed = max(self.shape.least, count + len(missing))
+        has_enough = bool(self.shape.others) or count + len(still_open) >= needed
+        return has_enough and (self.shape.most is None or needed <= self.shape.most)
+
+    def _addable(self, used: frozenset[int], n_others: int) -> frozenset[int]:
+        """The named keys that may come next, and OTHER if any other may."""
+        still_open, missing = self.still_open(used, n_others), self.missing - used
+        if self.shape.ranks is None:  # then it matters only which keys are required
+            kinds = [[i for i in still_open if (i in missing) == is_missing] for is_missing in (False, True)]
+            found = {i for kind in kinds if kind and self.is_completable(used | {kind[0]}, n_others) for i in kind}
+        else:
+            last = min((self.shape.ranks[i] for i in missing), default=max(self.shape.ranks, default=0))
+            near = [i for i in still_open if self.shape.ranks[i] <= last]
+            found = {i for i in near if self.is_completable(used | {i}, n_others)}
+        if self.shape.others and self.is_completable(used, n_others + 1):
+            found.add(OTHER)
+        return frozenset(found)
+
+    def may_end(self, used: frozenset[int], n_others: int) -> bool:
+        """Whether the object may end here. INVARIANT: it is completable, so it is not too long."""
+        return self.missing <= used and len(used) + n_others >= self.shape.least
+
+    def after(self, state: int, content: bytes, character: bytes) -> int:
+        """The state of the other keys' automaton behind a character of a key; -1 for none."""
+        return state if self.automaton is None or state < 0 else self.automaton.after(state, character)
+
+    def key_lives(
+        self, state: int, content: bytes, ranges: Ranges | None, used: frozenset[int], others: frozenset[bytes]
+    ) -> bool:
+        """Whether a key that may come goes on so. Arguments as in `LiteralShape.lives`."""
+        addable = self.addable(used, len(others))
+        if any(i != OTHER and goes_on(self.shape.keys[i], content, ranges) for i in sorted(addable)):
+            return True
+        if OTHER not in addable or state < 0:
+            return False
+        if self.automaton is None:
+            return True
+        taken = sum(1 for key in others if goes_on(key, content, ranges))
+        cap = 1 << taken.bit_length()
+        if ranges is None:
+            return self.automaton.n_strings(state, 0, None, cap) > taken
+        counts = (
+            min(n, cap) * self.automaton.n_strings(after, 0, None, cap)
+            for after, n in self.automaton.steps(state, ranges).items()
+        )
+        return sum(counts) > taken
+
+    def key_index(
+        self, state: int, content: bytes, used: frozenset[int], others: frozenset[bytes]
+    ) -> tuple[int, int] | None:
+        """The offset of a whole key (or OTHER) and its value's node; None if it may not come."""
+        index = self.index.get(content, OTHER)
+        if index not in self.addable(used, len(others)):
+            return None
+        if index != OTHER:
+            return index, self.shape.values[index]
+        name = 0 if self.ends is None else self.ends[state] if state >= 0 else -1
+        return None if name < 0 or content in others else (OTHER, self.shape.others[name])
+
+    def has_new(self, known: Known) -> bool:
+        """Whether there is a value; objects are not compared."""
+        return True
+
+
+class ArrayShape:
+    """Arrays. The items so far are a number, and how many of them are `contained`.
+
+    nodes : the shapes of each node of the graph, for which items there can be.
+    """
+
+    def __init__(self, shape: Arrays, nodes: Sequence[tuple[ReadShape, ...]]) -> None:
+        self.shape = shape
+        self.nodes = nodes
+        self.is_completable = lru_cache(maxsize=4096)(self._is_completable)
+
+    def node(self, index: int, is_contained: bool) -> int:
+        """The node of the item at an offset, of those that are contained or of the others."""
+        part = self.shape.contained if is_contained else self.shape
+        if part is None:
+            return NO_NODE
+        return part.prefix[index] if index < len(part.prefix) else part.items
+
+    def _is_completable(self, count: int, contained: int) -> bool:
+        """Whether items can follow such that the numbers of items are legal."""
+        shape = self.shape
+        least, most = (0, None) if shape.contained is None else (shape.contained.least, shape.contained.most)
+        n_prefix = max(len(shape.prefix), 0 if shape.contained is None else len(shape.contained.prefix))
+        fewest, greatest = contained, contained  # the items of the array that may be contained
+        for n in range(count, n_prefix):
+            if n == shape.most or (n >= shape.least and greatest >= least and (most is None or fewest <= most)):
+                break
+            is_free, is_in = self.node(n, False) != NO_NODE, self.node(n, True) != NO_NODE
+            if not (is_free or is_in):
+                break
+            greatest += is_in
+            fewest += not is_free
+            count = n + 1
+        more = max(0, shape.least - count)  # the items behind the prefix, which are all alike
+        if count >= n_prefix:
+            is_free, is_in = self.node(count, False) != NO_NODE, self.node(count, True) != NO_NODE
+            if is_in:
+                more = max(more, least - greatest)
+            if more and not (is_free or is_in):
+                return False
+            greatest += more * is_in
+            fewest += more * (not is_free)
+            count += more
+        is_long = count >= shape.least and (shape.most is None or count <= shape.most)
+        return is_long and greatest >= least and (most is None or fewest <= most)
+
+    def roles(self, count: int, contained: int, known: Known) -> list[tuple[int, int]]:
+        """What the next item may be: its node, and 1 if it counts as contained, else 0."""
+        found = []
+        for role in (0, 1):
+            node = self.node(count, bool(role))
+            if node == NO_NODE or not self.is_completable(count + 1, contained + role):
+                continue
+            if not self.shape.is_unique or any(one.has_new(known) for one in self.nodes[node]):
+                found.append((node, role))
+        return found
+
+    def may_end(self, count: int, contained: int) -> bool:
+        """Whether the array may end here."""
+        shape = self.shape
+        if shape.contained is not None and contained < shape.contained.least:
+            return False
+        return count >= shape.least  # INVARIANT: it is completable, so nothing is too much
+
+    def has_new(self, known: Known) -> bool:
+        """Whether there is a value; arrays are not compared."""
+        return True
+
+
+StringShape = LiteralShape | AutomatonShape
+ReadShape = WordShape | NumberShape | LiteralShape | AutomatonShape | ObjectShape | ArrayShape
+
+
+def read_shape(shape: Shape, nodes: Sequence[tuple[ReadShape, ...]]) -> ReadShape:
+    """The class for a shape. nodes : those of the graph, which may be filled later."""
+    if isinstance(shape, Spellings):
+        return WordShape(shape)
+    if isinstance(shape, Numbers):
+        return NumberShape(shape)
+    if isinstance(shape, StringLiterals):
+        return LiteralShape(shape)
+    if isinstance(shape, Strings):
+        return AutomatonShape(shape)
+    return ObjectShape(shape) if isinstance(shape, Objects) else ArrayShape(shape, nodes)

@@ -1,0 +1,352 @@
+"""Read a JSON text of a schema's values in plain Python, byte by byte, from the definition.
+
+All readings of a text are followed side by side. A reading is kept only if some legal text goes on
+that way, so a text is a legal prefix if it has a reading. This is the definition from which the
+compiled engine is tested, and from which refusals are explained. It is slow: 20 us a byte and more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+from weakref import WeakValueDictionary
+
+from maskwright.analysis.errors import LimitError
+from maskwright.analysis.schema.shapes import Texts
+from maskwright.decoding.reference import json_words as words
+from maskwright.decoding.reference.json_characters import QUOTE, Ranges, spelled, whole
+from maskwright.decoding.reference.json_numbers import value_of
+from maskwright.decoding.reference.json_places import (
+    ArrayFrame,
+    Awaited,
+    Digits,
+    Frame,
+    Gap,
+    ObjectFrame,
+    Quoted,
+    Reading,
+    Readings,
+    Word,
+    known_of,
+)
+from maskwright.decoding.reference.json_shapes import (
+    OTHER,
+    ArrayShape,
+    Known,
+    NumberShape,
+    ObjectShape,
+    ReadShape,
+    Value,
+    WordShape,
+    read_shape,
+)
+from maskwright.decoding.reference.json_words import Refusal
+
+MOST_READINGS = 20_000
+"""BOUND: readings of one text. Alternatives inside alternatives may double them each time."""
+
+_SPACES = b" \t\n\r"
+_NOTHING: frozenset[Any] = frozenset()
+
+
+class JsonInterpreter:
+    """The readings of JSON texts of some values.
+
+    nodes : the shapes of each node of the graph, as they are read.
+    """
+
+    def __init__(self, texts: Texts) -> None:
+        self.texts = texts
+        nodes: list[tuple[ReadShape, ...]] = []
+        nodes.extend(tuple(read_shape(shape, nodes) for shape in node) for node in texts.graph.nodes)
+        self.nodes = nodes
+        spacing = texts.spacing
+        self._space = None if spacing is None else spacing.next_state.tolist()
+        self._space_ends = [True] if spacing is None else spacing.is_accepting.tolist()
+        self._frames: WeakValueDictionary[Any, Frame] = WeakValueDictionary()
+
+    def start(self) -> Readings:
+        """The readings of the empty text."""
+        if self.texts.spacing is not None and self.texts.spacing.is_empty:
+            return ()
+        return (Reading(None, Gap(0, "value", self.texts.graph.root)),)
+
+    def read(self, readings: Readings, byte: int) -> Readings:
+        """The readings behind one more byte; () if no legal text goes on so.
+
+        Raises: LimitError if there are more than `MOST_READINGS`.
+        """
+        found = tuple(dict.fromkeys(after for one in readings for after in self._step(one, byte, None)))
+        if len(found) > MOST_READINGS:
+            raise LimitError(
+                f"a JSON text has more than {MOST_READINGS:,} readings; make the schema's alternatives less alike"
+            )
+        return found
+
+    def read_bytes(self, readings: Readings, data: bytes) -> Readings:
+        """The readings behind some bytes; () if no legal text goes on so."""
+        for byte in data:
+            if not readings:
+                break
+            readings = self.read(readings, byte)
+        return readings
+
+    def is_legal(self, readings: Readings) -> bool:
+        """Whether some legal text goes on so."""
+        return bool(readings)
+
+    def is_complete(self, readings: Readings) -> bool:
+        """Whether the text is legal as a whole."""
+        return any(is_whole(one, self._space_ends) for reading in readings for one in (reading, *self._ended(reading)))
+
+    def refusals(self, readings: Readings, byte: int) -> tuple[Refusal, ...]:
+        """Why each reading ends at a byte: at least one reason for each that does."""
+        found: dict[Refusal, None] = {}
+        for one in readings:
+            why: list[Refusal] = []
+            if not list(self._step(one, byte, why)):
+                found.update(dict.fromkeys(why))
+        return tuple(found)
+
+    def refusals_of_end(self, readings: Readings) -> tuple[Refusal, ...]:
+        """Why the text is not legal as a whole: a reason for each reading; () if it is."""
+        if self.is_complete(readings):
+            return ()
+        return tuple(dict.fromkeys(words.of_end(self.nodes, one) for one in readings))
+
+    # ------------------------------------------------------------------------------------- one byte
+
+    def _step(self, reading: Reading, byte: int, why: list[Refusal] | None) -> Iterator[Reading]:
+        """The readings behind a byte. why : takes the reasons for those that end."""
+        frame, place = reading
+        if isinstance(place, Gap):
+            yield from self._gap(reading, byte, why)
+            return
+        if isinstance(place, Quoted):
+            yield from self._quoted(frame, place, byte, why)
+            return
+        known = known_of(frame)
+        longer = place.text + bytes([byte]) if isinstance(place, Word) or _compares(frame) else b""
+        if isinstance(place, Word):
+            if place.shape.lives(longer, known):
+                yield Reading(frame, place._replace(text=longer))
+        else:
+            state = place.shape.automaton.rows[place.state][byte]
+            if place.shape.lives(state, longer, known):
+                yield Reading(frame, place._replace(state=state, text=longer))
+        ended = False
+        for after in self._ended(reading):
+            ended = True
+            yield from self._gap(after, byte, why)
+        if not ended and why is not None:
+            why.append(words.of_scalar(frame, place))
+
+    def _ended(self, reading: Reading) -> Iterator[Reading]:
+        """The reading behind a word or a number that may end where the reading stands."""
+        frame, place = reading
+        known = known_of(frame)
+        if isinstance(place, Word) and place.shape.ends(place.text, known):
+            yield self._behind(frame, place.shape.values[place.text])
+        if isinstance(place, Digits) and place.shape.ends(place.state, place.text, known):
+            yield self._behind(frame, value_of(place.text) if place.text else b"")
+
+    def _behind(self, frame: Frame | None, value: Value) -> Reading:
+        """The reading behind a value. value : what it is compared by, if it is."""
+        if frame is None:
+            return Reading(None, Gap(0, "end", 0))
+        if isinstance(frame, ObjectFrame):
+            after = self._object(frame.parent, frame.shape, frame.used, frame.others, b"")
+            return Reading(after, Gap(0, "object's more", 0))
+        known = frame.known | {value} if _compares(frame) else frame.known
+        return Reading(
+            self._array(frame.parent, frame.shape, frame.count, frame.contained, known), Gap(0, "array's more", 0)
+        )
+
+    def _object(
+        self, parent: Frame | None, shape: ObjectShape, used: frozenset[int], others: frozenset[bytes], key: bytes
+    ) -> Frame:
+        """The one frame with these parts."""
+        parts = (parent, shape, used, others, key)
+        return self._frames.get(parts) or self._frames.setdefault(parts, ObjectFrame(*parts))
+
+    def _array(self, parent: Frame | None, shape: ArrayShape, count: int, contained: int, known: Known) -> Frame:
+        """The one frame with these parts."""
+        parts = (parent, shape, count, contained, known)
+        return self._frames.get(parts) or self._frames.setdefault(parts, ArrayFrame(*parts))
+
+    # ---------------------------------------------------------------------------------- white space
+
+    def _gap(self, reading: Reading, byte: int, why: list[Refusal] | None) -> Iterator[Reading]:
+        frame, place = reading
+        assert isinstance(place, Gap)
+        if byte in _SPACES:
+            space = 0 if self._space is None else self._space[place.space][byte]
+            if space >= 0:
+                yield Reading(frame, place._replace(space=space))
+            elif why is not None:
+                why.append(words.of_space(frame, place, byte))
+            return
+        if not self._space_ends[place.space]:
+            if why is not None:
+                why.append(words.of_space(frame, place, byte))
+            return
+        found = list(self._token(frame, place, byte))
+        if not found and why is not None:
+            why.append(words.of_token(self.nodes, frame, place, byte))
+        yield from found
+
+    def _token(self, frame: Frame | None, place: Gap, byte: int) -> Iterator[Reading]:
+        """The readings behind a byte that is no white space, and comes where it may end."""
+        awaited = place.awaited
+        if awaited == "value":
+            yield from self._begin(frame, place.node, byte)
+        elif awaited == "colon":
+            if byte == ord(":"):
+                yield Reading(frame, Gap(0, "value", place.node))
+        elif isinstance(frame, ObjectFrame):
+            yield from self._in_object(frame, awaited, byte)
+        elif isinstance(frame, ArrayFrame):
+            yield from self._in_array(frame, awaited, byte)
+
+    def _in_object(self, frame: ObjectFrame, awaited: Awaited, byte: int) -> Iterator[Reading]:
+        shape, n_others = frame.shape, len(frame.others)
+        if awaited in ("first key", "object's more") and byte == ord("}"):
+            if shape.may_end(frame.used, n_others):
+                yield self._behind(frame.parent, b"")
+        elif awaited in ("first key", "key") and byte == QUOTE and self._has_more(frame):
+            yield Reading(frame, Quoted(shape, 0, 0, b"", b""))
+        elif awaited == "object's more" and byte == ord(",") and self._has_more(frame):
+            yield Reading(frame, Gap(0, "key", 0))
+
+    def _has_more(self, frame: ObjectFrame) -> bool:
+        """Whether a further member may come."""
+        return frame.shape.key_lives(0, b"", None, frame.used, frame.others)
+
+    def _in_array(self, frame: ArrayFrame, awaited: Awaited, byte: int) -> Iterator[Reading]:
+        shape = frame.shape
+        if byte == ord("]"):
+            if awaited != "item" and shape.may_end(frame.count, frame.contained):
+                yield self._behind(frame.parent, b"")
+        elif awaited == "array's more":
+            if byte == ord(",") and shape.roles(frame.count, frame.contained, frame.known):
+                yield Reading(frame, Gap(0, "item", 0))
+        else:
+            for node, role in shape.roles(frame.count, frame.contained, frame.known):
+                after = self._array(frame.parent, shape, frame.count + 1, frame.contained + role, frame.known)
+                yield from self._begin(after, node, byte)
+
+    # --------------------------------------------------------------------------------------- values
+
+    def _begin(self, frame: Frame | None, node: int, byte: int) -> Iterator[Reading]:
+        """The readings behind the first byte of a value."""
+        known = known_of(frame)
+        text = bytes([byte])
+        for shape in self.nodes[node]:
+            if isinstance(shape, ObjectShape):
+                if byte == ord("{") and shape.is_completable(_NOTHING, 0):
+                    yield Reading(self._object(frame, shape, _NOTHING, _NOTHING, b""), Gap(0, "first key", 0))
+            elif isinstance(shape, ArrayShape):
+                if byte == ord("[") and shape.is_completable(0, 0):
+                    yield Reading(self._array(frame, shape, 0, 0, _NOTHING), Gap(0, "first item", 0))
+            elif isinstance(shape, WordShape):
+                if shape.lives(text, known):
+                    yield Reading(frame, Word(shape, text))
+            elif isinstance(shape, NumberShape):
+                state = shape.automaton.rows[0][byte]
+                kept = text if _compares(frame) else b""
+                if shape.lives(state, kept, known):
+                    yield Reading(frame, Digits(shape, state, kept))
+            elif byte == QUOTE and shape.lives(0, 0, b"", None, known):
+                yield Reading(frame, Quoted(shape, 0, 0, b"", b""))
+
+    def _quoted(self, frame: Frame | None, place: Quoted, byte: int, why: list[Refusal] | None) -> Iterator[Reading]:
+        """The readings behind a byte within a string or a key."""
+        shape, known = place.shape, known_of(frame)
+        if byte == QUOTE and not place.spelling:
+            yield from self._closed(frame, place, why)
+            return
+        spelling = place.spelling + bytes([byte])
+        ranges = spelled(spelling)
+        if not ranges:
+            if why is not None:
+                why.append(words.of_spelling(frame, place, byte))
+            return
+        after = place._replace(spelling=spelling)
+        if whole(spelling):
+            character = chr(ranges[0][0]).encode()
+            state = shape.after(place.state, place.content, character)
+            content = place.content + character if shape.needs_content or _compares(frame) else b""
+            after = Quoted(shape, state, place.length + 1, content, b"")
+            ranges = ()
+        if self.goes_on(frame, after, ranges or None, known):
+            yield Reading(frame, after)
+        elif why is not None:
+            why.append(words.of_string(frame, place, after, byte))
+
+    def goes_on(self, frame: Frame | None, place: Quoted, ranges: Ranges | None, known: Known) -> bool:
+        """Whether a string or key goes on from a place. ranges : of the next character, or None."""
+        shape = place.shape
+        if isinstance(shape, ObjectShape):
+            assert isinstance(frame, ObjectFrame)
+            return shape.key_lives(place.state, place.content, ranges, frame.used, frame.others)
+        return place.state >= 0 and shape.lives(place.state, place.length, place.content, ranges, known)
+
+    def _closed(self, frame: Frame | None, place: Quoted, why: list[Refusal] | None) -> Iterator[Reading]:
+        """The reading behind the quotation mark that ends a string or a key."""
+        shape = place.shape
+        if not isinstance(shape, ObjectShape):
+            if shape.ends(place.state, place.length, place.content, known_of(frame)):
+                yield self._behind(frame, place.content)
+            elif why is not None:
+                why.append(words.of_string_end(frame, place))
+            return
+        assert isinstance(frame, ObjectFrame)
+        found = shape.key_index(place.state, place.content, frame.used, frame.others)
+        if found is None:
+            if why is not None:
+                why.append(words.of_key_end(frame, place))
+            return
+        index, node = found
+        used = frame.used if index == OTHER else frame.used | {index}
+        others = frame.others | {place.content} if index == OTHER else frame.others
+        yield Reading(self._object(frame.parent, shape, used, others, place.content), Gap(0, "colon", node))
+
+
+def is_whole(reading: Reading, space_ends: list[bool]) -> bool:
+    """Whether a reading stands at the end of a text."""
+    place = reading.place
+    return isinstance(place, Gap) and place.awaited == "end" and space_ends[place.space]
+
+
+def _compares(frame: Frame | None) -> bool:
+    """Whether the values in a frame must be distinct."""
+    return isinstance(frame, ArrayFrame) and frame.shape.shape.is_unique
+
+
+def bytes_allowed(interpreter: JsonInterpreter, readings: Readings) -> bytes:
+    """The bytes that may come next, ascending."""
+    return bytes(byte for byte in range(256) if interpreter.read(readings, byte))
+
+
+def tokens_allowed(interpreter: JsonInterpreter, readings: Readings, tokens: Sequence[bytes]) -> list[bool]:
+    """Whether each of some tokens may come next; those without bytes may not.
+
+    Cost: that of reading the bytes of all tokens, of beginnings that several have once.
+    """
+    found = []
+    path, before = [readings], b""
+    for i in sorted(range(len(tokens)), key=tokens.__getitem__):
+        token = tokens[i]
+        shared = next((k for k, (a, b) in enumerate(zip(token, before, strict=False)) if a != b), None)
+        shared = min(len(token), len(before)) if shared is None else shared
+        del path[shared + 1 :]
+        while path[-1] and len(path) <= len(token):
+            path.append(interpreter.read(path[-1], token[len(path) - 1]))
+        before = token[: len(path) - 1]
+        if token and len(path) == len(token) + 1 and path[-1]:
+            found.append(i)
+    allowed = set(found)
+    return [i in allowed for i in range(len(tokens))]
+
+
+__all__ = ["JsonInterpreter", "Refusal", "bytes_allowed", "tokens_allowed"]

@@ -1,0 +1,334 @@
+"""Why a reading of a JSON text ends, in words for users."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple
+
+from maskwright.decoding.reference.json_characters import BACKSLASH, QUOTE, SPACE
+from maskwright.decoding.reference.json_places import (
+    ArrayFrame,
+    Digits,
+    Frame,
+    Gap,
+    ObjectFrame,
+    Quoted,
+    Reading,
+    Word,
+    known_of,
+    path_of,
+)
+from maskwright.decoding.reference.json_shapes import (
+    OTHER,
+    AutomatonShape,
+    Known,
+    LiteralShape,
+    NumberShape,
+    ObjectShape,
+    ReadShape,
+    WordShape,
+    goes_on,
+)
+
+Kind = Literal["value", "structure", "key", "missing", "count", "string", "number", "word", "space", "end"]
+
+MOST_NAMED = 8
+"""Keys or values that are named in a message."""
+
+Nodes = Sequence[tuple[ReadShape, ...]]
+
+
+class Refusal(NamedTuple):
+    """Why a reading ends.
+
+    kind : "value": no value of this type may stand here. "structure": a colon, comma or bracket is
+        expected. "key": this key may not come. "missing": a required key is not there. "count": too
+        few or too many members or items. "string", "number", "word": no such value goes on so.
+        "space": of the white space. "end": the whole text has ended.
+    path : the JSON path of where it ends: a value, or the object or array around it.
+    message : what is wrong, and what would be allowed. It begins with a small letter.
+    """
+
+    kind: Kind
+    path: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}"
+
+
+def quoted(text: bytes, most: int = 40) -> str:
+    """A string in quotation marks, cut where it is long."""
+    shown = text.decode(errors="replace")
+    shown = shown if len(shown) <= most else shown[:most] + "..."
+    return '"' + "".join(c if c.isprintable() else repr(c)[1:-1] for c in shown) + '"'
+
+
+def one_of(names: Iterable[str], last: str = "or") -> str:
+    """Names with commas and "or"; at most `MOST_NAMED` of them.
+
+    >>> one_of(["a", "b", "c"])
+    'a, b or c'
+    """
+    found = list(dict.fromkeys(names))
+    if len(found) > MOST_NAMED:
+        found = [*found[: MOST_NAMED - 1], f"{len(found) - MOST_NAMED + 1} more"]
+        last = "and"
+    return found[0] if len(found) == 1 else f"{', '.join(found[:-1])} {last} {found[-1]}"
+
+
+def number_of(n: int, name: str, plural: str) -> str:
+    """A number with its noun."""
+    return f"{n} {name if n == 1 else plural}"
+
+
+def _properties(n: int) -> str:
+    return number_of(n, "property", "properties")
+
+
+def _items(n: int) -> str:
+    return number_of(n, "item", "items")
+
+
+def _characters(n: int) -> str:
+    return number_of(n, "character", "characters")
+
+
+def values_of(node: Sequence[ReadShape], known: Known = frozenset()) -> str:
+    """The values of a node that are not known, in a few words."""
+    names: list[str] = []
+    for shape in node:
+        if isinstance(shape, WordShape):
+            names.extend(text.decode() for text in shape.texts if shape.values[text] not in known)
+        elif isinstance(shape, NumberShape):
+            names.append("a number")
+        elif isinstance(shape, LiteralShape):
+            names.extend(quoted(text) for text in shape.texts if text not in known)
+        elif isinstance(shape, AutomatonShape):
+            names.append("a string")
+        else:
+            names.append("an object" if isinstance(shape, ObjectShape) else "an array")
+    return one_of(names)
+
+
+def keys_of(frame: ObjectFrame) -> str:
+    """The keys that may come next, in a few words."""
+    shape = frame.shape
+    addable = sorted(shape.addable(frame.used, len(frame.others)))
+    names = [quoted(shape.shape.keys[i]) for i in addable if i != OTHER]
+    if OTHER not in addable:
+        return one_of(names) if names else "none"
+    other = "any other name" if shape.automaton is None else "another name that the schema allows"
+    return one_of([*names[: MOST_NAMED - 1], other]) if names else other.replace("any other", "any")
+
+
+def of_space(frame: Frame | None, place: Gap, byte: int) -> Refusal:
+    """White space that the text's spacing does not allow, or lacks."""
+    where = path_of(frame, is_inside=place.awaited in ("value", "colon"))
+    name = {0x20: "a blank", 0x09: "a tab", 0x0A: "a line feed", 0x0D: "a carriage return"}.get(byte)
+    return Refusal("space", where, f"{name} may not stand here" if name else "white space is expected here")
+
+
+def of_token(nodes: Nodes, frame: Frame | None, place: Gap, byte: int) -> Refusal:
+    """A byte that may not come where white space may end."""
+    awaited = place.awaited
+    if awaited == "end":
+        return Refusal("end", "$", "the text is complete, only white space may follow")
+    if awaited == "value":
+        return Refusal("value", path_of(frame), f"expected {values_of(nodes[place.node])}")
+    if awaited == "colon":
+        return Refusal("structure", path_of(frame), "expected : behind the name")
+    if isinstance(frame, ObjectFrame):
+        return _in_object(frame, place, byte)
+    assert isinstance(frame, ArrayFrame)
+    return _in_array(nodes, frame, place, byte)
+
+
+def _in_object(frame: ObjectFrame, place: Gap, byte: int) -> Refusal:
+    shape, n_others = frame.shape, len(frame.others)
+    path = path_of(frame, is_inside=False)
+    may_end = shape.may_end(frame.used, n_others) and place.awaited != "key"
+    addable = shape.key_lives(0, b"", None, frame.used, frame.others)
+    if byte == ord("}") and place.awaited != "key":
+        return _unfinished_object(frame)
+    if byte in b'",' and not addable:
+        most = shape.shape.most
+        if most is not None and len(frame.used) + n_others >= most:
+            return Refusal("count", path, f"no further property may come: there may be at most {_properties(most)}")
+        if most is not None and shape.missing - frame.used:
+            return _unfinished_object(frame)
+        return Refusal("key", path, "no further property may come: there is no other name left")
+    begin = "," if place.awaited == "object's more" else f"a property name ({keys_of(frame)})"
+    return Refusal("structure", path, "expected " + one_of([*[begin] * addable, *["}"] * may_end]))
+
+
+def _unfinished_object(frame: ObjectFrame) -> Refusal:
+    """Why an object may not end."""
+    shape = frame.shape
+    path = path_of(frame, is_inside=False)
+    missing = [quoted(shape.shape.keys[i]) for i in sorted(shape.missing - frame.used)]
+    if missing:
+        names = one_of(missing, "and")
+        is_one = len(missing) == 1
+        return Refusal("missing", path, f"{'property' if is_one else 'properties'} {names} must be there")
+    least = shape.shape.least
+    count = len(frame.used) + len(frame.others)
+    return Refusal("count", path, f"at least {_properties(least)} must be there, and there {_are(count)}")
+
+
+def _are(count: int) -> str:
+    return "is 1" if count == 1 else f"are {count or 'none'}"
+
+
+def _in_array(nodes: Nodes, frame: ArrayFrame, place: Gap, byte: int) -> Refusal:
+    shape = frame.shape
+    path = path_of(frame, is_inside=False)
+    may_end = shape.may_end(frame.count, frame.contained) and place.awaited != "item"
+    roles = shape.roles(frame.count, frame.contained, frame.known)
+    if byte == ord("]") and place.awaited != "item":
+        return _unfinished_array(frame)
+    if not roles and (byte == ord(",") or place.awaited != "array's more"):
+        most = shape.shape.most
+        why = "no other value is left"
+        if most is not None and frame.count >= most:
+            why = f"there may be at most {_items(most)}"
+        elif not shape.shape.is_unique:
+            why = "the schema allows none here"
+        return Refusal("count", path, f"no further item may come: {why}")
+    if place.awaited == "array's more":
+        return Refusal("structure", path, "expected " + one_of([*[","] * bool(roles), *["]"] * may_end]))
+    item = values_of([one for node, _ in roles for one in nodes[node]], frame.known)
+    end = " or ]" if may_end else ""
+    return Refusal("value", f"{path}[{frame.count}]", f"expected {item}{end}")
+
+
+def _unfinished_array(frame: ArrayFrame) -> Refusal:
+    """Why an array may not end."""
+    shape = frame.shape.shape
+    path = path_of(frame, is_inside=False)
+    if frame.count < shape.least:
+        return Refusal("count", path, f"at least {_items(shape.least)} must be there, and there {_are(frame.count)}")
+    assert shape.contained is not None
+    least = shape.contained.least
+    verb = "is" if least == 1 else "are"
+    return Refusal("count", path, f"at least {_items(least)} that {verb} asked for by `contains` must be there")
+
+
+def of_scalar(frame: Frame | None, place: Word | Digits) -> Refusal:
+    """A word or a number that may neither go on nor end so."""
+    path = path_of(frame)
+    if isinstance(place, Word):
+        texts = [text.decode() for text in place.shape.texts if text.startswith(place.text)]
+        return Refusal("word", path, f"expected {one_of(texts)}")
+    if isinstance(frame, ArrayFrame) and place.shape.ends(place.state, place.text or b"0", frozenset()):
+        return Refusal("number", path, "the number may not end here: an item before it is equal")
+    row = place.shape.automaton.rows[place.state]
+    shown = [chr(byte) for byte in range(0x7F) if row[byte] >= 0]
+    return Refusal("number", path, f"the number may not go on or end so: expected {one_of(shown)}")
+
+
+def of_spelling(frame: Frame | None, place: Quoted, byte: int) -> Refusal:
+    """Bytes that are not JSON within a string, whatever the string."""
+    path = _of_string(frame, place)
+    spelling = place.spelling
+    if spelling[:2] == b"\\u":
+        half = " of the second half of a surrogate pair" if len(spelling) >= 6 else ""
+        message = f"expected \\u and four hexadecimal digits{half}; half a pair is no character"
+        return Refusal(
+            "string", path, message if half else "expected four hexadecimal digits of a character behind \\u"
+        )
+    if spelling[:1] == bytes([BACKSLASH]):
+        return Refusal("string", path, 'expected one of " \\ / b f n r t u behind the backslash')
+    if byte < SPACE and not spelling:
+        return Refusal("string", path, f"control character {byte:#04x} must be escaped in a string")
+    return Refusal("string", path, "the bytes of the string are not valid UTF-8")
+
+
+def _of_string(frame: Frame | None, place: Quoted) -> str:
+    return path_of(frame, is_inside=not isinstance(place.shape, ObjectShape))
+
+
+def of_string(frame: Frame | None, place: Quoted, after: Quoted, byte: int) -> Refusal:
+    """A character, or its beginning, with which no string goes on.
+
+    place, after : before and behind the byte.
+    """
+    path = _of_string(frame, place)
+    shape = place.shape
+    is_escape = bool(after.spelling)
+    if isinstance(shape, ObjectShape):
+        assert isinstance(frame, ObjectFrame)
+        begun = quoted(place.content if is_escape else after.content)
+        what = "goes on with this escape or character" if is_escape else "begins so"
+        there = [quoted(key) for key in _keys_there(frame) if goes_on(key, after.content, None)]
+        already = f" ({one_of(there, 'and')} {'is' if len(there) == 1 else 'are'} there already)" if there else ""
+        return Refusal("key", path, f"no property that may come {what}: {begun}{already}; expected {keys_of(frame)}")
+    if isinstance(shape, LiteralShape):
+        return Refusal("string", path, f"expected {values_of([shape], known_of(frame))}")
+    if shape.most is not None and place.length >= shape.most:
+        return Refusal("string", path, f"the string is longer than {_characters(shape.most)}")
+    if not shape.n_strings(after.state, after.length, None, 1) if not is_escape and after.state >= 0 else True:
+        return Refusal("string", path, "no string that may stand here goes on with this character")
+    return Refusal("string", path, "an item before it is equal to the only string that goes on so")
+
+
+def _keys_there(frame: ObjectFrame) -> list[bytes]:
+    return [*(frame.shape.shape.keys[i] for i in sorted(frame.used)), *sorted(frame.others)]
+
+
+def of_string_end(frame: Frame | None, place: Quoted) -> Refusal:
+    """A string that may not end here."""
+    path = path_of(frame)
+    shape = place.shape
+    if isinstance(shape, AutomatonShape):
+        if place.length < shape.least:
+            return Refusal("string", path, f"the string is shorter than {_characters(shape.least)}")
+        if shape.characters.accepting[place.state]:
+            return Refusal("string", path, "an item before it is equal")
+        return Refusal("string", path, "no string that may stand here ends so")
+    assert isinstance(shape, LiteralShape)
+    if place.content in shape.texts:
+        return Refusal("string", path, "an item before it is equal")
+    return Refusal("string", path, f"expected {values_of([shape], known_of(frame))}")
+
+
+def of_key_end(frame: ObjectFrame, place: Quoted) -> Refusal:
+    """A key that may not come."""
+    shape = frame.shape
+    path = path_of(frame, is_inside=False)
+    index = shape.index.get(place.content, OTHER)
+    name = quoted(place.content)
+    allowed = f"; expected {keys_of(frame)}"
+    if index in frame.used or place.content in frame.others:
+        return Refusal("key", path, f"property {name} is there already{allowed}")
+    addable = shape.addable(frame.used, len(frame.others))
+    if index == OTHER or shape.shape.values[index] < 0 or not addable:
+        return Refusal("key", path, f"property {name} may not be there{allowed}")
+    return Refusal("key", path, f"property {name} may not come here{allowed}")
+
+
+def of_end(nodes: Nodes, reading: Reading) -> Refusal:
+    """Why a text is not complete."""
+    frame, place = reading
+    if isinstance(place, Quoted):
+        what = "the name of a property" if isinstance(place.shape, ObjectShape) else "a string"
+        return Refusal("end", _of_string(frame, place), f"{what} is under way")
+    if isinstance(place, (Word, Digits)):
+        known = known_of(frame)
+        ends = (
+            place.shape.ends(place.text, known)
+            if isinstance(place, Word)
+            else place.shape.ends(place.state, place.text, known)
+        )
+        if not ends:
+            return of_scalar(frame, place)
+        place = Gap(0, "object's more" if isinstance(frame, ObjectFrame) else "array's more" if frame else "end", 0)
+    if place.awaited == "end":
+        return of_space(None, place, QUOTE)
+    if isinstance(frame, ObjectFrame) and place.awaited in ("object's more", "first key"):
+        is_finished = frame.shape.may_end(frame.used, len(frame.others))
+        return of_token(nodes, frame, place, 0) if is_finished else _unfinished_object(frame)
+    if isinstance(frame, ArrayFrame) and place.awaited in ("array's more", "first item"):
+        is_finished = frame.shape.may_end(frame.count, frame.contained)
+        return of_token(nodes, frame, place, 0) if is_finished else _unfinished_array(frame)
+    return of_token(nodes, frame, place, 0)

@@ -1,0 +1,93 @@
+"""Shortest endings of JSON texts: legal by their definition, and none shorter."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from naive_json_texts import is_legal, small_texts
+from random_graphs import automaton, random_graph
+from random_texts import random_text
+
+from maskwright.analysis.errors import DeadEndError, LimitError
+from maskwright.analysis.schema.shapes import Arrays, Numbers, Objects, SchemaGraph, Spellings, Strings, Texts
+from maskwright.decoding.endings.json_ending import JsonEndings, shortest_ending
+from maskwright.maskstore.vocabulary.vocabulary import Vocabulary
+
+SMALL = small_texts(10, (b"a", b"b"), b"01", (b"null", b"true"))
+
+
+@pytest.mark.parametrize("seed", range(1000, 1060))
+def test_endings_are_legal_and_not_longer_than_bounds_and_small_texts(seed: int) -> None:
+    rng = random.Random(seed)
+    texts = Texts(random_graph(rng), rng.choice((None, None, automaton(" ?"), automaton("\n *| "))))
+    endings = JsonEndings(texts)
+    legal = [text for text in SMALL if is_legal(texts, text)]
+    prefixes = [text[: rng.randint(0, len(text))] for text in [random_text(texts, rng, 3) for _ in range(8)]]
+    prefixes += [text[: rng.randint(0, len(text))] for text in rng.sample(legal, min(8, len(legal)))]
+    for prefix in prefixes:
+        readings = endings.readings(prefix)
+        ending = endings.shortest(readings)
+        assert is_legal(texts, prefix + ending.data), prefix
+        assert ending.is_shortest
+        bound = min(endings.costs.of(reading) for reading in readings)
+        assert bound <= len(ending.data) == endings.min_bytes_left(readings), prefix
+        known = min((len(text) - len(prefix) for text in legal if text.startswith(prefix)), default=len(ending.data))
+        assert len(ending.data) <= known, prefix
+        assert endings.shortest(readings) == JsonEndings(texts).shortest(JsonEndings(texts).readings(prefix))
+
+
+INTEGER = (Numbers(automaton("0|-?[1-9][0-9]*")),)
+PERSON = Objects((b"age", b"name"), (1, 2), (True, True), (2,), None, 4, None)
+PEOPLE = Texts(SchemaGraph(((Arrays((), 3, 2, None),), INTEGER, (Strings(None, 1, 9),), (PERSON,)), 0))
+
+
+@pytest.mark.parametrize(
+    ("prefix", "expected"),
+    [
+        (b'[{"age":1,"name":" ","":" "', b',"b":" "},{"":" ","age":0,"name":" "," ":" "}]'),
+        (b'[{"age":1,"name":" ","x":"a', None),
+        (b'[{"a', None),
+        (b'[{"name":"\\ud83d', None),
+    ],
+)
+def test_objects_of_other_keys(prefix: bytes, expected: bytes | None) -> None:
+    ending = shortest_ending(PEOPLE, prefix)
+    assert is_legal(PEOPLE, prefix + ending.data)
+    assert expected is None or len(ending.data) == len(expected)
+
+
+def test_distinct_items() -> None:
+    texts = Texts(SchemaGraph(((Arrays((), 1, 12, None, None, True),), INTEGER), 0))
+    ending = shortest_ending(texts, b"[5")
+    assert is_legal(texts, b"[5" + ending.data) and len(ending.data) == len(",0,1,2,3,4,6,7,8,9,10,11]")
+
+
+def test_what_is_complete_ends_at_once() -> None:
+    texts = Texts(SchemaGraph((INTEGER,), 0))
+    assert shortest_ending(texts, b"12").data == b"" and shortest_ending(texts, b"-").data == b"1"
+
+
+def test_tokens_spell_the_ending() -> None:
+    texts = Texts(SchemaGraph(((Spellings((b"false", b"true")), *INTEGER),), 0))
+    vocabulary = Vocabulary("few", (b"fal", b"se", b"false", b"1", b"t"), {}, ())
+    assert shortest_ending(texts, b"fa", vocabulary=None).data == b"lse"
+    assert shortest_ending(texts, b"", vocabulary).tokens == (3,)
+    assert shortest_ending(texts, b"fal", vocabulary).tokens == (1,)
+    with pytest.raises(DeadEndError, match="no token contains"):
+        shortest_ending(texts, b"f", Vocabulary("none", (b"x",), {}, ()))
+
+
+def test_the_vocabulary_makes_the_ending_longer() -> None:
+    texts = Texts(SchemaGraph((INTEGER,), 0))
+    vocabulary = Vocabulary("long", (b"-22", b"7]"), {}, ())
+    found = shortest_ending(texts, b"", vocabulary)
+    assert found.data == b"-22" and found.tokens == (0,)
+
+
+def test_errors() -> None:
+    with pytest.raises(DeadEndError, match="no legal prefix"):
+        shortest_ending(PEOPLE, b"{")
+    endings = JsonEndings(PEOPLE)
+    with pytest.raises(LimitError, match="raise max_steps"):
+        endings.shortest(endings.readings(b"["), max_steps=-1)

@@ -1,0 +1,116 @@
+"""Spellings of characters, and automata over characters, against all characters one by one."""
+
+from __future__ import annotations
+
+import json
+import random
+from itertools import product
+
+import pytest
+from random_graphs import automaton
+
+from maskwright.decoding.reference.json_characters import ALL, Characters, is_in, spelled, whole
+from maskwright.decoding.reference.json_numbers import NumberAutomaton, value_of
+
+SAMPLE = [*range(0x300), *range(0xD700, 0xE100, 7), 0x20AC, 0xFFFF, 0x10000, 0x1F600, 0x1F601, 0x10FFFF]
+CHARACTERS = [chr(point) for point in SAMPLE if not 0xD800 <= point < 0xE000]
+
+
+def spellings(character: str) -> list[bytes]:
+    """All spellings, but those that mix small and capital digits, by what JSON says of strings."""
+    units = character.encode("utf-16-be").hex()
+    escape = "".join("\\u" + units[i : i + 4] for i in range(0, len(units), 4))
+    found = [escape.encode(), escape.upper().replace("U", "u").encode()]
+    if character >= " " and character not in '"\\':
+        found.append(character.encode())
+    short = {'"': '"', "\\": "\\", "/": "/", "\b": "b", "\f": "f", "\n": "n", "\r": "r", "\t": "t"}
+    return found + ([b"\\" + short[character].encode()] if character in short else [])
+
+
+@pytest.mark.parametrize("character", CHARACTERS[::5])
+def test_spellings_of_a_character(character: str) -> None:
+    for spelling in spellings(character):
+        assert json.loads(b'"' + spelling + b'"') == character
+        for end in range(1, len(spelling) + 1):
+            assert is_in(ord(character), spelled(spelling[:end])), spelling[:end]
+            assert whole(spelling[:end]) == (end == len(spelling)), spelling[:end]
+        assert spelled(spelling) == ((ord(character), ord(character)),)
+
+
+def test_characters_of_a_beginning_are_those_that_are_spelled_so() -> None:
+    beginnings: dict[bytes, set[int]] = {}
+    for character in CHARACTERS:
+        for spelling in spellings(character):
+            for end in range(1, len(spelling)):
+                beginnings.setdefault(spelling[:end], set()).add(ord(character))
+    for beginning, points in beginnings.items():
+        found = spelled(beginning)
+        assert {ord(c) for c in CHARACTERS if is_in(ord(c), found)} >= points
+        if beginning[:1] != b"\\" or b"a" > beginning[-1:] >= b"0":  # small digits spell as capital ones do
+            assert {ord(c) for c in CHARACTERS if is_in(ord(c), found)} == points, beginning
+
+
+@pytest.mark.parametrize("pattern", ["[^a]b?", "é|[à-ü]+", "(😀|a){0,3}", "[\U00010000-\U00020000]", "[ -~]*"])
+def test_steps_are_those_of_all_characters(pattern: str) -> None:
+    rng = random.Random(pattern)
+    dfa = automaton(pattern)
+    characters = Characters.of_dfa(dfa)
+    points = [point for first, last in ALL for point in range(first, last + 1)]
+    for ranges in (ALL, ((0x61, 0x61),), ((0, 0xFF),), ((0xE0, 0x1F600),), ((rng.randrange(0x800), 0xFFFF),)):
+        for state in range(min(dfa.n_states, 2)):
+            found: dict[int, int] = {}
+            for point in points[:: 1 if ranges == ALL else 7]:
+                after = dfa.run(chr(point).encode(), state) if is_in(point, ranges) else -1
+                if after >= 0 and not 0xD800 <= point < 0xE000:
+                    found[after] = found.get(after, 0) + 1
+            if ranges == ALL:
+                assert characters.steps(state, ranges) == found
+            else:
+                assert found.keys() <= characters.steps(state, ranges).keys()
+
+
+@pytest.mark.parametrize("pattern", ["(ab)*", "a|b+", "[ab]{1,2}", "(aa)+|b", "(aaa)*", "b?[ab]{3}|a{7}"])
+def test_numbers_of_strings(pattern: str) -> None:
+    dfa = automaton(pattern)
+    characters = Characters.of_dfa(dfa)
+    of_length = [sum(dfa.matches("".join(t).encode()) for t in product("ab", repeat=n)) for n in range(10)]
+    for least, most, cap in product(range(9), range(9), (1, 3, 1000)):
+        assert characters.n_strings(0, least, most, cap) == min(cap, sum(of_length[least : most + 1]))
+    is_endless = "*" in pattern or "+" in pattern
+    assert characters.n_strings(0, 20, None, 2) == (2 if is_endless else 0)
+
+
+NUMBERS = ("0|1", r"1\.0+", r"0(\.0*1)?", "-?0(e[0-9]+)?", "1(0*|0*e-?[0-9]+)", r"[1-9]e-1|0\.[1-9]0*", "1e(0|1)[01]?")
+
+
+@pytest.mark.parametrize("pattern", NUMBERS)
+def test_new_numbers_that_go_on(pattern: str) -> None:
+    """Against all numbers of up to nine bytes, with known numbers that are among the shorter ones."""
+    dfa = automaton(pattern)
+    automaton_of_numbers = NumberAutomaton(dfa.next_state.tolist(), dfa.is_accepting.tolist())
+    texts = [b""]
+    for text in texts:  # grows while it is read
+        if len(text) < 8:
+            texts += [text + bytes([b]) for b in b"0123456789.-e" if dfa.run(text + bytes([b])) >= 0]
+        if len(texts) > 30_000:
+            break
+    whole_ones = [text for text in texts if dfa.matches(text)]
+    rng = random.Random(pattern)
+    for _ in range(10):
+        known = frozenset(value_of(text) for text in rng.sample(whole_ones[:12], min(3, len(whole_ones[:12]))))
+        for text in texts[:60]:
+            if len(text) > 4:
+                continue
+            found = automaton_of_numbers.has_new(dfa.run(text), text, known)
+            assert found == any(one.startswith(text) and value_of(one) not in known for one in whole_ones), (
+                text,
+                known,
+            )
+
+
+@pytest.mark.parametrize("text", [b"0", b"-1.50e1", b"1e5", b"-0.0e7", b"100", b"0.001", b"1E-03", b"120e-1"])
+def test_values_of_numbers(text: bytes) -> None:
+    value = value_of(text)
+    sign = -1 if value.is_negative else 1
+    assert sign * int(value.digits or 0) * 10.0**value.exponent == pytest.approx(float(text))
+    assert value_of(b"1e" + b"9" * 5000).exponent == 10**5000 - 1

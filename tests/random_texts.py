@@ -1,0 +1,254 @@
+"""Legal JSON texts at random, of any graph of shapes. `naive_json_texts.is_legal` can check them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+from naive_json_texts import compared, parsed
+
+from maskwright.analysis.regex.dfa import Dfa
+from maskwright.analysis.schema.shapes import (
+    NO_NODE,
+    Arrays,
+    Numbers,
+    Objects,
+    SchemaGraph,
+    Shape,
+    Spellings,
+    StringLiterals,
+    Strings,
+    Texts,
+)
+from maskwright.decoding.reference.json_characters import SHORT_ESCAPES, Characters
+
+NEVER = 1 << 20
+PLAIN = b"ab01cdefghij 23456789"
+SHORT = {character: bytes([92, byte]) for byte, character in SHORT_ESCAPES.items()}
+
+
+def random_text(texts: Texts, rng: random.Random, budget: int = 6) -> bytes:
+    """A legal text at random.
+
+    budget : the depth from which on objects and arrays are as flat as they can be.
+    """
+    return _Writer(texts, rng).text(budget)
+
+
+class _Writer:
+    """Writes values. `depths` has for each node how deep its flattest value is."""
+
+    def __init__(self, texts: Texts, rng: random.Random) -> None:
+        self.graph, self.spacing, self.rng = texts.graph, texts.spacing, rng
+        self.depths = [NEVER] * len(self.graph.nodes)
+        changed = True
+        while changed:
+            changed = False
+            for node, shapes in enumerate(self.graph.nodes):
+                depth = min(self._depth(shape) for shape in shapes)
+                if depth < self.depths[node]:
+                    self.depths[node], changed = depth, True
+
+    def _of(self, node: int) -> int:
+        return NEVER if node == NO_NODE else self.depths[node]
+
+    def _depth(self, shape: Shape) -> int:
+        if isinstance(shape, Objects):
+            needed = [self._of(node) for node, needs in zip(shape.values, shape.required, strict=True) if needs]
+            free = [self._of(node) for node, needs in zip(shape.values, shape.required, strict=True) if not needs]
+            free += [min(map(self._of, shape.others), default=NEVER)] * shape.least
+            return 1 + max(needed + sorted(free)[: max(0, shape.least - len(needed))], default=0)
+        if isinstance(shape, Arrays):
+            return 1 + min((self._depth_of_items(shape, n) for n in self._lengths(shape, 0)), default=NEVER)
+        return 0
+
+    def _lengths(self, shape: Arrays, more: int) -> list[int]:
+        """Numbers of items that are tried, the least first."""
+        inside = shape.contained
+        needed = 0 if inside is None else inside.least + max(len(inside.prefix), len(shape.prefix))
+        last = shape.least + needed + more
+        return list(range(shape.least, last + 1 if shape.most is None else min(last, shape.most) + 1))
+
+    def _depth_of_items(self, shape: Arrays, n: int) -> int:
+        """The depth of an array of `n` items: each of them as flat as the counts allow."""
+        best = NEVER
+        least, most = (0, 0) if shape.contained is None else (shape.contained.least, shape.contained.most)
+        for depth in range(len(self.graph.nodes) + 1):
+            possible = [[role for role in (0, 1) if self._of(_item(shape, i, role)) <= depth] for i in range(n)]
+            if all(possible) and _can_count(possible, least, most):
+                best = depth
+                break
+        return best
+
+    # ---------------------------------------------------------------------------------------- texts
+
+    def text(self, budget: int) -> bytes:
+        return self.gap() + self.value(self.graph.root, budget) + self.gap()
+
+    def gap(self) -> bytes:
+        rng = self.rng
+        if self.spacing is None:
+            return bytes(rng.choices(b" \t\n\r", k=rng.choice((0, 0, 0, 1, 2))))
+        return random_string(rng, self.spacing)
+
+    def value(self, node: int, budget: int) -> bytes:
+        shapes = self.graph.nodes[node]
+        flat = [shape for shape in shapes if self._depth(shape) <= max(budget, self.depths[node])]
+        shape = self.rng.choice(flat)
+        if isinstance(shape, Objects):
+            return self.object(shape, budget - 1)
+        if isinstance(shape, Arrays):
+            return self.array(shape, budget - 1)
+        return self.scalar(shape)
+
+    def scalar(self, shape: Shape) -> bytes:
+        rng = self.rng
+        if isinstance(shape, Spellings):
+            return rng.choice(shape.texts)
+        if isinstance(shape, Numbers):
+            return random_string(rng, shape.automaton)
+        if isinstance(shape, StringLiterals):
+            return self.string(rng.choice(shape.texts))
+        assert isinstance(shape, Strings)
+        return self.string(random_characters(rng, Characters.of_dfa(shape.automaton), shape.least, shape.most))
+
+    def string(self, content: bytes) -> bytes:
+        """A spelling of a string."""
+        rng = self.rng
+        found = bytearray(b'"')
+        for character in content.decode():
+            spellings = [SHORT[character]] if character in SHORT else []
+            if character not in '"\\' and character >= " ":
+                spellings += [character.encode()] * 4
+            units = character.encode("utf-16-be")
+            escape = b"".join(b"\\u" + units[i : i + 2].hex().encode() for i in range(0, len(units), 2))
+            spellings.append(rng.choice((escape, escape.upper().replace(b"U", b"u"))))
+            found += rng.choice(spellings)
+        return bytes(found + b'"')
+
+    def object(self, shape: Objects, budget: int) -> bytes:
+        rng = self.rng
+        depth = max(budget, 0)
+        keys = [i for i in range(len(shape.keys)) if shape.required[i]]
+        free = [i for i in range(len(shape.keys)) if not shape.required[i] and shape.values[i] != NO_NODE]
+        rng.shuffle(free)
+        free.sort(key=lambda i: self._of(shape.values[i]) > depth)
+        n = max(shape.least, len(keys)) + (rng.choice((0, 1, 2)) if budget > 0 else 0)
+        n = n if shape.most is None else min(n, shape.most)
+        others: dict[bytes, int] = {}
+        while len(keys) + len(others) < n:
+            is_flat = bool(free) and self._of(shape.values[free[0]]) <= depth
+            other = self._other(shape, others) if shape.others and (not is_flat or rng.random() < 0.4) else None
+            needs = len(keys) + len(others) < shape.least
+            if other is not None and (self._of(other[1]) <= depth or (needs and not free)):
+                others[other[0]] = other[1]
+            elif free and (is_flat or needs):
+                keys.append(free.pop(0))
+            elif not needs:
+                break
+        rng.shuffle(keys)
+        members = [(shape.keys[i], shape.values[i]) for i in keys] + list(others.items())
+        if shape.ranks is not None:
+            members = [(shape.keys[i], shape.values[i]) for i in sorted(keys, key=shape.ranks.__getitem__)]
+            members += list(others.items())
+        else:
+            rng.shuffle(members)
+        parts = [
+            b"".join((self.gap(), self.string(key), self.gap(), b":", self.gap(), self.value(node, budget), self.gap()))
+            for key, node in members
+        ]
+        return b"{" + (b",".join(parts) if parts else self.gap()) + b"}"
+
+    def _other(self, shape: Objects, others: dict[bytes, int]) -> tuple[bytes, int] | None:
+        """Another key with its node; None if none was found soon."""
+        keys = shape.key_automaton
+        characters = Characters.of_dfa(None) if keys is None else Characters.of_keys(keys)
+        for _ in range(100):
+            key = random_characters(self.rng, characters, 0, None)
+            if key in others or (keys is None and key in shape.keys):
+                continue
+            return key, shape.others[0 if keys is None else int(keys.ends[characters.after(0, key)])]
+        return None
+
+    def array(self, shape: Arrays, budget: int) -> bytes:
+        rng = self.rng
+        lengths = self._lengths(shape, 3 if budget > 0 else 0)
+        flat = [n for n in lengths if self._depth_of_items(shape, n) <= max(budget, 0)]
+        if not flat:
+            flat = [min(lengths, key=lambda n: self._depth_of_items(shape, n))]
+        n = rng.choice(flat[:1] if budget <= 0 else flat)
+        depth = max(budget, self._depth_of_items(shape, n))
+        least, most = (0, 0) if shape.contained is None else (shape.contained.least, shape.contained.most)
+        possible = [[role for role in (0, 1) if self._of(_item(shape, i, role)) <= depth] for i in range(n)]
+        for i in range(n):
+            rng.shuffle(possible[i])
+            one = [possible[i][0]]
+            if not _can_count([*possible[:i], one, *possible[i + 1 :]], least, most):
+                one = [possible[i][1]]
+            possible[i] = one
+        items: list[bytes] = []
+        known = set()
+        for i, (role,) in enumerate(possible):
+            for _ in range(200):
+                item = self.value(_item(shape, i, role), budget)
+                if not shape.is_unique or compared(parsed(item)) not in known:
+                    break
+            else:
+                assert i >= shape.least, "no new item was found"
+                break
+            known.add(compared(parsed(item)) if shape.is_unique else item)
+            items.append(self.gap() + item + self.gap())
+        return b"[" + (b",".join(items) if items else self.gap()) + b"]"
+
+
+def _item(shape: Arrays, i: int, role: int) -> int:
+    part = shape.contained if role else shape
+    return NO_NODE if part is None else part.prefix[i] if i < len(part.prefix) else part.items
+
+
+def _can_count(possible: Sequence[Sequence[int]], least: int, most: int | None) -> bool:
+    """Whether roles can be chosen such that `least` to `most` items are contained."""
+    fewest = sum(list(roles) == [1] for roles in possible)
+    return sum(1 in roles for roles in possible) >= least and (most is None or fewest <= most)
+
+
+def random_string(rng: random.Random, dfa: Dfa) -> bytes:
+    """A string of an automaton; rarely a long one."""
+    text, state = bytearray(), 0
+    while True:
+        on = [byte for byte in range(256) if dfa.next_state[state, byte] >= 0]
+        if dfa.is_accepting[state] and (not on or rng.random() < 0.4):
+            return bytes(text)
+        plain = [byte for byte in on if byte in PLAIN]
+        text.append(rng.choice(plain if plain and rng.random() < 0.8 else on))
+        state = int(dfa.next_state[state, text[-1]])
+
+
+def random_characters(rng: random.Random, characters: Characters, least: int, most: int | None) -> bytes:
+    """A string of an automaton and a range of lengths, as UTF-8."""
+    text, state, length = b"", 0, 0
+    while True:
+        left = None if most is None else most - length
+        is_end = length >= least and characters.accepting[state]
+        can_go_on = left != 0 and any(
+            characters.n_strings(after, least - length - 1, None if left is None else left - 1)
+            for after in characters.steps(state, ((0, 0xD7FF), (0xE000, 0x10FFFF)))
+        )
+        if is_end and (not can_go_on or rng.random() < 0.4):
+            return text
+        while True:
+            kind = rng.random()
+            point = rng.choice(PLAIN) if kind < 0.7 else rng.randrange(0x100) if kind < 0.9 else rng.randrange(0x110000)
+            if kind > 0.95:
+                point = ord(rng.choice('é😀"\\\n'))
+            if 0xD800 <= point < 0xE000:
+                continue
+            after = characters.after(state, chr(point).encode())
+            if after >= 0 and characters.n_strings(after, least - length - 1, None if left is None else left - 1):
+                break
+        text, state, length = text + chr(point).encode(), after, length + 1
+
+
+def random_graph_texts(graph: SchemaGraph, rng: random.Random, n: int, spacing: Dfa | None = None) -> list[bytes]:
+    """Some legal texts of a graph."""
+    return [random_text(Texts(graph, spacing), rng) for _ in range(n)]
