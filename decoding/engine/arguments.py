@@ -5,6 +5,7 @@ Anything else is a MaskwrightError that says what was found and what was expecte
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from maskwright.analysis.arguments import a_type, clip, need_type, refuse_argument
-from maskwright.analysis.errors import MaskwrightError
+from maskwright.analysis.errors import IllegalTokenError, MaskwrightError
 
 GREATEST = (1 << 63) - 1
 """The greatest int64."""
@@ -65,6 +66,20 @@ def texts(what: str, values: object, expected: str) -> tuple[bytes, ...]:
     if not isinstance(values, Iterable):
         refuse_argument(what, values, expected)
     return tuple(text_bytes(f"a member of {what}", value, expected) for value in values)
+
+
+def as_id(token: object) -> int:
+    """A token id that compiled code can take; -1 for integers out of its range.
+
+    Raises: IllegalTokenError if it is no integer.
+    """
+    try:
+        if isinstance(token, bool | np.bool_):
+            raise TypeError
+        found = operator.index(token)  # type: ignore[arg-type]
+    except TypeError:
+        raise IllegalTokenError(f"token {clip(token)} is {a_type(token)}, not an id; expected an integer") from None
+    return found if -1 <= found < 1 << 31 else -1
 
 
 def integers(what: str, values: Any, expected: str) -> npt.NDArray[Any]:

@@ -6,19 +6,18 @@ Each text has a region of one flat array (`constants`).
 from __future__ import annotations
 
 import itertools
-import operator
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
-from maskwright.analysis.arguments import a_type, as_integer, clip, refuse_argument
+from maskwright.analysis.arguments import as_integer, clip, refuse_argument
 from maskwright.analysis.errors import DeadEndError, IllegalTokenError, LimitError, MaskwrightError
 from maskwright.analysis.grammar.columns import Column
 from maskwright.decoding.engine import constants
 from maskwright.decoding.engine.alone import Alone, Shared
-from maskwright.decoding.engine.arguments import check_words, plain_bytes
+from maskwright.decoding.engine.arguments import as_id, check_words, plain_bytes
 from maskwright.decoding.engine.entries import entries
 from maskwright.decoding.engine.pickles import SOURCE
 from maskwright.maskstore.table.compiled import EngineTable
@@ -124,18 +123,10 @@ class Texts(Shared):
             code = entries.read_token(self._table, self._memory, int(self._regions[slot]), token, True)
         return code
 
-    def _id(self, token: object) -> int:
-        """A token id that compiled code can take; -1 for integers out of its range.
-
-        Raises: IllegalTokenError if it is no integer.
-        """
-        try:
-            if isinstance(token, bool | np.bool_):
-                raise TypeError
-            found = operator.index(token)  # type: ignore[arg-type]
-        except TypeError:
-            raise IllegalTokenError(f"token {clip(token)} is {a_type(token)}, not an id; expected an integer") from None
-        return found if -1 <= found < 1 << 31 else -1
+    @staticmethod
+    def _id(token: object) -> int:
+        """A token id that compiled code can take. Raises: as `as_id`."""
+        return as_id(token)
 
     def _is_allowed(self, slot: int, token: int) -> bool:
         """Whether a token may come next, without making a mask.

@@ -1,0 +1,9 @@
+"""Masks for JSON texts of a schema, and for texts of a pattern: the second engine.
+
+In: a schema's table and a vocabulary's (`maskstore/schema/`), tokens. Out: the states of texts and
+their masks. Nothing is computed ahead but the tables: a mask is made when it is asked for, and kept
+under what it depends on (`_memo_kernels.py`). Knows nothing of keywords or models.
+
+Reading order: `constants.py`, `_step_kernels.py` (a byte), `_walk_kernels.py` (a trie of tokens),
+`_mask_kernels.py` (a mask), `_text_kernels.py` (what Python calls), `texts.py`, `matcher.py`.
+"""

@@ -1,0 +1,37 @@
+"""Automata: steps, ends, and whether a string of an allowed length can still be completed."""
+
+from __future__ import annotations
+
+from maskwright.analysis.arrays import Int32
+from maskwright.analysis.jit import kernel
+from maskwright.maskstore.schema.layout import AUTOMATON_HEADER, CLASS_OF, LENGTHS_HEADER, N_CLASSES, N_STATES
+
+
+@kernel(forceinline=True)
+def next_state(automata: Int32, automaton: int, state: int, byte: int) -> int:
+    """The state behind a byte; 0 is dead."""
+    column = automata[automaton + CLASS_OF + byte]
+    return automata[automaton + AUTOMATON_HEADER + state * automata[automaton + N_CLASSES] + column]
+
+
+@kernel(forceinline=True)
+def end_of(automata: Int32, automaton: int, state: int) -> int:
+    """0 if nothing ends in a state; else 1, or 1 + the class of the key that ends there."""
+    n = automata[automaton + N_STATES] * automata[automaton + N_CLASSES]
+    return automata[automaton + AUTOMATON_HEADER + n + state]
+
+
+@kernel
+def can_have_length(automata: Int32, automaton: int, lengths: int, state: int, least: int, most: int) -> bool:
+    """Whether from a state some string ends with `least` to `most` further characters.
+
+    lengths : the offset of the automaton's lengths.
+    most : -1 for no limit.
+    """
+    preperiod, period = automata[lengths], automata[lengths + 1]
+    shift = 0
+    if least >= preperiod:
+        shift = least - preperiod - (least - preperiod) % period
+    row = lengths + LENGTHS_HEADER + (least - shift) * automata[automaton + N_STATES]
+    found = automata[row + state]
+    return found >= 0 and (most < 0 or found + shift <= most)

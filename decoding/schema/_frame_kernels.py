@@ -1,0 +1,383 @@
+"""Frames: what a walk reads of them, what may still come, and what a member or item changes."""
+
+from __future__ import annotations
+
+from maskwright.analysis.arrays import Int32
+from maskwright.analysis.jit import kernel
+from maskwright.decoding.schema._literal_kernels import literal_byte
+from maskwright.decoding.schema.constants import (
+    BITS,
+    CELL,
+    CELL_SHAPE,
+    COUNT,
+    FRAME,
+    LIMIT,
+    MARKED,
+    MARKS,
+    MISSING,
+    MOST_MARKS,
+    N_MARKS,
+    ORIGIN,
+    PARENT,
+    RANK,
+    REMEMBERED,
+    SHAPE,
+    TOP,
+)
+from maskwright.maskstore.schema.layout import (
+    ARRAYS,
+    CONTAINED_ITEMS,
+    CONTAINED_LEAST,
+    CONTAINED_MOST,
+    CONTAINED_PREFIX,
+    HAS_CONTAINED,
+    ITEMS,
+    KIND,
+    LEAST,
+    LITERALS,
+    MOST,
+    N_KEYS,
+    N_OTHERS,
+    N_PREFIX,
+    N_RANKED,
+    N_REQUIRED,
+    N_UNIQUE,
+    N_WORDS,
+    NEXT_REQUIRED,
+    NODE_SHAPES,
+    NODE_SIZE,
+    OBJECTS,
+    PREFIX,
+    RANKS,
+    REQUIRED,
+    SPELLINGS,
+    TRACKS_ITEMS,
+    UNIQUE_NUMBERS,
+    VALUES,
+)
+
+NO_STRING = -1
+"""The second hash of an item that is no string; the first one is its first byte."""
+
+
+@kernel(forceinline=True)
+def mark(memory: Int32, frame: int, kind: int) -> None:
+    """Note that a frame has been read: 1, what it lets follow, or 2, anything else.
+
+    Only frames of before the call count (`LIMIT`). A newer one tells what it was made of.
+    """
+    if memory[LIMIT] > 0:
+        note_mark(memory, frame, kind)
+
+
+@kernel
+def note_mark(memory: Int32, frame: int, kind: int) -> None:
+    """`mark`, where a call notes them."""
+    limit = memory[LIMIT]
+    while frame >= limit:
+        frame = memory[frame + ORIGIN]
+        kind = 2
+    if frame < 0:
+        return
+    n = memory[N_MARKS]
+    for k in range(min(n, MOST_MARKS)):
+        if memory[MARKS + 2 * k] == frame:
+            if memory[MARKS + 2 * k + 1] < kind:
+                memory[MARKS + 2 * k + 1] = kind
+            return
+    if n < MOST_MARKS:
+        memory[MARKS + 2 * n] = frame
+        memory[MARKS + 2 * n + 1] = kind
+        n += 1
+    else:
+        n = MOST_MARKS + 1  # too many to remember: nothing is kept
+    memory[N_MARKS] = n
+
+
+@kernel(forceinline=True)
+def has_bit(array: Int32, at: int, number: int) -> bool:
+    """A bit of the words at an offset."""
+    return (array[at + (number >> 5)] >> (number & 31)) & 1 != 0
+
+
+@kernel
+def set_bit(array: Int32, at: int, number: int) -> None:
+    """Set a bit of the words at an offset."""
+    word = (int(array[at + (number >> 5)]) & 0xFFFFFFFF) | (1 << int(number & 31))
+    array[at + (number >> 5)] = word if word < 1 << 31 else word - (1 << 32)
+
+
+@kernel
+def frame_words(table: Int32, shape: int) -> int:
+    """The integers of a frame of a shape."""
+    if table[shape + KIND] == OBJECTS:
+        return FRAME + table[shape + N_WORDS]
+    return FRAME + ((table[shape + N_UNIQUE] + 31) >> 5)
+
+
+@kernel
+def open_frame(table: Int32, memory: Int32, parent: int, shape: int) -> int:
+    """A new frame of an object or array that begins."""
+    frame = memory[TOP]
+    n = frame_words(table, shape)
+    for k in range(n):
+        memory[frame + k] = 0
+    memory[frame + PARENT] = parent
+    memory[frame + SHAPE] = shape
+    memory[frame + REMEMBERED] = -1
+    memory[frame + ORIGIN] = -1
+    if table[shape + KIND] == OBJECTS:
+        memory[frame + MISSING] = table[shape + N_REQUIRED]
+    memory[TOP] = frame + n
+    return frame
+
+
+@kernel
+def replace_frame(table: Int32, memory: Int32, frame: int) -> int:
+    """A copy of a frame, to be changed."""
+    copy = memory[TOP]
+    n = frame_words(table, memory[frame + SHAPE])
+    for k in range(n):
+        memory[copy + k] = memory[frame + k]
+    memory[copy + ORIGIN] = frame
+    memory[TOP] = copy + n
+    return copy
+
+
+@kernel
+def remember(memory: Int32, frame: int, hash_1: int, hash_2: int, length: int) -> None:
+    """Add a key or an item to those that a new frame remembers. length : an item's characters."""
+    cell = memory[TOP]
+    memory[cell] = memory[frame + REMEMBERED]
+    memory[cell + 1] = CELL_SHAPE
+    memory[cell + 2] = hash_1
+    memory[cell + 3] = hash_2
+    memory[cell + 4] = length
+    memory[TOP] = cell + CELL
+    memory[frame + REMEMBERED] = cell
+
+
+@kernel
+def is_remembered(memory: Int32, frame: int, hash_1: int, hash_2: int) -> bool:
+    """Whether a key or item has been there."""
+    cell = memory[frame + REMEMBERED]
+    while cell >= 0:
+        if memory[cell + 2] == hash_1 and memory[cell + 3] == hash_2:
+            return True
+        cell = memory[cell]
+    return False
+
+
+@kernel
+def has_remembered_length(memory: Int32, frame: int, length: int) -> bool:
+    """Whether an item of so many characters has been there."""
+    cell = memory[frame + REMEMBERED]
+    while cell >= 0:
+        if memory[cell + 4] == length:
+            return True
+        cell = memory[cell]
+    return False
+
+
+@kernel
+def is_tracked(table: Int32, memory: Int32, frame: int) -> bool:
+    """Whether values here are items that must differ from those that are remembered."""
+    shape = memory[frame + SHAPE]
+    return shape >= 0 and table[shape + KIND] == ARRAYS and table[shape + TRACKS_ITEMS] != 0
+
+
+# ---- Objects.
+
+
+@kernel(forceinline=True)
+def is_full(table: Int32, memory: Int32, frame: int, shape: int) -> bool:
+    """Whether only required members may still come to an object."""
+    most = table[shape + MOST]
+    return most >= 0 and memory[frame + COUNT] + memory[frame + MISSING] >= most
+
+
+@kernel
+def is_open(table: Int32, memory: Int32, frame: int, shape: int, key: int) -> bool:
+    """Whether a named key may still come to an object."""
+    if table[table[shape + VALUES] + key] < 0:
+        return False
+    is_required = has_bit(table, table[shape + REQUIRED], key)
+    if not is_required and is_full(table, memory, frame, shape):
+        return False
+    ranks = table[shape + RANKS]
+    if ranks < 0:
+        return not has_bit(memory, frame + BITS, key)
+    rank, here = table[ranks + key], memory[frame + RANK]
+    if rank < here or rank > table[table[shape + NEXT_REQUIRED] + here]:
+        return False
+    if table[shape + N_OTHERS] > 0:
+        return True
+    return memory[frame + COUNT] + table[shape + N_RANKED] - rank >= table[shape + LEAST]
+
+
+@kernel
+def is_any_open(table: Int32, memory: Int32, frame: int, shape: int, low: int, high: int) -> bool:
+    """Whether one of the named keys `low` to `high` may still come."""
+    for key in range(low, high):  # noqa: SIM110 (for compiled code)
+        if is_open(table, memory, frame, shape, key):
+            return True
+    return False
+
+
+@kernel
+def are_others_open(table: Int32, memory: Int32, frame: int, shape: int) -> bool:
+    """Whether a key that is not named may still come."""
+    if table[shape + N_OTHERS] == 0 or is_full(table, memory, frame, shape):
+        return False
+    if table[shape + RANKS] < 0:
+        return True
+    return table[table[shape + NEXT_REQUIRED] + memory[frame + RANK]] == table[shape + N_RANKED]
+
+
+@kernel
+def can_go_on(table: Int32, memory: Int32, frame: int, shape: int) -> bool:
+    """Whether one more member may come."""
+    return are_others_open(table, memory, frame, shape) or is_any_open(
+        table, memory, frame, shape, 0, table[shape + N_KEYS]
+    )
+
+
+@kernel(forceinline=True)
+def can_close(table: Int32, memory: Int32, frame: int, shape: int) -> bool:
+    """Whether an object may end."""
+    return memory[frame + MISSING] == 0 and memory[frame + COUNT] >= table[shape + LEAST]
+
+
+@kernel
+def add_member(table: Int32, memory: Int32, frame: int, shape: int, key: int) -> int:
+    """The frame of an object with one more member. key : the named key; -1 for another one."""
+    found = replace_frame(table, memory, frame)
+    memory[found + COUNT] += 1
+    ranks = table[shape + RANKS]
+    if key < 0:
+        if ranks >= 0:
+            memory[found + RANK] = table[shape + N_RANKED]
+        return found
+    if ranks >= 0:
+        memory[found + RANK] = table[ranks + key] + 1
+    else:
+        set_bit(memory, found + BITS, key)
+    if has_bit(table, table[shape + REQUIRED], key):
+        memory[found + MISSING] -= 1
+    return found
+
+
+# ---- Arrays.
+
+
+@kernel
+def item_node(table: Int32, shape: int, number: int) -> int:
+    """The node of an item that is not contained, or -1."""
+    if number < table[shape + N_PREFIX]:
+        return table[table[shape + PREFIX] + number]
+    return table[shape + ITEMS]
+
+
+@kernel
+def contained_node(table: Int32, shape: int, number: int) -> int:
+    """The node of an item that is contained, or -1."""
+    if table[shape + HAS_CONTAINED] == 0:
+        return -1
+    if number < table[shape + N_PREFIX]:
+        return table[table[shape + CONTAINED_PREFIX] + number]
+    return table[shape + CONTAINED_ITEMS]
+
+
+@kernel
+def can_end_with(table: Int32, shape: int, count: int, marked: int) -> bool:
+    """Whether some items complete an array of `count` items, of which `marked` are contained."""
+    most = table[shape + MOST]
+    if 0 <= most < count:
+        return False
+    if table[shape + HAS_CONTAINED] == 0:
+        return True
+    least, wanted, allowed = table[shape + LEAST], table[shape + CONTAINED_LEAST], table[shape + CONTAINED_MOST]
+    possible = marked
+    # one item more, as long as they are too few: the fewest items force the fewest to be contained
+    while count < least or possible < wanted:
+        if most >= 0 and count >= most:
+            return False
+        plain, contained = item_node(table, shape, count), contained_node(table, shape, count)
+        if plain < 0 and contained < 0:
+            return False
+        n = 1
+        if count >= table[shape + N_PREFIX]:
+            if contained < 0 and possible < wanted:
+                return False
+            n = max(least - count, wanted - possible if contained >= 0 else 0, 1)
+            if most >= 0 and count + n > most:
+                return False
+        count += n
+        if plain < 0:
+            marked += n
+        if contained >= 0:
+            possible += n
+    return allowed < 0 or marked <= allowed
+
+
+@kernel
+def can_be_item(table: Int32, memory: Int32, frame: int, shape: int, node: int) -> bool:
+    """Whether a node has an item that has not been there, where they are few and differ."""
+    if node < 0:
+        return False
+    if table[shape + N_UNIQUE] == 0:
+        return True
+    for k in range(table[node + NODE_SIZE]):
+        literals = table[node + NODE_SHAPES + k]
+        for number in range(table[table[literals + LITERALS]]):
+            if not has_bit(memory, frame + BITS, table[table[literals + UNIQUE_NUMBERS] + number]):
+                return True
+    return False
+
+
+@kernel
+def add_item(table: Int32, memory: Int32, frame: int, marked: int) -> int:
+    """The frame of an array with one more item. marked : 1 if the item is contained, else 0."""
+    found = replace_frame(table, memory, frame)
+    memory[found + COUNT] += 1
+    memory[found + MARKED] += marked
+    return found
+
+
+@kernel
+def is_literal_open(table: Int32, memory: Int32, frame: int, shape: int, number: int) -> bool:
+    """Whether a literal may stand here: it may not where it is an item that has been there."""
+    numbers = table[shape + UNIQUE_NUMBERS]
+    return numbers < 0 or not has_bit(memory, frame + BITS, table[numbers + number])
+
+
+@kernel
+def is_any_literal_open(table: Int32, memory: Int32, frame: int, shape: int, low: int, high: int) -> bool:
+    """Whether one of the literals `low` to `high` may stand here."""
+    if low >= high:
+        return False
+    if memory[LIMIT] == 0 and table[shape + KIND] == SPELLINGS and is_tracked(table, memory, frame):
+        literals = table[shape + LITERALS]
+        for number in range(low, high):  # noqa: SIM110 (for compiled code)
+            if not is_remembered(memory, frame, literal_byte(table, literals, number, 0), NO_STRING):
+                return True
+        return False
+    if table[shape + UNIQUE_NUMBERS] < 0:
+        return True
+    mark(memory, frame, 2)
+    for number in range(low, high):  # noqa: SIM110 (for compiled code)
+        if is_literal_open(table, memory, frame, shape, number):
+            return True
+    return False
+
+
+@kernel
+def use_literal(table: Int32, memory: Int32, frame: int, shape: int, number: int) -> int:
+    """The frame around a literal that has ended."""
+    numbers = table[shape + UNIQUE_NUMBERS]
+    if numbers < 0:
+        return frame
+    mark(memory, frame, 2)
+    found = replace_frame(table, memory, frame)
+    set_bit(memory, found + BITS, table[numbers + number])
+    return found

@@ -1,0 +1,61 @@
+"""Literals: those that begin with what has been read."""
+
+from __future__ import annotations
+
+from maskwright.analysis.arrays import Int32
+from maskwright.analysis.jit import kernel
+
+
+@kernel
+def narrow(table: Int32, literals: int, low: int, high: int, depth: int, byte: int) -> tuple[int, int]:
+    """Of the literals `low` to `high`, which agree in `depth` bytes, those that go on with a byte.
+
+    Literals are sorted, so these are neighbours again.
+    """
+    starts = literals + 1
+    data = starts + table[literals] + 1
+    begin, end = low, high
+    while begin < end:
+        middle = (begin + end) >> 1
+        at = table[starts + middle] + depth
+        if at < table[starts + middle + 1] and table[data + at] >= byte:
+            end = middle
+        else:
+            begin = middle + 1
+    last, end = begin, high
+    while last < end:
+        middle = (last + end) >> 1
+        if table[data + table[starts + middle] + depth] > byte:
+            end = middle
+        else:
+            last = middle + 1
+    return begin, last
+
+
+@kernel(forceinline=True)
+def literal_length(table: Int32, literals: int, number: int) -> int:
+    """The bytes of a literal."""
+    return table[literals + 2 + number] - table[literals + 1 + number]
+
+
+@kernel(forceinline=True)
+def literal_byte(table: Int32, literals: int, number: int, depth: int) -> int:
+    """A byte of a literal."""
+    return table[literals + 2 + table[literals] + table[literals + 1 + number] + depth]
+
+
+@kernel
+def literal_character(table: Int32, literals: int, number: int, depth: int) -> int:
+    """The character of a literal that begins at a byte; -1 at its end or where none begins."""
+    if depth >= literal_length(table, literals, number):
+        return -1
+    first = literal_byte(table, literals, number, depth)
+    if first < 0x80:
+        return first
+    if first < 0xC0:
+        return -1
+    n = 1 if first < 0xE0 else 2 if first < 0xF0 else 3
+    found = first & (0x3F >> n)
+    for k in range(n):
+        found = found << 6 | (literal_byte(table, literals, number, depth + 1 + k) & 0x3F)
+    return found

@@ -1,0 +1,463 @@
+"""Masks: of a thread, made or kept; of a text, the union over its threads."""
+
+from __future__ import annotations
+
+from maskwright.analysis.arrays import Int32
+from maskwright.analysis.jit import kernel
+from maskwright.decoding.schema._frame_kernels import note_mark, set_bit
+from maskwright.decoding.schema._literal_kernels import literal_length, narrow
+from maskwright.decoding.schema._memo_kernels import (
+    characters_left,
+    find,
+    insert,
+    keep_room,
+    next_question,
+    pieces_read,
+    write_piece,
+    write_thread_key,
+)
+from maskwright.decoding.schema._row_kernels import row_of
+from maskwright.decoding.schema._step_kernels import begin_thread, step
+from maskwright.decoding.schema._walk_kernels import LEVEL, walk
+from maskwright.decoding.schema.constants import (
+    AFTER,
+    AUTOMATON,
+    DATA_TOP,
+    DEPTH,
+    ESCAPE,
+    FRAME_OF,
+    HIGH,
+    IS_ANY,
+    IS_OFF,
+    KEY_STRING,
+    LENGTH,
+    LEVELS,
+    LIMIT,
+    LIST,
+    LOW,
+    MARKS,
+    MASK_HEADER,
+    MASK_ROWS,
+    MODE,
+    MOST_MARKS,
+    MOST_THREADS,
+    N_FOUND,
+    N_IDS,
+    N_MARKS,
+    N_MASK_ROWS,
+    N_MISSES,
+    NO_ESCAPE,
+    NO_ROOM,
+    NUMBER,
+    OK,
+    PARENT,
+    SAVED_MARKS,
+    SHAPE_OF,
+    STRING,
+    THREAD,
+    TOO_MANY,
+    TOP,
+    UTF8,
+)
+from maskwright.maskstore.schema._utf8_kernels import BACKSLASH, QUOTE
+from maskwright.maskstore.schema.layout import (
+    CLOSER,
+    CLOSERS,
+    CONTENT_ROW,
+    FULL,
+    IS_TEXT,
+    KEY_AUTOMATON,
+    KEYS,
+    KIND,
+    LENGTH_ROWS,
+    MOST_WORDS,
+    N_CLOSERS,
+    N_LENGTHS,
+    N_ROW_WORDS,
+    N_TAILS,
+    NUMBER_AUTOMATON,
+    SPECIAL,
+    STRING_AUTOMATON,
+    STRING_LEAST,
+    STRING_LENGTHS,
+    STRING_LITERALS,
+    STRING_MOST,
+    STRUCTURE,
+    TAILS,
+    TOKEN_BYTES,
+    TOKEN_START,
+)
+
+MASK, TAIL = 1, 2
+"""What results are kept under a thread's key."""
+
+MOST_LISTED = 600
+"""The most ids of a mask; where there are more they become a row."""
+
+
+@kernel
+def ask(voc: Int32, table: Int32, memory: Int32, work: Int32, frame: int, n: int) -> tuple[int, int, int, int]:
+    """Follow the questions from the key of n integers in KEY_BUFFER.
+
+    Returns a result's offset or -1; the pieces that were asked for, as bits; the size of the last
+    key, -1 if it is too long; and where that is kept, or the place that is free for it.
+    """
+    asked = 0
+    while True:
+        slot = find(work, n)
+        if slot < 0:
+            return -1, asked, n, slot
+        value = int(work[slot + 2])
+        if value >= 0:
+            return value, asked, n, slot
+        piece = -1 - value
+        asked |= 1 << piece
+        n = write_piece(voc, table, memory, work, slot, frame, piece)
+        if n < 0:
+            return -1, asked, n, 0
+
+
+@kernel
+def answer(
+    voc: Int32, table: Int32, memory: Int32, work: Int32, frame: int, n: int, asked: int, wanted: int, result: int
+) -> None:
+    """Keep a result under the key in KEY_BUFFER and the pieces that it depends on.
+
+    asked, wanted : the pieces that the key stands for, and all that the result depends on.
+    """
+    while n >= 0:
+        slot = find(work, n)
+        if slot >= 0:
+            return
+        piece = next_question(asked, wanted)
+        if piece < 0:
+            insert(work, slot, n, result)
+            return
+        slot = insert(work, slot, n, -1 - piece)
+        asked |= 1 << piece
+        n = write_piece(voc, table, memory, work, slot, frame, piece)
+
+
+@kernel
+def tails_of(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32) -> int:
+    """The tails that the thread of the first level can read, kept or new.
+
+    A tail is what stands in a token behind its first quotation mark. Returns the offset of their
+    bits, or -1 - an error. What they depend on is marked.
+    """
+    at = work[LEVELS] + LEVEL
+    frame = work[at + FRAME_OF]
+    n = write_thread_key(voc, table, automata, work, at, TAIL)
+    found, asked, n, _ = ask(voc, table, memory, work, frame, n)
+    if found < 0:
+        limit, n_marks = memory[LIMIT], memory[N_MARKS]
+        for k in range(2 * MOST_MARKS):
+            work[work[SAVED_MARKS] + k] = memory[MARKS + k]
+        for k in range(THREAD):
+            work[work[SAVED_MARKS] + 2 * MOST_MARKS + k] = work[at + k]
+        memory[LIMIT] = memory[TOP]
+        memory[N_MARKS] = 0
+        n_found = work[N_FOUND]
+        code = walk(voc, voc[TAILS], table, automata, memory, work)
+        wanted = pieces_read(memory, frame)
+        memory[LIMIT] = limit
+        memory[N_MARKS] = n_marks
+        for k in range(2 * MOST_MARKS):
+            memory[MARKS + k] = work[work[SAVED_MARKS] + k]
+        if code != OK:
+            return -1 - code
+        found = work[DATA_TOP]
+        n_words = (voc[N_TAILS] + 31) >> 5
+        for k in range(n_words):
+            work[found + k] = 0
+        for k in range(n_found, work[N_FOUND]):
+            set_bit(work, found, work[work[LIST] + k])
+        work[N_FOUND] = n_found
+        work[DATA_TOP] = found + n_words
+        if wanted < 0:
+            memory[N_MARKS] = MOST_MARKS + 1
+            return found
+        # the key again: the walk has overwritten thread and buffer
+        for k in range(THREAD):
+            work[at + k] = work[work[SAVED_MARKS] + 2 * MOST_MARKS + k]
+        n = write_thread_key(voc, table, automata, work, at, TAIL)
+        _, asked, n, _ = ask(voc, table, memory, work, frame, n)
+        if n >= 0:
+            answer(voc, table, memory, work, frame, n, asked, wanted, found)
+        asked |= wanted
+    depth = 0
+    while asked >> 2 * depth != 0:
+        part = asked >> 2 * depth & 3
+        if part != 0 and memory[LIMIT] > 0:
+            note_mark(memory, frame, 2 if part & 2 else 1)
+        frame = memory[frame + PARENT]
+        depth += 1
+    return found
+
+
+@kernel
+def place_thread(work: Int32, at: int) -> int:
+    """Put a thread where a walk begins. Returns its offset there."""
+    to = work[LEVELS] + LEVEL
+    for k in range(THREAD):
+        work[to + k] = work[at + k]
+    return to
+
+
+@kernel
+def list_closers(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, at: int) -> int:
+    """List the tokens that end a string of any content. Returns OK or an error."""
+    shape, length = work[at + SHAPE_OF], work[at + LENGTH]
+    least, most = table[shape + STRING_LEAST], table[shape + STRING_MOST]
+    begin_thread(work, work[LEVELS] + LEVEL, work[at + FRAME_OF], AFTER, 0)
+    tails = tails_of(voc, table, automata, memory, work)
+    if tails < 0:
+        return -1 - tails
+    n, closer = work[N_FOUND], voc[CLOSERS]
+    for _ in range(voc[N_CLOSERS]):
+        tail = voc[closer + 1]
+        if work[tails + (tail >> 5)] >> (tail & 31) & 1 != 0:
+            total = length + voc[closer + 2]
+            if total >= least and (most < 0 or total <= most):
+                work[work[LIST] + n] = voc[closer]
+                n += 1
+        closer += CLOSER
+    work[N_FOUND] = n
+    return OK
+
+
+@kernel
+def tails_behind_key(
+    voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, at: int, is_other: bool
+) -> int:
+    """The tails behind a key that ends here, or that is no named one. Returns their bits' offset.
+
+    0 if the key may not end; -1 - an error.
+    """
+    here = work[LEVELS] + LEVEL + THREAD
+    for k in range(THREAD):
+        work[here + k] = work[at + k]
+    if is_other:
+        work[here + IS_OFF] = 1
+    if step(table, automata, memory, work, here, QUOTE, work[LEVELS] + LEVEL) == 0:
+        return 0
+    return tails_of(voc, table, automata, memory, work)
+
+
+@kernel
+def list_key_closers(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, at: int) -> int:
+    """List the tokens that end a key that any content may make. Returns OK or an error."""
+    shape = work[at + SHAPE_OF]
+    is_off = work[at + IS_OFF] != 0
+    here = tails_behind_key(voc, table, automata, memory, work, at, False)
+    if here < 0:
+        return -1 - here
+    other = here
+    if not is_off:
+        other = tails_behind_key(voc, table, automata, memory, work, at, True)
+        if other < 0:
+            return -1 - other
+    literals = table[shape + KEYS]
+    n, closer = work[N_FOUND], voc[CLOSERS]
+    for _ in range(voc[N_CLOSERS]):
+        token, tail, size = voc[closer], voc[closer + 1], voc[closer + 3]
+        tails = here if size == 0 else other
+        if not is_off and size > 0:
+            # a token that comes to a named key, or that has escapes, is looked at below
+            low, high, depth = work[at + LOW], work[at + HIGH], work[at + DEPTH]
+            data = voc[TOKEN_BYTES] + voc[voc[TOKEN_START] + token]
+            for k in range(size):
+                byte = voc[data + k]
+                if byte == BACKSLASH:
+                    tails = -1
+                    break
+                low, high = narrow(table, literals, low, high, depth, byte)
+                if low >= high:
+                    break
+                depth += 1
+            if low < high and literal_length(table, literals, low) == depth:
+                tails = -1
+        is_live = tails > 0 and work[tails + (tail >> 5)] >> (tail & 31) & 1 != 0
+        if tails < 0:
+            result = can_read(voc, table, automata, memory, work, at, token)
+            if result < 0:
+                return -1 - result
+            is_live = result == 1
+        if is_live:
+            work[work[LIST] + n] = token
+            n += 1
+        closer += CLOSER
+    work[N_FOUND] = n
+    return OK
+
+
+@kernel
+def can_read(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, at: int, token: int) -> int:
+    """1 if a thread can read a token, else 0, or -1 - an error.
+
+    It is for the few tokens that nothing faster answers for.
+    """
+    top = memory[TOP]
+    room = table[MOST_WORDS]
+    here = work[LEVELS] + LEVEL
+    there = here + (MOST_THREADS + 1) * THREAD
+    for k in range(THREAD):
+        work[here + k] = work[at + k]
+    n = 1
+    for k in range(voc[voc[TOKEN_START] + token], voc[voc[TOKEN_START] + token + 1]):
+        if memory[TOP] + (n + 1) * room > len(memory):
+            memory[TOP] = top
+            return -1 - NO_ROOM
+        found = 0
+        for thread in range(n):
+            found += step(
+                table, automata, memory, work, here + thread * THREAD, voc[voc[TOKEN_BYTES] + k], there + found * THREAD
+            )
+            if found > MOST_THREADS // 2:
+                memory[TOP] = top
+                return -1 - TOO_MANY
+        if found == 0:
+            memory[TOP] = top
+            return 0
+        n = found
+        for word in range(n * THREAD):
+            work[here + word] = work[there + word]
+    memory[TOP] = top
+    return 1
+
+
+@kernel
+def list_tokens(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, at: int, mask: int) -> int:
+    """Make the mask of a thread: its rows at an offset of `work`, its ids in the list.
+
+    Returns OK or an error.
+    """
+    mode, shape = work[at + MODE], work[at + SHAPE_OF]
+    n_words = voc[N_ROW_WORDS]
+    rows = mask + MASK_ROWS
+    if mode == NUMBER and table[IS_TEXT] != 0:
+        row = row_of(voc, automata, table[shape + NUMBER_AUTOMATON], -1, work[at + AUTOMATON], 0, -1, True, work)
+        return add_row(work, mask, rows, 1, row)
+    if mode != STRING and mode != KEY_STRING:
+        place_thread(work, at)
+        return walk(voc, voc[STRUCTURE], table, automata, memory, work)
+    is_literal = mode == STRING and table[shape + KIND] == STRING_LITERALS
+    is_plain = work[at + ESCAPE] == NO_ESCAPE and work[at + UTF8] == 0
+    if not is_plain or is_literal or (mode == KEY_STRING and work[at + LENGTH] == 0):
+        place_thread(work, at)
+        return walk(voc, voc[FULL], table, automata, memory, work)
+    if mode == STRING:
+        automaton = table[shape + STRING_AUTOMATON]
+        if automaton >= 0:
+            least, rest = characters_left(voc, table, automata, work, at)
+            lengths = table[shape + STRING_LENGTHS]
+            row = row_of(voc, automata, automaton, lengths, work[at + AUTOMATON], least, rest, False, work)
+            code = add_row(work, mask, rows, 1, row)
+            if code != OK:
+                return code
+            place_thread(work, at)
+            return walk(voc, voc[SPECIAL], table, automata, memory, work)
+        rest = table[shape + STRING_MOST] - work[at + LENGTH]
+        row = voc[CONTENT_ROW]
+        if table[shape + STRING_MOST] >= 0 and rest <= voc[N_LENGTHS]:
+            row = voc[LENGTH_ROWS] + n_words * rest
+        add_row(work, mask, rows, 0, row)
+        return list_closers(voc, table, automata, memory, work, at)
+    automaton = table[shape + KEY_AUTOMATON]
+    if automaton < 0:
+        add_row(work, mask, rows, 0, voc[CONTENT_ROW])
+        return list_key_closers(voc, table, automata, memory, work, at)
+    if work[at + AUTOMATON] != 0:
+        row = row_of(voc, automata, automaton, -1, work[at + AUTOMATON], 0, -1, False, work)
+        code = add_row(work, mask, rows, 1, row)
+        if code != OK:
+            return code
+    place_thread(work, at)
+    code = walk(voc, voc[SPECIAL], table, automata, memory, work)
+    if code != OK or work[at + IS_OFF] != 0:
+        return code
+    # the named keys' own tokens: as if there were no others
+    to = place_thread(work, at)
+    work[to + LENGTH] = 0
+    return walk(voc, voc[FULL], table, automata, memory, work)
+
+
+@kernel
+def add_row(work: Int32, mask: int, rows: int, is_kept: int, row: int) -> int:
+    """Add a row to a mask. Returns OK, or the error that the row is."""
+    if row < 0:
+        return -row
+    n = work[mask + N_MASK_ROWS]
+    work[rows + 2 * n] = is_kept
+    work[rows + 2 * n + 1] = row
+    work[mask + N_MASK_ROWS] = n + 1
+    return OK
+
+
+@kernel
+def make_mask(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, at: int) -> int:
+    """The mask of a thread, newly made. Returns its offset, or -1 - an error."""
+    header = work[LIST] - MASK_HEADER  # the header in the making stands before the list
+    for k in range(MASK_HEADER):
+        work[header + k] = 0
+    work[N_FOUND] = 0
+    top = memory[TOP]
+    code = list_tokens(voc, table, automata, memory, work, at, header)
+    memory[TOP] = top
+    if code != OK:
+        return -1 - code
+    n = work[N_FOUND]
+    if n > MOST_LISTED:
+        row = work[DATA_TOP]
+        n_words = voc[N_ROW_WORDS]
+        for k in range(n_words):
+            work[row + k] = 0
+        for k in range(n):
+            set_bit(work, row, work[work[LIST] + k])
+        work[DATA_TOP] = row + n_words
+        add_row(work, header, header + MASK_ROWS, 1, row)
+        n = 0
+    work[header + N_IDS] = n
+    work[header + IS_ANY] = 1 if n > 0 else has_any(voc, work, header)
+    mask = work[DATA_TOP]
+    for k in range(MASK_HEADER + n):
+        work[mask + k] = work[header + k]
+    work[DATA_TOP] = mask + MASK_HEADER + n
+    return mask
+
+
+@kernel
+def has_any(voc: Int32, work: Int32, mask: int) -> int:
+    """1 if a row of a mask has a token, else 0."""
+    for k in range(work[mask + N_MASK_ROWS]):
+        is_kept, row = work[mask + MASK_ROWS + 2 * k], work[mask + MASK_ROWS + 2 * k + 1]
+        for word in range(voc[N_ROW_WORDS]):
+            if (work[row + word] if is_kept else voc[row + word]) != 0:
+                return 1
+    return 0
+
+
+@kernel
+def mask_of(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, at: int) -> int:
+    """The mask of a thread, kept or new. Returns its offset, or -1 - an error."""
+    frame = work[at + FRAME_OF]
+    n = write_thread_key(voc, table, automata, work, at, MASK)
+    found, asked, n, _ = ask(voc, table, memory, work, frame, n)
+    if found >= 0:
+        return found
+    keep_room(voc, work)
+    memory[LIMIT] = memory[TOP]
+    memory[N_MARKS] = 0
+    work[N_MISSES] += 1
+    found = make_mask(voc, table, automata, memory, work, at)
+    memory[LIMIT] = 0
+    if found < 0:
+        return found
+    wanted = pieces_read(memory, frame)
+    if wanted >= 0:
+        # the key again, since other results have been kept meanwhile
+        n = write_thread_key(voc, table, automata, work, at, MASK)
+        _, asked, n, _ = ask(voc, table, memory, work, frame, n)
+        if n >= 0:
+            answer(voc, table, memory, work, frame, n, asked, wanted, found)
+    return found

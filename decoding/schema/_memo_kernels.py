@@ -1,0 +1,310 @@
+"""Kept results: found by all that they depend on, which is asked for piece by piece.
+
+A mask depends on a thread and on what its tokens read of the frames around it. What that is, is
+known once a mask has been made (`mark`). So a key leads to a result, or to a *question*: the number
+of a piece of the frames. With that piece it makes the next key, and so on, until there is a result:
+a decision tree that grows with what is met. Whole keys are compared, so no result is ever taken for
+another's.
+
+A piece is 2 * depth for what the frame at that depth lets follow, or 2 * depth + 1 for all of it.
+"""
+
+from __future__ import annotations
+
+from maskwright.analysis.arrays import Int32
+from maskwright.analysis.jit import kernel
+from maskwright.decoding.schema._frame_kernels import are_others_open, can_close, can_go_on
+from maskwright.decoding.schema.constants import (
+    AUTOMATON,
+    BITS,
+    CODE,
+    COLON,
+    COUNT,
+    DATA,
+    DATA_END,
+    DATA_TOP,
+    DEPTH,
+    ESCAPE,
+    HIGH,
+    IS_OFF,
+    KEY_BUFFER,
+    KEY_END,
+    KEY_STRING,
+    LENGTH,
+    LOW,
+    MARKED,
+    MARKS,
+    MISSING,
+    MODE,
+    MOST_MARKS,
+    N_MARKS,
+    N_RESETS,
+    N_SLOTS,
+    N_USED,
+    NUMBER,
+    PARENT,
+    RANK,
+    SHAPE,
+    SHAPE_OF,
+    SLOT,
+    SLOTS,
+    STRING,
+    UTF8,
+    VALUE,
+)
+from maskwright.maskstore.schema.layout import (
+    AUTOMATON_ID,
+    HAS_CONTAINED,
+    ITEMS,
+    KIND,
+    LEAST,
+    MOST,
+    MOST_BYTES,
+    N_PREFIX,
+    N_ROW_WORDS,
+    N_TOKENS,
+    N_UNIQUE,
+    N_WORDS,
+    NODE_ID,
+    NUMBER_AUTOMATON,
+    OBJECTS,
+    SHAPE_ID,
+    SPACING_ID,
+    STRING_AUTOMATON,
+    STRING_LEAST,
+    STRING_LENGTHS,
+    STRING_LITERALS,
+    STRING_MOST,
+)
+
+MOST_DEPTH = 30
+"""Frames deeper than this are not asked about; what reads them is not kept."""
+
+OPEN_END, QUESTION, ROW = -1, -2, -3
+"""What begins a key: the frame below all; a key that goes on; a row of an automaton."""
+
+
+@kernel
+def reset_memo(work: Int32) -> None:
+    """Forget all that was kept."""
+    for k in range(SLOT * work[N_SLOTS]):
+        work[work[SLOTS] + k] = 0
+    work[DATA_TOP] = work[DATA]
+    work[N_USED] = 0
+    work[N_RESETS] += 1
+
+
+@kernel
+def keep_room(voc: Int32, work: Int32) -> None:
+    """Forget all if there is not room for what one mask may add."""
+    wanted = 16 * voc[N_ROW_WORDS] + 4 * voc[N_TOKENS] + 65536
+    if 2 * work[N_USED] > work[N_SLOTS] - 256 or work[DATA_TOP] + wanted > work[DATA_END]:
+        reset_memo(work)
+
+
+@kernel
+def find(work: Int32, n: int) -> int:
+    """The slot of the key of n integers in KEY_BUFFER, or -1 - the slot that is free for it."""
+    key = work[KEY_BUFFER]
+    mixed = 0x2545F491
+    for k in range(n):
+        mixed = ((mixed ^ (int(work[key + k]) & 0xFFFFFFFF)) * 0x9E3779B1) & 0xFFFFFFFFFFFF
+        mixed ^= mixed >> 15
+    hashed = (mixed ^ (mixed >> 21)) & 0x7FFFFFFF | 1
+    mask = int(work[N_SLOTS]) - 1
+    place = (mixed >> 7) & mask
+    while True:
+        slot = work[SLOTS] + SLOT * place
+        if work[slot] == 0:
+            work[key - 1] = hashed  # for `insert`
+            return -1 - slot
+        if work[slot] == hashed:
+            stored = work[slot + 1]
+            if work[stored] == n:
+                k = 0
+                while k < n and work[stored + 1 + k] == work[key + k]:
+                    k += 1
+                if k == n:
+                    return slot
+        place = (place + 1) & mask
+
+
+@kernel
+def insert(work: Int32, free: int, n: int, value: int) -> int:
+    """Keep a value under the key in KEY_BUFFER, of which `find` has just said where.
+
+    Returns its slot.
+    """
+    slot = -1 - free
+    key = work[KEY_BUFFER]
+    at = work[DATA_TOP]
+    work[at] = n
+    for k in range(n):
+        work[at + 1 + k] = work[key + k]
+    work[DATA_TOP] = at + 1 + n
+    work[slot] = work[key - 1]
+    work[slot + 1] = at
+    work[slot + 2] = value
+    work[N_USED] += 1
+    return slot
+
+
+@kernel
+def write_piece(voc: Int32, table: Int32, memory: Int32, work: Int32, slot: int, frame: int, piece: int) -> int:
+    """Write the key that goes on from a slot's question with a piece of the frames.
+
+    Returns its size, -1 if it is too long to be kept.
+    """
+    for _ in range(piece >> 1):
+        frame = memory[frame + PARENT]
+    key = work[KEY_BUFFER]
+    work[key] = QUESTION
+    work[key + 1] = work[slot + 1]
+    shape = memory[frame + SHAPE]
+    n = key + 2
+    if shape < 0:
+        work[n] = OPEN_END
+        return 3
+    if table[shape + KIND] == OBJECTS:
+        if piece & 1 == 0:
+            flags = 4 if are_others_open(table, memory, frame, shape) else 0
+            flags |= 2 if can_go_on(table, memory, frame, shape) else 0
+            work[n] = flags | (1 if can_close(table, memory, frame, shape) else 0)
+            # a named key marks all of the frame as it is read; another one needs the shape alone
+            work[n + 1] = table[shape + SHAPE_ID] if flags & 4 else 0
+            return 4
+        if table[shape + N_WORDS] + 64 > work[KEY_END] - key:
+            return -1
+        counts = table[shape + LEAST] > 0 or table[shape + MOST] >= 0
+        work[n] = table[shape + SHAPE_ID]
+        work[n + 1] = memory[frame + MISSING]
+        work[n + 2] = memory[frame + RANK]
+        work[n + 3] = memory[frame + COUNT] if counts else 0
+        for k in range(table[shape + N_WORDS]):
+            work[n + 4 + k] = memory[frame + BITS + k]
+        return n + 4 + table[shape + N_WORDS] - key
+    return write_array_piece(voc, table, memory, work, frame)
+
+
+@kernel
+def write_array_piece(voc: Int32, table: Int32, memory: Int32, work: Int32, frame: int) -> int:
+    """`write_piece` of an array: what it lets follow is all of it."""
+    key = work[KEY_BUFFER]
+    n = key + 2
+    shape = memory[frame + SHAPE]
+    count, least, most = memory[frame + COUNT], table[shape + LEAST], table[shape + MOST]
+    n_unique = table[shape + N_UNIQUE]
+    is_plain = table[shape + HAS_CONTAINED] == 0 and n_unique == 0 and count >= table[shape + N_PREFIX]
+    if is_plain and count >= least and (most < 0 or most - count > voc[MOST_BYTES]):
+        items = table[shape + ITEMS]
+        work[n] = -4
+        work[n + 1] = table[items + NODE_ID] if items >= 0 else -1
+        return 4
+    words = (n_unique + 31) >> 5
+    if words + 64 > work[KEY_END] - key:
+        return -1
+    if most < 0:
+        count = min(count, max(max(least, table[shape + N_PREFIX]), 1))
+    work[n] = table[shape + SHAPE_ID]
+    work[n + 1] = count
+    work[n + 2] = memory[frame + MARKED]
+    for k in range(words):
+        work[n + 3 + k] = memory[frame + BITS + k]
+    return n + 3 + words - key
+
+
+@kernel
+def pieces_read(memory: Int32, frame: int) -> int:
+    """The pieces that have been marked, as bits; -1 if they are too many or too deep."""
+    n = memory[N_MARKS]
+    if n > MOST_MARKS:
+        return -1
+    found = 0
+    for k in range(n):
+        marked = memory[MARKS + 2 * k]
+        at, depth = frame, 0
+        while at != marked and depth < MOST_DEPTH:
+            at = memory[at + PARENT]
+            if at < 0:
+                return -1
+            depth += 1
+        if depth >= MOST_DEPTH:
+            return -1
+        found |= 1 << (2 * depth + int(memory[MARKS + 2 * k + 1]) - 1)
+    return found
+
+
+@kernel
+def next_question(asked: int, wanted: int) -> int:
+    """The first piece that is wanted and has not been asked for; -1 if there is none."""
+    for depth in range(MOST_DEPTH):
+        part, whole = 1 << 2 * depth, 2 << 2 * depth
+        if wanted & whole != 0:
+            if asked & whole == 0:
+                return 2 * depth + 1
+        elif wanted & part != 0 and asked & (part | whole) == 0:
+            return 2 * depth
+    return -1
+
+
+@kernel
+def write_thread_key(voc: Int32, table: Int32, automata: Int32, work: Int32, at: int, purpose: int) -> int:
+    """Write the key of a thread, without its frames, to KEY_BUFFER. Returns its size.
+
+    purpose : what is kept under it: a number that no other kind of result has.
+    """
+    n = work[KEY_BUFFER]
+    mode, shape = work[at + MODE], work[at + SHAPE_OF]
+    work[n] = table[SPACING_ID] << 6 | purpose << 4 | mode
+    if mode in (VALUE, COLON):
+        work[n + 1] = table[shape + NODE_ID]
+        work[n + 2] = work[at + AUTOMATON]
+        return 3
+    if mode < STRING:
+        work[n + 1] = work[at + AUTOMATON]
+        return 2
+    work[n + 2] = work[at + AUTOMATON]
+    if mode == NUMBER:
+        work[n + 1] = automata[table[shape + NUMBER_AUTOMATON] + AUTOMATON_ID]
+        return 3
+    work[n + 1] = table[shape + SHAPE_ID]
+    work[n + 3] = work[at + ESCAPE]
+    work[n + 4] = work[at + CODE]
+    work[n + 5] = work[at + UTF8]
+    if mode == STRING and table[shape + KIND] != STRING_LITERALS:
+        automaton = table[shape + STRING_AUTOMATON]
+        work[n + 1] = -1 if automaton < 0 else automata[automaton + AUTOMATON_ID]
+        least, rest = characters_left(voc, table, automata, work, at)
+        work[n + 6] = least
+        work[n + 7] = rest
+        work[n + 8] = work[at + IS_OFF]
+        return 9
+    work[n + 6] = work[at + LOW]
+    work[n + 7] = work[at + HIGH]
+    work[n + 8] = work[at + DEPTH]
+    if mode != KEY_STRING:
+        return 9
+    work[n + 9] = work[at + IS_OFF]
+    work[n + 10] = work[at + LENGTH]
+    return 11
+
+
+@kernel
+def characters_left(voc: Int32, table: Int32, automata: Int32, work: Int32, at: int) -> tuple[int, int]:
+    """The least number of characters that a string of STRINGS lacks, and the greatest.
+
+    -1 for as many as a token can have. What no token can reach is said alike.
+    """
+    shape = work[at + SHAPE_OF]
+    most, length, longest = table[shape + STRING_MOST], work[at + LENGTH], voc[MOST_BYTES]
+    least = max(table[shape + STRING_LEAST] - length, 0)
+    rest = most - length if most >= 0 else -1
+    lengths = table[shape + STRING_LENGTHS]
+    if lengths < 0:
+        return min(least, longest + 1), rest if rest <= longest else -1
+    reach = longest + automata[lengths] + automata[lengths + 1]
+    if rest > reach + least:  # however a token goes on, an end is near enough
+        rest = -1
+    if rest < 0 and least > reach:
+        least = reach + (least - reach) % automata[lengths + 1]
+    return least, rest

@@ -1,0 +1,88 @@
+"""Bytes of a text: what its threads become, and what is remembered to go back to."""
+
+from __future__ import annotations
+
+from maskwright.analysis.arrays import Int32
+from maskwright.analysis.jit import kernel
+from maskwright.decoding.schema._step_kernels import step
+from maskwright.decoding.schema._walk_kernels import merge
+from maskwright.decoding.schema.constants import (
+    HISTORY,
+    ILLEGAL,
+    MAX_HISTORY,
+    MOST_THREADS,
+    N_HISTORY,
+    NEXT,
+    NO_ROOM,
+    OK,
+    STATE,
+    THREAD,
+    THREADS_1,
+    THREADS_2,
+    TOO_MANY,
+    TOP,
+)
+from maskwright.maskstore.schema.layout import MOST_WORDS
+
+
+@kernel
+def keep_state(memory: Int32, work: Int32, at: int, n: int) -> None:
+    """Write the text's new state: n threads."""
+    state = memory[TOP]
+    memory[state] = n
+    for k in range(n * THREAD):
+        memory[state + 1 + k] = work[at + k]
+    memory[TOP] = state + 1 + n * THREAD
+    memory[STATE] = state
+
+
+@kernel
+def note_history(memory: Int32, state: int) -> None:
+    """Remember a state, the last one, to go back to it."""
+    most = memory[MAX_HISTORY]
+    if most == 0:
+        return
+    memory[HISTORY + memory[NEXT]] = state
+    memory[NEXT] = memory[NEXT] + 1 if memory[NEXT] + 1 < most else 0
+    if memory[N_HISTORY] < most:
+        memory[N_HISTORY] += 1
+
+
+@kernel
+def read(
+    table: Int32, automata: Int32, memory: Int32, work: Int32, data: Int32, start: int, end: int, commit: bool
+) -> int:
+    """Read bytes: OK or an error. The text changes only if they are legal and `commit` is true.
+
+    data : its integers `start` to `end` - 1 are the bytes.
+    """
+    room = table[MOST_WORDS]
+    state, top = memory[STATE], memory[TOP]
+    n = memory[state]
+    at, to = work[THREADS_1], work[THREADS_2]
+    for k in range(n * THREAD):
+        work[at + k] = memory[state + 1 + k]
+    for position in range(start, end):
+        if memory[TOP] + (n + 1) * room > len(memory):
+            memory[TOP] = top
+            return NO_ROOM
+        found = 0
+        for k in range(n):
+            found += step(table, automata, memory, work, at + k * THREAD, data[position], to + found * THREAD)
+            if found > MOST_THREADS // 2:
+                memory[TOP] = top
+                return TOO_MANY
+        if found == 0:
+            memory[TOP] = top
+            return ILLEGAL
+        n = found if found == 1 else merge(table, memory, work, to, found)
+        at, to = to, at
+    if memory[TOP] + 1 + n * THREAD > len(memory):
+        memory[TOP] = top
+        return NO_ROOM
+    if commit:
+        note_history(memory, state)
+        keep_state(memory, work, at, n)
+    else:
+        memory[TOP] = top
+    return OK

@@ -1,0 +1,223 @@
+"""Keys and items that have been there: tokens that would say one again are taken out of a mask.
+
+Kept masks know nothing of what a text remembers, since it is different in each text. So a mask is
+made as if nothing were remembered, and then the few tokens that may say something again are read
+for good: those that end a key or an item with a hash that is remembered, those with an escape
+before that end, and those that hold a whole string.
+"""
+
+from __future__ import annotations
+
+from maskwright.analysis.arrays import Int32
+from maskwright.analysis.jit import kernel
+from maskwright.decoding.schema._frame_kernels import has_bit, has_remembered_length, is_remembered, is_tracked, set_bit
+from maskwright.decoding.schema._read_kernels import read
+from maskwright.decoding.schema.constants import (
+    ESCAPE,
+    FRAME_OF,
+    HASH_1,
+    HASH_2,
+    ILLEGAL,
+    IS_OFF,
+    KEY_STRING,
+    LENGTH,
+    LOOPS,
+    MODE,
+    NO_ESCAPE,
+    OK,
+    PARENT,
+    REMEMBERED,
+    ROOT_FRAME,
+    SHAPE,
+    SHAPE_OF,
+    STATE,
+    STRING,
+    THREAD,
+)
+from maskwright.maskstore.schema._hash_kernels import HASH_FACTOR_1, HASH_FACTOR_2, next_hash
+from maskwright.maskstore.schema.layout import (
+    CLOSER,
+    CLOSERS,
+    KIND,
+    MANIFOLD,
+    MOST_BYTES,
+    N_CLOSERS,
+    N_MANIFOLD,
+    N_QUOTED,
+    N_ROW_WORDS,
+    N_TOKENS,
+    QUOTED,
+    QUOTED_SIZE,
+    STRING_MOST,
+    STRINGS,
+    STRUCTURE,
+    TOKEN_BYTES,
+    TOKEN_START,
+    TRACKS_ITEMS,
+    TRIE_IDS,
+    TRIE_SIZE,
+    TRIE_TOKENS,
+)
+
+BITS_OF_HASH = 1 << 12
+"""The bits in which hashes are looked up first."""
+
+NOTHING_LEFT = -1
+"""What `refuse_repeats` returns where no token is left."""
+
+
+@kernel
+def has_repeats(memory: Int32) -> bool:
+    """Whether a text remembers anything that may not come again."""
+    state = memory[STATE]
+    for k in range(memory[state]):
+        frame = memory[state + 1 + k * THREAD + FRAME_OF]
+        while frame != ROOT_FRAME:
+            if memory[frame + REMEMBERED] >= 0:
+                return True
+            frame = memory[frame + PARENT]
+    return False
+
+
+@kernel
+def has_words(table: Int32, memory: Int32, frame: int) -> bool:
+    """Whether `true`, `false` or `null` may be an item here that must differ from others."""
+    return is_tracked(table, memory, frame) and table[memory[frame + SHAPE] + TRACKS_ITEMS] > 1
+
+
+@kernel
+def clear_if_refused(
+    voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, words: Int32, token: int
+) -> int:
+    """Take a token out of a mask if the text cannot read it. Returns OK or an error."""
+    if not has_bit(words, 0, token):
+        return OK
+    start, end = voc[voc[TOKEN_START] + token], voc[voc[TOKEN_START] + token + 1]
+    code = read(table, automata, memory, work, voc, voc[TOKEN_BYTES] + start, voc[TOKEN_BYTES] + end, False)
+    if code == ILLEGAL:
+        word = (int(words[token >> 5]) & 0xFFFFFFFF) & ~(1 << int(token & 31))
+        words[token >> 5] = word if word < 1 << 31 else word - (1 << 32)
+        return OK
+    return code
+
+
+@kernel
+def refuse_repeats(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, words: Int32) -> int:
+    """Take out of a mask what would say a remembered key or item again.
+
+    Returns OK, NOTHING_LEFT or an error.
+    """
+    for number in range(voc[N_MANIFOLD]):
+        code = clear_if_refused(voc, table, automata, memory, work, words, voc[voc[MANIFOLD] + number])
+        if code != OK:
+            return code
+    if not has_repeats(memory):
+        return OK
+    note_remembered(memory, work)
+    state = memory[STATE]
+    is_outside, has_word = False, False
+    for k in range(memory[state]):
+        at = state + 1 + k * THREAD
+        mode = memory[at + MODE]
+        if mode != STRING and mode != KEY_STRING:
+            is_outside = True
+            has_word = has_word or has_words(table, memory, memory[at + FRAME_OF])
+            continue
+        code = refuse_closers(voc, table, automata, memory, work, words, at)
+        if code != OK:
+            return code
+    if is_outside:
+        code = refuse_outside(voc, table, automata, memory, work, words, has_word)
+        if code != OK:
+            return code
+    for k in range(voc[N_ROW_WORDS]):
+        if words[k] != 0:
+            return OK
+    return NOTHING_LEFT
+
+
+@kernel
+def refuse_outside(
+    voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, words: Int32, has_word: bool
+) -> int:
+    """`refuse_repeats` for threads outside of strings. Returns OK or an error.
+
+    has_word : whether a word may be an item that has been there.
+    """
+    if has_word:
+        trie = voc[STRUCTURE]
+        ids = voc[trie + TRIE_IDS]
+        for number in range(voc[voc[trie + TRIE_TOKENS] + voc[trie + TRIE_SIZE]]):
+            code = clear_if_refused(voc, table, automata, memory, work, words, voc[ids + number])
+            if code != OK:
+                return code
+        return OK
+    quoted = voc[QUOTED] - QUOTED_SIZE
+    for _ in range(voc[N_QUOTED]):
+        quoted += QUOTED_SIZE
+        token, hash_1 = voc[quoted], voc[quoted + 1]
+        if has_bit(words, 0, token) and (hash_1 < 0 or has_bit(work, work[LOOPS], hash_1 & (BITS_OF_HASH - 1))):
+            code = clear_if_refused(voc, table, automata, memory, work, words, token)
+            if code != OK:
+                return code
+    return OK
+
+
+@kernel
+def note_remembered(memory: Int32, work: Int32) -> None:
+    """Write which hashes a text remembers, as bits of their lowest part: to LOOPS."""
+    for k in range(BITS_OF_HASH >> 5):
+        work[work[LOOPS] + k] = 0
+    state = memory[STATE]
+    for k in range(memory[state]):
+        frame = memory[state + 1 + k * THREAD + FRAME_OF]
+        while frame != ROOT_FRAME:
+            cell = memory[frame + REMEMBERED]
+            while cell >= 0:
+                set_bit(work, work[LOOPS], memory[cell + 2] & (BITS_OF_HASH - 1))
+                cell = memory[cell]
+            frame = memory[frame + PARENT]
+
+
+@kernel
+def refuse_closers(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, words: Int32, at: int) -> int:
+    """`refuse_repeats` for a thread within a string, at `at` in `memory`.
+
+    Returns OK or an error.
+    """
+    frame = memory[at + FRAME_OF]
+    is_key = memory[at + MODE] == KEY_STRING
+    is_said = memory[at + LENGTH] != 0 if is_key else memory[at + IS_OFF] != 0
+    if not is_said or memory[frame + REMEMBERED] < 0:
+        return OK
+    if not is_key:
+        most = table[memory[at + SHAPE_OF] + STRING_MOST]
+        is_near = most - memory[at + LENGTH] <= voc[MOST_BYTES]
+        if table[memory[at + SHAPE_OF] + KIND] == STRINGS and is_near and has_remembered_length(memory, frame, most):
+            # what makes the item as long as it can be may make it one that has been there
+            for token in range(voc[N_TOKENS]):
+                code = clear_if_refused(voc, table, automata, memory, work, words, token)
+                if code != OK:
+                    return code
+    is_plain = memory[at + ESCAPE] == NO_ESCAPE
+    closer = voc[CLOSERS] - CLOSER
+    for _ in range(voc[N_CLOSERS]):
+        closer += CLOSER
+        token = voc[closer]
+        if not has_bit(words, 0, token):
+            continue
+        if is_plain and voc[closer + 4] == 0:
+            first, second = int(memory[at + HASH_1]), int(memory[at + HASH_2])
+            data = voc[TOKEN_BYTES] + voc[voc[TOKEN_START] + token]
+            for k in range(voc[closer + 3]):
+                first = next_hash(first, HASH_FACTOR_1, int(voc[data + k]))
+            if not has_bit(work, work[LOOPS], first & (BITS_OF_HASH - 1)):
+                continue
+            for k in range(voc[closer + 3]):
+                second = next_hash(second, HASH_FACTOR_2, int(voc[data + k]))
+            if not is_remembered(memory, frame, first, second):
+                continue
+        code = clear_if_refused(voc, table, automata, memory, work, words, token)
+        if code != OK:
+            return code
+    return OK

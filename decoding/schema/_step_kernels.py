@@ -1,0 +1,440 @@
+"""One byte: what a thread becomes."""
+
+from __future__ import annotations
+
+from maskwright.analysis.arrays import Int32
+from maskwright.analysis.jit import kernel
+from maskwright.decoding.schema._automaton_kernels import end_of, next_state
+from maskwright.decoding.schema._frame_kernels import (
+    NO_STRING,
+    add_item,
+    add_member,
+    are_others_open,
+    can_be_item,
+    can_close,
+    can_end_with,
+    can_go_on,
+    contained_node,
+    is_any_literal_open,
+    is_literal_open,
+    is_open,
+    is_remembered,
+    is_tracked,
+    item_node,
+    mark,
+    open_frame,
+    remember,
+    replace_frame,
+    use_literal,
+)
+from maskwright.decoding.schema._literal_kernels import literal_byte, literal_length, narrow
+from maskwright.decoding.schema._string_kernels import CLOSED, read_string_byte
+from maskwright.decoding.schema.constants import (
+    AFTER,
+    ARRAY_FIRST,
+    AUTOMATON,
+    COLON,
+    COUNT,
+    DEPTH,
+    FRAME_OF,
+    HASH_1,
+    HASH_2,
+    HIGH,
+    IS_OFF,
+    KEY,
+    KEY_STRING,
+    LENGTH,
+    LIMIT,
+    LOW,
+    MARKED,
+    MODE,
+    NUMBER,
+    OBJECT_FIRST,
+    PARENT,
+    SHAPE,
+    SHAPE_OF,
+    SPELLING,
+    STRING,
+    THREAD,
+    VALUE,
+)
+from maskwright.maskstore.schema._utf8_kernels import QUOTE
+from maskwright.maskstore.schema.layout import (
+    ARRAYS,
+    CONTAINED_LEAST,
+    CONTAINED_MOST,
+    HAS_CONTAINED,
+    IS_TEXT,
+    KEY_AUTOMATON,
+    KEYS,
+    KIND,
+    LEAST,
+    LITERALS,
+    N_KEYS,
+    NODE_SHAPES,
+    NODE_SIZE,
+    NUMBER_AUTOMATON,
+    NUMBERS,
+    OBJECTS,
+    OTHERS,
+    SPACING,
+    SPACING_ROW,
+    SPELLINGS,
+    STRING_AUTOMATON,
+    STRING_LEAST,
+    STRING_LITERALS,
+    STRINGS,
+    TRACKS_KEYS,
+    VALUES,
+)
+
+COMMA, BRACE, END_BRACE, BRACKET, END_BRACKET, COLON_BYTE = 44, 123, 125, 91, 93, 58
+BLANK, TAB, LINE_FEED, RETURN = 32, 9, 10, 13
+
+
+@kernel(forceinline=True)
+def begin_thread(work: Int32, to: int, frame: int, mode: int, shape: int) -> None:
+    """Write a thread that has read nothing of its string, number or white space."""
+    for k in range(THREAD):
+        work[to + k] = 0
+    work[to + FRAME_OF] = frame
+    work[to + MODE] = mode
+    work[to + SHAPE_OF] = shape
+
+
+@kernel
+def begin_text(table: Int32, work: Int32, to: int, frame: int, node: int) -> None:
+    """Write the thread of a text at its start. frame : the one below all."""
+    if table[IS_TEXT] != 0:
+        begin_thread(work, to, frame, NUMBER, table[node + NODE_SHAPES])
+        work[to + AUTOMATON] = 1
+    else:
+        begin_thread(work, to, frame, VALUE, node)
+
+
+@kernel
+def can_string_end(table: Int32, automata: Int32, memory: Int32, work: Int32, at: int) -> bool:
+    """Whether a value that is a string may end here."""
+    shape = work[at + SHAPE_OF]
+    if table[shape + KIND] == STRING_LITERALS:
+        low = work[at + LOW]
+        if literal_length(table, table[shape + LITERALS], low) != work[at + DEPTH]:
+            return False
+        return is_literal_open(table, memory, work[at + FRAME_OF], shape, low)
+    if work[at + LENGTH] < table[shape + STRING_LEAST]:
+        return False
+    automaton = table[shape + STRING_AUTOMATON]
+    return automaton < 0 or end_of(automata, automaton, work[at + AUTOMATON]) != 0
+
+
+@kernel
+def end_string(table: Int32, memory: Int32, work: Int32, to: int) -> int:
+    """Turn a thread whose string has ended into one behind it.
+
+    Returns 1, or 0 if that item has been there.
+    """
+    frame, shape = work[to + FRAME_OF], work[to + SHAPE_OF]
+    if table[shape + KIND] == STRING_LITERALS:
+        frame = use_literal(table, memory, frame, shape, work[to + LOW])
+    if work[to + IS_OFF] != 0:
+        frame = remember_item(table, memory, frame, work[to + HASH_1], work[to + HASH_2], work[to + LENGTH])
+        if frame < 0:
+            return 0
+    begin_thread(work, to, frame, AFTER, 0)
+    return 1
+
+
+@kernel
+def remember_item(table: Int32, memory: Int32, frame: int, hash_1: int, hash_2: int, length: int) -> int:
+    """The frame of an array that remembers one more item, or -1 if that item has been there.
+
+    A mask is made as if no item had been there: `_repeat_kernels` takes those tokens out again.
+    """
+    if memory[LIMIT] > 0:
+        return frame
+    if is_remembered(memory, frame, hash_1, hash_2):
+        return -1
+    found = replace_frame(table, memory, frame)
+    remember(memory, found, hash_1, hash_2, length)
+    return found
+
+
+@kernel
+def end_spelling(table: Int32, memory: Int32, work: Int32, at: int) -> int:
+    """The frame around `true`, `false` or `null` that ends; -1 if that item has been there."""
+    frame, shape, number = work[at + FRAME_OF], work[at + SHAPE_OF], work[at + LOW]
+    if is_tracked(table, memory, frame):
+        first = literal_byte(table, table[shape + LITERALS], number, 0)
+        return remember_item(table, memory, frame, first, NO_STRING, -1)
+    return use_literal(table, memory, frame, shape, number)
+
+
+@kernel
+def end_key(table: Int32, automata: Int32, memory: Int32, work: Int32, to: int) -> int:
+    """Turn a thread whose key has ended into one behind it.
+
+    Returns 1, or 0 if that key may not be there.
+    """
+    frame, shape = work[to + FRAME_OF], work[to + SHAPE_OF]
+    key, node = -1, -1
+    if work[to + IS_OFF] == 0 and work[to + LOW] < work[to + HIGH]:
+        low = work[to + LOW]
+        if literal_length(table, table[shape + KEYS], low) == work[to + DEPTH]:
+            key = low
+    if key >= 0:
+        mark(memory, frame, 2)
+        if not is_open(table, memory, frame, shape, key):
+            return 0
+        node = table[table[shape + VALUES] + key]
+        after = add_member(table, memory, frame, shape, key)
+    else:
+        automaton = table[shape + KEY_AUTOMATON]
+        found = 1 if automaton < 0 else end_of(automata, automaton, work[to + AUTOMATON])
+        if work[to + LENGTH] == 0 or found == 0:
+            return 0
+        node = table[table[shape + OTHERS] + found - 1]
+        after = add_member(table, memory, frame, shape, -1)
+        if table[shape + TRACKS_KEYS] != 0 and memory[LIMIT] == 0:
+            # a mask is made as if no such key had been there: `_mask_kernels` takes those out again
+            if is_remembered(memory, frame, work[to + HASH_1], work[to + HASH_2]):
+                return 0
+            remember(memory, after, work[to + HASH_1], work[to + HASH_2], -1)
+    begin_thread(work, to, after, COLON, node)
+    return 1
+
+
+@kernel
+def begin_value(
+    table: Int32, automata: Int32, memory: Int32, work: Int32, to: int, frame: int, node: int, byte: int
+) -> int:
+    """Write the threads of the values of a node that begin with a byte. Returns their number."""
+    n = 0
+    for k in range(table[node + NODE_SIZE]):
+        shape = table[node + NODE_SHAPES + k]
+        kind = table[shape + KIND]
+        here = to + n * THREAD
+        if byte == QUOTE:
+            if kind == STRINGS:
+                begin_thread(work, here, frame, STRING, shape)
+                work[here + IS_OFF] = 1 if is_tracked(table, memory, frame) else 0
+                work[here + AUTOMATON] = 1
+                n += 1
+            elif kind == STRING_LITERALS:
+                high = table[table[shape + LITERALS]]
+                if is_any_literal_open(table, memory, frame, shape, 0, high):
+                    begin_thread(work, here, frame, STRING, shape)
+                    work[here + IS_OFF] = 1 if is_tracked(table, memory, frame) else 0
+                    work[here + HIGH] = high
+                    n += 1
+        elif byte == BRACE:
+            if kind == OBJECTS:
+                begin_thread(work, here, open_frame(table, memory, frame, shape), OBJECT_FIRST, 0)
+                n += 1
+        elif byte == BRACKET:
+            if kind == ARRAYS:
+                begin_thread(work, here, open_frame(table, memory, frame, shape), ARRAY_FIRST, 0)
+                n += 1
+        elif kind == NUMBERS:
+            state = next_state(automata, table[shape + NUMBER_AUTOMATON], 1, byte)
+            if state != 0:
+                begin_thread(work, here, frame, NUMBER, shape)
+                work[here + AUTOMATON] = state
+                n += 1
+        elif kind == SPELLINGS:
+            literals = table[shape + LITERALS]
+            low, high = narrow(table, literals, 0, table[literals], 0, byte)
+            if is_any_literal_open(table, memory, frame, shape, low, high):
+                begin_thread(work, here, frame, SPELLING, shape)
+                work[here + LOW] = low
+                work[here + HIGH] = high
+                work[here + DEPTH] = 1
+                n += 1
+    return n
+
+
+@kernel
+def begin_item(table: Int32, automata: Int32, memory: Int32, work: Int32, to: int, frame: int, byte: int) -> int:
+    """Write the threads before the next item of an array, or with its first byte.
+
+    Returns their number.
+
+    byte : the item's first byte, or -1 for the threads before it.
+    """
+    shape = memory[frame + SHAPE]
+    count, marked = memory[frame + COUNT], memory[frame + MARKED]
+    n = 0
+    for contained in range(2):
+        node = contained_node(table, shape, count) if contained else item_node(table, shape, count)
+        if not can_be_item(table, memory, frame, shape, node):
+            continue
+        if not can_end_with(table, shape, count + 1, marked + contained):
+            continue
+        after = add_item(table, memory, frame, contained)
+        if byte < 0:
+            begin_thread(work, to + n * THREAD, after, VALUE, node)
+            n += 1
+        else:
+            n += begin_value(table, automata, memory, work, to + n * THREAD, after, node, byte)
+    return n
+
+
+@kernel
+def can_array_end(table: Int32, memory: Int32, frame: int, shape: int) -> bool:
+    """Whether an array may end."""
+    if memory[frame + COUNT] < table[shape + LEAST]:
+        return False
+    if table[shape + HAS_CONTAINED] == 0:
+        return True
+    marked, most = memory[frame + MARKED], table[shape + CONTAINED_MOST]
+    return marked >= table[shape + CONTAINED_LEAST] and (most < 0 or marked <= most)
+
+
+@kernel
+def step_after(table: Int32, automata: Int32, memory: Int32, work: Int32, to: int, frame: int, byte: int) -> int:
+    """Write what follows a value at a byte that is no white space.
+
+    Returns the number of threads.
+    """
+    mark(memory, frame, 1)
+    shape = memory[frame + SHAPE]
+    if shape < 0:
+        return 0
+    if table[shape + KIND] == OBJECTS:
+        if byte == COMMA:
+            if not can_go_on(table, memory, frame, shape):
+                return 0
+            begin_thread(work, to, frame, KEY, 0)
+            return 1
+        if byte == END_BRACE and can_close(table, memory, frame, shape):
+            begin_thread(work, to, memory[frame + PARENT], AFTER, 0)
+            return 1
+        return 0
+    if byte == COMMA:
+        return begin_item(table, automata, memory, work, to, frame, -1)
+    if byte == END_BRACKET and can_array_end(table, memory, frame, shape):
+        begin_thread(work, to, memory[frame + PARENT], AFTER, 0)
+        return 1
+    return 0
+
+
+@kernel
+def step_key(table: Int32, memory: Int32, work: Int32, to: int, frame: int, is_first: bool, byte: int) -> int:
+    """Write what follows `{`, or the comma of an object. Returns the number of threads."""
+    mark(memory, frame, 1)
+    shape = memory[frame + SHAPE]
+    if byte == QUOTE and can_go_on(table, memory, frame, shape):
+        begin_thread(work, to, frame, KEY_STRING, shape)
+        work[to + HIGH] = table[shape + N_KEYS]
+        work[to + IS_OFF] = 1 if table[shape + N_KEYS] == 0 else 0
+        work[to + LENGTH] = 1 if are_others_open(table, memory, frame, shape) else 0
+        work[to + AUTOMATON] = 1
+        return 1
+    if byte == END_BRACE and is_first and can_close(table, memory, frame, shape):
+        begin_thread(work, to, memory[frame + PARENT], AFTER, 0)
+        return 1
+    return 0
+
+
+@kernel
+def step_spacing(table: Int32, work: Int32, at: int, byte: int, to: int, mode: int) -> int:
+    """A byte where white space may stand.
+
+    Returns 1 if it is white space and may stand, 0 if it may not. For any other byte it returns -1
+    if the white space before it may end there, else 0.
+    """
+    row = table[SPACING] + SPACING_ROW * (work[at + AUTOMATON] if mode == work[at + MODE] else 0)
+    column = 0
+    if byte == TAB:
+        column = 1
+    elif byte == LINE_FEED:
+        column = 2
+    elif byte == RETURN:
+        column = 3
+    elif byte != BLANK:
+        return -1 if table[row + 4] != 0 else 0
+    state = table[row + column]
+    if state < 0:
+        return 0
+    begin_thread(work, to, work[at + FRAME_OF], mode, work[at + SHAPE_OF])
+    work[to + AUTOMATON] = state
+    return 1
+
+
+@kernel
+def step_scalar(table: Int32, automata: Int32, memory: Int32, work: Int32, at: int, byte: int, to: int) -> int:
+    """A byte within a number, or `true`, `false` or `null`.
+
+    Returns 1 if it goes on with it, -1 if it has ended before it, and 0 if neither can be.
+    """
+    shape = work[at + SHAPE_OF]
+    if work[at + MODE] == NUMBER:
+        automaton = table[shape + NUMBER_AUTOMATON]
+        state = next_state(automata, automaton, work[at + AUTOMATON], byte)
+        if state == 0:
+            return -1 if end_of(automata, automaton, work[at + AUTOMATON]) != 0 else 0
+        begin_thread(work, to, work[at + FRAME_OF], NUMBER, shape)
+        work[to + AUTOMATON] = state
+        return 1
+    literals = table[shape + LITERALS]
+    low, high = narrow(table, literals, work[at + LOW], work[at + HIGH], work[at + DEPTH], byte)
+    frame = work[at + FRAME_OF]
+    if low >= high:
+        if literal_length(table, literals, work[at + LOW]) != work[at + DEPTH]:
+            return 0
+        return -1 if is_literal_open(table, memory, frame, shape, work[at + LOW]) else 0
+    if not is_any_literal_open(table, memory, frame, shape, low, high):
+        return 0
+    begin_thread(work, to, frame, SPELLING, shape)
+    work[to + LOW] = low
+    work[to + HIGH] = high
+    work[to + DEPTH] = work[at + DEPTH] + 1
+    return 1
+
+
+@kernel
+def step(table: Int32, automata: Int32, memory: Int32, work: Int32, at: int, byte: int, to: int) -> int:
+    """Write the threads that a thread becomes at a byte. Returns their number."""
+    mode, frame = work[at + MODE], work[at + FRAME_OF]
+    if mode in (STRING, KEY_STRING):
+        for k in range(THREAD):
+            work[to + k] = work[at + k]
+        result = read_string_byte(table, automata, memory, work, to, byte)
+        if result != CLOSED:
+            return result
+        if mode == KEY_STRING:
+            return end_key(table, automata, memory, work, to)
+        if not can_string_end(table, automata, memory, work, to):
+            return 0
+        return end_string(table, memory, work, to)
+    if mode in (NUMBER, SPELLING):
+        result = step_scalar(table, automata, memory, work, at, byte, to)
+        if result >= 0:
+            return result
+        if mode == SPELLING:
+            frame = end_spelling(table, memory, work, at)
+            if frame < 0:
+                return 0
+        mode = AFTER
+    result = step_spacing(table, work, at, byte, to, mode)
+    if result == 1:
+        work[to + FRAME_OF] = frame
+    if result >= 0:
+        return result
+    if mode == VALUE:
+        return begin_value(table, automata, memory, work, to, frame, work[at + SHAPE_OF], byte)
+    if mode == AFTER:
+        return step_after(table, automata, memory, work, to, frame, byte)
+    if mode == COLON:
+        if byte != COLON_BYTE:
+            return 0
+        begin_thread(work, to, frame, VALUE, work[at + SHAPE_OF])
+        return 1
+    if mode == ARRAY_FIRST:
+        mark(memory, frame, 1)
+        if byte != END_BRACKET:
+            return begin_item(table, automata, memory, work, to, frame, byte)
+        if not can_array_end(table, memory, frame, memory[frame + SHAPE]):
+            return 0
+        begin_thread(work, to, memory[frame + PARENT], AFTER, 0)
+        return 1
+    return step_key(table, memory, work, to, frame, mode == OBJECT_FIRST, byte)

@@ -1,0 +1,350 @@
+"""Bytes within strings: of values and of keys, with their escapes."""
+
+from __future__ import annotations
+
+from maskwright.analysis.arrays import Int32
+from maskwright.analysis.jit import kernel
+from maskwright.decoding.schema._automaton_kernels import can_have_length, next_state
+from maskwright.decoding.schema._frame_kernels import (
+    is_any_literal_open,
+    is_any_open,
+    is_literal_open,
+    is_open,
+    is_remembered,
+    mark,
+)
+from maskwright.decoding.schema._literal_kernels import literal_character, narrow
+from maskwright.decoding.schema.constants import (
+    AUTOMATON,
+    BEHIND_BACKSLASH,
+    CODE,
+    DEPTH,
+    ESCAPE,
+    FRAME_OF,
+    HASH_1,
+    HASH_2,
+    HIGH,
+    IS_OFF,
+    LENGTH,
+    LIMIT,
+    LOW,
+    LOW_BACKSLASH,
+    LOW_U,
+    LOW_UNIT,
+    MODE,
+    NO_ESCAPE,
+    SHAPE_OF,
+    STRING,
+    UNIT,
+    UTF8,
+)
+from maskwright.maskstore.schema._hash_kernels import HASH_FACTOR_1, HASH_FACTOR_2, next_hash
+from maskwright.maskstore.schema._utf8_kernels import BACKSLASH, QUOTE, SPACE, next_utf8
+from maskwright.maskstore.schema.layout import (
+    KEY_AUTOMATON,
+    KEYS,
+    KIND,
+    LITERALS,
+    STRING_AUTOMATON,
+    STRING_LEAST,
+    STRING_LENGTHS,
+    STRING_LITERALS,
+    STRING_MOST,
+    TRACKS_KEYS,
+)
+
+DEAD, GOES_ON, CLOSED = 0, 1, 2
+"""What a byte within a string does."""
+
+FIRST_SURROGATE, FIRST_LOW, LAST_SURROGATE, FIRST_WIDE, LAST_CHARACTER = 0xD800, 0xDC00, 0xDFFF, 0x10000, 0x10FFFF
+
+
+@kernel(forceinline=True)
+def add_to_hash(work: Int32, to: int, byte: int) -> None:
+    """Add a byte to the hashes of what a thread's string says."""
+    work[to + HASH_1] = next_hash(int(work[to + HASH_1]), HASH_FACTOR_1, int(byte))
+    work[to + HASH_2] = next_hash(int(work[to + HASH_2]), HASH_FACTOR_2, int(byte))
+
+
+@kernel
+def has_room(table: Int32, automata: Int32, shape: int, state: int, length: int) -> bool:
+    """Whether a string of STRINGS can still end, behind `length` characters."""
+    lengths = table[shape + STRING_LENGTHS]
+    most = table[shape + STRING_MOST]
+    if lengths < 0:
+        return True
+    rest = most - length if most >= 0 else -1
+    if most >= 0 and rest < 0:
+        return False
+    return can_have_length(
+        automata, table[shape + STRING_AUTOMATON], lengths, state, max(table[shape + STRING_LEAST] - length, 0), rest
+    )
+
+
+@kernel
+def read_content(table: Int32, automata: Int32, memory: Int32, work: Int32, to: int, byte: int) -> bool:
+    """Whether a thread within a string can take one more byte of what the string says."""
+    shape = work[to + SHAPE_OF]
+    if work[to + MODE] == STRING:
+        if work[to + IS_OFF] != 0:
+            add_to_hash(work, to, byte)
+        if table[shape + KIND] == STRING_LITERALS:
+            low, high = narrow(table, table[shape + LITERALS], work[to + LOW], work[to + HIGH], work[to + DEPTH], byte)
+            work[to + LOW] = low
+            work[to + HIGH] = high
+            work[to + DEPTH] += 1
+            return is_any_literal_open(table, memory, work[to + FRAME_OF], shape, low, high)
+        automaton = table[shape + STRING_AUTOMATON]
+        if automaton >= 0:
+            state = next_state(automata, automaton, work[to + AUTOMATON], byte)
+            work[to + AUTOMATON] = state
+            return state != 0 and has_room(table, automata, shape, state, work[to + LENGTH])
+        utf8 = next_utf8(work[to + UTF8], byte)
+        work[to + UTF8] = utf8
+        is_item = work[to + IS_OFF] != 0 and memory[LIMIT] == 0
+        if is_item and utf8 == 0 and work[to + LENGTH] == table[shape + STRING_MOST]:
+            # an item of the greatest length can only end: it must not have been there
+            return not is_remembered(memory, work[to + FRAME_OF], work[to + HASH_1], work[to + HASH_2])
+        return utf8 >= 0
+    return read_key_content(table, automata, memory, work, to, byte)
+
+
+@kernel
+def read_key_content(table: Int32, automata: Int32, memory: Int32, work: Int32, to: int, byte: int) -> bool:
+    """`read_content` of a key."""
+    shape, frame = work[to + SHAPE_OF], work[to + FRAME_OF]
+    is_alive = False
+    if work[to + IS_OFF] == 0:
+        mark(memory, frame, 2)
+        low, high = narrow(table, table[shape + KEYS], work[to + LOW], work[to + HIGH], work[to + DEPTH], byte)
+        work[to + LOW] = low
+        work[to + HIGH] = high
+        work[to + DEPTH] += 1
+        if low >= high:
+            work[to + IS_OFF] = 1
+            work[to + LOW] = 0
+            work[to + HIGH] = 0
+            work[to + DEPTH] = 0
+        is_alive = is_any_open(table, memory, frame, shape, low, high)
+    if work[to + LENGTH] != 0:
+        automaton = table[shape + KEY_AUTOMATON]
+        if automaton >= 0:
+            state = next_state(automata, automaton, work[to + AUTOMATON], byte)
+            work[to + AUTOMATON] = state
+            is_alive = is_alive or state != 0
+        else:
+            utf8 = next_utf8(work[to + UTF8], byte)
+            work[to + UTF8] = utf8
+            is_alive = utf8 >= 0
+        if table[shape + TRACKS_KEYS] != 0:
+            add_to_hash(work, to, byte)
+    return is_alive
+
+
+@kernel
+def read_character(table: Int32, automata: Int32, memory: Int32, work: Int32, to: int, code: int) -> bool:
+    """`read_content` of all bytes of a character."""
+    if code < 0x80:
+        return read_content(table, automata, memory, work, to, code)
+    n = 1 if code < 0x800 else 2 if code < 0x10000 else 3
+    first = (0x100 - (0x80 >> n)) | code >> 6 * n
+    if not read_content(table, automata, memory, work, to, first):
+        return False
+    for k in range(n - 1, -1, -1):  # noqa: SIM110 (for compiled code)
+        if not read_content(table, automata, memory, work, to, 0x80 | (code >> 6 * k & 0x3F)):
+            return False
+    return True
+
+
+# ---- Characters that an escape may still spell.
+
+
+@kernel
+def is_free(table: Int32, work: Int32, at: int) -> bool:
+    """Whether any character may come next in a string."""
+    shape = work[at + SHAPE_OF]
+    if work[at + MODE] == STRING:
+        return table[shape + KIND] != STRING_LITERALS and table[shape + STRING_AUTOMATON] < 0
+    return work[at + LENGTH] != 0 and table[shape + KEY_AUTOMATON] < 0
+
+
+@kernel
+def has_automaton_character(
+    table: Int32, automata: Int32, work: Int32, at: int, automaton: int, low: int, high: int
+) -> bool:
+    """Whether a character from `low` to `high` may come next in a string or key of an automaton."""
+    shape = work[at + SHAPE_OF]
+    start = work[at + AUTOMATON]
+    if start == 0:
+        return False
+    code = low
+    while code <= high:
+        n = 0 if code < 0x80 else 1 if code < 0x800 else 2 if code < 0x10000 else 3
+        first = code if n == 0 else (0x100 - (0x80 >> n)) | code >> 6 * n
+        state = next_state(automata, automaton, start, first)
+        k = n
+        while state != 0 and k > 0:
+            k -= 1
+            state = next_state(automata, automaton, state, 0x80 | (code >> 6 * k & 0x3F))
+        if state != 0 and (work[at + MODE] != STRING or has_room(table, automata, shape, state, work[at + LENGTH])):
+            return True
+        # none with the same bytes up to the one that was refused
+        code = (code | ((1 << 6 * k) - 1)) + 1
+    return False
+
+
+@kernel
+def has_character(table: Int32, automata: Int32, memory: Int32, work: Int32, at: int, low: int, high: int) -> bool:
+    """Whether a character from `low` to `high` may come next in the string of a thread."""
+    if low > high:
+        return False
+    if is_free(table, work, at):
+        return True
+    shape, frame = work[at + SHAPE_OF], work[at + FRAME_OF]
+    is_value = work[at + MODE] == STRING
+    if is_value and table[shape + KIND] != STRING_LITERALS:
+        return has_automaton_character(table, automata, work, at, table[shape + STRING_AUTOMATON], low, high)
+    if is_value or work[at + IS_OFF] == 0:
+        mark(memory, frame, 2)
+        literals = table[shape + LITERALS] if is_value else table[shape + KEYS]
+        for number in range(work[at + LOW], work[at + HIGH]):
+            code = literal_character(table, literals, number, work[at + DEPTH])
+            if low <= code <= high:
+                if is_value:
+                    if is_literal_open(table, memory, frame, shape, number):
+                        return True
+                elif is_open(table, memory, frame, shape, number):
+                    return True
+    if not is_value and work[at + LENGTH] != 0:
+        return has_automaton_character(table, automata, work, at, table[shape + KEY_AUTOMATON], low, high)
+    return False
+
+
+@kernel
+def can_be_unit(table: Int32, automata: Int32, memory: Int32, work: Int32, at: int, low: int, high: int) -> bool:
+    r"""Whether some `\u` escape of a unit from `low` to `high` spells a character that may come.
+
+    That is the character itself, or for the first half of a pair one of those of its pairs.
+    """
+    if has_character(table, automata, memory, work, at, low, min(high, FIRST_SURROGATE - 1)):
+        return True
+    if has_character(table, automata, memory, work, at, max(low, LAST_SURROGATE + 1), high):
+        return True
+    first, last = max(low, FIRST_SURROGATE), min(high, FIRST_LOW - 1)
+    if first > last:
+        return False
+    begin, end = first - FIRST_SURROGATE << 10, (last - FIRST_SURROGATE << 10) | 0x3FF
+    return has_character(table, automata, memory, work, at, FIRST_WIDE + begin, FIRST_WIDE + end)
+
+
+@kernel(forceinline=True)
+def hex_digit(byte: int) -> int:
+    """The value of a hexadecimal digit, or -1."""
+    if 48 <= byte <= 57:
+        return byte - 48
+    if 65 <= byte <= 70:
+        return byte - 55
+    if 97 <= byte <= 102:
+        return byte - 87
+    return -1
+
+
+@kernel
+def read_escape(table: Int32, automata: Int32, memory: Int32, work: Int32, to: int, byte: int) -> bool:
+    """Whether a thread within an escape can take one more byte."""
+    escape = work[to + ESCAPE]
+    if escape == BEHIND_BACKSLASH:
+        if byte == 117:  # u
+            work[to + ESCAPE] = UNIT
+            work[to + CODE] = 0
+            return True
+        work[to + ESCAPE] = NO_ESCAPE
+        code = -1
+        if byte in (QUOTE, BACKSLASH) or byte == 47:
+            code = byte
+        elif byte == 98:
+            code = 8
+        elif byte == 102:
+            code = 12
+        elif byte == 110:
+            code = 10
+        elif byte == 114:
+            code = 13
+        elif byte == 116:
+            code = 9
+        return code >= 0 and read_content(table, automata, memory, work, to, code)
+    if escape == LOW_BACKSLASH:
+        work[to + ESCAPE] = LOW_U
+        return byte == BACKSLASH
+    if escape == LOW_U:
+        work[to + ESCAPE] = LOW_UNIT
+        return byte == 117
+    digit = hex_digit(byte)
+    if digit < 0:
+        return False
+    if escape < LOW_BACKSLASH:
+        return read_unit_digit(table, automata, memory, work, to, digit)
+    return read_low_digit(table, automata, memory, work, to, digit)
+
+
+@kernel
+def read_unit_digit(table: Int32, automata: Int32, memory: Int32, work: Int32, to: int, digit: int) -> bool:
+    r"""`read_escape` of a digit of a character's `\u`, or of the first half of a pair."""
+    code = work[to + CODE] << 4 | digit
+    n = work[to + ESCAPE] - UNIT + 1
+    work[to + CODE] = code
+    work[to + ESCAPE] += 1
+    if n < 4:
+        shift = 4 * (4 - n)
+        return can_be_unit(table, automata, memory, work, to, code << shift, (code + 1 << shift) - 1)
+    if FIRST_SURROGATE <= code <= LAST_SURROGATE:
+        work[to + ESCAPE] = LOW_BACKSLASH
+        return code < FIRST_LOW and can_be_unit(table, automata, memory, work, to, code, code)
+    work[to + ESCAPE] = NO_ESCAPE
+    work[to + CODE] = 0
+    return read_character(table, automata, memory, work, to, code)
+
+
+@kernel
+def read_low_digit(table: Int32, automata: Int32, memory: Int32, work: Int32, to: int, digit: int) -> bool:
+    r"""`read_escape` of a digit of the second half of a pair. CODE: the halves, 16 bits each."""
+    n = work[to + ESCAPE] - LOW_UNIT + 1
+    if n == 1:
+        work[to + CODE] <<= 12  # the high half without its first four bits, which are always D
+    half = (work[to + CODE] & 0xFFF) << 4 | digit
+    high = (work[to + CODE] >> 12 & 0xFFF) | 0xD000
+    shift = 4 * (4 - n)
+    low, last = max(half << shift, FIRST_LOW), min((half + 1 << shift) - 1, LAST_SURROGATE)
+    if low > last:
+        return False
+    base = FIRST_WIDE + (high - FIRST_SURROGATE << 10) - FIRST_LOW
+    if n < 4:
+        work[to + CODE] = (high & 0xFFF) << 12 | half
+        work[to + ESCAPE] += 1
+        return has_character(table, automata, memory, work, to, base + low, base + last)
+    work[to + ESCAPE] = NO_ESCAPE
+    work[to + CODE] = 0
+    return read_character(table, automata, memory, work, to, base + half)
+
+
+@kernel
+def read_string_byte(table: Int32, automata: Int32, memory: Int32, work: Int32, to: int, byte: int) -> int:
+    """What one more byte does to a thread within a string: DEAD, GOES_ON or CLOSED."""
+    if work[to + ESCAPE] != NO_ESCAPE:
+        return GOES_ON if read_escape(table, automata, memory, work, to, byte) else DEAD
+    if work[to + UTF8] == 0 and (byte < 0x80 or byte >= 0xC0):  # a character begins, or the string ends
+        if byte == QUOTE:
+            return CLOSED
+        if byte < SPACE:
+            return DEAD
+        shape = work[to + SHAPE_OF]
+        if work[to + MODE] == STRING and table[shape + KIND] != STRING_LITERALS:
+            most = table[shape + STRING_MOST]
+            if most >= 0 or work[to + LENGTH] < table[shape + STRING_LEAST]:
+                work[to + LENGTH] += 1
+                if 0 <= most < work[to + LENGTH]:
+                    return DEAD
+        if byte == BACKSLASH:
+            work[to + ESCAPE] = BEHIND_BACKSLASH
+            return GOES_ON if can_be_unit(table, automata, memory, work, to, 0, 0xFFFF) else DEAD
+    return GOES_ON if read_content(table, automata, memory, work, to, byte) else DEAD

@@ -1,0 +1,346 @@
+"""What Python calls: a text begins, is masked, takes tokens or bytes, and moves to new memory.
+
+PERF: a call passes five arrays, for some 50 ns each.
+"""
+
+from __future__ import annotations
+
+from maskwright.analysis.arrays import Int32
+from maskwright.analysis.jit import kernel
+from maskwright.decoding.schema._automaton_kernels import end_of
+from maskwright.decoding.schema._frame_kernels import frame_words, is_literal_open, set_bit
+from maskwright.decoding.schema._literal_kernels import literal_length
+from maskwright.decoding.schema._mask_kernels import mask_of
+from maskwright.decoding.schema._memo_kernels import reset_memo
+from maskwright.decoding.schema._read_kernels import keep_state, note_history, read
+from maskwright.decoding.schema._repeat_kernels import refuse_repeats
+from maskwright.decoding.schema._step_kernels import begin_text
+from maskwright.decoding.schema.constants import (
+    AFTER,
+    AFTER_END,
+    AUTOMATON,
+    CELL,
+    DEAD_END,
+    DEPTH,
+    FINISHED,
+    FRAME_OF,
+    HISTORY,
+    ILLEGAL,
+    IS_ANY,
+    LIMIT,
+    LOW,
+    MASK_HEADER,
+    MASK_ROWS,
+    MAX_HISTORY,
+    MODE,
+    N_HISTORY,
+    N_IDS,
+    N_MARKS,
+    N_MASK_ROWS,
+    NEXT,
+    NO_ROOM,
+    NO_TEXT,
+    NOT_COMPLETE,
+    NUMBER,
+    OK,
+    ORIGIN,
+    OUT_OF_RANGE,
+    PARENT,
+    REMEMBERED,
+    ROOT_FRAME,
+    SHAPE,
+    SHAPE_OF,
+    SPELLING,
+    STATE,
+    THREAD,
+    THREADS_1,
+    TOP,
+)
+from maskwright.maskstore.schema.layout import (
+    EOS,
+    LITERALS,
+    MOST_WORDS,
+    N_EOS,
+    N_ROW_WORDS,
+    N_TOKENS,
+    NUMBER_AUTOMATON,
+    ROOT,
+    SPACING,
+    SPACING_ROW,
+    TOKEN_BYTES,
+    TOKEN_START,
+)
+
+
+@kernel(entry=True)
+def begin(table: Int32, memory: Int32, work: Int32, max_history: int) -> int:
+    """Put a text at its start, without history. Returns OK."""
+    memory[FINISHED] = 0
+    memory[N_HISTORY] = 0
+    memory[NEXT] = 0
+    memory[MAX_HISTORY] = max_history
+    memory[LIMIT] = 0
+    memory[N_MARKS] = 0
+    memory[ROOT_FRAME + PARENT] = -1
+    memory[ROOT_FRAME + SHAPE] = -1
+    memory[ROOT_FRAME + REMEMBERED] = -1
+    memory[ROOT_FRAME + ORIGIN] = -1
+    memory[TOP] = HISTORY + max_history
+    at = work[THREADS_1]
+    begin_text(table, work, at, ROOT_FRAME, table[ROOT])
+    keep_state(memory, work, at, 1)
+    return OK
+
+
+@kernel(entry=True)
+def forget_all(work: Int32) -> int:
+    """Forget all masks that a workspace has kept. Returns OK."""
+    reset_memo(work)
+    return OK
+
+
+@kernel
+def can_thread_end(table: Int32, automata: Int32, memory: Int32, at: int) -> bool:
+    """Whether the text may end with a thread, which stands in `memory`."""
+    frame, mode, shape = memory[at + FRAME_OF], memory[at + MODE], memory[at + SHAPE_OF]
+    if memory[frame + SHAPE] >= 0:
+        return False
+    if mode == AFTER:
+        return table[table[SPACING] + SPACING_ROW * memory[at + AUTOMATON] + 4] != 0
+    if mode != NUMBER and mode != SPELLING:
+        return False
+    if table[table[SPACING] + 4] == 0:  # white space is wanted behind the value
+        return False
+    if mode == NUMBER:
+        return end_of(automata, table[shape + NUMBER_AUTOMATON], memory[at + AUTOMATON]) != 0
+    if literal_length(table, table[shape + LITERALS], memory[at + LOW]) != memory[at + DEPTH]:
+        return False
+    return is_literal_open(table, memory, frame, shape, memory[at + LOW])
+
+
+@kernel
+def is_complete(table: Int32, automata: Int32, memory: Int32) -> bool:
+    """Whether the text may end here."""
+    state = memory[STATE]
+    for k in range(memory[state]):  # noqa: SIM110 (for compiled code)
+        if can_thread_end(table, automata, memory, state + 1 + k * THREAD):
+            return True
+    return False
+
+
+@kernel(entry=True)
+def can_end(table: Int32, automata: Int32, memory: Int32) -> int:
+    """OK if the text is legal as a whole, else ILLEGAL."""
+    return OK if memory[FINISHED] != 0 or is_complete(table, automata, memory) else ILLEGAL
+
+
+@kernel(entry=True)
+def fill(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, words: Int32) -> int:
+    """Write the mask of the tokens that may come next. Returns OK, DEAD_END or an error.
+
+    words : (at least N_ROW_WORDS,) int32; written.
+    """
+    n_words = voc[N_ROW_WORDS]
+    if memory[FINISHED] != 0:
+        for k in range(len(words)):
+            words[k] = 0
+        return OK
+    if memory[TOP] + 8 * table[MOST_WORDS] > len(memory):
+        return NO_ROOM
+    state = memory[STATE]
+    is_any = False
+    is_written = False
+    for thread in range(memory[state]):
+        at = work[THREADS_1]
+        for k in range(THREAD):
+            work[at + k] = memory[state + 1 + thread * THREAD + k]
+        mask = mask_of(voc, table, automata, memory, work, at)
+        if mask < 0:
+            return -1 - mask
+        is_any = is_any or work[mask + IS_ANY] != 0
+        for number in range(work[mask + N_MASK_ROWS]):
+            row = work[mask + MASK_ROWS + 2 * number + 1]
+            if work[mask + MASK_ROWS + 2 * number] != 0:
+                if is_written:
+                    for k in range(n_words):
+                        words[k] |= work[row + k]
+                else:
+                    for k in range(n_words):
+                        words[k] = work[row + k]
+            elif is_written:
+                for k in range(n_words):
+                    words[k] |= voc[row + k]
+            else:
+                for k in range(n_words):
+                    words[k] = voc[row + k]
+            is_written = True
+        if not is_written:
+            for k in range(n_words):
+                words[k] = 0
+            is_written = True
+        ids = mask + MASK_HEADER
+        for k in range(work[mask + N_IDS]):
+            set_bit(words, 0, work[ids + k])
+    for k in range(n_words, len(words)):
+        words[k] = 0
+    code = refuse_repeats(voc, table, automata, memory, work, words)
+    if code > OK:
+        return code
+    is_any = is_any and code == OK
+    if voc[N_EOS] > 0 and is_complete(table, automata, memory):
+        is_any = True
+        for k in range(voc[N_EOS]):
+            set_bit(words, 0, voc[voc[EOS] + k])
+    return OK if is_any else DEAD_END
+
+
+@kernel(entry=True)
+def read_bytes(table: Int32, automata: Int32, memory: Int32, work: Int32, data: Int32, commit: bool) -> int:
+    """Read bytes as one token. data : (n,) int32. See `read`."""
+    if memory[FINISHED] != 0:
+        return AFTER_END
+    return read(table, automata, memory, work, data, 0, len(data), commit)
+
+
+@kernel(entry=True)
+def read_token(voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, token: int, commit: bool) -> int:
+    """Read a token: OK or an error. The text changes only if it is legal and `commit` is true."""
+    if token < 0 or token >= voc[N_TOKENS]:
+        return OUT_OF_RANGE
+    if memory[FINISHED] != 0:
+        return AFTER_END
+    start, end = voc[TOKEN_BYTES] + voc[voc[TOKEN_START] + token], voc[TOKEN_BYTES] + voc[voc[TOKEN_START] + token + 1]
+    if start < end:
+        return read(table, automata, memory, work, voc, start, end, commit)
+    for k in range(voc[N_EOS]):
+        if voc[voc[EOS] + k] == token:
+            if not is_complete(table, automata, memory):
+                return NOT_COMPLETE
+            if commit:
+                note_history(memory, memory[STATE])
+                memory[FINISHED] = 1
+            return OK
+    return NO_TEXT
+
+
+@kernel(entry=True)
+def step_and_fill(
+    voc: Int32, table: Int32, automata: Int32, memory: Int32, work: Int32, token: int, words: Int32
+) -> int:
+    """`read_token`, then `fill`.
+
+    Returns twice an error of the first, or 1 + twice that of the second, or 0.
+    """
+    code = read_token(voc, table, automata, memory, work, token, True)
+    if code != OK:
+        return 2 * code
+    code = fill(voc, table, automata, memory, work, words)
+    return 0 if code == OK else 1 + 2 * code
+
+
+@kernel(entry=True)
+def rollback(memory: Int32, n: int) -> int:
+    """Go back by n tokens; the caller knows that there are so many. Returns OK."""
+    place = memory[NEXT] - n
+    if place < 0:
+        place += memory[MAX_HISTORY]
+    memory[STATE] = memory[HISTORY + place]
+    memory[NEXT] = place
+    memory[N_HISTORY] -= n
+    memory[FINISHED] = 0
+    return OK
+
+
+# ---- Memory: all that is in use moves to an empty one.
+
+MOVED = -16
+"""SHAPE of what has moved: MOVED - its new offset."""
+
+
+@kernel
+def move_cells(memory: Int32, into: Int32, cell: int) -> int:
+    """Move a chain of cells. Returns the first one's new offset, or -1."""
+    first, link = -1, -1
+    while cell >= 0:
+        is_new = memory[cell + 1] > MOVED
+        if is_new:
+            place = into[TOP]
+            for k in range(CELL):
+                into[place + k] = memory[cell + k]
+            into[TOP] = place + CELL
+            memory[cell + 1] = MOVED - place
+        else:
+            place = MOVED - memory[cell + 1]
+        if link < 0:
+            first = place
+        else:
+            into[link] = place
+        if not is_new:
+            break
+        link = place
+        cell = memory[cell]
+    return first
+
+
+@kernel
+def move_frame(table: Int32, memory: Int32, into: Int32, frame: int) -> int:
+    """Move a frame and those around it. Returns its new offset."""
+    first, link = frame, -1
+    while True:
+        if frame == ROOT_FRAME:
+            place, is_new = frame, False
+        elif memory[frame + SHAPE] <= MOVED:
+            place, is_new = MOVED - memory[frame + SHAPE], False
+        else:
+            place, is_new = into[TOP], True
+            n = frame_words(table, memory[frame + SHAPE])
+            for k in range(n):
+                into[place + k] = memory[frame + k]
+            into[TOP] = place + n
+            into[place + ORIGIN] = -1
+            into[place + REMEMBERED] = move_cells(memory, into, memory[frame + REMEMBERED])
+            memory[frame + SHAPE] = MOVED - place
+        if link < 0:
+            first = place
+        else:
+            into[link + PARENT] = place
+        if not is_new:
+            return first
+        link = place
+        frame = memory[frame + PARENT]
+
+
+@kernel
+def move_state(table: Int32, memory: Int32, into: Int32, state: int) -> int:
+    """Move a state. Returns its new offset."""
+    if memory[state] <= MOVED:
+        return MOVED - memory[state]
+    n = memory[state]
+    place = into[TOP]
+    into[TOP] = place + 1 + n * THREAD
+    for k in range(1 + n * THREAD):
+        into[place + k] = memory[state + k]
+    for k in range(n):
+        thread = place + 1 + k * THREAD
+        into[thread + FRAME_OF] = move_frame(table, memory, into, into[thread + FRAME_OF])
+    memory[state] = MOVED - place
+    return place
+
+
+@kernel(entry=True)
+def move(table: Int32, memory: Int32, into: Int32) -> int:
+    """Move what a text has in use to other memory, at least as large. Returns OK.
+
+    The old memory is ruined.
+    """
+    most = memory[MAX_HISTORY]
+    for k in range(HISTORY):
+        into[k] = memory[k]
+    into[TOP] = HISTORY + most
+    into[STATE] = move_state(table, memory, into, memory[STATE])
+    for back in range(1, memory[N_HISTORY] + 1):
+        place = memory[NEXT] - back
+        if place < 0:
+            place += most
+        into[HISTORY + place] = move_state(table, memory, into, memory[HISTORY + place])
+    return OK

@@ -1,0 +1,25 @@
+"""The schema engine's kernels that Python calls.
+
+See `analysis.ahead` for where the machine code comes from.
+"""
+
+from __future__ import annotations
+
+from maskwright.analysis.ahead import EntryPoints
+
+entries = EntryPoints(
+    "maskwright.decoding.schema",
+    {
+        "_text_kernels": (
+            "begin",
+            "fill",
+            "read_token",
+            "read_bytes",
+            "step_and_fill",
+            "rollback",
+            "can_end",
+            "forget_all",
+            "move",
+        )
+    },
+)

@@ -1,0 +1,324 @@
+"""Matchers of JSON schemas and patterns: the state of one text, and its masks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.analysis.arguments import clip
+from maskwright.analysis.errors import IllegalTokenError, MaskwrightError
+from maskwright.decoding.engine.alone import Alone
+from maskwright.decoding.engine.arguments import as_id, as_int64, check_words, integers
+from maskwright.decoding.schema import constants
+from maskwright.decoding.schema.entries import entries
+from maskwright.decoding.schema.text import SchemaText
+from maskwright.decoding.schema.workspace import Workspace
+from maskwright.maskstore.schema.compiled import SchemaTables
+
+if TYPE_CHECKING:
+    # PERF: what few decoders ask for is imported when they do
+    from maskwright.decoding.endings.ending import Ending
+    from maskwright.decoding.explain.explanation import Explanation
+
+DEFAULT_ROLLBACK = 256
+"""The number of tokens that can be taken back, unless the caller says otherwise."""
+
+
+class SchemaMatcher(SchemaText):
+    """One text under a schema or pattern: fill a bitmask, advance by a token, and so on.
+
+    `store.matcher()` makes one. It has the methods of `Matcher`, with the same meaning.
+
+    store : what the masks come from.
+    max_rollback : the number of tokens that `rollback` can take back.
+    workspace : what makes the masks; None for the one that all texts of the vocabulary share.
+
+    Raises: MaskwrightError if the store is no store of a schema or pattern, or max_rollback is no
+    integer or negative; LimitError if so much history takes too much memory.
+
+    A matcher is for one thread at a time. Matchers of one vocabulary wait for each other, since
+    they keep their masks in one place; a `Batch` with threads gives each thread its own.
+    """
+
+    def __init__(
+        self, store: SchemaTables, max_rollback: int = DEFAULT_ROLLBACK, workspace: Workspace | None = None
+    ) -> None:
+        super().__init__(store, max_rollback, workspace)
+        self._words: npt.NDArray[np.int32] = np.zeros(0, np.int32)
+        self._checked: object = self  # the matcher itself, which is no bitmask
+
+    def fill(self, bitmask: Any) -> None:
+        """Write the mask of the tokens allowed next, in place: zero after the end of the text.
+
+        bitmask : (ceil(V / 32),) or longer (padded vocabularies), uint32 or int32; a contiguous
+            NumPy array or a torch tensor on the CPU. Bit i of word w, the least significant first,
+            is token 32 w + i. End-of-text tokens are allowed if the text is legal as a whole.
+
+        Raises: MaskwrightError if the bitmask has another shape, dtype or device; DeadEndError if
+        no token can come next; LimitError if the text has too many readings or takes too much
+        memory.
+        """
+        if self._is_busy:
+            self._refuse_sharing()
+        self._is_busy = True
+        try:
+            if bitmask is not self._checked:
+                self._take_bitmask(bitmask)
+            with self._lock:
+                code = entries.fill(self._voc, self._table, self._automata, self._memory, self._work, self._words)
+            if code:
+                self._fill(self._words)
+        finally:
+            self._is_busy = False
+
+    def _take_bitmask(self, bitmask: Any) -> None:
+        self._checked = self  # for whoever interrupts here
+        self._words = check_words(bitmask, (), self.store.n_words)
+        self._checked = bitmask
+
+    def advance(self, token: int) -> None:
+        """Add a token to the text.
+
+        token : an id; an end-of-text token ends the text.
+
+        Raises: IllegalTokenError if the token is not allowed or no integer; LimitError as `fill`.
+        The state is unchanged then.
+        """
+        if self._is_busy:
+            self._refuse_sharing()
+        self._is_busy = True
+        try:
+            number = token if token.__class__ is int and -1 <= token < 1 << 31 else as_id(token)
+            with self._lock:
+                code = entries.read_token(
+                    self._voc, self._table, self._automata, self._memory, self._work, number, True
+                )
+            if code:
+                code = self._read_token(number, True) if code == constants.NO_ROOM else code
+                if code:
+                    self._refuse(token, code)
+            self._said.append(number)
+        finally:
+            self._is_busy = False
+
+    def step(self, token: int, bitmask: Any) -> None:
+        """`advance`, then `fill`. token, bitmask : as there.
+
+        Raises: as both. After an error of `advance` nothing has changed; after one of `fill` the
+        token has been added.
+        """
+        if self._is_busy:
+            self._refuse_sharing()
+        self._is_busy = True
+        try:
+            if bitmask is not self._checked:
+                self._take_bitmask(bitmask)
+            number = token if token.__class__ is int and -1 <= token < 1 << 31 else as_id(token)
+            with self._lock:
+                code = entries.step_and_fill(
+                    self._voc, self._table, self._automata, self._memory, self._work, number, self._words
+                )
+            if code & 1 == 0 and code:
+                code >>= 1
+                code = self._read_token(number, True) if code == constants.NO_ROOM else code
+                if code:
+                    self._refuse(token, code)
+                code = 1
+            self._said.append(number)
+            if code:
+                self._fill(self._words)
+        finally:
+            self._is_busy = False
+
+    def replay(self, tokens: Any) -> int:
+        """Add tokens to the text as long as the masks have them. Returns how many were added.
+
+        At each token the whole mask is written, and the token is looked up in it.
+
+        tokens : (n,) integers.
+
+        Raises: MaskwrightError if the tokens have another shape or dtype; IllegalTokenError if the
+        vocabulary lacks one of them (nothing is read then); DeadEndError and LimitError as `fill`.
+        """
+        array = integers("tokens", tokens, "(n,) integers")
+        if array.ndim != 1:
+            raise MaskwrightError(f"tokens have shape {array.shape} and dtype {array.dtype}; expected (n,) integers")
+        ids = as_int64(array)
+        wrong = np.flatnonzero((ids < 0) | (ids >= self.store.vocabulary.size))
+        if len(wrong):
+            self._refuse(int(array[wrong[0]]), constants.OUT_OF_RANGE)
+        words = np.zeros(self.store.n_words, np.uint32)
+        for n, token in enumerate(ids.tolist()):
+            if self.is_finished():
+                return n
+            self.fill(words)
+            if not words[token >> 5] >> np.uint32(token & 31) & 1:
+                return n
+            self.advance(token)
+        return len(ids)
+
+    def advance_bytes(self, data: bytes) -> None:
+        """Add bytes to the text, as one token that can be taken back.
+
+        data : any bytes; empty bytes change nothing.
+
+        Raises: MaskwrightError if they are no bytes; IllegalTokenError if they are illegal here;
+        LimitError as `fill`. The state is unchanged then.
+        """
+        with Alone(self):
+            self._advance_bytes(data)
+
+    def is_allowed(self, token: int) -> bool:
+        """Whether a token may come next, without making a mask.
+
+        token : an id. Ids that the vocabulary lacks may not come.
+
+        Raises: IllegalTokenError if it is no integer; LimitError as `fill`.
+        """
+        with Alone(self):
+            code = self._read_token(as_id(token), False)
+            if code == constants.TOO_MANY:
+                self._refuse_readings()
+            return code == constants.OK
+
+    def is_accepting(self) -> bool:
+        """Whether the text is legal as a whole."""
+        with Alone(self):
+            return self._can_end()
+
+    def is_finished(self) -> bool:
+        """Whether an end-of-text token has been read."""
+        self._need_free()
+        return bool(self._memory[constants.FINISHED])
+
+    def rollback(self, n: int = 1) -> None:
+        """Take back the last n tokens.
+
+        Raises: MaskwrightError if n is no integer or negative, or fewer tokens are remembered
+        (`max_rollback`).
+        """
+        with Alone(self):
+            self._rollback(n)
+
+    def reset(self) -> None:
+        """Put the text back to its start, with no history."""
+        with Alone(self), self._lock:
+            entries.begin(self._table, self._memory, self._work, self.max_rollback)
+            self._said.clear()
+
+    def fork(self) -> SchemaMatcher:
+        """A second matcher in the same state, with the same history.
+
+        Cost: O(the memory of the text).
+        """
+        other = SchemaMatcher(self.store, 0, Workspace(self._voc, self._work, self._lock))
+        other.become(self)
+        return other
+
+    def become(self, other: SchemaMatcher) -> None:
+        """Take over the state and the history of another matcher of the same store."""
+        with Alone(other):
+            self.max_rollback = other.max_rollback
+            self._memory, self._said = other._memory.copy(), other._said.copy()
+
+    __copy__ = fork
+
+    def __deepcopy__(self, memo: Any) -> SchemaMatcher:
+        return self.fork()
+
+    def said_so_far(self) -> list[int | bytes]:
+        """The tokens and the bytes that were added, in order; what was taken back is not there."""
+        with Alone(self):
+            return self._said.copy()
+
+    def read_again(self, said: list[int | bytes]) -> None:
+        """Add what `said_so_far` has told. Raises: as `advance`."""
+        for each in said:
+            if isinstance(each, bytes):
+                self.advance_bytes(each)
+            else:
+                self.advance(each)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (type(self), self.store, self.max_rollback, self.said_so_far())
+
+    def explain(self, token: int) -> Explanation:
+        """Why a token may or may not come next, in words, for people.
+
+        Raises: IllegalTokenError if it is no integer.
+        Cost: the text is read again, at some 10 us a byte.
+        """
+        from maskwright.decoding.explain.explanation import Explanation
+        from maskwright.decoding.explain.schema_explain import explain_schema_id
+
+        with Alone(self):
+            number = as_id(token)
+            if number < 0:
+                what = f"token {clip(token)}"
+                said = f"{what} is out of range: the vocabulary has the ids 0 to {self.store.vocabulary.size - 1}"
+                return Explanation(self.store.name, what, "refused", said)
+            if self._memory[constants.FINISHED]:
+                said = f"token {number} comes after the end of the text: reset() begins a new one"
+                return Explanation(self.store.name, f"token {number}", "refused", said)
+            return explain_schema_id(self.store, self.said(), number)
+
+    def why(self, token: int) -> str:
+        """Why a token may or may not come next, in one sentence, as the error of `advance` says it.
+
+        Raises: IllegalTokenError if it is no integer; LimitError as `fill`.
+        """
+        with Alone(self):
+            number = as_id(token)
+            code = self._read_token(number, False)
+            if code == constants.OK:
+                return f"token {token} ({self.store.vocabulary.tokens[number]!r}) may come next"
+            try:
+                self._refuse(token, code)
+            except IllegalTokenError as error:
+                return str(error)
+
+    def shortest_ending(self) -> Ending:
+        """A shortest legal ending of the text so far, as bytes and as tokens.
+
+        The end-of-text token is not among them.
+
+        Raises: DeadEndError if the vocabulary cannot spell any ending; LimitError if the search
+        would take too long.
+        """
+        from maskwright.decoding.endings.ending import Ending
+        from maskwright.decoding.endings.schema_ending import ending_after
+
+        with Alone(self):
+            if self._memory[constants.FINISHED] or self._can_end():
+                return Ending(b"", ())
+            return ending_after(self.store, self.said())
+
+    def short_ending(self) -> Ending:
+        """The same as `shortest_ending`, which is found soon here."""
+        return self.shortest_ending()
+
+    def min_bytes_left(self) -> int:
+        """The length of the shortest ending, in bytes. Raises: as `shortest_ending`."""
+        from maskwright.decoding.endings.schema_ending import bytes_left_after
+
+        with Alone(self):
+            if self._memory[constants.FINISHED] or self._can_end():
+                return 0
+            return bytes_left_after(self.store, self.said())
+
+    def __repr__(self) -> str:
+        kept = int(self._memory[constants.N_HISTORY])
+        state = "ended" if self._memory[constants.FINISHED] else "open"
+        of = f"{self.store.name} x {self.store.vocabulary.name}"
+        return f"<Matcher {of}: {state}, {kept} of {self.max_rollback} tokens to roll back>"
+
+
+def _restored(
+    cls: type[SchemaMatcher], store: SchemaTables, max_rollback: int, said: list[int | bytes]
+) -> SchemaMatcher:
+    """A pickled matcher: the text is read again."""
+    matcher = cls(store, max_rollback)
+    matcher.read_again(said)
+    return matcher

@@ -1,0 +1,34 @@
+"""What the schema engine reads: a schema's or a pattern's tables, with the vocabulary."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from maskwright.analysis.regex.dfa import Dfa
+from maskwright.analysis.schema.shapes import Texts
+from maskwright.maskstore.vocabulary import Vocabulary
+from maskwright.maskstore.vocabulary.masks import n_words
+
+
+@dataclass(frozen=True, eq=False)
+class SchemaTables:
+    """Exact masks for the JSON texts of a schema, or the texts of a pattern, and a vocabulary.
+
+    name : what errors call the schema or pattern.
+    texts : the JSON texts, or the automaton of all texts.
+    table, automata : (n,), (m,) int32, read-only; see `maskwright.maskstore.schema.layout`.
+    """
+
+    name: str
+    texts: Texts | Dfa
+    vocabulary: Vocabulary
+    table: npt.NDArray[np.int32]
+    automata: npt.NDArray[np.int32]
+
+    @property
+    def n_words(self) -> int:
+        """The number of 32-bit words of a mask: ceil(V / 32)."""
+        return n_words(self.vocabulary.size)

@@ -1,0 +1,126 @@
+"""The arrays that the schema engine reads, as constants: where each thing stands in them.
+
+Three flat int32 arrays belong together:
+
+- `table`: one schema. A header (`ROOT` and so on), then nodes, shapes and literals, each at an
+  offset that others name.
+- `automata`: the automata of that schema, each at an offset.
+- `voc`: one vocabulary. A header (`N_TOKENS` and so on), then tries and rows of bits.
+
+-1 stands for nothing where an offset or a limit may be missing. A *content id* is a number that two
+things of one process share only if they are equal: results that depend on the thing alone are kept
+under its number, for all schemas.
+"""
+
+from __future__ import annotations
+
+# ---- The header of a table.
+
+ROOT = 0
+"""The offset of the node of the whole text."""
+SPACING = 1
+"""The offset of the white space's automaton: of its states' rows, each `SPACING_ROW` integers."""
+IS_TEXT = 2
+"""1 if the text is no JSON: the root is a node with one shape NUMBERS, which reads all of it."""
+MOST_WORDS = 3
+"""The most integers that one byte adds to a text's memory, for each of its threads."""
+SPACING_ID = 4
+"""The content id of the white space."""
+TABLE_HEADER = 5
+
+SPACING_ROW = 5
+"""For each state of the white space: the next state behind a blank, a tab, a line feed and a
+carriage return, -1 for none; whether the white space may end there."""
+
+# ---- A node: its content id, the number of its shapes, the offsets of its shapes.
+
+NODE_ID, NODE_SIZE, NODE_SHAPES = 0, 1, 2
+
+# ---- A shape: its kind, its content id, then by kind.
+
+KIND, SHAPE_ID = 0, 1
+STRINGS, STRING_LITERALS, SPELLINGS, NUMBERS, OBJECTS, ARRAYS = range(6)
+
+# STRINGS: automaton, least, most, lengths
+STRING_AUTOMATON, STRING_LEAST, STRING_MOST, STRING_LENGTHS = 2, 3, 4, 5
+# NUMBERS: automaton
+NUMBER_AUTOMATON = 2
+# STRING_LITERALS and SPELLINGS: literals, and the number of each in a set of unique items, or -1
+LITERALS, UNIQUE_NUMBERS = 2, 3
+
+# OBJECTS
+N_KEYS, KEYS, N_WORDS, N_REQUIRED, LEAST, MOST = 2, 3, 4, 5, 6, 7
+N_OTHERS, OTHERS, KEY_AUTOMATON = 8, 9, 10
+REQUIRED, VALUES, RANKS, NEXT_REQUIRED, N_RANKED, TRACKS_KEYS = 11, 12, 13, 14, 15, 16
+OBJECT_SIZE = 17
+# KEYS: literals. N_WORDS: the words of bits of a frame. OTHERS: the offset of the nodes of the
+# classes. REQUIRED: the offset of the required keys' bits. VALUES: the offset of the keys' nodes.
+# RANKS: the offset of the keys' ranks, or -1. N_RANKED: the number of ranks. NEXT_REQUIRED: for
+# each rank the least one from there on of a required key, or N_RANKED. TRACKS_KEYS: whether other
+# keys are remembered.
+
+# ARRAYS (LEAST and MOST as those of objects)
+N_PREFIX, PREFIX, ITEMS, N_UNIQUE = 2, 3, 4, 5
+HAS_CONTAINED, CONTAINED_LEAST, CONTAINED_MOST, CONTAINED_PREFIX, CONTAINED_ITEMS = 8, 9, 10, 11, 12
+TRACKS_ITEMS = 13
+ARRAY_SIZE = 14
+# N_UNIQUE: the number of values that items may have, where they are finitely many and must differ;
+# else 0. TRACKS_ITEMS: 1 if items are remembered since they must differ, 2 if some are words.
+
+# ---- Literals: their number n, n + 1 offsets of bytes, their bytes (an integer each). Sorted.
+
+# ---- An automaton: a header, the class of each byte, the rows of its states, their ends.
+
+N_STATES, N_CLASSES, AUTOMATON_ID, CLASS_OF = 0, 1, 2, 3
+AUTOMATON_HEADER = 3 + 256
+# State 0 is dead and state 1 initial. The row of a state: the next state by class. The end of a
+# state: 0 if nothing ends there, else 1 + the class of the key, or 1.
+
+# ---- Lengths of an automaton: m, p, then m + p rows, each of a number for each state (that of
+# state 0 included): see `analysis.schema.lengths`.
+
+LENGTHS_HEADER = 2
+
+# ---- The header of a vocabulary's tables.
+
+N_TOKENS, N_ROW_WORDS, N_EOS, EOS = 0, 1, 2, 3
+FULL, STRUCTURE, CLOSING, SPECIAL, TAILS = 4, 5, 6, 7, 8
+"""The tries: of all tokens; of those that can stand outside of strings; of those that end a string;
+of those with a quotation mark or a backslash; of what stands behind the first quotation mark."""
+CONTENT_ROW = 9
+"""The row of the tokens that are string content."""
+LENGTH_ROWS, N_LENGTHS = 10, 11
+"""The rows of the tokens that are string content of at most k characters, k = 0, 1, ..."""
+CLOSERS, N_CLOSERS, N_TAILS = 12, 13, 14
+"""The tokens that end a string: for each of them `CLOSER` integers."""
+TOKEN_START, TOKEN_BYTES = 15, 16
+MOST_BYTES = 17
+"""The bytes of the longest token."""
+SIGNATURES, PURE = 18, 19
+"""By node of FULL: the groups (`GROUPS`) of the bytes below it; whether all below it is string
+content. Before SIGNATURES stands the group of each byte."""
+QUOTED, N_QUOTED = 20, 21
+"""The tokens outside of strings that may hold a whole string, with two quotation marks or more: for
+each of them `QUOTED_SIZE` integers."""
+MANIFOLD, N_MANIFOLD = 22, 23
+"""The tokens that may hold two whole keys or items: with three quotation marks, or two words."""
+VOCABULARY_HEADER = 24
+
+QUOTED_SIZE = 2
+"""A token; the first hash of what its first string says, -1 if that has an escape."""
+CLOSER = 5
+"""A token; the number of its tail; the characters before its first quotation mark, and the bytes;
+whether there is an escape among them, or a whole string or a word behind it."""
+
+# ---- A trie, in preorder, at an offset: its number of nodes and the offsets of four columns.
+
+TRIE_SIZE, TRIE_BYTE, TRIE_END, TRIE_TOKENS, TRIE_IDS = 0, 1, 2, 3, 4
+TRIE_HEADER = 5
+# Node 0 is the root. BYTE: the byte that leads to a node. END: the node behind its subtree. Tokens
+# that end at node n are IDS[TOKENS[n] : TOKENS[n + 1]].
+
+GROUPS = (
+    "abcdef", "ghijklmnopqrstuvwxyz", "ABCDEF", "GHIJKLMNOPQRSTUVWXYZ", "0123456789",
+    *" -_./:,@#+=()!?&;%$'", "*~", "[]{}", "|<>^`",
+)  # fmt: skip
+"""Printable characters in at most 30 groups; all other bytes are in group 31."""

@@ -1,0 +1,145 @@
+"""The schema engine beside the plain interpreter, on random graphs: whole masks, along random texts."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from random_graphs import random_graph
+
+import maskwright as mw
+from maskwright.analysis.regex.whole import regex_automaton
+from maskwright.analysis.schema.shapes import (
+    Arrays,
+    Numbers,
+    SchemaGraph,
+    Spellings,
+    StringLiterals,
+    Strings,
+    Texts,
+)
+from maskwright.decoding.reference.json_places import Readings
+from maskwright.decoding.reference.json_texts import JsonInterpreter
+from maskwright.decoding.schema.matcher import SchemaMatcher
+from maskwright.maskstore.schema.compiled import SchemaTables
+from maskwright.maskstore.schema.write import write_schema
+
+TOKENS = (
+    *(bytes([byte]) for byte in range(256)),
+    *(b'":', b'","', b'"}', b"ab", b'{"a":', b"\\u", b"\\n", b'"a":"b","c":', b'""', b"[[", b"]]", b',"', b'"],"', b"aa"),
+    *(b"\\u0061", b'a"', b'b":', b'":1}', b'":"', b"0,", b"1]", b"10", b"null", b"true,", b"[]", b"{}", b'"a"', b'"b",'),
+    *(b'":{"', b"  ", b' "', b"\\ud83d\\ude00", "é".encode(), "😀".encode(), b"abab", b'\\"', b'": ', b', "', b'"a","a"'),
+    *(b'{"":', b"true,true", b'"a":1,"a":1', b"\xf0\x9f", b"\\", b"\\ud8"),
+)  # fmt: skip
+END = len(TOKENS)
+VOCABULARY = mw.Vocabulary("small", (*TOKENS, b""), {END: "</s>"}, (END,))
+SPACINGS = (None, regex_automaton(""), regex_automaton(" ?"), regex_automaton(" {0,2}|\n"), regex_automaton(" |"))
+
+
+def unique_nodes(graph: SchemaGraph) -> list[tuple[object, ...]]:
+    """The nodes of items that must differ, where they are not finitely many."""
+    arrays = [shape for node in graph.nodes for shape in node if isinstance(shape, Arrays) and shape.is_unique]
+    numbers = {number for each in arrays for number in (*each.prefix, each.items) if number >= 0}
+    nodes = [graph.nodes[number] for number in sorted(numbers)]
+    return [node for node in nodes if not all(isinstance(shape, Spellings | StringLiterals) for shape in node)]
+
+
+def with_free_strings(graph: SchemaGraph, rng: random.Random) -> SchemaGraph:
+    """The graph with strings of any content: items of other automata need not be comparable."""
+
+    def freed(shape: object) -> object:
+        if not isinstance(shape, Strings):
+            return shape
+        return Strings(None, min(shape.least, 2), rng.choice((None, 3, 2)))
+
+    nodes: list[tuple[object, ...]] = [tuple(map(freed, node)) for node in graph.nodes]
+    return graph._replace(nodes=tuple(nodes))  # type: ignore[arg-type]
+
+
+def can_compare(node: tuple[object, ...]) -> bool:
+    strings = [shape for shape in node if isinstance(shape, Strings)]
+    if any(isinstance(shape, Numbers) for shape in node):
+        return False
+    if any(shape.automaton is None and shape.most is None for shape in strings):
+        return True
+    return len(strings) == 1 and strings[0].automaton is None and not any(isinstance(s, StringLiterals) for s in node)
+
+
+def filled(matcher: SchemaMatcher) -> set[int]:
+    words = np.zeros(matcher.store.n_words, np.uint32)
+    try:
+        matcher.fill(words)
+    except mw.DeadEndError:
+        return set()
+    return set(np.flatnonzero(np.unpackbits(words.view(np.uint8), bitorder="little")).tolist())
+
+
+def expected(interpreter: JsonInterpreter, readings: Readings) -> set[int]:
+    known: dict[bytes, Readings] = {b"": readings}
+
+    def read(data: bytes) -> Readings:
+        if data not in known:
+            before = read(data[:-1])
+            known[data] = interpreter.read(before, data[-1]) if before else ()
+        return known[data]
+
+    found = {number for number, token in enumerate(TOKENS) if read(token)}
+    return found | {END} if interpreter.is_complete(readings) else found
+
+
+def follow(texts: Texts, rng: random.Random, steps: int) -> int:
+    """Compare masks along a random text. Returns how many."""
+    interpreter = JsonInterpreter(texts)
+    matcher = SchemaMatcher(SchemaTables("random", texts, VOCABULARY, *write_schema(texts)), rng.choice((0, 3, 256)))
+    readings, n_masks = interpreter.start(), 0
+    for _ in range(steps):
+        found, wanted = filled(matcher), expected(interpreter, readings)
+        n_masks += 1
+        assert found == wanted, (matcher.said(), [TOKENS[i] if i < END else "end" for i in found ^ wanted][:8])
+        assert matcher.is_accepting() == (END in wanted)
+        tokens = sorted(wanted - {END})
+        if not tokens:
+            break
+        structure = [token for token in tokens if TOKENS[token][:1] in b'"{}[],:']
+        content = [token for token in tokens if TOKENS[token][:1] not in b" \t\n\r"]
+        token = rng.choice((structure if rng.random() < 0.6 else content) or tokens)
+        luck = rng.random()
+        if luck < 0.05:
+            matcher = matcher.fork()
+        elif luck < 0.1:
+            matcher._give_room(0)
+        matcher.advance(token)
+        readings = interpreter.read_bytes(readings, TOKENS[token])
+        if luck > 0.9 and matcher.max_rollback:
+            matcher.rollback()
+            readings = interpreter.read_bytes(interpreter.start(), matcher.said())
+    return n_masks
+
+
+SEEDS = [*range(40), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(40, 400))]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_masks_are_those_of_the_interpreter(seed: int) -> None:
+    n_masks = 0
+    for k in range(6):
+        rng = random.Random(1000 * seed + k)
+        graph = random_graph(rng)
+        if not unique_nodes(graph):
+            n_masks += follow(Texts(graph, rng.choice(SPACINGS)), rng, rng.choice((10, 40)))
+    assert n_masks > 5
+
+
+@pytest.mark.parametrize("seed", SEEDS[:10])
+def test_masks_with_items_that_must_differ(seed: int) -> None:
+    n_masks = 0
+    for k in range(999):
+        if n_masks > 40:
+            return
+        rng = random.Random(7_000_000 + 1000 * seed + k)
+        graph = with_free_strings(random_graph(rng), rng)
+        nodes = unique_nodes(graph)
+        if nodes and all(map(can_compare, nodes)):
+            n_masks += follow(Texts(graph, rng.choice(SPACINGS)), rng, 25)
+    pytest.fail(f"only {n_masks} masks")
