@@ -1,0 +1,171 @@
+"""Intersections and differences of regular expressions, as expressions again.
+
+In: the patterns of two expressions. Out: an `Expr` of the texts of both, or of the first but not
+the second. The automata read characters; states are eliminated one by one.
+
+Source: Hopcroft, Motwani, Ullman, Introduction to Automata Theory, section 3.2.2.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from maskwright.analysis.errors import LimitError
+from maskwright.analysis.fronts.expressions import (
+    EMPTY,
+    NEVER,
+    Expr,
+    characters,
+    choice,
+    repetition,
+    sequence,
+)
+from maskwright.analysis.lexing.messages import excerpt, naming
+from maskwright.analysis.lexing.terminals import compile_pattern
+from maskwright.analysis.regex.charset import LAST
+from maskwright.analysis.regex.determinise import ClassDfa, determinise
+from maskwright.analysis.regex.dfa import Dfa
+from maskwright.analysis.regex.parse import parse
+from maskwright.analysis.regex.rewrite import resolve
+from maskwright.analysis.regex.tree import Chars, Choice, Node, Repeat, Sequence, children
+
+MAX_STATES = 2_000
+"""The most states of an automaton."""
+MAX_SIZE = 20_000
+"""The most positions of an expression that is made."""
+
+
+def automaton_of(expr: Expr, max_states: int) -> Dfa:
+    """The byte automaton of a regular expression.
+
+    Raises: LimitError as `compile_pattern`.
+    """
+    return (
+        compile_pattern(str(expr.pattern), max_states=max_states)
+        if expr.text is None
+        else Dfa.literal(expr.text.encode())
+    )
+
+
+def combined(left: Expr, right: Expr, is_difference: bool) -> Expr:
+    """The texts of both expressions; if `is_difference`, those of the left that the right has not.
+
+    left, right : regular.
+
+    Raises: LimitError if an automaton has more than MAX_STATES states, or the result is too large.
+    """
+    first, second = (determinise(resolve(parse(str(e.pattern)), MAX_STATES), MAX_STATES) for e in (left, right))
+    bounds = sorted({*first.bounds.tolist(), *second.bounds.tolist()})
+    columns = [(_column(first, low), _column(second, low)) for low in bounds]
+    spans: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    for (low, after), column in zip(zip(bounds, [*bounds[1:], LAST + 1], strict=True), columns, strict=True):
+        if min(column) >= 0:  # not the surrogates
+            spans.setdefault(column, []).append((low, after - 1))
+    edges: list[dict[int, list[tuple[int, int]]]] = []
+    accepting: list[bool] = []
+    start = (0, 0)
+    agenda = [start]
+    number = {start: 0}
+    for one, other in agenda:  # grows while it is read
+        row: dict[int, list[tuple[int, int]]] = {}
+        for (c, d), pairs in spans.items():
+            target = int(first.next_state[one, c]), int(second.next_state[other, d]) if other >= 0 else -1
+            if target[0] < 0 or (target[1] < 0 and not is_difference):
+                continue
+            if target not in number:
+                number[target] = len(number)
+                agenda.append(target)
+            row.setdefault(number[target], []).extend(pairs)
+        edges.append(row)
+        accepts = other >= 0 and bool(second.is_accepting[other])
+        accepting.append(bool(first.is_accepting[one]) and accepts != is_difference)
+        if len(number) > MAX_STATES:
+            raise LimitError(f"the automaton of & and ~ has more than {MAX_STATES} states; make its patterns smaller")
+    return eliminated([{to: characters(pairs) for to, pairs in row.items()} for row in edges], accepting)
+
+
+def from_pattern(pattern: str, flags: str = "") -> Expr:
+    """The expression of a pattern of Python's `re`, by its automaton where it looks around.
+
+    Its texts are those of `lexing.terminals.compile_pattern`.
+
+    Raises: TerminalError, LimitError and `re.error` as the parts of that.
+    """
+    with naming(f"pattern {excerpt(pattern)}", pattern):
+        tree = resolve(parse(pattern, flags), MAX_STATES)
+        plain = _plain(tree)
+        if plain is not None:
+            return plain
+        dfa = determinise(tree, MAX_STATES)
+    bounds = [*dfa.bounds.tolist(), LAST + 1]
+    pairs: dict[int, list[tuple[int, int]]] = {}
+    for low, after, column in zip(bounds, bounds[1:], dfa.class_of.tolist(), strict=False):
+        if column >= 0:
+            pairs.setdefault(column, []).append((low, after - 1))
+    edges: list[dict[int, list[tuple[int, int]]]] = []
+    for row in dfa.next_state.tolist():
+        edge: dict[int, list[tuple[int, int]]] = {}
+        for column, target in enumerate(row):
+            if target >= 0:
+                edge.setdefault(target, []).extend(pairs.get(column, ()))
+        edges.append(edge)
+    labelled = [{to: characters(own) for to, own in edge.items()} for edge in edges]
+    return eliminated(labelled, [bool(accepts) for accepts in dfa.is_accepting])
+
+
+def _plain(tree: Node) -> Expr | None:
+    """The expression of a tree; None if something in it looks around."""
+    if isinstance(tree, Chars):
+        return characters(tree.ranges)
+    if not isinstance(tree, Sequence | Choice | Repeat):
+        return None
+    parts = [_plain(part) for part in children(tree)]
+    found = [part for part in parts if part is not None]
+    if len(found) < len(parts) or (isinstance(tree, Repeat) and tree.mode != "greedy"):
+        return None
+    if isinstance(tree, Repeat):
+        return repetition(found[0], tree.least, tree.most)
+    return sequence(found) if isinstance(tree, Sequence) else choice(found)
+
+
+def _column(dfa: ClassDfa, code: int) -> int:
+    return int(dfa.class_of[int(np.searchsorted(dfa.bounds, code, side="right")) - 1])
+
+
+def eliminated(edges: list[dict[int, Expr]], accepting: list[bool]) -> Expr:
+    """The expression of an automaton whose edges have expressions; state 0 is initial.
+
+    The states with the fewest ways through them are eliminated first.
+
+    Raises: LimitError if the result is larger than MAX_SIZE.
+    """
+    n = len(edges)
+    initial, final = n, n + 1
+    after: list[dict[int, Expr]] = [*(dict(row) for row in edges), {0: EMPTY}, {}]
+    for state in range(n):
+        if accepting[state]:
+            after[state][final] = EMPTY
+    before: list[set[int]] = [set() for _ in after]
+    for state, row in enumerate(after):
+        for target in row:
+            before[target].add(state)
+    left = set(range(n))
+    while left:
+        state = min(left, key=lambda s: (len(before[s]) * len(after[s]), s))
+        left.discard(state)
+        loop = repetition(after[state].pop(state, NEVER), 0, None)
+        sources = sorted(before[state] - {state})
+        for source in sources:
+            into = after[source].pop(state)
+            for target, out in sorted(after[state].items()):
+                way = sequence((into, loop, out))
+                known = after[source].get(target)
+                after[source][target] = way if known is None else choice((known, way))
+                before[target].add(source)
+                if after[source][target].size > MAX_SIZE:
+                    raise LimitError(
+                        f"the pattern that & and ~ make has more than {MAX_SIZE} positions; make them smaller"
+                    )
+        for target in after[state]:
+            before[target].discard(state)
+    return after[initial].get(final, NEVER)

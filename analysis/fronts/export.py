@@ -1,0 +1,268 @@
+"""Grammars written in other engines' languages, where these can say the same.
+
+A lexer's longest match cannot be said in GBNF, nor what happens where a text is a lexeme of two
+terminals in llguidance's dialect. Both are written only if it makes no difference: if no lexeme can
+run on into what may follow it (condition (b) of `scannerless`), and if each text is a lexeme of one
+terminal. Where all terminals compete, a terminal that loses against others is written without their
+texts. Otherwise the error names the two terminals.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from maskwright.analysis.arguments import need_type
+from maskwright.analysis.errors import GrammarError
+from maskwright.analysis.fronts.expressions import Expr
+from maskwright.analysis.fronts.separate import separate
+from maskwright.analysis.grammar.grammar import Grammar, Rule
+from maskwright.analysis.grammar.normalise import normalise, reduce
+from maskwright.analysis.lr.lookaheads import nullable_symbols
+from maskwright.analysis.regex.charset import Ranges, complement
+
+MOST_REPETITIONS = 2_000
+"""The largest number of a repetition that llama.cpp takes."""
+
+
+def to_gbnf(grammar: Grammar) -> str:
+    r"""A grammar in GBNF, for llama.cpp.
+
+    Recursion on the left is rewritten, because llama.cpp refuses it.
+
+    Raises: GrammarError if GBNF cannot say the same, with the reason: indentation, verbatim or
+        refused terminals, two terminals that compete, left recursion that is not direct, or a
+        repetition of more than MOST_REPETITIONS. LimitError if a pattern becomes too large.
+
+    >>> from maskwright.analysis.loading import parse_grammar
+    >>> print(to_gbnf(parse_grammar('start: "[" start "]" | /[0-9]+/')), end="")
+    root ::= "[" root "]" | T2
+    T2 ::= [0-9]+
+    """
+    need_type("grammar", grammar, Grammar, "a Grammar", GrammarError)
+    expressions = _expressions(grammar, "GBNF", False)
+    grammar = _with_ignored(grammar)
+    grammar = normalise(grammar)
+    _check_left_recursion(grammar)
+    names = _names(grammar, "root")
+    lines = []
+    defined: dict[int, str] = {}
+    for lhs, rules in grammar.rules_of.items():
+        options = []
+        for rule in rules:
+            symbols = []
+            for symbol in rule.rhs:
+                literal = expressions[symbol].text if symbol < grammar.n_terminals else None
+                symbols.append(_gbnf(expressions[symbol]) if literal is not None else names[symbol])
+                if symbol < grammar.n_terminals and literal is None:
+                    defined[symbol] = _gbnf(expressions[symbol])
+            options.append(" ".join(symbols))
+        lines.append(f"{names[lhs]} ::= {' | '.join(option or _EMPTY for option in options)}")
+    lines += [f"{names[terminal]} ::= {body}" for terminal, body in defined.items()]
+    return "\n".join(lines) + "\n"
+
+
+def to_llguidance(grammar: Grammar) -> str:
+    """A grammar in llguidance's Lark dialect.
+
+    Raises: GrammarError if it cannot say the same, with the reason: indentation, verbatim or
+        refused terminals, or two terminals that compete, unless both languages lex by context and
+        the longest match decides alike. LimitError if a pattern becomes too large.
+
+    >>> from maskwright.analysis.loading import parse_grammar
+    >>> grammar = parse_grammar('start: "[" start "]" | N\\nN: /[0-9]+/\\n%ignore " "')
+    >>> print(to_llguidance(grammar), end="")
+    %llguidance {"allow_initial_skip": true}
+    start: main IGNORED?
+    main: "[" main "]" | N
+    N: /[0-9]+/
+    IGNORED: /\\x{20}/
+    %ignore IGNORED
+    """
+    need_type("grammar", grammar, Grammar, "a Grammar", GrammarError)
+    expressions = _expressions(grammar, "llguidance's dialect", grammar.lexing == "contextual")
+    grammar = reduce(grammar)
+    names = _names(grammar, "main" if grammar.ignored else "start")
+    lines = []
+    if grammar.ignored:
+        # llguidance ignores nothing behind a text to which nothing can be added.
+        lines += ['%llguidance {"allow_initial_skip": true}', f"start: {names[grammar.start]} IGNORED?"]
+    used: dict[int, None] = {}
+    for lhs, rules in grammar.rules_of.items():
+        options = []
+        for rule in rules:
+            symbols = []
+            for symbol in rule.rhs:
+                literal = expressions[symbol].text if symbol < grammar.n_terminals else None
+                symbols.append(_rust_literal(literal) if literal is not None else names[symbol])
+                if symbol < grammar.n_terminals and literal is None:
+                    used.setdefault(symbol)
+            options.append(" ".join(symbols) or '""')
+        lines.append(f"{names[lhs]}: {' | '.join(options)}")
+    lines += [f"{names[t]}: /{_rust(expressions[t])}/" for t in used]
+    if grammar.ignored:
+        patterns = (f"/{_rust(expressions[t])}/" for t in sorted(grammar.ignored))
+        lines += [f"IGNORED: {' | '.join(patterns)}", "%ignore IGNORED"]
+    return "\n".join(lines) + "\n"
+
+
+_EMPTY = '""'
+
+
+def _expressions(grammar: Grammar, language: str, is_lexed_alike: bool) -> Sequence[Expr]:
+    """The terminals' expressions, if the language can say the same as the grammar."""
+    for is_there, what in (
+        (grammar.layout is not None, "indentation"),
+        (bool(grammar.verbatim), "verbatim terminals"),
+        (grammar.conflicts == "shift", "that conflicts are decided by shifting"),
+    ):
+        if is_there:
+            raise GrammarError(f"grammar {grammar.name}: {language} cannot say {what}")
+    return separate(grammar, _with_ignored(grammar), language, is_lexed_alike)
+
+
+def _with_ignored(grammar: Grammar) -> Grammar:
+    """The grammar with what is ignored in its rules: at the beginning and behind each terminal."""
+    if not grammar.ignored:
+        return grammar
+    between = grammar.n_terminals + grammar.n_nonterminals
+    rules = [
+        Rule(rule.lhs, tuple(new for s in rule.rhs for new in ((s, between) if s < grammar.n_terminals else (s,))))
+        for rule in grammar.rules
+    ]
+    rules += [Rule(between, ()), *(Rule(between, (t, between)) for t in sorted(grammar.ignored))]
+    rules.append(Rule(between + 1, (between, grammar.start)))
+    names = list(grammar.nonterminals)
+    for wanted in ("ignored", "whole"):
+        names.append(wanted if wanted not in names else f"{wanted} ({len(names)})")
+    return replace(grammar.with_rules(tuple(names), tuple(rules), between + 1), ignored=frozenset())
+
+
+def _check_left_recursion(grammar: Grammar) -> None:
+    """Raises GrammarError if a rule can begin with itself, which llama.cpp refuses."""
+    nullable = nullable_symbols(grammar)
+    begins: dict[int, set[int]] = {lhs: set() for lhs in grammar.rules_of}
+    for rule in grammar.rules:
+        for symbol in rule.rhs:
+            if grammar.is_nonterminal(symbol):
+                begins[rule.lhs].add(symbol)
+            if symbol not in nullable:
+                break
+    for lhs in begins:
+        seen: set[int] = set()
+        agenda = sorted(begins[lhs])
+        while agenda:
+            symbol = agenda.pop()
+            if symbol == lhs:
+                raise GrammarError(
+                    f"grammar {grammar.name}: rule {grammar.symbol_name(lhs)!r} can begin with itself through other rules, "
+                    "and llama.cpp refuses left recursion; write it with recursion on the right"
+                )
+            if symbol not in seen:
+                seen.add(symbol)
+                agenda += sorted(begins[symbol])
+
+
+def _names(grammar: Grammar, start: str) -> dict[int, str]:
+    """A name for each symbol that all these languages take; of terminals in upper case."""
+    found = {grammar.start: start}
+    taken = {start, "start", "IGNORED"}
+    for symbol in range(grammar.n_terminals + grammar.n_nonterminals):
+        if symbol == grammar.start:
+            continue
+        is_terminal = symbol < grammar.n_terminals
+        own = grammar.symbol_name(symbol)
+        plain = re.sub(r"[^a-z0-9]+", "-", own.lower()).strip("-")
+        if own.startswith("__") and is_terminal:
+            plain = f"t{symbol}"
+        if not plain[:1].isalpha():
+            plain = f"{'t' if is_terminal else 'r'}{symbol}-{plain}".strip("-")
+        name = unnumbered = plain.upper() if is_terminal else plain
+        while name in taken:
+            name = f"{unnumbered}-{symbol}" if name == unnumbered else f"{name}-"
+            name = name if not name.endswith("-") else f"{name}{symbol}"
+        taken.add(name)
+        found[symbol] = name
+    return found
+
+
+def _gbnf(expr: Expr) -> str:
+    """An expression in GBNF, as one or more elements in a row."""
+    if expr.text is not None:
+        return '"' + "".join(_character(ord(c), '"\\') for c in expr.text) + '"'
+    if expr.kind == "class":
+        return _gbnf_class(expr.ranges)
+    if expr.kind == "sequence":
+        return " ".join(f"({_gbnf(part)})" if part.kind == "choice" else _gbnf(part) for part in expr.parts) or _EMPTY
+    if expr.kind == "choice":
+        return " | ".join(map(_gbnf, expr.parts))
+    body, (least, most) = expr.parts[0], (expr.least, expr.most)
+    if max(least, most or 0) > MOST_REPETITIONS:
+        raise GrammarError(
+            f"a repetition of up to {max(least, most or 0)} is more than the {MOST_REPETITIONS} of llama.cpp"
+        )
+    unit = _gbnf(body) if body.kind == "class" or body.text is not None else f"({_gbnf(body)})"
+    return unit + _count(least, most)
+
+
+def _count(least: int, most: int | None) -> str:
+    sign = {(0, None): "*", (1, None): "+", (0, 1): "?"}.get((least, most))
+    if sign is not None:
+        return sign
+    return f"{{{least}}}" if least == most else f"{{{least},{'' if most is None else most}}}"
+
+
+def _gbnf_class(ranges: Ranges) -> str:
+    """A set of characters; negated if that is shorter."""
+    others = complement(ranges)
+    if not others:
+        return "."
+    sign, pairs = ("^", others) if len(others) < len(ranges) else ("", ranges)
+    members = (
+        _character(low, "]\\[^-") + ("" if low == high else "-" + _character(high, "]\\[^-")) for low, high in pairs
+    )
+    return f"[{sign}{''.join(members)}]"
+
+
+def _character(code: int, escaped: str) -> str:
+    """A character of a text or set, as itself or as an escape that all these engines know."""
+    character = chr(code)
+    if character in escaped or not (character.isprintable() and character.isascii()):
+        return f"\\x{code:02X}" if code < 0x100 else f"\\u{code:04X}" if code < 0x10000 else f"\\U{code:08X}"
+    return character
+
+
+def _rust(expr: Expr) -> str:
+    """An expression as a regular expression of Rust, inside slashes."""
+    if expr.kind == "class":
+        return _rust_class(expr.ranges)
+    if expr.kind == "sequence":
+        return "".join(f"({_rust(part)})" if part.kind == "choice" else _rust(part) for part in expr.parts)
+    if expr.kind == "choice":
+        return "|".join(map(_rust, expr.parts))
+    body = expr.parts[0]
+    unit = _rust(body) if body.kind == "class" else f"({_rust(body)})"
+    return unit + _count(expr.least, expr.most)
+
+
+def _rust_class(ranges: Ranges) -> str:
+    if len(ranges) == 1 and ranges[0][0] == ranges[0][1]:
+        return _rust_character(ranges[0][0])
+    others = complement(ranges)
+    if not others:
+        return "(?s:.)"
+    sign, pairs = ("^", others) if len(others) < len(ranges) else ("", ranges)
+    members = (_rust_character(a) + ("" if a == b else "-" + _rust_character(b)) for a, b in pairs)
+    return f"[{sign}{''.join(members)}]"
+
+
+def _rust_character(code: int) -> str:
+    character = chr(code)
+    return character if character.isascii() and character.isalnum() else f"\\x{{{code:X}}}"
+
+
+def _rust_literal(text: str) -> str:
+    """A text in quotes, with the escapes of JSON."""
+    return json.dumps(text).replace("\x7f", "\\u007f")

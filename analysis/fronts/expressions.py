@@ -1,0 +1,219 @@
+r"""Expressions: what stands on the right of a rule in the grammar languages of other engines.
+
+An `Expr` is a character class, a sequence, a choice, a repetition, or a reference to a rule. An
+expression without references is *regular*: it knows a pattern for Python's `re` of the same texts.
+The functions that make expressions simplify what can match nothing, so that NEVER is never a part
+of another expression.
+
+>>> digit = characters(((48, 57),))
+>>> repetition(choice([digit, literal("x.")]), 1, None).pattern
+'(?:[0-9]|x\\.)+'
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from maskwright.analysis.regex.charset import EVERYTHING, Ranges, normalise
+
+Kind = Literal["class", "sequence", "choice", "repeat", "reference"]
+
+_PLAIN = re.compile(r"[A-Za-z0-9_]")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Expr:
+    """One expression; equality is identity.
+
+    kind : what it is. "sequence" with no parts matches the empty text, "choice" with none nothing.
+    ranges : of a class, its characters. parts : of a sequence or choice; of a repetition its body.
+    least, most : of a repetition; most None for any number.
+    name, offset : of a reference, the rule and the place of its name in the text.
+    pattern : source text for `re` without flags; None if the expression is not regular.
+    is_nullable : whether a regular expression matches the empty text; False for others.
+    size : positions of an automaton, with copies of repetitions.
+    depth : how deeply expressions are nested.
+    """
+
+    kind: Kind
+    ranges: Ranges = ()
+    parts: tuple[Expr, ...] = ()
+    least: int = 1
+    most: int | None = 1
+    name: str = ""
+    offset: int = 0
+    pattern: str | None = None
+    is_nullable: bool = False
+    size: int = 1
+    depth: int = 1
+
+    @property
+    def is_regular(self) -> bool:
+        """Whether no reference to a rule occurs in it."""
+        return self.pattern is not None
+
+    @property
+    def is_never(self) -> bool:
+        """Whether it was made as an expression that matches nothing."""
+        return self.kind == "choice" and not self.parts
+
+    @property
+    def text(self) -> str | None:
+        """The one text that a class or a sequence of classes matches; None if it is not one."""
+        parts = self.parts if self.kind == "sequence" else (self,)
+        found = []
+        for part in parts:
+            if part.kind != "class" or len(part.ranges) != 1 or part.ranges[0][0] != part.ranges[0][1]:
+                return None
+            found.append(chr(part.ranges[0][0]))
+        return "".join(found)
+
+
+EMPTY = Expr("sequence", pattern="", is_nullable=True, size=0)
+NEVER = Expr("choice", pattern=r"[^\s\S]")
+
+
+def characters(ranges: Iterable[tuple[int, int]]) -> Expr:
+    """One character of a set. Surrogates are dropped, because no text in UTF-8 has them.
+
+    ranges : inclusive ranges of code points in any order.
+    """
+    found = normalise(ranges)
+    return Expr("class", ranges=found, pattern=class_pattern(found)) if found else NEVER
+
+
+def literal(text: str) -> Expr:
+    """A text, character by character; a unit in a sequence."""
+    if not text:
+        return EMPTY
+    parts = tuple(characters(((ord(c), ord(c)),)) for c in text)
+    return parts[0] if len(parts) == 1 else Expr("sequence", parts=parts, pattern=re.escape(text), size=len(parts))
+
+
+def reference(name: str, offset: int) -> Expr:
+    """What a rule matches. offset : where the name stands in the text."""
+    return Expr("reference", name=name, offset=offset)
+
+
+def sequence(parts: Iterable[Expr]) -> Expr:
+    """The parts one after the other; sequences in it stay units."""
+    kept = tuple(part for part in parts if part is not EMPTY)
+    if any(part.is_never for part in kept):
+        return NEVER
+    if len(kept) < 2:
+        return kept[0] if kept else EMPTY
+    pattern = "".join(_in_sequence(part) for part in kept) if all(part.is_regular for part in kept) else None
+    is_nullable = pattern is not None and all(part.is_nullable for part in kept)
+    size, depth = sum(part.size for part in kept), 1 + max(part.depth for part in kept)
+    return Expr("sequence", parts=kept, pattern=pattern, is_nullable=is_nullable, size=size, depth=depth)
+
+
+def choice(options: Iterable[Expr]) -> Expr:
+    """One of the options. Classes among them become one class; choices among them are joined."""
+    flat: list[Expr] = []
+    for option in options:
+        flat += option.parts if option.kind == "choice" else (option,)
+    classes = [option for option in flat if option.kind == "class"]
+    if len(classes) > 1:
+        merged = characters([pair for option in classes for pair in option.ranges])
+        at = flat.index(classes[0])
+        flat = [merged if i == at else option for i, option in enumerate(flat) if i == at or option.kind != "class"]
+    kept: dict[object, Expr] = {}
+    for option in flat:
+        kept.setdefault(option if option.pattern is None else option.pattern, option)
+    parts = tuple(kept.values())
+    if len(parts) < 2:
+        return parts[0] if parts else NEVER
+    pattern = None
+    if all(part.is_regular for part in parts):
+        pattern = "|".join(str(part.pattern) for part in parts)
+    is_nullable = pattern is not None and any(part.is_nullable for part in parts)
+    size, depth = 1 + sum(part.size for part in parts), 1 + max(part.depth for part in parts)
+    return Expr("choice", parts=parts, pattern=pattern, is_nullable=is_nullable, size=size, depth=depth)
+
+
+def repetition(body: Expr, least: int, most: int | None) -> Expr:
+    """`least` to `most` times the body; most None: any number."""
+    if body is EMPTY or most == 0:
+        return EMPTY
+    if body.is_never:
+        return EMPTY if least == 0 else NEVER
+    if least == most == 1:
+        return body
+    pattern = None
+    if body.is_regular:
+        count = {(0, None): "*", (1, None): "+", (0, 1): "?"}.get((least, most))
+        if count is None:
+            count = f"{{{least}}}" if least == most else f"{{{least},{'' if most is None else most}}}"
+        pattern = _as_unit(body) + count
+    is_nullable = pattern is not None and (least == 0 or body.is_nullable)
+    size = 1 + (body.size + 1) * max(least if most is None else most, 1)
+    return Expr(
+        "repeat",
+        parts=(body,),
+        least=least,
+        most=most,
+        pattern=pattern,
+        is_nullable=is_nullable,
+        size=size,
+        depth=1 + body.depth,
+    )
+
+
+def non_empty(expr: Expr) -> Expr:
+    """The texts of a regular expression but the empty one.
+
+    Returns NEVER if there is no other text. Cost: quadratic in sequences whose parts may all be
+    empty.
+    """
+    if not expr.is_nullable:
+        return expr
+    if expr.kind == "sequence":
+        return choice(sequence((non_empty(part), *expr.parts[i + 1 :])) for i, part in enumerate(expr.parts))
+    if expr.kind == "choice":
+        return choice(non_empty(part) for part in expr.parts)
+    body = expr.parts[0]
+    return repetition(non_empty(body), 1 if body.is_nullable else max(expr.least, 1), expr.most)
+
+
+def patterns_in(expr: Expr) -> set[str]:
+    """The patterns of a regular expression's parts that are no classes, its own included."""
+    found: set[str] = set()
+    agenda = [expr]
+    while agenda:
+        one = agenda.pop()
+        if one.kind != "class" and one.pattern not in found:
+            found.add(str(one.pattern))
+            agenda += one.parts
+    return found
+
+
+def class_pattern(ranges: Ranges) -> str:
+    r"""A set as a pattern of `re`: one character, or a class.
+
+    >>> class_pattern(((10, 10), (97, 122))), class_pattern(((46, 46),))
+    ('[\\x0aa-z]', '\\.')
+    """
+    if len(ranges) == 1 and ranges[0][0] == ranges[0][1]:
+        return re.escape(chr(ranges[0][0]))
+    if ranges == EVERYTHING:
+        return r"[\s\S]"
+    return "[" + "".join(_in_class(low) + ("" if low == high else "-" + _in_class(high)) for low, high in ranges) + "]"
+
+
+def _in_class(code: int) -> str:
+    character = chr(code)
+    if _PLAIN.fullmatch(character):
+        return character
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _in_sequence(part: Expr) -> str:
+    return f"(?:{part.pattern})" if part.kind == "choice" and not part.is_never else str(part.pattern)
+
+
+def _as_unit(body: Expr) -> str:
+    return str(body.pattern) if body.kind == "class" else f"(?:{body.pattern})"

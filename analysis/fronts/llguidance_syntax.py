@@ -1,0 +1,332 @@
+"""The syntax of llguidance's Lark dialect: a text to trees, without meaning.
+
+In: a text. Out: a `Document` with the rules, terminals and directives that we support. What we do
+not support is refused here, with its name and place.
+
+Source: llguidance, parser/src/lark/lexer.rs and parser.rs; docs/syntax.md.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+from maskwright.analysis.fronts.reading import MAX_COUNT, Reader
+
+AtomKind = Literal["group", "maybe", "not", "string", "range", "regex", "name", "substring", "words"]
+
+
+@dataclass(frozen=True, slots=True)
+class Atom:
+    """One element of a definition.
+
+    at : its offset. text : of a string, what it matches; of a name, the name; of a pattern, its
+    flags; of words, the whole. last : of a range, its last character. ignores_case : of a string.
+    span : of a pattern, its offsets. inner : of a group. of : of a negation, what is negated.
+    chunks : of a substring.
+    """
+
+    kind: AtomKind
+    at: int
+    text: str = ""
+    last: str = ""
+    ignores_case: bool = False
+    span: tuple[int, int] = (0, 0)
+    inner: Alternatives = ()
+    of: Atom | None = None
+    chunks: tuple[str, ...] = ()
+
+
+class Element(NamedTuple):
+    """An element, and how often it stands: most None for any number."""
+
+    atom: Atom
+    least: int
+    most: int | None
+
+
+Alternatives = tuple[tuple[tuple[Element, ...], ...], ...]
+"""Options; each is one or more sequences, all of which must match (``&``)."""
+
+
+class Definition(NamedTuple):
+    """A rule or terminal, and where its name stands."""
+
+    name: str
+    at: int
+    body: Alternatives
+
+
+@dataclass(slots=True)
+class Document:
+    """What a text says.
+
+    rules, terminals : by name. ignored : what is ignored. imports : the terminal's name -> the name
+    in `common`, and where it stands. initial_skip : whether what is ignored may begin a text.
+    """
+
+    rules: dict[str, Definition] = field(default_factory=dict)
+    terminals: dict[str, Definition] = field(default_factory=dict)
+    ignored: list[Definition] = field(default_factory=list)
+    imports: dict[str, tuple[str, int]] = field(default_factory=dict)
+    initial_skip: bool = False
+
+
+_BLANKS = re.compile(r"(?:[ \t]+|#[^\n]*|//[^\n]*)*")
+_LINES = re.compile(r"(?:[ \t\r\n]+|#[^\n]*|//[^\n]*)*")
+_RULE = re.compile(r"!?[_?]?[a-z][_a-z0-9-]*")
+_TERMINAL = re.compile(r"_?[A-Z][_A-Z0-9-]*")
+_STRING = re.compile(r'"((?:\\(?:["\\/bfnrt]|u[a-fA-F0-9]{4}|x[a-fA-F0-9]{2})|[^"\\\x00-\x1f\x7f])*)"(i?)')
+_PATTERN = re.compile(r"/((?:\\.|[^/\\])+)/([imslux]*)", re.DOTALL)
+_SPECIAL = re.compile(r"<[^<>\s]+>")
+_REFERENCE = re.compile(r"@[a-zA-Z0-9_-]+")
+_DIRECTIVE = re.compile(r"%[a-z]+")
+_ALIAS = re.compile(r"->[ \t]*[!?_]*[a-z][_a-z0-9-]*")
+_VBAR = re.compile(r"(?:[ \t\r\n]++|#[^\n]*+|//[^\n]*+)*+\|")
+_HEX = re.compile(r"\\(?:x([a-fA-F0-9]{2})|(.))", re.DOTALL)
+_PRIORITY = re.compile(r"\.-?[0-9]+")
+
+
+def read_document(reader: Reader) -> Document:
+    """The definitions and directives of a text.
+
+    Raises: GrammarError, with the place, for bad syntax and for what is not supported.
+    """
+    found = Document()
+    reader.match(_LINES)
+    while reader.next:
+        if reader.next == "%":
+            _directive(reader, found)
+        else:
+            _definition(reader, found)
+        reader.match(_BLANKS)
+        if reader.next not in ("", "\r", "\n"):
+            raise reader.error(f"expected the end of the definition or its line, found {reader.found}")
+        reader.match(_LINES)
+    return found
+
+
+def _definition(reader: Reader, found: Document) -> None:
+    at = reader.at
+    name = reader.match(_RULE) or reader.match(_TERMINAL)
+    if name is None:
+        raise reader.error(f"expected a rule, a terminal or a directive, found {reader.found}")
+    is_rule = name.re is _RULE
+    if reader.starts("::"):
+        raise reader.error(f"a parametric rule is not supported: {name[0]}::...; write out a rule for each value")
+    if reader.next == "{":
+        raise reader.error(f"a template is not supported, nor is it in llguidance: {name[0]}{{...}}")
+    if reader.match(_PRIORITY) is not None:
+        raise reader.error(f"a priority is not supported, nor is it in llguidance: of {name[0]}", at)
+    reader.match(_BLANKS)
+    if reader.next == "[":
+        end = reader.text.find("]", reader.at)
+        shown = reader.text[reader.at : end + 1 if 0 <= end < reader.at + 80 else reader.at + 80]
+        raise reader.error(f"attributes of a rule are not supported: {shown} of {name[0]}; leave them out")
+    reader.expect(":", f"behind the name {name[0][:60]}")
+    plain = name[0].removeprefix("!").removeprefix("?")
+    table = found.rules if is_rule else found.terminals
+    if plain in table or plain in found.imports:
+        what = "rule" if is_rule else "terminal"
+        raise reader.error(f"{what} {plain!r} is defined twice", at)
+    table[plain] = Definition(plain, at, _alternatives(reader))
+
+
+def _directive(reader: Reader, found: Document) -> None:
+    at = reader.at
+    name = reader.match(_DIRECTIVE)
+    word = name[0] if name else "%"
+    reader.match(_BLANKS)
+    if word == "%ignore":
+        found.ignored.append(Definition("%ignore", at, _alternatives(reader)))
+    elif word == "%import":
+        _import(reader, found, at)
+    elif word == "%llguidance":
+        _options(reader, found, at)
+    else:
+        known = "%ignore, %import and %llguidance"
+        raise reader.error(f"the directive {word} is not supported here; supported are {known}", at)
+
+
+def _import(reader: Reader, found: Document, at: int) -> None:
+    path = reader.match(re.compile(r"[.\w-]+(?:\.[\w-]+)*"))
+    module, _, name = (path[0] if path else "").rpartition(".")
+    pairs: list[tuple[str, str]] = []
+    reader.match(_BLANKS)
+    if reader.take("("):
+        module = path[0] if path else ""
+        names = reader.match(re.compile(r"[^)\n]*"))
+        pairs = [(part.strip(),) * 2 for part in str(names[0] if names else "").split(",")]
+        reader.expect(")", "at the end of the imported names")
+    else:
+        alias = reader.match(re.compile(r"->[ \t]*([\w-]+)"))
+        pairs = [(alias[1] if alias else name, name)]
+    if module != "common":
+        raise reader.error(
+            f"only terminals of common can be imported, as in %import common.INT; not from {module!r}", at
+        )
+    for local, known in pairs:
+        if local in found.terminals or local in found.imports:
+            raise reader.error(f"terminal {local!r} is defined twice", at)
+        found.imports[local] = known, at
+
+
+def _options(reader: Reader, found: Document, at: int) -> None:
+    options = _json(reader, "%llguidance")
+    if not isinstance(options, dict) or not all(isinstance(value, bool) for value in options.values()):
+        raise reader.error("%llguidance takes an object of options that are true or false", at)
+    for key, value in options.items():
+        if key == "allow_initial_skip":
+            found.initial_skip = value
+        elif key != "no_forcing" and value:
+            raise reader.error(f"the option {key!r} of %llguidance is not supported", at)
+
+
+def _json(reader: Reader, what: str) -> Any:
+    start = reader.at
+    try:
+        value, reader.at = json.JSONDecoder().raw_decode(reader.text, reader.at)
+    except (ValueError, RecursionError) as error:
+        raise reader.error(f"{what} is followed by no valid JSON: {str(error)[:100]}", start) from error
+    return value
+
+
+def _alternatives(reader: Reader) -> Alternatives:
+    reader.enter()
+    options = [_option(reader)]
+    while reader.match(_VBAR) is not None:
+        options.append(_option(reader))
+    reader.leave()
+    return tuple(options)
+
+
+def _option(reader: Reader) -> tuple[tuple[Element, ...], ...]:
+    conjuncts = [_sequence(reader)]
+    while reader.take("&"):
+        conjuncts.append(_sequence(reader))
+    reader.match(_ALIAS)
+    reader.match(_BLANKS)
+    if reader.starts("%if"):
+        raise reader.error("a condition %if of a parametric rule is not supported")
+    return tuple(conjuncts)
+
+
+def _sequence(reader: Reader) -> tuple[Element, ...]:
+    elements: list[Element] = []
+    while True:
+        reader.match(_BLANKS)
+        if reader.next in ("", "\r", "\n", "|", ")", "]", "}", "&") or reader.starts("->") or reader.starts("%if"):
+            return tuple(elements)
+        elements.append(_element(reader))
+
+
+def _element(reader: Reader) -> Element:
+    atom = _atom(reader)
+    reader.match(_BLANKS)
+    for sign, counts in (("*", (0, None)), ("+", (1, None)), ("?", (0, 1))):
+        if reader.take(sign):
+            return Element(atom, *counts)
+    start = reader.at
+    most: int | None
+    if (found := reader.match(re.compile(r"~[ \t]*([0-9]+)(?:[ \t]*\.\.[ \t]*([0-9]+))?"))) is not None:
+        least, most = _number(reader, found[1], start), _number(reader, found[2] or found[1], start)
+    elif (found := reader.match(re.compile(r"\{[ \t]*([0-9]*)[ \t]*(,?)[ \t]*([0-9]*)[ \t]*\}"))) is not None:
+        if not (found[1] or found[2]):
+            raise reader.error("expected a number of repetitions", start)
+        least = _number(reader, found[1] or "0", start)
+        most = _number(reader, found[3], start) if found[3] else None if found[2] else least
+    elif reader.next == "{":
+        raise reader.error("a template is not supported, nor is it in llguidance")
+    else:
+        return Element(atom, 1, 1)
+    if most is not None and (most < least or most == 0):
+        raise reader.error("this repetition has fewer at most than at least, or none at most", start)
+    return Element(atom, least, most)
+
+
+def _number(reader: Reader, digits: str, at: int) -> int:
+    if len(digits) > 12 or int(digits) > MAX_COUNT:
+        raise reader.error(f"a repetition of more than {MAX_COUNT} is not supported", at)
+    return int(digits)
+
+
+def _atom(reader: Reader) -> Atom:
+    at = reader.at
+    if reader.take("~"):
+        reader.enter()
+        inner = _atom(reader)
+        reader.leave()
+        return Atom("not", at, of=inner)
+    for opening, closing, kind in (("(", ")", "group"), ("[", "]", "maybe")):
+        if reader.take(opening):
+            body = _alternatives(reader)
+            reader.match(_LINES)
+            reader.expect(closing, f"to close the group of line {reader.place(at)[0]}")
+            return Atom("group" if kind == "group" else "maybe", at, inner=body)
+    if reader.next == '"':
+        return _string(reader)
+    if (pattern := reader.match(_PATTERN)) is not None:
+        return Atom("regex", at, text=pattern[2], span=pattern.span(1))
+    if (special := reader.match(_SPECIAL)) is not None:
+        raise reader.error(f"the special token {special[0]} is not supported: masks here are over texts", at)
+    if (grammar := reader.match(_REFERENCE)) is not None:
+        raise reader.error(f"a reference to another grammar is not supported: {grammar[0]}; write its rules here", at)
+    if (word := reader.match(_DIRECTIVE)) is not None:
+        return _inline(reader, word[0], at)
+    name = reader.match(_RULE) or reader.match(_TERMINAL)
+    if name is None:
+        raise reader.error(f"expected an element of a definition, found {reader.found}")
+    if reader.starts("::"):
+        raise reader.error(f"a parametric rule is not supported: {name[0]}::...; write out a rule for each value", at)
+    return Atom("name", at, text=name[0].removeprefix("!").removeprefix("?"))
+
+
+def _inline(reader: Reader, word: str, at: int) -> Atom:
+    reader.match(_LINES)
+    if word == "%json":
+        raise reader.error("%json is not supported inside a grammar; JSON Schemas are read by load_schema", at)
+    if word != "%regex":
+        raise reader.error(f"{word} is not supported inside a definition; write its rules here", at)
+    value = _json(reader, word)
+    keys = ("substring_chunks", "substring_words", "substring_chars")
+    if not isinstance(value, dict) or len(value) != 1 or next(iter(value)) not in keys:
+        raise reader.error(f"%regex takes an object with one of {', '.join(keys)}", at)
+    key, content = next(iter(value.items()))
+    if key == "substring_chunks":
+        if not (isinstance(content, list) and all(isinstance(chunk, str) for chunk in content)):
+            raise reader.error("substring_chunks is a list of texts", at)
+        return Atom("substring", at, chunks=tuple(content))
+    if not isinstance(content, str):
+        raise reader.error(f"{key} is a text", at)
+    return Atom("substring" if key == "substring_chars" else "words", at, text=content, chunks=tuple(content))
+
+
+def _string(reader: Reader) -> Atom:
+    at = reader.at
+    text, ignores_case = _one_string(reader)
+    reader.check_literal(len(text), at)
+    reader.match(_BLANKS)
+    if not reader.take(".."):
+        return Atom("string", at, text=text, ignores_case=ignores_case)
+    reader.match(_BLANKS)
+    last, also = _one_string(reader)
+    if ignores_case or also:
+        raise reader.error("a range takes no flags", at)
+    if len(text) != 1 or len(last) != 1 or text > last:
+        raise reader.error('a range needs one character on each side, in order, as in "a".."z"', at)
+    return Atom("range", at, text=text, last=last)
+
+
+def _one_string(reader: Reader) -> tuple[str, bool]:
+    start = reader.at
+    found = reader.match(_STRING)
+    if found is None:
+        what = "a text in quotes without line breaks, with the escapes of JSON and \\xHH"
+        raise reader.error(f"expected {what}, found {reader.text[start : start + 20]!r}", start)
+    inner = _HEX.sub(lambda escape: f"\\u00{escape[1]}" if escape[1] else escape[0], found[1])
+    text = str(json.loads(f'"{inner}"'))
+    if any(0xD800 <= ord(c) <= 0xDFFF for c in text):
+        raise reader.error("this text has a lone surrogate, which is no character", start)
+    return text, bool(found[2])

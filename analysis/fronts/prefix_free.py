@@ -1,0 +1,67 @@
+"""Grammars of which no sentence is the beginning of another one: a sufficient condition.
+
+If the rules, left-factored and without direct left recursion, are LL(1), then an LL(1) parser has
+one stack after each beginning of a sentence. After a whole sentence all symbols on it may be empty.
+If a longer sentence begins so, one of them derives a text too. So it is enough that no such symbol
+can stand last: the symbols on the stack at the end are last symbols of rules, from the start symbol
+down.
+"""
+
+from __future__ import annotations
+
+from maskwright.analysis.fronts.neighbours import first_terminals
+from maskwright.analysis.grammar.grammar import Grammar
+from maskwright.analysis.grammar.normalise import normalise
+from maskwright.analysis.lr.lookaheads import nullable_symbols
+
+
+def is_prefix_free(grammar: Grammar) -> bool:
+    """True is a proof that no sentence is the beginning of another one; False means unknown.
+
+    grammar : its start symbol is productive.
+    """
+    grammar = normalise(grammar)
+    nullable = nullable_symbols(grammar)
+    last = {grammar.start}
+    agenda = [grammar.start]
+    while agenda:
+        lhs = agenda.pop()
+        if lhs in nullable:
+            return False
+        for rule in grammar.rules_of[lhs]:
+            symbol = rule.rhs[-1]
+            if grammar.is_nonterminal(symbol) and symbol not in last:
+                last.add(symbol)
+                agenda.append(symbol)
+    return _is_ll1(grammar, nullable)
+
+
+def _is_ll1(grammar: Grammar, nullable: frozenset[int]) -> bool:
+    first = first_terminals(grammar, nullable)
+    follow = [0] * (grammar.n_terminals + grammar.n_nonterminals)
+    changed = True
+    while changed:
+        changed = False
+        for rule in grammar.rules:
+            behind = follow[rule.lhs]
+            for symbol in reversed(rule.rhs):
+                if behind & ~follow[symbol]:
+                    follow[symbol] |= behind
+                    changed = True
+                behind = first[symbol] | (behind if symbol in nullable else 0)
+    for rules in grammar.rules_of.values():
+        taken = 0
+        n_empty = 0
+        for rule in rules:
+            predicted = 0
+            for symbol in rule.rhs:
+                predicted |= first[symbol]
+                if symbol not in nullable:
+                    break
+            else:
+                predicted |= follow[rule.lhs]
+                n_empty += 1
+            if predicted & taken or n_empty > 1:
+                return False
+            taken |= predicted
+    return True

@@ -1,0 +1,133 @@
+"""GBNF and EBNF against Earley over characters: complete texts, and the bits of masks."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+from front_cases import GBNF, random_gbnf
+from naive_fronts import Recogniser, read
+
+import maskwright as mw
+from maskwright.analysis.fronts import parse_ebnf, parse_gbnf
+from maskwright.analysis.grammar import Grammar
+
+PIECES = [b"a", b"b", b"c", b"(", b")", b" ", b"ab", b"ba", b"aab", b"abc", b"((", b"))", b"a b", b"()", b"\n"]
+PIECES += ["é".encode(), b"\xc3", b"\xa9", b"a\xc3", b"\xa9b"]
+WORDS = [b'": ', b'"a', b"],", b"}}", b"int ", b"if", b"1. ", b"- ", "ぁ".encode(), "ぁ".encode()[:2], "一".encode()]
+TOKENS = [*PIECES, *WORDS, *(bytes([byte]) for byte in range(256) if bytes([byte]) not in PIECES)]
+SMALL = mw.Vocabulary.from_tokens([b"</s>", *PIECES], eos=[0])
+LARGER = mw.Vocabulary.from_tokens([b"</s>", *TOKENS], eos=[0])
+
+
+def compare(
+    grammar: Grammar, naive: Recogniser, vocabulary: mw.Vocabulary, seed: int, n_texts: int, n_steps: int
+) -> int:
+    """Holds each mask on the way of random texts against the recogniser; the number of masks."""
+    store = mw.build_store(grammar, vocabulary)
+    choose = random.Random(seed)
+    n = 0
+    mask = np.zeros(-(-vocabulary.size // 32), np.uint32)
+    for _ in range(n_texts):
+        data, matcher = b"", store.matcher()
+        for _ in range(n_steps):
+            matcher.fill(mask)
+            naive.remember(data)
+            bits = np.unpackbits(mask.view(np.uint8), bitorder="little")[: vocabulary.size].astype(bool)
+            wanted = [naive.is_beginning(data + token) for token in vocabulary.tokens[1:]]
+            assert bits[1:].tolist() == wanted, data
+            assert bits[0] == matcher.is_accepting() == naive.matches(data), data
+            n += 1
+            allowed = [token for token, is_allowed in zip(vocabulary.tokens[1:], wanted, strict=True) if is_allowed]
+            if not allowed:
+                break
+            token = choose.choice(allowed)
+            matcher.advance_bytes(token)
+            data += token
+    return n
+
+
+@pytest.mark.parametrize("name", GBNF)
+def test_examples_say_what_their_rules_say(name: str) -> None:
+    naive = Recogniser(read(GBNF[name]))
+    assert compare(parse_gbnf(GBNF[name], name), naive, LARGER, len(name), 5, 9) >= 5
+
+
+@pytest.mark.parametrize("seed", range(0, 96, 4))
+def test_random_grammars(seed: int) -> None:
+    n = 0
+    for each in range(seed, seed + 4):
+        text = random_gbnf(each)
+        rules = read(text)
+        if "root" not in rules.alive:
+            with pytest.raises(mw.GrammarError, match="rule 'root' has no finite text"):
+                parse_gbnf(text)
+            continue
+        n += compare(parse_gbnf(text), Recogniser(rules), SMALL, each, 4, 5)
+    assert n > 3
+
+
+def test_ebnf_says_the_same_where_it_reads_the_same() -> None:
+    n = 0
+    for seed in range(60):
+        text = random_gbnf(seed).replace(".", "[^]")
+        rules = read(random_gbnf(seed))
+        if "root" in rules.alive:
+            assert parse_ebnf(text).rules == parse_gbnf(random_gbnf(seed)).rules
+            n += 1
+    assert n > 40
+
+
+@pytest.mark.parametrize("name", ["json", "arithmetic", "chess"])
+def test_masks_of_a_real_vocabulary(name: str) -> None:
+    vocabulary = mw.load_vocabulary("python-tiny")
+    naive = Recogniser(read(GBNF[name]))
+    store = mw.build_store(parse_gbnf(GBNF[name]), vocabulary)
+    matcher, data = store.matcher(), b""
+    mask = np.zeros(-(-vocabulary.size // 32), np.uint32)
+    choose = random.Random(name)
+    for _ in range(6):
+        matcher.fill(mask)
+        naive.remember(data)
+        bits = np.unpackbits(mask.view(np.uint8), bitorder="little")[: vocabulary.size].astype(bool)
+        sample = choose.sample([i for i in range(vocabulary.size) if vocabulary.tokens[i]], 150)
+        allowed = [i for i in np.flatnonzero(bits).tolist() if vocabulary.tokens[i] and i not in vocabulary.eos]
+        for token in {*sample, *choose.sample(allowed, min(len(allowed), 60))} - set(vocabulary.eos):
+            assert bits[token] == naive.is_beginning(data + vocabulary.tokens[token]), (data, vocabulary.tokens[token])
+        if not allowed:
+            break
+        token = choose.choice(allowed)
+        matcher.advance_bytes(vocabulary.tokens[token])
+        data += vocabulary.tokens[token]
+    assert data
+
+
+def test_terminals_are_as_large_as_they_may_be() -> None:
+    grammar = parse_gbnf(GBNF["json"])
+    assert "string" in grammar.terminal_number and "number" in grammar.terminal_number
+    assert grammar.lexing == "longest" and grammar.conflicts == "all"
+    assert parse_gbnf(GBNF["chess"]).n_terminals == 1  # the whole is regular
+    keyword = parse_gbnf('root ::= "if" group "!" | ident group | ident\ngroup ::= "(" root ")"\nident ::= [a-z]+')
+    assert {terminal.literal for terminal in keyword.terminals} >= {None, "if"}
+    assert "ident" in keyword.terminal_number  # a text of it may be the literal
+    naive = Recogniser(read(keyword.text))
+    assert compare(keyword, naive, LARGER, 1, 8, 6) > 8
+
+
+def test_a_keyword_may_run_into_a_name() -> None:
+    grammar = parse_gbnf('root ::= "(" root ")" | "return" ws ident\nws ::= [ ]*\nident ::= [a-z]+')
+    store = mw.build_store(grammar, LARGER)
+    for text, is_legal in (
+        ("returnx", True),
+        ("return x", True),
+        ("return", False),
+        ("(returnreturn)", True),
+        ("x", False),
+    ):
+        matcher = store.matcher()
+        try:
+            matcher.advance_bytes(text.encode())
+            assert matcher.is_accepting() == is_legal, text
+        except mw.IllegalTokenError:
+            assert not is_legal, text
