@@ -213,7 +213,7 @@ class SchemaMatcher(SchemaText):
 
         Cost: O(the memory of the text).
         """
-        other = SchemaMatcher(self.store, 0, Workspace(self._voc, self._work, self._lock))
+        other = SchemaMatcher(self.store, 0, self._workspace)
         other.become(self)
         return other
 

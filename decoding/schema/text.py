@@ -49,8 +49,8 @@ class SchemaText(Shared):
             raise MaskwrightError(f"max_rollback is {clip(max_rollback)}; expected at least 0")
         self.store = store
         self.max_rollback = max_rollback
-        found = shared_workspace(store.vocabulary) if workspace is None else workspace
-        self._voc, self._work, self._lock = found
+        self._workspace = shared_workspace(store.vocabulary) if workspace is None else workspace
+        self._voc, self._work, self._lock = self._workspace.voc, self._workspace.work, self._workspace.lock
         self._table, self._automata = store.table, store.automata
         self._said: list[int | bytes] = []  # the tokens and bytes of the text, in order
         room = FIRST_ARENA + 16 * int(self._table[layout.MOST_WORDS])

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import weakref
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,11 +20,12 @@ Array = npt.NDArray[np.int32]
 _N_SLOTS = 1 << 15
 _LOOPS = 1 << 12
 _KEY = 1 << 12
-_ROWS_KEPT = 900
-"""The rows that fit: 3.6 MB for 32,000 tokens, 15 MB for 131,072. Memory is taken as it is used."""
+_ROWS_KEPT, _WORDS_KEPT = 900, 2_200_000
+"""The rows that fit, and the greatest number of their words: 3.6 MB for 32,000 tokens, 8.8 MB for
+131,072. Memory is taken as it is used."""
 
 
-class Workspace(NamedTuple):
+class Workspace:
     """What fills masks of one vocabulary, one call at a time.
 
     voc : (n,) int32, read-only; the vocabulary's tables.
@@ -32,14 +33,35 @@ class Workspace(NamedTuple):
     lock : held during each call.
     """
 
-    voc: Array
-    work: Array
-    lock: threading.Lock
+    __slots__ = ("__weakref__", "lock", "voc", "work")
+
+    def __init__(self, voc: Array, work: Array) -> None:
+        self.voc, self.work, self.lock = voc, work, threading.Lock()
+        _ALL.add(self)
 
     def forget(self) -> None:
         """Forget all masks that were kept."""
         with self.lock:
             entries.forget_all(self.work)
+
+
+_ALL: weakref.WeakSet[Workspace] = weakref.WeakSet()
+
+
+_SHARED: dict[int, tuple[weakref.ref[Vocabulary], Workspace]] = {}
+_SHARED_LOCK = threading.Lock()
+
+
+def _after_fork() -> None:
+    """A fork has no other threads: what one of them had begun is thrown away."""
+    _SHARED_LOCK._at_fork_reinit()  # type: ignore[attr-defined]
+    for workspace in list(_ALL):
+        workspace.lock._at_fork_reinit()  # type: ignore[attr-defined]
+        entries.forget_all(workspace.work)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def make_workspace(voc: Array) -> Workspace:
@@ -56,7 +78,9 @@ def make_workspace(voc: Array) -> Workspace:
         constants.LOOPS: _LOOPS,
         constants.SAVED_MARKS: 2 * constants.MOST_MARKS + constants.THREAD,
         constants.SLOTS: constants.SLOT * _N_SLOTS,
-        constants.DATA: _ROWS_KEPT * n_words + 4 * int(voc[layout.N_TOKENS]) + (1 << 19),
+        constants.DATA: min(_ROWS_KEPT * n_words, max(_WORDS_KEPT, 64 * n_words))
+        + 4 * int(voc[layout.N_TOKENS])
+        + (1 << 19),
     }
     at = constants.WORK_HEADER
     header = {}
@@ -76,11 +100,7 @@ def make_workspace(voc: Array) -> Workspace:
         work[end] = header[field] + sizes[field]
     work[constants.N_LOOPS], work[constants.N_SLOTS] = _LOOPS, _N_SLOTS
     work[constants.DATA_TOP] = header[constants.DATA]
-    return Workspace(voc, work, threading.Lock())
-
-
-_SHARED: dict[int, tuple[weakref.ref[Vocabulary], Workspace]] = {}
-_SHARED_LOCK = threading.Lock()
+    return Workspace(voc, work)
 
 
 def shared_workspace(vocabulary: Vocabulary) -> Workspace:

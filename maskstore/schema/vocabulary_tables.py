@@ -40,6 +40,10 @@ _CONTENT = re.compile(
 """What a token that begins inside a string is there: content to its end, or to a quotation mark."""
 
 _STRUCTURE = re.compile(rb"[ \t\n\r{}\[\]:,0-9+\-.a-zA-Z]*\Z")
+_CONTINUATION = bytes(range(0x80, 0xC0))
+_NOT_CONTENT = 1 << 20
+"""The length of a token that is no string content; tokens are shorter."""
+
 _VALUES = re.compile(rb"true|false|null")
 _WORDS = re.compile(rb"[a-zA-Z]+")
 
@@ -47,7 +51,7 @@ _WORDS = re.compile(rb"[a-zA-Z]+")
 def _n_characters(content: bytes) -> int:
     """The number of characters of whole string content."""
     plain = re.sub(rb"\\u(?:" + _PAIR + rb")|\\u[0-9a-fA-F]{4}|\\.", b".", content, flags=re.DOTALL)
-    return sum(byte & 0xC0 != 0x80 for byte in plain)
+    return len(plain.translate(None, _CONTINUATION))
 
 
 def can_stand_outside(token: bytes) -> bool:
@@ -106,10 +110,8 @@ def make_trie(texts: Iterable[tuple[bytes, int]]) -> tuple[Array, Array, Array, 
     return byte[:n], end[:n], tokens[: n + 1], np.array([number for _, number in pairs], np.int32)
 
 
-def bits_of(ids: Iterable[int], n_words: int) -> Array:
-    """A row of bits: (n_words,) int32."""
-    flags = np.zeros(32 * n_words, np.uint8)
-    flags[list(ids)] = 1
+def bits_where(flags: npt.NDArray[np.bool_]) -> Array:
+    """A row of bits: (n / 32,) int32. flags : (n,) bool, for n a multiple of 32."""
     return np.packbits(flags, bitorder="little").view(np.int32)
 
 
@@ -157,13 +159,13 @@ def vocabulary_tables(vocabulary: Vocabulary) -> Array:
     ]
     header[layout.CLOSERS] = writer.add(np.array(closers, np.int32))
     header[layout.N_CLOSERS], header[layout.N_TAILS] = len(closers), len(tails)
-    header[layout.CONTENT_ROW] = writer.add(bits_of((number for number, _ in inside), n_words))
-    lengths = {number: _n_characters(match.group(1)) + (match.group(2) is not None) for number, match in inside}
-    header[layout.N_LENGTHS] = min(64, max(lengths.values(), default=0))
-    rows = [
-        bits_of((number for number, length in lengths.items() if length <= k), n_words)
-        for k in range(int(header[layout.N_LENGTHS]) + 1)
-    ]
+    lengths = np.full(32 * n_words, _NOT_CONTENT, np.int32)
+    for number, match in inside:
+        lengths[number] = _n_characters(match.group(1)) + (match.group(2) is not None)
+    header[layout.CONTENT_ROW] = writer.add(bits_where(lengths < _NOT_CONTENT))
+    longest = int(lengths.max(initial=0, where=lengths < _NOT_CONTENT))
+    header[layout.N_LENGTHS] = min(64, longest)
+    rows = [bits_where(lengths <= length) for length in range(int(header[layout.N_LENGTHS]) + 1)]
     header[layout.LENGTH_ROWS] = writer.add(np.concatenate(rows))
     starts = np.zeros(len(tokens) + 1, np.int64)
     np.cumsum([len(text) for text in tokens], out=starts[1:])

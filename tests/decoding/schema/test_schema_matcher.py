@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import pickle
 import threading
 from typing import Any
@@ -242,3 +243,17 @@ def test_whitespace_and_order(vocabulary: mw.Vocabulary) -> None:
     for wrong in ("none", -1, True, "a+", 1.5):
         with pytest.raises(mw.MaskwrightError, match="whitespace is"):
             mw.load_schema(SCHEMA, whitespace=wrong)  # type: ignore[arg-type]
+
+
+def test_a_fork_while_another_thread_fills(store: SchemaStore) -> None:
+    """A child process has no other thread that would give the workspace's lock back."""
+    if not hasattr(os, "fork"):
+        pytest.skip("this system has no fork")
+    matcher = store.matcher()
+    with matcher._lock:
+        child = os.fork()
+        if child == 0:
+            legal = allowed(store.matcher())
+            os._exit(0 if b"{" in legal else 1)
+        _, status = os.waitpid(child, 0)
+    assert status == 0
